@@ -1,0 +1,164 @@
+import { ByteQueue } from '../wire/byte-queue.ts'
+import { Reader } from '../wire/reader.ts'
+import type { RequestHead } from '../wire/request-head.ts'
+import { HpackDecoder } from './hpack.ts'
+
+export type Http2State =
+  | 'reading'
+  /** Not HTTP/2, broken, or bytes are missing that the header compression needs: for good. */
+  | 'opaque'
+
+/**
+ * Reads the requests out of the client's direction of an HTTP/2 connection, preface first, in whatever pieces it
+ * arrives. After an upgrade from HTTP/1.1 stream 1 is the request that asked for it and is not sent again.
+ */
+export class Http2Requests {
+  #state: Http2State = 'reading'
+  /** Between calls, never more than one frame of a header block: other payloads pass by uncopied. */
+  readonly #queue = new ByteQueue()
+  #prefaceSeen = false
+  /** Bytes of a payload nobody needs, to pass over before the next frame. */
+  #payloadLeft = 0
+  /** The header block being joined, and its stream; 0 when there is none. */
+  readonly #block = new ByteQueue()
+  #blockStream = 0
+  #lastStream = 0
+  readonly #hpack = new HpackDecoder()
+  readonly #sink: (head: RequestHead, frame: number, stream: number) => void
+
+  constructor(sink: (head: RequestHead, frame: number, stream: number) => void) {
+    this.#sink = sink
+  }
+
+  /** `frame` is the number of the capture's frame that brought these bytes; a request is reported under its last. */
+  push(bytes: Uint8Array, frame: number): Http2State {
+    if (this.#state === 'opaque') return 'opaque'
+    this.#queue.push(bytes)
+    let advanced = true
+    while (advanced) advanced = this.#step(frame)
+    this.#queue.keep()
+    return this.#state
+  }
+
+  /**
+   * `length` bytes are missing from the capture here: no harm within a payload nobody needs, elsewhere the end,
+   * for whatever the missing headers put into the compression's table is missing too. Says whether reading goes on.
+   */
+  skip(length: number): boolean {
+    if (this.#state === 'opaque') return false
+    if (length > this.#payloadLeft) return this.#giveUp()
+    this.#payloadLeft -= length
+    return true
+  }
+
+  /** `false` when more bytes are needed, or none will help. */
+  #step(frame: number): boolean {
+    if (this.#payloadLeft > 0) return this.#passPayload()
+    return this.#prefaceSeen ? this.#readFrame(frame) : this.#readPreface()
+  }
+
+  #passPayload(): boolean {
+    const length = Math.min(this.#payloadLeft, this.#queue.length)
+    this.#queue.skip(length)
+    this.#payloadLeft -= length
+    return this.#payloadLeft === 0
+  }
+
+  #readPreface(): boolean {
+    if (this.#queue.length < HTTP2_PREFACE.length) return false
+    this.#prefaceSeen = HTTP2_PREFACE.equals(this.#queue.take(HTTP2_PREFACE.length))
+    return this.#prefaceSeen || this.#giveUp()
+  }
+
+  /** RFC 9113 §4.1. */
+  #readFrame(frame: number): boolean {
+    const queue = this.#queue
+    if (queue.length < FRAME_HEADER_BYTES) return false
+    const length = queue.u24At(0)
+    const type = queue.byteAt(3)
+    const flags = queue.byteAt(4)
+    const stream = ((queue.byteAt(5) & 0x7f) << 24) | queue.u24At(6)
+    if (!this.#mayFollow(type, stream)) return this.#giveUp()
+    if (type !== HEADERS && type !== CONTINUATION) {
+      queue.skip(FRAME_HEADER_BYTES)
+      this.#payloadLeft = length
+      return true
+    }
+    if (this.#block.length + length > BLOCK_BYTES_MAX) return this.#giveUp()
+    if (queue.length < FRAME_HEADER_BYTES + length) return false
+    queue.skip(FRAME_HEADER_BYTES)
+    const payload = queue.take(length)
+    const fragment = type === HEADERS ? headersFragment(payload, flags) : payload
+    if (fragment === null) return this.#giveUp()
+    this.#block.push(fragment)
+    return flags & END_HEADERS ? this.#endBlock(stream, frame) : this.#keepBlock(stream)
+  }
+
+  /** §4.3: nothing comes between the frames of a header block. §8.4: a client sends no PUSH_PROMISE. */
+  #mayFollow(type: number, stream: number): boolean {
+    if (this.#blockStream !== 0) return type === CONTINUATION && stream === this.#blockStream
+    return type === HEADERS ? stream !== 0 : type !== CONTINUATION && type !== PUSH_PROMISE
+  }
+
+  #keepBlock(stream: number): true {
+    this.#blockStream = stream
+    this.#block.keep()
+    return true
+  }
+
+  #endBlock(stream: number, frame: number): boolean {
+    const rawHeaders = this.#hpack.decode(this.#block.rest())
+    this.#block.clear()
+    this.#blockStream = 0
+    if (rawHeaders === null) return this.#giveUp()
+    // §5.1.1: a client's streams are odd and rise, so a block on an older one is trailers.
+    if (stream % 2 === 0 || stream <= this.#lastStream) return true
+    this.#lastStream = stream
+    const head = requestHead(rawHeaders)
+    if (head !== null) this.#sink(head, frame, stream)
+    return true
+  }
+
+  #giveUp(): false {
+    this.#state = 'opaque'
+    this.#queue.clear()
+    this.#block.clear()
+    return false
+  }
+}
+
+/** §6.2: the part of a HEADERS frame's payload that is header block. */
+function headersFragment(payload: Uint8Array, flags: number): Uint8Array | null {
+  const r = new Reader(payload)
+  const padding = flags & PADDED ? r.u8() : 0
+  if (flags & PRIORITY) r.skip(5)
+  return r.ok && padding <= r.left ? r.take(r.left - padding) : null
+}
+
+/** §8.3.1. CONNECT has no `:path`, its target is the authority (§8.5). */
+function requestHead(rawHeaders: readonly string[]): RequestHead | null {
+  const method = pseudoHeader(rawHeaders, ':method')
+  const target = pseudoHeader(rawHeaders, ':path') ?? pseudoHeader(rawHeaders, ':authority')
+  return method === null || target === null ? null : { method, target, version: '20', rawHeaders }
+}
+
+function pseudoHeader(rawHeaders: readonly string[], name: string): string | null {
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i] === name) return rawHeaders[i + 1]!
+  return null
+}
+
+/** §3.4. */
+export const HTTP2_PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
+
+/** As for a head in HTTP/1; the frames of a block are counted together. */
+export const BLOCK_BYTES_MAX = 256 * 1024
+
+const FRAME_HEADER_BYTES = 9
+// Types of frame, §6.
+const HEADERS = 0x1
+const PUSH_PROMISE = 0x5
+const CONTINUATION = 0x9
+// Flags of HEADERS and CONTINUATION.
+const END_HEADERS = 0x4
+const PADDED = 0x8
+const PRIORITY = 0x20

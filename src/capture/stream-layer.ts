@@ -1,0 +1,259 @@
+import { ByteQueue } from '../wire/byte-queue.ts'
+import { HANDSHAKE } from '../wire/record.ts'
+import type { Endpoints, FindingSink } from './finding.ts'
+import { foundRequest } from './finding.ts'
+import { Handshake } from './handshake.ts'
+import { Http1Requests, looksLikeRequest } from './http1.ts'
+import { HTTP2_PREFACE, Http2Requests } from './http2.ts'
+import type { KeyLog } from './key-log.ts'
+import { TlsSession } from './tls-session.ts'
+
+/** Which peer of a conversation, in the order they were first seen. */
+export type Side = 0 | 1
+
+/**
+ * What two peers say over one stream: it finds out what that is, on any port, after whatever came before (HTTP
+ * CONNECT, SOCKS, STARTTLS, a PROXY header), and reads it. What TLS hides is another layer, once decrypted.
+ */
+export class StreamLayer {
+  readonly #sink: FindingSink
+  readonly #keys: KeyLog
+  readonly #endpoints: (client: Side) => Endpoints
+  readonly #depth: number
+  readonly #sides: readonly [Speech, Speech] = [new Speech(), new Speech()]
+  #tls: Tls | null = null
+  #inner: StreamLayer | null = null
+
+  constructor(sink: FindingSink, keys: KeyLog, endpoints: (client: Side) => Endpoints, depth = 0) {
+    this.#sink = sink
+    this.#keys = keys
+    this.#endpoints = endpoints
+    this.#depth = depth
+  }
+
+  /** Nothing more can be learnt. */
+  get done(): boolean {
+    return this.#tls !== null ? this.#tls.session.done : this.#sides[0].given && this.#sides[1].given
+  }
+
+  data(side: Side, bytes: Uint8Array, frame: number): void {
+    const speech = this.#sides[side]
+    if (this.#tls !== null && speech.isTls) this.#tlsData(this.#tls, side, bytes, frame)
+    else if (speech.http1 !== null) this.#http1Data(speech, speech.http1, side, bytes, frame)
+    else if (speech.http2 !== null) this.#http2Data(speech, speech.http2, bytes, frame)
+    else if (!speech.given) this.#unknownData(speech, side, bytes, frame)
+  }
+
+  /** `length` bytes of that side are not in the capture. */
+  gap(side: Side, length: number): void {
+    const speech = this.#sides[side]
+    if (this.#tls !== null && speech.isTls) this.#tls.session.gap(side === this.#tls.client)
+    else if (speech.http1 !== null) speech.http1.skip(length)
+    else if (speech.http2 !== null) speech.http2.skip(length)
+    else speech.pass(speech.held.length + 1)
+  }
+
+  /** The conversation is over: what was waiting for more is said now. */
+  end(): void {
+    for (const speech of this.#sides) speech.http1?.end()
+    if (this.#tls !== null) this.#say(this.#tls)
+    this.#inner?.end()
+  }
+
+  #tlsData(tls: Tls, side: Side, bytes: Uint8Array, frame: number): void {
+    tls.session.push(side === tls.client, bytes, frame)
+    if (tls.session.done) this.#say(tls)
+  }
+
+  /** After a CONNECT or an upgrade the same stream goes on as something else. */
+  #http1Data(speech: Speech, reader: Http1Requests, side: Side, bytes: Uint8Array, frame: number): void {
+    if (reader.push(bytes, frame) !== 'opaque') return
+    speech.http1 = null
+    speech.pass(1)
+    this.#unknownData(speech, side, reader.rest(), frame)
+  }
+
+  #http2Data(speech: Speech, reader: Http2Requests, bytes: Uint8Array, frame: number): void {
+    if (reader.push(bytes, frame) === 'opaque') speech.give()
+  }
+
+  #unknownData(speech: Speech, side: Side, chunk: Uint8Array, frame: number): void {
+    const waited = speech.held.length
+    speech.held.push(chunk)
+    const bytes = speech.held.rest()
+    let opening = openingOf(bytes, 0, speech.passed)
+    // What was waited for did not come: the segment may begin something by itself.
+    if (opening.kind === 'unknown' && waited > 0) opening = openingOf(bytes, waited, speech.passed + waited)
+    if (opening.kind === 'unclear') return speech.wait(opening.at)
+    speech.pass(bytes.length)
+    const rest = bytes.subarray(opening.at)
+    switch (opening.kind) {
+      case 'client-hello':
+        return this.#beginTls(side, side, rest, frame)
+      case 'server-hello':
+        return this.#beginTls(side === 0 ? 1 : 0, side, rest, frame)
+      case 'http1':
+        speech.http1 = new Http1Requests((head, at) =>
+          foundRequest(this.#sink, this.#endpoints(side), head, at),
+        )
+        return this.#http1Data(speech, speech.http1, side, rest, frame)
+      case 'http2':
+        speech.http2 = new Http2Requests((head, at) =>
+          foundRequest(this.#sink, this.#endpoints(side), head, at),
+        )
+        return this.#http2Data(speech, speech.http2, rest, frame)
+      case 'unknown':
+        if (speech.passed > UNKNOWN_BYTES_MAX) speech.give()
+    }
+  }
+
+  /** The other side may still be at the prologue: a client need not wait for the answers to what it says there. */
+  #beginTls(client: Side, side: Side, bytes: Uint8Array, frame: number): void {
+    this.#tls ??= this.#newTls(client)
+    if (this.#tls.client !== client) return // both claim to be the client
+    this.#sides[side].isTls = true
+    this.#tlsData(this.#tls, side, bytes, frame)
+  }
+
+  #newTls(client: Side): Tls {
+    const handshake = new Handshake('tcp', this.#sink.ja4plus)
+    const session = new TlsSession(this.#keys, handshake, (fromClient, plain, at) => {
+      this.#innerLayer()?.data(fromClient ? client : client === 0 ? 1 : 0, plain, at)
+    })
+    return { client, handshake, session, said: false }
+  }
+
+  #innerLayer(): StreamLayer | null {
+    if (this.#depth === DEPTH_MAX) return null
+    this.#inner ??= new StreamLayer(this.#sink, this.#keys, this.#endpoints, this.#depth + 1)
+    return this.#inner
+  }
+
+  #say(tls: Tls): void {
+    if (tls.said) return
+    tls.said = true
+    const finding = tls.handshake.finding(this.#endpoints(tls.client))
+    if (finding !== null) this.#sink.found(finding)
+  }
+}
+
+/** What one side says. */
+class Speech {
+  isTls = false
+  http1: Http1Requests | null = null
+  http2: Http2Requests | null = null
+  /** The first bytes, while they are too few to tell. */
+  readonly held = new ByteQueue()
+  /** How many bytes went by unrecognised. */
+  passed = 0
+  /** Given up: whatever comes is not looked at. */
+  given = false
+
+  /** Until more is there: only what begins at `at` may become something. */
+  wait(at: number): void {
+    this.held.skip(at)
+    this.held.keep()
+    this.passed += at
+  }
+
+  pass(length: number): void {
+    this.held.clear()
+    this.passed += length
+  }
+
+  give(): void {
+    this.http2 = null
+    this.given = true
+    this.held.clear()
+  }
+}
+
+interface Tls {
+  readonly client: Side
+  readonly handshake: Handshake
+  readonly session: TlsSession
+  said: boolean
+}
+
+interface Opening {
+  readonly kind: 'client-hello' | 'server-hello' | 'http1' | 'http2' | 'unknown' | 'unclear'
+  /** Where it begins: a prologue may stand before it in the same segment. */
+  readonly at: number
+}
+
+/** What begins with these bytes from `from` on, where a segment does; `passed` bytes of the stream came before. */
+function openingOf(bytes: Uint8Array, from: number, passed: number): Opening {
+  const header = passed === 0 ? proxyHeaderLength(bytes) : 0
+  if (header === null) return { kind: 'unclear', at: 0 }
+  const at = from + header
+  const hello = helloAt(bytes, at, passed > 0)
+  if (hello !== 'no') return { kind: hello, at }
+  const rest = bytes.subarray(at)
+  if (isPrefix(HTTP2_PREFACE, rest))
+    return { kind: rest.length < HTTP2_PREFACE.length ? 'unclear' : 'http2', at }
+  if (isText(rest[0]) && looksLikeRequest(rest) !== 'no') return { kind: 'http1', at }
+  const end = passed < PROLOGUE_BYTES_MAX ? Math.min(bytes.length, at + PROLOGUE_BYTES_MAX) : 0
+  for (let i = bytes.indexOf(HANDSHAKE, at + 1); i !== -1 && i < end; i = bytes.indexOf(HANDSHAKE, i + 1)) {
+    const inside = helloAt(bytes, i, true)
+    if (inside !== 'no') return { kind: inside, at: i }
+  }
+  return { kind: 'unknown', at }
+}
+
+/** `strict` where chance would find a hello too: in the middle of something, its version and lengths have to agree. */
+function helloAt(
+  bytes: Uint8Array,
+  at: number,
+  strict: boolean,
+): 'client-hello' | 'server-hello' | 'unclear' | 'no' {
+  const left = bytes.length - at
+  if (
+    left === 0 ||
+    bytes[at] !== HANDSHAKE ||
+    (left > 1 && bytes[at + 1] !== 3) ||
+    (left > 2 && bytes[at + 2]! > 4)
+  )
+    return 'no'
+  if (left < (strict ? 11 : 6)) return 'unclear'
+  const kind = bytes[at + 5] === 1 ? 'client-hello' : bytes[at + 5] === 2 ? 'server-hello' : 'no'
+  if (kind === 'no' || !strict) return kind
+  const record = (bytes[at + 3]! << 8) | bytes[at + 4]!
+  const fits = record >= 6 && record <= 16_384 && bytes[at + 6] === 0
+  return fits && bytes[at + 9] === 3 && bytes[at + 10]! <= 4 ? kind : 'no'
+}
+
+/** Tells most of what is sealed from a request, at no cost. */
+function isText(byte: number | undefined): boolean {
+  return byte !== undefined && (byte > 0x20 || byte === 0x0a || byte === 0x0d) && byte < 0x7f
+}
+
+/** The PROXY protocol's header (versions 1 and 2), 0 where there is none, `null` while that is not clear. */
+function proxyHeaderLength(bytes: Uint8Array): number | null {
+  if (isPrefix(PROXY_1, bytes)) {
+    const lineFeed = bytes.subarray(0, PROXY_1_BYTES_MAX).indexOf(0x0a)
+    if (lineFeed !== -1) return lineFeed + 1
+    return bytes.length < PROXY_1_BYTES_MAX ? null : 0
+  }
+  if (!isPrefix(PROXY_2, bytes)) return 0
+  if (bytes.length < 16) return null
+  const length = 16 + ((bytes[14]! << 8) | bytes[15]!)
+  return length <= PROXY_2_BYTES_MAX ? (bytes.length < length ? null : length) : 0
+}
+
+/** Whether `bytes` begin with `expected`, or are a beginning of it. */
+function isPrefix(expected: Uint8Array, bytes: Uint8Array): boolean {
+  const length = Math.min(expected.length, bytes.length)
+  for (let i = 0; i < length; i++) if (bytes[i] !== expected[i]) return false
+  return length > 0
+}
+
+const PROXY_1 = Buffer.from('PROXY ', 'latin1')
+const PROXY_2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
+const PROXY_1_BYTES_MAX = 107
+const PROXY_2_BYTES_MAX = 4096
+/** How far into a stream a hello is looked for in the middle of a segment. */
+const PROLOGUE_BYTES_MAX = 4096
+/** A stream that said nothing we know for so long will not. */
+const UNKNOWN_BYTES_MAX = 1024 * 1024
+/** TLS inside TLS: an HTTPS proxy, and one behind it. */
+const DEPTH_MAX = 3

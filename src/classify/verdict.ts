@@ -1,0 +1,20 @@
+/** One reason to believe something about a client. Evidence never decides; it only speaks. */
+export interface Evidence {
+  readonly kind: string
+  readonly detail: string
+  readonly weight: number
+}
+
+/** What the evidence adds up to. `unknown` is an answer, not a failure. */
+export interface Verdict {
+  readonly kind: 'agent' | 'automation' | 'human' | 'unknown'
+  readonly agent: { readonly id: string; readonly name: string; readonly category: string } | null
+  /** In [0, 1]. */
+  readonly confidence: number
+  /** How the identity was proven; `null` unless it was. */
+  readonly verified: string | null
+  /** Strongest first. */
+  readonly evidence: readonly Evidence[]
+}
+
+export const UNKNOWN: Verdict = { kind: 'unknown', agent: null, confidence: 0, verified: null, evidence: [] }

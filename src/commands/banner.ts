@@ -1,0 +1,58 @@
+import { resolve } from 'node:path'
+import type { ListenAddress } from '../proxy/data-plane.ts'
+import type { Gateway } from './gateway.ts'
+import { type Io, paint } from './io.ts'
+
+/** What somebody at a terminal wants to know once it runs: where it is, what is behind it, and whom to trust. */
+export function banner(gateway: Gateway, io: Io): string {
+  const { settings, addresses } = gateway
+  const manage = `http://${authority(gateway.manageAddress)}`
+  const rows: (readonly [string, string])[] = [
+    ['Listening', `https://${authority(addresses.listen)}`],
+    ...(addresses.plainListen === null ? [] : [['', `http://${authority(addresses.plainListen)}`] as const]),
+    ...settings.worker.upstreams.map(({ name, urls }, index) => {
+      return [
+        index === 0 ? 'Upstream' : '',
+        `${urls.join(', ')}${name === 'default' ? '' : ` (${name})`}`,
+      ] as const
+    }),
+    ...certificateRows(gateway),
+    ['Policy', settings.policyFile ?? 'none: every request is tagged, none is blocked'],
+    ['Health', `${manage}/health/ready`],
+    ['Metrics', `${manage}/metrics`],
+  ]
+  const lines = rows.map(([label, text]) => `  ${label.padEnd(LABEL_WIDTH)}${text}`)
+  const title = paint(io, 'bold', `Gatehouse ${settings.version} is ready`)
+  return `${title} ${workersText(settings.workers)}\n${lines.join('\n')}\n`
+}
+
+function certificateRows(gateway: Gateway): (readonly [string, string])[] {
+  const { development, inUse } = gateway.certificates
+  if (development === null) return inUse.map(({ name }, index) => [index === 0 ? 'Certificate' : '', name])
+  const { port } = gateway.addresses.listen
+  const file = resolve(development.caFile)
+  return [
+    ['Certificate', `for development, good for ${development.names.join(', ')}`],
+    [development.isNew ? 'New CA' : 'CA', quoted(file)],
+    ['', `SHA-256 ${development.caFingerprint}`],
+    ['Try it', `curl --cacert ${quoted(file)} https://localhost:${port}/`],
+  ]
+}
+
+function workersText(workers: number | null): string {
+  if (workers === null) return 'in one process'
+  return workers === 1 ? 'with 1 worker' : `with ${workers} workers`
+}
+
+/** As it is typed into a browser: all addresses are reached by this machine's own name. */
+function authority({ host, port }: ListenAddress): string {
+  const name = ['0.0.0.0', '::', '127.0.0.1', '::1'].includes(host) ? 'localhost' : host
+  return name.includes(':') ? `[${name}]:${port}` : `${name}:${port}`
+}
+
+/** For a shell. */
+function quoted(path: string): string {
+  return /^[\w./@:+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
+}
+
+const LABEL_WIDTH = 13

@@ -1,0 +1,163 @@
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { Document, isNode } from 'yaml'
+import { loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
+import { ConfigFault, nameOf, type Problem, parsePolicyText } from '../config-source.ts'
+import { Fault } from '../fault.ts'
+import { loadKeyPairs } from '../proxy/key-pair.ts'
+import type { Action, Arguments, ExitCode } from './command.ts'
+import { CONFIG_OPTIONS, configFlags } from './config-options.ts'
+import type { Io } from './io.ts'
+import { TicketKeyPart } from './live-parts.ts'
+
+export const check: Action = {
+  name: 'check',
+  summary: 'Check a configuration and show what is in force',
+  description: [
+    'Takes the flags of "up" and reads the same file and the same variables, then the policy, certificates and keys ' +
+      'they name. Prints all that is wrong, and where (exit code 1), or the configuration in force: each value with ' +
+      'who gave it, secrets redacted. What is allowed and risky is said on standard error.',
+    'config/README.md has every setting.',
+  ],
+  operands: [],
+  options: [...CONFIG_OPTIONS, { name: 'json', description: 'Print JSON' }],
+  examples: [
+    { command: 'check --config gatehouse.yaml', description: 'Before a restart' },
+    { command: 'check --upstream http://127.0.0.1:3000', description: 'Every default' },
+  ],
+  run,
+}
+
+interface Report {
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+  readonly parsed: ParsedConfig | null
+}
+
+async function run(given: Arguments, io: Io): Promise<ExitCode> {
+  const report = await reportOn(given, io)
+  if (given.flag('json')) io.stdout.write(`${JSON.stringify(json(report), null, 2)}\n`)
+  else printed(report, io)
+  return report.problems.length === 0 ? 0 : 1
+}
+
+async function reportOn(given: Arguments, io: Io): Promise<Report> {
+  try {
+    const parsed = loadConfig(configFlags(given), given.value('config'), io.env)
+    const inFiles = await checkFiles(parsed.config)
+    return { problems: inFiles.problems, warnings: [...parsed.warnings, ...inFiles.warnings], parsed }
+  } catch (error) {
+    return { problems: problemsOf(error, 'settings'), warnings: [], parsed: null }
+  }
+}
+
+/** What the files that are named hold. All of them are looked at, whatever is wrong with the first. */
+async function checkFiles({ proxy, policy }: StartupConfig): Promise<Omit<Report, 'parsed'>> {
+  const problems: Problem[] = []
+  const warnings: Problem[] = []
+  const attempt = async (where: string, look: () => Promise<readonly string[]>) => {
+    try {
+      for (const what of await look()) warnings.push({ where, what })
+    } catch (error) {
+      problems.push(...problemsOf(error, where))
+    }
+  }
+  const { certificates, clientCaFile, ticketKeyFile } = proxy.tls
+  if (certificates.length === 0) warnings.push(NO_CERTIFICATE)
+  for (const [index, { certificateFile, keyFile, passphrase }] of certificates.entries()) {
+    const source = { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
+    await attempt(`proxy.tls.certificates[${index}]`, async () => {
+      return (await loadKeyPairs([source], Date.now())).warnings
+    })
+  }
+  if (clientCaFile !== null) await attempt('proxy.tls.client_ca_file', () => checkCa(clientCaFile))
+  if (ticketKeyFile !== null) {
+    await attempt('proxy.tls.ticket_key_file', async () => {
+      await new TicketKeyPart(ticketKeyFile, () => undefined).load()
+      return []
+    })
+  }
+  for (const [index, { tls }] of proxy.upstreams.entries()) {
+    const { caFile } = tls
+    if (caFile !== null) await attempt(`proxy.upstreams[${index}].tls.ca_file`, () => checkCa(caFile))
+  }
+  const names = proxy.upstreams.map(({ name }) => name)
+  if (policy.file !== null) await attempt('policy.file', () => checkPolicy(policy.file!, names))
+  return { problems, warnings }
+}
+
+async function checkPolicy(file: string, upstreams: readonly string[]): Promise<readonly string[]> {
+  parsePolicyText((await read(file)).toString('utf8'), file, upstreams)
+  return []
+}
+
+async function checkCa(file: string): Promise<readonly string[]> {
+  const blocks = (await read(file)).toString('latin1').match(PEM_CERTIFICATE)
+  if (blocks === null) throw new Fault('CERTIFICATE_INVALID', `${file} holds no certificate in PEM`)
+  return blocks.flatMap((block, index) => {
+    const which = `certificate ${index + 1} in ${file}`
+    try {
+      const { validTo, validToDate } = new X509Certificate(block)
+      return validToDate.getTime() > Date.now() ? [] : [`${which} expired on ${validTo}`]
+    } catch (error) {
+      throw new Fault('CERTIFICATE_INVALID', `${which} is damaged`, { cause: error })
+    }
+  })
+}
+
+async function read(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${code})`, { cause: error })
+  }
+}
+
+function problemsOf(error: unknown, where: string): readonly Problem[] {
+  if (error instanceof ConfigFault) return error.problems
+  if (error instanceof Fault) return error.message.split('\n').map((what) => ({ where, what }))
+  throw error
+}
+
+function printed({ problems, warnings, parsed }: Report, io: Io): void {
+  for (const { where, what } of warnings) io.stderr.write(`warning: ${where}: ${what}\n`)
+  for (const { where, what } of problems) io.stderr.write(`${where}: ${what}\n`)
+  if (problems.length === 0) io.stdout.write(effectiveYaml(parsed!))
+}
+
+function json({ problems, warnings, parsed }: Report): object {
+  const effective = problems.length === 0 ? (parsed?.effective ?? []) : []
+  return {
+    valid: problems.length === 0,
+    problems,
+    warnings,
+    settings: effective.map(({ pointer, value, from }) => ({ name: nameOf(pointer), value, from })),
+  }
+}
+
+/** What is in force, as a file that says the same, with who said it behind each value. */
+function effectiveYaml({ effective }: ParsedConfig): string {
+  const document = new Document({})
+  for (const { pointer, value, from } of effective) {
+    const path = pointer
+      .slice(1)
+      .split('/')
+      .map((token) => (/^\d+$/.test(token) ? Number(token) : token))
+    const node = document.createNode(value, { flow: true })
+    if (isNode(node)) node.comment = ` ${from}`
+    for (let depth = 1; depth < path.length; depth++) {
+      const around = path.slice(0, depth)
+      if (!document.hasIn(around))
+        document.setIn(around, document.createNode(typeof path[depth] === 'number' ? [] : {}))
+    }
+    document.setIn(path, node)
+  }
+  return document.toString({ lineWidth: 0 })
+}
+
+const NO_CERTIFICATE: Problem = {
+  where: 'proxy.tls.certificates',
+  what: 'none is given; one is made for development, which no client trusts by itself',
+}
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g

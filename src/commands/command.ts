@@ -1,0 +1,72 @@
+import type { Io } from './io.ts'
+
+/** 0: fine. 1: found something wrong. 2: used wrongly. 70 (EX_SOFTWARE of sysexits): a bug of ours. */
+export type ExitCode = 0 | 1 | 2 | 70
+
+/** What stands in the table: enough for `gatehouse --help`; the rest is loaded when it is needed. */
+export interface CommandEntry {
+  readonly name: string
+  readonly summary: string
+  load(): Promise<Command>
+}
+
+export type Command = Action | Group
+
+/** Something that can be run. Help, completion and the checks on what was typed all come from this one value. */
+export interface Action {
+  readonly name: string
+  /** One line, without a full stop. */
+  readonly summary: string
+  /** Paragraphs for the command's own help, each one string; it is wrapped to the terminal's width. */
+  readonly description?: readonly string[]
+  readonly operands: readonly Operand[]
+  readonly options: readonly Option[]
+  readonly examples: readonly Example[]
+  run(given: Arguments, io: Io): Promise<ExitCode>
+}
+
+/** A command that does nothing by itself: `gatehouse NAME SUBCOMMAND`. */
+export interface Group {
+  readonly name: string
+  readonly summary: string
+  readonly description?: readonly string[]
+  readonly subcommands: readonly Action[]
+}
+
+/** What follows the options. Required, unless `optional`; only the last one may be `many`. */
+export interface Operand {
+  /** Upper case. A shell completes FILE and DIRECTORY with files. */
+  readonly name: string
+  readonly description: string
+  readonly optional?: true
+  readonly many?: true
+  readonly choices?: readonly string[]
+}
+
+/** A switch, unless it has a `value`. */
+export interface Option {
+  /** Without its dashes: `json` is `--json`. */
+  readonly name: string
+  readonly short?: string
+  /** What help calls the value, upper case. A shell completes FILE and DIRECTORY with files. */
+  readonly value?: string
+  readonly description: string
+  readonly choices?: readonly string[]
+  readonly default?: string
+}
+
+export interface Example {
+  /** Without the program's name: `analyze capture.pcap`. */
+  readonly command: string
+  readonly description: string
+}
+
+/** What was typed, already held against the Action's options and operands. */
+export interface Arguments {
+  readonly operands: readonly string[]
+  flag(option: string): boolean
+  /** The last value given, else the option's default, else null. */
+  value(option: string): string | null
+  /** Every value given, in order: for an option that may be repeated. */
+  values(option: string): readonly string[]
+}

@@ -1,0 +1,40 @@
+import type { CommandEntry } from './command.ts'
+
+/** Every command. A command's file is loaded only when it is run, so that help and the rest start fast. */
+export const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: 'up',
+    summary: 'Run the gateway: proxy workers and the management plane',
+    load: async () => (await import('./up.ts')).up,
+  },
+  {
+    name: 'proxy',
+    summary: 'Run the data plane alone, as a sidecar or behind another management plane',
+    load: async () => (await import('./proxy.ts')).proxy,
+  },
+  {
+    name: 'check',
+    summary: 'Check a configuration and show what is in force',
+    load: async () => (await import('./check.ts')).check,
+  },
+  {
+    name: 'analyze',
+    summary: 'Fingerprint the connections in packet captures',
+    load: async () => (await import('./analyze.ts')).analyze,
+  },
+  {
+    name: 'fingerprint',
+    summary: 'Compute fingerprints of hellos, certificates and requests given as JSON lines',
+    load: async () => (await import('./fingerprint.ts')).fingerprint,
+  },
+  {
+    name: 'completion',
+    summary: 'Print the completion script of a shell',
+    load: async () => (await import('./completion.ts')).completion(COMMANDS),
+  },
+  {
+    name: 'help',
+    summary: 'Show the help of a command',
+    load: async () => (await import('./cli.ts')).help(COMMANDS),
+  },
+]

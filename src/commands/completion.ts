@@ -1,0 +1,217 @@
+import { HELP, VERSION } from './arguments.ts'
+import type { Action, Command, CommandEntry, Operand, Option } from './command.ts'
+
+/** `gatehouse completion SHELL`: a script made from the same table that the commands are run from. */
+export function completion(entries: readonly CommandEntry[]): Action {
+  return {
+    name: 'completion',
+    summary: 'Print the completion script of a shell',
+    operands: [{ name: 'SHELL', description: 'The shell that will read it', choices: [...SCRIPTS.keys()] }],
+    options: [],
+    examples: [
+      {
+        command: 'completion bash > ~/.local/share/bash-completion/completions/gatehouse',
+        description: 'For bash',
+      },
+      { command: 'completion zsh > ~/.zfunc/_gatehouse', description: 'For zsh, where ~/.zfunc is in fpath' },
+      { command: 'completion fish > ~/.config/fish/completions/gatehouse.fish', description: 'For fish' },
+    ],
+    run: async (given, io) => {
+      const commands = await Promise.all(entries.map((entry) => entry.load()))
+      const script = SCRIPTS.get(given.operands[0]!)!
+      io.stdout.write(script(placesIn(commands)))
+      return 0
+    },
+  }
+}
+
+/** A place on the command line, reached by typing `path`, and what may come next. */
+interface Place {
+  readonly path: readonly string[]
+  readonly words: readonly { readonly name: string; readonly summary: string }[]
+  readonly options: readonly Option[]
+  readonly operands: readonly Operand[]
+}
+
+function placesIn(commands: readonly Command[]): Place[] {
+  const start: Place = { path: [], words: commands, options: [HELP, VERSION], operands: [] }
+  const others = commands.flatMap((command) => {
+    if (!('subcommands' in command)) return [placeOf([command.name], command)]
+    const group: Place = { path: [command.name], words: command.subcommands, options: [HELP], operands: [] }
+    return [group, ...command.subcommands.map((action) => placeOf([command.name, action.name], action))]
+  })
+  return [start, ...others]
+}
+
+function placeOf(path: readonly string[], { options, operands }: Action): Place {
+  return { path, words: [], options: [...options, HELP], operands }
+}
+
+/** Files, or one of these words; none where anything may be typed. */
+type Candidates = 'files' | readonly string[]
+
+function candidates(name: string, choices: readonly string[] | undefined): Candidates {
+  return choices ?? (name === 'FILE' || name === 'DIRECTORY' ? 'files' : [])
+}
+
+function dashed({ name, short }: Option): string[] {
+  return short === undefined ? [`--${name}`] : [`-${short}`, `--${name}`]
+}
+
+function bashScript(places: readonly Place[]): string {
+  const paths = places.slice(1).map(({ path }) => quote(spaced(path)))
+  return `_gatehouse() {
+  local word=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
+  local path='' words='' files='' index reply
+  # Bash takes --option=value apart at the equals sign.
+  if [[ $word == '=' ]]; then
+    word=''
+  elif [[ $previous == '=' ]]; then
+    previous=\${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  for ((index = 1; index < COMP_CWORD; index++)); do
+    case "$path \${COMP_WORDS[index]}" in
+      ${paths.join(' | ')}) path+=" \${COMP_WORDS[index]}" ;;
+    esac
+  done
+  case "$path $previous" in
+    ${places.flatMap(bashValues).join('\n    ')}
+    *)
+      case "$path:$word" in
+        ${places.flatMap(bashWords).join('\n        ')}
+      esac
+      ;;
+  esac
+  COMPREPLY=()
+  while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(
+    compgen -W "$words" -- "$word"
+    [[ $files ]] && compgen -f -- "$word"
+  )
+  [[ $files ]] && compopt -o filenames 2> /dev/null
+  return 0
+}
+complete -F _gatehouse gatehouse
+`
+}
+
+/** Right after an option that takes a value: only the value. */
+function bashValues({ path, options }: Place): string[] {
+  return options.flatMap((option) => {
+    if (option.value === undefined) return []
+    const patterns = dashed(option).map((word) => quote(`${spaced(path)} ${word}`))
+    return [`${patterns.join(' | ')}) ${bashOffer(candidates(option.value, option.choices))} ;;`]
+  })
+}
+
+/** Anywhere else: an option when a dash has been typed, otherwise a subcommand or an operand. */
+function bashWords({ path, words, options, operands }: Place): string[] {
+  const place = quote(`${spaced(path)}:`)
+  const offered = [
+    ...words.map(({ name }) => name),
+    ...operands.flatMap(({ name, choices }) => candidates(name, choices)),
+  ]
+  return [
+    `${place}-*) ${bashOffer(options.flatMap(dashed))} ;;`,
+    `${place}*) ${bashOffer(offered.includes('files') ? 'files' : offered)} ;;`,
+  ]
+}
+
+function bashOffer(offered: Candidates): string {
+  return offered === 'files' ? 'files=yes' : `words=${quote(offered.join(' '))}`
+}
+
+function zshScript(places: readonly Place[]): string {
+  return `#compdef gatehouse
+${places.map(zshFunction).join('\n')}
+# In a folder of fpath this file is the body of _gatehouse; read by source it only defines it.
+if [[ $funcstack[1] == _gatehouse ]]; then _gatehouse "$@"; else compdef _gatehouse gatehouse; fi
+`
+}
+
+function zshFunction({ path, words, options, operands }: Place): string {
+  const specs = [...options.map(zshOption), ...operands.map(zshOperand)].join(' ')
+  if (words.length === 0) return `${zshName(path)}() { _arguments ${specs} }`
+
+  const described = words.map(({ name, summary }) => quote(`${name}:${summary.replaceAll(':', '\\:')}`))
+  const next = words.map(({ name }) => `${name}) ${zshName([...path, name])} ;;`)
+  return `${zshName(path)}() {
+  local curcontext=$curcontext state line
+  local -a words_here=(${described.join(' ')})
+  _arguments -C ${specs} '1: :->word' '*:: :->rest'
+  case $state in
+    word) _describe command words_here ;;
+    rest) case $line[1] in
+      ${next.join('\n      ')}
+    esac ;;
+  esac
+}`
+}
+
+function zshOption({ name, short, value, choices, description }: Option): string {
+  const text = `[${description.replaceAll(/[[\]:]/g, '\\$&')}]`
+  if (value === undefined) {
+    return short === undefined ? quote(`--${name}${text}`) : `{-${short},--${name}}${quote(text)}`
+  }
+  const argument = `:${value}:${zshOffer(candidates(value, choices))}`
+  if (short === undefined) return quote(`--${name}=${text}${argument}`)
+  return `{-${short}+,--${name}=}${quote(text + argument)}`
+}
+
+function zshOperand({ name, choices, optional, many }: Operand, index: number): string {
+  const position = many ? '*:' : optional ? `${index + 1}::` : `${index + 1}:`
+  return quote(`${position}${name}:${zshOffer(candidates(name, choices))}`)
+}
+
+function zshOffer(offered: Candidates): string {
+  if (offered === 'files') return '_files'
+  return offered.length === 0 ? ' ' : `(${offered.join(' ')})`
+}
+
+function zshName(path: readonly string[]): string {
+  return ['_gatehouse', ...path].join('_')
+}
+
+function fishScript(places: readonly Place[]): string {
+  return ['-f', ...places.flatMap(fishRules)].map((rule) => `complete -c gatehouse ${rule}\n`).join('')
+}
+
+function fishRules({ path, words, options, operands }: Place): string[] {
+  const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`)
+  const unseen =
+    words.length === 0 ? [] : [`not __fish_seen_subcommand_from ${words.map(({ name }) => name).join(' ')}`]
+  const condition = `-n ${quote([...seen, ...unseen].join('; and '))}`
+  return [
+    ...words.map(({ name, summary }) => `${condition} -a ${name} -d ${fishQuote(summary)}`),
+    ...options.map((option) => `${condition} ${fishOption(option)}`),
+    ...operands.map(({ name, choices }) => `${condition} ${fishOffer(candidates(name, choices))}`),
+  ]
+}
+
+function fishOption({ name, short, value, choices, description }: Option): string {
+  const words = [`-l ${name}`, `-d ${fishQuote(description)}`]
+  if (short !== undefined) words.push(`-s ${short}`)
+  if (value !== undefined) words.push('-r', fishOffer(candidates(value, choices)))
+  return words.join(' ')
+}
+
+function fishOffer(offered: Candidates): string {
+  return offered === 'files' ? '-F' : `-a ${fishQuote(offered.join(' '))}`
+}
+
+function spaced(path: readonly string[]): string {
+  return path.map((word) => ` ${word}`).join('')
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+function fishQuote(text: string): string {
+  return `'${text.replaceAll(/['\\]/g, '\\$&')}'`
+}
+
+const SCRIPTS: ReadonlyMap<string, (places: readonly Place[]) => string> = new Map([
+  ['bash', bashScript],
+  ['zsh', zshScript],
+  ['fish', fishScript],
+])

@@ -1,0 +1,39 @@
+import type { ConfigFlags } from '../config-layers.ts'
+import { FLAGS } from '../config-schema.ts'
+import type { Arguments, Option } from './command.ts'
+
+/** What `up`, `proxy` and `check` have in common: settings as flags. */
+export const CONFIG_OPTIONS: readonly Option[] = [
+  {
+    name: 'upstream',
+    value: 'URL',
+    description:
+      'What is behind the gate: http://HOST:PORT, https://, h2c://, h2://, unix:/PATH; may be repeated',
+  },
+  {
+    name: 'listen',
+    value: 'HOST:PORT',
+    description: 'Where clients connect, with TLS (default: 0.0.0.0:8443)',
+  },
+  {
+    name: 'manage',
+    value: 'HOST:PORT',
+    description: 'Where health and metrics are (default: 127.0.0.1:9080)',
+  },
+  { name: 'data', value: 'DIRECTORY', description: 'The folder for what has to last (default: ./data)' },
+  { name: 'cert', value: 'FILE', description: 'The certificate: PEM with its chain, DER, or PKCS#12' },
+  { name: 'key', value: 'FILE', description: 'Its private key, where that is in a file of its own' },
+  { name: 'workers', value: 'N', description: 'Processes that serve' },
+  { name: 'policy', value: 'FILE', description: 'The rules' },
+  {
+    name: 'config',
+    value: 'FILE',
+    description:
+      'All settings, in YAML or JSON; GATEHOUSE_CONFIG names it too. Flags are stronger, GATEHOUSE_* next',
+  },
+]
+
+export function configFlags(given: Arguments): ConfigFlags {
+  const flags = Object.keys(FLAGS) as (keyof ConfigFlags)[]
+  return Object.fromEntries(flags.map((flag) => [flag, given.values(flag)]))
+}

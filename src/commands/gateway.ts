@@ -1,0 +1,215 @@
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Fault } from '../fault.ts'
+import type { Log, LogLevel } from '../log.ts'
+import { createManageServer } from '../manage/app.ts'
+import { Metrics, metricsText } from '../metrics.ts'
+import { LocalManageBus } from '../plane/local-bus.ts'
+import { makeSnapshot } from '../plane/snapshot.ts'
+import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
+import type { KeyPairSource } from '../proxy/key-pair.ts'
+import { SingleWorker } from '../proxy/single-worker.ts'
+import type { WorkerSettings } from '../proxy/worker.ts'
+import { addProcessMetrics } from '../proxy/worker-metrics.ts'
+import { WorkerPool } from '../proxy/worker-pool.ts'
+import { FileWatch } from './file-watch.ts'
+import { CertificatePart, PolicyPart, TicketKeyPart } from './live-parts.ts'
+import { addReloadMetrics, Reloader } from './reload.ts'
+
+export interface GatewaySettings {
+  readonly version: string
+  readonly worker: WorkerSettings
+  /** Processes for the data plane; `null` serves from this one. */
+  readonly workers: number | null
+  /** None: the development certificate. */
+  readonly certificates: readonly KeyPairSource[]
+  readonly ticketKeyFile: string | null
+  readonly policyFile: string | null
+  readonly dataFolder: string
+  readonly manageListen: ListenAddress
+  readonly logLevel: LogLevel
+}
+
+/**
+ * Everything that runs: the data plane, wherever its workers are, the management plane's listener, and what changes
+ * while they run (certificates, ticket keys, policy), which is loaded here once and handed to every worker.
+ */
+export class Gateway {
+  readonly settings: GatewaySettings
+  readonly #log: Log
+  readonly #bus = new LocalManageBus()
+  readonly #metrics = new Metrics()
+  readonly #dataPlane: DataPlane
+  readonly #manage: Server
+  readonly #certificates: CertificatePart
+  readonly #ticketKeys: TicketKeyPart
+  readonly #policy: PolicyPart
+  #reloaders: readonly Reloader<unknown>[] = []
+  #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
+  #snapshots = 0
+  #sightings = 0
+  #watch: FileWatch | null = null
+  #rotation: NodeJS.Timeout | null = null
+  #addresses: ListenAddresses | null = null
+  #state: 'starting' | 'serving' | 'draining' = 'starting'
+
+  /** Resolves when connections are taken. Rejects with a Fault that says what to do, and leaves nothing behind. */
+  static async start(settings: GatewaySettings, log: Log): Promise<Gateway> {
+    const gateway = new Gateway(settings, log)
+    try {
+      await gateway.#start()
+      return gateway
+    } catch (error) {
+      await gateway.stop(0, 0)
+      throw error
+    }
+  }
+
+  private constructor(settings: GatewaySettings, log: Log) {
+    this.settings = settings
+    this.#log = log
+    const { certificates, dataFolder, ticketKeyFile, policyFile, worker, workers } = settings
+    this.#certificates = new CertificatePart(certificates, dataFolder, log, (keyPairs) =>
+      this.#use({ keyPairs }),
+    )
+    this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
+    const upstreams = worker.upstreams.map(({ name }) => name)
+    this.#policy = new PolicyPart(policyFile, upstreams, (policy) => this.#publish(policy))
+    this.#dataPlane =
+      workers === null
+        ? new SingleWorker(worker, this.#bus, log)
+        : new WorkerPool(workers, worker, this.#bus, log)
+    this.#bus.onSightings((batch) => {
+      this.#sightings += batch.length
+    })
+    this.#manage = createManageServer({
+      unready: () => this.#unready(),
+      metrics: async () => metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())]),
+      failed: (error) => log.error('the management plane failed at a request', { error }),
+    })
+    this.#addMetrics()
+  }
+
+  get addresses(): ListenAddresses {
+    return this.#addresses ?? this.settings.worker
+  }
+
+  get manageAddress(): ListenAddress {
+    const { address: host, port } = this.#manage.address() as AddressInfo
+    return { host, port }
+  }
+
+  get certificates(): CertificatePart {
+    return this.#certificates
+  }
+
+  /** Loads all files anew, changed or not, and makes new keys for session tickets; never rejects. */
+  async reload(): Promise<void> {
+    await Promise.all(this.#reloaders.map((reloader) => reloader.check(true)))
+  }
+
+  /**
+   * Says first that no more should come, and goes on serving for `graceMs`, in which others hear of it; then lets go of
+   * what is open, for `drainMs` at most.
+   */
+  async stop(graceMs: number, drainMs: number): Promise<void> {
+    this.#state = 'draining'
+    this.#watch?.close()
+    if (this.#rotation !== null) clearInterval(this.#rotation)
+    if (graceMs > 0) await wait(graceMs)
+    await this.#dataPlane.drain(drainMs)
+    this.#bus.close()
+    this.#manage.close()
+    this.#manage.closeAllConnections()
+  }
+
+  /** For who cannot wait: what is open is cut off. */
+  kill(): void {
+    this.#dataPlane.kill()
+  }
+
+  async #start(): Promise<void> {
+    // First of all, so that a probe is answered while the rest takes its time.
+    await listen(this.#manage, this.settings.manageListen)
+    const [certificates, ticketKeys, policy] = await Promise.all([
+      Reloader.load(this.#certificates, this.#log),
+      Reloader.load(this.#ticketKeys, this.#log),
+      Reloader.load(this.#policy, this.#log),
+    ])
+    this.#reloaders = [certificates.reloader, ticketKeys.reloader, policy.reloader]
+    this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
+    this.#publish(policy.value)
+    this.#addresses = await this.#dataPlane.start(this.#live)
+    const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
+    this.#watch = new FileWatch(files.flat(), () => this.#look())
+    this.#look() // for what has changed since it was loaded
+    if (this.#ticketKeys.isRandom)
+      this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
+    this.#state = 'serving'
+  }
+
+  #look(): void {
+    for (const reloader of this.#reloaders) void reloader.check(false)
+  }
+
+  #use(changed: Partial<LiveState>): void {
+    this.#live = { ...this.#live, ...changed }
+    this.#dataPlane.use(this.#live)
+  }
+
+  #publish(policy: unknown): void {
+    this.#bus.publish(makeSnapshot(++this.#snapshots, policy, Date.now()))
+  }
+
+  #unready(): readonly string[] {
+    return this.#state === 'serving' ? this.#dataPlane.unready() : [this.#state]
+  }
+
+  #addMetrics(): void {
+    const metrics = this.#metrics
+    const { version } = this.settings
+    metrics.gauge('build_info', 'Which program this is.', 'first', () => [
+      { labels: { version, node: process.versions.node }, value: 1 },
+    ])
+    metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
+      this.#certificates.inUse.map(({ name, keyType, notAfterMs }) => {
+        return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
+      }),
+    )
+    metrics.counter('sightings_received_total', 'Sightings that reached the management plane.', () => [
+      { labels: {}, value: this.#sightings },
+    ])
+    addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))
+    if (this.#dataPlane instanceof WorkerPool) this.#addPoolMetrics(this.#dataPlane)
+  }
+
+  #addPoolMetrics(pool: WorkerPool): void {
+    addProcessMetrics(this.#metrics)
+    this.#metrics.gauge('workers_listening', 'Workers that take connections.', 'sum', () => [
+      { labels: {}, value: pool.counts.listening },
+    ])
+    this.#metrics.counter('worker_restarts_total', 'Workers that died and were replaced.', () => [
+      { labels: {}, value: pool.counts.restarts },
+    ])
+  }
+}
+
+async function listen(server: Server, address: ListenAddress): Promise<void> {
+  try {
+    server.listen({ ...address })
+    await once(server, 'listening')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const place = `${address.host} port ${address.port}`
+    const why = code === 'EADDRINUSE' ? 'another program listens there' : (error as Error).message
+    throw new Fault(
+      'LISTEN_FAILED',
+      `the management plane cannot listen on ${place}: ${why}; give it another with --manage`,
+    )
+  }
+}
+
+/** A stolen key opens the sessions of so long; a session that outlives it costs one full handshake. */
+const TICKET_KEY_LIFE_MS = 86_400_000

@@ -1,0 +1,45 @@
+import type { Readable, Writable } from 'node:stream'
+import { styleText } from 'node:util'
+
+/** The outside of a command. One made of streams in memory runs it inside a test. */
+export interface Io {
+  readonly stdin: Readable
+  readonly stdout: Writable
+  readonly stderr: Writable
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** How wide text may be: the terminal's width, or 80 where stdout is none. */
+  readonly columns: number
+  readonly colour: boolean
+  /** Whether a person reads stdout, and not a program. */
+  readonly isTerminal: boolean
+}
+
+export function processIo(): Io {
+  const isTerminal = process.stdout.isTTY === true
+  return {
+    // Opening stdin costs time and fails where it is closed: only a command that reads it pays.
+    get stdin() {
+      return process.stdin
+    },
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: process.env,
+    columns: process.stdout.columns || COLUMNS_WITHOUT_TERMINAL,
+    colour: wantsColour(process.env, isTerminal),
+    isTerminal,
+  }
+}
+
+/** FORCE_COLOR is the stronger one, as in Node; NO_COLOR counts when it is not empty (no-color.org). */
+export function wantsColour(env: Io['env'], isTerminal: boolean): boolean {
+  const forced = env['FORCE_COLOR']
+  if (forced !== undefined) return forced !== '0' && forced !== 'false'
+  if (env['NO_COLOR']) return false
+  return isTerminal && env['TERM'] !== 'dumb'
+}
+
+export function paint(io: Io, style: Parameters<typeof styleText>[0], text: string): string {
+  return io.colour ? styleText(style, text, { validateStream: false }) : text
+}
+
+const COLUMNS_WITHOUT_TERMINAL = 80

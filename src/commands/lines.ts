@@ -1,0 +1,37 @@
+import type { Readable } from 'node:stream'
+
+export interface Line {
+  /** Without its line end; `null` when it was longer than allowed. */
+  readonly text: string | null
+}
+
+/** The lines of a stream, in the batches they come in; the last one needs no line end. */
+export async function* lines(stream: Readable, bytesMax: number): AsyncGenerator<readonly Line[]> {
+  let held: Buffer[] = []
+  let heldBytes = 0
+  const finish = (piece: Buffer): Line => {
+    const tooLong = heldBytes + piece.length > bytesMax
+    const text = tooLong ? null : Buffer.concat([...held, piece]).toString('utf8')
+    held = []
+    heldBytes = 0
+    return { text }
+  }
+  for await (const chunk of stream) {
+    const bytes = Buffer.from(chunk)
+    const batch: Line[] = []
+    let from = 0
+    for (let to = bytes.indexOf(LF); to !== -1; to = bytes.indexOf(LF, from)) {
+      batch.push(finish(bytes.subarray(from, to)))
+      from = to + 1
+    }
+    const rest = bytes.subarray(from)
+    heldBytes += rest.length
+    if (heldBytes <= bytesMax) held.push(rest)
+    else held = []
+    if (batch.length > 0) yield batch
+  }
+  if (heldBytes > 0) yield [finish(EMPTY)]
+}
+
+const LF = 0x0a
+const EMPTY = Buffer.alloc(0)

@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { parsePolicyText } from '../config-source.ts'
+import { Fault } from '../fault.ts'
+import type { Log } from '../log.ts'
+import { type DevelopmentCertificate, developmentCertificate } from '../proxy/development-ca.ts'
+import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
+import type { Part } from './reload.ts'
+
+/** Certificates from the files of the configuration; without any, the development certificate. */
+export class CertificatePart implements Part<readonly KeyPair[]> {
+  readonly what = 'certificates'
+  /** `null` where the operator has brought certificates. */
+  development: DevelopmentCertificate | null = null
+  readonly #sources: readonly KeyPairSource[]
+  readonly #folder: string
+  readonly #log: Log
+  readonly #use: (pairs: readonly KeyPair[]) => void
+  #inUse: readonly KeyPair[] = []
+
+  constructor(
+    sources: readonly KeyPairSource[],
+    dataFolder: string,
+    log: Log,
+    use: (pairs: readonly KeyPair[]) => void,
+  ) {
+    this.#sources = sources
+    this.#folder = join(dataFolder, 'dev-ca')
+    this.#log = log
+    this.#use = use
+  }
+
+  get inUse(): readonly KeyPair[] {
+    return this.#inUse
+  }
+
+  async files(): Promise<readonly string[]> {
+    return (await this.#currentSources()).flatMap(({ certificateFile, keyFile }) =>
+      keyFile === null ? [certificateFile] : [certificateFile, keyFile],
+    )
+  }
+
+  async load(): Promise<readonly KeyPair[]> {
+    const nowMs = Date.now()
+    const { pairs, warnings } = await loadKeyPairs(await this.#currentSources(), nowMs)
+    for (const pair of pairs) this.#refuseStale(pair, nowMs)
+    for (const warning of warnings) this.#log.warn('a certificate will disappoint', { warning })
+    this.#inUse = pairs
+    return pairs
+  }
+
+  use(pairs: readonly KeyPair[]): void {
+    this.#use(pairs)
+  }
+
+  /** Looking is also what renews the development certificate, while the process runs for months. */
+  async #currentSources(): Promise<readonly KeyPairSource[]> {
+    if (this.#sources.length > 0) return this.#sources
+    const found = await developmentCertificate(this.#folder, hostname(), Date.now())
+    // Whoever has been told of a new CA is not told otherwise by the next look.
+    this.development = { ...found, isNew: found.isNew || this.development?.isNew === true }
+    return [{ certificateFile: found.file, keyFile: null, passphrase: null }]
+  }
+
+  /** At the start an expired certificate is better than none; in the place of a good one it is a mistake. */
+  #refuseStale(pair: KeyPair, nowMs: number): void {
+    const before = this.#inUse.find(({ name }) => name === pair.name)
+    if (before === undefined || pair.notAfterMs > nowMs || before.notAfterMs <= nowMs) return
+    const expired = new Date(pair.notAfterMs).toISOString()
+    throw new Fault('CERTIFICATE_INVALID', `${pair.name} expired on ${expired}; the one in use has not`)
+  }
+}
+
+/** Keys of session tickets: from a file that all replicas have, or by chance for this start. */
+export class TicketKeyPart implements Part<Buffer> {
+  readonly what = 'ticket-keys'
+  readonly isRandom: boolean
+  readonly #file: string | null
+  readonly #use: (keys: Buffer) => void
+
+  constructor(file: string | null, use: (keys: Buffer) => void) {
+    this.#file = file
+    this.isRandom = file === null
+    this.#use = use
+  }
+
+  async files(): Promise<readonly string[]> {
+    return this.#file === null ? [] : [this.#file]
+  }
+
+  async load(): Promise<Buffer> {
+    if (this.#file === null) return randomBytes(TICKET_KEY_BYTES)
+    const keys = ticketKeysIn(await readFile(this.#file).catch((error) => unreadable(this.#file!, error)))
+    if (keys !== null) return keys
+    const wanted = `${TICKET_KEY_BYTES} bytes, as they are, in hexadecimal or in base64`
+    throw new Fault('TICKET_KEY_INVALID', `${this.#file} holds no ticket key; it takes ${wanted}`)
+  }
+
+  use(keys: Buffer): void {
+    this.#use(keys)
+  }
+}
+
+/** The operator's policy as it was written; without a file, one that tags and blocks nothing. */
+export class PolicyPart implements Part<unknown> {
+  readonly what = 'policy'
+  readonly #file: string | null
+  readonly #upstreams: readonly string[]
+  readonly #use: (policy: unknown) => void
+
+  /** `upstreams`: the names that a rule may route to. */
+  constructor(file: string | null, upstreams: readonly string[], use: (policy: unknown) => void) {
+    this.#file = file
+    this.#upstreams = upstreams
+    this.#use = use
+  }
+
+  async files(): Promise<readonly string[]> {
+    return this.#file === null ? [] : [this.#file]
+  }
+
+  async load(): Promise<unknown> {
+    if (this.#file === null) return TAG_ALL
+    const text = await readFile(this.#file, 'utf8').catch((error) => unreadable(this.#file!, error))
+    return parsePolicyText(text, this.#file, this.#upstreams).document
+  }
+
+  use(policy: unknown): void {
+    this.#use(policy)
+  }
+}
+
+function ticketKeysIn(bytes: Buffer): Buffer | null {
+  if (bytes.length === TICKET_KEY_BYTES) return bytes
+  const text = bytes.toString('latin1').trim()
+  if (/^[0-9a-f]{96}$/i.test(text)) return Buffer.from(text, 'hex')
+  return /^[A-Za-z0-9+/]{64}$/.test(text) ? Buffer.from(text, 'base64') : null
+}
+
+function unreadable(file: string, error: NodeJS.ErrnoException): never {
+  throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${error.code})`, { cause: error })
+}
+
+const TAG_ALL = { rules: [] }
+const TICKET_KEY_BYTES = 48

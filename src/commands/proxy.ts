@@ -1,0 +1,23 @@
+import type { Command } from './command.ts'
+import { CONFIG_OPTIONS } from './config-options.ts'
+import { serve } from './serve.ts'
+import { startupSettings } from './startup.ts'
+
+export const proxy: Command = {
+  name: 'proxy',
+  summary: 'Run the data plane alone, as a sidecar or behind another management plane',
+  description: [
+    'What "up" does without the management plane, but for the listener that answers probes and scrapers. With one ' +
+      'worker, which is the default, everything is in one process.',
+  ],
+  operands: [],
+  options: CONFIG_OPTIONS,
+  examples: [
+    { command: 'proxy --upstream unix:/run/app.sock', description: 'Beside an app that listens on a socket' },
+    { command: 'proxy --upstream http://localhost:3000 --workers 2', description: 'In two processes' },
+  ],
+  run: async (given, io) => {
+    const { settings, warnings } = await startupSettings(given, io, 1)
+    return serve({ ...settings, workers: settings.workers === 1 ? null : settings.workers }, warnings, io)
+  },
+}

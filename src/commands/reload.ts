@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { Fault } from '../fault.ts'
+import type { Log } from '../log.ts'
+import type { Metrics, Sample } from '../metrics.ts'
+
+/** Something that is loaded from files, and anew when they change. */
+export interface Part<Value> {
+  /** What it is called in logs and metrics: `certificates`. */
+  readonly what: string
+  /** All the files that `load` reads, in an order that stays. */
+  files(): Promise<readonly string[]>
+  /** Throws a Fault when they are no good. */
+  load(): Promise<Value>
+  /** Puts it in the place of the one before. */
+  use(value: Value): void
+}
+
+/**
+ * Keeps one part up to date. What is loaded replaces what was there whole, or not at all: a bad file leaves the old one
+ * at work, and is said in the log and in the metrics, once.
+ */
+export class Reloader<Value> {
+  readonly #part: Part<Value>
+  readonly #log: Log
+  readonly #outcomes = { loaded: 0, failed: 0 }
+  #hash = ''
+  #triedHash = ''
+  #loadedAtMs = 0
+  #isCurrent = true
+  #version = 0
+  #checking: Promise<void> = Promise.resolve()
+
+  /** Throws the Fault of a first load that is no good. */
+  static async load<Value>(
+    part: Part<Value>,
+    log: Log,
+  ): Promise<{ value: Value; reloader: Reloader<Value> }> {
+    const reloader = new Reloader(part, log)
+    const hash = await hashOf(await part.files())
+    const value = await part.load()
+    reloader.#loaded(hash)
+    return { value, reloader }
+  }
+
+  private constructor(part: Part<Value>, log: Log) {
+    this.#part = part
+    this.#log = log
+  }
+
+  files(): Promise<readonly string[]> {
+    return this.#part.files()
+  }
+
+  /**
+   * Loads it if its files are others than at the last try, or if somebody asks for it. One at a time; never rejects.
+   */
+  check(isAskedFor: boolean): Promise<void> {
+    this.#checking = this.#checking.then(() => this.#check(isAskedFor))
+    return this.#checking
+  }
+
+  /** The outcome of the last try, and what is in use. */
+  get status(): ReloadStatus {
+    return {
+      what: this.#part.what,
+      hash: this.#hash,
+      version: this.#version,
+      loadedAtMs: this.#loadedAtMs,
+      isCurrent: this.#isCurrent,
+      ...this.#outcomes,
+    }
+  }
+
+  async #check(isAskedFor: boolean): Promise<void> {
+    const { what } = this.#part
+    let hash = this.#triedHash
+    try {
+      hash = await hashOf(await this.#part.files())
+      if (hash === this.#triedHash && !isAskedFor) return
+      this.#part.use(await this.#part.load())
+      this.#outcomes.loaded++
+      this.#loaded(hash)
+      this.#log.info('reloaded', { what, version: this.#version, hash: hash.slice(0, HASH_SHOWN) })
+    } catch (error) {
+      this.#outcomes.failed++
+      this.#isCurrent = false
+      this.#triedHash = hash
+      const problems = error instanceof Fault ? error.message.split('\n') : null
+      const fields = problems === null ? { error: error as Error } : { problems }
+      this.#log.error('not reloaded: the one before stays in use', {
+        what,
+        version: this.#version,
+        ...fields,
+      })
+    }
+  }
+
+  #loaded(hash: string): void {
+    this.#hash = hash
+    this.#triedHash = hash
+    this.#loadedAtMs = Date.now()
+    this.#isCurrent = true
+    this.#version++
+  }
+}
+
+export interface ReloadStatus {
+  readonly what: string
+  /** SHA-256 over the files in use. */
+  readonly hash: string
+  /** Counts the loads of this process. */
+  readonly version: number
+  readonly loadedAtMs: number
+  /** `false` after a try that failed: the files are not what is in use. */
+  readonly isCurrent: boolean
+  readonly loaded: number
+  readonly failed: number
+}
+
+/** Replicas that run with the same have the same hash: one that lags behind shows. */
+export function addReloadMetrics(metrics: Metrics, statuses: () => readonly ReloadStatus[]): void {
+  const each = (value: (status: ReloadStatus) => number) => (): Sample[] =>
+    statuses().map((status) => ({ labels: { what: status.what }, value: value(status) }))
+  metrics.counter('reload_total', 'Files loaded anew since the start, by outcome.', () =>
+    statuses().flatMap(({ what, loaded, failed }) => [
+      { labels: { what, outcome: 'loaded' }, value: loaded },
+      { labels: { what, outcome: 'failed' }, value: failed },
+    ]),
+  )
+  metrics.gauge(
+    'reload_current',
+    '0 while the files are bad and an older state is in use.',
+    'first',
+    each(({ isCurrent }) => Number(isCurrent)),
+  )
+  metrics.gauge(
+    'loaded_version',
+    'How many times it was loaded.',
+    'first',
+    each(({ version }) => version),
+  )
+  metrics.gauge(
+    'loaded_hash',
+    'The first 48 bits of the SHA-256 of what is in use.',
+    'first',
+    each(({ hash }) => Number.parseInt(hash.slice(0, HASH_SHOWN) || '0', 16)),
+  )
+  metrics.gauge(
+    'loaded_timestamp_seconds',
+    'When it was loaded.',
+    'first',
+    each(({ loadedAtMs }) => loadedAtMs / 1000),
+  )
+}
+
+/** A file that is not there counts as well: it may come. */
+async function hashOf(files: readonly string[]): Promise<string> {
+  const hash = createHash('sha256')
+  for (const file of files) {
+    const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => Buffer.from(`${error.code}`))
+    hash.update(`${bytes.length}:`).update(bytes)
+  }
+  return hash.digest('hex')
+}
+
+/** 48 bits: exact in a double, and enough to tell by eye. */
+const HASH_SHOWN = 12

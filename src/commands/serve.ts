@@ -1,0 +1,90 @@
+import { createLog, type Log } from '../log.ts'
+import { banner } from './banner.ts'
+import type { ExitCode } from './command.ts'
+import { Gateway, type GatewaySettings } from './gateway.ts'
+import type { Io } from './io.ts'
+
+/** Serves until it is told to stop, and then until what is open has come to its end. */
+export async function serve(
+  settings: GatewaySettings,
+  warnings: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
+  const log = createLog(settings.logLevel)
+  for (const warning of warnings) log.warn('a setting is risky', { warning })
+  const orders = new Orders()
+  try {
+    const gateway = await Gateway.start(settings, log)
+    orders.reload = () => void gateway.reload()
+    orders.kill = () => gateway.kill()
+    sayReady(gateway, log, io)
+    const signal = await orders.stop
+    const { drainTimeoutMs } = settings.worker
+    // Somebody at a terminal has told nobody to send traffic here, and waits.
+    const graceMs = signal === 'SIGINT' ? 0 : Math.min(GRACE_MS_MAX, drainTimeoutMs * GRACE_SHARE)
+    log.info('stopping', { signal, graceMs, drainMs: drainTimeoutMs - graceMs })
+    await gateway.stop(graceMs, drainTimeoutMs - graceMs)
+    log.info('stopped')
+    return 0
+  } finally {
+    orders.close()
+    log.flush()
+  }
+}
+
+type Stop = 'SIGINT' | 'SIGTERM'
+
+/** What the outside tells by signals. Who tells to stop twice means at once. */
+class Orders {
+  readonly stop: Promise<Stop>
+  reload: () => void = () => undefined
+  kill: () => void = () => undefined
+  readonly #stop = Promise.withResolvers<Stop>()
+  readonly #listeners = {
+    SIGINT: () => this.#told('SIGINT'),
+    SIGTERM: () => this.#told('SIGTERM'),
+    SIGHUP: () => this.reload(),
+  }
+  #isStopping = false
+
+  constructor() {
+    this.stop = this.#stop.promise
+    for (const [signal, listener] of Object.entries(this.#listeners)) process.on(signal, listener)
+  }
+
+  close(): void {
+    for (const [signal, listener] of Object.entries(this.#listeners)) process.off(signal, listener)
+  }
+
+  #told(signal: Stop): void {
+    if (this.#isStopping) {
+      this.kill()
+      process.exit(EXIT_CODES[signal])
+    }
+    this.#isStopping = true
+    this.#stop.resolve(signal)
+  }
+}
+
+function sayReady(gateway: Gateway, log: Log, io: Io): void {
+  if (io.isTerminal) io.stdout.write(banner(gateway, io))
+  const { settings, addresses, manageAddress, certificates } = gateway
+  const { listen, plainListen } = addresses
+  log.info('ready', {
+    version: settings.version,
+    listen: `${listen.host}:${listen.port}`,
+    plainListen: plainListen === null ? null : `${plainListen.host}:${plainListen.port}`,
+    manage: `${manageAddress.host}:${manageAddress.port}`,
+    upstreams: settings.worker.upstreams.flatMap(({ urls }) => urls),
+    workers: settings.workers ?? 'in this process',
+    certificates: certificates.inUse.map(({ name }) => name),
+    developmentCa: certificates.development?.caFile ?? null,
+  })
+}
+
+/** As shells say of one that a signal has ended. */
+const EXIT_CODES: Readonly<Record<Stop, number>> = { SIGINT: 130, SIGTERM: 143 }
+/** Load balancers that look every second or two have seen by then that it is not ready. */
+const GRACE_MS_MAX = 5_000
+/** Of the time to drain, which whoever sends SIGKILL after it counts from the signal. */
+const GRACE_SHARE = 1 / 6

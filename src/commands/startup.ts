@@ -1,0 +1,83 @@
+import { readFile } from 'node:fs/promises'
+import { loadConfig, type StartupConfig } from '../config.ts'
+import { Fault } from '../fault.ts'
+import type { UpstreamSettings } from '../proxy/upstream.ts'
+import type { WorkerSettings } from '../proxy/worker.ts'
+import type { Arguments } from './command.ts'
+import { configFlags } from './config-options.ts'
+import type { GatewaySettings } from './gateway.ts'
+import type { Io } from './io.ts'
+import { version } from './version.ts'
+
+export interface Startup {
+  readonly settings: GatewaySettings
+  /** What is allowed, and risky. */
+  readonly warnings: readonly string[]
+}
+
+/** From what was typed, the environment and the configuration file to what runs. Throws a Fault with all problems. */
+export async function startupSettings(given: Arguments, io: Io, workersDefault?: number): Promise<Startup> {
+  const parsed = loadConfig(configFlags(given), given.value('config'), io.env, workersDefault)
+  const settings = await gatewaySettings(parsed.config)
+  return { settings, warnings: parsed.warnings.map(({ where, what }) => `${where}: ${what}`) }
+}
+
+/** With workers in processes of their own; what may serve from one process says so itself. */
+async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> {
+  const { proxy, manage, data, policy, log } = config
+  return {
+    version: version(),
+    worker: await workerSettings(config),
+    workers: proxy.workers,
+    certificates: proxy.tls.certificates.map(({ certificateFile, keyFile, passphrase }) => {
+      return { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
+    }),
+    ticketKeyFile: proxy.tls.ticketKeyFile,
+    policyFile: policy.file,
+    dataFolder: data.dir,
+    manageListen: manage.listen,
+    logLevel: log.level,
+  }
+}
+
+async function workerSettings({ proxy, fingerprints, log }: StartupConfig): Promise<WorkerSettings> {
+  const { tls, limits } = proxy
+  return {
+    listen: proxy.listen,
+    plainListen: proxy.plainListen,
+    upstreams: await Promise.all(proxy.upstreams.map(upstreamSettings)),
+    trustedProxies: proxy.trustedProxies,
+    proxyProtocol: proxy.proxyProtocol,
+    ja4Hops: proxy.ja4Hops,
+    tls: {
+      minVersion: tls.minVersion,
+      clientCertificates: tls.clientCertificates,
+      clientCa: await pemIn(tls.clientCaFile),
+      sniMismatch: tls.sniMismatch,
+    },
+    limits,
+    upgradeIdleTimeoutMs: limits.upgradeIdleTimeoutMs,
+    websocketGraceMs: proxy.websocketGraceMs,
+    drainTimeoutMs: proxy.drainTimeoutMs,
+    signatureKey: proxy.signatureKey?.reveal() ?? null,
+    fail: proxy.fail,
+    ja4plus: fingerprints.ja4plus,
+    logLevel: log.level,
+  }
+}
+
+async function upstreamSettings(
+  upstream: StartupConfig['proxy']['upstreams'][number],
+): Promise<UpstreamSettings> {
+  const { verify, caFile, serverName } = upstream.tls
+  return { ...upstream, tls: { verify, ca: await pemIn(caFile), serverName } }
+}
+
+async function pemIn(file: string | null): Promise<string | null> {
+  if (file === null) return null
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${error.code})`, { cause: error })
+  })
+  if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+  throw new Fault('CERTIFICATE_INVALID', `${file} holds no certificate in PEM`)
+}

@@ -1,0 +1,14 @@
+import { Fault } from '../fault.ts'
+
+/** What the system said when a file was opened or read, in words for whoever named the file. */
+export function unreadable(error: unknown): Fault {
+  const { code, message } = error as NodeJS.ErrnoException
+  return new Fault('UNREADABLE', REASONS.get(code) ?? message, { cause: error })
+}
+
+const REASONS: ReadonlyMap<string | undefined, string> = new Map([
+  ['ENOENT', 'no such file'],
+  ['ENOTDIR', 'no such file'],
+  ['EACCES', 'no permission to read it'],
+  ['EISDIR', 'is a folder'],
+])

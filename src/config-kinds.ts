@@ -1,0 +1,255 @@
+import { isIP, isIPv6 } from 'node:net'
+import { didYouMean } from './did-you-mean.ts'
+import { Fault } from './fault.ts'
+import { parseAddressRange } from './policy/address-ranges.ts'
+import { parseDurationMs } from './policy/duration.ts'
+import { shown } from './policy/problem.ts'
+
+/** How the value of a setting is written, and what it is for the program. */
+export interface Kind<Value> {
+  /** For the documentation. */
+  readonly takes: string
+  /** A file or a folder: in a file of settings, relative to that. */
+  readonly isPath?: true
+  /** Of a value as a file has it. Throws a Fault that says what is wrong with it. */
+  parse(raw: unknown): Value
+  /** What a file would have where a variable or a flag has this text. */
+  fromText(text: string): unknown
+}
+
+export interface HostPort {
+  readonly host: string
+  readonly port: number
+}
+
+export const text: Kind<string> = {
+  takes: 'text',
+  parse(raw) {
+    if (typeof raw !== 'string' || raw === '') throw refused(raw, 'text')
+    if (CONTROL.test(raw)) throw new Fault(INVALID, 'has a control character in it')
+    return raw
+  },
+  fromText: same,
+}
+
+export const path: Kind<string> = { ...text, takes: 'path', isPath: true }
+
+export const boolean: Kind<boolean> = {
+  takes: 'true, false',
+  parse(raw) {
+    if (typeof raw === 'boolean') return raw
+    throw refused(raw, 'true or false')
+  },
+  fromText: (given) => (given === 'true' ? true : given === 'false' ? false : given),
+}
+
+export function integer(min: number, max: number): Kind<number> {
+  const takes = `${min} to ${max}`
+  return {
+    takes,
+    parse(raw) {
+      if (typeof raw === 'number' && Number.isSafeInteger(raw) && raw >= min && raw <= max) return raw
+      throw refused(raw, `a whole number from ${takes}`)
+    },
+    fromText: (given) => (/^\d{1,15}$/.test(given) ? Number(given) : given),
+  }
+}
+
+/** In milliseconds. Where `min` is `0`, that means "for ever" or "at once", as the setting says. */
+export function duration(min: string, max: string): Kind<number> {
+  const takes = `${min} to ${max}`
+  const [minMs, maxMs] = [parseDurationMs(min)!, parseDurationMs(max)!]
+  return {
+    takes,
+    parse(raw) {
+      const written = raw === 0 ? '0' : raw
+      const milliseconds = typeof written === 'string' ? parseDurationMs(written) : null
+      if (milliseconds === null)
+        throw refused(raw, `a number and its unit: ms, s, m, h or d${withUnit(raw, 's')}`)
+      if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds
+      throw refused(raw, takes)
+    },
+    fromText: same,
+  }
+}
+
+/** In bytes. */
+export function size(min: string, max: string): Kind<number> {
+  const takes = `${min} to ${max}`
+  const [minBytes, maxBytes] = [parseSize(min)!, parseSize(max)!]
+  return {
+    takes,
+    parse(raw) {
+      const bytes = typeof raw === 'string' ? parseSize(raw) : null
+      if (bytes === null) throw refused(raw, `a number and its unit: B, KiB, MiB or GiB${withUnit(raw, 'B')}`)
+      if (bytes >= minBytes && bytes <= maxBytes) return bytes
+      throw refused(raw, takes)
+    },
+    fromText: same,
+  }
+}
+
+export function choice<Choice extends string>(...choices: readonly Choice[]): Kind<Choice> {
+  return {
+    takes: choices.join(', '),
+    parse(raw) {
+      // YAML 1.2 has `off` for text, and the number 1.2 for a version.
+      const written = typeof raw === 'number' ? String(raw) : raw
+      const found = choices.find((each) => each === written)
+      if (found !== undefined) return found
+      const near = typeof raw === 'string' ? didYouMean(raw, choices) : ''
+      throw refused(raw, `${choices.join(', ')}${near}`)
+    },
+    fromText: same,
+  }
+}
+
+/** Where to listen. Every address is written out: `:8443` means all of them to some, and this machine to others. */
+export const listenAddress: Kind<HostPort> = {
+  takes: 'HOST:PORT',
+  parse(raw) {
+    const [, host, digits] = (typeof raw === 'string' && HOST_PORT.exec(raw)) || []
+    const port = Number(digits)
+    const bare = host?.replace(/^\[(.*)\]$/, '$1') ?? ''
+    const isHost = host?.startsWith('[') ? isIPv6(bare) : isIP(bare) === 4 || isHostName(bare)
+    if (isHost && port <= 65_535) return { host: bare, port }
+    throw refused(raw, 'HOST:PORT, like 127.0.0.1:8443, or 0.0.0.0:8443 and [::]:8443 for all addresses')
+  },
+  fromText: same,
+}
+
+/** Of the people's side of the management plane. */
+export const webUrl: Kind<string> = {
+  takes: 'http:// or https:// URL',
+  parse(raw) {
+    const url = typeof raw === 'string' ? URL.parse(raw) : null
+    refuseUser(url)
+    const isWeb = url !== null && ['http:', 'https:'].includes(url.protocol)
+    if (isWeb && url.search === '' && url.hash === '') return url.href
+    throw refused(raw, 'a URL with http:// or https://, without query and fragment')
+  },
+  fromText: same,
+}
+
+export const upstreamUrl: Kind<string> = {
+  takes: 'http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH',
+  parse(raw) {
+    if (typeof raw !== 'string') throw refused(raw, this.takes)
+    if (/^unix:\/[^\0]+$/.test(raw)) return raw
+    const [, scheme, host, port] = UPSTREAM_URL.exec(raw) ?? []
+    if (scheme !== undefined && host !== undefined) {
+      const isHost = host.startsWith('[') ? isIPv6(host.slice(1, -1)) : isIP(host) === 4 || isHostName(host)
+      const isPort = port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)
+      if (isHost && isPort) return raw
+    }
+    refuseUser(URL.parse(raw))
+    throw refused(raw, `${this.takes}${upstreamHint(raw)}`)
+  },
+  fromText: same,
+}
+
+export const addressRange: Kind<string> = {
+  takes: 'address or range',
+  parse(raw) {
+    if (typeof raw === 'string' && parseAddressRange(raw) !== null) return raw
+    throw refused(raw, 'an address or a range, like 10.0.0.0/8 or 2001:db8::/32')
+  },
+  fromText: same,
+}
+
+export const headerName: Kind<string> = {
+  takes: 'name of a header',
+  parse(raw) {
+    if (typeof raw === 'string' && TOKEN.test(raw)) return raw.toLowerCase()
+    throw refused(raw, 'the name of a header')
+  },
+  fromText: same,
+}
+
+export const hostName: Kind<string> = {
+  takes: 'host name',
+  parse(raw) {
+    if (typeof raw === 'string' && isHostName(raw)) return raw
+    throw refused(raw, 'a host name')
+  },
+  fromText: same,
+}
+
+/** What metrics and rules call a thing. */
+export const name: Kind<string> = {
+  takes: 'letters, digits and . _ -',
+  parse(raw) {
+    if (typeof raw === 'string' && NAME.test(raw)) return raw
+    throw refused(raw, 'up to 64 letters, digits, and . _ - between them')
+  },
+  fromText: same,
+}
+
+export const urlPath: Kind<string> = {
+  takes: 'path',
+  parse(raw) {
+    if (typeof raw === 'string' && /^\/[!-~]*$/.test(raw)) return raw
+    throw refused(raw, 'a path that starts with /')
+  },
+  fromText: same,
+}
+
+/** The same, or `null`. */
+export function optional<Value>(kind: Kind<Value>): Kind<Value | null> {
+  return { ...kind, parse: (raw) => (raw === null ? null : kind.parse(raw)) }
+}
+
+export const INVALID = 'CONFIG_INVALID'
+
+function same(given: string): string {
+  return given
+}
+
+function refused(raw: unknown, takes: string): Fault {
+  return new Fault(INVALID, `is ${shown(raw)}; it takes ${takes}`)
+}
+
+/** `; did you mean 10s?`, of a bare number. */
+function withUnit(raw: unknown, unit: string): string {
+  const isBare =
+    typeof raw === 'number' ? Number.isSafeInteger(raw) : typeof raw === 'string' && /^\d+$/.test(raw)
+  return isBare ? ` (did you mean ${raw}${unit}?)` : ''
+}
+
+function parseSize(written: string): number | null {
+  const [, number, unit] = SIZE.exec(written) ?? []
+  return unit === undefined ? null : Number(number) * BYTES.get(unit)!
+}
+
+/** Without repeating it: what stands there is mostly a password. */
+function refuseUser(url: URL | null): void {
+  if (url !== null && (url.username !== '' || url.password !== ''))
+    throw new Fault(INVALID, 'has a user in it, and none is ever sent there')
+}
+
+function upstreamHint(raw: string): string {
+  if (raw.startsWith('unix:')) return '; the path of a socket starts with /'
+  if (/^[^/]+:\d+$/.test(raw) || isHostName(raw)) return ` (did you mean http://${raw}?)`
+  const url = URL.parse(raw)
+  const hasPath = url !== null && (url.pathname.length > 1 || url.search !== '')
+  return hasPath ? '; without a path: the one that is asked for is passed on' : ''
+}
+
+function isHostName(host: string): boolean {
+  return host.length <= 253 && HOST_NAME.test(host) && !/^[\d.]+$/.test(host)
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it is for
+const CONTROL = /[\x00-\x1f\x7f]/
+const HOST_PORT = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):(\d{1,5})$/
+const HOST_NAME = /^(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
+const UPSTREAM_URL = /^(https?|h2c?):\/\/(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?\/?$/i
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
+const NAME = /^\w(?:[\w.-]{0,62}\w)?$/
+const SIZE = /^(\d{1,9})(B|KiB|MiB|GiB)$/
+const BYTES: ReadonlyMap<string, number> = new Map([
+  ['B', 1],
+  ['KiB', 1024],
+  ['MiB', 1024 ** 2],
+  ['GiB', 1024 ** 3],
+])

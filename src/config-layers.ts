@@ -1,0 +1,227 @@
+import { dirname } from 'node:path'
+import { path } from './config-kinds.ts'
+import { CONFIG_VARIABLE, FLAGS, type Item, type Items, SETTINGS, VARIABLES } from './config-schema.ts'
+import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source } from './config-source.ts'
+import { didYouMean } from './did-you-mean.ts'
+
+/** What somebody gave a setting, and where. */
+export interface Given {
+  /** As a file would have it. */
+  readonly raw: unknown
+  /** A file with line and column, a variable, or a flag. */
+  readonly where: string
+  /** What the setting is called there; empty for variables and flags, which are its name. */
+  readonly name: string
+  readonly level: Level
+}
+
+/** The higher one wins. */
+export type Level = (typeof LEVEL)[keyof typeof LEVEL]
+export const LEVEL = { file: 1, variable: 2, flag: 3 } as const
+
+export type ConfigFlags = { readonly [Flag in keyof typeof FLAGS]?: readonly string[] }
+
+export interface LayersInput {
+  /** By flag, without its dashes. */
+  readonly flags: ConfigFlags
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly file: { readonly name: string; readonly text: string } | null
+}
+
+/** Flags over variables over the file: for each setting, who has the last word. */
+export class Layers {
+  readonly problems: Problem[] = []
+  /** Whether the file, if there is one, could be read as YAML. */
+  readonly isReadable: boolean
+  /** What the file says, whole. */
+  readonly fileValue: unknown
+  /** Paths in the file are relative to it. */
+  readonly fileFolder: string
+  readonly #source: Source | null
+  readonly #above = new Map<string, Given>()
+
+  constructor({ flags, env, file }: LayersInput) {
+    this.#source = file === null ? null : this.#attempt(() => readSource(file.text, file.name))
+    this.isReadable = file === null || this.#source !== null
+    this.fileValue = this.#source?.value ?? null
+    this.fileFolder = file === null ? '.' : dirname(file.name)
+    const variables = variablesOf(SETTINGS.members)
+    for (const [variable, text] of Object.entries(env)) this.#readVariable(variables, variable, text)
+    for (const flag of Object.keys(FLAGS) as (keyof typeof FLAGS)[])
+      this.#readFlag(variables, flag, flags[flag] ?? [])
+    this.#settle('/proxy/upstreams', { '/urls': '/proxy/upstream' })
+    this.#settle('/proxy/tls/certificates', {
+      '/cert_file': '/proxy/tls/cert_file',
+      '/key_file': '/proxy/tls/key_file',
+      '/key_passphrase': '/proxy/tls/key_passphrase',
+      '/key_passphrase_file': '/proxy/tls/key_passphrase_file',
+    })
+  }
+
+  /** The last word on a setting of which the file says `raw`; `null` where nobody said anything. */
+  of(pointer: string, raw: unknown): Given | null {
+    const given = this.#above.get(pointer)
+    if (given !== undefined) return given
+    if (raw === undefined) return null
+    const { where, name, level } = this.near(pointer)
+    return { raw, where, name, level }
+  }
+
+  /** Who spoke of this setting, or of the nearest thing around it. */
+  near(pointer: string): Omit<Given, 'raw'> {
+    for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
+      const given = this.#above.get(at)
+      if (given === undefined) continue
+      const rest = nameOf(pointer.slice(at.length))
+      return { ...given, name: given.level === LEVEL.flag ? '' : given.name + rest }
+    }
+    const where = this.#source?.place(pointer) ?? NOWHERE
+    return { where, name: nameOf(pointer), level: LEVEL.file }
+  }
+
+  refuse(pointer: string, what: string): void {
+    const { where, name } = this.near(pointer)
+    this.problems.push({ where, what: name === '' ? what : `${name}: ${what}` })
+  }
+
+  #readVariable(variables: ReadonlyMap<string, Variable>, variable: string, text: string | undefined): void {
+    if (!variable.startsWith(PREFIX) || text === undefined || text === '' || variable === CONFIG_VARIABLE)
+      return
+    const known = variables.get(variable)
+    if (known !== undefined) {
+      const raw = this.#attempt(() => rawOf(known.item, text, variable))
+      this.#above.set(known.pointer, { raw, where: variable, name: '', level: LEVEL.variable })
+    } else if (!isServiceLink(variable, text)) {
+      const special = [...VARIABLES].find(([pointer]) => usualVariable(pointer) === variable)?.[1]
+      const near = didYouMean(special ?? variable, [...variables.keys(), CONFIG_VARIABLE])
+      this.problems.push({ where: variable, what: `is no setting${near}` })
+    }
+  }
+
+  #readFlag(
+    variables: ReadonlyMap<string, Variable>,
+    flag: keyof typeof FLAGS,
+    values: readonly string[],
+  ): void {
+    if (values.length === 0) return
+    const pointer = FLAGS[flag]
+    const { item } = variables.get(variableOf(pointer))!
+    const isList = (item.item === 'short' ? item.of : item).item === 'list'
+    const raw = isList ? values : rawOf(item, values.at(-1)!, flag)
+    this.#above.set(pointer, { raw, where: `--${flag}`, name: '', level: LEVEL.flag })
+  }
+
+  /**
+   * A short form becomes the one element of the list it is short for, unless a higher level has the list itself. The
+   * first of the parts must be there.
+   */
+  #settle(list: string, parts: Readonly<Record<string, string>>): void {
+    const long = this.of(list, this.#inFile(list))
+    const shorts = Object.entries(parts).flatMap(([part, pointer]) => {
+      const given = this.of(pointer, this.#inFile(pointer))
+      return given === null || given.raw === null ? [] : [{ part, pointer, given }]
+    })
+    const level = Math.max(0, ...shorts.map(({ given }) => given.level))
+    if (shorts.length === 0 || (long !== null && long.level > level)) return
+    if (long?.level === level && long.raw !== null) {
+      return this.refuse(
+        shorts[0]!.pointer,
+        `is short for ${nameOf(list)}, which is there too; leave one out`,
+      )
+    }
+    const [needed] = Object.values(parts)
+    if (shorts[0]!.pointer !== needed)
+      return this.refuse(shorts[0]!.pointer, `needs ${nameOf(needed!)} beside it`)
+    this.#above.set(list, { ...shorts[0]!.given, raw: [{}] })
+    for (const { part, given } of shorts) this.#above.set(`${list}/0${part}`, given)
+  }
+
+  #inFile(pointer: string): unknown {
+    let value = this.fileValue
+    for (const token of pointer.slice(1).split('/')) {
+      if (typeof value !== 'object' || value === null) return undefined
+      value = (value as Record<string, unknown>)[token]
+    }
+    return value
+  }
+
+  #attempt<Value>(read: () => Value): Value | null {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof ConfigFault)) throw error
+      this.problems.push(...error.problems)
+      return null
+    }
+  }
+}
+
+export interface Variable {
+  readonly pointer: string
+  readonly item: Item
+}
+
+/** Every setting that has a variable: those that are not in a list. */
+export function variablesOf(items: Items, pointer = '', found = new Map<string, Variable>()) {
+  for (const [name, item] of Object.entries(items)) {
+    const at = pointerTo(pointer, name)
+    if (item.item === 'section') {
+      variablesOf(item.members, at, found)
+      continue
+    }
+    found.set(variableOf(at), { pointer: at, item })
+    if (isSecret(item)) found.set(`${variableOf(at)}_FILE`, { pointer: `${at}_file`, item: FILE_NAME })
+  }
+  return found
+}
+
+/** `/proxy/limits/hello_bytes`: GATEHOUSE_PROXY_LIMITS_HELLO_BYTES. */
+export function variableOf(pointer: string): string {
+  return VARIABLES.get(pointer) ?? usualVariable(pointer)
+}
+
+function usualVariable(pointer: string): string {
+  return PREFIX + pointer.slice(1).replaceAll('/', '_').toUpperCase()
+}
+
+export function isSecret(item: Item): boolean {
+  return item.item === 'secret' || (item.item === 'short' && item.of.item === 'secret')
+}
+
+/** What a file would have where a variable or a flag has this text. */
+function rawOf(item: Item, text: string, variable: string): unknown {
+  switch (item.item) {
+    case 'short':
+      return rawOf(item.of, text, variable)
+    case 'setting':
+      return item.kind.fromText(text)
+    case 'list':
+      return text
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== '')
+    case 'sections':
+      return readSource(text, variable).value
+    case 'secret':
+    case 'section':
+      return text
+  }
+}
+
+/**
+ * What Kubernetes gives every container where a service is called gatehouse, or gatehouse-something: GATEHOUSE_PORT is
+ * `tcp://10.0.0.1:8443` then, and nobody's setting.
+ */
+function isServiceLink(variable: string, text: string): boolean {
+  if (
+    /_SERVICE_HOST$|_SERVICE_PORT(?:_[A-Z0-9_]+)?$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/.test(
+      variable,
+    )
+  )
+    return true
+  return variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(text)
+}
+
+const PREFIX = 'GATEHOUSE_'
+const NOWHERE = 'settings'
+const FILE_NAME: Item = { item: 'setting', kind: path, about: '', fallback: null, risk: () => null }

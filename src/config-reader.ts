@@ -1,0 +1,209 @@
+import { isAbsolute, join } from 'node:path'
+import { isSecret, type Layers, LEVEL, variablesOf } from './config-layers.ts'
+import { type Kind, path } from './config-kinds.ts'
+import {
+  type Item,
+  type Items,
+  type List,
+  type SecretSetting,
+  type Section,
+  type SectionList,
+  type Setting,
+  SETTINGS,
+  type ValueOf,
+} from './config-schema.ts'
+import { nameOf, type Problem, pointerTo } from './config-source.ts'
+import { didYouMean } from './did-you-mean.ts'
+import { Fault } from './fault.ts'
+import { shown } from './policy/problem.ts'
+import { REDACTED, Secret } from './secret.ts'
+
+/** One value that is in force, as a file would have it, and who gave it. */
+export interface Effective {
+  readonly pointer: string
+  readonly value: unknown
+  /** A file with line and column, a variable, a flag, or `default`. */
+  readonly from: string
+}
+
+/** Holds what was given against the schema. What is wrong goes to the layers' problems. */
+export class ConfigReader {
+  readonly effective: Effective[] = []
+  readonly warnings: Problem[] = []
+  readonly #layers: Layers
+  readonly #readSecret: (file: string) => string
+
+  /** `readSecret` gives what a file holds; throws a Fault. */
+  constructor(layers: Layers, readSecret: (file: string) => string) {
+    this.#layers = layers
+    this.#readSecret = readSecret
+  }
+
+  /** What is refused is missing from it: to be used as it is typed only where there are no problems. */
+  read(): ValueOf<typeof SETTINGS> {
+    return this.#section(SETTINGS, this.#layers.fileValue, '') as ValueOf<typeof SETTINGS>
+  }
+
+  warn(pointer: string, what: string): void {
+    const { where, name } = this.#layers.near(pointer)
+    this.warnings.push({ where, what: name === '' ? what : `${name}: ${what}` })
+  }
+
+  #section({ members }: Section<Items>, raw: unknown, pointer: string): Record<string, unknown> {
+    const found = this.#members(members, raw, pointer)
+    const values: Record<string, unknown> = {}
+    for (const [name, item] of Object.entries(members)) {
+      values[name] = this.#item(item, found, name, pointerTo(pointer, name))
+    }
+    return values
+  }
+
+  /** The members of a mapping in the file; of a section in which all is commented out, none. */
+  #members(known: Items, raw: unknown, pointer: string): Readonly<Record<string, unknown>> {
+    if (raw === undefined || raw === null) return {}
+    if (typeof raw !== 'object' || Array.isArray(raw)) {
+      this.#layers.refuse(pointer, `is ${shown(raw)}; it takes a mapping`)
+      return {}
+    }
+    const names = Object.entries(known).flatMap(([name, item]) =>
+      isSecret(item) ? [name, `${name}_file`] : [name],
+    )
+    for (const name of Object.keys(raw)) {
+      if (!names.includes(name))
+        this.#layers.refuse(
+          pointerTo(pointer, name),
+          `is no setting${didYouMean(name, names) || elsewhere(name)}`,
+        )
+    }
+    return raw as Readonly<Record<string, unknown>>
+  }
+
+  #item(item: Item, around: Readonly<Record<string, unknown>>, name: string, pointer: string): unknown {
+    switch (item.item) {
+      case 'section':
+        return this.#section(item, around[name], pointer)
+      case 'setting':
+        return this.#setting(item, around[name], pointer)
+      case 'list':
+        return this.#list(item, around[name], pointer)
+      case 'sections':
+        return this.#sections(item, around[name], pointer)
+      case 'secret':
+        return this.#secret(item, around[name], around[`${name}_file`], pointer)
+      case 'short':
+        return null // the layers have put it where it belongs
+    }
+  }
+
+  #setting(setting: Setting<unknown>, inFile: unknown, pointer: string): unknown {
+    const given = this.#layers.of(pointer, inFile)
+    if (given === null && setting.fallback === undefined) return this.#layers.refuse(pointer, 'is missing')
+    const value = this.#value(
+      setting.kind,
+      given === null ? setting.fallback : given.raw,
+      pointer,
+      given?.level,
+    )
+    if (value === undefined) return undefined
+    const risk = given === null ? null : setting.risk(value)
+    if (risk !== null) this.warn(pointer, `is ${shown(given!.raw)}: ${risk}`)
+    const raw = setting.kind.isPath ? value : (given?.raw ?? setting.fallback)
+    this.effective.push({ pointer, value: raw, from: given?.where ?? DEFAULT })
+    return value
+  }
+
+  #list(list: List<unknown>, inFile: unknown, pointer: string): readonly unknown[] {
+    const given = this.#layers.of(pointer, inFile)
+    const items =
+      given === null || given.raw === null ? [] : Array.isArray(given.raw) ? given.raw : [given.raw]
+    const values = items.map((item: unknown, index) => {
+      const at = Array.isArray(given!.raw) ? pointerTo(pointer, index) : pointer
+      const value = this.#value(list.kind, item, at)
+      const risk = value === undefined ? null : list.risk(value)
+      if (risk !== null) this.warn(at, `is ${shown(item)}: ${risk}`)
+      return value
+    })
+    this.effective.push({ pointer, value: items, from: given?.where ?? DEFAULT })
+    return values
+  }
+
+  #sections({ section }: SectionList<Items>, inFile: unknown, pointer: string): readonly unknown[] {
+    const given = this.#layers.of(pointer, inFile)
+    const raw = given?.raw ?? []
+    if (!Array.isArray(raw)) {
+      this.#layers.refuse(pointer, `is ${shown(raw)}; it takes a list`)
+      return []
+    }
+    if (raw.length === 0) this.effective.push({ pointer, value: [], from: given?.where ?? DEFAULT })
+    return raw.map((item: unknown, index) => this.#section(section, item, pointerTo(pointer, index)))
+  }
+
+  #secret(
+    setting: SecretSetting,
+    inFile: unknown,
+    fileInFile: unknown,
+    pointer: string,
+  ): Secret<string> | null {
+    const direct = this.#layers.of(pointer, inFile)
+    const file = this.#layers.of(`${pointer}_file`, fileInFile)
+    if (direct !== null && file !== null && direct.level === file.level) {
+      this.#layers.refuse(pointer, `and ${nameOf(`${pointer}_file`)} say the same thing; leave one out`)
+      return null
+    }
+    const given = (direct?.level ?? 0) > (file?.level ?? 0) ? direct : file
+    if (given === null || given.raw === null) {
+      this.effective.push({ pointer, value: null, from: given?.where ?? DEFAULT })
+      return null
+    }
+    const value = given === direct ? given.raw : this.#secretInFile(`${pointer}_file`, given.raw, given.level)
+    this.effective.push({ pointer, value: REDACTED, from: given.where })
+    if (value === undefined) return null
+    const at = given === direct ? pointer : `${pointer}_file`
+    if (typeof value !== 'string' || value === '') this.#layers.refuse(at, 'is no text; put it in quotes')
+    else if (value.length < setting.lengthMin)
+      this.#layers.refuse(at, `is shorter than ${setting.lengthMin} characters, and could be guessed`)
+    else return new Secret(value)
+    return null
+  }
+
+  #secretInFile(pointer: string, raw: unknown, level: number): unknown {
+    const file = this.#value(path, raw, pointer, level)
+    if (file === undefined) return undefined
+    try {
+      return this.#readSecret(file).replace(/\r?\n$/, '')
+    } catch (error) {
+      this.#refuseFault(pointer, error)
+      return undefined
+    }
+  }
+
+  /** `undefined`: it was refused. */
+  #value<Value>(kind: Kind<Value>, raw: unknown, pointer: string, level?: number): Value | undefined {
+    try {
+      const value = kind.parse(raw)
+      const isRelative = kind.isPath && level === LEVEL.file && typeof value === 'string'
+      return isRelative ? (this.#inFolder(value) as Value) : value
+    } catch (error) {
+      this.#refuseFault(pointer, error)
+      return undefined
+    }
+  }
+
+  #inFolder(file: string): string {
+    return isAbsolute(file) ? file : join(this.#layers.fileFolder, file)
+  }
+
+  #refuseFault(pointer: string, error: unknown): void {
+    if (!(error instanceof Fault)) throw error
+    this.#layers.refuse(pointer, error.message)
+  }
+}
+
+/** The same name in another place. */
+function elsewhere(name: string): string {
+  const pointers = [...variablesOf(SETTINGS.members).values()].map(({ pointer }) => pointer)
+  const found = pointers.find((pointer) => pointer.endsWith(`/${name}`))
+  return found === undefined ? '' : ` (did you mean "${nameOf(found)}"?)`
+}
+
+const DEFAULT = 'default'

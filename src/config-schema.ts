@@ -1,0 +1,438 @@
+import {
+  addressRange,
+  boolean,
+  choice,
+  duration,
+  type HostPort,
+  headerName,
+  hostName,
+  integer,
+  type Kind,
+  listenAddress,
+  name,
+  optional,
+  path,
+  size,
+  upstreamUrl,
+  urlPath,
+  webUrl,
+} from './config-kinds.ts'
+import { parseAddressRange } from './policy/address-ranges.ts'
+import type { Secret } from './secret.ts'
+
+/** Settings under one name. */
+export interface Section<Members extends Items> {
+  readonly item: 'section'
+  readonly about: string
+  readonly members: Members
+}
+
+/** One value. */
+export interface Setting<Value> {
+  readonly item: 'setting'
+  readonly kind: Kind<Value>
+  readonly about: string
+  /** As a file would have it; `undefined`: it has to be given. */
+  readonly fallback: unknown
+  /** What is risky about a value that is allowed; `null` where nothing is. */
+  risk(value: Value): string | null
+}
+
+/** Several values of a kind; one alone is a list too. */
+export interface List<Value> {
+  readonly item: 'list'
+  readonly kind: Kind<Value>
+  readonly about: string
+  risk(value: Value): string | null
+}
+
+/** Several sections. */
+export interface SectionList<Members extends Items> {
+  readonly item: 'sections'
+  readonly about: string
+  readonly section: Section<Members>
+}
+
+/** Never shown; may be given as a file that has it, under the same name with `_file` behind it. */
+export interface SecretSetting {
+  readonly item: 'secret'
+  readonly about: string
+  readonly lengthMin: number
+}
+
+/** A shorter way to write a part of another setting: never both. */
+export interface ShortForm {
+  readonly item: 'short'
+  readonly of: Setting<unknown> | List<unknown> | SecretSetting
+  readonly about: string
+}
+
+export type Item =
+  | Section<Items>
+  | Setting<unknown>
+  | List<unknown>
+  | SectionList<Items>
+  | SecretSetting
+  | ShortForm
+
+export interface Items {
+  readonly [name: string]: Item
+}
+
+/** What a setting is for the program. */
+export type ValueOf<Of> =
+  Of extends Section<infer Members>
+    ? { readonly [Name in keyof Members]: ValueOf<Members[Name]> }
+    : Of extends SectionList<infer Members>
+      ? readonly ValueOf<Section<Members>>[]
+      : Of extends Setting<infer Value>
+        ? Value
+        : Of extends List<infer Value>
+          ? readonly Value[]
+          : Of extends SecretSetting
+            ? Secret<string> | null
+            : null
+
+const UPSTREAM = section('', {
+  name: setting(name, 'default', 'What rules and metrics call it.'),
+  urls: list(
+    upstreamUrl,
+    'Where it is; with several, each gets a request in turn. `h2c` and `h2` are HTTP/2 without and with TLS.',
+  ),
+  host: setting(
+    choice('preserve', 'upstream'),
+    'preserve',
+    "The Host it sees: the client's, or that of its own URL.",
+  ),
+  connect_timeout: setting(
+    duration('1ms', '10m'),
+    '5s',
+    'For a connection, and for a free one when all are in use.',
+  ),
+  head_timeout: setting(
+    duration('0', '24h'),
+    '60s',
+    'From a request to the head of the answer. 0: for ever.',
+  ),
+  idle_timeout: setting(
+    duration('0', '24h'),
+    0,
+    'How long an answer may be silent. 0: for ever, as streams of events need it.',
+  ),
+  keep_alive: setting(duration('0', '24h'), '60s', 'How long an idle connection is kept. 0: for ever.'),
+  connections_max: setting(integer(1, 65_535), 256, 'Connections to one URL, for each worker.'),
+  connections_idle_max: setting(integer(0, 65_535), 64, 'Of these, how many are kept idle.'),
+  retries: setting(
+    integer(0, 10),
+    1,
+    'How many other URLs a request tries that could not be sent to the first.',
+  ),
+  health: section('When a URL is left out.', {
+    path: setting(optional(urlPath), null, 'Is asked with GET at each interval. `null`: only requests tell.'),
+    interval: setting(duration('10ms', '1h'), '10s', 'Between two such GETs.'),
+    timeout: setting(duration('10ms', '10m'), '2s', 'For the answer to such a GET.'),
+    unhealthy_after: setting(integer(1, 1000), 3, 'Failures in a row that leave it out.'),
+    healthy_after: setting(integer(1, 1000), 2, 'Answers in a row that take it back.'),
+  }),
+  tls: section('For `https://` and `h2://`.', {
+    verify: setting(boolean, true, "Whether the upstream's certificate is checked.", (isVerified) =>
+      isVerified ? null : 'whoever is between here and the upstream can read and change everything',
+    ),
+    ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
+    server_name: setting(optional(hostName), null, 'The name in its certificate, where it is not the host.'),
+  }),
+})
+
+const CERTIFICATE = section('', {
+  cert_file: setting(path, undefined, 'PEM with its chain, DER, or PKCS#12 with its key.'),
+  key_file: setting(optional(path), null, 'Its private key, where that is in a file of its own.'),
+  key_passphrase: secret('Of an encrypted key, or of PKCS#12.', 0),
+})
+
+const LIMITS = section(
+  'For what clients send, for each worker. Beyond a limit, a client is refused and counted.',
+  {
+    hello_bytes: setting(
+      size('4KiB', '1MiB'),
+      '64KiB',
+      'Of a ClientHello, with all that comes in front of it.',
+      above(262_144, 'each new connection may hold so much memory before it is known'),
+    ),
+    hello_timeout: setting(
+      duration('10ms', '10m'),
+      '5s',
+      'For a whole ClientHello.',
+      slow('silent connections'),
+    ),
+    handshake_timeout: setting(
+      duration('10ms', '10m'),
+      '10s',
+      'For the rest of the TLS handshake.',
+      slow('half-open handshakes'),
+    ),
+    request_line_bytes: setting(size('256B', '1MiB'), '16KiB', 'Of the target of a request (414).'),
+    header_bytes: setting(
+      size('1KiB', '1MiB'),
+      '64KiB',
+      "Of a request's head (431).",
+      above(262_144, 'each request may hold so much memory before it is known'),
+    ),
+    header_count: setting(
+      integer(10, 10_000),
+      200,
+      "Of a request's headers (431).",
+      above(1000, 'each header costs time in every rule that asks for one'),
+    ),
+    header_timeout: setting(
+      duration('10ms', '10m'),
+      '10s',
+      "For a request's head, and for the opening of HTTP/2.",
+      slow('connections that send one byte at a time'),
+    ),
+    body_idle_timeout: setting(
+      duration('10ms', '24h'),
+      '60s',
+      "How long a request's body may be silent.",
+      slow('requests that never end', 600_000),
+    ),
+    keep_alive_timeout: setting(
+      duration('10ms', '24h'),
+      '75s',
+      'How long a connection may be idle between requests.',
+      slow('idle connections', 600_000),
+    ),
+    requests_per_connection: setting(
+      integer(1, 1_000_000_000),
+      10_000,
+      'Then it is closed, so that load spreads anew.',
+    ),
+    connections_max: setting(
+      integer(1, 1_000_000),
+      10_000,
+      'Open at once.',
+      above(100_000, 'each takes some 20 to 50 KB and a file descriptor'),
+    ),
+    connections_per_address: setting(integer(1, 1_000_000), 1000, 'Open at once from one address.'),
+    streams_per_connection: setting(
+      integer(1, 10_000),
+      128,
+      'Requests at once on one HTTP/2 connection.',
+      above(1000, 'one connection may then keep so many requests busy'),
+    ),
+    h2_reset_burst: setting(
+      integer(1, 100_000),
+      200,
+      'Requests of HTTP/2 that a client may take back at once.',
+      above(1000, 'a client that resets at once costs more than it pays (CVE-2023-44487)'),
+    ),
+    h2_reset_rate: setting(
+      integer(1, 100_000),
+      33,
+      'The same, per second in the long run.',
+      above(1000, 'a client that resets at once costs more than it pays (CVE-2023-44487)'),
+    ),
+    h2_session_memory: setting(
+      size('1MiB', '1GiB'),
+      '16MiB',
+      'Memory for one HTTP/2 connection.',
+      above(134_217_728, 'a few connections may then take all memory'),
+    ),
+    upgrade_idle_timeout: setting(
+      duration('0', '24d'),
+      0,
+      'How long a WebSocket may be silent. 0: for ever.',
+    ),
+  },
+)
+
+const PROXY = section('The data plane.', {
+  listen: setting(listenAddress, '0.0.0.0:8443', 'Where clients connect with TLS.'),
+  plain_listen: setting(
+    optional(listenAddress),
+    null,
+    'Where clients may connect without TLS as well. There is no fingerprint of a hello then.',
+    (place) =>
+      place !== null && isEverywhere(place)
+        ? 'all that is sent there can be read and changed on its way, from wherever this machine is reached'
+        : null,
+  ),
+  workers: setting(
+    optional(integer(1, 256)),
+    null,
+    'Processes that serve. `null`: one for each core, at most 4 (each has limits, connections and memory of its own); with `gatehouse proxy` 1.',
+  ),
+  upstream: short(list(upstreamUrl, ''), 'Short for one upstream with these URLs.'),
+  upstreams: sections(UPSTREAM, 'What is behind the gate. The first gets what no rule routes.'),
+  trusted_proxies: list(
+    addressRange,
+    'Whose X-Forwarded-For, Forwarded and PROXY header are believed.',
+    wide('anybody there can claim to be any address'),
+  ),
+  proxy_protocol: setting(
+    choice('off', 'optional', 'required'),
+    'off',
+    'Whether trusted proxies begin a connection with a PROXY header, v1 or v2.',
+  ),
+  ja4_hops: section('Proxies in front of this one that saw the hello of the client itself.', {
+    addresses: list(addressRange, 'Who they are.', wide('anybody there can claim any fingerprint')),
+    header: setting(headerName, 'x-ja4-fingerprint', 'Where they say the JA4.'),
+  }),
+  tls: section('', {
+    cert_file: short(CERTIFICATE.members.cert_file, 'Short for one certificate.'),
+    key_file: short(CERTIFICATE.members.key_file, 'Its key.'),
+    key_passphrase: short(CERTIFICATE.members.key_passphrase, "Its key's passphrase."),
+    certificates: sections(
+      CERTIFICATE,
+      'One is chosen by the name the client asks for; the first where none fits. None at all: a development certificate is made in `data.dir`.',
+    ),
+    min_version: setting(choice('1.2', '1.3'), '1.2', 'The oldest TLS that is spoken.'),
+    client_certificates: setting(
+      choice('off', 'request'),
+      'off',
+      'Whether clients are asked for one. They may have none; it is for its JA4X.',
+    ),
+    client_ca_file: setting(optional(path), null, 'The CAs that are named to clients; PEM.'),
+    ticket_key_file: setting(
+      optional(path),
+      null,
+      'Key of session tickets that replicas share: 48 bytes, as they are, in hexadecimal or base64. `null`: made at each start.',
+    ),
+    sni_mismatch: setting(
+      choice('allow', 'reject'),
+      'allow',
+      'Whether a request may be for another host than its connection asked for (421).',
+    ),
+  }),
+  limits: LIMITS,
+  drain_timeout: setting(duration('0', '1h'), '30s', 'At the end, for what is under way.'),
+  websocket_grace: setting(duration('0', '1h'), '10s', 'At the end, for WebSockets and other upgrades.'),
+  signature_key: secret('Signs what the app is told (HMAC-SHA256, `X-Agent-Signature`).', 16),
+  fail: setting(
+    choice('open', 'closed'),
+    'open',
+    'Whether a client with TLS whose hello could not be read is served.',
+  ),
+})
+
+const MANAGE = section('The management plane.', {
+  listen: setting(
+    listenAddress,
+    '127.0.0.1:9080',
+    'Where it listens, without TLS: health, metrics, and later its API.',
+    (place) =>
+      isEverywhere(place) ? 'metrics and management can be reached from wherever this machine is' : null,
+  ),
+  public_url: setting(
+    optional(webUrl),
+    null,
+    'How others reach it, where that differs from where it listens.',
+    (url) => (url?.startsWith('http:') ? 'keys and tokens would travel unencrypted' : null),
+  ),
+  admin_key: secret('The first key of an administrator.', 16),
+})
+
+/** Every setting there is. Validation, types, the documentation and `gatehouse check` come from this one value. */
+export const SETTINGS = section('', {
+  proxy: PROXY,
+  manage: MANAGE,
+  data: section('', {
+    dir: setting(path, './data', 'The folder for what has to last: the development CA, the last good state.'),
+  }),
+  policy: section('', {
+    file: setting(optional(path), null, 'The rules. `null`: every request is tagged, none is blocked.'),
+  }),
+  fingerprints: section('', {
+    ja4plus: setting(
+      boolean,
+      true,
+      "Whether JA4S, JA4H and JA4X are computed: they are under FoxIO's own licence, see NOTICE.",
+    ),
+  }),
+  log: section('', {
+    level: setting(
+      choice('debug', 'info', 'warn', 'error', 'silent'),
+      'info',
+      'The least important that is logged.',
+    ),
+  }),
+})
+
+/** The flags of `up`, `proxy` and `check`, and the setting each one is. */
+export const FLAGS = {
+  upstream: '/proxy/upstream',
+  listen: '/proxy/listen',
+  manage: '/manage/listen',
+  data: '/data/dir',
+  cert: '/proxy/tls/cert_file',
+  key: '/proxy/tls/key_file',
+  workers: '/proxy/workers',
+  policy: '/policy/file',
+} as const
+
+/** Variables that are not called like their setting. */
+export const VARIABLES: ReadonlyMap<string, string> = new Map([['/manage/admin_key', 'GATEHOUSE_ADMIN_KEY']])
+
+export const CONFIG_VARIABLE = 'GATEHOUSE_CONFIG'
+
+export function isEverywhere({ host }: HostPort): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
+function section<Members extends Items>(about: string, members: Members): Section<Members> {
+  return { item: 'section', about, members }
+}
+
+function setting<Value>(
+  kind: Kind<Value>,
+  fallback: unknown,
+  about: string,
+  risk: (value: Value) => string | null = noRisk,
+): Setting<Value> {
+  return { item: 'setting', kind, about, fallback, risk }
+}
+
+function list<Value>(
+  kind: Kind<Value>,
+  about: string,
+  risk: (value: Value) => string | null = noRisk,
+): List<Value> {
+  return { item: 'list', kind, about, risk }
+}
+
+function sections<Members extends Items>(section: Section<Members>, about: string): SectionList<Members> {
+  return { item: 'sections', about, section }
+}
+
+function secret(about: string, lengthMin: number): SecretSetting {
+  return { item: 'secret', about, lengthMin }
+}
+
+function short(of: ShortForm['of'], about: string): ShortForm {
+  return { item: 'short', of, about }
+}
+
+function noRisk(): null {
+  return null
+}
+
+function above(limit: number, what: string): (value: number) => string | null {
+  return (value) => (value > limit ? what : null)
+}
+
+function slow(what: string, limitMs = 60_000): (valueMs: number) => string | null {
+  return (valueMs) => (valueMs > limitMs ? `${what} are kept for so long` : null)
+}
+
+function wide(what: string): (range: string) => string | null {
+  return (text) => {
+    const range = parseAddressRange(text)
+    if (range === null) return null
+    const word = range.isIpv4 ? 3 : 0
+    const width = range.last[word]! - range.first[word]!
+    return width >= (range.isIpv4 ? IPV4_WIDE : IPV6_WIDE) ? what : null
+  }
+}
+
+/** Few own a network wider than a /8, or a /16 of IPv6. */
+const IPV4_WIDE = 2 ** 24
+const IPV6_WIDE = 2 ** 16

@@ -1,0 +1,219 @@
+import {
+  type Alias,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseAllDocuments,
+  type YAMLMap,
+} from 'yaml'
+import { Fault } from './fault.ts'
+import { type Policy, parsePolicy } from './policy/policy.ts'
+import { PolicyFault } from './policy/problem.ts'
+
+/** One thing that is wrong with what an operator wrote. */
+export interface Problem {
+  /** A file with line and column, a variable, or a flag. */
+  readonly where: string
+  readonly what: string
+}
+
+/** Settings that cannot be used, with all that is wrong with them. */
+export class ConfigFault extends Fault {
+  readonly problems: readonly Problem[]
+
+  constructor(problems: readonly Problem[], code = 'CONFIG_INVALID') {
+    const more = problems.length - PROBLEMS_SAID_MAX
+    const lines = problems.slice(0, PROBLEMS_SAID_MAX).map(({ where, what }) => `${where}: ${what}`)
+    super(code, [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n'))
+    this.problems = problems
+  }
+}
+
+/** What a YAML or JSON text says, and where it says it. */
+export interface Source {
+  readonly value: unknown
+  /** `file:line:column` of the value at a JSON pointer, or of the nearest thing around it. */
+  place(pointer: string): string
+}
+
+/**
+ * Reads YAML 1.2 with its core schema only: no tags of anybody's own, no key twice, no merge keys, and limits on what
+ * aliases can blow up. Throws a ConfigFault with every problem of the text.
+ */
+export function readSource(text: string, name: string): Source {
+  const lines = new LineCounter()
+  const place = (offset: number) => {
+    const { line, col } = lines.linePos(offset)
+    return `${name}:${Math.max(line, 1)}:${Math.max(col, 1)}`
+  }
+  if (text.length > TEXT_LENGTH_MAX)
+    throw new ConfigFault([{ where: name, what: `is longer than ${TEXT_LENGTH_MAX} characters` }])
+  const document = documentOf(text, name, lines, place)
+  const offsets = new Map<string, number>()
+  const value = document === null ? null : new Walk(document, offsets, place).value()
+  return {
+    value,
+    place(pointer) {
+      for (let at = pointer; ; at = at.slice(0, at.lastIndexOf('/'))) {
+        const offset = offsets.get(at)
+        if (offset !== undefined) return place(offset)
+        if (at === '') return `${name}:1:1`
+      }
+    },
+  }
+}
+
+/** A policy file: as its author wrote it, to be sent on, and compiled. Throws a ConfigFault with lines and rules. */
+export function parsePolicyText(
+  text: string,
+  name: string,
+  upstreams: readonly string[] | null = null,
+): { document: unknown; policy: Policy } {
+  const source = readSource(text, name)
+  try {
+    return { document: source.value, policy: parsePolicy(source.value, upstreams) }
+  } catch (error) {
+    if (!(error instanceof PolicyFault)) throw error
+    const problems = error.problems.map(({ pointer, rule, what }) => {
+      // The rule is said by its name, where it has one, and then not by its number.
+      const member = nameOf(rule === null ? pointer : pointer.replace(/^\/rules\/\d+/, ''))
+      const parts = [rule === null ? '' : `rule "${rule}"`, member, what]
+      return { where: source.place(pointer), what: parts.filter((part) => part !== '').join(': ') }
+    })
+    throw new ConfigFault(problems, 'POLICY_INVALID')
+  }
+}
+
+/** A JSON pointer as people write it: `proxy.upstreams[0].urls`. */
+export function nameOf(pointer: string): string {
+  const tokens = pointer.slice(1).split('/').map(unescaped)
+  return tokens.reduce((name, token) => {
+    if (/^\d+$/.test(token)) return `${name}[${token}]`
+    return name === '' ? token : `${name}.${token}`
+  }, '')
+}
+
+/** The pointer to a member. */
+export function pointerTo(pointer: string, member: string | number): string {
+  return `${pointer}/${String(member).replaceAll('~', '~0').replaceAll('/', '~1')}`
+}
+
+type Document = ReturnType<typeof parseAllDocuments>[number]
+
+function documentOf(
+  text: string,
+  name: string,
+  lineCounter: LineCounter,
+  place: (offset: number) => string,
+): Document | null {
+  let documents: readonly Document[]
+  try {
+    const parsed = parseAllDocuments(text, { ...YAML_OPTIONS, lineCounter })
+    documents = Array.isArray(parsed) ? parsed : []
+  } catch (error) {
+    // Nested so deep that the parser's own stack is full, or a bug of the parser's: either way, no settings.
+    throw new ConfigFault([{ where: name, what: `cannot be read as YAML (${(error as Error).message})` }])
+  }
+  const problems = documents.flatMap(({ errors, warnings }) =>
+    [...errors, ...warnings].map(({ code, pos, message }) => {
+      const what = code === 'DUPLICATE_KEY' ? `${wordAt(text, pos[0])} is there twice` : message
+      return { where: place(pos[0]), what }
+    }),
+  )
+  if (documents.length > 1)
+    problems.push({
+      where: place(documents[1]!.range?.[0] ?? 0),
+      what: 'a second document (---) begins here',
+    })
+  if (problems.length > 0) throw new ConfigFault(problems)
+  return documents[0] ?? null
+}
+
+/** Turns nodes into values, and keeps the place of each. */
+class Walk {
+  readonly #document: Document
+  readonly #offsets: Map<string, number>
+  readonly #place: (offset: number) => string
+  #nodes = 0
+  #aliases = 0
+
+  constructor(document: Document, offsets: Map<string, number>, place: (offset: number) => string) {
+    this.#document = document
+    this.#offsets = offsets
+    this.#place = place
+  }
+
+  value(): unknown {
+    return this.#valueOf(this.#document.contents, '', 0)
+  }
+
+  #valueOf(node: unknown, pointer: string, depth: number): unknown {
+    const offset = (node as Node | null)?.range?.[0] ?? null
+    // A member's place is its key, which was there first: an empty value has none of its own.
+    if (offset !== null && !this.#offsets.has(pointer)) this.#offsets.set(pointer, offset)
+    if (++this.#nodes > NODES_MAX) throw this.#fault(offset, `more than ${NODES_MAX} values`)
+    if (depth > DEPTH_MAX) throw this.#fault(offset, `nested deeper than ${DEPTH_MAX}`)
+    if (isAlias(node)) return this.#valueOf(this.#target(node, offset), pointer, depth + 1)
+    if (isSeq(node))
+      return node.items.map((item, index) => this.#valueOf(item, pointerTo(pointer, index), depth + 1))
+    if (isMap(node)) return this.#members(node, pointer, depth)
+    const value = isScalar(node) ? node.value : null
+    if (typeof value === 'object' && value !== null)
+      throw this.#fault(offset, 'is neither text, number, true nor false')
+    return value
+  }
+
+  #members(map: YAMLMap, pointer: string, depth: number): Record<string, unknown> {
+    const members: Record<string, unknown> = Object.create(null)
+    for (const { key, value } of map.items) {
+      const name = isScalar(key) ? key : null
+      const offset = name?.range?.[0] ?? null
+      if (name === null) throw this.#fault(offset, 'a key is no text')
+      const member = pointerTo(pointer, String(name.value))
+      this.#offsets.set(member, offset ?? 0)
+      members[String(name.value)] = this.#valueOf(value, member, depth + 1)
+    }
+    return members
+  }
+
+  #target(alias: Alias, offset: number | null): Node {
+    if (++this.#aliases > ALIASES_MAX) throw this.#fault(offset, `more than ${ALIASES_MAX} aliases`)
+    const target = alias.resolve(this.#document)
+    if (target === undefined)
+      throw this.#fault(offset, `*${alias.source} stands for nothing: no &${alias.source}`)
+    return target
+  }
+
+  #fault(offset: number | null, what: string): ConfigFault {
+    return new ConfigFault([{ where: this.#place(offset ?? 0), what }])
+  }
+}
+
+function wordAt(text: string, offset: number): string {
+  return /^[^\s:]{0,60}/.exec(text.slice(offset, offset + 60))![0]
+}
+
+function unescaped(token: string): string {
+  return token.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+const YAML_OPTIONS = {
+  version: '1.2',
+  schema: 'core',
+  merge: false,
+  prettyErrors: false,
+  stringKeys: true,
+  uniqueKeys: true,
+} as const
+/** The longest lists there are, of address ranges, take a few hundred thousand. */
+const TEXT_LENGTH_MAX = 4 * 1024 * 1024
+/** What an alias stands for counts each time: a few lines of them can stand for billions of values. */
+const NODES_MAX = 200_000
+/** Each is looked for from the start of the text. */
+const ALIASES_MAX = 200
+const DEPTH_MAX = 32
+/** More are no help to anybody. */
+const PROBLEMS_SAID_MAX = 100

@@ -1,0 +1,366 @@
+import { readFileSync, statSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import type { HostPort } from './config-kinds.ts'
+import { type ConfigFlags, Layers, type LayersInput } from './config-layers.ts'
+import { ConfigReader, type Effective } from './config-reader.ts'
+import { CONFIG_VARIABLE, isEverywhere, type SETTINGS, type ValueOf } from './config-schema.ts'
+import { ConfigFault, type Problem } from './config-source.ts'
+import { Fault } from './fault.ts'
+import type { LogLevel } from './log.ts'
+import { REDACTED, type Secret } from './secret.ts'
+
+/** All that is set at the start and takes a restart to change. Times of 0 are for ever. */
+export interface StartupConfig {
+  readonly proxy: ProxyConfig
+  readonly manage: {
+    readonly listen: HostPort
+    readonly publicUrl: string | null
+    readonly adminKey: Secret<string> | null
+  }
+  readonly data: { readonly dir: string }
+  readonly policy: { readonly file: string | null }
+  readonly fingerprints: { readonly ja4plus: boolean }
+  readonly log: { readonly level: LogLevel }
+}
+
+export interface ProxyConfig {
+  readonly listen: HostPort
+  readonly plainListen: HostPort | null
+  readonly workers: number
+  /** One or more, each name once. The first is the one requests go to when no rule says otherwise. */
+  readonly upstreams: readonly UpstreamConfig[]
+  readonly trustedProxies: readonly string[]
+  readonly proxyProtocol: 'off' | 'optional' | 'required'
+  readonly ja4Hops: { readonly addresses: readonly string[]; readonly header: string }
+  readonly tls: TlsConfig
+  readonly limits: LimitsConfig
+  readonly drainTimeoutMs: number
+  readonly websocketGraceMs: number
+  readonly signatureKey: Secret<string> | null
+  readonly fail: 'open' | 'closed'
+}
+
+export interface UpstreamConfig {
+  readonly name: string
+  readonly urls: readonly string[]
+  readonly host: 'preserve' | 'upstream'
+  readonly connectTimeoutMs: number
+  readonly headTimeoutMs: number
+  readonly idleTimeoutMs: number
+  readonly keepAliveMs: number
+  readonly connectionsMax: number
+  readonly connectionsIdleMax: number
+  readonly retries: number
+  readonly health: {
+    readonly path: string | null
+    readonly intervalMs: number
+    readonly timeoutMs: number
+    readonly unhealthyAfter: number
+    readonly healthyAfter: number
+  }
+  readonly tls: {
+    readonly verify: boolean
+    readonly caFile: string | null
+    readonly serverName: string | null
+  }
+}
+
+export interface TlsConfig {
+  /** None: a development certificate. */
+  readonly certificates: readonly CertificateConfig[]
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
+  readonly clientCertificates: 'off' | 'request'
+  readonly clientCaFile: string | null
+  readonly ticketKeyFile: string | null
+  readonly sniMismatch: 'allow' | 'reject'
+}
+
+export interface CertificateConfig {
+  readonly certificateFile: string
+  readonly keyFile: string | null
+  readonly passphrase: Secret<string> | null
+}
+
+export interface LimitsConfig {
+  readonly helloBytesMax: number
+  readonly helloTimeoutMs: number
+  readonly handshakeTimeoutMs: number
+  readonly requestLineBytesMax: number
+  readonly headerBytesMax: number
+  readonly headerCountMax: number
+  readonly headerTimeoutMs: number
+  readonly bodyIdleTimeoutMs: number
+  readonly keepAliveTimeoutMs: number
+  readonly requestsPerConnectionMax: number
+  readonly connectionsMax: number
+  readonly connectionsPerAddressMax: number
+  readonly streamsPerConnectionMax: number
+  readonly h2ResetBurst: number
+  readonly h2ResetRate: number
+  readonly h2SessionMemoryBytes: number
+  readonly upgradeIdleTimeoutMs: number
+}
+
+export interface ConfigInput extends LayersInput {
+  /** Where `proxy.workers` is not set. */
+  readonly workersDefault?: number
+  /** What a file of a secret holds. Throws a Fault. */
+  readonly readSecret?: (file: string) => string
+}
+
+export interface ParsedConfig {
+  readonly config: StartupConfig
+  /** What is allowed, and risky or without effect. */
+  readonly warnings: readonly Problem[]
+  readonly effective: readonly Effective[]
+}
+
+/** Throws one ConfigFault with everything that is wrong: where, what, and the nearest name there is. */
+export function parseConfig(input: ConfigInput): ParsedConfig {
+  const layers = new Layers(input)
+  if (!layers.isReadable) throw new ConfigFault(inOrder(layers.problems))
+  const reader = new ConfigReader(layers, input.readSecret ?? secretIn)
+  const settings = reader.read()
+  // If there is another problem, that may be why.
+  if (layers.problems.length === 0 && settings.proxy.upstreams.length === 0) layers.refuse(...NO_UPSTREAM)
+  checkTogether(settings, (...problem) => layers.refuse(...problem))
+  if (layers.problems.length > 0) throw new ConfigFault(inOrder(layers.problems))
+  warnTogether(settings, (...warning) => reader.warn(...warning))
+  const config = startupConfig(settings, input.workersDefault ?? defaultWorkers())
+  const effective = reader.effective.map((each) =>
+    each.pointer === '/proxy/workers' ? { ...each, value: config.proxy.workers } : each,
+  )
+  return { config, warnings: reader.warnings, effective }
+}
+
+/** The same, of the file that `--config` or GATEHOUSE_CONFIG names. */
+export function loadConfig(
+  flags: ConfigFlags,
+  configFile: string | null,
+  env: ConfigInput['env'],
+  workersDefault?: number,
+): ParsedConfig {
+  const named = configFile ?? (env[CONFIG_VARIABLE] || null)
+  const file = named === null ? null : { name: named, text: textIn(named) }
+  const parsed = parseConfig({ flags, env, file, workersDefault: workersDefault ?? defaultWorkers() })
+  return { ...parsed, warnings: [...parsed.warnings, ...readableByOthers(parsed, named)] }
+}
+
+/** More than four have to be asked for: each has memory, upstream connections and limits of its own. */
+export function defaultWorkers(): number {
+  return Math.min(availableParallelism(), 4)
+}
+
+type Settings = ValueOf<typeof SETTINGS>
+type Say = (pointer: string, what: string) => void
+
+/** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
+function checkTogether({ proxy, manage }: Partly<Settings>, refuse: Say): void {
+  const { upstreams, limits } = proxy
+  for (const [index, upstream] of upstreams.entries()) {
+    const at = `/proxy/upstreams/${index}`
+    if (upstream.urls.length === 0) refuse(`${at}/urls`, 'is missing')
+    const first = upstreams.findIndex(({ name }) => name === upstream.name)
+    if (upstream.name !== undefined && first < index)
+      refuse(`${at}/name`, `"${upstream.name}" is taken; each upstream needs a name of its own`)
+    if (isMore(upstream.connections_idle_max, upstream.connections_max))
+      refuse(`${at}/connections_idle_max`, 'is more than connections_max')
+    const { path, interval, timeout } = upstream.health
+    if (path !== null && isMore(timeout, interval)) refuse(`${at}/health/timeout`, 'is longer than interval')
+  }
+  if (proxy.proxy_protocol === 'required' && proxy.trusted_proxies.length === 0)
+    refuse('/proxy/proxy_protocol', 'is required, and without trusted_proxies nobody may send one')
+  if (isMore(limits.request_line_bytes, limits.header_bytes))
+    refuse('/proxy/limits/request_line_bytes', 'is more than header_bytes, of which it is a part')
+  if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
+  if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
+  else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
+}
+
+/** As read while something in it may have been refused. */
+type Partly<Value> = Value extends HostPort | Secret<string> | string | number | boolean | null
+  ? Value | undefined
+  : { readonly [Name in keyof Value]: Partly<Value[Name]> }
+
+function isMore(one: number | undefined, other: number | undefined): boolean {
+  return one !== undefined && other !== undefined && one > other
+}
+
+/** Port 0 is a new one each time. */
+function isSame(one: HostPort | null | undefined, other: HostPort | null | undefined): boolean {
+  if (!one || !other || one.port !== other.port || one.port === 0) return false
+  return one.host === other.host || isEverywhere(one) || isEverywhere(other)
+}
+
+/** By line, where they are in one file; what is in no file comes first. */
+function inOrder(problems: readonly Problem[]): Problem[] {
+  const lineOf = ({ where }: Problem) => Number(/:(\d+):\d+$/.exec(where)?.[1] ?? 0)
+  return problems.toSorted((a, b) => lineOf(a) - lineOf(b))
+}
+
+/** What does nothing, or less than it seems to. */
+function warnTogether({ proxy, manage }: Settings, warn: Say): void {
+  const { tls } = proxy
+  if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
+    warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
+  if (tls.client_ca_file !== null && tls.client_certificates === 'off')
+    warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
+  if (proxy.websocket_grace > proxy.drain_timeout)
+    warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
+  for (const [index, upstream] of proxy.upstreams.entries()) {
+    const isPlain = upstream.urls.every((url) => !/^(?:https|h2):/i.test(url))
+    const isSet = !upstream.tls.verify || upstream.tls.ca_file !== null || upstream.tls.server_name !== null
+    if (isPlain && isSet) warn(`/proxy/upstreams/${index}/tls`, 'has no effect: no URL has https:// or h2://')
+  }
+  for (const [pointer, key] of [
+    ['/proxy/signature_key', proxy.signature_key],
+    ['/manage/admin_key', manage.admin_key],
+  ] as const) {
+    if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
+      warn(
+        pointer,
+        `is shorter than ${SECRET_LENGTH_GOOD} characters; one made by chance is safe, one thought of is not`,
+      )
+  }
+}
+
+function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: number): StartupConfig {
+  return {
+    proxy: {
+      listen: proxy.listen,
+      plainListen: proxy.plain_listen,
+      workers: proxy.workers ?? workersDefault,
+      upstreams: proxy.upstreams.map(upstreamConfig),
+      trustedProxies: proxy.trusted_proxies,
+      proxyProtocol: proxy.proxy_protocol,
+      ja4Hops: proxy.ja4_hops,
+      tls: tlsConfig(proxy.tls),
+      limits: limitsConfig(proxy.limits),
+      drainTimeoutMs: proxy.drain_timeout,
+      websocketGraceMs: proxy.websocket_grace,
+      signatureKey: proxy.signature_key,
+      fail: proxy.fail,
+    },
+    manage: { listen: manage.listen, publicUrl: manage.public_url, adminKey: manage.admin_key },
+    data: others.data,
+    policy: others.policy,
+    fingerprints: others.fingerprints,
+    log: others.log,
+  }
+}
+
+function upstreamConfig(upstream: Settings['proxy']['upstreams'][number]): UpstreamConfig {
+  const { health, tls } = upstream
+  return {
+    name: upstream.name,
+    urls: upstream.urls,
+    host: upstream.host,
+    connectTimeoutMs: upstream.connect_timeout,
+    headTimeoutMs: upstream.head_timeout,
+    idleTimeoutMs: upstream.idle_timeout,
+    keepAliveMs: upstream.keep_alive,
+    connectionsMax: upstream.connections_max,
+    connectionsIdleMax: upstream.connections_idle_max,
+    retries: upstream.retries,
+    health: {
+      path: health.path,
+      intervalMs: health.interval,
+      timeoutMs: health.timeout,
+      unhealthyAfter: health.unhealthy_after,
+      healthyAfter: health.healthy_after,
+    },
+    tls: { verify: tls.verify, caFile: tls.ca_file, serverName: tls.server_name },
+  }
+}
+
+function tlsConfig(tls: Settings['proxy']['tls']): TlsConfig {
+  return {
+    certificates: tls.certificates.map((certificate) => ({
+      certificateFile: certificate.cert_file,
+      keyFile: certificate.key_file,
+      passphrase: certificate.key_passphrase,
+    })),
+    minVersion: tls.min_version === '1.3' ? 'TLSv1.3' : 'TLSv1.2',
+    clientCertificates: tls.client_certificates,
+    clientCaFile: tls.client_ca_file,
+    ticketKeyFile: tls.ticket_key_file,
+    sniMismatch: tls.sni_mismatch,
+  }
+}
+
+function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
+  return {
+    helloBytesMax: limits.hello_bytes,
+    helloTimeoutMs: limits.hello_timeout,
+    handshakeTimeoutMs: limits.handshake_timeout,
+    requestLineBytesMax: limits.request_line_bytes,
+    headerBytesMax: limits.header_bytes,
+    headerCountMax: limits.header_count,
+    headerTimeoutMs: limits.header_timeout,
+    bodyIdleTimeoutMs: limits.body_idle_timeout,
+    keepAliveTimeoutMs: limits.keep_alive_timeout,
+    requestsPerConnectionMax: limits.requests_per_connection,
+    connectionsMax: limits.connections_max,
+    connectionsPerAddressMax: limits.connections_per_address,
+    streamsPerConnectionMax: limits.streams_per_connection,
+    h2ResetBurst: limits.h2_reset_burst,
+    h2ResetRate: limits.h2_reset_rate,
+    h2SessionMemoryBytes: limits.h2_session_memory,
+    upgradeIdleTimeoutMs: limits.upgrade_idle_timeout,
+  }
+}
+
+/** Files of secrets that anybody on this machine can read. One that cannot be looked at is for others to complain of. */
+function readableByOthers({ config, effective }: ParsedConfig, configFile: string | null): Problem[] {
+  const files = new Map<string, string>()
+  for (const { certificateFile, keyFile } of config.proxy.tls.certificates)
+    files.set(keyFile ?? certificateFile, 'the private key in it')
+  if (config.proxy.tls.ticketKeyFile !== null)
+    files.set(config.proxy.tls.ticketKeyFile, 'the ticket key, and with it recorded sessions,')
+  const isSecretInFile = ({ value, from }: Effective) =>
+    value === REDACTED && from.startsWith(`${configFile}:`)
+  if (configFile !== null && effective.some(isSecretInFile)) files.set(configFile, 'the secrets in it')
+  return [...files].flatMap(([file, what]) => {
+    const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
+    return (mode & READABLE_BY_OTHERS) === 0
+      ? []
+      : [{ where: file, what: `everybody on this machine can read ${what}` }]
+  })
+}
+
+function textIn(file: string): string {
+  const bytes = bytesOf(file)
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new Fault('CONFIG_INVALID', `${file}: is no text in UTF-8`, { cause: error })
+  }
+}
+
+function secretIn(file: string): string {
+  return bytesOf(file).toString('utf8')
+}
+
+function bytesOf(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new Fault(
+      'CONFIG_UNREADABLE',
+      `${file}: ${READ_FAULTS.get(code ?? '') ?? `cannot be read (${code})`}`,
+    )
+  }
+}
+
+const NO_UPSTREAM = [
+  '/proxy/upstream',
+  'is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',
+] as const
+const SECRET_LENGTH_GOOD = 32
+const READABLE_BY_OTHERS = 0o004
+const READ_FAULTS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['EACCES', 'cannot be read: permission denied'],
+  ['EISDIR', 'is a folder'],
+])

@@ -1,0 +1,124 @@
+import type { Brand } from '../brand.ts'
+import type { ClientHello, Transport } from '../wire/client-hello.ts'
+import { EXT_SERVER_NAME } from '../wire/client-hello.ts'
+import { isGrease } from './grease.ts'
+import { countWithout, GREASE, type LeftOut, SHOWN_ELSEWHERE } from './left-out.ts'
+import { FingerprintText } from './text.ts'
+
+export type Ja4 = Brand<string, 'Ja4'>
+
+/** JA4 and its forms that are not hashed (`_r`), not sorted (`_o`), or neither (`_ro`). */
+export interface Ja4Forms {
+  readonly ja4: Ja4
+  readonly ja4_r: string
+  readonly ja4_o: string
+  readonly ja4_ro: string
+}
+
+/** The JA4 of a client. Spec: FoxIO ja4/technical_details/JA4.md. */
+export function ja4(hello: ClientHello, transport: Transport): Ja4 {
+  return `${prefix(hello, transport)}_${sortedCiphers(hello).hash12()}_${sortedExtensions(hello).hash12()}` as Ja4
+}
+
+export function ja4Forms(hello: ClientHello, transport: Transport): Ja4Forms {
+  const a = prefix(hello, transport)
+  return {
+    ja4: ja4(hello, transport),
+    ja4_r: `${a}_${sortedCiphers(hello).text()}_${sortedExtensions(hello).text()}`,
+    ja4_o: `${a}_${sentCiphers(hello).hash12()}_${sentExtensions(hello).hash12()}`,
+    ja4_ro: `${a}_${sentCiphers(hello).text()}_${sentExtensions(hello).text()}`,
+  }
+}
+
+/** Part a. SNI and ALPN count among the extensions, though part c leaves them out. */
+export function prefix(hello: ClientHello, transport: Transport, leftOut: LeftOut = GREASE): string {
+  const version = versionMark(clientVersion(hello, transport))
+  const sni = hello.extensions.includes(EXT_SERVER_NAME) ? 'd' : 'i' // what it contains is irrelevant
+  const counts =
+    twoDigits(countWithout(hello.ciphers, GREASE)) + twoDigits(countWithout(hello.extensions, leftOut))
+  return `${TRANSPORT_MARKS[transport]}${version}${sni}${counts}${alpnMark(hello.alpn[0])}`
+}
+
+/** Part b. */
+export function sortedCiphers(hello: ClientHello): FingerprintText {
+  return TEXT.clear().sorted(hello.ciphers)
+}
+
+/** Part c: extensions, then the signature algorithms in the order sent, for that is signal. */
+export function sortedExtensions(hello: ClientHello, leftOut: LeftOut = GREASE): FingerprintText {
+  return TEXT.clear()
+    .sorted(hello.extensions, leftOut | SHOWN_ELSEWHERE)
+    .section(hello.signatureAlgorithms)
+}
+
+function sentCiphers(hello: ClientHello): FingerprintText {
+  return TEXT.clear().list(hello.ciphers)
+}
+
+/**
+ * As sent, with SNI and ALPN in their places. Where there is nothing else, the spec's zeros are for an empty list
+ * and this list is not empty: it is hashed, as the Rust and Zeek references do and the Python one does not.
+ */
+function sentExtensions(hello: ClientHello): FingerprintText {
+  return TEXT.clear().list(hello.extensions).section(hello.signatureAlgorithms)
+}
+
+/**
+ * The newest version in supported_versions, also when the older field says more; the field where the extension is
+ * missing. An extension without a version in it names none (the references give up there). A draft's number
+ * (0x7f1c) is higher than TLS 1.3's and no version the table knows: the rule is taken by the letter.
+ */
+function clientVersion(hello: ClientHello, transport: Transport): number {
+  if (hello.supportedVersions === null) return hello.legacyVersion
+  let newest = 0
+  for (const version of hello.supportedVersions) {
+    if (!isGrease(version) && isNewer(version, newest, transport)) newest = version
+  }
+  return newest
+}
+
+/** DTLS counts its versions downwards from 0xfeff (RFC 9147 §5.3): "highest" is read as newest. */
+function isNewer(version: number, than: number, transport: Transport): boolean {
+  const bothDtls = transport === 'dtls' && version >> 8 === 0xfe && than >> 8 === 0xfe
+  return bothDtls ? version < than : version > than
+}
+
+export function versionMark(version: number): string {
+  return VERSION_MARKS.get(version) ?? '00'
+}
+
+export function twoDigits(counted: number): string {
+  return counted > 99 ? '99' : counted < 10 ? `0${counted}` : `${counted}`
+}
+
+/**
+ * The first and last character of a protocol name; of its hex form unless both are ASCII letters or digits. The
+ * rule works on bytes, and a GREASE name has no exception in it.
+ */
+export function alpnMark(name: Uint8Array | undefined): string {
+  if (name === undefined || name.length === 0) return '00'
+  const first = name[0]!
+  const last = name[name.length - 1]!
+  if (isAlphanumeric(first) && isAlphanumeric(last)) return String.fromCharCode(first, last)
+  return HEX_DIGITS[first >> 4]! + HEX_DIGITS[last & 15]!
+}
+
+function isAlphanumeric(byte: number): boolean {
+  return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a)
+}
+
+export const TRANSPORT_MARKS: Readonly<Record<Transport, string>> = { tcp: 't', quic: 'q', dtls: 'd' }
+
+const VERSION_MARKS: ReadonlyMap<number, string> = new Map([
+  [0x0304, '13'],
+  [0x0303, '12'],
+  [0x0302, '11'],
+  [0x0301, '10'],
+  [0x0300, 's3'],
+  [0x0002, 's2'],
+  [0xfeff, 'd1'],
+  [0xfefd, 'd2'],
+  [0xfefc, 'd3'],
+])
+const HEX_DIGITS = '0123456789abcdef'
+const TEXT = new FingerprintText()

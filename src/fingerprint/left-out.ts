@@ -1,0 +1,36 @@
+import { EXT_ALPN, EXT_SERVER_NAME } from '../wire/client-hello.ts'
+import { isGrease } from './grease.ts'
+
+/**
+ * Which values a list is written without: a set of these marks. A table instead of a function for each list, for a
+ * function passed in is not inlined and would make up half of a fingerprint's cost.
+ */
+export type LeftOut = number
+
+export const GREASE: LeftOut = 1
+/** SNI and ALPN, which JA4 shows elsewhere. */
+export const SHOWN_ELSEWHERE: LeftOut = 2
+/** Extensions that come and go between the connections of one client. */
+export const FLEETING: LeftOut = 4
+
+export function isLeftOut(value: number, leftOut: LeftOut): boolean {
+  return (MARKS[value]! & leftOut) !== 0
+}
+
+export function countWithout(values: readonly number[], leftOut: LeftOut): number {
+  let count = 0
+  for (let i = 0; i < values.length; i++) if ((MARKS[values[i]!]! & leftOut) === 0) count++
+  return count
+}
+
+const PADDING = 0x0015 // fills up what others leave
+const SESSION_TICKET = 0x0023 // some leave it out when they offer a pre-shared key
+const PRE_SHARED_KEY = 0x0029
+const EARLY_DATA = 0x002a
+const COOKIE = 0x002c // echoed in the hello after a HelloRetryRequest
+
+const MARKS = new Uint8Array(0x1_0000)
+for (let value = 0; value < MARKS.length; value++) if (isGrease(value)) MARKS[value] = GREASE
+MARKS[EXT_SERVER_NAME] = SHOWN_ELSEWHERE
+MARKS[EXT_ALPN] = SHOWN_ELSEWHERE
+for (const type of [PADDING, SESSION_TICKET, PRE_SHARED_KEY, EARLY_DATA, COOKIE]) MARKS[type] = FLEETING

@@ -1,0 +1,120 @@
+import { type Level as PinoLevel, pino } from 'pino'
+import { Fault } from './fault.ts'
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+/**
+ * JSON lines. What a line may hold is in the type: single values that we made, never an object of somebody else's, so
+ * that no header, cookie or token gets in by way of one.
+ */
+export interface Log {
+  debug(message: string, fields?: LogFields): void
+  info(message: string, fields?: LogFields): void
+  warn(message: string, fields?: LogFields): void
+  error(message: string, fields?: LogFields): void
+  /** The same log with fields that every line of it has. */
+  with(fields: LogFields): Log
+  /** What has been logged is out when this returns: before the process ends. */
+  flush(): void
+}
+
+export type LogFields = Readonly<Record<string, LogValue>>
+/** Of an Error only its name, code, message and, where it is a bug of ours, its stack are said. */
+export type LogValue = string | number | boolean | null | readonly string[] | Error
+
+/** Writes to a file descriptor without waiting for who reads it. */
+export function createLog(level: LogLevel, fileDescriptor = STDERR): Log {
+  const destination = pino.destination({
+    dest: fileDescriptor,
+    sync: false,
+    maxLength: UNWRITTEN_BYTES_MAX,
+  })
+  // A reader that went away is no reason to stop: there is nobody left to tell.
+  destination.on('error', () => undefined)
+  return createLogTo(level, destination, () => flushed(destination))
+}
+
+/** For a test: lines go to `stream`. */
+export function createLogTo(level: LogLevel, stream: LogStream, flush: () => void = () => undefined): Log {
+  const base = { base: { pid: process.pid }, level, timestamp: pino.stdTimeFunctions.isoTime }
+  const formatters = { level: (label: string) => ({ level: label }) }
+  const redact = { paths: [...SECRET_FIELDS], censor: '<redacted>' }
+  return new PinoLog(pino({ ...base, formatters, redact, messageKey: 'message' }, stream), flush)
+}
+
+export interface LogStream {
+  write(line: string): void
+}
+
+class PinoLog implements Log {
+  readonly #pino: pino.Logger
+  readonly flush: () => void
+
+  constructor(logger: pino.Logger, flush: () => void) {
+    this.#pino = logger
+    this.flush = flush
+  }
+
+  debug(message: string, fields: LogFields = NO_FIELDS): void {
+    this.#write('debug', message, fields)
+  }
+
+  info(message: string, fields: LogFields = NO_FIELDS): void {
+    this.#write('info', message, fields)
+  }
+
+  warn(message: string, fields: LogFields = NO_FIELDS): void {
+    this.#write('warn', message, fields)
+  }
+
+  error(message: string, fields: LogFields = NO_FIELDS): void {
+    this.#write('error', message, fields)
+  }
+
+  with(fields: LogFields): Log {
+    return new PinoLog(this.#pino.child(plainFields(fields)), this.flush)
+  }
+
+  #write(level: PinoLevel, message: string, fields: LogFields): void {
+    if (this.#pino.isLevelEnabled(level)) this.#pino[level](plainFields(fields), message)
+  }
+}
+
+function plainFields(fields: LogFields): Record<string, unknown> {
+  const plain: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    plain[name] = value instanceof Error ? plainError(value) : value
+  }
+  return plain
+}
+
+/** Errors of Node's parsers carry the bytes they failed at: `rawPacket`, and with it a client's cookies. */
+function plainError(error: Error): Record<string, unknown> {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : null
+  const isOurBug = !(error instanceof Fault) && !('syscall' in error)
+  return { name: error.name, code, message: error.message, ...(isOurBug && { stack: error.stack }) }
+}
+
+function flushed(destination: ReturnType<typeof pino.destination>): void {
+  try {
+    destination.flushSync()
+  } catch {
+    // The reader is gone, or too slow for the end.
+  }
+}
+
+const STDERR = 2
+/** Beyond this, lines are dropped: a log that nobody reads must not fill the memory. */
+const UNWRITTEN_BYTES_MAX = 2 ** 20
+const NO_FIELDS: LogFields = {}
+/** A second net: the types already keep these out. */
+const SECRET_FIELDS = [
+  'headers',
+  'cookie',
+  'authorization',
+  'token',
+  'passphrase',
+  'secret',
+  'key',
+  'adminKey',
+]

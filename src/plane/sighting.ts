@@ -1,0 +1,31 @@
+import type { Brand } from '../brand.ts'
+
+export type SightingId = Brand<string, 'SightingId'>
+
+/** One request as one proxy saw it: the only thing the data plane says to the management plane. No cookie, token or body. */
+export interface Sighting {
+  readonly id: SightingId
+  readonly seenAtMs: number
+  readonly proxy: string
+  readonly address: string
+  readonly method: string
+  readonly host: string | null
+  /** Without the query. */
+  readonly path: string
+  readonly userAgent: string | null
+  readonly ja4: string | null
+  readonly stable: string | null
+  readonly ja4s: string | null
+  readonly ja4h: string | null
+  readonly http2: string | null
+  readonly verdict: string
+  readonly agent: string | null
+  readonly confidence: number
+  readonly rule: string
+  readonly action: string
+  /** The rule only says what it would have done. */
+  readonly dryRun: boolean
+  /** Headers of ours that the client sent: an attempt to tag itself. */
+  readonly forged: readonly string[]
+  readonly snapshot: number
+}

@@ -1,0 +1,264 @@
+import { didYouMean } from '../did-you-mean.ts'
+import { parseDurationMs } from './duration.ts'
+import { type Place, shown } from './problem.ts'
+
+/** What the proxy will do with a request. A kind that is added breaks the build wherever it is not yet handled. */
+export type Action =
+  | PassAction
+  | TagAction
+  | BlockAction
+  | RateLimitAction
+  | TarpitAction
+  | RedirectAction
+  | RouteAction
+
+/** Forwards as if we were not there: with no header of ours. */
+export interface PassAction {
+  readonly kind: 'pass'
+}
+
+/** Forwards with all that is known, and the headers of the rule. */
+export interface TagAction {
+  readonly kind: 'tag'
+  /** A flat list: name, value, … */
+  readonly headers: readonly string[]
+}
+
+export interface BlockAction {
+  readonly kind: 'block'
+  readonly status: BlockStatus
+  /** In place of our page. */
+  readonly body: string | null
+  readonly title: string | null
+}
+
+export type BlockStatus = 401 | 403 | 404 | 429 | 451 | 503
+
+export interface RateLimitAction {
+  readonly kind: 'rate_limit'
+  readonly per: 'agent' | 'fingerprint' | 'address'
+  readonly requests: number
+  readonly windowMs: number
+  /** How many may come at once. */
+  readonly burst: number
+  /** What happens to a request over the limit. */
+  readonly then: BlockAction | TarpitAction
+}
+
+/** Holds the request before it is answered. Over `connectionsMax` held at once, the next is answered without. */
+export interface TarpitAction {
+  readonly kind: 'tarpit'
+  readonly delayMs: number
+  readonly connectionsMax: number
+}
+
+export interface RedirectAction {
+  readonly kind: 'redirect'
+  /** An absolute URL, or a path on the same host. */
+  readonly to: string
+  readonly status: RedirectStatus
+}
+
+export type RedirectStatus = 302 | 303 | 307 | 308
+
+/** Forwards as `tag` does, to another upstream. */
+export interface RouteAction {
+  readonly kind: 'route'
+  readonly upstream: string
+}
+
+/** An Action and the rule that has it. */
+export interface Outcome {
+  readonly action: Action
+  readonly rule: string
+}
+
+/** Whether it keeps a client from what it asked for. */
+export function isRestricting(action: Action): boolean {
+  switch (action.kind) {
+    case 'block':
+    case 'rate_limit':
+    case 'tarpit':
+    case 'redirect':
+      return true
+    case 'pass':
+    case 'tag':
+    case 'route':
+      return false
+  }
+}
+
+/** A name (`block`), or a mapping of one name to its settings. `upstreams`: the names there are, `null` where unknown. */
+export function readAction(place: Place, upstreams: readonly string[] | null): Action | null {
+  const chosen = choose(place, ACTION_NAMES)
+  if (chosen === null) return null
+  const [name, settings] = chosen
+  switch (name) {
+    case 'pass':
+      return settings === null ? { kind: 'pass' } : settings.refuse('takes no settings')
+    case 'tag':
+      return readTag(settings)
+    case 'block':
+      return readBlock(settings)
+    case 'rate_limit':
+      return readRateLimit(settings ?? place)
+    case 'tarpit':
+      return readTarpit(settings)
+    case 'redirect':
+      return readRedirect(settings ?? place)
+    case 'route':
+      return readRoute(settings ?? place, upstreams)
+  }
+}
+
+/** The name of an action and the place of its settings: `null` where it is only named. */
+function choose<Name extends string>(place: Place, names: readonly Name[]): [Name, Place | null] | null {
+  if (!place.isMapping) {
+    const name = place.choice(names)
+    if (name === null) return null
+    return WITH_SETTINGS.has(name) ? place.refuse(`${name} takes settings: {${name}: {…}}`) : [name, null]
+  }
+  const members = [...place.members(names)]
+  if (members.length !== 1) return place.refuse(`takes one action, and has ${members.length}`)
+  const [name, settings] = members[0]!
+  return names.includes(name as Name) ? [name as Name, settings] : null
+}
+
+function readTag(place: Place | null): TagAction | null {
+  const member = place?.members(['headers']).get('headers')
+  const headers: string[] = []
+  let isGood = true
+  for (const [name, header] of member?.entries() ?? []) {
+    const value = header.text('the value of a header')
+    if (!TAG_NAME.test(name))
+      header.refuse(`${shown(name)} is not for a rule to set: names start with x-agent-`)
+    else if (RESERVED.has(name.toLowerCase())) header.refuse('is set by the proxy itself')
+    else if (value !== null && !TAG_VALUE.test(value))
+      header.refuse('takes printable ASCII, no blank at its ends')
+    else if (value !== null) headers.push(name, value)
+    isGood &&= headers.at(-2) === name
+  }
+  return isGood ? { kind: 'tag', headers } : null
+}
+
+function readBlock(place: Place | null): BlockAction | null {
+  const members = place?.members(['status', 'body', 'title'])
+  const status = optional(members?.get('status'), (member) => member.choice(BLOCK_STATUSES), 403)
+  const body = optional(members?.get('body'), (member) => member.text('a text', BODY_LENGTH_MAX), NONE)
+  const title = optional(members?.get('title'), (member) => member.text('a text'), NONE)
+  if (status === null || body === null || title === null) return null
+  return { kind: 'block', status, body: body === NONE ? null : body, title: title === NONE ? null : title }
+}
+
+function readRateLimit(place: Place): RateLimitAction | null {
+  const members = place.members(['per', 'requests', 'window', 'burst', 'then'])
+  const per = required(place, members, 'per', (member) => member.choice(RATE_LIMIT_KEYS))
+  const requests = required(place, members, 'requests', (member) => member.integer(1, REQUESTS_MAX))
+  const windowMs = required(place, members, 'window', (member) => duration(member, 1, WINDOW_MS_MAX))
+  const burst = optional(members.get('burst'), (member) => member.integer(1, REQUESTS_MAX), requests)
+  const then = optional(members.get('then'), readThen, TOO_MANY_REQUESTS)
+  if (per === null || requests === null || windowMs === null || burst === null || then === null) return null
+  return { kind: 'rate_limit', per, requests, windowMs, burst, then }
+}
+
+function readThen(place: Place): BlockAction | TarpitAction | null {
+  const chosen = choose(place, ['block', 'tarpit'])
+  if (chosen === null) return null
+  const [name, settings] = chosen
+  if (name === 'tarpit') return readTarpit(settings)
+  return settings === null ? TOO_MANY_REQUESTS : readBlock(settings)
+}
+
+function readTarpit(place: Place | null): TarpitAction | null {
+  const members = place?.members(['delay', 'connections_max'])
+  const delayMs = optional(members?.get('delay'), (member) => duration(member, 1, DELAY_MS_MAX), 10_000)
+  const connectionsMax = optional(
+    members?.get('connections_max'),
+    (member) => member.integer(1, TARPIT_CONNECTIONS_MAX),
+    100,
+  )
+  return delayMs === null || connectionsMax === null ? null : { kind: 'tarpit', delayMs, connectionsMax }
+}
+
+function readRedirect(place: Place): RedirectAction | null {
+  const members = place.members(['to', 'status'])
+  const to = required(place, members, 'to', redirectTarget)
+  const status = optional(members.get('status'), (member) => member.choice(REDIRECT_STATUSES), 302)
+  return to === null || status === null ? null : { kind: 'redirect', to, status }
+}
+
+/** RFC 3986 characters only: it goes into a header as it is. */
+function redirectTarget(place: Place): string | null {
+  const text = place.text('a URL, or a path')
+  if (text === null) return null
+  const isPath = /^\/(?![/\\])/.test(text)
+  if (isPath ? URI_CHARACTERS.test(text) : ABSOLUTE_URL.test(text)) return text
+  return place.refuse(
+    `is ${shown(text)}; it takes a URL with http:// or https://, or a path that starts with one /`,
+  )
+}
+
+function readRoute(place: Place, upstreams: readonly string[] | null): RouteAction | null {
+  const members = place.members(['upstream'])
+  const upstream = required(place, members, 'upstream', (member) => {
+    const name = member.text('the name of an upstream')
+    if (name === null || upstreams === null || upstreams.includes(name)) return name
+    const near = didYouMean(name, upstreams)
+    return member.refuse(`${shown(name)} is no upstream${near || `; there are: ${upstreams.join(', ')}`}`)
+  })
+  return upstream === null ? null : { kind: 'route', upstream }
+}
+
+function duration(place: Place, minMs: number, maxMs: number): number | null {
+  const { value } = place
+  const milliseconds = typeof value === 'string' ? parseDurationMs(value) : null
+  if (milliseconds === null)
+    return place.refuse(`is ${shown(value)}; it takes a duration, like 10s, 500ms or 2m`)
+  if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds
+  return place.refuse(`is ${shown(value)}; it takes ${minMs}ms to ${maxMs / 1000}s`)
+}
+
+function required<Value>(
+  place: Place,
+  members: ReadonlyMap<string, Place>,
+  name: string,
+  read: (member: Place) => Value | null,
+): Value | null {
+  const member = members.get(name)
+  return member === undefined ? place.refuse(`needs ${name}`) : read(member)
+}
+
+function optional<Value, Fallback>(
+  member: Place | undefined,
+  read: (member: Place) => Value | null,
+  fallback: Fallback,
+): Value | Fallback | null {
+  return member === undefined ? fallback : read(member)
+}
+
+const ACTION_NAMES = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route'] as const
+const WITH_SETTINGS: ReadonlySet<string> = new Set(['rate_limit', 'redirect', 'route'])
+const BLOCK_STATUSES = [401, 403, 404, 429, 451, 503] as const
+const REDIRECT_STATUSES = [302, 303, 307, 308] as const
+const RATE_LIMIT_KEYS = ['agent', 'fingerprint', 'address'] as const
+const TOO_MANY_REQUESTS: BlockAction = { kind: 'block', status: 429, body: null, title: null }
+/** Stands for `null`, which here means refused. */
+const NONE = Symbol('none')
+const TAG_NAME = /^x-agent-[a-z0-9-]+$/i
+const TAG_VALUE = /^[!-~](?:[ -~]*[!-~])?$/
+/** Those we set ourselves, and a rule's would contradict. */
+const RESERVED: ReadonlySet<string> = new Set(
+  ['verdict', 'name', 'category', 'confidence', 'verified', 'action', 'decision-id', 'signature'].map(
+    (name) => `x-agent-${name}`,
+  ),
+)
+const URI_CHARACTERS = /^[\w.~!*'();:@&=+$,/?#[\]%-]+$/
+const ABSOLUTE_URL = /^https?:\/\/[\w.~!*'();:@&=+$,/?#[\]%-]+$/
+/** It is kept once, and written for each refused request. */
+const BODY_LENGTH_MAX = 65_536
+const REQUESTS_MAX = 1_000_000
+/** Counts are in memory and end with the process: a longer window would promise more. */
+const WINDOW_MS_MAX = 86_400_000
+/** Most clients have given up by then, and what is held is held for nothing. */
+const DELAY_MS_MAX = 300_000
+const TARPIT_CONNECTIONS_MAX = 100_000

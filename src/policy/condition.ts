@@ -1,0 +1,316 @@
+import { AddressRanges, parseAddressRange } from './address-ranges.ts'
+import { asBytes, Glob, matchesAny } from './glob.ts'
+import { decoded, sentForm } from './path-form.ts'
+import { type Place, shown } from './problem.ts'
+import { isNamed, type PolicyRequest } from './request.ts'
+
+/** One thing that must be so. */
+export type Test = (request: PolicyRequest) => boolean
+
+/** What can stand under `when`. */
+export interface Condition {
+  /** For the documentation. */
+  readonly takes: string
+  readonly about: string
+  /** `null`: it was refused, and its place knows why. */
+  compile(place: Place, asked: Set<string>): Test | null
+}
+
+/**
+ * All that must be so for a rule to hold: the cheapest first. Everything is compiled here, and nothing later. `asked`
+ * gets the names of what is there.
+ */
+export function compileConditions(
+  place: Place,
+  asked: Set<string>,
+  known: readonly string[] = CONDITION_NAMES,
+): readonly Test[] {
+  const members = place.members(known)
+  const tests: Test[] = []
+  for (const [name, condition] of CONDITIONS) {
+    const member = members.get(name)
+    if (member === undefined) continue
+    asked.add(name)
+    const test = condition.compile(member, asked)
+    if (test !== null) tests.push(test)
+  }
+  return tests
+}
+
+export function hold(tests: readonly Test[], request: PolicyRequest): boolean {
+  for (let i = 0; i < tests.length; i++) if (!tests[i]!(request)) return false
+  return true
+}
+
+function verdict(place: Place): Test | null {
+  const kinds = all(place, (item) => item.choice(VERDICTS))
+  return kinds && ((request) => kinds.includes(request.facts.verdict.kind))
+}
+
+function agent(place: Place): Test | null {
+  const ids = all(place, (item) => item.text('the id of an agent'))
+  if (ids === null) return null
+  const set = new Set(ids)
+  return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.id)
+}
+
+function category(place: Place): Test | null {
+  const categories = all(place, (item) => item.text('the category of an agent'))
+  if (categories === null) return null
+  const set = new Set(categories)
+  return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.category)
+}
+
+function confidenceMin(place: Place): Test | null {
+  const { value } = place
+  if (typeof value !== 'number' || !(value >= 0 && value <= 1))
+    return place.refuse(`is ${shown(value)}; it takes a number from 0 to 1`)
+  return (request) => request.facts.verdict.confidence >= value
+}
+
+function verified(place: Place): Test | null {
+  const wanted = place.boolean()
+  return wanted === null ? null : ({ facts }) => (facts.verdict.verified !== null) === wanted
+}
+
+function forged(place: Place): Test | null {
+  const wanted = place.boolean()
+  return wanted === null ? null : ({ facts }) => facts.forged.length > 0 === wanted
+}
+
+function hello(place: Place): Test | null {
+  const kinds = all(place, (item) => item.choice(NO_HELLO))
+  if (kinds === null) return null
+  return ({ facts }) => {
+    const { noHello } = facts.print.connection
+    return noHello !== null && kinds.includes(noHello)
+  }
+}
+
+function ja4(place: Place): Test | null {
+  const is = fingerprints(place, '_', [10, 12, 12], 't13d1516h2_8daaf6152771_e5627efa2ab1')
+  return is && (({ facts }) => is(facts.print.connection.ja4))
+}
+
+function stable(place: Place): Test | null {
+  const is = fingerprints(place, '-', [3, 10, 12, 12], 'gs1-t13d1514h2-8daaf6152771-de4a06bb82e3')
+  return is && (({ facts }) => is(facts.print.connection.stable))
+}
+
+function ja4h(place: Place): Test | null {
+  const is = fingerprints(place, '_', [12, 12, 12, 12], 'ge11nn05enus_9ed1ff1f7b03_*_*')
+  return is && (({ facts }) => is(facts.print.ja4h))
+}
+
+function http2(place: Place): Test | null {
+  const globs = all(place, (item) => glob(item, 'an HTTP/2 fingerprint', 'exact'))
+  if (globs === null) return null
+  return ({ facts }) => {
+    const { http2: print } = facts.print.connection
+    return print !== null && matchesAny(globs, print)
+  }
+}
+
+function method(place: Place): Test | null {
+  const methods = all(place, (item) => {
+    const name = item.text('a method, like GET')
+    if (name === null || METHOD.test(name)) return name
+    return item.refuse(`is ${shown(name)}; methods are upper case letters, like GET`)
+  })
+  return methods && ((request) => methods.includes(request.facts.method))
+}
+
+function address(place: Place): Test | null {
+  const parsed = all(place, (item) => {
+    const text = item.text('an address or a range, like 192.0.2.0/24')
+    if (text === null) return null
+    return (
+      parseAddressRange(text) ??
+      item.refuse(`is ${shown(text)}, which is no address and no range, like 192.0.2.0/24`)
+    )
+  })
+  if (parsed === null) return null
+  const ranges = new AddressRanges(parsed)
+  return (request) => ranges.has(request.address)
+}
+
+function host(place: Place): Test | null {
+  const globs = all(place, (item) => {
+    const name = item.text('a host, like shop.example.test or *.example.test')
+    if (name === null) return null
+    if (HOST.test(name)) return Glob.parse(name.replace(/\.$/, ''), 'ignore-case')
+    return item.refuse(`is ${shown(name)}; it takes a host without a scheme, a port or a path`)
+  })
+  return globs && (({ host, hostEnd }) => host !== null && matchesAny(globs, host, 0, hostEnd))
+}
+
+function path(place: Place): Test | null {
+  const globs = all(place, pathGlobs)
+  if (globs === null) return null
+  const sent = globs.map((each) => each.sent)
+  const plain = globs.map((each) => each.plain)
+  return (request) => {
+    if (!request.isPlain || request.plainPath === null)
+      return matchesAny(sent, request.path, 0, request.pathEnd)
+    return matchesAny(plain, request.plainPath)
+  }
+}
+
+function userAgent(place: Place): Test | null {
+  const globs = all(place, (item) => glob(item, 'a User-Agent, like *bot*', 'ignore-case'))
+  return globs && ((request) => request.userAgent !== null && matchesAny(globs, request.userAgent))
+}
+
+function header(place: Place): Test | null {
+  const tests: Test[] = []
+  for (const [sent, member] of place.entries()) {
+    const name = sent.toLowerCase()
+    if (!TOKEN.test(name)) member.refuse(`${shown(sent)} is no name of a header`)
+    else if (OURS.test(name)) member.refuse('is a header that only we set; `forged` asks who sent one')
+    else {
+      const test = headerTest(name, member)
+      if (test !== null) tests.push(test)
+    }
+  }
+  return (request) => hold(tests, request)
+}
+
+function headerTest(name: string, place: Place): Test | null {
+  if (place.isMapping) {
+    const members = place.members(['present'])
+    if (place.isEmpty) return place.refuse('takes a value, or {present: true}, or {present: false}')
+    const wanted = members.get('present')?.boolean() ?? null
+    if (wanted === null) return null
+    return ({ facts }) => hasHeader(facts.rawHeaders, name, null) === wanted
+  }
+  const globs = all(place, (item) => glob(item, 'the value of a header, like text/*', 'ignore-case'))
+  return globs && (({ facts }) => hasHeader(facts.rawHeaders, name, globs))
+}
+
+function not(place: Place, asked: Set<string>): Test | null {
+  const tests = compileConditions(
+    place,
+    asked,
+    CONDITION_NAMES.filter((name) => name !== 'not'),
+  )
+  if (place.isEmpty) return place.refuse('has nothing in it, so the rule could never hold')
+  return (request) => !hold(tests, request)
+}
+
+/** What each item is read as; `null` if one is refused. */
+function all<Value>(place: Place, read: (item: Place) => Value | null): readonly Value[] | null {
+  const values: Value[] = []
+  const items = place.items()
+  for (const item of items) {
+    const value = read(item)
+    if (value !== null) values.push(value)
+  }
+  return values.length === items.length && items.length > 0 ? values : null
+}
+
+function glob(place: Place, what: string, casing: 'exact' | 'ignore-case'): Glob | null {
+  const pattern = place.text(what)
+  return pattern === null ? null : Glob.parse(pattern, casing)
+}
+
+interface PathGlobs {
+  readonly sent: Glob
+  readonly plain: Glob
+}
+
+/** The pattern for either form of a path: one written with `%20` means the same as one with a blank. */
+function pathGlobs(place: Place): PathGlobs | null {
+  const pattern = place.text('a path, like /api/*')
+  if (pattern === null) return null
+  if (!/^[/*]/.test(pattern)) return place.refuse(`is ${shown(pattern)}; a path starts with /`)
+  if (/[?#]/.test(pattern)) return place.refuse('has a query; only the path before it is compared')
+  if (NEVER_PLAIN.test(pattern))
+    return place.refuse('can hold for no path: paths are compared without \\, //, /./, /../ and ;parameters')
+  const literals = asBytes(pattern).split('*')
+  return {
+    sent: new Glob(literals.map(sentForm)),
+    plain: new Glob(literals.map(decoded)),
+  }
+}
+
+type FingerprintTest = (print: string | null) => boolean
+
+/** `lengths`: of its parts, which stand between separators. A star stands for anything within one part. */
+function fingerprints(
+  place: Place,
+  separator: string,
+  lengths: readonly number[],
+  sample: string,
+): FingerprintTest | null {
+  const patterns = all(place, (item) => {
+    const pattern = item.text(`a fingerprint, like ${sample}`)
+    if (pattern === null || isFingerprint(pattern, separator, lengths)) return pattern
+    return item.refuse(`is ${shown(pattern)}, which no fingerprint of this kind can be; one is ${sample}`)
+  })
+  if (patterns === null) return null
+  const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')))
+  const globs = patterns.filter((pattern) => pattern.includes('*')).map((each) => Glob.parse(each, 'exact'))
+  return (print) => print !== null && (exact.has(print) || matchesAny(globs, print))
+}
+
+function isFingerprint(pattern: string, separator: string, lengths: readonly number[]): boolean {
+  const parts = pattern.split(separator)
+  if (parts.length !== lengths.length) return false
+  return parts.every((part, index) => {
+    const length = lengths[index]!
+    const isHash = index > 0 && length === HASH_LENGTH
+    if (!(isHash ? HASH_PART : NAMED_PART).test(part)) return false
+    const literal = part.replaceAll('*', '').length
+    return part.includes('*') ? literal <= length : literal === length
+  })
+}
+
+/** Whether the header is there; with `globs`, with a value that one of them matches. */
+function hasHeader(rawHeaders: readonly string[], name: string, globs: readonly Glob[] | null): boolean {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (isNamed(rawHeaders[i]!, name) && (globs === null || matchesAny(globs, rawHeaders[i + 1]!)))
+      return true
+  }
+  return false
+}
+
+const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
+const NO_HELLO = ['malformed', 'not-tls'] as const
+const METHOD = /^[A-Z][A-Z-]*$/
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
+const HOST = /^(?:[\w*.-]+|\[[0-9a-f:.*]+\])$/i
+const OURS = /^x-(?:agent-|(?:ja4|ja4h|ja4s|http2)-fingerprint$)/
+const NEVER_PLAIN = /[\\;]|\/\/|\/\.{1,2}(?:\/|$)/
+const HASH_LENGTH = 12
+const HASH_PART = /^[0-9a-f*]+$/
+const NAMED_PART = /^[0-9a-zA-Z*]+$/
+
+/** By name, in the order in which they are tried. */
+export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condition>([
+  ['verdict', { takes: VERDICTS.join(', '), about: 'what the client is held for', compile: verdict }],
+  ['agent', { takes: 'ids', about: 'which agent it is held for', compile: agent }],
+  ['category', { takes: 'names', about: 'the category of that agent', compile: category }],
+  ['confidence_min', { takes: '0 to 1', about: 'how sure the verdict is, at least', compile: confidenceMin }],
+  ['verified', { takes: 'true, false', about: 'whether the identity is proven', compile: verified }],
+  ['forged', { takes: 'true, false', about: 'whether the client sent headers of ours', compile: forged }],
+  ['hello', { takes: NO_HELLO.join(', '), about: 'why the connection has no fingerprint', compile: hello }],
+  ['ja4', { takes: 'JA4s', about: 'a `*` stands for anything within its part', compile: ja4 }],
+  ['stable', { takes: 'stable keys', about: 'likewise', compile: stable }],
+  ['ja4h', { takes: 'JA4Hs', about: 'likewise', compile: ja4h }],
+  ['http2', { takes: 'patterns', about: "the HTTP/2 fingerprint, in Akamai's form", compile: http2 }],
+  ['method', { takes: 'methods', about: 'upper case, as they are sent', compile: method }],
+  ['address', { takes: 'addresses, ranges', about: 'where the client is', compile: address }],
+  ['host', { takes: 'patterns', about: 'the host asked for, without its port; in any case', compile: host }],
+  ['path', { takes: 'patterns', about: 'the path asked for, without its query; see below', compile: path }],
+  ['user_agent', { takes: 'patterns', about: 'the User-Agent, in any case', compile: userAgent }],
+  [
+    'header',
+    {
+      takes: '`name: patterns`, `name: {present: true}`',
+      about: 'headers as sent: a value in any case, or whether there is one; all that are listed must hold',
+      compile: header,
+    },
+  ],
+  ['not', { takes: 'conditions', about: 'holds unless all of these do', compile: not }],
+])
+const CONDITION_NAMES = [...CONDITIONS.keys()]

@@ -1,0 +1,150 @@
+import { isRestricting, type Outcome, readAction } from './action.ts'
+import { compileConditions, type Test } from './condition.ts'
+import { Place, PolicyFault, type PolicyProblem, shown } from './problem.ts'
+import type { Asked } from './request.ts'
+
+/** The operator's ordered will, compiled: nothing in it is parsed, sorted or lower-cased again. */
+export interface Policy {
+  readonly rules: readonly Rule[]
+  /** Where no rule holds. */
+  readonly otherwise: SettledOutcome
+  readonly asked: Asked
+}
+
+export interface Rule {
+  /** All of them hold, or the rule does not. */
+  readonly tests: readonly Test[]
+  readonly decision: SettledOutcome
+  readonly isRestricting: boolean
+  /** On trial: it is said what it would have done, and the next rule is tried. */
+  readonly isDryRun: boolean
+  /** From here on it holds no more; `Infinity` where it never ends. */
+  readonly expiresMs: number
+}
+
+/** Made once, and given out for each request where no rule on trial has held. */
+export interface SettledOutcome extends Outcome {
+  readonly wouldHave: null
+}
+
+/**
+ * Throws a PolicyFault with everything that is wrong. `upstreams` are the names a rule may route to; `null` leaves that
+ * to who knows them.
+ */
+export function parsePolicy(value: unknown, upstreams: readonly string[] | null = null): Policy {
+  const problems: PolicyProblem[] = []
+  // Empty is a file in which everything is commented out.
+  const members = new Place(value ?? {}, problems).members(['rules', 'otherwise'])
+  const asked = new Set<string>()
+  const rules = readRules(members.get('rules'), upstreams, asked)
+  const otherwise = members.get('otherwise')
+  const action = otherwise === undefined ? TAG : readAction(otherwise, upstreams)
+  if (problems.length > 0) throw new PolicyFault(problems)
+  return Object.freeze({
+    rules: Object.freeze(rules),
+    otherwise: { action: action ?? TAG, rule: OTHERWISE, wouldHave: null },
+    asked: {
+      host: asked.has('host'),
+      path: asked.has('path'),
+      address: asked.has('address'),
+      userAgent: asked.has('user_agent'),
+    },
+  })
+}
+
+function readRules(
+  place: Place | undefined,
+  upstreams: readonly string[] | null,
+  asked: Set<string>,
+): Rule[] {
+  const value = place?.value ?? []
+  if (!Array.isArray(value)) {
+    place!.refuse(`is ${shown(value)}; it takes a list of rules`)
+    return []
+  }
+  if (value.length > RULES_MAX) {
+    place!.refuse(`has ${value.length} rules; at most ${RULES_MAX}`)
+    return []
+  }
+  const names = new Set<string>([OTHERWISE])
+  const rules: Rule[] = []
+  for (const item of value.length === 0 ? [] : place!.items()) {
+    const rule = readRule(item, names, upstreams, asked)
+    if (rule !== null) rules.push(rule)
+  }
+  return rules
+}
+
+function readRule(
+  item: Place,
+  names: Set<string>,
+  upstreams: readonly string[] | null,
+  asked: Set<string>,
+): Rule | null {
+  if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; it takes a mapping`)
+  const name = nameOf(item, names)
+  const place = name === null ? item : item.inRule(name)
+  const members = place.members(RULE_MEMBERS)
+  const when = members.get('when')
+  const action = members.get('action')
+  if (when === undefined) place.refuse('needs `when`; one that holds always has `when: {}`')
+  if (action === undefined) place.refuse('needs `action`')
+  const tests = when === undefined ? [] : compileConditions(when, asked)
+  const read = action === undefined ? null : readAction(action, upstreams)
+  const isDryRun = members.get('dry_run')?.boolean() ?? false
+  const expires = members.get('expires')
+  const expiresMs = expires === undefined ? Number.POSITIVE_INFINITY : timestampMs(expires)
+  if (name === null || read === null || expiresMs === null) return null
+  const decision: SettledOutcome = { action: read, rule: name, wouldHave: null }
+  return { tests, decision, isRestricting: isRestricting(read), isDryRun, expiresMs }
+}
+
+/** It is what people and programs call the rule by: in Sightings, in answers, in logs. */
+function nameOf(item: Place, names: Set<string>): string | null {
+  const member = item.entries().get('name')
+  if (member === undefined) return item.refuse('needs a name')
+  const name = member.text('a name')
+  if (name === null) return null
+  if (!RULE_NAME.test(name))
+    return member.refuse(`is ${shown(name)}; a name is 1 to 64 letters, digits, blanks and . _ - : /`)
+  if (names.has(name)) return member.refuse(`${shown(name)} is taken`)
+  names.add(name)
+  return name
+}
+
+/** RFC 3339. */
+function timestampMs(place: Place): number | null {
+  const text = place.text('a time, like 2027-01-31T12:00:00Z')
+  if (text === null) return null
+  const [, year, month, day, hour, minute, second, sign, offsetHour, offsetMinute] = (
+    TIMESTAMP.exec(text) ?? []
+  ).map((part) => part ?? '0')
+  const days = year === undefined ? null : daysSince1970(Number(year), Number(month), Number(day))
+  const isTime = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 61
+  if (days === null || !isTime || Number(offsetHour) > 23 || Number(offsetMinute) > 59)
+    return place.refuse(`is ${shown(text)}; it takes a time, like 2027-01-31T12:00:00Z`)
+  const offset = (Number(offsetHour) * 60 + Number(offsetMinute)) * (sign === '-' ? -1 : 1)
+  return ((days * 24 + Number(hour)) * 60 + Number(minute) - offset) * 60_000 + Number(second) * 1000
+}
+
+/** `null` for a day there is not. No clock and no time zone of this machine has a part in it. */
+function daysSince1970(year: number, month: number, day: number): number | null {
+  const isLeap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0
+  const lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+  const length = lengths[month - 1]
+  if (length === undefined || day < 1 || day > length) return null
+  const before = year - 1
+  const leapDays = Math.floor(before / 4) - Math.floor(before / 100) + Math.floor(before / 400)
+  const daysOfYear = lengths.slice(0, month - 1).reduce((sum, each) => sum + each, 0) + day - 1
+  return before * 365 + leapDays + daysOfYear - DAYS_BEFORE_1970
+}
+
+const OTHERWISE = 'otherwise'
+const TAG = { kind: 'tag', headers: [] } as const
+const RULE_MEMBERS = ['name', 'when', 'action', 'dry_run', 'expires']
+const RULE_NAME = /^[\w.:/-](?:[\w .:/-]{0,62}[\w.:/-])?$/
+/** Each request may try them all; a thousand take some ten microseconds. */
+const RULES_MAX = 1000
+const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))$/
+/** From the first day of the year 1. */
+const DAYS_BEFORE_1970 = 719_162

@@ -1,0 +1,111 @@
+import { Address } from './address-ranges.ts'
+import type { Facts } from './facts.ts'
+import { hasOneForm, plainForm, sentForm } from './path-form.ts'
+
+/** What the rules of a policy ask, so that nothing else is looked for. */
+export interface Asked {
+  readonly host: boolean
+  readonly path: boolean
+  readonly address: boolean
+  readonly userAgent: boolean
+}
+
+/**
+ * A request in the form in which rules are tried on it. There is one, and each request is read into it: a rule is asked
+ * thousands of times a second, and next to nothing of that should become garbage.
+ */
+export class PolicyRequest {
+  facts: Facts = NOBODY
+  /** In lower case, as it mostly was sent: nothing is copied then. */
+  host: string | null = null
+  /** The host without its port is up to here. */
+  hostEnd = 0
+  path = ''
+  /** The path without its query is up to here. */
+  pathEnd = 0
+  isPlain = false
+  /** `null` where the path has one form only. */
+  plainPath: string | null = null
+  /** In lower case: one copy, and every pattern is found some five times faster than in any case. */
+  userAgent: string | null = null
+  readonly address = new Address()
+
+  read(facts: Facts, asked: Asked): void {
+    this.facts = facts
+    this.isPlain = false
+    this.plainPath = null
+    if (asked.host) this.#readHost(facts.host)
+    if (asked.path) this.#readPath(facts.path)
+    if (asked.address) this.address.read(facts.address)
+    if (asked.userAgent) this.userAgent = userAgentOf(facts.rawHeaders)?.toLowerCase() ?? null
+  }
+
+  #readHost(host: string | null): void {
+    this.host = host === null ? null : host.toLowerCase()
+    if (host !== null) this.hostEnd = hostEnd(host)
+  }
+
+  #readPath(target: string): void {
+    this.path = target
+    this.pathEnd = pathEnd(target)
+    if (hasOneForm(target, this.pathEnd)) return
+    const path = target.slice(0, this.pathEnd)
+    this.path = sentForm(path)
+    this.pathEnd = this.path.length
+    const plain = plainForm(path)
+    if (plain !== this.path) this.plainPath = plain
+  }
+}
+
+/** Whether a header's name, in any case, is `name`, which is in lower case. */
+export function isNamed(sent: string, name: string): boolean {
+  if (sent.length !== name.length) return false
+  for (let i = 0; i < name.length; i++) {
+    const code = sent.charCodeAt(i)
+    const lower = code >= 0x41 && code <= 0x5a ? code + 0x20 : code
+    if (lower !== name.charCodeAt(i)) return false
+  }
+  return true
+}
+
+/** Without the port, and without the dot of the root. */
+function hostEnd(host: string): number {
+  const colon = host.lastIndexOf(':')
+  // `[::1]`: the last colon of an address in brackets begins no port.
+  const end = colon === -1 || host.indexOf(']', colon) !== -1 ? host.length : colon
+  return host.charCodeAt(end - 1) === DOT ? end - 1 : end
+}
+
+function pathEnd(target: string): number {
+  for (let at = 0; at < target.length; at++) {
+    const code = target.charCodeAt(at)
+    if (code === QUESTION_MARK || code === NUMBER_SIGN) return at
+  }
+  return target.length
+}
+
+/** One that is sent twice is one list (RFC 9110 §5.2): a second one hides nothing. */
+function userAgentOf(rawHeaders: readonly string[]): string | null {
+  let found: string | null = null
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (!isNamed(rawHeaders[i]!, USER_AGENT)) continue
+    found = found === null ? rawHeaders[i + 1]! : `${found}, ${rawHeaders[i + 1]}`
+  }
+  return found
+}
+
+const USER_AGENT = 'user-agent'
+const DOT = 0x2e
+const QUESTION_MARK = 0x3f
+const NUMBER_SIGN = 0x23
+/** Before the first request. */
+const NOBODY: Facts = {
+  method: '',
+  host: null,
+  path: '',
+  address: '',
+  rawHeaders: [],
+  print: { connection: { ja4: null, stable: null, http2: null, noHello: null }, ja4h: null },
+  verdict: { kind: 'unknown', agent: null, confidence: 0, verified: null, evidence: [] },
+  forged: [],
+}

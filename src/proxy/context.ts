@@ -1,0 +1,43 @@
+import type { Sighting } from '../plane/sighting.ts'
+import type { Snapshot } from '../plane/snapshot.ts'
+import type { ConnectionFailure } from './connection.ts'
+import type { DecisionIds } from './decision-id.ts'
+import type { AddressSet } from './peer-address.ts'
+import type { RateLimiter } from './rate-limiter.ts'
+import type { TagSigner } from './tag-signature.ts'
+import type { Tarpit } from './tarpit.ts'
+import type { Upgrades } from './upgrade.ts'
+import type { UpstreamGroup } from './upstream.ts'
+
+/** What a worker judges and serves by. Only `snapshot` and the clock ever change. */
+export interface ProxyContext {
+  /** Which proxy this is, in Sightings. */
+  readonly name: string
+  snapshot: Snapshot
+  /** By name; the first one is where requests go when no rule says otherwise. */
+  readonly upstreams: ReadonlyMap<string, UpstreamGroup>
+  readonly defaultUpstream: UpstreamGroup
+  readonly trusted: AddressSet
+  /** The name of the header in which listed hops send the JA4 they saw, lower case. */
+  readonly hopJa4Header: string
+  readonly ja4plus: boolean
+  /** What becomes of a TLS client whose hello could not be read. */
+  readonly fail: 'open' | 'closed'
+  /** What becomes of a request for another host than its connection asked for. */
+  readonly sniMismatch: 'allow' | 'reject'
+  readonly upgradeIdleTimeoutMs: number
+  readonly signer: TagSigner | null
+  readonly limiter: RateLimiter
+  readonly tarpit: Tarpit
+  readonly upgrades: Upgrades
+  readonly ids: DecisionIds
+  /** The time of day, up to a beat old: read here, set elsewhere. */
+  readonly clock: { readonly nowMs: number }
+  readonly recorder: { record(sighting: Sighting): void }
+  readonly metrics: {
+    /** `status` 0 is a request that got no answer. */
+    requestDone(verdict: string, action: string, status: number, durationMs: number): void
+    forgedHeaders(count: number): void
+    connectionFailed(failure: ConnectionFailure): void
+  }
+}

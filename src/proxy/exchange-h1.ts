@@ -1,0 +1,270 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import type { RequestHead } from '../wire/request-head.ts'
+import type { ClientConnection } from './connection.ts'
+import type { Exchange } from './exchange.ts'
+import { trailersToPass } from './field-syntax.ts'
+import type { RequestFacts } from './request-check.ts'
+
+/** What an exchange asks of the connection it has its turn on. */
+export interface Http1Turn {
+  /** The connection takes no further requests: the answer has to say so. */
+  readonly isLast: boolean
+  /** The connection is to end after the answer, although more of the request may still come. */
+  closeSoftly(): void
+}
+
+/** One request of HTTP/1 and its answer, over the request and response of node:http. */
+export class Http1Exchange implements Exchange {
+  readonly connection: ClientConnection
+  readonly head: RequestHead
+  readonly authority: string | null
+  readonly bodyLength: number | null
+  readonly expectsContinue: boolean
+  readonly acceptsTrailers: boolean
+  onGone: (() => void) | null = null
+  onDrain: (() => void) | null = null
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #turn: Http1Turn
+  #state: State = 'open'
+  /** Bytes of the answer's body still to come; `null` when nobody knows. */
+  #due: number | null = null
+  #isHeadSent = false
+  #hearsDrain = false
+  /** The client may send its body. */
+  #isAwaited: boolean
+
+  constructor(
+    connection: ClientConnection,
+    head: RequestHead,
+    facts: RequestFacts,
+    request: IncomingMessage,
+    response: ServerResponse,
+    turn: Http1Turn,
+  ) {
+    this.connection = connection
+    this.head = head
+    this.authority = facts.authority
+    this.bodyLength = facts.bodyLength
+    this.expectsContinue = facts.expectsContinue
+    this.#isAwaited = !facts.expectsContinue
+    this.acceptsTrailers = facts.acceptsTrailers
+    this.#request = request
+    this.#response = response
+    this.#turn = turn
+  }
+
+  get body(): Readable {
+    // node:http has no stream for a request without a body: it is not even begun.
+    return this.bodyLength === 0 ? Readable.from([]) : this.#request
+  }
+
+  get trailers(): readonly string[] {
+    return receivedTrailers(this.#request.rawTrailers)
+  }
+
+  get answered(): boolean {
+    return this.#state !== 'open'
+  }
+
+  /** Nothing more is to be done for it, by whoever holds it. */
+  get isOver(): boolean {
+    return this.#state === 'ended' || this.#state === 'gone'
+  }
+
+  get isBodyWhole(): boolean {
+    return this.bodyLength === 0 || this.#request.complete
+  }
+
+  /** The client has no part in it that its body does not come: nobody reads it, or nobody has told it to go on. */
+  get isHeldBack(): boolean {
+    return !this.#isAwaited || this.#request.readableLength > 0
+  }
+
+  inform(status: number, headers: readonly string[]): void {
+    if (this.#state !== 'open' || this.head.version === '10') return
+    if (status === 100) this.#isAwaited = true
+    try {
+      if (status === 100) this.#response.writeContinue()
+      else this.#response.writeInformation(status, headers as string[])
+    } catch {
+      // A header that cannot be written, of an answer that may be left out.
+    }
+  }
+
+  answer(status: number, headers: readonly string[], bodyLength: number | null): void {
+    if (this.#state !== 'open') return
+    this.#state = 'answering'
+    this.#due = bodyLength
+    const response = this.#response
+    if (this.#turn.isLast) response.shouldKeepAlive = false
+    if (!this.isBodyWhole && (this.bodyLength === null || this.bodyLength > DISCARDED_BYTES_MAX)) {
+      response.shouldKeepAlive = false
+      this.#turn.closeSoftly()
+    }
+    // Node would take a client of 1.0 at its word that it understands chunks (RFC 9112 §6.1 does not).
+    if (this.head.version === '10') response.useChunkedEncodingByDefault = false
+    try {
+      response.writeHead(status, this.#framed(status, headers, bodyLength))
+    } catch {
+      return this.#breakOff()
+    }
+    if (bodyLength === 0) this.#finish(null)
+    else process.nextTick(flushHead, this)
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.#state !== 'answering' || chunk.length === 0) return true
+    if (this.#due !== null) {
+      this.#due -= chunk.length
+      if (this.#due < 0) {
+        this.#breakOff()
+        return true
+      }
+    }
+    this.#isHeadSent = true
+    const socket = this.connection.stream
+    const isTaken = chunk.length >= TAKEN_BYTES_MIN && this.connection.isTls && socket.writableLength === 0
+    const bytes = isTaken ? chunk : Buffer.from(chunk)
+    if (this.#due === 0) {
+      this.#finish(bytes)
+      return true
+    }
+    if (isTaken) socket.cork()
+    const hasRoom = this.#response.write(bytes)
+    if (isTaken) socket.uncork()
+    if (!hasRoom) this.#hearDrain()
+    return hasRoom
+  }
+
+  end(trailers: readonly string[]): void {
+    if (this.#state !== 'answering') return
+    if (this.#due !== null && this.#due > 0) return this.#breakOff()
+    if (trailers.length > 0) this.#addTrailers(trailers)
+    this.#finish(null)
+  }
+
+  abort(): void {
+    if (this.isOver) return
+    this.#state = 'gone'
+    const { stream, isTls } = this.connection
+    // What ends with the connection is only seen to be cut when that ends badly; TLS says so by itself.
+    if (isTls) stream.destroy()
+    else stream.resetAndDestroy()
+  }
+
+  /** The client has gone, or has broken the rest of its request. */
+  lose(): void {
+    if (this.isOver) return
+    this.#state = 'gone'
+    const tell = this.onGone
+    this.onGone = null
+    this.onDrain = null
+    tell?.()
+  }
+
+  /** Called when whoever answers has paused: a head must not wait for the body of an event stream. */
+  flushHead(): void {
+    if (this.#state !== 'answering' || this.#isHeadSent) return
+    this.#isHeadSent = true
+    this.#response.flushHeaders()
+  }
+
+  /** The list as it may stand before a body of this length. */
+  #framed(status: number, headers: readonly string[], bodyLength: number | null): string[] {
+    const isChunked = bodyLength === null && this.head.version !== '10'
+    const mayHaveLength = status !== 204
+    let hasLength = false
+    let isClean = true
+    for (let i = 0; i < headers.length; i += 2) {
+      const length = headers[i]!.length
+      if (length === 14 && isContentLength(headers[i]!)) {
+        hasLength = true
+        if (!mayHaveLength) isClean = false
+      } else if (length === 7 && !isChunked && isTrailer(headers[i]!)) isClean = false
+    }
+    const list = isClean ? (headers as string[]) : without(headers, mayHaveLength)
+    const wantsLength =
+      bodyLength === 0 && !hasLength && mayHaveLength && status !== 304 && this.head.method !== 'HEAD'
+    return wantsLength ? [...list, 'Content-Length', '0'] : list
+  }
+
+  #finish(last: Uint8Array | null): void {
+    this.#state = 'ended'
+    this.onGone = null
+    this.onDrain = null
+    if (last === null) this.#response.end()
+    else this.#response.end(last)
+  }
+
+  /** The holder's own mistake, or a header that cannot be written: to the client it is an answer cut off. */
+  #breakOff(): void {
+    const tell = this.onGone
+    this.onGone = null
+    this.abort()
+    tell?.()
+  }
+
+  #addTrailers(trailers: readonly string[]): void {
+    const pairs: [string, string][] = []
+    for (let i = 0; i < trailers.length; i += 2) pairs.push([trailers[i]!, trailers[i + 1]!])
+    try {
+      this.#response.addTrailers(pairs)
+    } catch {
+      // They cannot be written; what they were about has been.
+    }
+  }
+
+  #hearDrain(): void {
+    if (this.#hearsDrain) return
+    this.#hearsDrain = true
+    this.#response.on('drain', () => this.onDrain?.())
+  }
+}
+
+function flushHead(exchange: Http1Exchange): void {
+  exchange.flushHead()
+}
+
+/** What may come after a body, and is not of ours: a client cannot tag itself at the end either. */
+export function receivedTrailers(raw: readonly string[]): readonly string[] {
+  if (raw.length === 0) return raw
+  const kept: string[] = []
+  const passed = trailersToPass(raw)
+  for (let i = 0; i < passed.length; i += 2) {
+    if (!OURS.test(passed[i]!)) kept.push(passed[i]!, passed[i + 1]!)
+  }
+  return kept
+}
+
+function without(headers: readonly string[], keepLength: boolean): string[] {
+  const kept: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!
+    if (isTrailer(name) || (!keepLength && isContentLength(name))) continue
+    kept.push(name, headers[i + 1]!)
+  }
+  return kept
+}
+
+function isContentLength(name: string): boolean {
+  return name === 'Content-Length' || name.toLowerCase() === 'content-length'
+}
+
+function isTrailer(name: string): boolean {
+  return name.length === 7 && name.toLowerCase() === 'trailer'
+}
+
+type State = 'open' | 'answering' | 'ended' | 'gone'
+
+/** A body that is answered before it is whole is read to its end and dropped if it is no longer than this; else the connection is not worth it. */
+const DISCARDED_BYTES_MAX = 65_536
+/**
+ * From here on it pays to hand bytes to TLS where they are, which encrypts them before the write returns if nothing is
+ * under way; smaller ones are copied, so that head, body and end become one write. Never in plain text, where what the
+ * kernel does not take at once stays referred to.
+ */
+const TAKEN_BYTES_MIN = 16_384
+/** In every spelling: some servers make hyphens of underscores. */
+const OURS = /^(?:forwarded|x[-_](?:forwarded|agent|ja4[a-z]?|http2)(?:[-_].*)?)$/i

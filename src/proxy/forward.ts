@@ -1,0 +1,249 @@
+import type { Exchange } from './exchange.ts'
+import { trailersToPass } from './field-syntax.ts'
+import { RequestBody, type RequestBodyEvents } from './request-body.ts'
+import { receiveHeaders } from './request-headers.ts'
+import type { UpstreamGroup, UpstreamTarget } from './upstream.ts'
+import { type UpstreamRequest, upstreamRequest } from './upstream-request.ts'
+import type { Receiver, Retry, UpstreamFailure, UpstreamStream } from './upstream-stream.ts'
+
+/** What became of a request. `target` is the URL of who answered, or was asked last. */
+export type ForwardOutcome =
+  | {
+      readonly kind: 'answered'
+      readonly status: number
+      readonly target: string
+      /** Bytes of body, to the upstream and from it. */
+      readonly bytesSent: number
+      readonly bytesReceived: number
+    }
+  /** It went away before its answer was whole. */
+  | { readonly kind: 'client-gone'; readonly target: string | null }
+  /** Nothing has been answered: that is now the caller's. */
+  | {
+      readonly kind: 'failed'
+      readonly reason: UpstreamFailure
+      readonly status: 400 | 502 | 503 | 504
+      readonly target: string | null
+    }
+  /** The answer had begun, and has been aborted. */
+  | {
+      readonly kind: 'broken-off'
+      readonly reason: UpstreamFailure
+      readonly status: number
+      readonly target: string
+    }
+
+/**
+ * Forwards a request to an upstream and its answer to the client, both streaming. `headers` is the complete list for
+ * the app but for framing. Calls `done` once, maybe before it returns; with `failed` the answer is the caller's.
+ */
+export function forward(
+  exchange: Exchange,
+  group: UpstreamGroup,
+  headers: readonly string[],
+  done: (outcome: ForwardOutcome) => void,
+): void {
+  group.began()
+  const request = upstreamRequest(exchange, headers)
+  if (request !== null && !group.isClosed) return new Forwarding(exchange, group, request, done).start()
+  const reason = request === null ? 'bad-request' : 'closing'
+  group.counters.failed[reason]++
+  group.ended()
+  done({ kind: 'failed', reason, status: STATUS[reason], target: null })
+}
+
+class Forwarding implements Receiver, RequestBodyEvents {
+  readonly request: UpstreamRequest
+  readonly #exchange: Exchange
+  readonly #group: UpstreamGroup
+  readonly #done: (outcome: ForwardOutcome) => void
+  #target: UpstreamTarget | null = null
+  #stream: UpstreamStream | null = null
+  #body: RequestBody | null = null
+  #status = 0
+  #bytesReceived = 0
+  #retriesLeft: number
+  #hasRetried = false
+  #tried: UpstreamTarget[] | null = null
+  #isOver = false
+
+  constructor(
+    exchange: Exchange,
+    group: UpstreamGroup,
+    request: UpstreamRequest,
+    done: (outcome: ForwardOutcome) => void,
+  ) {
+    this.request = request
+    this.#exchange = exchange
+    this.#group = group
+    this.#done = done
+    this.#retriesLeft = group.retries
+  }
+
+  start(): void {
+    this.#exchange.onGone = () => this.#clientGone()
+    this.#ask(this.#group.pick(NONE_TRIED)!, false)
+  }
+
+  opened(stream: UpstreamStream): void {
+    this.#stream = stream
+    if (this.request.bodyLength === 0) return
+    this.#body = new RequestBody(this.#exchange.body, this.request.bodyLength, stream, this)
+  }
+
+  writable(): void {
+    this.#body?.resume()
+  }
+
+  bodyEnded(): void {
+    const { trailers } = this.#exchange
+    this.#stream?.end(trailers.length === 0 ? trailers : requestTrailers(trailers))
+  }
+
+  /** The client has not kept what it announced: nothing it sends can be trusted to end where it says. */
+  bodyBroke(): void {
+    this.#clientGone()
+    this.#exchange.abort()
+  }
+
+  informed(status: number, headers: readonly string[]): void {
+    this.#exchange.inform(status, headers)
+  }
+
+  answered(status: number, headers: readonly string[], bodyLength: number | null): void {
+    this.#group.succeeded(this.#target!)
+    this.#status = status
+    this.#exchange.answer(status, headers, bodyLength)
+  }
+
+  received(bytes: Uint8Array): boolean {
+    this.#bytesReceived += bytes.length
+    if (this.#exchange.write(bytes)) return true
+    this.#exchange.onDrain ??= () => this.#stream?.resume()
+    return false
+  }
+
+  completed(trailers: readonly string[]): void {
+    this.#stream = null
+    const isPassed = trailers.length > 0 && this.#exchange.acceptsTrailers
+    const bytesSent = this.#body?.bytesSent ?? 0
+    this.#detach()
+    this.#exchange.end(isPassed ? trailersToPass(trailers) : NO_TRAILERS)
+    this.#group.counters.answered++
+    this.#finish({
+      kind: 'answered',
+      status: this.#status,
+      target: this.#target!.address.url,
+      bytesSent,
+      bytesReceived: this.#bytesReceived,
+    })
+  }
+
+  failed(failure: UpstreamFailure, retry: Retry): void {
+    this.#stream = null
+    this.#report(failure, retry)
+    if (this.#retries(failure, retry)) return
+    this.#detach()
+    const target = this.#target!.address.url
+    if (this.#status === 0) {
+      this.#group.counters.failed[failure]++
+      return this.#finish({ kind: 'failed', reason: failure, status: STATUS[failure], target })
+    }
+    this.#exchange.abort()
+    this.#group.counters.brokenOff++
+    this.#finish({ kind: 'broken-off', reason: failure, status: this.#status, target })
+  }
+
+  #ask(target: UpstreamTarget, isFresh: boolean): void {
+    this.#target = target
+    const stream = target.pool.open(this, isFresh)
+    if (stream === null) this.failed('overloaded', 'never')
+    else this.#stream ??= stream
+  }
+
+  /** Whether the request is on its way again. */
+  #retries(failure: UpstreamFailure, retry: Retry): boolean {
+    // A body that has been touched is not all there any more.
+    if (retry === 'never' || this.#body !== null || this.#isOver) return false
+    if (retry === 'idempotent' && !this.request.isIdempotent) return false
+    if (NOT_REACHED.has(failure)) return this.#asksAnother()
+    if (failure !== 'reset' || this.#hasRetried) return false
+    this.#hasRetried = true
+    this.#group.counters.retries++
+    this.#target!.health.tried()
+    this.#ask(this.#target!, true)
+    return true
+  }
+
+  #asksAnother(): boolean {
+    if (this.#retriesLeft === 0) return false
+    this.#retriesLeft--
+    this.#tried = [...(this.#tried ?? NONE_TRIED), this.#target!]
+    const next = this.#group.pick(this.#tried)
+    if (next === null) return false
+    this.#group.counters.retries++
+    this.#ask(next, false)
+    return true
+  }
+
+  /** What the failure says of the target: nothing, where it is ours, or of an old connection. */
+  #report(failure: UpstreamFailure, retry: Retry): void {
+    if (this.#status !== 0) return
+    const isOldAge = failure === 'reset' && retry !== 'never'
+    if (isOldAge || OUR_OWN.has(failure)) this.#target!.health.abstained()
+    else this.#group.failed(this.#target!)
+  }
+
+  #clientGone(): void {
+    if (this.#isOver) return
+    this.#stream?.cancel()
+    this.#detach()
+    if (this.#status === 0) this.#target!.health.abstained()
+    this.#group.counters.clientGone++
+    this.#finish({ kind: 'client-gone', target: this.#target!.address.url })
+  }
+
+  #detach(): void {
+    this.#isOver = true
+    this.#stream = null
+    this.#exchange.onGone = null
+    this.#exchange.onDrain = null
+    this.#body?.stop()
+  }
+
+  #finish(outcome: ForwardOutcome): void {
+    this.#group.ended()
+    this.#done(outcome)
+  }
+}
+
+/** Less what must not come behind a body, and less what only we may say. */
+function requestTrailers(trailers: readonly string[]): readonly string[] {
+  return receiveHeaders(trailersToPass(trailers), null).kept
+}
+
+const NONE_TRIED: readonly UpstreamTarget[] = []
+const NO_TRAILERS: readonly string[] = []
+
+/** The app cannot have seen the request, and another target may be there. */
+const NOT_REACHED: ReadonlySet<UpstreamFailure> = new Set([
+  'refused',
+  'unreachable',
+  'tls',
+  'connect-timeout',
+])
+const OUR_OWN: ReadonlySet<UpstreamFailure> = new Set(['bad-request', 'overloaded', 'closing'])
+
+const STATUS: Readonly<Record<UpstreamFailure, 400 | 502 | 503 | 504>> = {
+  refused: 502,
+  unreachable: 502,
+  tls: 502,
+  'connect-timeout': 504,
+  'head-timeout': 504,
+  'idle-timeout': 504,
+  reset: 502,
+  'bad-response': 502,
+  'bad-request': 400,
+  overloaded: 503,
+  closing: 503,
+}

@@ -1,0 +1,61 @@
+import type { Action } from '../policy/action.ts'
+import type { ProxyContext } from './context.ts'
+import { type Judged, judge } from './judge.ts'
+import type { ListenerHandlers } from './listener.ts'
+import { barred, blocked, redirected } from './refusals.ts'
+import { RequestVisit } from './request-visit.ts'
+import { UpgradeVisit } from './upgrade-visit.ts'
+import type { Visit } from './visit.ts'
+
+export function createHandler(proxy: ProxyContext): ListenerHandlers {
+  return {
+    request: (exchange) => handle(proxy, new RequestVisit(proxy, exchange)),
+    upgrade: (upgrade) => handle(proxy, new UpgradeVisit(proxy, upgrade)),
+    failed: (failure) => proxy.metrics.connectionFailed(failure),
+  }
+}
+
+/** The life of a request. Every branch of the data plane is in this function and in `act`. */
+function handle(proxy: ProxyContext, visit: Visit): void {
+  const judged = judge(proxy, visit.connection, visit.head, visit.authority)
+  // Nothing above this line awaits, logs, or touches a clock, a file or a socket.
+  const refusal = barred(proxy, visit.connection, visit.authority, judged)
+  if (refusal === null) act(proxy, visit, judged, judged.decision.action, 0)
+  else visit.answer(judged, refusal)
+}
+
+/** Total: an Action that is added does not compile until it is handled here. `retryMs`: how far over a limit it is. */
+function act(proxy: ProxyContext, visit: Visit, judged: Judged, action: Action, retryMs: number): void {
+  switch (action.kind) {
+    case 'pass':
+      return visit.pass(judged, proxy.defaultUpstream, null)
+    case 'tag':
+      return visit.pass(judged, proxy.defaultUpstream, action.headers)
+    case 'route':
+      return visit.pass(judged, proxy.upstreams.get(action.upstream) ?? proxy.defaultUpstream, NO_HEADERS)
+    case 'rate_limit': {
+      const waitMs = proxy.limiter.take(limitKey(judged, action.per), action, proxy.clock.nowMs)
+      if (waitMs > 0) return act(proxy, visit, judged, action.then, waitMs)
+      return visit.pass(judged, proxy.defaultUpstream, NO_HEADERS)
+    }
+    case 'tarpit': {
+      const refusal = blocked(judged, action, retryMs)
+      const letGo = proxy.tarpit.hold(action, () => visit.answer(judged, refusal))
+      return letGo === null ? visit.answer(judged, refusal) : visit.hold(judged, letGo)
+    }
+    case 'block':
+      return visit.answer(judged, blocked(judged, action, retryMs))
+    case 'redirect':
+      return visit.answer(judged, redirected(judged, action))
+  }
+}
+
+/** Whose requests are counted together. Who has no fingerprint is known by its address. */
+function limitKey({ address, print, verdict }: Judged, per: 'agent' | 'fingerprint' | 'address'): string {
+  if (per === 'agent' && verdict.agent !== null) return `agent ${verdict.agent.id}`
+  const fingerprint = print.connection.stable ?? print.connection.ja4
+  if (per === 'fingerprint' && fingerprint !== null) return `fingerprint ${fingerprint}`
+  return `address ${address}`
+}
+
+const NO_HEADERS: readonly string[] = []

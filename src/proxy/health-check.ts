@@ -1,0 +1,103 @@
+import type { Pool } from './upstream-pool.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
+import type { Receiver, UpstreamStream } from './upstream-stream.ts'
+
+export interface CheckSettings {
+  readonly path: string
+  readonly intervalMs: number
+  readonly timeoutMs: number
+}
+
+/** Asks a target now and then whether it is well, on a connection of its own. */
+export class HealthCheck {
+  readonly #pool: Pool
+  readonly #settings: CheckSettings
+  readonly #found: (isWell: boolean) => void
+  #timer: NodeJS.Timeout
+  #question: Question | null = null
+
+  constructor(pool: Pool, settings: CheckSettings, found: (isWell: boolean) => void) {
+    this.#pool = pool
+    this.#settings = settings
+    this.#found = found
+    // Not all at once: many proxies ask the same app.
+    this.#timer = this.#in(settings.intervalMs * Math.random(), () => this.#ask())
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#question?.cancel()
+    this.#question = null
+  }
+
+  #ask(): void {
+    this.#question = new Question(this.#pool, this.#settings.path, (isWell) => this.#answered(isWell))
+    this.#timer = this.#in(this.#settings.timeoutMs, () => {
+      this.#question?.cancel()
+      this.#answered(false)
+    })
+  }
+
+  #answered(isWell: boolean): void {
+    this.#question = null
+    clearTimeout(this.#timer)
+    this.#timer = this.#in(this.#settings.intervalMs, () => this.#ask())
+    this.#found(isWell)
+  }
+
+  #in(delayMs: number, what: () => void): NodeJS.Timeout {
+    return setTimeout(what, delayMs).unref()
+  }
+}
+
+/** One GET; well is what answers 2xx or 3xx. The answer's body is read, and thrown away. */
+class Question implements Receiver {
+  readonly request: UpstreamRequest
+  readonly #answered: (isWell: boolean) => void
+  #stream: UpstreamStream | null
+  #isWell = false
+
+  constructor(pool: Pool, path: string, answered: (isWell: boolean) => void) {
+    this.request = { ...REQUEST, target: path }
+    this.#answered = answered
+    this.#stream = pool.probe(this)
+  }
+
+  cancel(): void {
+    this.#stream?.cancel()
+  }
+
+  opened(stream: UpstreamStream): void {
+    this.#stream = stream
+  }
+
+  answered(status: number): void {
+    this.#isWell = status >= 200 && status < 400
+  }
+
+  received(): boolean {
+    return true
+  }
+
+  completed(): void {
+    this.#answered(this.#isWell)
+  }
+
+  failed(): void {
+    this.#answered(false)
+  }
+
+  informed(): void {}
+  writable(): void {}
+}
+
+const REQUEST: UpstreamRequest = {
+  method: 'GET',
+  target: '/',
+  headers: ['User-Agent', 'gatehouse-health-check', 'Accept', '*/*'],
+  hostAt: -1,
+  bodyLength: 0,
+  expectsContinue: false,
+  acceptsTrailers: false,
+  isIdempotent: true,
+}

@@ -1,0 +1,296 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
+import type { ClientConnection, FailureReason } from './connection.ts'
+import type { Exchange } from './exchange.ts'
+import { Http1Exchange, type Http1Turn } from './exchange-h1.ts'
+import { type BadRequest, checkHttp1, type RequestFacts, type RequestLimits } from './request-check.ts'
+
+export interface Http1Limits extends RequestLimits {
+  readonly headerTimeoutMs: number
+  readonly bodyIdleTimeoutMs: number
+  readonly keepAliveTimeoutMs: number
+  readonly requestsPerConnectionMax: number
+}
+
+/** A request to become another protocol, which leaves HTTP here: whoever takes it owns the socket. */
+export interface Upgrade {
+  readonly connection: ClientConnection
+  readonly request: IncomingMessage
+  readonly requestHead: RequestHead
+  readonly authority: string | null
+  readonly socket: Socket
+  /** What the client sent behind its request. */
+  readonly head: Buffer
+}
+
+export interface Http1Handlers {
+  request(exchange: Exchange): void
+  upgrade(upgrade: Upgrade): void
+  failed(connection: ClientConnection, reason: FailureReason, code: string): void
+}
+
+/** HTTP/1 on sockets that are handed over: node:http parses strictly, and what it leaves open is decided here. */
+export class Http1Server {
+  isDraining = false
+  readonly limits: Http1Limits
+  readonly handlers: Http1Handlers
+  readonly #server: Server
+  readonly #states = new WeakMap<Duplex, Http1Connection>()
+
+  constructor(limits: Http1Limits, handlers: Http1Handlers) {
+    this.limits = limits
+    this.handlers = handlers
+    const server = createServer({
+      insecureHTTPParser: false,
+      maxHeaderSize: limits.headerBytesMax,
+      headersTimeout: limits.headerTimeoutMs,
+      requestTimeout: 0, // a body may take as long as it moves
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.max(CHECK_MS_MIN, Math.min(CHECK_MS_MAX, limits.headerTimeoutMs / 4)),
+      requireHostHeader: false, // seen to here, so that it is accounted for
+      optimizeEmptyRequests: true,
+      shouldUpgradeCallback: (request) => this.#stateOf(request.socket)?.considerUpgrade(request) ?? false,
+    })
+    server.maxHeadersCount = 0 // Node drops what is over its limit and goes on; we refuse
+    const onRequest = (request: IncomingMessage, response: ServerResponse) =>
+      this.#stateOf(request.socket)?.request(request, response)
+    server.on('request', onRequest).on('checkContinue', onRequest).on('checkExpectation', onRequest)
+    server.on('upgrade', (request, socket, head) => this.#stateOf(socket)?.upgrade(request, head))
+    server.on('connect', (_, socket) => this.#stateOf(socket)?.breakDown(501, 'bad-request', 'connect'))
+    server.on('clientError', (error, socket) => this.#stateOf(socket)?.error(error))
+    server.on('timeout', (socket) => this.#stateOf(socket)?.timeOut())
+    // Nothing listens, but without this nothing looks for late heads and idle connections either.
+    server.emit('listening')
+    this.#server = server
+  }
+
+  accept(connection: ClientConnection): void {
+    connection.stage = 'h1'
+    const state = new Http1Connection(connection, this)
+    this.#states.set(connection.stream, state)
+    connection.stream.once('close', () => state.close())
+    this.#server.emit('connection', connection.stream)
+  }
+
+  /** No connection takes another request; those that wait for one end now. */
+  drain(): void {
+    this.isDraining = true
+    this.#server.closeIdleConnections()
+  }
+
+  /** Ends the timers. The server was never listening, which is all its error says. */
+  close(): void {
+    this.#server.close(() => {})
+  }
+
+  #stateOf(socket: Duplex): Http1Connection | undefined {
+    return this.#states.get(socket)
+  }
+}
+
+/**
+ * One connection: its requests have their turns one after another, also when a client sends them without waiting, so
+ * that whoever has the turn is the only one to write.
+ */
+class Http1Connection implements Http1Turn {
+  readonly #connection: ClientConnection
+  readonly #server: Http1Server
+  #current: Http1Exchange | null = null
+  readonly #waiting: Http1Exchange[] = []
+  #requests = 0
+  /** No further request is taken. */
+  #isClosing = false
+  #ignored = 0
+  #isUpgradeDeclined = false
+  /** What is said once those before it have their answers: the requests behind them cannot be read. */
+  #lastWords: string | null = null
+
+  constructor(connection: ClientConnection, server: Http1Server) {
+    this.#connection = connection
+    this.#server = server
+  }
+
+  get isLast(): boolean {
+    if (this.#waiting.length > 0 || this.#lastWords !== null) return false
+    this.#isClosing ||= this.#server.isDraining
+    return this.#isClosing
+  }
+
+  closeSoftly(): void {
+    this.#isClosing = true
+    // Called by node:http once the answer is out. To close at once would be to reset, and a reset overtakes the answer.
+    this.#connection.stream.destroySoon = () => this.#endSoftly()
+  }
+
+  request(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#isClosing) return this.#ignore()
+    const facts = this.#check(request)
+    if (!facts.isGood) return this.breakDown(facts.status, 'bad-request', facts.code)
+    this.#isClosing = ++this.#requests >= this.#server.limits.requestsPerConnectionMax
+    const head = headOf(request, facts)
+    const exchange = new Http1Exchange(this.#connection, head, facts, request, response, this)
+    response.on('finish', () => this.#over(exchange))
+    if (this.#isUpgradeDeclined) this.closeSoftly()
+    if (this.#current === null) this.#begin(exchange)
+    else if (this.#waiting.length < PIPELINED_MAX) this.#waiting.push(exchange)
+    else this.breakDown(null, 'bad-request', 'pipelined')
+  }
+
+  /**
+   * Whether a request may leave HTTP. One that may not is served as if it had not asked, as RFC 9110 §7.8 allows, and is
+   * the last one: Node (24.21) loses what came with it, and the next answer would be taken for another request's.
+   */
+  considerUpgrade(request: IncomingMessage): boolean {
+    if (!this.#isClosing && this.#current === null && !this.#server.isDraining && mayUpgrade(request))
+      return true
+    this.#isUpgradeDeclined = true
+    return false
+  }
+
+  upgrade(request: IncomingMessage, head: Buffer): void {
+    this.#isClosing = true
+    const connection = this.#connection
+    const facts = this.#check(request)
+    if (!facts.isGood) return this.breakDown(facts.status, 'bad-request', facts.code)
+    connection.stage = 'upgraded'
+    const socket = connection.stream
+    socket.setTimeout(0)
+    const { authority } = facts
+    const requestHead = headOf(request, facts)
+    this.#server.handlers.upgrade({ connection, request, requestHead, authority, socket, head })
+  }
+
+  /** What the parser and the socket say when they cannot go on. */
+  error(error: Error & { code?: string }): void {
+    const code = error.code ?? 'ERROR'
+    if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      const isSilent = this.#requests === 0 && this.#connection.stream.bytesRead === 0
+      this.breakDown(isSilent ? null : 408, 'header-timeout', isSilent ? 'silent' : 'cut')
+    } else if (code === 'HPE_CLOSED_CONNECTION') {
+      this.#isClosing = true // more after its own `Connection: close`, which nobody answers
+    } else if (code.startsWith('HPE_')) this.breakDown(PARSER_STATUS[code] ?? 400, 'bad-request', code)
+    else this.#connection.stream.destroy()
+  }
+
+  /** Nothing has come or gone for as long as was allowed: between requests, or within a body. */
+  timeOut(): void {
+    const exchange = this.#current
+    const { stream } = this.#connection
+    if (exchange === null) stream.destroy()
+    else if (exchange.isBodyWhole || exchange.answered) return
+    else if (exchange.isHeldBack) stream.setTimeout(this.#server.limits.bodyIdleTimeoutMs)
+    else this.breakDown(408, 'bad-request', 'body-timeout')
+  }
+
+  /**
+   * The connection cannot go on: accounts for it, lets those have their answers whose requests are whole, says why where
+   * an answer can still be understood, and ends. Without a status it just ends.
+   */
+  breakDown(status: number | null, reason: FailureReason, code: string): void {
+    if (this.#connection.hasFailed) return
+    this.#isClosing = true
+    this.#server.handlers.failed(this.#connection, reason, code)
+    const current = this.#current
+    const words = status === null ? null : lastWords(status)
+    if (words === null) this.#connection.stream.destroy()
+    else if (current === null) this.#say(words)
+    else if (current.isBodyWhole) this.#lastWords = words
+    else if (current.answered) this.#connection.stream.destroy()
+    else {
+      current.lose()
+      this.#say(words)
+    }
+  }
+
+  close(): void {
+    this.#isClosing = true
+    this.#current?.lose()
+    this.#current = null
+    this.#waiting.length = 0 // nobody has been told of these
+  }
+
+  #check(request: IncomingMessage): RequestFacts | BadRequest {
+    const { method, url, rawHeaders } = request
+    return checkHttp1(method!, url!, versionOf(request), rawHeaders, this.#server.limits)
+  }
+
+  /** A client may not have heard yet that the connection is closing, but node:http keeps all that it sends. */
+  #ignore(): void {
+    if (++this.#ignored > PIPELINED_MAX) this.#connection.stream.destroy()
+  }
+
+  #begin(exchange: Http1Exchange): void {
+    this.#current = exchange
+    const { bodyIdleTimeoutMs } = this.#server.limits
+    if (exchange.bodyLength !== 0 && bodyIdleTimeoutMs > 0)
+      this.#connection.stream.setTimeout(bodyIdleTimeoutMs)
+    this.#server.handlers.request(exchange)
+  }
+
+  #over(exchange: Http1Exchange): void {
+    if (this.#current !== exchange) return
+    this.#current = null
+    const next = this.#waiting.shift()
+    if (next !== undefined) this.#begin(next)
+    else if (this.#lastWords !== null) this.#say(this.#lastWords)
+    else if (this.#server.isDraining && this.#connection.stream.writable) this.#endSoftly() // it did not say so in time
+  }
+
+  #say(words: string): void {
+    const { stream } = this.#connection
+    if (!stream.writable) return void stream.destroy()
+    stream.write(words)
+    this.#endSoftly()
+  }
+
+  /** Ends our side, and goes on reading for a moment what the client is still sending. */
+  #endSoftly(): void {
+    const { stream } = this.#connection
+    stream.end()
+    stream.resume()
+    const timer = setTimeout(() => stream.destroy(), LINGER_MS)
+    stream.once('close', () => clearTimeout(timer))
+  }
+}
+
+/** A GET without a body (what came behind it is the other protocol's), for something else than another HTTP. */
+function mayUpgrade({ method, headers, httpVersionMinor }: IncomingMessage): boolean {
+  if (method !== 'GET' || httpVersionMinor !== 1) return false
+  if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) return false
+  const wanted = headers.upgrade?.toLowerCase() ?? ''
+  return wanted !== '' && !wanted.split(',').some((name) => NO_UPGRADE.test(name))
+}
+
+function headOf(request: IncomingMessage, facts: RequestFacts): RequestHead {
+  const version = versionOf(request) ?? '11'
+  return { method: request.method!, target: facts.target, version, rawHeaders: request.rawHeaders }
+}
+
+function versionOf({ httpVersionMajor, httpVersionMinor }: IncomingMessage): HttpVersion | null {
+  if (httpVersionMajor !== 1) return null
+  return httpVersionMinor === 1 ? '11' : httpVersionMinor === 0 ? '10' : null
+}
+
+function lastWords(status: number): string {
+  const body = `${STATUS_CODES[status]}\n`
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: text/plain\r\n`
+  return `${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
+}
+
+/** More requests than this at once, behind one that is being answered, come from nobody who wants the answers. */
+const PIPELINED_MAX = 64
+/** How long a client that is still sending may take to read why it should not. */
+const LINGER_MS = 2000
+/** Late heads are looked for this often: a list that libuv keeps is walked, without a timer for each. */
+const CHECK_MS_MIN = 20
+const CHECK_MS_MAX = 1000
+/** Another HTTP than this one, or TLS inside HTTP: either would carry requests past us unseen. */
+const NO_UPGRADE = /^\s*(?:h2c?|http|tls)(?:\/.*)?\s*$/i
+const PARSER_STATUS: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  HPE_INVALID_METHOD: 501,
+  HPE_INVALID_VERSION: 505,
+}

@@ -1,0 +1,207 @@
+import {
+  constants,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+  type ServerOptions,
+} from 'node:http2'
+import type { ClientConnection, FailureReason } from './connection.ts'
+import type { Exchange } from './exchange.ts'
+import { Http2Exchange } from './exchange-h2.ts'
+import type { Http2Opening } from './http2-opening.ts'
+import { checkHttp2, type RequestLimits } from './request-check.ts'
+
+export interface Http2Limits extends RequestLimits {
+  readonly bodyIdleTimeoutMs: number
+  readonly keepAliveTimeoutMs: number
+  readonly requestsPerConnectionMax: number
+  readonly streamsPerConnectionMax: number
+  readonly h2ResetBurst: number
+  readonly h2ResetRate: number
+  readonly h2SessionMemoryBytes: number
+}
+
+export interface Http2Handlers {
+  request(exchange: Exchange): void
+  failed(connection: ClientConnection, reason: FailureReason, code: string): void
+}
+
+/** HTTP/2 on sockets that are handed over, by the core stream API. */
+export class Http2Server {
+  readonly limits: Http2Limits
+  readonly handlers: Http2Handlers
+  readonly #options: ServerOptions
+  readonly #sessions = new Set<Http2Connection>()
+  #isDraining = false
+
+  constructor(limits: Http2Limits, handlers: Http2Handlers) {
+    this.limits = limits
+    this.handlers = handlers
+    this.#options = sessionOptions(limits)
+  }
+
+  get sessionCount(): number {
+    return this.#sessions.size
+  }
+
+  get streamCount(): number {
+    let count = 0
+    for (const session of this.#sessions) count += session.streamCount
+    return count
+  }
+
+  accept(connection: ClientConnection, opening: Http2Opening): void {
+    connection.stage = 'h2'
+    connection.protocol = 'h2'
+    const handshake = performServerHandshake(connection.stream, this.#options)
+    const session = new Http2Connection(connection, handshake, opening, this)
+    this.#sessions.add(session)
+    handshake.on('close', () => this.#sessions.delete(session))
+    if (this.#isDraining) session.drain()
+  }
+
+  /**
+   * Each client is told which of its streams will be served; one that it opens before it has heard is not begun, and the
+   * client knows that it may ask elsewhere (RFC 9113 §8.7). The earlier notice of §6.8 cannot be had from Node (24.21).
+   */
+  drain(): void {
+    this.#isDraining = true
+    for (const session of this.#sessions) session.drain()
+  }
+}
+
+/** One session. */
+class Http2Connection {
+  streamCount = 0
+  readonly #connection: ClientConnection
+  readonly #session: ServerHttp2Session
+  readonly #server: Http2Server
+  /** Until the first request has completed it. */
+  #opening: Http2Opening | null
+  #requests = 0
+
+  constructor(
+    connection: ClientConnection,
+    session: ServerHttp2Session,
+    opening: Http2Opening,
+    server: Http2Server,
+  ) {
+    this.#connection = connection
+    this.#session = session
+    this.#opening = opening
+    this.#server = server
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
+    session.setTimeout(server.limits.keepAliveTimeoutMs)
+    session.on('timeout', () => this.#timeOut())
+    session.on('error', (error: Error & { code?: string }) => this.#error(error))
+    session.on('stream', (stream, _headers, flags, rawHeaders) => this.#stream(stream, flags, rawHeaders))
+  }
+
+  drain(): void {
+    if (!this.#session.closed && !this.#session.destroyed) this.#session.close()
+  }
+
+  #stream(stream: ServerHttp2Stream, flags: number, rawHeaders: readonly string[]): void {
+    stream.on('error', ignore) // its close says all there is to say
+    this.#completePrint(rawHeaders)
+    // Announced a tick later than it came: it may be over by now.
+    if (stream.destroyed || stream.closed) return
+    const { limits, handlers } = this.#server
+    this.#requests++
+    const hasEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+    const facts = checkHttp2(rawHeaders, hasEnded, limits)
+    if (!facts.isGood) {
+      handlers.failed(this.#connection, 'bad-request', facts.code)
+      return refuse(stream, facts.status)
+    }
+    const method = fieldOf(rawHeaders, ':method')
+    const head = { method, target: facts.target, version: '20', rawHeaders } as const
+    const exchange = new Http2Exchange(this.#connection, head, facts, stream, hasEnded)
+    this.streamCount++
+    stream.on('close', () => {
+      this.streamCount--
+      exchange.lose()
+    })
+    if (!hasEnded && limits.bodyIdleTimeoutMs > 0 && !isGrpc(rawHeaders)) this.#watchBody(stream, exchange)
+    handlers.request(exchange)
+    if (this.#requests === limits.requestsPerConnectionMax) this.#session.close()
+  }
+
+  /** The order of the pseudo-headers belongs to the fingerprint of the connection, and only a request shows it. */
+  #completePrint(rawHeaders: readonly string[]): void {
+    if (this.#opening === null) return
+    const http2 = this.#opening.text(rawHeaders)
+    this.#opening = null
+    this.#connection.print = { ...this.#connection.print, http2 }
+  }
+
+  /** A body that has stopped coming ends its request, unless the answer has begun: then it is a conversation. */
+  #watchBody(stream: ServerHttp2Stream, exchange: Http2Exchange): void {
+    const { limits, handlers } = this.#server
+    stream.setTimeout(limits.bodyIdleTimeoutMs)
+    stream.on('timeout', () => {
+      if (exchange.answered || exchange.isBodyWhole) return
+      if (exchange.isHeldBack) return void stream.setTimeout(limits.bodyIdleTimeoutMs)
+      handlers.failed(this.#connection, 'bad-request', 'body-timeout')
+      exchange.lose()
+      refuse(stream, 408)
+    })
+  }
+
+  /** Nothing has moved on the whole session. */
+  #timeOut(): void {
+    if (this.streamCount > 0) this.#session.setTimeout(this.#server.limits.keepAliveTimeoutMs)
+    else this.#session.close()
+  }
+
+  #error(error: Error & { code?: string }): void {
+    const code = error.code ?? 'ERROR'
+    // Any other is the socket's, or the client's own farewell.
+    if (code === 'ERR_HTTP2_ERROR') this.#server.handlers.failed(this.#connection, 'h2-protocol', code)
+  }
+}
+
+function sessionOptions(limits: Http2Limits): ServerOptions {
+  return {
+    settings: {
+      enablePush: false,
+      enableConnectProtocol: false,
+      maxConcurrentStreams: limits.streamsPerConnectionMax,
+      maxHeaderListSize: limits.headerBytesMax,
+      initialWindowSize: STREAM_WINDOW_BYTES,
+    },
+    maxHeaderListPairs: limits.headerCountMax + CRUMBS_MAX,
+    maxSessionMemory: Math.max(1, Math.round(limits.h2SessionMemoryBytes / 1_000_000)),
+    streamResetBurst: limits.h2ResetBurst,
+    streamResetRate: limits.h2ResetRate,
+    strictSingleValueFields: false, // what the app repeats is passed on repeated
+  }
+}
+
+/** An answer of our own that ends the stream, also where the rest of the request is still to come. */
+function refuse(stream: ServerHttp2Stream, status: number): void {
+  if (stream.destroyed || stream.closed) return
+  stream.respond({ ':status': status }, { endStream: true })
+  // RFC 9113 §8.1: the client need not send what nobody reads.
+  stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+  stream.resume()
+}
+
+/** A call may wait for its caller for as long as both like. */
+function isGrpc(rawHeaders: readonly string[]): boolean {
+  return fieldOf(rawHeaders, 'content-type').startsWith('application/grpc')
+}
+
+function fieldOf(rawHeaders: readonly string[], name: string): string {
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i] === name) return rawHeaders[i + 1]!
+  return ''
+}
+
+function ignore(): void {}
+
+/** What one upload may have under way without waiting for us, and be held of in memory while its app does not read. */
+const STREAM_WINDOW_BYTES = 262_144
+/** The same for all uploads of a connection: the window that Node's 64 KiB would make of a long way is too small. */
+const CONNECTION_WINDOW_BYTES = 1_048_576
+/** Pseudo-headers, and the crumbs that cookies are cut into: beside the headers that are counted. */
+const CRUMBS_MAX = 256

@@ -1,0 +1,113 @@
+import { UNKNOWN, type Verdict } from '../classify/verdict.ts'
+import { ja4h } from '../fingerprint/ja4plus/ja4h.ts'
+import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
+import type { Sighting, SightingId } from '../plane/sighting.ts'
+import { type Decision, decide } from '../policy/decide.ts'
+import type { RequestHead } from '../wire/request-head.ts'
+import type { Connection } from './connection.ts'
+import type { ProxyContext } from './context.ts'
+import type { DecisionId } from './decision-id.ts'
+import { clientAddress, hopJa4 } from './peer-address.ts'
+import { type ReceivedHeaders, receiveHeaders } from './request-headers.ts'
+
+/** All that is known and decided of a request before anything is done about it. */
+export interface Judged {
+  readonly id: DecisionId
+  readonly received: ReceivedHeaders
+  /** The client's, as far as hops before us are trusted. */
+  readonly address: string
+  readonly print: Print
+  readonly verdict: Verdict
+  readonly decision: Decision
+}
+
+/** Requests, and connections that ask to become something else, are judged alike. */
+export function judge(
+  proxy: ProxyContext,
+  connection: Connection,
+  head: RequestHead,
+  authority: string | null,
+): Judged {
+  const { snapshot } = proxy // read once: one request, one Snapshot
+  const received = receiveHeaders(head.rawHeaders, authority)
+  const address = clientAddress(connection, received.hop, proxy.trusted)
+  const print: Print = {
+    connection: connectionPrint(proxy, connection, head),
+    ja4h: proxy.ja4plus ? ja4h(head) : null,
+  }
+  const verdict = UNKNOWN // as long as there is no signature database to ask
+  const decision = decide(
+    snapshot.policy,
+    {
+      method: head.method,
+      host: authority,
+      path: head.target,
+      address,
+      rawHeaders: head.rawHeaders,
+      print,
+      verdict,
+      forged: received.forged,
+    },
+    proxy.clock.nowMs,
+  )
+  const judged: Judged = { id: proxy.ids.next(), received, address, print, verdict, decision }
+  if (received.forged.length > 0) proxy.metrics.forgedHeaders(received.forged.length)
+  proxy.recorder.record(sighting(proxy, judged, head, authority, snapshot.number))
+  return judged
+}
+
+/** A hop that is listed saw the client's own hello; what we saw is the hop's. */
+function connectionPrint(proxy: ProxyContext, connection: Connection, head: RequestHead): ConnectionPrint {
+  if (!connection.isJa4Hop) return connection.print
+  const ja4 = hopJa4(connection, head.rawHeaders, proxy.hopJa4Header)
+  return ja4 === null ? connection.print : { ...connection.print, ja4, stable: null, ja4Source: 'hop' }
+}
+
+function sighting(
+  proxy: ProxyContext,
+  judged: Judged,
+  head: RequestHead,
+  authority: string | null,
+  snapshot: number,
+): Sighting {
+  const { print, verdict, decision, received } = judged
+  const { ja4, stable, ja4s, http2 } = print.connection
+  return {
+    id: judged.id as string as SightingId,
+    seenAtMs: proxy.clock.nowMs,
+    proxy: proxy.name,
+    address: judged.address,
+    method: head.method,
+    host: authority,
+    path: pathOf(head.target),
+    userAgent: userAgentOf(received.kept),
+    ja4,
+    stable,
+    ja4s,
+    ja4h: print.ja4h,
+    http2,
+    verdict: verdict.kind,
+    agent: verdict.agent?.id ?? null,
+    confidence: verdict.confidence,
+    rule: decision.wouldHave?.rule ?? decision.rule,
+    action: decision.wouldHave?.action.kind ?? decision.action.kind,
+    dryRun: decision.wouldHave !== null,
+    forged: received.forged,
+    snapshot,
+  }
+}
+
+function pathOf(target: string): string {
+  const query = target.indexOf('?')
+  return query === -1 ? target : target.slice(0, query)
+}
+
+function userAgentOf(headers: readonly string[]): string | null {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i]!.length === USER_AGENT.length && headers[i]!.toLowerCase() === USER_AGENT)
+      return headers[i + 1]!
+  }
+  return null
+}
+
+const USER_AGENT = 'user-agent'

@@ -1,0 +1,34 @@
+import { LRUCache } from 'lru-cache'
+
+export interface RateLimit {
+  readonly requests: number
+  readonly windowMs: number
+  /** How many may come at once; `requests` where the rule says nothing. */
+  readonly burst: number
+}
+
+/**
+ * Counts requests by key, evenly over time (GCRA): one number a key, no timer. It holds for this process. The least
+ * recently seen keys are forgotten first, which only ever lets more through.
+ */
+export class RateLimiter {
+  /** By key: the time at which the requests so far will have been worked off. */
+  readonly #due: LRUCache<string, number>
+
+  constructor(keysMax = KEYS_MAX) {
+    this.#due = new LRUCache({ max: keysMax })
+  }
+
+  /** 0 when the request is within the limit, else the milliseconds until one will be. */
+  take(key: string, limit: RateLimit, nowMs: number): number {
+    const interval = limit.windowMs / limit.requests
+    const due = Math.max(this.#due.get(key) ?? 0, nowMs)
+    const early = due + interval - limit.burst * interval - nowMs
+    if (early > 0) return Math.ceil(early)
+    this.#due.set(key, due + interval)
+    return 0
+  }
+}
+
+/** 100,000 keys of 60 characters are some 20 MB. */
+const KEYS_MAX = 100_000

@@ -1,0 +1,289 @@
+import type { HttpVersion } from '../wire/request-head.ts'
+import { isToken } from './field-syntax.ts'
+
+/** What a request's head says of the request, once nothing in it can be read in two ways. */
+export interface RequestFacts {
+  readonly isGood: true
+  readonly authority: string | null
+  /** In origin-form, or `*`. */
+  readonly target: string
+  /** 0 is no body, `null` one of unknown length. */
+  readonly bodyLength: number | null
+  readonly expectsContinue: boolean
+  readonly acceptsTrailers: boolean
+}
+
+/** A request that is answered by us, at once, and forwarded to nobody. */
+export interface BadRequest {
+  readonly isGood: false
+  readonly status: 400 | 413 | 414 | 417 | 431 | 501 | 505
+  /** One short word for what is wrong. */
+  readonly code: string
+}
+
+export interface RequestLimits {
+  readonly requestLineBytesMax: number
+  readonly headerBytesMax: number
+  readonly headerCountMax: number
+}
+
+/**
+ * HTTP/1, beyond what the parser has seen to: framing that two readers could take differently (RFC 9112 §6.3), a target
+ * and a Host that do not name one thing (§3.2), and limits. `rawHeaders` are as sent.
+ */
+export function checkHttp1(
+  method: string,
+  url: string,
+  version: HttpVersion | null,
+  rawHeaders: readonly string[],
+  limits: RequestLimits,
+): RequestFacts | BadRequest {
+  if (version !== '11' && version !== '10') return BAD.version
+  if (url.length > limits.requestLineBytesMax) return BAD.longTarget
+  if (rawHeaders.length > limits.headerCountMax * 2) return BAD.manyHeaders
+  if (method === 'CONNECT') return BAD.connect
+  let host: string | null = null
+  let contentLength: string | null = null
+  let transferEncoding: string | null = null
+  let expect: string | null = null
+  let acceptsTrailers = false
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    const value = rawHeaders[i + 1]!
+    switch (name.length) {
+      case 2:
+        if (isName(name, 'te')) acceptsTrailers ||= hasTrailers(value)
+        break
+      case 4:
+        if (!isName(name, 'host')) break
+        if (host !== null) return BAD.hosts
+        host = value
+        break
+      case 6:
+        if (isName(name, 'expect')) expect = expect === null ? value : `${expect},${value}`
+        break
+      case 14:
+        if (!isName(name, 'content-length')) break
+        if (contentLength !== null) return BAD.contentLength
+        contentLength = value
+        break
+      case 17:
+        if (!isName(name, 'transfer-encoding')) break
+        if (transferEncoding !== null) return BAD.transferEncoding
+        transferEncoding = value
+    }
+  }
+  const isOld = version === '10'
+  if (host === null && !isOld) return BAD.noHost
+  if (host !== null && !isAuthority(host)) return BAD.host
+  if (transferEncoding !== null) {
+    if (contentLength !== null) return BAD.twoFramings
+    if (isOld || transferEncoding.toLowerCase() !== 'chunked') return BAD.transferEncoding
+  }
+  const expectsContinue = expect !== null && !isOld && expect.toLowerCase() === '100-continue'
+  if (expect !== null && !isOld && !expectsContinue) return BAD.expectation
+  const bodyLength = transferEncoding !== null ? null : lengthOf(contentLength)
+  if (bodyLength === -1) return BAD.contentLength
+  return withTarget(method, url, host, bodyLength, expectsContinue, acceptsTrailers)
+}
+
+/**
+ * HTTP/2, beyond what nghttp2 has seen to: pseudo-headers are there once and come first, no field belongs to the
+ * connection, and a Content-Length is kept (RFC 9113 §8.2.2, §8.3.1).
+ */
+export function checkHttp2(
+  rawHeaders: readonly string[],
+  hasEnded: boolean,
+  limits: RequestLimits,
+): RequestFacts | BadRequest {
+  let method = ''
+  let path = ''
+  let authority: string | null = null
+  let host: string | null = null
+  let contentLength: string | null = null
+  let expect: string | null = null
+  let counted = rawHeaders.length / 2
+  let bytes = counted * FIELD_OVERHEAD
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    const value = rawHeaders[i + 1]!
+    bytes += name.length + value.length
+    switch (name) {
+      case ':method':
+        method = value
+        counted--
+        break
+      case ':path':
+        path = value
+        counted--
+        break
+      case ':authority':
+        authority = value
+        counted--
+        break
+      case ':scheme':
+        if (value !== 'https' && value !== 'http') return BAD.scheme
+        counted--
+        break
+      case 'cookie': // cut into crumbs that are one header again behind us
+        counted--
+        break
+      case 'host':
+        if (host !== null) return BAD.hosts
+        host = value
+        break
+      case 'content-length':
+        if (contentLength !== null) return BAD.contentLength
+        contentLength = value
+        break
+      case 'expect':
+        expect = expect === null ? value : `${expect},${value}`
+    }
+  }
+  if (method === 'CONNECT') return BAD.connect
+  if (path.charCodeAt(0) !== SLASH && path !== '*') return BAD.target
+  if (path.length > limits.requestLineBytesMax) return BAD.longTarget
+  if (counted > limits.headerCountMax) return BAD.manyHeaders
+  // nghttp2 holds to the limit that we announce only once the client has agreed to it.
+  if (bytes > limits.headerBytesMax) return BAD.largeHeaders
+  if (!isToken(method)) return BAD.method
+  if (authority !== null && host !== null && authority.toLowerCase() !== host.toLowerCase()) return BAD.hosts
+  const named = authority ?? host
+  if (named === null) return BAD.noHost
+  if (!isAuthority(named)) return BAD.host
+  const expectsContinue = expect !== null && expect.toLowerCase() === '100-continue'
+  if (expect !== null && !expectsContinue) return BAD.expectation
+  const announced = contentLength === null && !hasEnded ? null : lengthOf(contentLength)
+  if (announced === -1) return BAD.contentLength
+  return withTarget(method, path, named, hasEnded ? 0 : announced, expectsContinue, true)
+}
+
+/** RFC 9112 §3.2. A full URL has the last word on the host; what is forwarded has only the path. */
+function withTarget(
+  method: string,
+  url: string,
+  host: string | null,
+  bodyLength: number | null,
+  expectsContinue: boolean,
+  acceptsTrailers: boolean,
+): RequestFacts | BadRequest {
+  if (url.charCodeAt(0) === SLASH) {
+    if (!isTarget(url)) return BAD.target
+    return { isGood: true, authority: host, target: url, bodyLength, expectsContinue, acceptsTrailers }
+  }
+  if (url === '*') {
+    if (method !== 'OPTIONS') return BAD.target
+    return { isGood: true, authority: host, target: url, bodyLength, expectsContinue, acceptsTrailers }
+  }
+  const parts = ABSOLUTE_FORM.exec(url)
+  if (parts === null) return BAD.target
+  const authority = parts[1]!
+  const rest = parts[2]!
+  if (!isAuthority(authority) || !isTarget(rest)) return BAD.target
+  const target =
+    rest !== '' ? (rest.charCodeAt(0) === SLASH ? rest : `/${rest}`) : method === 'OPTIONS' ? '*' : '/'
+  return { isGood: true, authority, target, bodyLength, expectsContinue, acceptsTrailers }
+}
+
+/** `lower` is what the name, of the same length, has to be but for case. */
+function isName(name: string, lower: string): boolean {
+  return name === lower || name.toLowerCase() === lower
+}
+
+/** RFC 9110 §10.1.4: `trailers`, alone or in a list. */
+function hasTrailers(value: string): boolean {
+  return value === 'trailers' || value.split(',').some((coding) => coding.trim().toLowerCase() === 'trailers')
+}
+
+/** -1 for what is no length; 0 where none is given. */
+function lengthOf(value: string | null): number {
+  if (value === null) return 0
+  if (value.length === 0 || value.length > LENGTH_DIGITS_MAX) return -1
+  let length = 0
+  for (let i = 0; i < value.length; i++) {
+    const digit = value.charCodeAt(i) - 0x30
+    if (digit < 0 || digit > 9) return -1
+    length = length * 10 + digit
+  }
+  return length
+}
+
+/** Printable ASCII without blanks, and no fragment: that is the client's own (RFC 9112 §3.2.1). */
+function isTarget(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code <= 0x20 || code >= 0x7f || code === HASH) return false
+  }
+  return true
+}
+
+/**
+ * A host and perhaps a port. Of what RFC 3986 §3.2.2 allows in a name only what names are made of in practice: no user
+ * information, no delimiters that a reader further on could cut at.
+ */
+function isAuthority(text: string): boolean {
+  let at = 0
+  if (text.charCodeAt(0) === OPEN_BRACKET) {
+    at = text.indexOf(']') + 1
+    if (at < 4) return false
+    for (let i = 1; i < at - 1; i++) if (!isIn(text.charCodeAt(i), ADDRESS_BYTE)) return false
+  } else {
+    while (at < text.length && isIn(text.charCodeAt(at), NAME_BYTE)) at++
+    if (at === 0) return false
+  }
+  if (at === text.length) return true
+  if (text.charCodeAt(at) !== COLON || text.length - at > 6) return false
+  for (let i = at + 1; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code < 0x30 || code > 0x39) return false
+  }
+  return true
+}
+
+function isIn(code: number, kind: number): boolean {
+  return code < 128 && (KINDS[code]! & kind) !== 0
+}
+
+function bad(status: BadRequest['status'], code: string): BadRequest {
+  return { isGood: false, status, code }
+}
+
+const BAD = {
+  version: bad(505, 'version'),
+  longTarget: bad(414, 'long-target'),
+  manyHeaders: bad(431, 'many-headers'),
+  largeHeaders: bad(431, 'large-headers'),
+  connect: bad(501, 'connect'),
+  method: bad(400, 'method'),
+  scheme: bad(400, 'scheme'),
+  noHost: bad(400, 'no-host'),
+  hosts: bad(400, 'hosts'),
+  host: bad(400, 'host'),
+  contentLength: bad(400, 'content-length'),
+  transferEncoding: bad(400, 'transfer-encoding'),
+  twoFramings: bad(400, 'two-framings'),
+  expectation: bad(417, 'expectation'),
+  target: bad(400, 'target'),
+} as const
+
+const ABSOLUTE_FORM = /^https?:\/\/([^/?]*)(.*)$/i
+/** What a field counts beside its letters (RFC 9113 §6.5.2). */
+const FIELD_OVERHEAD = 32
+/** Below 2^53, so that a length is exact. */
+const LENGTH_DIGITS_MAX = 15
+const SLASH = 0x2f
+const HASH = 0x23
+const COLON = 0x3a
+const OPEN_BRACKET = 0x5b
+
+const NAME_BYTE = 1
+const ADDRESS_BYTE = 2
+const KINDS = new Uint8Array(128)
+mark('0123456789abcdefABCDEF', NAME_BYTE | ADDRESS_BYTE)
+mark('ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ', NAME_BYTE)
+mark('-._~%', NAME_BYTE)
+mark(':.', ADDRESS_BYTE)
+
+function mark(characters: string, kind: number): void {
+  for (const character of characters) KINDS[character.charCodeAt(0)]! |= kind
+}

@@ -1,0 +1,59 @@
+import type { RequestHead } from '../wire/request-head.ts'
+import type { Connection } from './connection.ts'
+import type { ProxyContext } from './context.ts'
+import type { Exchange } from './exchange.ts'
+import { forward } from './forward.ts'
+import { headersForApp } from './headers-for-app.ts'
+import type { Judged } from './judge.ts'
+import { unserved } from './refusals.ts'
+import { type Refusal, refuse } from './refuse.ts'
+import type { UpstreamGroup } from './upstream.ts'
+import type { Visit } from './visit.ts'
+
+/** A request that is answered by the app, or in its place. */
+export class RequestVisit implements Visit {
+  readonly connection: Connection
+  readonly head: RequestHead
+  readonly authority: string | null
+  readonly #proxy: ProxyContext
+  readonly #exchange: Exchange
+  readonly #startedMs = performance.now()
+
+  constructor(proxy: ProxyContext, exchange: Exchange) {
+    this.#proxy = proxy
+    this.#exchange = exchange
+    this.connection = exchange.connection
+    this.head = exchange.head
+    this.authority = exchange.authority
+  }
+
+  pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
+    const headers = headersForApp(this.#proxy, this, judged, ruleHeaders)
+    forward(this.#exchange, upstream, headers, (outcome) => {
+      this.#done(judged, outcome.kind === 'client-gone' ? 0 : outcome.status)
+      if (outcome.kind === 'failed') refuse(this.#exchange, unserved(judged, outcome))
+    })
+  }
+
+  answer(judged: Judged, refusal: Refusal): void {
+    this.#exchange.onGone = null
+    this.#done(judged, refusal.status)
+    refuse(this.#exchange, refusal)
+  }
+
+  hold(judged: Judged, letGo: () => void): void {
+    this.#exchange.onGone = () => {
+      letGo()
+      this.#done(judged, 0)
+    }
+  }
+
+  #done({ verdict, decision }: Judged, status: number): void {
+    this.#proxy.metrics.requestDone(
+      verdict.kind,
+      decision.action.kind,
+      status,
+      performance.now() - this.#startedMs,
+    )
+  }
+}

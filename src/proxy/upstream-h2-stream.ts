@@ -1,0 +1,246 @@
+import { type ClientHttp2Session, type ClientHttp2Stream, constants } from 'node:http2'
+import type { Beat } from './beat.ts'
+import { isFieldValue, isToken } from './field-syntax.ts'
+import { INTERIM_MAX } from './response-reader.ts'
+import type { UpstreamTimes } from './upstream-h1.ts'
+import type { Receiver, Retry, UpstreamFailure, UpstreamStream } from './upstream-stream.ts'
+
+/** What a stream asks of its connection. */
+export interface H2StreamOwner {
+  readonly session: ClientHttp2Session
+  readonly beat: Beat
+  readonly times: UpstreamTimes
+  /** The connection has carried a request before this one. */
+  readonly isReused: boolean
+  /** The last stream a GOAWAY lets through; those beyond it have not been seen by the app (RFC 9113 §6.8). */
+  readonly lastStreamId: number
+  closed(stream: H2Stream, failure: UpstreamFailure | null): void
+}
+
+/** One request over HTTP/2. */
+export class H2Stream implements UpstreamStream {
+  /** When the sweep of its pool has to call `expire`. */
+  deadlineMs = Number.POSITIVE_INFINITY
+  readonly #owner: H2StreamOwner
+  readonly #stream: ClientHttp2Stream
+  readonly #isReused: boolean
+  #receiver: Receiver | null
+  #phase: 'head' | 'body' | 'closed' = 'head'
+  #hasSentAll: boolean
+  #isFull = false
+  #isPaused = false
+  #awaitsContinue: boolean
+  #interim = 0
+  /** What the response's Content-Length leaves; `null` without one. */
+  #left: number | null = null
+  #trailers: readonly string[] = NO_TRAILERS
+  #requestTrailers: readonly string[] = NO_TRAILERS
+
+  /** `list` is what `requestList` makes of the receiver's request. Throws when Node takes no such request. */
+  constructor(owner: H2StreamOwner, receiver: Receiver, list: readonly string[]) {
+    const hasBody = receiver.request.bodyLength !== 0
+    this.#owner = owner
+    this.#receiver = receiver
+    this.#isReused = owner.isReused
+    this.#hasSentAll = !hasBody
+    this.#awaitsContinue = receiver.request.expectsContinue
+    this.#stream = owner.session.request(list, { endStream: !hasBody, waitForTrailers: hasBody })
+    this.#listen(this.#stream)
+    this.#expectHead()
+  }
+
+  /** After the constructor, so that whoever receives knows the stream. */
+  open(): void {
+    this.#receiver?.opened(this, this.#isReused)
+  }
+
+  write(chunk: Uint8Array): boolean {
+    this.#awaitsContinue = false
+    this.#isFull = !this.#stream.write(chunk)
+    this.#expectHead()
+    return !this.#isFull
+  }
+
+  end(trailers: readonly string[]): void {
+    this.#hasSentAll = true
+    this.#requestTrailers = trailers
+    this.#stream.end()
+    this.#expectHead()
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#expectMore()
+    this.#stream.resume()
+  }
+
+  cancel(): void {
+    this.#close(null)
+  }
+
+  abandon(): void {
+    this.#broke('closing')
+  }
+
+  expire(): void {
+    this.#broke(this.#phase === 'head' ? 'head-timeout' : 'idle-timeout')
+  }
+
+  #listen(stream: ClientHttp2Stream): void {
+    stream.on('headers', (headers, _flags, raw) => this.#informed(Number(headers[':status']), raw))
+    stream.on('response', (headers, flags, raw) => this.#answered(Number(headers[':status']), flags, raw))
+    stream.on('trailers', (_headers, _flags, raw) => {
+      this.#trailers = raw
+    })
+    stream.on('end', () => this.#ended())
+    stream.on('drain', () => this.#drained())
+    stream.on('wantTrailers', () => sendTrailers(stream, this.#requestTrailers))
+    stream.on('error', () => {})
+    stream.on('close', () => this.#broke(failureOfCode(stream.rstCode)))
+  }
+
+  #informed(status: number, raw: readonly string[]): void {
+    const receiver = this.#receiver
+    if (receiver === null || this.#phase !== 'head') return
+    if (status === 101 || ++this.#interim > INTERIM_MAX) return this.#broke('bad-response')
+    if (status === 100 && !receiver.request.expectsContinue) return
+    const headers = fieldsOf(raw, false)
+    if (headers === null) return this.#broke('bad-response')
+    if (status === 100) this.#awaitsContinue = false
+    this.#expectHead()
+    receiver.informed(status, headers)
+  }
+
+  #answered(status: number, flags: number, raw: readonly string[]): void {
+    const receiver = this.#receiver
+    if (receiver === null || this.#phase !== 'head') return
+    const isBodyless = status === 204 || status === 304 || receiver.request.method === 'HEAD'
+    const hasEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+    const length = isBodyless || hasEnded ? 0 : contentLength(raw)
+    const headers = fieldsOf(raw, length === null && receiver.request.acceptsTrailers)
+    if (!(status >= 200 && status <= 599) || headers === null) return this.#broke('bad-response')
+    this.#phase = 'body'
+    this.#left = isBodyless || hasEnded ? null : length
+    this.#expectMore()
+    receiver.answered(status, headers, length)
+    this.#stream.on('data', (chunk: Buffer) => this.#received(chunk, isBodyless))
+  }
+
+  #received(chunk: Buffer, isBodyless: boolean): void {
+    if (this.#receiver === null) return
+    if (this.#left !== null) this.#left -= chunk.length
+    if (isBodyless || (this.#left ?? 0) < 0) return this.#broke('bad-response')
+    this.#expectMore()
+    if (this.#receiver.received(chunk)) return
+    this.#isPaused = true
+    this.deadlineMs = Number.POSITIVE_INFINITY
+    this.#stream.pause()
+  }
+
+  /**
+   * Node says so of a stream that was reset, too. One reset without an error is taken as whole, as far as its length
+   * does not tell: servers of Node end streams that way, instead of with END_STREAM, under flow control.
+   */
+  #ended(): void {
+    const receiver = this.#receiver
+    if (receiver === null || this.#phase !== 'body') return
+    const isReset = (this.#stream.rstCode ?? 0) !== 0 && this.#trailers === NO_TRAILERS
+    if (isReset || (this.#left ?? 0) > 0) return this.#broke(failureOfCode(this.#stream.rstCode))
+    const trailers = fieldsOf(this.#trailers, false)
+    if (trailers === null) return this.#broke('bad-response')
+    this.#close(null)
+    receiver.completed(trailers)
+  }
+
+  #drained(): void {
+    if (!this.#isFull) return
+    this.#isFull = false
+    this.#expectHead()
+    this.#receiver?.writable()
+  }
+
+  #expectHead(): void {
+    if (this.#phase !== 'head') return
+    const isOwed = this.#hasSentAll || this.#isFull || this.#awaitsContinue
+    this.deadlineMs = isOwed
+      ? this.#owner.beat.after(this.#owner.times.headTimeoutMs)
+      : Number.POSITIVE_INFINITY
+  }
+
+  #expectMore(): void {
+    if (this.#phase === 'body') this.deadlineMs = this.#owner.beat.after(this.#owner.times.idleTimeoutMs)
+  }
+
+  #broke(failure: UpstreamFailure): void {
+    if (this.#phase === 'closed') return
+    const receiver = this.#receiver
+    const retry = this.#retryAfter(failure)
+    this.#close(failure)
+    receiver?.failed(failure, retry)
+  }
+
+  #retryAfter(failure: UpstreamFailure): Retry {
+    if (failure !== 'reset' || this.#phase !== 'head' || this.#interim > 0) return 'never'
+    const id = this.#stream.id ?? 0
+    const isUnseen =
+      this.#stream.rstCode === constants.NGHTTP2_REFUSED_STREAM || id > this.#owner.lastStreamId
+    if (isUnseen) return 'safe'
+    return this.#isReused && this.#owner.session.destroyed ? 'idempotent' : 'never'
+  }
+
+  #close(failure: UpstreamFailure | null): void {
+    if (this.#phase === 'closed') return
+    const isWhole = this.#phase === 'body' && this.#stream.readableEnded && this.#hasSentAll
+    this.#phase = 'closed'
+    this.#receiver = null
+    this.deadlineMs = Number.POSITIVE_INFINITY
+    if (!isWhole && !this.#stream.destroyed) this.#stream.close(constants.NGHTTP2_CANCEL)
+    this.#owner.closed(this, failure)
+  }
+}
+
+/** The fields without pseudo-headers and what HTTP/2 should not have; `null` when one could not be passed on. */
+function fieldsOf(raw: readonly string[], keepsTrailer: boolean): string[] | null {
+  const fields: string[] = []
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i]!
+    if (name.charCodeAt(0) === COLON || DROPPED.has(name) || (name === 'trailer' && !keepsTrailer)) continue
+    if (!isToken(name) || !isFieldValue(raw[i + 1]!)) return null
+    fields.push(name, raw[i + 1]!)
+  }
+  return fields
+}
+
+/** nghttp2 lets none but a single, decimal one through. */
+function contentLength(raw: readonly string[]): number | null {
+  const at = raw.indexOf('content-length')
+  return at === -1 ? null : Number(raw[at + 1])
+}
+
+function sendTrailers(stream: ClientHttp2Stream, trailers: readonly string[]): void {
+  if (stream.destroyed || stream.closed) return
+  const fields: Record<string, string[]> = {}
+  for (let i = 0; i < trailers.length; i += 2) {
+    const name = trailers[i]!.toLowerCase()
+    fields[name] = [...(fields[name] ?? []), trailers[i + 1]!]
+  }
+  stream.sendTrailers(fields)
+}
+
+function failureOfCode(code: number | undefined): UpstreamFailure {
+  return code !== undefined && BROKEN.has(code) ? 'bad-response' : 'reset'
+}
+
+const COLON = 0x3a
+const NO_TRAILERS: readonly string[] = []
+const DROPPED: ReadonlySet<string> = new Set([
+  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade'],
+])
+/** What nghttp2 says of bytes that are no HTTP. */
+const BROKEN: ReadonlySet<number> = new Set([
+  constants.NGHTTP2_PROTOCOL_ERROR,
+  constants.NGHTTP2_FLOW_CONTROL_ERROR,
+  constants.NGHTTP2_FRAME_SIZE_ERROR,
+  constants.NGHTTP2_COMPRESSION_ERROR,
+])

@@ -1,0 +1,88 @@
+/** How a target's health is judged by the requests it gets. */
+export interface HealthSettings {
+  /** Failures in a row that take it out. */
+  readonly unhealthyAfter: number
+  /** Answers of active checks in a row that bring it back. */
+  readonly healthyAfter: number
+}
+
+/**
+ * Whether a target may be given requests. Failures in a row take it out, for a while that grows; then one request at a
+ * time tries it, until one is answered. Active checks, where there are any, have a say of their own.
+ */
+export class TargetHealth {
+  readonly #settings: HealthSettings
+  #failures = 0
+  #backOffMs = BACK_OFF_MIN_MS
+  /** Until then nothing goes there; 0 when it is in. */
+  #outUntilMs = 0
+  #isTried = false
+  #checksInARow = 0
+  #isCheckedWell = true
+
+  constructor(settings: HealthSettings) {
+    this.#settings = settings
+  }
+
+  /** As far as is known. */
+  get isHealthy(): boolean {
+    return this.#outUntilMs === 0 && this.#isCheckedWell
+  }
+
+  /** May it have a request now? One that comes back from a pause has one at a time. */
+  mayTry(nowMs: number): boolean {
+    if (!this.#isCheckedWell) return false
+    return this.#outUntilMs === 0 || (nowMs >= this.#outUntilMs && !this.#isTried)
+  }
+
+  /** A request is on its way. */
+  tried(): void {
+    if (this.#outUntilMs !== 0) this.#isTried = true
+  }
+
+  /** The request says nothing of the target: its client has gone, or the failure is ours. */
+  abstained(): void {
+    this.#isTried = false
+  }
+
+  succeeded(): void {
+    if (this.#failures === 0 && this.#outUntilMs === 0) return
+    this.#failures = 0
+    this.#outUntilMs = 0
+    this.#backOffMs = BACK_OFF_MIN_MS
+    this.#isTried = false
+  }
+
+  /** `true` when this one has taken it out. `chance` in [0, 1) keeps proxies from coming back all at once. */
+  failed(nowMs: number, chance: number): boolean {
+    this.#isTried = false
+    this.#failures++
+    const wasOut = this.#outUntilMs !== 0
+    // Requests that were under way when it was taken out say nothing new.
+    if (wasOut && nowMs < this.#outUntilMs) return false
+    if (!wasOut && this.#failures < this.#settings.unhealthyAfter) return false
+    this.#outUntilMs = nowMs + this.#backOffMs * (1 - BACK_OFF_JITTER * chance)
+    this.#backOffMs = Math.min(this.#backOffMs * 2, BACK_OFF_MAX_MS)
+    return !wasOut
+  }
+
+  /** What an active check has found; `true` when it changes something. */
+  checked(isWell: boolean): boolean {
+    if (isWell === this.#isCheckedWell) {
+      this.#checksInARow = 0
+      return false
+    }
+    const needed = isWell ? this.#settings.healthyAfter : this.#settings.unhealthyAfter
+    if (++this.#checksInARow < needed) return false
+    this.#checksInARow = 0
+    this.#isCheckedWell = isWell
+    // A check that goes well is as good as a request that does.
+    if (isWell) this.succeeded()
+    return true
+  }
+}
+
+/** Long enough for an app to start again, short enough for nobody to notice that it has. */
+const BACK_OFF_MIN_MS = 1000
+const BACK_OFF_MAX_MS = 30_000
+const BACK_OFF_JITTER = 0.2

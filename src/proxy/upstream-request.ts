@@ -1,0 +1,108 @@
+import type { Exchange } from './exchange.ts'
+import { isFieldValue, isToken } from './field-syntax.ts'
+
+/** A request as it goes to an upstream. Checked: nothing in it can be taken for framing, or for a second request. */
+export interface UpstreamRequest {
+  readonly method: string
+  /** In origin form, or `*`. */
+  readonly target: string
+  readonly headers: readonly string[]
+  /** Where the Host field stands in `headers`; -1 without one. */
+  readonly hostAt: number
+  readonly bodyLength: number | null
+  readonly expectsContinue: boolean
+  readonly acceptsTrailers: boolean
+  /** Sent twice, it means the same as once (RFC 9110 §9.2.2). */
+  readonly isIdempotent: boolean
+}
+
+/** `null` for what cannot be put in a request without saying something else. */
+export function upstreamRequest(exchange: Exchange, headers: readonly string[]): UpstreamRequest | null {
+  const { method } = exchange.head
+  const target = originForm(method, exchange.head.target)
+  if (target === null || method === 'CONNECT' || !isToken(method)) return null
+  let hostAt = -1
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!
+    if (!isToken(name) || !isFieldValue(headers[i + 1]!)) return null
+    if (SPECIAL_LENGTHS[name.length] !== true) continue
+    const lower = name.toLowerCase()
+    if (WRITTEN_BY_US.has(lower)) return null
+    if (lower !== 'host') continue
+    if (hostAt !== -1) return null
+    hostAt = i
+  }
+  return {
+    method,
+    target,
+    headers,
+    hostAt,
+    bodyLength: exchange.bodyLength,
+    expectsContinue: exchange.expectsContinue && exchange.bodyLength !== 0,
+    acceptsTrailers: exchange.acceptsTrailers,
+    isIdempotent: IDEMPOTENT.has(method),
+  }
+}
+
+/** The head for HTTP/1.1 as it is sent. `ownHost`, where there is one, goes in place of the client's. */
+export function requestText(request: UpstreamRequest, authority: string, ownHost: string | null): string {
+  const { headers, hostAt, bodyLength } = request
+  let text = `${request.method} ${request.target} HTTP/1.1\r\n`
+  // A request without Host would be refused, and it is the first field by custom (RFC 9110 §7.2).
+  if (hostAt === -1) text += `Host: ${authority}\r\n`
+  for (let i = 0; i < headers.length; i += 2) {
+    text += `${headers[i]}: ${i === hostAt && ownHost !== null ? ownHost : headers[i + 1]}\r\n`
+  }
+  if (bodyLength === null) text += 'Transfer-Encoding: chunked\r\n'
+  else if (bodyLength > 0 || EXPECTING_A_BODY.has(request.method)) text += `Content-Length: ${bodyLength}\r\n`
+  return request.expectsContinue ? `${text}Expect: 100-continue\r\n\r\n` : `${text}\r\n`
+}
+
+/** The same for HTTP/2: pseudo-headers first, names in lower case (RFC 9113 §8.2). */
+export function requestList(
+  request: UpstreamRequest,
+  scheme: string,
+  authority: string,
+  ownHost: string | null,
+): string[] {
+  const { headers, hostAt, bodyLength } = request
+  const host = hostAt === -1 ? authority : (ownHost ?? headers[hostAt + 1]!)
+  const pseudo = [':method', request.method, ':scheme', scheme, ':authority', host, ':path', request.target]
+  const list: string[] = pseudo
+  for (let i = 0; i < headers.length; i += 2) {
+    if (i !== hostAt) list.push(headers[i]!.toLowerCase(), headers[i + 1]!)
+  }
+  const hasLength = bodyLength !== null && (bodyLength > 0 || EXPECTING_A_BODY.has(request.method))
+  if (hasLength) list.push('content-length', String(bodyLength))
+  if (request.expectsContinue) list.push('expect', '100-continue')
+  return list
+}
+
+/**
+ * An app is sent the path alone, whatever form the client chose (RFC 9112 §3.2.1). A fragment is no part of a target,
+ * and servers differ in where they cut it off.
+ */
+function originForm(method: string, target: string): string | null {
+  if (!TARGET.test(target)) return null
+  if (target.charCodeAt(0) === SLASH) return target
+  if (target === '*') return method === 'OPTIONS' ? target : null
+  const absolute = ABSOLUTE.exec(target)
+  if (absolute === null) return null
+  const rest = target.slice(absolute[0].length)
+  if (rest === '') return method === 'OPTIONS' ? '*' : '/'
+  return rest.charCodeAt(0) === SLASH ? rest : `/${rest}`
+}
+
+const SLASH = 0x2f
+const TARGET = /^[\x21\x22\x24-\x7e\x80-\xff]+$/
+const ABSOLUTE = /^https?:\/\/[^/?]+/i
+const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE'])
+/** Methods that mean a body, and are asked for its length even when there is none (RFC 9110 §8.6). */
+const EXPECTING_A_BODY: ReadonlySet<string> = new Set(['PATCH', 'POST', 'PUT'])
+const WRITTEN_BY_US: ReadonlySet<string> = new Set([
+  ...['connection', 'content-length', 'expect', 'http2-settings', 'keep-alive', 'proxy-connection'],
+  ...['transfer-encoding', 'upgrade'],
+])
+const SPECIAL_LENGTHS: readonly boolean[] = Array.from({ length: 18 }, (_, length) =>
+  [...WRITTEN_BY_US, 'host'].some((name) => name.length === length),
+)

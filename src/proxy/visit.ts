@@ -1,0 +1,18 @@
+import type { RequestHead } from '../wire/request-head.ts'
+import type { Connection } from './connection.ts'
+import type { Judged } from './judge.ts'
+import type { Refusal } from './refuse.ts'
+import type { UpstreamGroup } from './upstream.ts'
+
+/** A request, or a connection that asks to become something else. Exactly one of the doors is taken. */
+export interface Visit {
+  readonly connection: Connection
+  readonly head: RequestHead
+  /** The host it is for, as sent. */
+  readonly authority: string | null
+  /** To the app: with all that is known and the rule's own headers, or with `null` as if we were not there. */
+  pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void
+  answer(judged: Judged, refusal: Refusal): void
+  /** `answer` comes later: `letGo` is called if the client leaves before that. */
+  hold(judged: Judged, letGo: () => void): void
+}

@@ -1,0 +1,22 @@
+import type { MetricsReading } from '../metrics.ts'
+import type { LiveState } from './data-plane.ts'
+import type { WorkerSettings } from './worker.ts'
+
+/** From the primary to a worker. */
+export type ToWorker =
+  | { readonly kind: 'worker:start'; readonly settings: WorkerSettings; readonly state: LiveState }
+  | { readonly kind: 'worker:use'; readonly state: LiveState }
+  | { readonly kind: 'worker:read'; readonly number: number }
+  | { readonly kind: 'worker:drain'; readonly deadlineMs: number }
+
+/** And back. */
+export type FromWorker =
+  /** It runs, and waits for its settings. */
+  | { readonly kind: 'worker:loaded' }
+  | { readonly kind: 'worker:listening' }
+  /** It cannot start, and another one could not either. */
+  | { readonly kind: 'worker:failed'; readonly code: string; readonly message: string }
+  | { readonly kind: 'worker:alive'; readonly unready: readonly string[] }
+  | { readonly kind: 'worker:reading'; readonly number: number; readonly reading: MetricsReading }
+  /** All has been said. */
+  | { readonly kind: 'worker:bye' }

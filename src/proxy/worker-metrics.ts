@@ -1,0 +1,188 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { DurationHistogram, Metrics, type Sample, Tally } from '../metrics.ts'
+import type { ConnectionFailure, FailureReason } from './connection.ts'
+import type { ListenerCounts } from './listener.ts'
+import type { RecorderCounts } from './recorder.ts'
+import type { UpstreamGroup } from './upstream.ts'
+
+/** What is counted elsewhere, and read when somebody asks. */
+export interface CountSources {
+  readonly listeners: readonly { readonly counts: ListenerCounts }[]
+  readonly upstreams: readonly UpstreamGroup[]
+  readonly recorder: { readonly counts: RecorderCounts }
+}
+
+/** The numbers of one worker. Every label is from a list here or from the configuration. */
+export class WorkerMetrics {
+  readonly #requests = new Tally({ verdict: VERDICTS, action: ACTIONS, status: STATUS_CLASSES })
+  readonly #durations = new DurationHistogram()
+  readonly #failures = new Tally({ reason: FAILURE_REASONS })
+  readonly #handshakes = new Tally({ code: TLS_CODES })
+  readonly #metrics = new Metrics()
+  #forgedHeaders = 0
+
+  constructor(sources: CountSources) {
+    this.#addRequests()
+    this.#addConnections(sources.listeners)
+    this.#addUpstreams(sources.upstreams)
+    this.#addSightings(sources.recorder)
+    addProcessMetrics(this.#metrics)
+  }
+
+  /** Once for every request, when its answer is over; `status` 0 is one that got none. */
+  requestDone(verdict: string, action: string, status: number, durationMs: number): void {
+    this.#requests.add(verdict, action, STATUS_CLASSES[Math.floor(status / 100)] ?? 'none')
+    this.#durations.observe(durationMs)
+  }
+
+  /** Headers of ours that clients have sent. */
+  forgedHeaders(count: number): void {
+    this.#forgedHeaders += count
+  }
+
+  connectionFailed({ reason, code }: ConnectionFailure): void {
+    this.#failures.add(reason)
+    if (reason === 'handshake' || reason === 'malformed-hello') this.#handshakes.add(code ?? '')
+  }
+
+  read(): ReturnType<Metrics['read']> {
+    return this.#metrics.read()
+  }
+
+  #addRequests(): void {
+    const metrics = this.#metrics
+    const help = 'Requests answered, by verdict, action and class of status (none: the client left first).'
+    metrics.counter('requests_total', help, () => this.#requests.samples())
+    metrics.histogram('request_duration_seconds', 'From head to the end of the answer.', this.#durations)
+    metrics.counter('forged_headers_total', 'Headers of ours that clients sent, and that were removed.', () =>
+      one(this.#forgedHeaders),
+    )
+  }
+
+  #addConnections(listeners: CountSources['listeners']): void {
+    const metrics = this.#metrics
+    const stages = ['opening', 'handshakes', 'h1', 'h2', 'upgraded'] as const
+    metrics.gauge('connections_open', 'Connections that are open, by how far they have come.', 'sum', () =>
+      stages.map((stage) => ({ labels: { stage }, value: total(listeners, ({ counts }) => counts[stage]) })),
+    )
+    metrics.gauge('streams_open', 'Requests of HTTP/2 under way.', 'sum', () =>
+      one(total(listeners, ({ counts }) => counts.streams)),
+    )
+    const help = 'Connections, and requests on them, that came to nothing before they were served.'
+    metrics.counter('connection_failures_total', help, () => this.#failures.samples())
+    metrics.counter('handshake_failures_total', 'TLS handshakes that failed, by what TLS says of it.', () =>
+      this.#handshakes.samples(),
+    )
+  }
+
+  #addUpstreams(groups: readonly UpstreamGroup[]): void {
+    const metrics = this.#metrics
+    const help = 'Requests forwarded, by upstream and what became of them.'
+    metrics.counter('upstream_requests_total', help, () => groups.flatMap(outcomesOf))
+    metrics.counter('upstream_retries_total', 'Requests sent once more.', () =>
+      groups.map(({ name, counters }) => ({ labels: { upstream: name }, value: counters.retries })),
+    )
+    metrics.counter('upstream_connections_total', 'Connections opened to upstreams.', () =>
+      groups.map(({ name, counters }) => ({ labels: { upstream: name }, value: counters.connectionsOpened })),
+    )
+    metrics.gauge('upstream_connections_open', 'Connections to upstreams that are open.', 'sum', () =>
+      groups.map(({ name, status }) => ({
+        labels: { upstream: name },
+        value: total(status, (target) => target.connections),
+      })),
+    )
+    metrics.gauge(
+      'upstream_targets_healthy',
+      'Targets that are well, as far as the worst-informed worker knows.',
+      'min',
+      () =>
+        groups.map(({ name, status }) => ({
+          labels: { upstream: name },
+          value: total(status, ({ isHealthy }) => Number(isHealthy)),
+        })),
+    )
+  }
+
+  #addSightings({ counts }: CountSources['recorder']): void {
+    const outcomes = ['recorded', 'delivered', 'dropped'] as const
+    this.#metrics.counter(
+      'sightings_total',
+      'Sightings recorded, of them delivered, and of them dropped.',
+      () => outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
+    )
+  }
+}
+
+/** Of any process; those of several add up, but for the delay, where the worst counts. */
+export function addProcessMetrics(metrics: Metrics): void {
+  const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
+  delay.enable()
+  let sinceMs = performance.now()
+  metrics.gauge('event_loop_delay_seconds', 'How late work starts, over the last half minute.', 'max', () => {
+    const samples = DELAY_PERCENTILES.map((percentile): Sample => {
+      const lateMs = Math.max(0, delay.percentile(percentile) / 1e6 - DELAY_RESOLUTION_MS)
+      return { labels: { quantile: percentile / 100 }, value: lateMs / 1000 }
+    })
+    if (performance.now() - sinceMs > DELAY_WINDOW_MS) {
+      delay.reset()
+      sinceMs = performance.now()
+    }
+    return samples
+  })
+  metrics.gauge('memory_resident_bytes', 'Memory of all processes.', 'sum', () =>
+    one(process.memoryUsage.rss()),
+  )
+  metrics.gauge('memory_heap_bytes', 'Of it, JavaScript objects.', 'sum', () =>
+    one(process.memoryUsage().heapUsed),
+  )
+  metrics.counter('cpu_seconds_total', 'Processor time of all processes.', () => {
+    const { user, system } = process.cpuUsage()
+    return one((user + system) / 1e6)
+  })
+}
+
+function outcomesOf({ name: upstream, counters }: UpstreamGroup): Sample[] {
+  const { answered, clientGone, brokenOff, failed } = counters
+  const outcomes = { answered, 'client-gone': clientGone, 'broken-off': brokenOff, ...failed }
+  return Object.entries(outcomes).map(([outcome, value]) => ({ labels: { upstream, outcome }, value }))
+}
+
+function one(value: number): Sample[] {
+  return [{ labels: {}, value }]
+}
+
+function total<T>(list: readonly T[], of: (item: T) => number): number {
+  return list.reduce((sum, item) => sum + of(item), 0)
+}
+
+const VERDICTS = ['agent', 'automation', 'human', 'unknown']
+const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route']
+const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
+const FAILURE_REASONS: readonly FailureReason[] = [
+  ...([
+    'too-many-connections',
+    'proxy-protocol',
+    'gone',
+    'hello-timeout',
+    'hello-too-long',
+    'not-tls',
+  ] as const),
+  ...(['malformed-hello', 'handshake', 'handshake-timeout', 'header-timeout', 'bad-request'] as const),
+  ...(['h2-protocol', 'draining'] as const),
+]
+/** Those that point at something an operator can do; the others are one. */
+const TLS_CODES = [
+  'closed',
+  'ECONNRESET',
+  'ERR_SSL_NO_SHARED_CIPHER',
+  'ERR_SSL_UNSUPPORTED_PROTOCOL',
+  'ERR_SSL_NO_APPLICATION_PROTOCOL',
+  'ERR_SSL_NO_SUITABLE_SIGNATURE_ALGORITHM',
+  'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
+  'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_UNKNOWN',
+  'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED',
+  'ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE',
+]
+const DELAY_RESOLUTION_MS = 20
+const DELAY_WINDOW_MS = 30_000
+const DELAY_PERCENTILES = [50, 99, 100]

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
+import type { Log, LogLevel } from '../log.ts'
+import type { MetricsReading } from '../metrics.ts'
+import type { ProxyBus } from '../plane/bus.ts'
+import { parseSnapshot, type Snapshot } from '../plane/snapshot.ts'
+import { CertificateStore } from './certificates.ts'
+import type { ProxyContext } from './context.ts'
+import type { ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
+import { DecisionIds } from './decision-id.ts'
+import { createHandler } from './handler.ts'
+import { createListener, type Listener, type ListenerLimits, type ListenerOptions } from './listener.ts'
+import { AddressSet } from './peer-address.ts'
+import { RateLimiter } from './rate-limiter.ts'
+import { Recorder } from './recorder.ts'
+import { TagSigner } from './tag-signature.ts'
+import { Tarpit } from './tarpit.ts'
+import { Upgrades } from './upgrade.ts'
+import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from './upstream.ts'
+import { WorkerMetrics } from './worker-metrics.ts'
+
+/** What a worker is started with: plain data, to be sent to it. What may change later is not here. */
+export interface WorkerSettings {
+  readonly listen: ListenAddress
+  readonly plainListen: ListenAddress | null
+  /** The first is where requests go when no rule says otherwise. */
+  readonly upstreams: readonly UpstreamSettings[]
+  readonly trustedProxies: readonly string[]
+  readonly proxyProtocol: 'off' | 'optional' | 'required'
+  readonly ja4Hops: { readonly addresses: readonly string[]; readonly header: string }
+  readonly tls: WorkerTlsSettings
+  readonly limits: ListenerLimits
+  readonly upgradeIdleTimeoutMs: number
+  readonly websocketGraceMs: number
+  readonly drainTimeoutMs: number
+  readonly signatureKey: string | null
+  readonly fail: 'open' | 'closed'
+  readonly ja4plus: boolean
+  readonly logLevel: LogLevel
+}
+
+export interface WorkerTlsSettings {
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
+  readonly clientCertificates: 'off' | 'request'
+  /** PEM. */
+  readonly clientCa: string | null
+  readonly sniMismatch: 'allow' | 'reject'
+}
+
+/** Listeners, handler, upstreams and recorder, put together. */
+export class Worker {
+  readonly #settings: WorkerSettings
+  readonly #bus: ProxyBus
+  readonly #certificates: CertificateStore
+  readonly #upstreams: readonly UpstreamGroup[]
+  readonly #recorder: Recorder
+  readonly #metrics: WorkerMetrics
+  readonly #upgrades = new Upgrades()
+  readonly #clock = new Clock()
+  readonly #context: ProxyContext
+  readonly #listeners: readonly Listener[]
+
+  /** Resolves when it takes connections. Rejects with a Fault when it cannot, and leaves nothing behind. */
+  static async start(settings: WorkerSettings, state: LiveState, bus: ProxyBus, log: Log): Promise<Worker> {
+    const first = Promise.withResolvers<Snapshot>()
+    let use: (snapshot: Snapshot) => void = first.resolve
+    bus.onSnapshot((document) => {
+      try {
+        use(parseSnapshot(document))
+      } catch (error) {
+        // Who made it has checked it: one of us is of another version, or it is a bug. The one before stays.
+        log.error('a snapshot cannot be used', { number: document.number, error: error as Error })
+        first.reject(error)
+      }
+    })
+    const worker = new Worker(settings, state, await first.promise, bus)
+    use = (snapshot) => {
+      worker.#context.snapshot = snapshot
+    }
+    try {
+      await worker.#listen()
+      return worker
+    } catch (error) {
+      await worker.drain(0)
+      throw error
+    }
+  }
+
+  private constructor(settings: WorkerSettings, state: LiveState, snapshot: Snapshot, bus: ProxyBus) {
+    this.#settings = settings
+    this.#bus = bus
+    const { clientCa } = settings.tls
+    this.#certificates = new CertificateStore(state.keyPairs, clientCa === null ? {} : { ca: clientCa })
+    this.#upstreams = settings.upstreams.map((upstream) => new UpstreamGroup(upstream, upstreamCounters()))
+    this.#recorder = new Recorder(bus)
+    const listeners: Listener[] = []
+    this.#metrics = new WorkerMetrics({ listeners, upstreams: this.#upstreams, recorder: this.#recorder })
+    this.#context = this.#contextWith(snapshot)
+
+    const handlers = createHandler(this.#context)
+    const options = listenerOptions(settings, this.#context.trusted)
+    const tls = tlsOptions(settings, this.#certificates, state.ticketKeys)
+    listeners.push(createListener({ ...options, tls }, handlers))
+    if (settings.plainListen !== null) listeners.push(createListener({ ...options, tls: null }, handlers))
+    this.#listeners = listeners
+  }
+
+  /** With the ports that were got. */
+  get addresses(): ListenAddresses {
+    const [listen, plainListen] = this.#listeners.map(({ address }) => address)
+    return { listen: listen ?? this.#settings.listen, plainListen: plainListen ?? null }
+  }
+
+  /** From the next handshake on. Throws, and changes nothing, when a certificate cannot be used. */
+  use({ keyPairs, ticketKeys }: LiveState): void {
+    this.#certificates.replace(keyPairs)
+    for (const listener of this.#listeners) listener.refreshTls(ticketKeys)
+  }
+
+  unready(): readonly string[] {
+    return this.#upstreams
+      .filter(({ isHealthy }) => !isHealthy)
+      .map(({ name }) => `upstream ${name}: no target is healthy`)
+  }
+
+  read(): Promise<MetricsReading> {
+    return this.#metrics.read()
+  }
+
+  /** Resolves when nothing of it is left. */
+  async drain(deadlineMs: number): Promise<void> {
+    const startedMs = performance.now()
+    const { websocketGraceMs } = this.#settings
+    await Promise.all(this.#listeners.map((listener) => listener.drain(deadlineMs, websocketGraceMs)))
+    this.#upgrades.close()
+    for (const group of this.#upstreams) group.close() // there is nobody left to answer
+    const leftMs = deadlineMs - (performance.now() - startedMs)
+    await this.#recorder.close(Math.max(leftMs, LAST_SIGHTINGS_MS))
+    this.#clock.stop()
+    this.#bus.close()
+  }
+
+  #contextWith(snapshot: Snapshot): ProxyContext {
+    const settings = this.#settings
+    return {
+      name: hostname(),
+      snapshot,
+      upstreams: new Map(this.#upstreams.map((group) => [group.name, group])),
+      defaultUpstream: this.#upstreams[0]!,
+      trusted: addressSet(settings.trustedProxies),
+      hopJa4Header: settings.ja4Hops.header.toLowerCase(),
+      ja4plus: settings.ja4plus,
+      fail: settings.fail,
+      sniMismatch: settings.tls.sniMismatch,
+      upgradeIdleTimeoutMs: settings.upgradeIdleTimeoutMs,
+      signer: settings.signatureKey === null ? null : new TagSigner(settings.signatureKey),
+      limiter: new RateLimiter(),
+      tarpit: new Tarpit(),
+      upgrades: this.#upgrades,
+      ids: this.#clock.ids,
+      clock: this.#clock,
+      recorder: this.#recorder,
+      metrics: this.#metrics,
+    }
+  }
+
+  async #listen(): Promise<void> {
+    const [listener, plainListener] = this.#listeners
+    await listener!.listen({ ...this.#settings.listen })
+    await plainListener?.listen({ ...this.#settings.plainListen! })
+  }
+}
+
+/** The time of day, read on a beat so that requests need not. */
+class Clock {
+  nowMs = Date.now()
+  readonly ids = new DecisionIds(this.nowMs)
+  readonly #beat = setInterval(() => {
+    this.nowMs = Date.now()
+    this.ids.beat(this.nowMs)
+  }, CLOCK_BEAT_MS).unref()
+
+  stop(): void {
+    clearInterval(this.#beat)
+  }
+}
+
+function listenerOptions(settings: WorkerSettings, trusted: AddressSet): Omit<ListenerOptions, 'tls'> {
+  return {
+    proxyProtocol: settings.proxyProtocol,
+    trusted,
+    ja4Hops: addressSet(settings.ja4Hops.addresses),
+    ja4plus: settings.ja4plus,
+    limits: settings.limits,
+  }
+}
+
+function tlsOptions(
+  { tls }: WorkerSettings,
+  certificates: CertificateStore,
+  ticketKeys: Buffer,
+): ListenerOptions['tls'] {
+  return {
+    certificates,
+    ticketKeys,
+    minVersion: tls.minVersion,
+    requestClientCertificate: tls.clientCertificates === 'request',
+    clientCa: tls.clientCa,
+  }
+}
+
+function addressSet(ranges: readonly string[]): AddressSet {
+  const set = AddressSet.parse(ranges)
+  assert(set !== null, 'the configuration has checked them')
+  return set
+}
+
+/** As exact as decisions need it, and ten wake-ups a second. */
+const CLOCK_BEAT_MS = 100
+/** Even at the deadline, what was seen is worth a moment. */
+const LAST_SIGHTINGS_MS = 500

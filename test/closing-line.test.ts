@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'tap'
+
+test('leaves are counted, and the closing line stands alone at the end', async () => {
+  const lines = reported(`TAP version 14
+1..2
+# Subtest: test/a.test.ts
+    # Subtest: with node:assert
+        1..0
+    ok 1 - with node:assert # time=3.9ms
+    # Subtest: with two assertions of tap
+        ok 1 - one
+        ok 2 - two
+        1..2
+    ok 2 - with two assertions of tap # time=1ms
+    ok 3 - zsh completes # SKIP zsh is not installed
+    ok 4 - some day # TODO when there is time
+    1..4
+ok 1 - test/a.test.ts # time=812ms
+# Subtest: test/b.test.ts
+    # Subtest: with node:assert
+        not ok 1 - one is not two
+          ---
+          stack: |
+            test/b.test.ts:5:37
+          source: |
+            assert.equal(1, 2)
+          ...
+        1..1
+    not ok 1 - with node:assert # time=14ms
+    1..1
+not ok 2 - test/b.test.ts # time=49ms
+`)
+  assert.deepEqual(lines, [
+    'ok     test/a.test.ts (0.8 s)',
+    'FAILED test/b.test.ts (0.0 s)',
+    'skipped test/a.test.ts > zsh completes: zsh is not installed',
+    'skipped test/a.test.ts > some day: when there is time',
+    '',
+    'FAILED test/b.test.ts > with node:assert > one is not two',
+    '    stack: test/b.test.ts:5:37',
+    '',
+    '3 passed, 1 failed, 2 skipped',
+  ])
+})
+
+test('a file that dies after its tests have passed is a failure', async () => {
+  const lines = reported(`TAP version 14
+1..1
+# Subtest: test/a.test.ts
+    ok 1 - fine
+    1..1
+not ok 1 - test/a.test.ts # time=49ms
+  ---
+  exitCode: 3
+  ...
+`)
+  assert.deepEqual(lines.slice(-4), [
+    'FAILED test/a.test.ts',
+    '    exitCode: 3',
+    '',
+    '1 passed, 1 failed, 0 skipped',
+  ])
+})
+
+test('a run that ends before its plan is fulfilled is a failure', async () => {
+  for (const cutShort of [
+    '',
+    'TAP version 14\n1..2\nok 1 - test/a.test.ts\n',
+    'TAP version 14\nBail out! no room\n',
+  ]) {
+    assert.match(reported(cutShort).at(-1)!, /^\d passed, 1 failed, 0 skipped$/)
+  }
+})
+
+test('what a test prints by itself is passed on', async () => {
+  const lines = reported('TAP version 14\n1..1\n# Subtest: a\n    hello\n    ok 1 - x\n    1..1\nok 1 - a\n')
+  assert.deepEqual(lines.map((line) => line.trim()).slice(0, 2), ['hello', 'ok     a'])
+})
+
+function reported(tap: string): string[] {
+  const { stdout, stderr } = spawnSync(process.execPath, ['test/closing-line.ts'], {
+    input: tap,
+    encoding: 'utf8',
+  })
+  assert.equal(stderr, '')
+  return stdout.trimEnd().split('\n')
+}

@@ -1,0 +1,79 @@
+import { inspect } from 'node:util'
+import { type FinalResults, Parser, type Result } from 'tap-parser'
+
+/**
+ * tap's reporter (see .taprc). TAP comes in on stdin; out goes a line for each finished file, then every skipped
+ * test with its reason, every failure with its diagnostics and, alone on the last line, the
+ * `N passed, N failed, N skipped` that CI reads. The exit code is tap's own.
+ *
+ * Counted are the leaves: each assertion made through tap, and each test() that makes none because it uses
+ * node:assert. Points that only sum up others are not counted; a file that dies is one failure, a TODO is skipped.
+ */
+function report(parser: Parser): void {
+  let passed = 0
+  const skipped: string[] = []
+  const failed: string[] = []
+  const skip = (result: Result): unknown => skipped.push(describeSkip(result))
+
+  passOnOutput(parser)
+  parser.on('assert', (file: Result) => print(`${file.ok ? 'ok    ' : 'FAILED'} ${file.name}${took(file)}`))
+  parser.on('pass', () => passed++)
+  parser.on('fail', (result: Result) => failed.push(describeFailure(result)))
+  parser.on('skip', skip)
+  parser.on('todo', skip)
+  parser.on('complete', (results: FinalResults) => {
+    const isWhole = results.ok && results.count > 0
+    if (!isWhole && failed.length === 0) failed.push(`the run itself: ${inspect(results)}`)
+    for (const text of skipped) print(`skipped ${text}`)
+    for (const text of failed) print(`\nFAILED ${text}`)
+    print(`\n${passed} passed, ${failed.length} failed, ${skipped.length} skipped`)
+  })
+}
+
+/** What a test wrote to stdout by itself, which is no part of the protocol. */
+function passOnOutput(parser: Parser): void {
+  parser.on('extra', (text: string) => process.stdout.write(text))
+  parser.on('child', passOnOutput)
+}
+
+function took(file: Result): string {
+  return file.time === null ? '' : ` (${(file.time / 1000).toFixed(1)} s)`
+}
+
+function describeSkip(result: Result): string {
+  const reason = [result.skip, result.todo].find((directive) => typeof directive === 'string')
+  return reason === undefined ? result.fullname : `${result.fullname}: ${reason}`
+}
+
+function describeFailure(result: Result): string {
+  const diagnostics: Record<string, unknown> = result.diag ?? {}
+  const lines = Object.entries(diagnostics)
+    .filter(([key]) => !TAP_INTERNALS.has(key))
+    .map(([key, value]) => `${key}: ${indent(typeof value === 'string' ? value.trimEnd() : inspect(value))}`)
+  return indent([result.fullname, ...lines].join('\n'))
+}
+
+function indent(text: string): string {
+  return text.replaceAll('\n', '\n    ')
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+/** Diagnostics about tap and not about the failure; `source` repeats what the stack already points to. */
+const TAP_INTERNALS = new Set([
+  'at',
+  'source',
+  'stdio',
+  'cwd',
+  'externalID',
+  'command',
+  'args',
+  'tapCaught',
+  'test',
+])
+
+const parser = new Parser()
+report(parser)
+process.stdin.pipe(parser)

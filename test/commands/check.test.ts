@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { createPrivateKey } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { runCli } from '../../src/commands/cli.ts'
+import { COMMANDS } from '../../src/commands/commands.ts'
+import { parseConfig } from '../../src/config.ts'
+import { testCa, testLeaf, testRsa } from '../proxy/test-certificates.ts'
+import { memoryIo } from './memory-io.ts'
+
+const DAY_MS = 86_400_000
+const SECRET = 'never-to-be-shown-to-anybody-at-all'
+
+const ca = await testCa()
+const leaf = await testLeaf(ca, ['shop.example.test'])
+const expired = await testLeaf(ca, ['shop.example.test'], Date.now() - 100 * DAY_MS)
+const early = await testLeaf(ca, ['shop.example.test'], Date.now() + 10 * DAY_MS)
+
+test('a good configuration: what is in force, who said so, and exit code 0', async (t) => {
+  const { at, check } = workbench(t)
+  at('tls.pem', leaf.certificate)
+  at('tls.key', leaf.key, 0o600)
+  at('policy.yaml', 'rules: [{name: a, when: {}, action: {route: {upstream: agents}}}]')
+  const file = at(
+    'gatehouse.yaml',
+    `proxy:
+  upstreams:
+    - urls: http://127.0.0.1:3000
+    - {name: agents, urls: [https://agents.example.test, unix:/run/a.sock], idle_timeout: 5m}
+  tls: {cert_file: tls.pem, key_file: tls.key, min_version: 1.3}
+  trusted_proxies: [10.0.0.0/8]
+policy: {file: policy.yaml}
+manage: {admin_key: ${SECRET}}
+`,
+    0o600,
+  )
+  const env = { GATEHOUSE_LOG_LEVEL: 'warn', GATEHOUSE_PROXY_SIGNATURE_KEY: SECRET }
+  const { exitCode, out, err } = await check(['--config', file, '--listen', '127.0.0.1:8443'], env)
+  assert.deepEqual([exitCode, err], [0, ''])
+  for (const line of [
+    '  listen: 127.0.0.1:8443 # --listen',
+    '  plain_listen: null # default',
+    `      urls: [ http://127.0.0.1:3000 ] # ${file}:3:7`,
+    `      idle_timeout: 5m # ${file}:4:77`,
+    `  trusted_proxies: [ 10.0.0.0/8 ] # ${file}:6:3`,
+    `      - cert_file: ${join(file, '..', 'tls.pem')} # ${file}:5:9`,
+    '  signature_key: <redacted> # GATEHOUSE_PROXY_SIGNATURE_KEY',
+    `  admin_key: <redacted> # ${file}:8:10`,
+    '  level: warn # GATEHOUSE_LOG_LEVEL',
+  ])
+    assert.ok(out.split('\n').includes(line), `${line}\n${out}`)
+  assert.ok(!out.includes(SECRET))
+})
+
+test('what is printed is a configuration that says the same', async (t) => {
+  const { at, check } = workbench(t)
+  const text = `proxy: {upstreams: [{urls: [http://a, "h2c://b:1"], head_timeout: 0, health: {path: /h}}, {name: b, urls: unix:/b}],
+  plain_listen: "[::1]:80", workers: 3, trusted_proxies: ["::/1", 1.2.3.4], ja4_hops: {addresses: 5.6.7.8, header: A}}
+data: {dir: "a: b # c"}
+`
+  const flags = { listen: ['127.0.0.1:1'] }
+  const file = at('g.yaml', text)
+  const { out } = await check(['--config', file, '--listen', '127.0.0.1:1'])
+  const given = parseConfig({ flags, env: {}, file: { name: file, text: text } })
+  const again = parseConfig({ flags: {}, env: {}, file: { name: 'printed', text: out } })
+  assert.deepEqual(again.config, given.config)
+})
+
+test('with nothing but an upstream: every default, and that the certificate is for development', async (t) => {
+  const { exitCode, out, err } = await workbench(t).check(['--upstream', 'http://127.0.0.1:3000'])
+  assert.equal(exitCode, 0)
+  assert.match(out, /^ {6}urls: \[ http:\/\/127\.0\.0\.1:3000 \] # --upstream$/m)
+  assert.match(err, /^warning: proxy\.tls\.certificates: none is given; one is made for development/)
+})
+
+test('what is wrong with settings: all of it, and exit code 1', async (t) => {
+  const { at, check } = workbench(t)
+  const file = at('g.yaml', 'proxy:\n  lsten: a\n  limits: {hello_timeout: 5}\n')
+  const { exitCode, out, err } = await check(['--config', file, '--workers', '0'], { GATEHOUSE_X: '1' })
+  assert.deepEqual([exitCode, out], [1, ''])
+  assert.deepEqual(err.trimEnd().split('\n'), [
+    'GATEHOUSE_X: is no setting',
+    '--workers: is 0; it takes a whole number from 1 to 256',
+    `${file}:2:3: proxy.lsten: is no setting (did you mean "listen"?)`,
+    `${file}:3:12: proxy.limits.hello_timeout: is 5; it takes a number and its unit: ms, s, m, h or d (did you mean 5s?)`,
+  ])
+})
+
+test('what is wrong in the files that are named: all of it', async (t) => {
+  const { at, check } = workbench(t)
+  const locked = createPrivateKey(leaf.key).export({
+    ...{ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: SECRET },
+  })
+  at('a.pem', leaf.certificate)
+  at('other.key', testRsa(['x.example.test']).key, 0o600)
+  at('locked.key', locked.toString(), 0o600)
+  at('tickets', 'too short', 0o600)
+  at('empty.pem', 'nothing')
+  at('broken.pem', ca.certificate.replace(/^M/m, 'X'))
+  const policy = at(
+    'policy.yaml',
+    'rules:\n  - name: a\n    when: {agnet: x}\n    action: {route: {upstream: b}}\n',
+  )
+  const file = at(
+    'g.yaml',
+    `proxy:
+  upstreams: [{urls: https://a, tls: {ca_file: empty.pem}}]
+  tls:
+    certificates:
+      - {cert_file: a.pem, key_file: other.key}
+      - {cert_file: a.pem, key_file: locked.key, key_passphrase: wrong-${SECRET}}
+      - {cert_file: none.pem}
+    client_certificates: request
+    client_ca_file: broken.pem
+    ticket_key_file: tickets
+policy: {file: policy.yaml}
+`,
+    0o600,
+  )
+  const { exitCode, out, err } = await check(['--config', file])
+  assert.deepEqual([exitCode, out], [1, ''])
+  const expected = [
+    /^proxy\.tls\.certificates\[0\]: .*a\.pem does not belong to the key in .*other\.key: .* ec key, the key is rsa$/,
+    /^proxy\.tls\.certificates\[1\]: .*locked\.key: the passphrase does not open it$/,
+    /^proxy\.tls\.certificates\[2\]: .*none\.pem does not exist$/,
+    /^proxy\.tls\.client_ca_file: certificate 1 in .*broken\.pem is damaged$/,
+    /^proxy\.tls\.ticket_key_file: .*tickets holds no ticket key/,
+    /^proxy\.upstreams\[0\]\.tls\.ca_file: .*empty\.pem holds no certificate in PEM$/,
+    /policy\.yaml:3:12: rule "a": when\.agnet: is not known \(did you mean "agent"\?\)$/,
+    /policy\.yaml:4:22: rule "a": action\.route\.upstream: "b" is no upstream; there are: default$/,
+  ]
+  const lines = err.trimEnd().split('\n')
+  assert.equal(lines.length, expected.length, err)
+  for (const [index, pattern] of expected.entries()) assert.match(lines[index]!, pattern)
+  assert.ok(err.includes(policy) && !err.includes(SECRET))
+})
+
+test('what will disappoint: certificates out of their time, keys that everybody can read', async (t) => {
+  const { at, check } = workbench(t)
+  at('old.pem', expired.certificate + expired.key, 0o600)
+  at('new.pem', early.certificate)
+  const key = at('new.key', early.key, 0o644)
+  at('ca.pem', ca.certificate + (await testCa(Date.now() - 500 * DAY_MS)).certificate)
+  const tls = 'certificates: [{cert_file: old.pem}, {cert_file: new.pem, key_file: new.key}]'
+  const more = 'client_certificates: request, client_ca_file: ca.pem'
+  const file = at('g.yaml', `proxy: {upstream: "http://a", tls: {${tls}, ${more}}}\n`)
+  const { exitCode, err } = await check(['--config', file])
+  assert.equal(exitCode, 0, err)
+  assert.match(err, /^warning: proxy\.tls\.certificates\[0\]: .*old\.pem: expired on /m)
+  assert.match(err, /^warning: proxy\.tls\.certificates\[1\]: .*new\.pem: is not valid before /m)
+  assert.match(err, /^warning: proxy\.tls\.client_ca_file: certificate 2 in .*ca\.pem expired on /m)
+  assert.ok(err.includes(`warning: ${key}: everybody on this machine can read the private key in it\n`), err)
+})
+
+test('as JSON', async (t) => {
+  const { check } = workbench(t)
+  const good = JSON.parse(
+    (await check(['--upstream', 'http://a', '--json'], { GATEHOUSE_ADMIN_KEY: SECRET })).out,
+  )
+  assert.deepEqual([good.valid, good.problems, good.warnings.length], [true, [], 1])
+  const settings = new Map(good.settings.map((each: { name: string }) => [each.name, each]))
+  assert.deepEqual(settings.get('proxy.upstreams[0].urls'), {
+    ...{ name: 'proxy.upstreams[0].urls', value: ['http://a'], from: '--upstream' },
+  })
+  assert.deepEqual(settings.get('manage.admin_key'), {
+    ...{ name: 'manage.admin_key', value: '<redacted>', from: 'GATEHOUSE_ADMIN_KEY' },
+  })
+  const bad = await check(['--upstream', 'app', '--json'])
+  const { valid, problems } = JSON.parse(bad.out)
+  assert.deepEqual(
+    [bad.exitCode, bad.err, valid, problems.length, problems[0].where],
+    [1, '', false, 1, '--upstream'],
+  )
+})
+
+test('a file that cannot be read', async (t) => {
+  const { check } = workbench(t)
+  const { exitCode, err } = await check(['--config', '/there/is/none.yaml'])
+  assert.deepEqual([exitCode, err], [1, 'settings: /there/is/none.yaml: there is no such file\n'])
+})
+
+test('started as a program', async (t) => {
+  const { at } = workbench(t)
+  const file = at('g.yaml', 'proxy: {upstream: "http://127.0.0.1:3000"}\n')
+  const argv = [
+    '-i',
+    `PATH=${process.env['PATH']}`,
+    `GATEHOUSE_CONFIG=${file}`,
+    process.execPath,
+    'src/bin.js',
+    'check',
+  ]
+  const good = spawnSync('env', argv, { encoding: 'utf8' })
+  assert.equal(good.status, 0, good.stderr)
+  assert.ok(good.stdout.startsWith('proxy:\n  listen: 0.0.0.0:8443 # default\n'))
+  assert.equal(spawnSync('env', [...argv, '--listen', 'x'], { encoding: 'utf8' }).status, 1)
+  assert.equal(spawnSync('env', [...argv, '--lisen', 'x'], { encoding: 'utf8' }).status, 2)
+})
+
+function workbench(t: Test) {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-check-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  return {
+    at(name: string, text: string, mode = 0o644): string {
+      const file = join(folder, name)
+      writeFileSync(file, text, { mode })
+      return file
+    },
+    async check(argv: readonly string[], env: Record<string, string> = {}) {
+      const io = memoryIo('', { env })
+      const exitCode = await runCli(COMMANDS, ['check', ...argv], io)
+      return { exitCode, out: io.out, err: io.err }
+    },
+  }
+}

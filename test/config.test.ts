@@ -1,0 +1,591 @@
+import assert from 'node:assert/strict'
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { inspect } from 'node:util'
+import fc from 'fast-check'
+import { type Test, test } from 'tap'
+import {
+  type ConfigInput,
+  defaultWorkers,
+  loadConfig,
+  parseConfig,
+  type StartupConfig,
+} from '../src/config.ts'
+import { variablesOf } from '../src/config-layers.ts'
+import { type Item, SETTINGS } from '../src/config-schema.ts'
+import { ConfigFault, type Problem, parsePolicyText, readSource } from '../src/config-source.ts'
+import { Fault } from '../src/fault.ts'
+import { parseUpstreamUrl } from '../src/proxy/upstream-dial.ts'
+import { Secret } from '../src/secret.ts'
+import { readme } from './config/docs.ts'
+
+const UPSTREAM = 'http://127.0.0.1:3000'
+const ONLY_UPSTREAM = `proxy: {upstream: "${UPSTREAM}"}`
+
+test('bad files: every problem, and where it is', async (t) => {
+  for (const file of globSync('test/config/bad/*.yaml').sort()) {
+    t.test(basename(file, '.yaml'), async () => {
+      const text = readFileSync(file, 'utf8')
+      const said = expected(text, '#! ')
+      assert.ok(said.length > 0)
+      assert.deepEqual(faultOf({ file: { name: 'gatehouse.yaml', text } }), said)
+    })
+  }
+})
+
+test('good files: what they set, and what is said of it', async (t) => {
+  const defaults = configOf(ONLY_UPSTREAM).config
+  for (const file of globSync('test/config/good/*.yaml').sort()) {
+    t.test(basename(file, '.yaml'), async () => {
+      const text = readFileSync(file, 'utf8')
+      const { config, warnings } = configOf(text)
+      assert.deepEqual(differences(config, defaults), JSON.parse(expected(text, '#= ').join('') || '{}'))
+      assert.deepEqual(warnings.map(line), expected(text, '#! '))
+    })
+  }
+})
+
+test('the defaults', async () => {
+  const { config, warnings } = parse({ flags: { upstream: [UPSTREAM] } })
+  assert.deepEqual(warnings, [])
+  assert.deepEqual(config.proxy.listen, { host: '0.0.0.0', port: 8443 })
+  assert.deepEqual(config.manage, {
+    listen: { host: '127.0.0.1', port: 9080 },
+    publicUrl: null,
+    adminKey: null,
+  })
+  assert.deepEqual([config.data.dir, config.policy.file, config.log.level], ['./data', null, 'info'])
+  assert.equal(config.proxy.workers, defaultWorkers())
+  assert.ok(defaultWorkers() >= 1 && defaultWorkers() <= 4)
+  assert.equal(parse({ flags: { upstream: [UPSTREAM] }, workersDefault: 1 }).config.proxy.workers, 1)
+})
+
+test('a flag is stronger than a variable, a variable than the file, the file than the default', async () => {
+  const file = { name: 'g.yaml', text: `${ONLY_UPSTREAM}\ndata: {dir: /file}\nlog: {level: debug}\n` }
+  const env = { GATEHOUSE_DATA_DIR: '/variable', GATEHOUSE_LOG_LEVEL: 'warn' }
+  const from = (input: Partial<ConfigInput>) =>
+    parse({ flags: { upstream: [UPSTREAM] }, ...input }).config.data.dir
+  assert.equal(from({}), './data')
+  assert.equal(from({ file }), '/file')
+  assert.equal(from({ file, env }), '/variable')
+  assert.equal(from({ file, env: { GATEHOUSE_DATA_DIR: '' } }), '/file', 'an empty variable is none')
+  const all = parse({ flags: { data: ['/first', '/flag'] }, file, env })
+  assert.equal(all.config.data.dir, '/flag', 'the last one counts')
+  assert.equal(all.config.log.level, 'warn')
+  const origins = new Map(all.effective.map(({ pointer, from }) => [pointer, from]))
+  assert.equal(origins.get('/data/dir'), '--data')
+  assert.equal(origins.get('/log/level'), 'GATEHOUSE_LOG_LEVEL')
+  assert.equal(origins.get('/proxy/upstreams/0/urls'), 'g.yaml:1:9')
+  assert.equal(origins.get('/proxy/fail'), 'default')
+})
+
+test('every setting outside of lists has a variable, which sets what the file would', async () => {
+  const usual = new Map(
+    parse({ flags: { upstream: [UPSTREAM] } }).effective.map((each) => [each.pointer, each]),
+  )
+  let tried = 0
+  for (const [variable, { pointer, item }] of variablesOf(SETTINGS.members)) {
+    const sample = sampleOf(item, pointer)
+    if (sample === null) continue
+    const input = { flags: { upstream: [UPSTREAM] }, env: { [variable]: sample } }
+    const effective = parse(input).effective.find((each) => each.pointer === pointer)
+    assert.equal(effective?.from, variable)
+    assert.notDeepEqual(effective?.value, usual.get(pointer)?.value, variable)
+    tried++
+  }
+  assert.ok(tried > 35, `${tried}`)
+})
+
+test('variables: lists, sections, and what they say when they are wrong', async () => {
+  const { proxy } = parse({
+    env: {
+      GATEHOUSE_PROXY_UPSTREAM: `${UPSTREAM}, unix:/run/app.sock,`,
+      GATEHOUSE_PROXY_TRUSTED_PROXIES: ' 10.0.0.0/8 ,2001:db8::/32',
+      GATEHOUSE_PROXY_TLS_CERTIFICATES: '[{cert_file: a.pem, key_file: a.key}, {cert_file: b.p12}]',
+      GATEHOUSE_FINGERPRINTS_JA4PLUS: 'false',
+      GATEHOUSE_PROXY_LIMITS_HEADER_COUNT: '100',
+    },
+  }).config
+  assert.deepEqual(proxy.upstreams[0]!.urls, [UPSTREAM, 'unix:/run/app.sock'])
+  assert.deepEqual(proxy.trustedProxies, ['10.0.0.0/8', '2001:db8::/32'])
+  assert.deepEqual(
+    proxy.tls.certificates.map(({ certificateFile }) => certificateFile),
+    ['a.pem', 'b.p12'],
+  )
+  assert.equal(proxy.limits.headerCountMax, 100)
+  const env = {
+    GATEHOUSE_PROXY_UPSTREAMS: '[{urls: app, nam: a}]',
+    GATEHOUSE_PROXY_TLS_CERTIFICATES: '[{',
+    GATEHOUSE_PROXY_WORKERS: 'many',
+    GATEHOUSE_FINGERPRINTS_JA4PLUS: 'yes',
+  }
+  assert.deepEqual(faultOf({ env }).sort(), [
+    'GATEHOUSE_FINGERPRINTS_JA4PLUS: is "yes"; it takes true or false',
+    'GATEHOUSE_PROXY_TLS_CERTIFICATES:1:3: Flow map in block collection must be sufficiently indented and end with a }',
+    'GATEHOUSE_PROXY_TLS_CERTIFICATES:1:3: Flow sequence must end with a ]',
+    'GATEHOUSE_PROXY_UPSTREAMS: [0].nam: is no setting (did you mean "name"?)',
+    'GATEHOUSE_PROXY_UPSTREAMS: [0].urls: is "app"; it takes http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH (did you mean http://app?)',
+    'GATEHOUSE_PROXY_WORKERS: is "many"; it takes a whole number from 1 to 256',
+  ])
+})
+
+test('a variable nobody knows is an error, but for those that Kubernetes makes', async () => {
+  const service = {
+    GATEHOUSE_SERVICE_HOST: '10.0.0.1',
+    GATEHOUSE_SERVICE_PORT: '8443',
+    GATEHOUSE_SERVICE_PORT_HTTPS: '8443',
+    GATEHOUSE_PORT: 'tcp://10.0.0.1:8443',
+    GATEHOUSE_PORT_8443_TCP: 'tcp://10.0.0.1:8443',
+    GATEHOUSE_PORT_8443_TCP_PROTO: 'tcp',
+    GATEHOUSE_PORT_8443_TCP_PORT: '8443',
+    GATEHOUSE_PORT_8443_TCP_ADDR: '10.0.0.1',
+    GATEHOUSE_MANAGE_SERVICE_HOST: '10.0.0.2',
+    GATEHOUSE_MANAGE_PORT: 'tcp://10.0.0.2:9080',
+  }
+  const flags = { upstream: [UPSTREAM] }
+  assert.deepEqual(parse({ flags, env: { ...service, GATEHOUSE_CONFIG: 'x', OTHER: 'y' } }).warnings, [])
+  const env = {
+    GATEHOUSE_PORT: '8443',
+    GATEHOUSE_PROXY_TRUSTED_PROXY: '10.0.0.0/8',
+    GATEHOUSE_MANAGE_ADMIN_KEY: 'x',
+  }
+  assert.deepEqual(faultOf({ flags, env }), [
+    'GATEHOUSE_PORT: is no setting',
+    'GATEHOUSE_PROXY_TRUSTED_PROXY: is no setting (did you mean "GATEHOUSE_PROXY_TRUSTED_PROXIES"?)',
+    'GATEHOUSE_MANAGE_ADMIN_KEY: is no setting (did you mean "GATEHOUSE_ADMIN_KEY"?)',
+  ])
+})
+
+test('flags: one may be repeated, and each says its own name when it is wrong', async () => {
+  const flags = { upstream: [UPSTREAM, 'https://app'], cert: ['a.pem'], key: ['a.key'], workers: ['3'] }
+  const { proxy } = parse({ flags }).config
+  assert.deepEqual(proxy.upstreams[0]!.urls, flags.upstream)
+  assert.deepEqual([proxy.workers, proxy.tls.certificates.length], [3, 1])
+  assert.deepEqual(faultOf({ flags: { upstream: [UPSTREAM, 'app'], listen: ['8443'], workers: ['x'] } }), [
+    '--listen: is "8443"; it takes HOST:PORT, like 127.0.0.1:8443, or 0.0.0.0:8443 and [::]:8443 for all addresses',
+    '--workers: is "x"; it takes a whole number from 1 to 256',
+    '--upstream: is "app"; it takes http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH (did you mean http://app?)',
+  ])
+  assert.deepEqual(faultOf({}), [
+    'settings: proxy.upstream: is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',
+  ])
+})
+
+test('short and long forms: the stronger one wins, as if they were one setting', async () => {
+  const long = {
+    name: 'g.yaml',
+    text: `proxy: {upstreams: [{name: a, urls: ${UPSTREAM}}], tls: {certificates: [{cert_file: f.pem}]}}`,
+  }
+  const { proxy } = parse({
+    file: long,
+    flags: { upstream: ['http://b'], cert: ['b.pem'], key: ['b.key'] },
+  }).config
+  assert.deepEqual(
+    proxy.upstreams.map(({ name, urls }) => [name, urls]),
+    [['default', ['http://b']]],
+  )
+  assert.deepEqual(proxy.tls.certificates, [{ certificateFile: 'b.pem', keyFile: 'b.key', passphrase: null }])
+  const short = {
+    name: 'g.yaml',
+    text: `proxy: {upstream: ${UPSTREAM}, tls: {cert_file: f.pem, key_passphrase: x}}`,
+  }
+  const other = parse({
+    file: short,
+    env: {
+      GATEHOUSE_PROXY_UPSTREAMS: '[{name: c, urls: "http://c"}]',
+      GATEHOUSE_PROXY_TLS_CERTIFICATES: '[{cert_file: c}]',
+    },
+  }).config.proxy
+  assert.deepEqual(
+    other.upstreams.map(({ name }) => name),
+    ['c'],
+  )
+  assert.deepEqual(other.tls.certificates, [{ certificateFile: 'c', keyFile: null, passphrase: null }])
+  const mixed = parse({ file: short, flags: { key: ['k.key'] } }).config.proxy.tls.certificates[0]!
+  assert.deepEqual(
+    [mixed.certificateFile, mixed.keyFile, mixed.passphrase?.reveal()],
+    ['f.pem', 'k.key', 'x'],
+  )
+})
+
+test('paths in a file are relative to it, others to where the program runs', async () => {
+  const text = `${ONLY_UPSTREAM}\ndata: {dir: data}\npolicy: {file: /etc/policy.yaml}\n`
+  const { config } = parse({ file: { name: 'etc/gatehouse/g.yaml', text }, flags: { cert: ['a.pem'] } })
+  assert.equal(config.data.dir, 'etc/gatehouse/data')
+  assert.equal(config.policy.file, '/etc/policy.yaml')
+  assert.equal(config.proxy.tls.certificates[0]!.certificateFile, 'a.pem')
+  assert.equal(parse({ file: { name: 'etc/g.yaml', text: ONLY_UPSTREAM } }).config.data.dir, './data')
+})
+
+const BUDGET = { numRuns: 700, interruptAfterTimeLimit: 700 }
+const SECRET = 'never-to-be-shown-to-anybody-at-all'
+
+test('a secret is shown to nobody who does not ask for it', async () => {
+  const secret = new Secret(SECRET)
+  for (const shown of [
+    inspect(secret),
+    inspect({ secret }, { depth: 9, showHidden: true }),
+    inspect(secret, { customInspect: false, showHidden: true }),
+    JSON.stringify({ secret }),
+    `${secret}`,
+    `${String(secret)} ${[secret].join()}`,
+    JSON.stringify(Object.entries(secret)),
+    JSON.stringify(structuredClone({ ...secret })),
+  ])
+    assert.ok(!shown.includes(SECRET), shown)
+  assert.equal(secret.reveal(), SECRET)
+})
+
+test('secrets: from wherever they are, and in nothing that is said', async () => {
+  const readSecret = (file: string) => {
+    if (file !== 'etc/key' && file !== 'key') throw new Fault('X', `${file}: no such file`)
+    return `${SECRET}\n`
+  }
+  const withKey = (member: string) => ({
+    name: 'etc/g.yaml',
+    text: `${ONLY_UPSTREAM}\nmanage: {${member}}\n`,
+  })
+  const inputs: readonly Partial<ConfigInput>[] = [
+    { file: withKey(`admin_key: ${SECRET}`) },
+    { file: withKey('admin_key_file: key') },
+    { env: { GATEHOUSE_ADMIN_KEY: SECRET } },
+    { env: { GATEHOUSE_ADMIN_KEY_FILE: 'key' } },
+    { file: withKey('admin_key: something-else-altogether'), env: { GATEHOUSE_ADMIN_KEY_FILE: 'key' } },
+    { file: withKey('admin_key_file: elsewhere'), env: { GATEHOUSE_ADMIN_KEY: SECRET } },
+  ]
+  for (const input of inputs) {
+    const parsed = parse({ flags: { upstream: [UPSTREAM] }, readSecret, ...input })
+    assert.equal(parsed.config.manage.adminKey?.reveal(), SECRET)
+    assert.ok(!inspect(parsed, { depth: 9 }).includes(SECRET) && !JSON.stringify(parsed).includes(SECRET))
+  }
+  const broken = [
+    ...[
+      `admin_key: [${SECRET}]`,
+      `admin_key: {a: ${SECRET}}`,
+      `admin_kye: ${SECRET}`,
+      `public_url: http://a:${SECRET}@b`,
+    ],
+    ...[
+      `admin_key: !${SECRET.slice(0, 3)} ${SECRET}`,
+      `admin_key: ${SECRET}, admin_key: ${SECRET}`,
+      `admin_key: "${SECRET}`,
+    ],
+  ]
+  for (const member of broken) {
+    const said = faultOf({ file: withKey(member) }).join('\n')
+    assert.ok(!said.includes(SECRET), said)
+  }
+  assert.deepEqual(
+    faultOf({ env: { GATEHOUSE_ADMIN_KEY_FILE: 'nowhere' }, flags: { upstream: [UPSTREAM] }, readSecret }),
+    ['GATEHOUSE_ADMIN_KEY_FILE: nowhere: no such file'],
+  )
+})
+
+test('whatever it is given, it is a configuration or a ConfigFault', async () => {
+  const names = [...variablesOf(SETTINGS.members).values()].flatMap(({ pointer }) =>
+    pointer.split('/').slice(1),
+  )
+  const scalar = fc.oneof(
+    fc.constantFrom(
+      '10s',
+      '64KiB',
+      UPSTREAM,
+      '0.0.0.0:1',
+      '1.2',
+      'a',
+      '',
+      '__proto__',
+      0,
+      1,
+      -1,
+      1.5,
+      true,
+      null,
+    ),
+    fc.string({ unit: 'binary', maxLength: 8 }),
+    fc.double(),
+  )
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      scalar,
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom(...names, 'upstreams', 'urls', 'name', '__proto__'), tie('value'), {
+        maxKeys: 5,
+      }),
+    ),
+  }))
+  const attempt = (input: Partial<ConfigInput>) => {
+    try {
+      parse(input)
+    } catch (error) {
+      assert.ok(error instanceof ConfigFault, inspect(error))
+    }
+  }
+  fc.assert(
+    fc.property(value, (file) => attempt({ file: { name: 'g.yaml', text: JSON.stringify(file) ?? '' } })),
+    BUDGET,
+  )
+  const scraps = fc.constantFrom(
+    'proxy',
+    ': ',
+    '\n',
+    '  ',
+    '- ',
+    '[',
+    ']',
+    '{',
+    '}',
+    '&a',
+    '*a',
+    '"',
+    "'",
+    '#',
+    '|',
+    '>',
+    '!!',
+    '%',
+    '---',
+    '\t',
+    '?',
+    ',',
+    '\ufeff',
+    'limits',
+  )
+  fc.assert(
+    fc.property(fc.array(scraps, { maxLength: 30 }), (all) =>
+      attempt({ file: { name: 'g.yaml', text: all.join('') } }),
+    ),
+    BUDGET,
+  )
+  const variables = [...variablesOf(SETTINGS.members).keys()]
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom(...variables), fc.oneof(fc.string(), fc.json())), (env) =>
+      attempt({ env }),
+    ),
+    BUDGET,
+  )
+})
+
+test('an upstream that is taken here is taken by who connects to it', async () => {
+  const tls = { verify: true, ca: null, serverName: null }
+  const url = fc
+    .tuple(
+      fc.constantFrom('http://', 'HTTPS://', 'h2c://', 'h2://', 'unix:', 'unix:/', 'ftp://', ''),
+      fc.constantFrom(
+        'app',
+        'a.b-c_d',
+        '[::1]',
+        '127.0.0.1',
+        '1.2.3',
+        '[',
+        '-a',
+        'a..b',
+        'a@b',
+        '',
+        '/run/a b',
+      ),
+      fc.constantFrom('', ':1', ':65535', ':0', ':65536', ':', ':x', '/', ':80/', '/a', '?', '#'),
+    )
+    .map((parts) => parts.join(''))
+  let taken = 0
+  fc.assert(
+    fc.property(url, (upstream) => {
+      try {
+        parse({ flags: { upstream: [upstream] } })
+      } catch {
+        return
+      }
+      taken++
+      parseUpstreamUrl(upstream, tls)
+    }),
+    BUDGET,
+  )
+  assert.ok(taken > 5, `${taken}`)
+})
+
+test('places: of values, of what is missing, through aliases', async () => {
+  const { place } = readSource('a:\n  - b: 1\n    c: &x {d: 2}\ne: *x\n', 'f')
+  assert.equal(place('/a/0/b'), 'f:2:5')
+  assert.equal(place('/a/0/c/d'), 'f:3:12')
+  assert.equal(place('/a/0/nothing/here'), 'f:2:5')
+  assert.equal(place('/e/d'), 'f:3:12')
+  assert.equal(place('/z'), 'f:1:1')
+})
+
+test('limits: of length, depth, aliases and values', async () => {
+  const cases: readonly (readonly [text: string, what: RegExp])[] = [
+    [`a: ${'x'.repeat(5_000_000)}`, /longer than 4194304 characters/],
+    ['['.repeat(40) + ']'.repeat(40), /nested deeper than 32/],
+    [`a: &a 1\nb: [${'*a,'.repeat(201)}]`, /more than 200 aliases/],
+    [`a: &a [${'1,'.repeat(2000)}]\nb: [${'*a,'.repeat(150)}]`, /more than 200000 values/],
+  ]
+  for (const [text, what] of cases) assert.throws(() => readSource(text, 'f'), what)
+  assert.throws(() => readSource('['.repeat(20_000), 'f'), ConfigFault)
+})
+
+test('a policy: what is wrong in which rule, and on which line', async () => {
+  const text =
+    'rules:\n  - name: no bots\n    when:\n      verdit: agent\n    action: block\n  - when: {}\n    action: go\nmore: 1\n'
+  assert.throws(() => parsePolicyText(text, 'policy.yaml'), {
+    code: 'POLICY_INVALID',
+    message: [
+      'policy.yaml:8:1: more: is not known',
+      'policy.yaml:4:7: rule "no bots": when.verdit: is not known (did you mean "verdict"?)',
+      'policy.yaml:6:5: rules[1]: needs a name',
+      'policy.yaml:7:5: rules[1].action: is "go"; it takes pass, tag, block, rate_limit, tarpit, redirect, route',
+    ].join('\n'),
+  })
+  const { document, policy } = parsePolicyText('{"otherwise": "pass"}', 'policy.json')
+  assert.deepEqual([JSON.stringify(document), policy.otherwise.action.kind], ['{"otherwise":"pass"}', 'pass'])
+  const route = 'otherwise: {route: {upstream: agnets}}'
+  assert.throws(() => parsePolicyText(route, 'p', ['agents']), {
+    message: /^p:1:21: otherwise\.route\.upstream: .*"agents"/,
+  })
+})
+
+test('loading: the file that is named, and what is wrong with it', async (t) => {
+  const folder = temporaryFolder(t)
+  const file = join(folder, 'g.yaml')
+  writeFileSync(file, ONLY_UPSTREAM)
+  assert.equal(loadConfig({}, file, {}).config.proxy.upstreams.length, 1)
+  assert.equal(loadConfig({}, null, { GATEHOUSE_CONFIG: file }).config.proxy.upstreams.length, 1)
+  assert.throws(() => loadConfig({}, join(folder, 'none'), {}), {
+    code: 'CONFIG_UNREADABLE',
+    message: /none: there is no such file$/,
+  })
+  assert.throws(() => loadConfig({}, folder, {}), { message: /is a folder$/ })
+  writeFileSync(file, Buffer.from([0x61, 0x3a, 0x20, 0xff]))
+  assert.throws(() => loadConfig({}, file, {}), { message: /is no text in UTF-8$/ })
+})
+
+test('files of secrets that everybody can read are spoken of', async (t) => {
+  const folder = temporaryFolder(t)
+  const [file, key, pair, tickets] = ['g.yaml', 'a.key', 'b.p12', 't.key'].map((name) => join(folder, name))
+  const tls =
+    'certificates: [{cert_file: a.pem, key_file: a.key}, {cert_file: b.p12}], ticket_key_file: t.key'
+  writeFileSync(file!, `proxy: {upstream: "${UPSTREAM}", tls: {${tls}}}\nmanage: {admin_key: ${SECRET}}\n`)
+  for (const each of [key!, pair!, tickets!]) writeFileSync(each, '')
+  const said = () => loadConfig({}, file!, {}).warnings.map(line)
+  for (const each of [file!, key!, pair!, tickets!]) chmodSync(each, 0o640)
+  assert.deepEqual(said(), [])
+  for (const each of [file!, key!, pair!, tickets!]) chmodSync(each, 0o644)
+  assert.deepEqual(said(), [
+    `${key}: everybody on this machine can read the private key in it`,
+    `${pair}: everybody on this machine can read the private key in it`,
+    `${tickets}: everybody on this machine can read the ticket key, and with it recorded sessions,`,
+    `${file}: everybody on this machine can read the secrets in it`,
+  ])
+})
+
+test('config/README.md says what the program does: else "npm run config:docs"', async () => {
+  assert.equal(readFileSync('config/README.md', 'utf8'), readme())
+})
+
+test('the files in config/ are good ones', async () => {
+  const names = globSync('config/*.yaml')
+    .map((file) => basename(file))
+    .sort()
+  assert.deepEqual(names, ['all-in-one.yaml', 'example.yaml', 'policy.yaml', 'sidecar.yaml'])
+  const upstreams = ['app', 'agents', 'grpc']
+  assert.ok(
+    parsePolicyText(readFileSync('config/policy.yaml', 'utf8'), 'policy.yaml', upstreams).policy.rules
+      .length > 3,
+  )
+  for (const name of names.filter((each) => each !== 'policy.yaml')) {
+    const file = { name: `config/${name}`, text: readFileSync(`config/${name}`, 'utf8') }
+    const { config, warnings } = parse({ file, readSecret: () => SECRET })
+    assert.ok(config.proxy.upstreams.length > 0)
+    const risky = name === 'sidecar.yaml' ? ['config/sidecar.yaml:24:3'] : []
+    assert.deepEqual(
+      warnings.map(({ where }) => where),
+      risky,
+      name,
+    )
+  }
+})
+
+function parse(input: Partial<ConfigInput>) {
+  return parseConfig({ flags: {}, env: {}, file: null, ...input })
+}
+
+function configOf(text: string) {
+  return parse({ file: { name: 'gatehouse.yaml', text }, workersDefault: 2 })
+}
+
+/** The lines of the Fault. */
+function faultOf(input: Partial<ConfigInput>): string[] {
+  try {
+    parse(input)
+  } catch (error) {
+    assert.ok(error instanceof ConfigFault, inspect(error))
+    assert.equal(error.code, 'CONFIG_INVALID')
+    assert.equal(error.message, error.problems.map(line).join('\n'))
+    return error.problems.map(line)
+  }
+  throw new Error('it was taken for a good one')
+}
+
+function line({ where, what }: Problem): string {
+  return `${where}: ${what}`
+}
+
+/** What a file says of itself, in comments at its end. */
+function expected(text: string, mark: string): string[] {
+  const lines = text.split('\n').filter((each) => each.startsWith(mark))
+  return lines.map((each) => each.slice(mark.length))
+}
+
+/** Only what is not as it is by default, by dotted name. */
+function differences(config: StartupConfig, defaults: StartupConfig): object {
+  const [flat, usual] = [config, defaults].map(
+    (each) => new Map(flattened(JSON.parse(JSON.stringify(each)), '')),
+  )
+  return Object.fromEntries([...flat!].filter(([name, value]) => usual!.get(name) !== value))
+}
+
+function flattened(value: unknown, name: string): [string, unknown][] {
+  if (typeof value !== 'object' || value === null) return [[name, value]]
+  return Object.entries(value).flatMap(([member, inner]) =>
+    flattened(inner, name === '' ? member : `${name}.${member}`),
+  )
+}
+
+/** Some text for a variable that is not the default; `null` for what other tests set. */
+function sampleOf(item: Item, pointer: string): string | null {
+  if (item.item === 'list') return '192.0.2.0/24'
+  if (item.item === 'secret') return SECRET
+  if (item.item !== 'setting' || pointer.endsWith('_passphrase_file') || pointer.endsWith('_key_file'))
+    return null
+  const candidates = [
+    '7s',
+    '20KiB',
+    '17',
+    '2MiB',
+    'false',
+    '1.3',
+    'optional',
+    'request',
+    'reject',
+    'closed',
+    'debug',
+  ]
+  const more = ['127.0.0.1:1', 'https://a.example.test/', 'x-other', 'other']
+  return [...candidates, ...more].find((text) => isTaken(item, text)) ?? null
+}
+
+function isTaken(item: Extract<Item, { item: 'setting' }>, text: string): boolean {
+  try {
+    item.kind.parse(item.kind.fromText(text))
+    return true
+  } catch {
+    return false
+  }
+}
+
+function temporaryFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  return folder
+}

@@ -1,0 +1,140 @@
+import { writeFileSync } from 'node:fs'
+import { isSecret, variableOf } from '../../src/config-layers.ts'
+import { FLAGS, type Item, type Items, SETTINGS } from '../../src/config-schema.ts'
+import { CONDITIONS } from '../../src/policy/condition.ts'
+
+/** config/README.md, made from the schema: `npm run config:docs` writes it, and a test holds it against this. */
+export function readme(): string {
+  const rules = [...CONDITIONS].map(([name, { takes, about }]) => row([`\`${name}\``, takes, about]))
+  const conditions = [row(['condition', 'takes', 'asks']), row(['---', '---', '---']), ...rules].join('\n')
+  return `${INTRODUCTION}\n${sectionText(SETTINGS.members, '')}\n${POLICY.replace('CONDITIONS', conditions)}`
+}
+
+/** A table of the values of a section, then what is under it. */
+function sectionText(members: Items, pointer: string): string {
+  const rows: string[] = []
+  const below: string[] = []
+  for (const [name, item] of Object.entries(members)) {
+    const at = `${pointer}/${name}`
+    if (item.item === 'section') below.push(heading(at, item.about), sectionText(item.members, at))
+    else rows.push(settingRow(name, item, at))
+    if (item.item === 'sections')
+      below.push(heading(`${at}[]`, item.about), sectionText(item.section.members, `${at}[]`))
+  }
+  const head = [row(['setting', 'takes', 'default', 'meaning']), row(['---', '---', '---', '---'])]
+  const table = rows.length === 0 ? '' : `${[...head, ...rows].join('\n')}\n`
+  return [table, ...below].filter((part) => part !== '').join('\n')
+}
+
+function heading(pointer: string, about: string): string {
+  return `## ${pointer.slice(1).replaceAll('/', '.')}\n${about === '' ? '' : `\n${about}\n`}`
+}
+
+function settingRow(name: string, item: Exclude<Item, { item: 'section' }>, pointer: string): string {
+  const flag = Object.entries(FLAGS).find(([, at]) => at === pointer)?.[0]
+  const special = pointer.includes('[]') ? '' : variableText(pointer)
+  const notes = [item.about, flag === undefined ? '' : `\`--${flag}\`.`, special]
+  const names = isSecret(item) ? `\`${name}\`, \`${name}_file\`` : `\`${name}\``
+  return row([names, takesOf(item), defaultOf(item), notes.filter((note) => note !== '').join(' ')])
+}
+
+/** Only where it does not follow from the name. */
+function variableText(pointer: string): string {
+  const usual = `GATEHOUSE_${pointer.slice(1).replaceAll('/', '_').toUpperCase()}`
+  return variableOf(pointer) === usual ? '' : `Variable: \`${variableOf(pointer)}\`.`
+}
+
+function takesOf(item: Item): string {
+  switch (item.item) {
+    case 'setting':
+      return item.kind.takes
+    case 'list':
+      return `list: ${item.kind.takes}`
+    case 'sections':
+      return 'list: see below'
+    case 'secret':
+      return item.lengthMin === 0 ? 'secret' : `secret, ${item.lengthMin} characters or more`
+    case 'short':
+      return takesOf(item.of)
+    case 'section':
+      return ''
+  }
+}
+
+function defaultOf(item: Item): string {
+  if (item.item === 'list' || item.item === 'sections') return 'none'
+  if (item.item !== 'setting') return 'none'
+  if (item.fallback === undefined) return 'required'
+  return item.fallback === null ? '`null`' : `\`${item.fallback}\``
+}
+
+function row(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+}
+
+const INTRODUCTION = `# Settings
+
+Made from the program by \`npm run config:docs\`; not to be edited by hand. \`example.yaml\` shows most of it,
+\`all-in-one.yaml\` and \`sidecar.yaml\` are where to start, \`policy.yaml\` is a policy.
+
+A setting comes from a flag, else from its variable, else from the file that \`--config\` or \`GATEHOUSE_CONFIG\` names,
+else it has its default. \`gatehouse check\` takes the same and shows what is in force, and who said so.
+
+- **Variables**: \`proxy.limits.hello_timeout\` is \`GATEHOUSE_PROXY_LIMITS_HELLO_TIMEOUT\`. Lists are separated by
+  commas; a list of sections is YAML or JSON. An empty variable is none. A variable that starts with \`GATEHOUSE_\` and is
+  no setting is an error, but for those that Kubernetes makes for a service called \`gatehouse\`.
+- **Times** have a unit (\`500ms\`, \`10s\`, \`2m\`, \`1h\`, \`7d\`), **sizes** too (\`64KiB\`, \`1MiB\`).
+- **Paths** in a file are relative to that file's folder; those of flags and variables to where the program runs.
+- **Secrets** are never shown. Each may be in a file of its own instead: \`admin_key_file\`, \`GATEHOUSE_ADMIN_KEY_FILE\`.
+- A key that is no setting is an error. So is what is said twice in one place, as by \`upstream\` and \`upstreams\`.
+`
+
+const POLICY = `# The policy
+
+\`policy.file\` names it: YAML or JSON, loaded anew when it changes. The first rule that holds decides; \`otherwise\` does
+where none holds, and is \`tag\` unless it says something else.
+
+\`\`\`yaml
+rules:
+  - name: feeds are for everybody       # letters, digits, blanks and . _ - : / ; each once
+    when: {path: [/feed.xml, /.well-known/*]}
+    action: pass
+  - name: crawlers stay out of search
+    when: {category: crawler, path: /search*, not: {verified: true}}
+    action: {block: {status: 403}}
+    dry_run: true                       # says what it would have done, and the next rule is tried
+    expires: 2027-01-31T00:00:00Z       # holds no more from then on
+otherwise: tag
+\`\`\`
+
+## when
+
+All that is under \`when\` must be so; \`when: {}\` always is. Each takes one value or a list, of which one has to fit. In
+patterns \`*\` stands for any run of characters.
+
+CONDITIONS
+
+**Hosts**: \`*.example.test\` is every host below \`example.test\`, and not \`example.test\` itself.
+
+**Paths** have upper and lower case. \`/admin\` is that path alone, \`/admin/*\` all below it, \`/admin*\` both, and
+\`/administrator\` too. A path is compared decoded (\`%61dmin\` is \`admin\`). One that different servers read differently
+(\`//admin\`, \`/x/../admin\`, \`/a%2fadmin\`, \`/admin;v=1\`) is compared as it was sent and in its plainest form: a rule
+that keeps somebody from something (block, rate_limit, tarpit, redirect) holds if either fits, one that lets through
+(pass, tag, route) only if both do.
+
+**Headers** are those the client sent, believed or not. Ours cannot be asked for: \`forged\` tells who sent one.
+
+## action
+
+| action | does |
+| --- | --- |
+| \`pass\` | forwards as if we were not there: with no header of ours, and none of ours from the client |
+| \`tag\` | forwards with all that is known; \`{tag: {headers: {X-Agent-Plan: free}}}\` adds headers, which start with \`X-Agent-\` |
+| \`block\` | answers with a page, or problem+json for programs; \`{block: {status: 403, title: …, body: …}}\`, status 401, 403, 404, 429, 451 or 503 |
+| \`rate_limit\` | \`{rate_limit: {per: agent, requests: 10, window: 1m, burst: 20, then: block}}\`: forwards up to so many, evenly; \`per\` agent, fingerprint or address; over the limit \`then\`, \`block\` (429) unless it is \`{block: …}\` or \`{tarpit: …}\`. Counted by each worker |
+| \`tarpit\` | \`{tarpit: {delay: 10s, connections_max: 100}}\`: holds the request, then blocks it; beyond so many at once it blocks at once |
+| \`redirect\` | \`{redirect: {to: /docs, status: 302}}\`: to a path or a URL; status 302, 303, 307 or 308 |
+| \`route\` | \`{route: {upstream: name}}\`: forwards, tagged, to another upstream |
+`
+
+if (import.meta.main) writeFileSync(new URL('../../config/README.md', import.meta.url), readme())

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { setImmediate as turn } from 'node:timers/promises'
+import { test } from 'tap'
+import type { ManageBus, ProxyBus } from '../../src/plane/bus.ts'
+import type { Sighting, SightingId } from '../../src/plane/sighting.ts'
+import type { SnapshotDocument } from '../../src/plane/snapshot.ts'
+
+export interface BusUnderTest {
+  readonly manage: ManageBus
+  /** One more proxy; `lose` is its connection breaking. */
+  join(): Promise<{ readonly bus: ProxyBus; lose(): Promise<void> }>
+  close(): Promise<void>
+}
+
+/** What any Bus must do. The test of each implementation calls this, and adds what is its own. */
+export function busContract(name: string, open: () => Promise<BusUnderTest>): void {
+  test(`${name}: a Snapshot reaches every proxy, those there are and those that come later`, async () => {
+    await using(open, async ({ manage, join }) => {
+      const early = seen((await join()).bus)
+      manage.publish(document(1))
+      assert.deepEqual(await early.next(), document(1))
+      const late = seen((await join()).bus)
+      assert.deepEqual(await late.next(), document(1))
+      manage.publish(document(2))
+      assert.deepEqual([await early.next(), await late.next()], [document(2), document(2)])
+    })
+  })
+
+  test(`${name}: the numbers of Snapshots rise`, async () => {
+    await using(open, async ({ manage, join }) => {
+      const snapshots = seen((await join()).bus)
+      for (let number = 1; number <= 50; number++) manage.publish(document(number * 2))
+      const numbers: number[] = []
+      while (numbers.at(-1) !== 100) numbers.push((await snapshots.next()).number)
+      assert.deepEqual(
+        numbers,
+        numbers.toSorted((a, b) => a - b),
+      )
+      assert.throws(() => manage.publish(document(100)))
+    })
+  })
+
+  test(`${name}: who asks for Snapshots late gets the newest`, async () => {
+    await using(open, async ({ manage, join }) => {
+      const { bus } = await join()
+      manage.publish(document(1))
+      manage.publish(document(2))
+      await settled(bus)
+      assert.deepEqual(await seen(bus).next(), document(2))
+    })
+  })
+
+  test(`${name}: Sightings arrive as they were, in the order sent`, async () => {
+    await using(open, async ({ manage, join }) => {
+      const arrived: Sighting[] = []
+      manage.onSightings((batch) => void arrived.push(...batch))
+      const [one, other] = [(await join()).bus, (await join()).bus]
+      const sent = Array.from({ length: 40 }, (_, number) => sighting(number))
+      await Promise.all(sent.map((each, number) => (number % 2 === 0 ? one : other).sendSightings([each])))
+      for (const parity of [0, 1]) {
+        const ofOne = (list: readonly Sighting[]) => list.filter(({ snapshot }) => snapshot % 2 === parity)
+        assert.deepEqual(ofOne(arrived), ofOne(sent))
+      }
+      assert.equal(arrived.length, 40)
+    })
+  })
+
+  test(`${name}: a batch that is not taken is the proxy's to keep, and one that is, is`, async () => {
+    await using(open, async ({ manage, join }) => {
+      let refuses = true
+      const arrived: number[] = []
+      manage.onSightings(async (batch) => {
+        await turn()
+        if (refuses) throw new Error('the store is locked')
+        arrived.push(...batch.map(({ snapshot }) => snapshot))
+      })
+      const { bus } = await join()
+      await assert.rejects(bus.sendSightings([sighting(1)]), { code: 'BUS_REFUSED' })
+      refuses = false
+      await bus.sendSightings([sighting(1), sighting(2)])
+      assert.deepEqual(arrived, [1, 2])
+    })
+  })
+
+  test(`${name}: without anybody who wants them, batches are taken`, async () => {
+    await using(open, async ({ join }) => {
+      await (await join()).bus.sendSightings([sighting(1)])
+    })
+  })
+
+  test(`${name}: a lost connection rejects what is under way, and all that comes after; others go on`, async () => {
+    await using(open, async ({ manage, join }) => {
+      const [lost, other] = [await join(), await join()]
+      manage.onSightings(() => new Promise(() => undefined))
+      const underWay = lost.bus.sendSightings([sighting(1)])
+      const rejected = assert.rejects(underWay, { code: 'BUS_CLOSED' })
+      await lost.lose()
+      await rejected
+      await assert.rejects(lost.bus.sendSightings([sighting(2)]), { code: 'BUS_CLOSED' })
+      manage.onSightings(() => undefined)
+      await other.bus.sendSightings([sighting(3)])
+      manage.publish(document(1))
+      assert.deepEqual(await seen(other.bus).next(), document(1))
+    })
+  })
+
+  test(`${name}: after close nothing is sent, and nothing arrives`, async () => {
+    await using(open, async ({ manage, join }) => {
+      const { bus } = await join()
+      const arrived: SnapshotDocument[] = []
+      bus.onSnapshot((each) => arrived.push(each))
+      bus.close()
+      await assert.rejects(bus.sendSightings([sighting(1)]), { code: 'BUS_CLOSED' })
+      const other = (await join()).bus
+      manage.publish(document(1))
+      await seen(other).next()
+      assert.deepEqual(arrived, [])
+    })
+  })
+}
+
+export function sighting(number: number): Sighting {
+  return {
+    id: `0190a3b2-0000-7000-8000-${String(number).padStart(12, '0')}` as SightingId,
+    seenAtMs: 1_800_000_000_000 + number,
+    proxy: 'one',
+    address: '192.0.2.1',
+    method: 'GET',
+    host: 'app.example.test',
+    path: '/ä\u0000',
+    userAgent: null,
+    ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
+    stable: null,
+    ja4s: null,
+    ja4h: null,
+    http2: null,
+    verdict: 'unknown',
+    agent: null,
+    confidence: 0.25,
+    rule: 'otherwise',
+    action: 'tag',
+    dryRun: false,
+    forged: ['x-agent-name'],
+    snapshot: number,
+  }
+}
+
+function document(number: number): SnapshotDocument {
+  return {
+    number,
+    hash: 'ab'.repeat(32),
+    madeAtMs: number * 1000,
+    policy: { rules: [], otherwise: { action: 'tag' } },
+  }
+}
+
+async function using(
+  open: () => Promise<BusUnderTest>,
+  run: (bus: BusUnderTest) => Promise<void>,
+): Promise<void> {
+  const bus = await open()
+  try {
+    await run(bus)
+  } finally {
+    await bus.close()
+  }
+}
+
+/** What was sent before has arrived once this answer has. */
+async function settled(bus: ProxyBus): Promise<void> {
+  await bus.sendSightings([sighting(0)])
+}
+
+function seen(bus: ProxyBus): { next(): Promise<SnapshotDocument> } {
+  const arrived: SnapshotDocument[] = []
+  let waiting: (() => void) | null = null
+  bus.onSnapshot((each) => {
+    arrived.push(each)
+    waiting?.()
+  })
+  return {
+    async next() {
+      if (arrived.length === 0) await new Promise<void>((resolve) => (waiting = resolve))
+      return arrived.shift()!
+    },
+  }
+}

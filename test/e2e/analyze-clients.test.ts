@@ -1,0 +1,399 @@
+import assert from 'node:assert/strict'
+import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import http2, { type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import net, { type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TLSSocket } from 'node:tls'
+import { test } from 'tap'
+import type { Finding } from '../../src/capture/finding.ts'
+import { runCli } from '../../src/commands/cli.ts'
+import { COMMANDS } from '../../src/commands/commands.ts'
+import { ja4 } from '../../src/fingerprint/ja4.ts'
+import { ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
+import { ja4x } from '../../src/fingerprint/ja4plus/ja4x.ts'
+import {
+  type ClientHello,
+  type Hello,
+  parseClientHello,
+  parseDtlsClientHello,
+} from '../../src/wire/client-hello.ts'
+import { HelloReader } from '../../src/wire/record.ts'
+import type { HttpVersion } from '../../src/wire/request-head.ts'
+import { parseCertificate } from '../../src/wire/x509.ts'
+import { CERTIFICATE_DER, IDENTITY } from '../capture/recorded-tls.ts'
+import { memoryIo } from '../commands/memory-io.ts'
+
+/**
+ * Real clients talk to a server here while tcpdump listens. What `gatehouse analyze` finds in the capture has to be
+ * what the server saw by itself: the bytes of each hello, and the headers of each request as Node read them.
+ */
+interface Client {
+  readonly name: string
+  readonly program: string
+  argv(url: string, port: number, path: string): readonly string[]
+  /** What is typed into it. */
+  input?(path: string): string
+}
+
+const NODE_HTTPS = `require('https').get(process.argv[1], { headers: { Cookie: 'b=2; a=1', 'accept-language': 'de' } }, (response) => response.resume())`
+const NODE_FETCH = `fetch(process.argv[1], { method: 'POST', body: 'x'.repeat(20000) }).then((response) => response.text())`
+const NODE_HTTP2 = `
+  const session = require('http2').connect(process.argv[1])
+  session.request({ ':path': new URL(process.argv[1]).pathname, cookie: 'a=1' }).resume().on('end', () => session.close())`
+const PYTHON = `
+import http.client, ssl, sys
+connection = http.client.HTTPSConnection('localhost', int(sys.argv[1]), context=ssl._create_unverified_context())
+for _ in range(2):
+    connection.request('GET', sys.argv[2], headers={'Referer': 'https://a/', 'Accept-Language': 'en-GB,en'})
+    connection.getresponse().read()`
+const CHROMIUM = [
+  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  ...['--ignore-certificate-errors', '--dump-dom'],
+]
+const typed = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`
+
+const CLIENTS: readonly Client[] = [
+  { name: 'node https', program: process.execPath, argv: (url) => ['-e', NODE_HTTPS, url] },
+  { name: 'node fetch', program: process.execPath, argv: (url) => ['-e', NODE_FETCH, url] },
+  { name: 'node http2', program: process.execPath, argv: (url) => ['-e', NODE_HTTP2, url] },
+  {
+    name: 'curl over HTTP/1.1',
+    program: 'curl',
+    argv: (url) => ['-sk', '--http1.1', '-b', 'x=1; y=2', '-e', 'https://a/', url, url],
+  },
+  { name: 'curl over HTTP/2', program: 'curl', argv: (url) => ['-sk', '--http2', '-d', 'a=b', url, url] },
+  ...['-tls1_2', '-tls1_3'].map((version) => ({
+    name: `openssl s_client ${version}`,
+    program: 'openssl',
+    argv: (_url: string, port: number) => ['s_client', '-quiet', version, '-connect', `localhost:${port}`],
+    input: typed,
+  })),
+  {
+    name: 'python3 http.client',
+    program: 'python3',
+    argv: (_url, port, path) => ['-c', PYTHON, `${port}`, path],
+  },
+  { name: 'wget', program: 'wget', argv: (url) => ['--no-check-certificate', '-qO-', url] },
+  {
+    name: 'chromium',
+    program: 'chromium',
+    argv: (url) => [...CHROMIUM, `--user-data-dir=${folder}/profile`, url],
+  },
+]
+
+/** What the server saw on one connection, named by the client's port. */
+interface Seen {
+  readonly port: number
+  readonly ja4: string
+  readonly sni: string | null
+  resumed: boolean
+  readonly requests: Request[]
+}
+
+interface Request {
+  readonly http: 'http1' | 'http2'
+  readonly method: string
+  readonly path: string
+  readonly ja4h: string
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-clients-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+
+const missing = (program: string): string | false =>
+  spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined
+    ? false
+    : `${program} is not installed`
+const noCapture =
+  missing('tcpdump') || (process.getuid?.() === 0 ? false : 'only root may capture what goes over loopback')
+
+test('analyze: what it finds of real clients is what the server saw', { skip: noCapture }, async (t) => {
+  const installed = CLIENTS.filter(({ program }) => missing(program) === false)
+  const server = await startServer()
+  const relay = await startDtlsRelay()
+  const tcpdump = await startTcpdump(`tcp port ${server.port} or udp port ${relay?.port ?? 0}`)
+  await Promise.all([...installed.map((client) => run(client, server.port)), relay?.greet()])
+  server.close()
+  await relay?.close()
+  const capture = join(folder, 'capture.pcap')
+  writeFileSync(capture, await tcpdump.end())
+  const keyLog = join(folder, 'keys.log')
+  writeFileSync(keyLog, server.keyLog())
+
+  const opened = await analyze('--keylog', keyLog, capture)
+  const closed = await analyze(capture)
+  const findingsOf = (findings: readonly Finding[], port: number): readonly Finding[] =>
+    findings.filter((found) => found.transport === 'tcp' && found.src_port === port)
+
+  for (const { name, program } of CLIENTS) {
+    t.test(name, { skip: missing(program) }, async () => {
+      const seen = server.seen.filter(({ requests }) => requests.some(({ path }) => path === pathOf(name)))
+      assert.ok(seen.length > 0, 'the server saw it')
+      for (const { port, ja4, sni, resumed, requests } of seen) {
+        const findings = findingsOf(opened, port)
+        const tls = findings.filter((found) => found.kind === 'tls')
+        assert.deepEqual(
+          tls.map((found) => [found.ja4, found.sni, found.ja4x]),
+          [[ja4, sni, resumed ? [] : JA4X]],
+        )
+        assert.match(tls[0]!.ja4s!, /^t1[23]/)
+        const http = findings.filter((found) => found.kind === 'http')
+        assert.deepEqual(
+          http.map((found): Request => {
+            return { http: found.http, method: found.method, path: found.path, ja4h: found.ja4h! }
+          }),
+          requests,
+        )
+        // Without keys there is the hello still.
+        assert.deepEqual(
+          findingsOf(closed, port).map((found) => found.kind === 'tls' && found.ja4),
+          [ja4],
+        )
+      }
+    })
+  }
+
+  t.test('openssl over DTLS', { skip: missing('openssl') }, async () => {
+    assert.equal(relay!.ja4s().length, 2, 'without a cookie and with it')
+    const dtls = opened.filter((found) => found.kind === 'tls' && found.transport === 'dtls')
+    assert.deepEqual(
+      dtls.map((found) => found.kind === 'tls' && [found.ja4, ...found.ja4_later, found.ja4x]),
+      [[...relay!.ja4s(), JA4X]],
+    )
+  })
+
+  t.test('nothing else', async () => {
+    const ports = new Set(server.seen.map(({ port }) => port))
+    assert.deepEqual(
+      opened.filter((found) => found.transport === 'tcp' && !ports.has(found.src_port)),
+      [],
+    )
+  })
+})
+
+const certificate = parseCertificate(CERTIFICATE_DER)
+const JA4X = certificate.kind === 'certificate' ? [ja4x(certificate.oids)] : []
+
+interface Server {
+  readonly port: number
+  readonly seen: readonly Seen[]
+  keyLog(): string
+  close(): void
+}
+
+/** Reads the hello of each connection before it lets TLS have it. */
+async function startServer(): Promise<Server> {
+  const seen = new Map<number | undefined, Seen>()
+  let keyLog = ''
+  const tls = http2.createSecureServer({ ...IDENTITY, allowHTTP1: true })
+  tls.on('keylog', (line: Buffer) => (keyLog += line.toString('latin1')))
+  tls.on('secureConnection', (socket: TLSSocket) => {
+    seen.get(socket.remotePort)!.resumed = socket.isSessionReused()
+  })
+  const saw = (
+    port: number | undefined,
+    version: HttpVersion,
+    method: string,
+    path: string,
+    rawHeaders: string[],
+  ): unknown =>
+    seen.get(port)!.requests.push({
+      http: version === '20' ? 'http2' : 'http1',
+      method,
+      path,
+      ja4h: ja4h({ method, target: path, version, rawHeaders }),
+    })
+  const onStream = (
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    _flags: number,
+    rawHeaders: string[],
+  ): void => {
+    // Told when the body is there, as the capture tells it.
+    stream.resume().on('end', () => {
+      saw(stream.session?.socket.remotePort, '20', headers[':method']!, headers[':path']!, rawHeaders)
+      stream.respond({ ':status': 200 })
+      stream.end('ok')
+    })
+  }
+  tls.on('stream', onStream)
+  tls.on('request', (request, response) => {
+    if (request.httpVersionMajor === 2) return
+    const { rawHeaders, method, url, socket } = request as unknown as IncomingMessage
+    request.resume().on('end', () => {
+      saw(socket.remotePort, '11', method!, url!, rawHeaders)
+      response.end('ok')
+    })
+  })
+  tls.on('sessionError', () => undefined)
+  tls.on('tlsClientError', () => undefined)
+
+  const sockets = new Set<net.Socket>()
+  const front = net.createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    const chunks: Buffer[] = []
+    const reader = new HelloReader()
+    socket.on('data', function take(chunk) {
+      chunks.push(chunk)
+      const read = reader.push(chunk)
+      if (read.kind === 'need-more') return
+      socket.off('data', take)
+      socket.pause()
+      assert.ok(read.kind === 'message', read.kind)
+      const hello = helloIn(parseClientHello(read.message))
+      const port = socket.remotePort!
+      seen.set(port, { port, ja4: ja4(hello, 'tcp'), sni: hello.serverName, resumed: false, requests: [] })
+      socket.unshift(Buffer.concat(chunks))
+      tls.emit('connection', socket)
+    })
+  })
+  await once(front.listen(0, '127.0.0.1'), 'listening')
+  return {
+    port: (front.address() as AddressInfo).port,
+    get seen() {
+      return [...seen.values()]
+    },
+    keyLog: () => keyLog,
+    close: () => {
+      front.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+function helloIn(read: Hello): ClientHello {
+  assert.ok(read.kind === 'client-hello', read.kind)
+  return read.hello
+}
+
+interface Relay {
+  readonly port: number
+  /** Has a client shake hands with the server. */
+  greet(): Promise<void>
+  ja4s(): string[]
+  close(): Promise<void>
+}
+
+/** Passes datagrams between `openssl s_client` and `openssl s_server`. */
+async function startDtlsRelay(): Promise<Relay | null> {
+  if (missing('openssl')) return null
+  const pem = join(folder, 'identity.pem')
+  writeFileSync(pem, Buffer.concat([IDENTITY.key]))
+  const [near, far] = [createSocket('udp4'), createSocket('udp4')]
+  for (const socket of [near, far]) await once(socket.bind(0, '127.0.0.1'), 'listening')
+  const free = createSocket('udp4')
+  await once(free.bind(0, '127.0.0.1'), 'listening')
+  const serverPort = free.address().port
+  await new Promise<void>((resolve) => free.close(resolve))
+  const server = openssl(
+    's_server',
+    '-dtls1_2',
+    '-listen',
+    '-accept',
+    `127.0.0.1:${serverPort}`,
+    '-cert',
+    pem,
+    '-key',
+    pem,
+  )
+  await heard(server.stdout, 'ACCEPT')
+  const hellos: Buffer[] = []
+  let clientPort = 0
+  near.on('message', (datagram, { port }) => {
+    clientPort = port
+    if (datagram[0] === 22 && datagram[13] === 1) hellos.push(datagram.subarray(13))
+    far.send(datagram, serverPort, '127.0.0.1')
+  })
+  far.on('message', (datagram) => near.send(datagram, clientPort, '127.0.0.1'))
+  return {
+    port: near.address().port,
+    greet: async () => {
+      const client = openssl('s_client', '-dtls1_2', '-connect', `127.0.0.1:${near.address().port}`)
+      await heard(client.stdout, 'Verify return code')
+      client.stdin.end('Q\n')
+      await once(client, 'exit')
+    },
+    ja4s: () => hellos.map((hello) => ja4(helloIn(parseDtlsClientHello(hello)), 'dtls')),
+    close: async () => {
+      server.kill()
+      await once(server, 'exit')
+      near.close()
+      far.close()
+    },
+  }
+}
+
+function openssl(...argv: readonly string[]): ChildProcessByStdio<Writable, Readable, null> {
+  return spawn('openssl', argv, { stdio: ['pipe', 'pipe', 'ignore'], env: clientEnv() })
+}
+
+/** Waits for a program to say this. */
+function heard(stream: Readable, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let said = ''
+    stream.on('data', (chunk) => {
+      said += chunk
+      if (said.includes(text)) resolve()
+    })
+    stream.on('close', () => reject(new Error(`no ${text} in ${said}`)))
+  })
+}
+
+interface Tcpdump {
+  /** The capture, once all that was sent is in it. */
+  end(): Promise<Buffer>
+}
+
+async function startTcpdump(filter: string): Promise<Tcpdump> {
+  const argv = ['-i', 'lo', '--immediate-mode', '-U', '-w', '-', filter]
+  const child = spawn('tcpdump', argv, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const captured = buffer(child.stdout)
+  await heard(child.stderr, 'listening on')
+  return {
+    end: async () => {
+      await sleep(300)
+      child.kill('SIGINT')
+      return captured
+    },
+  }
+}
+
+async function run({ name, program, argv, input }: Client, port: number): Promise<void> {
+  const path = pathOf(name)
+  const child = spawn(program, argv(`https://localhost:${port}${path}`, port, path), {
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'ignore', 'ignore'],
+    env: clientEnv(),
+    timeout: 15_000,
+  })
+  child.stdin?.write(input!(path))
+  await once(child, 'exit')
+}
+
+function pathOf(name: string): string {
+  return `/${name.replaceAll(/\W+/g, '-')}`
+}
+
+async function analyze(...given: readonly string[]): Promise<Finding[]> {
+  const io = memoryIo()
+  const exitCode = await runCli(COMMANDS, ['analyze', '--json', ...given], io)
+  assert.deepEqual([exitCode, io.err], [0, ''])
+  return io.out
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+}
+
+/** No proxies and settings of whoever runs this; the certificate made for these tests is believed. */
+function clientEnv(): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'], HOME: folder, LANG: 'C', NODE_TLS_REJECT_UNAUTHORIZED: '0' }
+}

@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path/posix'
+import { tokenizer } from 'acorn'
+import { test } from 'tap'
+
+const SHARED = ['brand.ts', 'fault.ts', 'log.ts', 'metrics.ts']
+const CONFIG = [
+  ...['config-kinds.ts', 'config-layers.ts', 'config-reader.ts', 'config-schema.ts', 'config-source.ts'],
+  ...['did-you-mean.ts', 'secret.ts'],
+]
+const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:better-sqlite3', '!npm:pg']
+
+/**
+ * Who may import whom: a folder of src/ (or a file at its top) and the folders, files, `node:` modules and `npm:`
+ * packages it may import. A folder may import itself. `type` before a name: only by `import type`; `!`: never.
+ */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  'brand.ts': [],
+  'fault.ts': [],
+  'did-you-mean.ts': [],
+  'secret.ts': ['node:util'],
+  'log.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:pino'],
+  'metrics.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:prom-client'],
+  'config.ts': [...SHARED, ...CONFIG, 'classify', 'policy', 'node:*', 'npm:*'],
+  'config-layers.ts': [...SHARED, ...CONFIG, 'policy', 'node:*', 'npm:yaml'],
+  'config-reader.ts': [...SHARED, ...CONFIG, 'policy', 'node:*', 'npm:yaml'],
+  'config-schema.ts': [...SHARED, ...CONFIG, 'policy', 'node:net'],
+  'config-kinds.ts': [...SHARED, ...CONFIG, 'policy', 'node:net'],
+  'config-source.ts': [...SHARED, ...CONFIG, 'policy', 'npm:yaml'],
+  wire: ['type brand.ts', 'type node:*'],
+  fingerprint: ['type brand.ts', 'wire', 'node:crypto'],
+  capture: [...SHARED, 'wire', 'fingerprint', 'node:*'],
+  classify: ['brand.ts', 'fault.ts', 'wire', 'fingerprint'],
+  policy: ['brand.ts', 'fault.ts', 'did-you-mean.ts', 'wire', 'classify'],
+  identity: [...SHARED, 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
+  plane: [...SHARED, 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
+  'plane/jetstream-bus.ts': ['npm:@nats-io/*'],
+  proxy: [
+    ...SHARED,
+    ...['wire', 'fingerprint', 'capture', 'classify', 'policy', 'identity', 'plane'],
+    ...['node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
+  ],
+  store: [...SHARED, 'plane', 'classify', 'policy', 'node:*', 'npm:kysely', 'npm:better-sqlite3', 'npm:pg'],
+  dashboard: ['npm:*'],
+  manage: ['*', '!proxy', '!commands', '!main.ts', '!bin.js'],
+  commands: ['*', '!main.ts', '!bin.js'],
+  'main.ts': ['*', '!bin.js'],
+  'bin.js': ['main.ts'],
+}
+
+/** In these, the same input gives the same output at once: no clock, no chance, no console, no waiting. */
+const PURE = ['wire', 'fingerprint', 'classify', 'policy']
+const IMPURE = ['Date', 'Math.random', 'console', 'process', 'globalThis', 'await']
+
+/** Longer than this, a file has more than one subject. */
+const FILE_LINES_MAX = 700
+
+/** What may stand between `import` or `export` and `from`. */
+const CLAUSE = /^(?!(?:import|export)$)(?:[\w$]+|[{},*])$/
+
+const TOP_LEVEL = [
+  ...['package.json', 'package-lock.json', 'tsconfig.json', 'Dockerfile'],
+  ...['README.md', 'LICENSE', 'NOTICE', 'CHANGELOG.md'],
+  ...['src', 'config', 'signatures', 'bench', 'test', 'helm'],
+]
+
+test('src/ imports along the arrows of the design, and holds to its other bans', async () => {
+  const paths = globSync('src/**/*.{ts,js}').map((path) => path.replaceAll('\\', '/'))
+  const sources = new Map(paths.map((path) => [path.replace(/^src\//, ''), readFileSync(path, 'utf8')]))
+  assert.ok(sources.has('main.ts'), 'the walk found no src/main.ts: is this the root of the checkout?')
+  assert.deepEqual(problemsIn(sources), [])
+})
+
+test('nothing stands at the top level but what the design names', {
+  skip: !existsSync('.git') && 'this is no git checkout',
+}, async () => {
+  const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    encoding: 'utf8',
+  })
+  const entries = new Set(
+    tracked
+      .trim()
+      .split('\n')
+      .map((path) => path.split('/')[0]!),
+  )
+  assert.deepEqual(
+    [...entries].filter((entry) => !entry.startsWith('.') && !TOP_LEVEL.includes(entry)),
+    [],
+  )
+})
+
+const REFUSED: readonly (readonly [title: string, sources: Record<string, string>, problem: RegExp])[] = [
+  ['an arrow up', { 'wire/reader.ts': `import { x } from '../proxy/x.ts'` }, /reader\.ts:1: .*proxy/],
+  [
+    'an arrow up for a type',
+    { 'policy/a.ts': `import type { X } from '../proxy/x.ts'` },
+    /policy may not import proxy/,
+  ],
+  [
+    'an arrow up by export',
+    { 'classify/a.ts': `export { x } from '../policy/x.ts'` },
+    /may not import policy/,
+  ],
+  ['an arrow up by export *', { 'classify/a.ts': `export * from '../policy/x.ts'` }, /may not import policy/],
+  ['an arrow up by import()', { 'plane/a.ts': `const x = import('../store/x.ts')` }, /may not import store/],
+  ['a side effect', { 'manage/a.ts': `import '../proxy/x.ts'` }, /may not import proxy/],
+  ['import() of what cannot be known', { 'manage/a.ts': 'import(`../x.ts`)' }, /no plain string/],
+  [
+    'a run-time import in wire',
+    { 'wire/a.ts': `import { isIP } from 'node:net'` },
+    /may not import node:net/,
+  ],
+  ['an inline type in wire', { 'wire/a.ts': `import { type X } from 'node:net'` }, /may not import node:net/],
+  [
+    'brand.ts at run time',
+    { 'fingerprint/a.ts': `import { x } from '../brand.ts'` },
+    /may not import brand\.ts/,
+  ],
+  ['a module of node', { 'fingerprint/a.ts': `import { x } from 'node:fs'` }, /may not import node:fs/],
+  ['a package', { 'classify/a.ts': `import { x } from 'lru-cache'` }, /may not import npm:lru-cache/],
+  [
+    'NATS beside its bus',
+    { 'plane/a.ts': `import { x } from '@nats-io/jetstream'` },
+    /may not import npm:@nats-io/,
+  ],
+  [
+    'Koa on the hot path',
+    { 'proxy/a.ts': `import { x } from '@koa/router'` },
+    /may not import npm:@koa\/router/,
+  ],
+  ['a folder that the table lacks', { 'utils/a.ts': '' }, /utils is not in the table/],
+  ['the clock', { 'policy/a.ts': 'const now = Date.now()' }, /policy may not use Date/],
+  ['chance', { 'policy/a.ts': 'const x = Math.random()' }, /policy may not use Math\.random/],
+  ['waiting', { 'classify/a.ts': 'async () => { await x }' }, /classify may not use await/],
+  ['process inside a template', { 'wire/a.ts': `const x = \`\${process.pid}\`` }, /wire may not use process/],
+  [
+    'a cycle',
+    { 'wire/a.ts': `import './b.ts'`, 'wire/b.ts': `import './a.ts'` },
+    /cycle: wire\/a\.ts → wire\/b\.ts → wire\/a\.ts/,
+  ],
+  ['an import of itself', { 'wire/a.ts': `import './a.ts'` }, /cycle: wire\/a\.ts → wire\/a\.ts/],
+  ['a default export', { 'wire/a.ts': 'export default 1' }, /default export/],
+  ['a default export by name', { 'wire/a.ts': 'export { x as default }' }, /default export/],
+  ['a barrel', { 'wire/index.ts': '' }, /barrel/],
+  ['a long file', { 'wire/a.ts': '\n'.repeat(FILE_LINES_MAX) }, /701 lines/],
+]
+
+test('the check refuses', async (t) => {
+  for (const [title, sources, problem] of REFUSED) {
+    t.test(title, async () => {
+      const problems = problemsIn(new Map(Object.entries(sources)))
+      assert.equal(problems.length, 1, problems.join('\n'))
+      assert.match(problems[0]!, problem)
+    })
+  }
+})
+
+test('the check lets pass', async () => {
+  const sources = new Map(
+    Object.entries({
+      'wire/a.ts': `import type { Brand } from '../brand.ts'\nimport type { IncomingMessage } from 'node:http'`,
+      'wire/b.ts': `import { a } from './a.ts'\n// Date, process, await import('../proxy/x.ts')\nconst x = 'Date' + a.process + import.meta.url`,
+      'brand.ts': `export type Brand = string`,
+      'plane/jetstream-bus.ts': `import { x } from '@nats-io/jetstream'\nexport { y } from '../wire/a.ts'`,
+      'policy/a.ts': `const re = /import 'x' from "Date"/.test(y); export { re }; const of = 'from'`,
+      'main.ts': `import type from './proxy/a.ts'\nawait import('./manage/a.ts')`,
+    }),
+  )
+  assert.deepEqual(problemsIn(sources), [])
+})
+
+/** Every broken rule in these sources, given by their paths in src/. */
+function problemsIn(sources: ReadonlyMap<string, string>): string[] {
+  const imports = new Map<string, readonly Import[]>()
+  const problems: string[] = []
+  for (const [file, source] of sources) {
+    const words = wordsIn(source)
+    const found = importsIn(file, words)
+    imports.set(file, found)
+    problems.push(
+      ...arrowProblems(file, found),
+      ...purityProblems(file, words),
+      ...shapeProblems(file, source, words),
+    )
+  }
+  return [...problems, ...cycleProblems(imports)]
+}
+
+/** A token. TypeScript's are JavaScript's, so that no TypeScript parser is needed to find the imports. */
+interface Word {
+  readonly text: string
+  readonly isString: boolean
+  readonly line: number
+}
+
+function wordsIn(source: string): Word[] {
+  const tokens = tokenizer(source, { ecmaVersion: 'latest', sourceType: 'module', locations: true })
+  return [...tokens].map(({ type, start, end, loc }) => ({
+    text: type.label === 'string' ? source.slice(start + 1, end - 1) : source.slice(start, end),
+    isString: type.label === 'string' || type.label === 'template',
+    line: loc!.start.line,
+  }))
+}
+
+interface Import {
+  /** A path in src/, or `node:…`, or `npm:…`; null where only a run can tell. */
+  readonly target: string | null
+  readonly isType: boolean
+  readonly line: number
+}
+
+function importsIn(file: string, words: readonly Word[]): Import[] {
+  const found: Import[] = []
+  for (const [index, { text, line }] of words.entries()) {
+    if (!isCode(words, index) || (text !== 'import' && text !== 'export')) continue
+    const specifier = specifierAfter(words, index)
+    if (specifier === undefined) continue
+    // `import type from 'x'` is the default import of a thing called type.
+    const isType = words[index + 1]?.text === 'type' && !words[index + 3]?.isString
+    found.push({ target: specifier && targetOf(file, specifier.text), isType, line })
+  }
+  return found
+}
+
+/** Undefined: nothing is imported (`import.meta`, `export const …`). Null: an import() of no plain string. */
+function specifierAfter(words: readonly Word[], index: number): Word | null | undefined {
+  const next = words[index + 1]
+  if (next?.isString) return next
+  if (next?.text === '(') return words[index + 2]?.isString ? words[index + 2] : null
+  for (let at = index + 1; at < words.length && CLAUSE.test(words[at]!.text); at++) {
+    if (words[at]!.text === 'from' && words[at + 1]?.isString) return words[at + 1]
+  }
+  return undefined
+}
+
+function targetOf(file: string, specifier: string): string {
+  if (specifier.startsWith('.')) return join(dirname(file), specifier)
+  return specifier.startsWith('node:') ? specifier : `npm:${specifier}`
+}
+
+function arrowProblems(file: string, imports: readonly Import[]): string[] {
+  const zone = zoneOf(file)
+  if (MAY_IMPORT[zone] === undefined) return [`${file}: ${zone} is not in the table of who may import whom`]
+  const rules = [...MAY_IMPORT[zone], ...(file === zone ? [] : (MAY_IMPORT[file] ?? []))]
+  return imports.flatMap(({ target, isType, line }) => {
+    if (target === null) return [`${file}:${line}: import() of no plain string cannot be checked`]
+    const to = zoneOf(target)
+    if (to === zone || isAllowed(rules, to, isType)) return []
+    return [`${file}:${line}: ${zone} may not import ${to}${isType ? '' : ' at run time'}`]
+  })
+}
+
+function isAllowed(rules: readonly string[], to: string, isType: boolean): boolean {
+  const matches = (pattern: string): boolean => {
+    return pattern.endsWith('*') ? to.startsWith(pattern.slice(0, -1)) : to === pattern
+  }
+  if (rules.some((rule) => rule.startsWith('!') && matches(rule.slice(1)))) return false
+  return rules.some((rule) => matches(rule) || (isType && rule.startsWith('type ') && matches(rule.slice(5))))
+}
+
+/** A folder of src/, or the file that stands at its top; packages and node's modules are zones of their own. */
+function zoneOf(path: string): string {
+  return path.includes(':') ? path : path.split('/')[0]!
+}
+
+function purityProblems(file: string, words: readonly Word[]): string[] {
+  const zone = zoneOf(file)
+  if (!PURE.includes(zone)) return []
+  return words.flatMap(({ text, line }, index) => {
+    const member = `${text}.${words[index + 2]?.text}`
+    const used = IMPURE.find((name) => name === text || name === member)
+    return used === undefined || !isCode(words, index) ? [] : [`${file}:${line}: ${zone} may not use ${used}`]
+  })
+}
+
+function shapeProblems(file: string, source: string, words: readonly Word[]): string[] {
+  const problems: string[] = []
+  const isDefault = (index: number): boolean => {
+    return words[index]!.text === 'default' && ['export', 'as'].includes(words[index - 1]?.text ?? '')
+  }
+  if ([...words.keys()].some(isDefault)) problems.push(`${file}: a default export`)
+  if (/(^|\/)index\.[jt]s$/.test(file)) problems.push(`${file}: a barrel`)
+  const lines = source.split('\n').length
+  if (lines > FILE_LINES_MAX) problems.push(`${file}: ${lines} lines`)
+  return problems
+}
+
+/** Files that import each other, however far around, by types or at run time. */
+function cycleProblems(imports: ReadonlyMap<string, readonly Import[]>): string[] {
+  const problems: string[] = []
+  const done = new Set<string>()
+  const visit = (file: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(file)
+    if (start !== -1) problems.push(`a cycle: ${[...trail.slice(start), file].join(' → ')}`)
+    if (start !== -1 || done.has(file)) return
+    for (const { target } of imports.get(file) ?? []) if (target !== null) visit(target, [...trail, file])
+    done.add(file)
+  }
+  for (const file of imports.keys()) visit(file, [])
+  return problems
+}
+
+/** Not inside a string, and not the name of a member: `record.process` is no `process`. */
+function isCode(words: readonly Word[], index: number): boolean {
+  return !words[index]!.isString && words[index - 1]?.text !== '.' && words[index - 1]?.text !== '?.'
+}

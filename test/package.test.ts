@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'tap'
+
+const SHIPPED =
+  /^package\/(?:dist\/|signatures\/|config\/|package\.json$|LICENSE$|NOTICE$|README\.md$|CHANGELOG\.md$)/
+
+test('the package, packed and installed in an empty folder', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-package-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  run('npm', ['pack', '--pack-destination', folder], '.')
+  const tarball = join(folder, readdirSync(folder)[0]!)
+  const app = join(folder, 'app')
+  mkdirSync(app)
+  writeFileSync(join(app, 'package.json'), '{ "private": true }')
+  run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball], app)
+
+  t.test('holds the program in JavaScript and the licences, and nothing that it does not need', async () => {
+    const files = run('tar', ['-tf', tarball], '.').trim().split('\n')
+    for (const file of ['package.json', 'dist/bin.js', 'dist/main.js', 'LICENSE', 'NOTICE', 'CHANGELOG.md']) {
+      assert.ok(files.includes(`package/${file}`), `${file} is missing`)
+    }
+    assert.deepEqual(
+      files.filter((file) => !SHIPPED.test(file) || file.endsWith('.ts')),
+      [],
+    )
+  })
+
+  t.test('runs', async () => {
+    assert.match(run('npx', ['gatehouse', '--version'], app), /^gatehouse \d+\.\d+\.\d+\n$/)
+    assert.match(run('npx', ['gatehouse', '--help'], app), /^Usage: gatehouse COMMAND/)
+    assert.match(run('npx', ['gatehouse', 'completion', 'bash'], app), /^_gatehouse\(\) \{/)
+  })
+})
+
+/** As a person would run it: without what npm and tap put into the environment of a test, our Node among it. */
+function run(program: string, argv: readonly string[], folder: string): string {
+  const path = process.env['PATH']!.split(':').filter((part) => !part.includes('node_modules'))
+  const environment = Object.entries({ ...process.env, PATH: path.join(':') })
+  const kept = environment.filter(([name]) => !/^(npm_|NODE_OPTIONS|_?TAP)/.test(name))
+  const settings = kept.map(([name, value]) => `${name}=${value}`)
+  const { status, stdout, stderr } = spawnSync('env', ['-i', ...settings, program, ...argv], {
+    cwd: folder,
+    encoding: 'utf8',
+  })
+  assert.equal(status, 0, `${program} ${argv.join(' ')}: ${stdout}${stderr}`)
+  return stdout
+}

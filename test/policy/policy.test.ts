@@ -1,0 +1,356 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { test } from 'tap'
+import { Fault } from '../../src/fault.ts'
+import { type Action, isRestricting } from '../../src/policy/action.ts'
+import { CONDITIONS } from '../../src/policy/condition.ts'
+import { parsePolicy } from '../../src/policy/policy.ts'
+import { PolicyFault } from '../../src/policy/problem.ts'
+
+test('an empty policy tags everything', async () => {
+  for (const empty of [{}, null, undefined, { rules: [] }, { rules: null }]) {
+    const { rules, otherwise } = parsePolicy(empty)
+    assert.deepEqual(rules, [])
+    assert.deepEqual(otherwise, {
+      action: { kind: 'tag', headers: [] },
+      rule: 'otherwise',
+      wouldHave: null,
+    })
+  }
+})
+
+const ACTIONS: readonly (readonly [written: unknown, action: Action])[] = [
+  ['pass', { kind: 'pass' }],
+  ['tag', { kind: 'tag', headers: [] }],
+  [{ tag: { headers: { 'X-Agent-Plan': 'free' } } }, { kind: 'tag', headers: ['X-Agent-Plan', 'free'] }],
+  ['block', { kind: 'block', status: 403, body: null, title: null }],
+  [{ block: {} }, { kind: 'block', status: 403, body: null, title: null }],
+  [
+    { block: { status: 451, body: 'No.\n', title: 'Law' } },
+    { kind: 'block', status: 451, body: 'No.\n', title: 'Law' },
+  ],
+  [
+    { rate_limit: { per: 'agent', requests: 10, window: '1m' } },
+    over(
+      { kind: 'block', status: 429, body: null, title: null },
+      { kind: 'rate_limit', per: 'agent', requests: 10, windowMs: 60_000, burst: 10 },
+    ),
+  ],
+  [
+    { rate_limit: over({ tarpit: {} }, { per: 'address', requests: 1, window: '500ms', burst: 5 }) },
+    over(
+      { kind: 'tarpit', delayMs: 10_000, connectionsMax: 100 },
+      { kind: 'rate_limit', per: 'address', requests: 1, windowMs: 500, burst: 5 },
+    ),
+  ],
+  [
+    { rate_limit: over({ block: { status: 503 } }, { per: 'fingerprint', requests: 1, window: '1s' }) },
+    over(
+      { kind: 'block', status: 503, body: null, title: null },
+      { kind: 'rate_limit', per: 'fingerprint', requests: 1, windowMs: 1000, burst: 1 },
+    ),
+  ],
+  ['tarpit', { kind: 'tarpit', delayMs: 10_000, connectionsMax: 100 }],
+  [{ tarpit: { delay: '30s', connections_max: 5 } }, { kind: 'tarpit', delayMs: 30_000, connectionsMax: 5 }],
+  [{ redirect: { to: '/docs?a=1' } }, { kind: 'redirect', to: '/docs?a=1', status: 302 }],
+  [
+    { redirect: { to: 'https://api.example.test/', status: 308 } },
+    { kind: 'redirect', to: 'https://api.example.test/', status: 308 },
+  ],
+  [{ route: { upstream: 'agents' } }, { kind: 'route', upstream: 'agents' }],
+]
+
+test('actions, with all that is left out filled in', async () => {
+  for (const [written, action] of ACTIONS) {
+    assert.deepEqual(parsePolicy({ otherwise: written }).otherwise.action, action)
+    const { decision, isRestricting: restricting } = rule({ action: written })
+    assert.deepEqual(decision, { action, rule: 'r', wouldHave: null })
+    assert.equal(restricting, isRestricting(action))
+  }
+})
+
+test('which actions keep a client from something', async () => {
+  const kinds = ACTIONS.filter(([, action]) => isRestricting(action)).map(([, { kind }]) => kind)
+  assert.deepEqual(new Set(kinds), new Set(['block', 'rate_limit', 'tarpit', 'redirect']))
+})
+
+test('when a rule ends', async () => {
+  const cases: readonly (readonly [text: string, iso: string])[] = [
+    ['2027-01-31T12:00:00Z', '2027-01-31T12:00:00.000Z'],
+    ['2027-01-31t12:00:00z', '2027-01-31T12:00:00.000Z'],
+    ['2028-02-29T23:59:59.999+00:00', '2028-02-29T23:59:59.000Z'],
+    ['2027-01-01T00:30:00+01:00', '2026-12-31T23:30:00.000Z'],
+    ['2026-12-31 19:00:00-05:30', '2027-01-01T00:30:00.000Z'],
+    ['1970-01-01T00:00:00Z', '1970-01-01T00:00:00.000Z'],
+  ]
+  for (const [expires, iso] of cases) assert.equal(rule({ expires }).expiresMs, Date.parse(iso), expires)
+  assert.equal(rule({}).expiresMs, Number.POSITIVE_INFINITY)
+  const dates = fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
+  fc.assert(
+    fc.property(dates, (date) => {
+      const expires = date.toISOString()
+      assert.equal(rule({ expires }).expiresMs, Math.floor(date.getTime() / 1000) * 1000)
+    }),
+  )
+})
+
+type Bad = readonly [title: string, policy: unknown, said: readonly string[], problems?: number]
+
+const BAD: readonly Bad[] = [
+  ['no mapping', [], [': is a list; it takes a mapping']],
+  ['an unknown member', { rule: [] }, ['/rule: is not known (did you mean "rules"?)']],
+  ['rules that are none', { rules: {} }, ['/rules: is a mapping; it takes a list of rules']],
+  ['a rule that is none', { rules: ['block'] }, ['/rules/0: is "block"; it takes a mapping']],
+  [
+    'nothing in a rule',
+    { rules: [{}] },
+    ['/rules/0: needs a name', '/rules/0: needs `when`', 'needs `action`'],
+    3,
+  ],
+  ['two of one name', { rules: [full({}), full({})] }, ['/rules/1/name: "r" is taken']],
+  [
+    'the name that is ours',
+    { rules: [full({ name: 'otherwise' })] },
+    ['/rules/0/name: "otherwise" is taken'],
+  ],
+  ['a name nobody can say', { rules: [full({ name: 'a\nb' })] }, ['/rules/0/name: is "a\\nb"; a name is']],
+  ['a typo', when({ verdit: 'agent' }), ['when/verdit: is not known (did you mean "verdict"?)']],
+  ['a typo in a list', when({ verdict: ['agnet'] }), ['when/verdict/0: is "agnet"', 'did you mean "agent"?']],
+  ['an empty list', when({ agent: [] }), ['when/agent: is an empty list']],
+  ['a number for text', when({ agent: 5 }), ['when/agent: is 5; it takes the id of an agent']],
+  [
+    'a confidence above one',
+    when({ confidence_min: 80 }),
+    ['when/confidence_min: is 80; it takes a number from 0'],
+  ],
+  ['a word for a boolean', when({ verified: 'yes' }), ['when/verified: is "yes"; it takes true or false']],
+  [
+    'a JA4 that is cut',
+    when({ ja4: 't13d1516h2_8daaf6152771' }),
+    ['when/ja4: is', 'no fingerprint of this kind'],
+  ],
+  ['a JA4 too long', when({ ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1*a' }), ['when/ja4: is']],
+  ['a JA4 in capitals', when({ ja4: 't13d1516h2_8DAAF6152771_e5627efa2ab1' }), ['when/ja4: is']],
+  ['a JA3', when({ ja4: '579ccef312d18482fc42e2b822ca2430' }), ['when/ja4: is']],
+  ['a JA4 for a JA4H', when({ ja4h: 't13d1516h2_8daaf6152771_e5627efa2ab1' }), ['when/ja4h: is']],
+  ['a JA4 for a stable key', when({ stable: 't13d1516h2_8daaf6152771_e5627efa2ab1' }), ['when/stable: is']],
+  ['a method in lower case', when({ method: 'get' }), ['when/method: is "get"; methods are upper case']],
+  [
+    'no address',
+    when({ address: ['10.0.0.0/33'] }),
+    ['when/address/0: is "10.0.0.0/33", which is no address'],
+  ],
+  ['a host with a port', when({ host: 'a.example.test:443' }), ['when/host: is', 'without a scheme, a port']],
+  ['a URL as host', when({ host: 'https://a.example.test' }), ['when/host: is']],
+  ['a path without a slash', when({ path: 'admin*' }), ['when/path: is "admin*"; a path starts with /']],
+  ['a path with a query', when({ path: '/a?b=1' }), ['when/path: has a query']],
+  [
+    'a path never compared',
+    when({ path: ['/a//b', '/a/../b'] }),
+    ['when/path/0: can hold for no', 'when/path/1: can'],
+    2,
+  ],
+  ['an odd header name', when({ header: { 'a b': 'x' } }), ['when/header/a b: "a b" is no name']],
+  [
+    'a header of ours',
+    when({ header: { 'X-Agent-Verified': '*' } }),
+    ['X-Agent-Verified: is a header that only we'],
+  ],
+  ['a header of what', when({ header: { a: {} } }), ['when/header/a: takes a value, or {present: true}']],
+  ['a header as mapping', when({ header: { a: { presnt: true } } }), ['did you mean "present"?']],
+  ['not nothing', when({ not: {} }), ['when/not: has nothing in it']],
+  ['not not', when({ not: { not: { agent: 'a' } } }), ['when/not/not: is not known']],
+  ['an unknown action', { otherwise: 'blok' }, ['/otherwise: is "blok"', 'did you mean "block"?']],
+  [
+    'an action without what it needs',
+    { otherwise: 'route' },
+    ['/otherwise: route takes settings: {route: {…}}'],
+  ],
+  ['two actions', { otherwise: { pass: {}, block: {} } }, ['/otherwise: takes one action, and has 2']],
+  ['pass with settings', { otherwise: { pass: {} } }, ['/otherwise/pass: takes no settings']],
+  [
+    'a status of its own',
+    { otherwise: { block: { status: 200 } } },
+    ['/otherwise/block/status: is 200; it takes 401'],
+  ],
+  ['no requests', limit({ requests: 0 }), ['/otherwise/rate_limit/requests: is 0; it takes a whole number']],
+  [
+    'no window',
+    limit({ window: undefined }),
+    ['/otherwise/rate_limit/window: is empty; it takes a duration'],
+  ],
+  [
+    'a window without a unit',
+    limit({ window: 60 }),
+    ['/otherwise/rate_limit/window: is 60; it takes a duration'],
+  ],
+  ['a window too wide', limit({ window: '2d' }), ['/otherwise/rate_limit/window: is "2d"; it takes']],
+  ['then what', limit(over('pass', {})), ['/otherwise/rate_limit/then: is "pass"; it takes block, tarpit']],
+  ['a missing key', { otherwise: { rate_limit: {} } }, ['needs per', 'needs requests', 'needs window'], 3],
+  [
+    'a redirect to nowhere',
+    { otherwise: { redirect: { to: 'docs' } } },
+    ['/otherwise/redirect/to: is "docs"; it takes'],
+  ],
+  [
+    'a redirect elsewhere',
+    { otherwise: { redirect: { to: '//evil.test' } } },
+    ['/otherwise/redirect/to: is'],
+  ],
+  ['a header in a redirect', { otherwise: { redirect: { to: '/a\r\nSet-Cookie: b' } } }, ['redirect/to: is']],
+  [
+    'a tag that is not ours',
+    tag({ 'X-Plan': 'free' }),
+    ['headers/X-Plan: "X-Plan" is not for a rule to set'],
+  ],
+  ['a tag the proxy sets', tag({ 'X-Agent-Verdict': 'human' }), ['X-Agent-Verdict: is set by the proxy']],
+  ['a tag with a line end', tag({ 'X-Agent-A': 'a\r\nb' }), ['headers/X-Agent-A: takes printable ASCII']],
+  ['a time there is not', { rules: [full({ expires: '2027-02-29T00:00:00Z' })] }, ['/rules/0/expires: is']],
+  [
+    'a date',
+    { rules: [full({ expires: '2027-02-28' })] },
+    ['/rules/0/expires: is "2027-02-28"; it takes a time'],
+  ],
+]
+
+test('each thing that is wrong is said, where it is', async (t) => {
+  for (const [title, policy, said, problems = 1] of BAD) {
+    t.test(title, async () => {
+      const lines = faultOf(policy).problems.map(({ pointer, what }) => `${pointer}: ${what}`)
+      for (const part of said) assert.ok(lines.join('\n').includes(part), lines.join('\n'))
+      assert.equal(lines.length, problems, lines.join('\n'))
+    })
+  }
+})
+
+test('all of it at once, and which rule it is in', async () => {
+  const fault = faultOf({
+    rules: [full({ name: 'no bots', when: { agnet: 'a', path: 'x' } }), full({ action: 'stop' })],
+    otherwise: 'nothing',
+    more: 1,
+  })
+  assert.equal(fault.code, 'POLICY_INVALID')
+  assert.deepEqual(fault.message.split('\n'), [
+    'more: is not known',
+    'rule "no bots": rules.0.when.agnet: is not known (did you mean "agent"?)',
+    'rule "no bots": rules.0.when.path: is "x"; a path starts with /',
+    'rule "r": rules.1.action: is "stop"; it takes pass, tag, block, rate_limit, tarpit, redirect, route',
+    'otherwise: is "nothing"; it takes pass, tag, block, rate_limit, tarpit, redirect, route',
+  ])
+})
+
+test('a thousand problems are not a thousand lines', async () => {
+  const agent = Array.from({ length: 1000 }, () => 1)
+  const { message, problems } = faultOf(when({ agent }))
+  assert.equal(problems.length, 1000)
+  assert.equal(message.split('\n').length, 101)
+  assert.match(message, /\nand 900 more$/)
+})
+
+test('limits: of rules, items and lengths', async () => {
+  assert.match(faultOf({ rules: Array.from({ length: 1001 }, () => full({})) }).message, /at most 1000/)
+  assert.match(faultOf(when({ agent: new Array(100_001).fill('a') })).message, /at most 100000/)
+  assert.match(faultOf(when({ user_agent: 'a'.repeat(1025) })).message, /longer than 1024/)
+  const thousand = Array.from({ length: 1000 }, (_, index) => full({ name: `r${index}` }))
+  assert.equal(parsePolicy({ rules: thousand }).rules.length, 1000)
+})
+
+test('a rule may route to upstreams that there are', async () => {
+  const policy = { rules: [full({ action: { route: { upstream: 'agnets' } } })] }
+  assert.equal(parsePolicy(policy).rules.length, 1)
+  assert.match(
+    faultOf(policy, ['default', 'agents']).message,
+    /"agnets" is no upstream \(did you mean "agents"\?\)/,
+  )
+  assert.match(faultOf(policy, ['default']).message, /"agnets" is no upstream; there are: default/)
+})
+
+test('whatever it is given, it is a policy or a Fault', async () => {
+  const scalar = fc.oneof(
+    fc.constantFrom(
+      'agent',
+      'block',
+      'pass',
+      '/a*',
+      '10.0.0.0/8',
+      '10s',
+      '*',
+      '__proto__',
+      403,
+      1,
+      0,
+      true,
+      null,
+    ),
+    fc.jsonValue({ maxDepth: 1 }),
+  )
+  const object = (keys: readonly string[], value: fc.Arbitrary<unknown>) =>
+    fc.dictionary(fc.constantFrom(...keys, '__proto__', 'constructor'), value, { maxKeys: 4 })
+  const conditions = object([...CONDITIONS.keys()], fc.oneof(scalar, fc.array(scalar, { maxLength: 3 })))
+  const action = fc.oneof(
+    scalar,
+    object(
+      ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route'],
+      fc.oneof(scalar, conditions),
+    ),
+  )
+  const rules = fc.array(
+    fc.record(
+      { name: scalar, when: fc.oneof(conditions, scalar), action, dry_run: scalar, expires: scalar },
+      { requiredKeys: [] },
+    ),
+    { maxLength: 4 },
+  )
+  const policy = fc.oneof(fc.jsonValue(), fc.record({ rules, otherwise: action }, { requiredKeys: [] }))
+  fc.assert(
+    fc.property(policy, (value) => {
+      try {
+        parsePolicy(value)
+      } catch (error) {
+        assert.ok(error instanceof Fault, String(error))
+        assert.ok(error instanceof PolicyFault && error.problems.length > 0)
+      }
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+test('a policy is frozen', async () => {
+  const policy = parsePolicy({ rules: [full({})] })
+  assert.ok(Object.isFrozen(policy) && Object.isFrozen(policy.rules))
+})
+
+function full(members: object): object {
+  return { name: 'r', when: {}, action: 'block', ...members }
+}
+
+function rule(members: object) {
+  return parsePolicy({ rules: [full(members)] }).rules[0]!
+}
+
+function when(conditions: object): object {
+  return { rules: [full({ when: conditions })] }
+}
+
+function limit(members: object): object {
+  return { otherwise: { rate_limit: { per: 'agent', requests: 1, window: '1s', ...members } } }
+}
+
+/** With a member of the name that a linter takes for a promise's. */
+function over<Members extends object, Then>(then: Then, members: Members): Members & { readonly then: Then } {
+  return Object.assign(members, Object.fromEntries([['then', then]]) as { then: Then })
+}
+
+function tag(headers: object): object {
+  return { otherwise: { tag: { headers } } }
+}
+
+function faultOf(policy: unknown, upstreams: readonly string[] | null = null): PolicyFault {
+  try {
+    parsePolicy(policy, upstreams)
+  } catch (error) {
+    assert.ok(error instanceof PolicyFault)
+    return error
+  }
+  throw new Error('it was taken for a good one')
+}

@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { createLogTo } from '../../src/log.ts'
+import { LocalManageBus } from '../../src/plane/local-bus.ts'
+import type { Sighting } from '../../src/plane/sighting.ts'
+import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import type { LiveState } from '../../src/proxy/data-plane.ts'
+import type { KeyPair } from '../../src/proxy/key-pair.ts'
+import type { UpstreamSettings } from '../../src/proxy/upstream.ts'
+import type { WorkerSettings } from '../../src/proxy/worker.ts'
+import { testCa, testLeaf, testPair } from './test-certificates.ts'
+
+export const CA = await testCa()
+
+/** Good for localhost and everything under example.test. */
+export async function goodPair(): Promise<KeyPair> {
+  return testPair(await testLeaf(CA, ['localhost', 'app.example.test']), ['localhost', 'app.example.test'])
+}
+
+export function liveState(keyPairs: readonly KeyPair[]): LiveState {
+  return { keyPairs, ticketKeys: randomBytes(48) }
+}
+
+/** All that a worker, or a pool of them, wants to be started; with what it says. */
+export async function surroundings(t: Test, app: RequestListener, more: Partial<WorkerSettings> = {}) {
+  const upstream = createServer(app)
+  upstream.listen(0, '127.0.0.1')
+  await once(upstream, 'listening')
+  t.teardown(() => {
+    upstream.closeAllConnections()
+    upstream.close()
+  })
+  const written: string[] = []
+  const log = createLogTo('info', { write: (line) => void written.push(line) })
+  const lines = (): Record<string, unknown>[] => written.map((line) => JSON.parse(line))
+  const bus = new LocalManageBus()
+  const sightings: Sighting[] = []
+  bus.onSightings((batch) => void sightings.push(...batch))
+  let number = 0
+  const judgeBy = (policy: unknown) => bus.publish(makeSnapshot(++number, policy, Date.now()))
+  judgeBy({ rules: [] })
+  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
+  const settings = workerSettings({ upstreams: [upstreamSettings(url)], ...more })
+  return { upstream, log, lines, bus, sightings, judgeBy, settings }
+}
+
+export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
+  return {
+    listen: { host: '127.0.0.1', port: 0 },
+    plainListen: null,
+    upstreams: [],
+    trustedProxies: [],
+    proxyProtocol: 'off',
+    ja4Hops: { addresses: [], header: 'x-ja4-fingerprint' },
+    tls: { minVersion: 'TLSv1.2', clientCertificates: 'off', clientCa: null, sniMismatch: 'allow' },
+    limits: LIMITS,
+    upgradeIdleTimeoutMs: 0,
+    websocketGraceMs: 1000,
+    drainTimeoutMs: 5000,
+    signatureKey: null,
+    fail: 'open',
+    ja4plus: true,
+    logLevel: 'silent',
+    ...more,
+  }
+}
+
+export function upstreamSettings(url: string, more: Partial<UpstreamSettings> = {}): UpstreamSettings {
+  return {
+    name: 'default',
+    urls: [url],
+    connectTimeoutMs: 5000,
+    headTimeoutMs: 60_000,
+    idleTimeoutMs: 0,
+    keepAliveMs: 60_000,
+    connectionsMax: 256,
+    connectionsIdleMax: 64,
+    retries: 1,
+    host: 'preserve',
+    tls: { verify: true, ca: null, serverName: null },
+    health: null,
+    ...more,
+  }
+}
+
+/** For what says no event: looks until it is so. */
+export async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await wait(5)
+}
+
+const LIMITS = {
+  helloBytesMax: 65_536,
+  helloTimeoutMs: 5000,
+  handshakeTimeoutMs: 10_000,
+  headerBytesMax: 65_536,
+  headerCountMax: 200,
+  headerTimeoutMs: 10_000,
+  bodyIdleTimeoutMs: 60_000,
+  keepAliveTimeoutMs: 75_000,
+  requestsPerConnectionMax: 10_000,
+  connectionsMax: 10_000,
+  connectionsPerAddressMax: 1000,
+  streamsPerConnectionMax: 128,
+  h2ResetBurst: 200,
+  h2ResetRate: 33,
+  h2SessionMemoryBytes: 2 ** 24,
+  requestLineBytesMax: 16_384,
+}
