@@ -35,11 +35,13 @@ not ok 2 - test/b.test.ts # time=49ms
   assert.deepEqual(lines, [
     'ok     test/a.test.ts (0.8 s)',
     'FAILED test/b.test.ts (0.0 s)',
+    '',
+    '  test/b.test.ts > with node:assert > one is not two',
+    '    stack: test/b.test.ts:5:37',
+    '',
     'skipped test/a.test.ts > zsh completes: zsh is not installed',
     'skipped test/a.test.ts > some day: when there is time',
-    '',
     'FAILED test/b.test.ts > with node:assert > one is not two',
-    '    stack: test/b.test.ts:5:37',
     '',
     '3 passed, 1 failed, 2 skipped',
   ])
@@ -56,9 +58,13 @@ not ok 1 - test/a.test.ts # time=49ms
   exitCode: 3
   ...
 `)
-  assert.deepEqual(lines.slice(-4), [
-    'FAILED test/a.test.ts',
+  assert.deepEqual(lines, [
+    'FAILED test/a.test.ts (0.0 s)',
+    '',
+    '  test/a.test.ts',
     '    exitCode: 3',
+    '',
+    'FAILED test/a.test.ts',
     '',
     '1 passed, 1 failed, 0 skipped',
   ])

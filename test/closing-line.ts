@@ -2,9 +2,9 @@ import { inspect } from 'node:util'
 import { type FinalResults, Parser, type Result } from 'tap-parser'
 
 /**
- * tap's reporter (see .taprc). TAP comes in on stdin; out goes a line for each finished file, then every skipped
- * test with its reason, every failure with its diagnostics and, alone on the last line, the
- * `N passed, N failed, N skipped` that CI reads. The exit code is tap's own.
+ * tap's reporter (see .taprc). TAP comes in on stdin; out goes a line for each finished file with the diagnostics of
+ * what failed in it, then every skipped test with its reason, the names of all failures and, alone on the last line,
+ * the `N passed, N failed, N skipped` that CI reads. The exit code is tap's own.
  *
  * Counted are the leaves: each assertion made through tap, and each test() that makes none because it uses
  * node:assert. Points that only sum up others are not counted; a file that dies is one failure, a TODO is skipped.
@@ -12,20 +12,28 @@ import { type FinalResults, Parser, type Result } from 'tap-parser'
 function report(parser: Parser): void {
   let passed = 0
   const skipped: string[] = []
-  const failed: string[] = []
+  const failed: Failure[] = []
+  let told = 0
+  const tell = (): void => {
+    for (; told < failed.length; told++) print(`\n  ${failed[told]!.diagnostics}\n`)
+  }
   const skip = (result: Result): unknown => skipped.push(describeSkip(result))
 
   passOnOutput(parser)
-  parser.on('assert', (file: Result) => print(`${file.ok ? 'ok    ' : 'FAILED'} ${file.name}${took(file)}`))
+  parser.on('assert', (file: Result) => {
+    print(`${file.ok ? 'ok    ' : 'FAILED'} ${file.name}${took(file)}`)
+    tell()
+  })
   parser.on('pass', () => passed++)
   parser.on('fail', (result: Result) => failed.push(describeFailure(result)))
   parser.on('skip', skip)
   parser.on('todo', skip)
   parser.on('complete', (results: FinalResults) => {
     const isWhole = results.ok && results.count > 0
-    if (!isWhole && failed.length === 0) failed.push(`the run itself: ${inspect(results)}`)
+    if (!isWhole && failed.length === 0) failed.push({ name: 'the run itself', diagnostics: inspect(results) })
+    tell()
     for (const text of skipped) print(`skipped ${text}`)
-    for (const text of failed) print(`\nFAILED ${text}`)
+    for (const { name } of failed) print(`FAILED ${shorten(name)}`)
     print(`\n${passed} passed, ${failed.length} failed, ${skipped.length} skipped`)
   })
 }
@@ -45,20 +53,30 @@ function describeSkip(result: Result): string {
   return reason === undefined ? result.fullname : `${result.fullname}: ${reason}`
 }
 
-function describeFailure(result: Result): string {
+function describeFailure(result: Result): Failure {
   const diagnostics: Record<string, unknown> = result.diag ?? {}
   const lines = Object.entries(diagnostics)
     .filter(([key]) => !TAP_INTERNALS.has(key))
     .map(([key, value]) => `${key}: ${indent(typeof value === 'string' ? value.trimEnd() : inspect(value))}`)
-  return indent([result.fullname, ...lines].join('\n'))
+  return { name: result.fullname, diagnostics: indent([result.fullname, ...lines].join('\n')) }
 }
 
 function indent(text: string): string {
   return text.replaceAll('\n', '\n    ')
 }
 
+/** The name of an assertion may be its whole difference. */
+function shorten(name: string): string {
+  return name.length > 160 ? `${name.slice(0, 160)}…` : name
+}
+
 function print(line: string): void {
   process.stdout.write(`${line}\n`)
+}
+
+interface Failure {
+  readonly name: string
+  readonly diagnostics: string
 }
 
 /** Diagnostics about tap and not about the failure; `source` repeats what the stack already points to. */
