@@ -30,7 +30,8 @@ function report(parser: Parser): void {
   parser.on('todo', skip)
   parser.on('complete', (results: FinalResults) => {
     const isWhole = results.ok && results.count > 0
-    if (!isWhole && failed.length === 0) failed.push({ name: 'the run itself', diagnostics: inspect(results) })
+    if (!isWhole && failed.length === 0)
+      failed.push({ name: 'the run itself', diagnostics: inspect(results) })
     tell()
     for (const text of skipped) print(`skipped ${text}`)
     for (const { name } of failed) print(`FAILED ${shorten(name)}`)
