@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** A program that takes TLS on `port` and forwards to the upstream. */
 export interface Contender {
   readonly name: string
-  /** Why it is not here; `null` when it is. */
-  readonly missing: string | null
-  start(place: Place, port: number): ChildProcess
+  readonly speaksHttp2: boolean
+  /** The app itself, without a proxy or TLS in front of it. */
+  readonly isDirect: boolean
+  start(place: Place, port: number): ChildProcess | null
 }
 
 /** What all of them are given. */
@@ -17,29 +18,45 @@ export interface Place {
   readonly folder: string
   readonly certificate: string
   readonly key: string
-  readonly upstreamPort: number
+  readonly appPort: number
   /** On which processor they run. */
   readonly processor: string
+  /** Where the load and the app run. */
+  readonly loadProcessor: string
 }
 
-export const CONTENDERS: readonly Omit<Contender, 'missing'>[] = [
-  { name: 'gatehouse', start: startGatehouse },
-  { name: 'nginx', start: startNginx },
-  { name: 'haproxy', start: startHaproxy },
-  { name: 'http-proxy', start: startHttpProxy },
+export const CONTENDERS: readonly Contender[] = [
+  { name: 'gatehouse', speaksHttp2: true, isDirect: false, start: startGatehouse },
+  { name: 'nginx', speaksHttp2: true, isDirect: false, start: startNginx },
+  { name: 'haproxy', speaksHttp2: true, isDirect: false, start: startHaproxy },
+  { name: 'http-proxy', speaksHttp2: false, isDirect: false, start: startHttpProxy },
+  { name: 'app, directly', speaksHttp2: false, isDirect: true, start: () => null },
 ]
 
+/** What is measured; `null` where it is not installed. */
+export function version(name: string): string | null {
+  if (name === 'gatehouse') return `Node ${process.versions.node}`
+  if (name === 'http-proxy') return `http-proxy ${DEPENDENCIES[name]}`
+  if (name === 'app, directly') return 'the app without TLS'
+  const { error, stdout, stderr } = spawnSync(name, ['-v'], { encoding: 'utf8' })
+  if (error !== undefined) return null
+  return `${name} ${/\d+\.\d+\.\d+/.exec(stdout + stderr)?.[0]}`
+}
+
 /** The app: a small nginx, so that the figures are the proxies'. */
-export function startUpstream(folder: string, port: number, processor: string): ChildProcess {
-  const file = join(folder, 'upstream.conf')
+export function startApp({ folder, appPort, loadProcessor }: Place): ChildProcess {
+  const file = join(folder, 'app.conf')
   writeFileSync(join(folder, 'big'), Buffer.alloc(1024 * 1024, 'x'))
   writeFileSync(
     file,
-    `${nginxHead(folder, 'upstream')}
-    server { listen 127.0.0.1:${port} reuseport; keepalive_requests 100000000; root ${folder};
-      location = / { return 200 "${'a'.repeat(200)}"; } location = /big { } } }`,
+    `${nginxHead(folder, 'app')}
+    server { listen 127.0.0.1:${appPort} reuseport; keepalive_requests 100000000; root ${folder};
+      location = / { return 200 "${'a'.repeat(200)}"; } location = /big { }
+      client_body_buffer_size 2m; # it reads a body because it has to pass something on
+      location = /upload { proxy_pass http://127.0.0.1:${appPort}/; proxy_pass_request_body off;
+        proxy_method GET; proxy_set_header Content-Length ""; } } }`,
   )
-  return pinned(processor, 'nginx', ['-p', folder, '-c', file])
+  return pinned(loadProcessor, 'nginx', ['-p', folder, '-c', file])
 }
 
 export async function listening(port: number): Promise<void> {
@@ -56,7 +73,7 @@ export async function listening(port: number): Promise<void> {
 
 function startGatehouse(place: Place, port: number): ChildProcess {
   const program = new URL('../../src/bin.js', import.meta.url).pathname
-  const upstream = ['--upstream', `http://127.0.0.1:${place.upstreamPort}`, '--workers', '1']
+  const upstream = ['--upstream', `http://127.0.0.1:${place.appPort}`, '--workers', '1']
   const where = [
     '--listen',
     `127.0.0.1:${port}`,
@@ -74,11 +91,11 @@ function startNginx(place: Place, port: number): ChildProcess {
   writeFileSync(
     file,
     `${nginxHead(place.folder, 'proxy')}
-    upstream app { server 127.0.0.1:${place.upstreamPort}; keepalive 256; keepalive_requests 100000000; }
+    upstream app { server 127.0.0.1:${place.appPort}; keepalive 256; keepalive_requests 100000000; }
     server { listen 127.0.0.1:${port} ssl http2; keepalive_requests 100000000; http2_max_requests 100000000;
       ssl_certificate ${place.certificate}; ssl_certificate_key ${place.key}; ssl_protocols TLSv1.2 TLSv1.3;
       ssl_session_cache shared:s:10m; proxy_buffer_size 64k; proxy_buffers 16 64k; proxy_busy_buffers_size 128k;
-      location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection "";
+      location / { proxy_pass http://app; proxy_http_version 1.1; proxy_request_buffering off; proxy_set_header Connection "";
         proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto https; } } }`,
   )
   return pinned(place.processor, 'nginx', ['-p', place.folder, '-c', file])
@@ -102,7 +119,7 @@ frontend in
   option forwardfor
   default_backend app
 backend app
-  server app 127.0.0.1:${place.upstreamPort}
+  server app 127.0.0.1:${place.appPort}
 `,
   )
   return pinned(place.processor, 'haproxy', ['-f', file])
@@ -110,17 +127,20 @@ backend app
 
 function startHttpProxy(place: Place, port: number): ChildProcess {
   const program = new URL('./http-proxy.ts', import.meta.url).pathname
-  const args = [program, String(port), String(place.upstreamPort), place.certificate, place.key]
+  const args = [program, String(port), String(place.appPort), place.certificate, place.key]
   return pinned(place.processor, process.execPath, args)
 }
 
 function nginxHead(folder: string, name: string): string {
   return `daemon off; worker_processes 1; pid ${folder}/${name}.pid; error_log stderr crit; user root;
   events { worker_connections 4096; }
-  http { access_log off; sendfile on; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
+  http { access_log off; sendfile on; client_max_body_size 0; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
     fastcgi_temp_path ${folder}/fcgi; uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;`
 }
 
 function pinned(processor: string, program: string, args: readonly string[]): ChildProcess {
   return spawn('taskset', ['-c', processor, program, ...args], { stdio: ['ignore', 'ignore', 'inherit'] })
 }
+
+const PACKAGE_FILE = new URL('../../package.json', import.meta.url)
+const DEPENDENCIES: Record<string, string> = JSON.parse(readFileSync(PACKAGE_FILE, 'utf8')).dependencies

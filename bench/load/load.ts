@@ -1,86 +1,149 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { CONTENDERS, listening, type Place, startUpstream } from './contenders.ts'
-import { LOADS, type Result, usage } from './loads.ts'
+import { parseArgs } from 'node:util'
+import { CONTENDERS, type Contender, listening, type Place, startApp, version } from './contenders.ts'
+import { LOADS, type Load, type Result, steady, usage } from './loads.ts'
+import { type Column, table } from './table.ts'
 
 /**
- * The proxies on one processor, the load and a small upstream on the other, taking turns: what a request costs each of
- * them. Usage: npm run bench:load [-- ROUNDS [SECONDS]]
+ * `npm run bench:load [-- --rounds N --seconds N]`: the proxies on one processor, the load and a small app on the other,
+ * taking turns. What it measures replaces the tables in bench/README.md.
  */
-const rounds = Number(process.argv[2] ?? 5)
-const seconds = Number(process.argv[3] ?? 3)
-const folder = mkdtempSync(join(tmpdir(), 'load-'))
-const place: Place = { folder, ...certificate(folder), upstreamPort: 18_080, processor: '0' }
-const upstream = startUpstream(folder, place.upstreamPort, '1')
-const entrants = CONTENDERS.filter(({ name }) => isHere(name)).map((contender, index) => {
-  const port = 18_443 + index
-  return { name: contender.name, port, child: contender.start(place, port), memory: 0 }
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '3' },
+    only: { type: 'string' },
+  },
 })
+const rounds = Number(values.rounds)
+const seconds = Number(values.seconds)
+const README = new URL('../README.md', import.meta.url)
+const folder = mkdtempSync(join(tmpdir(), 'load-'))
+const place: Place = { folder, ...certificate(folder), appPort: 18_080, processor: '0', loadProcessor: '1' }
+const app = startApp(place)
+const entrants = CONTENDERS.map((contender, index) => enter(contender, 18_443 + index)).filter(
+  (entrant) => entrant !== null,
+)
+let report = `Rounds: ${rounds} of ${seconds} s. ${entrants.map(({ version }) => version).join(', ')}.\n`
 try {
-  for (const port of [place.upstreamPort, ...entrants.map(({ port }) => port)]) await listening(port)
-  for (const load of LOADS) await compare(load)
-  for (const { name, child } of entrants) {
-    process.stdout.write(
-      `${name}: ${(usage(child.pid!).rssBytes / 2 ** 20).toFixed(0)} MiB resident after it all\n`,
-    )
+  for (const { port, isDirect } of entrants) await listening(isDirect ? place.appPort : port)
+  const idle = entrants.map(({ pid }) => usage(pid).rssBytes)
+  const chosen = LOADS.filter(({ name }) => name.includes(values.only ?? ''))
+  for (const load of chosen) say(await compare(load))
+  if (values.only === undefined) {
+    say(await compare(await halfLoad()))
+    say(memoryTable(idle))
+    put(report)
   }
 } finally {
-  for (const { child } of [...entrants, { child: upstream }]) {
+  for (const { child } of entrants) {
+    if (child === null) continue
     child.kill()
     await once(child, 'exit')
   }
+  app.kill()
+  await once(app, 'exit')
   rmSync(folder, { recursive: true, force: true })
 }
 
-async function compare(load: (typeof LOADS)[number]): Promise<void> {
-  const samples = new Map<string, (Result & { readonly cpuMicros: number })[]>(
-    entrants.map(({ name }) => [name, []]),
-  )
-  for (let round = 0; round <= rounds; round++) {
-    for (const { name, port, child } of entrants) {
-      if (name === 'http-proxy' && load.name.startsWith('h2')) continue // it speaks none
-      const before = usage(child.pid!).cpuSeconds
-      const result = await load.run(port, seconds, '1')
-      const cpuMicros = ((usage(child.pid!).cpuSeconds - before) * 1e6) / result.requests
-      if (round > 0) samples.get(name)!.push({ ...result, cpuMicros }) // the first one warms up
-    }
+type Entrant = NonNullable<ReturnType<typeof enter>>
+
+function enter(contender: Contender, port: number) {
+  const { name, isDirect } = contender
+  const program = version(name)
+  if (program === null) {
+    process.stdout.write(`${name} is not installed: left out\n`)
+    return null
   }
-  process.stdout.write(
-    `\n${load.name}\n| | CPU µs/request | × nginx | requests/s | p50 ms | p99 ms | errors |\n|---|---|---|---|---|---|---|\n`,
-  )
-  const base = quartile((samples.get('nginx') ?? []).map(({ cpuMicros }) => cpuMicros))
-  for (const [name, taken] of samples) {
-    if (taken.length === 0) continue
-    const cpu = quartile(taken.map(({ cpuMicros }) => cpuMicros))
-    const rate = taken.map((each) => each.requests / each.seconds).toSorted((a, b) => b - a)[
-      Math.floor(taken.length / 4)
-    ]!
-    const columns = [cpu.toFixed(1), (cpu / base).toFixed(2), rate.toFixed(0), ...latencies(taken)]
-    process.stdout.write(
-      `| ${name} | ${columns.join(' | ')} | ${taken.reduce((sum, each) => sum + each.errors, 0)} |\n`,
-    )
+  const child = contender.start(place, port)
+  return {
+    name,
+    isDirect,
+    speaksHttp2: contender.speaksHttp2,
+    version: program,
+    port,
+    child,
+    pid: (child ?? app).pid!,
   }
 }
 
-function latencies(taken: readonly Result[]): string[] {
-  return [quartile(taken.map(({ p50Ms }) => p50Ms)), quartile(taken.map(({ p99Ms }) => p99Ms))].map((ms) =>
-    Number.isNaN(ms) ? '–' : ms.toFixed(2),
-  )
+/** Everyone in turn, `rounds` times; the first round warms up. */
+async function compare(load: Load): Promise<string> {
+  const samples = new Map<string, Sample[]>()
+  const able = entrants.filter(({ speaksHttp2 }) => speaksHttp2 || !load.isHttp2)
+  for (let round = 0; round <= rounds; round++) {
+    for (const entrant of able) {
+      const sample = await measure(entrant, load)
+      if (round > 0) samples.set(entrant.name, [...(samples.get(entrant.name) ?? []), sample])
+    }
+  }
+  const nginx = quartile(samples.get('nginx')?.map(({ cpuMicros }) => cpuMicros) ?? [])
+  const columns: Column<readonly Sample[]>[] = [
+    ['CPU µs/request', (taken) => quartile(taken.map(({ cpuMicros }) => cpuMicros)).toFixed(1)],
+    ['× nginx', (taken) => (quartile(taken.map(({ cpuMicros }) => cpuMicros)) / nginx).toFixed(2)],
+    [
+      'requests/s',
+      (taken) => (-quartile(taken.map(({ requests, seconds }) => -requests / seconds))).toFixed(0),
+    ],
+    ['p50 ms', (taken) => quartile(taken.map(({ p50Ms }) => p50Ms)).toFixed(2)],
+    ['p99 ms', (taken) => quartile(taken.map(({ p99Ms }) => p99Ms)).toFixed(2)],
+    ['errors', (taken) => String(taken.reduce((sum, { errors }) => sum + errors, 0))],
+  ]
+  return table(load.name, columns, samples)
+}
+
+interface Sample extends Result {
+  readonly cpuMicros: number
+}
+
+async function measure({ pid, port, isDirect }: Entrant, load: Load): Promise<Sample> {
+  const before = usage(pid).cpuSeconds
+  const result = isDirect
+    ? await load.run('http', place.appPort, seconds, place.loadProcessor)
+    : await load.run('https', port, seconds, place.loadProcessor)
+  const cpuMicros = ((usage(pid).cpuSeconds - before) * 1e6) / result.requests
+  return { ...result, cpuMicros }
+}
+
+/** What is waited for when nobody is short of anything: half of what we can do, and the same for all. */
+async function halfLoad(): Promise<Load> {
+  const ours = entrants.find(({ name }) => name === 'gatehouse')!
+  const { requests, seconds: took } = await measure(ours, LOADS[0]!)
+  return steady(Math.floor(requests / took / 2))
+}
+
+function memoryTable(idle: readonly number[]): string {
+  const columns: Column<readonly [number, number]>[] = [
+    ['MiB idle', ([before]) => before.toFixed(0)],
+    ['MiB after it all', ([, after]) => after.toFixed(0)],
+  ]
+  const rows = entrants
+    .filter(({ isDirect }) => !isDirect)
+    .map(({ name, pid }) => {
+      const before = idle[entrants.findIndex((entrant) => entrant.name === name)]!
+      return [name, [before / MIB, usage(pid).rssBytes / MIB]] as const
+    })
+  return table('Memory, resident', columns, new Map(rows))
+}
+
+function say(text: string): void {
+  process.stdout.write(text)
+  report += text
+}
+
+function put(text: string): void {
+  const [before, rest] = readFileSync(README, 'utf8').split(BEGIN) as [string, string]
+  const after = rest.slice(rest.indexOf(END))
+  writeFileSync(README, `${before}${BEGIN}\n${text}${after}`)
 }
 
 /** The machine is noisy upwards only: the 25th percentile is what a request costs. */
 function quartile(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 4)] ?? Number.NaN
-}
-
-function isHere(name: string): boolean {
-  if (name === 'gatehouse' || name === 'http-proxy') return true
-  if (spawnSync(name, ['-v']).error === undefined) return true
-  process.stdout.write(`${name} is not installed: left out\n`)
-  return false
 }
 
 function certificate(into: string): { certificate: string; key: string } {
@@ -93,3 +156,7 @@ function certificate(into: string): { certificate: string; key: string } {
   writeFileSync(join(into, 'both.pem'), readFileSync(file, 'utf8') + readFileSync(key, 'utf8'))
   return { certificate: file, key }
 }
+
+const MIB = 2 ** 20
+const BEGIN = '<!-- npm run bench:load -->'
+const END = '<!-- end -->'

@@ -1,11 +1,14 @@
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 /** One kind of load, driven by a program from outside. */
 export interface Load {
   readonly name: string
-  run(port: number, seconds: number, processor: string): Promise<Result>
+  readonly isHttp2: boolean
+  run(scheme: 'http' | 'https', port: number, seconds: number, processor: string): Promise<Result>
 }
 
 export interface Result {
@@ -17,17 +20,31 @@ export interface Result {
 }
 
 export const LOADS: readonly Load[] = [
-  { name: 'h1 keep-alive', run: (port, seconds, on) => wrk(on, seconds, ['-c', '64', url(port, '/')]) },
-  {
-    name: 'new TLS connection',
-    run: (port, seconds, on) => wrk(on, seconds, ['-c', '16', '-H', 'Connection: close', url(port, '/')]),
-  },
-  { name: '1 MiB response', run: (port, seconds, on) => wrk(on, seconds, ['-c', '16', url(port, '/big')]) },
-  {
-    name: 'h2, 64 connections',
-    run: (port, seconds, on) => h2load(on, seconds, ['-c', '64', '-m', '1', url(port, '/')]),
-  },
+  load('h1, 64 keep-alive connections', wrk, ['-c', '64'], '/'),
+  load('a new connection for each request', wrk, ['-c', '16', '-H', 'Connection: close'], '/'),
+  load('1 MiB answers, 16 connections', wrk, ['-c', '16'], '/big'),
+  load('1 MiB uploads, 16 connections', wrk, ['-c', '16', '-s', uploads()], '/upload'),
+  { ...load('h2, 64 connections', h2load, ['-c', '64', '-m', '1'], '/'), isHttp2: true },
 ]
+
+/** So many requests a second on h1, whoever answers them. */
+export function steady(requestsPerSecond: number): Load {
+  const clients = 32
+  const rate = Math.max(1, Math.floor(requestsPerSecond / clients))
+  const args = ['--h1', '-c', String(clients), '--rps', String(rate)]
+  return load(`h1, ${rate * clients} requests/s (half of what Gatehouse can)`, h2load, args, '/')
+}
+
+type Driver = (processor: string, seconds: number, args: readonly string[]) => Promise<Result>
+
+function load(name: string, drive: Driver, args: readonly string[], path: string): Load {
+  return {
+    name,
+    isHttp2: false,
+    run: (scheme, port, seconds, processor) =>
+      drive(processor, seconds, [...args, `${scheme}://127.0.0.1:${port}${path}`]),
+  }
+}
 
 /** Processor seconds and resident memory of a process and all below it. */
 export function usage(pid: number): { readonly cpuSeconds: number; readonly rssBytes: number } {
@@ -86,28 +103,36 @@ async function wrk(processor: string, seconds: number, args: readonly string[]):
 }
 
 async function h2load(processor: string, seconds: number, args: readonly string[]): Promise<Result> {
-  const { stdout } = await run('taskset', [
-    '-c',
-    processor,
-    'h2load',
-    '-t',
-    '1',
-    '-D',
-    String(seconds),
-    ...args,
-  ])
+  const log = join(tmpdir(), `h2load-${process.pid}.log`)
+  const time = ['-t', '1', '-D', String(seconds), '--log-file', log]
+  const { stdout } = await run('taskset', ['-c', processor, 'h2load', ...time, ...args])
   const done = /requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed/.exec(stdout)
+  const times = logged(log)
   return {
     requests: Number(done?.[3] ?? 0),
     seconds,
     errors: Number(done?.[4] ?? 0),
-    p50Ms: milliseconds(/time for request:\s+\S+\s+\S+\s+(\S+)/.exec(stdout)?.[1]),
-    p99Ms: Number.NaN, // it only tells the mean
+    p50Ms: times[Math.floor(times.length * 0.5)] ?? Number.NaN,
+    p99Ms: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
   }
 }
 
-function url(port: number, path: string): string {
-  return `https://127.0.0.1:${port}${path}`
+/** A line a request: when it started, its status, how many microseconds it took. */
+function logged(log: string): readonly number[] {
+  const times = readFileSync(log, 'utf8')
+    .split('\n')
+    .map((line) => Number(line.split('\t')[2]) / 1000)
+    .filter((time) => time > 0)
+  rmSync(log)
+  return times.sort((a, b) => a - b)
+}
+
+/** wrk takes a body from a script only. */
+function uploads(): string {
+  const file = join(tmpdir(), `wrk-upload-${process.pid}.lua`)
+  writeFileSync(file, "wrk.method = 'POST'\nwrk.body = string.rep('x', 1024 * 1024)\n")
+  process.once('exit', () => rmSync(file))
+  return file
 }
 
 function milliseconds(text: string | undefined): number {
