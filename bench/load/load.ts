@@ -22,6 +22,9 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds)
 const seconds = Number(values.seconds)
 const README = new URL('../README.md', import.meta.url)
+const BEGIN = '<!-- npm run bench:load -->'
+const END = '<!-- end -->'
+const MIB = 2 ** 20
 const folder = mkdtempSync(join(tmpdir(), 'load-'))
 const place: Place = { folder, ...certificate(folder), appPort: 18_080, processor: '0', loadProcessor: '1' }
 const app = startApp(place)
@@ -156,7 +159,3 @@ function certificate(into: string): { certificate: string; key: string } {
   writeFileSync(join(into, 'both.pem'), readFileSync(file, 'utf8') + readFileSync(key, 'utf8'))
   return { certificate: file, key }
 }
-
-const MIB = 2 ** 20
-const BEGIN = '<!-- npm run bench:load -->'
-const END = '<!-- end -->'
