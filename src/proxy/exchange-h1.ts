@@ -125,6 +125,10 @@ export class Http1Exchange implements Exchange {
     }
     this.#isHeadSent = true
     const socket = this.connection.stream
+    if (this.#due === 0 && chunk.length <= JOINED_BYTES_MAX) {
+      this.#finish(latin1(chunk))
+      return true
+    }
     const isTaken = chunk.length >= TAKEN_BYTES_MIN && this.connection.isTls && socket.writableLength === 0
     const bytes = isTaken ? chunk : Buffer.from(chunk)
     if (this.#due === 0) {
@@ -190,11 +194,12 @@ export class Http1Exchange implements Exchange {
     return wantsLength ? [...list, 'Content-Length', '0'] : list
   }
 
-  #finish(last: Uint8Array | null): void {
+  #finish(last: Uint8Array | string | null): void {
     this.#state = 'ended'
     this.onGone = null
     this.onDrain = null
     if (last === null) this.#response.end()
+    else if (typeof last === 'string') this.#response.end(last, 'latin1')
     else this.#response.end(last)
   }
 
@@ -238,6 +243,11 @@ export function receivedTrailers(raw: readonly string[]): readonly string[] {
   return kept
 }
 
+/** As node:http joins a text, but not bytes, with its head: one write instead of a list of them. */
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+}
+
 function without(headers: readonly string[], keepLength: boolean): string[] {
   const kept: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
@@ -266,5 +276,6 @@ const DISCARDED_BYTES_MAX = 65_536
  * kernel does not take at once stays referred to.
  */
 const TAKEN_BYTES_MIN = 16_384
+const JOINED_BYTES_MAX = 8192
 /** In every spelling: some servers make hyphens of underscores. */
 const OURS = /^(?:forwarded|x[-_](?:forwarded|agent|ja4[a-z]?|http2)(?:[-_].*)?)$/i
