@@ -67,7 +67,7 @@ export class TlsServer {
     this.#handlers = handlers
     this.#server = createServer({
       ...this.#contextOptions(),
-      ALPNProtocols: ['h2', 'http/1.1'],
+      ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
       SNICallback: (name, done) => this.#chooseContext(name, done),
       requestCert: options.requestClientCertificate,
       rejectUnauthorized: false,
