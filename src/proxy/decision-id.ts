@@ -8,6 +8,7 @@ export type DecisionId = Brand<string, 'DecisionId'>
  * the path of every request, so the clock is read on a beat and not here.
  */
 export class DecisionIds {
+  #ms = -1
   #prefix = ''
   #counter = 0
   readonly #tail: string
@@ -19,14 +20,16 @@ export class DecisionIds {
 
   /** The time from here on; time that goes back is not followed, or an id could come twice. */
   beat(nowMs: number): void {
+    if (nowMs <= this.#ms) return
     const hex = nowMs.toString(16).padStart(12, '0')
-    const prefix = `${hex.slice(0, 8)}-${hex.slice(8)}-7`
-    if (prefix <= this.#prefix) return
-    this.#prefix = prefix
+    this.#ms = nowMs
+    this.#prefix = `${hex.slice(0, 8)}-${hex.slice(8)}-7`
     this.#counter = 0
   }
 
   next(): DecisionId {
+    // Time that has gone back stands still here, maybe for longer than one beat has ids.
+    if (this.#counter === COUNTERS) this.beat(this.#ms + 1)
     const counter = (COUNTERS + this.#counter++).toString(16)
     return `${this.#prefix}${counter.slice(1, 4)}-8${counter.slice(4)}-${this.#tail}` as DecisionId
   }

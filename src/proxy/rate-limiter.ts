@@ -20,15 +20,18 @@ export class RateLimiter {
   }
 
   /** 0 when the request is within the limit, else the milliseconds until one will be. */
-  take(key: string, limit: RateLimit, nowMs: number): number {
-    const interval = limit.windowMs / limit.requests
-    const due = Math.max(this.#due.get(key) ?? 0, nowMs)
-    const early = due + interval - limit.burst * interval - nowMs
-    if (early > 0) return Math.ceil(early)
-    this.#due.set(key, due + interval)
+  take(key: string, { requests, windowMs, burst }: RateLimit, nowMs: number): number {
+    const interval = windowMs / requests
+    // No more than a burst can be due: more is from before the clock went back, or the limit became another.
+    const aheadMs = Math.min(Math.max((this.#due.get(key) ?? 0) - nowMs, 0), burst * interval)
+    const earlyMs = aheadMs - (burst - 1) * interval
+    if (earlyMs > ROUNDING_MS) return Math.ceil(earlyMs)
+    this.#due.set(key, nowMs + aheadMs + interval)
     return 0
   }
 }
 
 /** 100,000 keys of 60 characters are some 20 MB. */
 const KEYS_MAX = 100_000
+/** Times of day have some 0.0002 ms of it. */
+const ROUNDING_MS = 0.01

@@ -15,13 +15,17 @@ export class Tarpit {
   hold(action: TarpitAction, then: () => void): (() => void) | null {
     if (this.#held >= action.connectionsMax) return null
     this.#held++
-    const timer = setTimeout(() => {
+    let isHeld = true
+    const letGo = () => {
+      if (!isHeld) return
+      isHeld = false
       this.#held--
+      clearTimeout(timer)
+    }
+    const timer = setTimeout(() => {
+      letGo()
       then()
     }, action.delayMs)
-    return () => {
-      clearTimeout(timer)
-      this.#held--
-    }
+    return letGo
   }
 }

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import type { MetricsReading } from '../../src/metrics.ts'
+import type { FailureReason } from '../../src/proxy/connection.ts'
+import { type CountSources, WorkerMetrics } from '../../src/proxy/worker-metrics.ts'
+import { groupOf } from './upstream-fixture.ts'
+
+test('requests are counted by verdict, action and class of status, and timed', async () => {
+  const metrics = new WorkerMetrics(sources())
+  metrics.requestDone('unknown', 'tag', 200, 3)
+  metrics.requestDone('unknown', 'tag', 204, 30)
+  metrics.requestDone('agent', 'block', 451, 1)
+  metrics.requestDone('agent', 'tarpit', 0, 70_000)
+  metrics.requestDone('human', 'route', 101, 5)
+  const reading = await metrics.read()
+  assert.deepEqual(valuesOf(reading, 'requests_total'), {
+    'unknown tag 2xx': 2,
+    'agent block 4xx': 1,
+    'agent tarpit none': 1,
+    'human route 1xx': 1,
+  })
+  const durations = samplesOf(reading, 'request_duration_seconds')
+  assert.equal(durations.find(({ metricName }) => metricName?.endsWith('_count'))?.value, 5)
+  assert.equal(durations.find(({ metricName }) => metricName?.endsWith('_sum'))?.value, 70.039)
+})
+
+test('a status or a name that nobody foresaw makes no series of its own', async () => {
+  const metrics = new WorkerMetrics(sources())
+  for (let i = 0; i < 500; i++) metrics.requestDone(`verdict ${i}`, `action ${i}`, i * 1000 + 600, 1)
+  assert.equal(Object.keys(valuesOf(await metrics.read(), 'requests_total')).length, 1)
+})
+
+test('failures are counted by reason, and those of TLS by what TLS says', async () => {
+  const metrics = new WorkerMetrics(sources())
+  const fail = (reason: FailureReason, code: string | null) =>
+    metrics.connectionFailed({ reason, code, address: '192.0.2.1', isTls: true })
+  fail('handshake', 'ERR_SSL_NO_SHARED_CIPHER')
+  fail('malformed-hello', 'made up by the peer')
+  fail('handshake', null)
+  fail('bad-request', 'ERR_SSL_NO_SHARED_CIPHER')
+  metrics.forgedHeaders(2)
+  metrics.forgedHeaders(3)
+  const reading = await metrics.read()
+  const failures = valuesOf(reading, 'connection_failures_total')
+  const { handshake, 'malformed-hello': malformed, 'bad-request': bad, gone } = failures
+  assert.deepEqual([handshake, malformed, bad, gone], [2, 1, 1, 0])
+  const { ERR_SSL_NO_SHARED_CIPHER: noCipher, other } = valuesOf(reading, 'handshake_failures_total')
+  assert.deepEqual([noCipher, other], [1, 2])
+  assert.deepEqual(valuesOf(reading, 'forged_headers_total'), { '': 5 })
+})
+
+test('what others count is read when somebody asks, over all listeners and targets', async () => {
+  const counts = { connections: 0, opening: 1, handshakes: 2, h1: 3, h2: 4, upgraded: 5, streams: 6 }
+  const group = groupOf(['http://127.0.0.1:1', 'http://127.0.0.1:2'], { name: 'shop' })
+  const recorder = { counts: { recorded: 9, delivered: 7, dropped: 1 } }
+  const metrics = new WorkerMetrics({
+    listeners: [{ counts }, { counts: { ...counts, h1: 30 } }],
+    upstreams: [group],
+    recorder,
+  })
+  await metrics.read()
+  group.counters.failed['head-timeout'] += 2
+  group.counters.clientGone++
+  recorder.counts.delivered = 8
+  const reading = await metrics.read()
+  assert.deepEqual(valuesOf(reading, 'connections_open'), {
+    opening: 2,
+    handshakes: 4,
+    h1: 33,
+    h2: 8,
+    upgraded: 10,
+  })
+  assert.deepEqual(valuesOf(reading, 'streams_open'), { '': 12 })
+  const outcomes = valuesOf(reading, 'upstream_requests_total')
+  assert.deepEqual([outcomes['shop head-timeout'], outcomes['shop client-gone']], [2, 1])
+  assert.equal(outcomes['shop answered'], 0)
+  assert.deepEqual(valuesOf(reading, 'upstream_targets_healthy'), { shop: 2 })
+  assert.deepEqual(valuesOf(reading, 'sightings_total'), { recorded: 9, delivered: 8, dropped: 1 })
+  group.close()
+})
+
+test('a process tells of its memory, its processor time and its delay', async () => {
+  const reading = await new WorkerMetrics(sources()).read()
+  for (const name of ['memory_resident_bytes', 'memory_heap_bytes', 'cpu_seconds_total']) {
+    assert.ok(valuesOf(reading, name)['']! > 0, name)
+  }
+  const delays = valuesOf(reading, 'event_loop_delay_seconds')
+  assert.deepEqual(Object.keys(delays).sort(), ['0.5', '0.99', '1'])
+  for (const value of Object.values(delays)) assert.ok(value >= 0 && value < 3600, String(value))
+})
+
+function sources(): CountSources {
+  const counts = { connections: 0, opening: 0, handshakes: 0, h1: 0, h2: 0, upgraded: 0, streams: 0 }
+  return {
+    listeners: [{ counts }],
+    upstreams: [],
+    recorder: { counts: { recorded: 0, delivered: 0, dropped: 0 } },
+  }
+}
+
+function samplesOf(reading: MetricsReading, name: string): MetricsReading[number]['values'] {
+  const metric = reading.find((each) => each.name === `gatehouse_${name}`)
+  assert.ok(metric !== undefined, name)
+  return metric.values
+}
+
+/** By the values of the labels. */
+function valuesOf(reading: MetricsReading, name: string): Record<string, number> {
+  const entries = samplesOf(reading, name).map(({ labels, value }) => [
+    Object.values(labels).join(' '),
+    value,
+  ])
+  return Object.fromEntries(entries)
+}
