@@ -49,6 +49,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents {
   #isPaused = false
   /** A write said to wait: the upstream owes us its reading. */
   #isFull = false
+  /** What is written waits for the end of this turn of the event loop. */
+  #isGathering = false
   /** The client holds its body back until the upstream says 100. */
   #awaitsContinue = false
 
@@ -92,6 +94,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents {
 
   write(chunk: Uint8Array): boolean {
     this.#awaitsContinue = false
+    if (chunk.length >= GATHERED_BYTES_MIN) this.#gather()
     if (this.#bodyLeft !== null) this.#bodyLeft -= chunk.length
     this.#isFull = !(this.#bodyLeft === null ? this.#writeChunk(chunk) : this.#socket.write(chunk))
     this.#expectHead()
@@ -182,6 +185,19 @@ export class H1Connection implements UpstreamStream, ResponseEvents {
     if (this.#phase !== 'connecting') return
     this.#phase = 'idle'
     this.carry(this.#receiver!)
+  }
+
+  /** TLS hands over a record of 16 KiB at a time: those that came in together go out in one write. */
+  #gather(): void {
+    if (this.#isGathering) return
+    this.#isGathering = true
+    this.#socket.cork()
+    setImmediate(this.#letGo)
+  }
+
+  readonly #letGo = (): void => {
+    this.#isGathering = false
+    this.#socket.uncork()
   }
 
   #writeChunk(chunk: Uint8Array): boolean {
@@ -286,4 +302,5 @@ function uncork(socket: Socket): void {
 /** 16 KiB triples the cost of large bodies. */
 const SHARED_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 const TLS_RECORD_BYTES = 16 * 1024
+const GATHERED_BYTES_MIN = 4096
 const KEEP_ALIVE_MARGIN_MS = 1000
