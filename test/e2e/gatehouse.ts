@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Test } from 'tap'
+import { testCa, testLeaf } from '../proxy/test-certificates.ts'
+import { plainEnvironment, stop, temporaryFolder } from './programs.ts'
+
+/** A gatehouse in a process of its own, started as its user starts it. */
+export interface RunningGatehouse {
+  readonly pid: number
+  readonly port: number
+  readonly url: string
+  /** Who signed its certificate, which is for localhost: PEM, and the file it is in. */
+  readonly ca: string
+  readonly caFile: string
+}
+
+export interface GatehouseOptions {
+  /** `up` has workers in processes of their own, `proxy` has none. */
+  readonly command?: 'up' | 'proxy'
+  readonly upstream: string
+  readonly argv?: readonly string[]
+  /** Lines of the `proxy` section of its configuration file. */
+  readonly settings?: readonly string[]
+  /** Where the TLS secrets are written to. */
+  readonly secretsFile?: string
+}
+
+/** Resolves once it says that it is ready; it ends with the test. */
+export async function startGatehouse(t: Test, options: GatehouseOptions): Promise<RunningGatehouse> {
+  const { command = 'proxy', upstream, argv = [], settings = [], secretsFile } = options
+  const folder = temporaryFolder(t)
+  const file = (name: string, content: string): string => {
+    writeFileSync(join(folder, name), content, { mode: 0o600 })
+    return join(folder, name)
+  }
+  const caFile = file('ca.crt', ca.certificate)
+  const config = file(
+    'gatehouse.yaml',
+    ['proxy:', ...(settings.length > 0 ? settings : ['{}']), ''].join('\n  '),
+  )
+  const given = [
+    ...['--listen', '127.0.0.1:0', '--manage', '127.0.0.1:0', '--upstream', upstream, '--config', config],
+    ...['--cert', file('tls.crt', leaf.certificate), '--key', file('tls.key', leaf.key)],
+    ...argv,
+  ]
+  const spy = secretsFile === undefined ? [] : ['--import', SPY]
+  const child = spawn(process.execPath, [...spy, PROGRAM, command, ...given], {
+    cwd: folder,
+    env: plainEnvironment(folder, { E2E_TLS_SECRETS: secretsFile }),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let said = ''
+  t.teardown(async () => {
+    const isRunning = child.exitCode === null && child.signalCode === null
+    await stop(child) // workers end by themselves when the primary is gone
+    assert.ok(isRunning && !/"level":"error"/.test(said), said)
+  })
+  const ready = new Promise<string>((found) => {
+    child.stderr.setEncoding('utf8').on('data', (chunk) => {
+      said += chunk
+      const line = said.split('\n').find((line) => line.includes('"message":"ready"') && line.endsWith('}'))
+      if (line !== undefined) found(line)
+    })
+  })
+  const line = await Promise.race([ready, once(child, 'exit').then(() => assert.fail(`it ended: ${said}`))])
+  const port = Number(String(JSON.parse(line).listen).split(':').at(-1))
+  return { pid: child.pid!, port, url: `https://localhost:${port}`, ca: ca.certificate, caFile }
+}
+
+const PROGRAM = resolve('src/bin.js')
+const SPY = new URL('log-tls-secrets.ts', import.meta.url).href
+const ca = await testCa()
+const leaf = await testLeaf(ca, ['localhost'])

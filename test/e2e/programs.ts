@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import type { Test } from 'tap'
+
+/** Set where the programs that the tests talk with have been installed: then none of them may be missing. */
+export const ARE_REQUIRED = process.env['E2E_PROGRAMS'] === 'required'
+
+/** Why what needs this program is skipped; `false` where it is there. */
+export function missing(program: string): string | false {
+  if (program.includes('/')) return false // our own Node, by its path
+  return spawnSync('which', [program], { stdio: 'ignore' }).status === 0
+    ? false
+    : `${program} is not installed`
+}
+
+export function noCapture(): string | false {
+  return (
+    missing('tcpdump') || (process.getuid?.() === 0 ? false : 'only root may capture what goes over loopback')
+  )
+}
+
+/** What a program runs with: no proxies and settings of whoever runs this, and no Node options of tap's. */
+export function plainEnvironment(folder: string, more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'], HOME: folder, LANG: 'C', ...more }
+}
+
+export function temporaryFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-e2e-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  return folder
+}
+
+export interface Ran {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a program to its end, which comes by force when it takes much too long. */
+export async function run(
+  program: string,
+  argv: readonly string[],
+  { env, input }: { env: NodeJS.ProcessEnv; input?: string | Buffer },
+): Promise<Ran> {
+  const child = spawn(program, argv, { env, timeout: PROGRAM_MS, killSignal: 'SIGKILL' })
+  child.stdin.on('error', () => undefined).end(input)
+  const [stdout, stderr, [status]] = await Promise.all([
+    text(child.stdout.setEncoding('latin1')),
+    text(child.stderr),
+    once(child, 'exit'),
+  ])
+  return { status, stdout, stderr }
+}
+
+/** Waits for a program to say this. */
+export function heard(stream: Readable, wanted: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let said = ''
+    stream.on('data', (chunk) => {
+      said += chunk
+      if (said.includes(wanted)) resolve()
+    })
+    stream.on('close', () => reject(new Error(`no ${wanted} in ${said}`)))
+  })
+}
+
+export async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+const PROGRAM_MS = 50_000
