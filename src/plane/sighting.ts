@@ -14,9 +14,13 @@ export interface Sighting {
   readonly path: string
   readonly userAgent: string | null
   readonly ja4: string | null
+  readonly ja4Source: 'own' | 'hop' | null
+  /** Why there is no JA4. */
+  readonly noHello: 'not-tls' | 'malformed' | null
   readonly stable: string | null
   readonly ja4s: string | null
   readonly ja4h: string | null
+  readonly ja4x: string | null
   readonly http2: string | null
   readonly verdict: string
   readonly agent: string | null

@@ -29,7 +29,7 @@ export function judge(
   authority: string | null,
 ): Judged {
   const { snapshot } = proxy // read once: one request, one Snapshot
-  const received = receiveHeaders(head.rawHeaders, authority)
+  const received = receiveHeaders(head.rawHeaders, authority, connection.isJa4Hop ? proxy.hopJa4Header : null)
   const address = clientAddress(connection, received.hop, proxy.trusted)
   const print: Print = {
     connection: connectionPrint(proxy, connection, head),
@@ -56,11 +56,12 @@ export function judge(
   return judged
 }
 
-/** A hop that is listed saw the client's own hello; what we saw is the hop's. */
+/** A hop that is listed saw the client's own hello; what we saw, and answered, is the hop's. */
 function connectionPrint(proxy: ProxyContext, connection: Connection, head: RequestHead): ConnectionPrint {
   if (!connection.isJa4Hop) return connection.print
   const ja4 = hopJa4(connection, head.rawHeaders, proxy.hopJa4Header)
-  return ja4 === null ? connection.print : { ...connection.print, ja4, stable: null, ja4Source: 'hop' }
+  if (ja4 === null) return connection.print
+  return { ja4, stable: null, ja4s: null, ja4x: null, http2: null, noHello: null, ja4Source: 'hop' }
 }
 
 function sighting(
@@ -71,7 +72,7 @@ function sighting(
   snapshot: number,
 ): Sighting {
   const { print, verdict, decision, received } = judged
-  const { ja4, stable, ja4s, http2 } = print.connection
+  const { ja4, stable, ja4s, ja4x, http2, noHello, ja4Source } = print.connection
   return {
     id: judged.id as string as SightingId,
     seenAtMs: proxy.clock.nowMs,
@@ -82,9 +83,12 @@ function sighting(
     path: pathOf(head.target),
     userAgent: userAgentOf(received.kept),
     ja4,
+    ja4Source,
+    noHello,
     stable,
     ja4s,
     ja4h: print.ja4h,
+    ja4x,
     http2,
     verdict: verdict.kind,
     agent: verdict.agent?.id ?? null,

@@ -23,9 +23,14 @@ export interface HopHeaders {
 /**
  * What may go on to the app: the client's headers less hop-by-hop fields (RFC 9110 §7.6.1), less framing, which is
  * written anew, and less every spelling of the headers we set, also where we have nothing to set. A client must never
- * be able to tag itself. `authority` is the host the request is for, which an absolute target may have decided.
+ * be able to tag itself. `authority` is the host the request is for, which an absolute target may have decided; `expected`
+ * is a name in our namespace that this client may send, as a hop in front of us may.
  */
-export function receiveHeaders(rawHeaders: readonly string[], authority: string | null): ReceivedHeaders {
+export function receiveHeaders(
+  rawHeaders: readonly string[],
+  authority: string | null,
+  expected: string | null = null,
+): ReceivedHeaders {
   const listed = connectionListed(rawHeaders)
   const kept: string[] = authority === null ? [] : ['Host', authority]
   const hop: HopHeaders = { ...NO_HOP }
@@ -41,6 +46,7 @@ export function receiveHeaders(rawHeaders: readonly string[], authority: string 
     const plain = plainName(name)
     const hopField = HOP_FIELDS.get(plain)
     if (hopField !== undefined && !name.includes('_')) hop[hopField] = joined(hop[hopField], value, ', ')
+    else if (plain === expected) continue
     else if (isOurs(plain)) forged = forged === null ? [plain] : [...forged, plain]
     else if (HOP_BY_HOP.has(plain) || listed?.has(plain) === true || plain.startsWith(':')) continue
     else if (plain === 'te') pushTrailers(kept, value)
@@ -83,8 +89,9 @@ export function pushTags(
   action: string,
   decisionId: string,
 ): void {
-  const { ja4, ja4s, http2 } = print.connection
+  const { ja4, ja4s, http2, ja4Source } = print.connection
   if (ja4 !== null) headers.push('X-JA4-Fingerprint', ja4)
+  if (ja4Source === 'hop') headers.push('X-JA4-Source', ja4Source)
   if (print.ja4h !== null) headers.push('X-JA4H-Fingerprint', print.ja4h)
   if (ja4s !== null) headers.push('X-JA4S-Fingerprint', ja4s)
   if (http2 !== null) headers.push('X-HTTP2-Fingerprint', http2)
@@ -192,6 +199,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ])
 const OURS: ReadonlySet<string> = new Set([
   'x-ja4-fingerprint',
+  'x-ja4-source',
   'x-ja4h-fingerprint',
   'x-ja4s-fingerprint',
   'x-http2-fingerprint',

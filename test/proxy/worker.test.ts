@@ -33,6 +33,30 @@ test('a request goes through, is told what is known, and becomes a Sighting', as
   assert.ok(Math.abs(sighting!.seenAtMs - Date.now()) < 10_000)
 })
 
+test('the JA4 a listed hop saw stands for its own, says so, and is no forgery; what the hop showed us is not said', async (t) => {
+  const ja4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
+  const headers = { 'x-ja4-fingerprint': ja4, 'x-ja4-source': 'own' }
+  const listed = { ja4Hops: { addresses: ['127.0.0.0/8'], header: 'X-JA4-Fingerprint' } }
+  const { ask, sightings } = await serving(t, listed)
+  const seen = JSON.parse((await ask('/', { headers })).body)
+  assert.deepEqual([seen['x-ja4-fingerprint'], seen['x-ja4-source']], [ja4, 'hop'])
+  assert.deepEqual([seen['x-ja4s-fingerprint'], seen['x-http2-fingerprint']], [undefined, undefined])
+  await until(() => sightings.length === 1)
+  const { ja4Source, stable, forged } = sightings[0]!
+  assert.deepEqual(
+    { ja4Source, stable, forged },
+    { ja4Source: 'hop', stable: null, forged: ['x-ja4-source'] },
+  )
+
+  const other = await serving(t)
+  const own = JSON.parse((await other.ask('/', { headers })).body)
+  assert.notEqual(own['x-ja4-fingerprint'], ja4)
+  assert.equal(own['x-ja4-source'], undefined)
+  await until(() => other.sightings.length === 1)
+  assert.equal(other.sightings[0]!.ja4Source, 'own')
+  assert.deepEqual(other.sightings[0]!.forged, ['x-ja4-fingerprint', 'x-ja4-source'])
+})
+
 test('the next request is judged by a new Snapshot; one that cannot be read changes nothing', async (t) => {
   const { ask, judgeBy, bus, lines } = await serving(t)
   const agent = new Agent({ keepAlive: true })
