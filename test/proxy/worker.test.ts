@@ -36,8 +36,8 @@ test('a request goes through, is told what is known, and becomes a Sighting', as
 test('the JA4 a listed hop saw stands for its own, says so, and is no forgery; what the hop showed us is not said', async (t) => {
   const ja4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
   const headers = { 'x-ja4-fingerprint': ja4, 'x-ja4-source': 'own' }
-  const listed = { ja4Hops: { addresses: ['127.0.0.0/8'], header: 'X-JA4-Fingerprint' } }
-  const { ask, sightings } = await serving(t, listed)
+  const ja4Hops = { addresses: ['127.0.0.0/8'], header: 'X-JA4-Fingerprint' }
+  const { ask, sightings } = await serving(t, { change: (settings) => ({ ...settings, ja4Hops }) })
   const seen = JSON.parse((await ask('/', { headers })).body)
   assert.deepEqual([seen['x-ja4-fingerprint'], seen['x-ja4-source']], [ja4, 'hop'])
   assert.deepEqual([seen['x-ja4s-fingerprint'], seen['x-http2-fingerprint']], [undefined, undefined])
