@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict'
-import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import http2, { type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import net, { type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { TLSSocket } from 'node:tls'
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { test } from 'tap'
 import type { Finding } from '../../src/capture/finding.ts'
-import { runCli } from '../../src/commands/cli.ts'
-import { COMMANDS } from '../../src/commands/commands.ts'
 import { ja4 } from '../../src/fingerprint/ja4.ts'
 import { ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import { ja4x } from '../../src/fingerprint/ja4plus/ja4x.ts'
@@ -29,66 +25,14 @@ import { HelloReader } from '../../src/wire/record.ts'
 import type { HttpVersion } from '../../src/wire/request-head.ts'
 import { parseCertificate } from '../../src/wire/x509.ts'
 import { CERTIFICATE_DER, IDENTITY } from '../capture/recorded-tls.ts'
-import { memoryIo } from '../commands/memory-io.ts'
+import { analyze, captureLoopback } from './network-capture.ts'
+import { heard, missing, noCapture, plainEnvironment, run, skipped } from './programs.ts'
+import { isOf, JAVA_CLIENT, pathOf, REAL_CLIENTS, type RealClient, skippedClient } from './real-clients.ts'
 
 /**
  * Real clients talk to a server here while tcpdump listens. What `gatehouse analyze` finds in the capture has to be
  * what the server saw by itself: the bytes of each hello, and the headers of each request as Node read them.
  */
-interface Client {
-  readonly name: string
-  readonly program: string
-  argv(url: string, port: number, path: string): readonly string[]
-  /** What is typed into it. */
-  input?(path: string): string
-}
-
-const NODE_HTTPS = `require('https').get(process.argv[1], { headers: { Cookie: 'b=2; a=1', 'accept-language': 'de' } }, (response) => response.resume())`
-const NODE_FETCH = `fetch(process.argv[1], { method: 'POST', body: 'x'.repeat(20000) }).then((response) => response.text())`
-const NODE_HTTP2 = `
-  const session = require('http2').connect(process.argv[1])
-  session.request({ ':path': new URL(process.argv[1]).pathname, cookie: 'a=1' }).resume().on('end', () => session.close())`
-const PYTHON = `
-import http.client, ssl, sys
-connection = http.client.HTTPSConnection('localhost', int(sys.argv[1]), context=ssl._create_unverified_context())
-for _ in range(2):
-    connection.request('GET', sys.argv[2], headers={'Referer': 'https://a/', 'Accept-Language': 'en-GB,en'})
-    connection.getresponse().read()`
-const CHROMIUM = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  ...['--ignore-certificate-errors', '--dump-dom'],
-]
-const typed = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`
-
-const CLIENTS: readonly Client[] = [
-  { name: 'node https', program: process.execPath, argv: (url) => ['-e', NODE_HTTPS, url] },
-  { name: 'node fetch', program: process.execPath, argv: (url) => ['-e', NODE_FETCH, url] },
-  { name: 'node http2', program: process.execPath, argv: (url) => ['-e', NODE_HTTP2, url] },
-  {
-    name: 'curl over HTTP/1.1',
-    program: 'curl',
-    argv: (url) => ['-sk', '--http1.1', '-b', 'x=1; y=2', '-e', 'https://a/', url, url],
-  },
-  { name: 'curl over HTTP/2', program: 'curl', argv: (url) => ['-sk', '--http2', '-d', 'a=b', url, url] },
-  ...['-tls1_2', '-tls1_3'].map((version) => ({
-    name: `openssl s_client ${version}`,
-    program: 'openssl',
-    argv: (_url: string, port: number) => ['s_client', '-quiet', version, '-connect', `localhost:${port}`],
-    input: typed,
-  })),
-  {
-    name: 'python3 http.client',
-    program: 'python3',
-    argv: (_url, port, path) => ['-c', PYTHON, `${port}`, path],
-  },
-  { name: 'wget', program: 'wget', argv: (url) => ['--no-check-certificate', '-qO-', url] },
-  {
-    name: 'chromium',
-    program: 'chromium',
-    argv: (url) => [...CHROMIUM, `--user-data-dir=${folder}/profile`, url],
-  },
-]
 
 /** What the server saw on one connection, named by the client's port. */
 interface Seen {
@@ -109,23 +53,17 @@ interface Request {
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-clients-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
-const missing = (program: string): string | false =>
-  spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined
-    ? false
-    : `${program} is not installed`
-const noCapture =
-  missing('tcpdump') || (process.getuid?.() === 0 ? false : 'only root may capture what goes over loopback')
-
-test('analyze: what it finds of real clients is what the server saw', { skip: noCapture }, async (t) => {
-  const installed = CLIENTS.filter(({ program }) => missing(program) === false)
+test('analyze: what it finds of real clients is what the server saw', { skip: noCapture() }, async (t) => {
+  const installed = REAL_CLIENTS.filter(({ program }) => missing(program) === false)
+  writeFileSync(join(folder, 'Client.java'), JAVA_CLIENT)
   const server = await startServer()
   const relay = await startDtlsRelay()
-  const tcpdump = await startTcpdump(`tcp port ${server.port} or udp port ${relay?.port ?? 0}`)
-  await Promise.all([...installed.map((client) => run(client, server.port)), relay?.greet()])
+  const capturing = await captureLoopback(`tcp port ${server.port} or udp port ${relay?.port ?? 0}`)
+  await Promise.all([...installed.map((client) => visit(client, server.port)), relay?.greet()])
   server.close()
   await relay?.close()
   const capture = join(folder, 'capture.pcap')
-  writeFileSync(capture, await tcpdump.end())
+  writeFileSync(capture, await capturing.end())
   const keyLog = join(folder, 'keys.log')
   writeFileSync(keyLog, server.keyLog())
 
@@ -134,9 +72,10 @@ test('analyze: what it finds of real clients is what the server saw', { skip: no
   const findingsOf = (findings: readonly Finding[], port: number): readonly Finding[] =>
     findings.filter((found) => found.transport === 'tcp' && found.src_port === port)
 
-  for (const { name, program } of CLIENTS) {
-    t.test(name, { skip: missing(program) }, async () => {
-      const seen = server.seen.filter(({ requests }) => requests.some(({ path }) => path === pathOf(name)))
+  for (const client of REAL_CLIENTS) {
+    const { name } = client
+    t.test(name, { skip: skippedClient(client) }, async () => {
+      const seen = server.seen.filter(({ requests }) => requests.some(({ path }) => isOf(name, path)))
       assert.ok(seen.length > 0, 'the server saw it')
       for (const { port, ja4, sni, resumed, requests } of seen) {
         const findings = findingsOf(opened, port)
@@ -162,7 +101,7 @@ test('analyze: what it finds of real clients is what the server saw', { skip: no
     })
   }
 
-  t.test('openssl over DTLS', { skip: missing('openssl') }, async () => {
+  t.test('openssl over DTLS', { skip: skipped('openssl') }, async () => {
     assert.equal(relay!.ja4s().length, 2, 'without a cookie and with it')
     const dtls = opened.filter((found) => found.kind === 'tls' && found.transport === 'dtls')
     assert.deepEqual(
@@ -194,10 +133,12 @@ interface Server {
 async function startServer(): Promise<Server> {
   const seen = new Map<number | undefined, Seen>()
   let keyLog = ''
-  const tls = http2.createSecureServer({ ...IDENTITY, allowHTTP1: true })
+  const tls = createTlsServer({ ...IDENTITY, ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'] })
   tls.on('keylog', (line: Buffer) => (keyLog += line.toString('latin1')))
   tls.on('secureConnection', (socket: TLSSocket) => {
     seen.get(socket.remotePort)!.resumed = socket.isSessionReused()
+    const server = socket.alpnProtocol === 'h2' ? http2Server : http1Server
+    server.emit('connection', socket)
   })
   const saw = (
     port: number | undefined,
@@ -225,16 +166,17 @@ async function startServer(): Promise<Server> {
       stream.end('ok')
     })
   }
-  tls.on('stream', onStream)
-  tls.on('request', (request, response) => {
-    if (request.httpVersionMajor === 2) return
-    const { rawHeaders, method, url, socket } = request as unknown as IncomingMessage
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    const { httpVersion, rawHeaders, method, url, socket } = request
     request.resume().on('end', () => {
-      saw(socket.remotePort, '11', method!, url!, rawHeaders)
+      const version = httpVersion === '1.0' ? '10' : '11'
+      saw(socket.remotePort, version, method!, url!, rawHeaders)
       response.end('ok')
     })
-  })
-  tls.on('sessionError', () => undefined)
+  }
+  const http1Server = createServer(onRequest)
+  const http2Server = http2.createServer().on('stream', onStream)
+  http2Server.on('sessionError', () => undefined)
   tls.on('tlsClientError', () => undefined)
 
   const sockets = new Set<net.Socket>()
@@ -337,63 +279,14 @@ function openssl(...argv: readonly string[]): ChildProcessByStdio<Writable, Read
   return spawn('openssl', argv, { stdio: ['pipe', 'pipe', 'ignore'], env: clientEnv() })
 }
 
-/** Waits for a program to say this. */
-function heard(stream: Readable, text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let said = ''
-    stream.on('data', (chunk) => {
-      said += chunk
-      if (said.includes(text)) resolve()
-    })
-    stream.on('close', () => reject(new Error(`no ${text} in ${said}`)))
-  })
+async function visit(client: RealClient, port: number): Promise<void> {
+  const path = pathOf(client.name)
+  const argv = client.argv({ url: `https://localhost:${port}${path}`, port, path, folder })
+  const input = client.input?.(path)
+  await run(client.program, argv, { env: clientEnv(), ...(input !== undefined && { input }) })
 }
 
-interface Tcpdump {
-  /** The capture, once all that was sent is in it. */
-  end(): Promise<Buffer>
-}
-
-async function startTcpdump(filter: string): Promise<Tcpdump> {
-  const argv = ['-i', 'lo', '--immediate-mode', '-U', '-w', '-', filter]
-  const child = spawn('tcpdump', argv, { stdio: ['ignore', 'pipe', 'pipe'] })
-  const captured = buffer(child.stdout)
-  await heard(child.stderr, 'listening on')
-  return {
-    end: async () => {
-      await sleep(300)
-      child.kill('SIGINT')
-      return captured
-    },
-  }
-}
-
-async function run({ name, program, argv, input }: Client, port: number): Promise<void> {
-  const path = pathOf(name)
-  const child = spawn(program, argv(`https://localhost:${port}${path}`, port, path), {
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'ignore', 'ignore'],
-    env: clientEnv(),
-    timeout: 15_000,
-  })
-  child.stdin?.write(input!(path))
-  await once(child, 'exit')
-}
-
-function pathOf(name: string): string {
-  return `/${name.replaceAll(/\W+/g, '-')}`
-}
-
-async function analyze(...given: readonly string[]): Promise<Finding[]> {
-  const io = memoryIo()
-  const exitCode = await runCli(COMMANDS, ['analyze', '--json', ...given], io)
-  assert.deepEqual([exitCode, io.err], [0, ''])
-  return io.out
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-}
-
-/** No proxies and settings of whoever runs this; the certificate made for these tests is believed. */
+/** The certificate made for these tests is believed. */
 function clientEnv(): NodeJS.ProcessEnv {
-  return { PATH: process.env['PATH'], HOME: folder, LANG: 'C', NODE_TLS_REJECT_UNAUTHORIZED: '0' }
+  return plainEnvironment(folder, { NODE_TLS_REJECT_UNAUTHORIZED: '0' })
 }

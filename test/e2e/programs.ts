@@ -10,12 +10,17 @@ import type { Test } from 'tap'
 /** Set where the programs that the tests talk with have been installed: then none of them may be missing. */
 export const ARE_REQUIRED = process.env['E2E_PROGRAMS'] === 'required'
 
-/** Why what needs this program is skipped; `false` where it is there. */
+/** What to say of a program that is not there; `false` where it is. */
 export function missing(program: string): string | false {
   if (program.includes('/')) return false // our own Node, by its path
-  return spawnSync('which', [program], { stdio: 'ignore' }).status === 0
+  return spawnSync('sh', ['-c', 'command -v "$0"', program], { stdio: 'ignore' }).status === 0
     ? false
     : `${program} is not installed`
+}
+
+/** Why a test that needs this program is skipped: never where it has to be there. */
+export function skipped(program: string): string | false {
+  return ARE_REQUIRED ? false : missing(program)
 }
 
 export function noCapture(): string | false {

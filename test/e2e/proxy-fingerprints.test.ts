@@ -9,8 +9,16 @@ import type { Finding } from '../../src/capture/finding.ts'
 import { startGatehouse } from './gatehouse.ts'
 import { http2Openings } from './http2-openings.ts'
 import { analyze, captureLoopback } from './network-capture.ts'
-import { ARE_REQUIRED, missing, noCapture, plainEnvironment, run, temporaryFolder } from './programs.ts'
-import { isOf, JAVA_CLIENT, pathOf, REAL_CLIENTS, type RealClient } from './real-clients.ts'
+import {
+  ARE_REQUIRED,
+  missing,
+  noCapture,
+  plainEnvironment,
+  run,
+  skipped,
+  temporaryFolder,
+} from './programs.ts'
+import { isOf, JAVA_CLIENT, pathOf, REAL_CLIENTS, type RealClient, skippedClient } from './real-clients.ts'
 
 /**
  * Real clients come to an app through the proxy while tcpdump listens between them. The fingerprints that the app is
@@ -44,8 +52,9 @@ test('fingerprints: the app is told what a capture of the same connections shows
 
   const told = byRequest(app.requests)
   const shown = byRequest(shownBy(await analyze('--keylog', secretsFile, capture)))
-  for (const { name, program } of REAL_CLIENTS) {
-    t.test(name, { skip: skipped(program) }, async () => {
+  for (const client of REAL_CLIENTS) {
+    const { name } = client
+    t.test(name, { skip: skippedClient(client) }, async () => {
       const requests = [...told.keys()].filter((request) => isOf(name, request.split(' ')[1]!.split('?')[0]!))
       assert.ok(requests.length > 0, 'the app was asked')
       for (const request of requests)
@@ -102,8 +111,7 @@ async function startApp(t: Test): Promise<{ url: string; requests: readonly Told
   const requests: Told[] = []
   const server = createServer((request, response) => {
     requests.push(toldBy(request.method!, request.url!, request.headers))
-    // Whoever asks as fast as it can need not do so a thousand times.
-    request.resume().on('end', () => setTimeout(() => response.end('<p>ok'), 20))
+    request.resume().on('end', () => response.end('<p>ok'))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -153,8 +161,4 @@ async function visit(client: RealClient, port: number, folder: string): Promise<
   const input = client.input?.(path)
   const env = plainEnvironment(folder, { NODE_TLS_REJECT_UNAUTHORIZED: '0' })
   await run(client.program, argv, { env, ...(input !== undefined && { input }) })
-}
-
-function skipped(program: string): string | false {
-  return ARE_REQUIRED && program !== 'java' ? false : missing(program)
 }

@@ -1,7 +1,11 @@
+import { missing, skipped } from './programs.ts'
+
 /** A program that asks for pages over TLS as its users have it do. */
 export interface RealClient {
   readonly name: string
   readonly program: string
+  /** It may be missing everywhere. */
+  readonly isOptional?: true
   /** It asks for the page at `url` and for pages below it. */
   argv(place: ClientPlace): readonly string[]
   /** What is typed into it. */
@@ -31,6 +35,10 @@ export const CHROMIUM: readonly string[] = [
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
   ...['--disable-dev-shm-usage', '--ignore-certificate-errors', '--dump-dom'],
 ]
+
+export function skippedClient({ program, isOptional }: RealClient): string | false {
+  return isOptional ? missing(program) : skipped(program)
+}
 
 /** One after the other, on connections of their own; the second may go on with the session of the first. */
 const NODE_HTTPS = `
@@ -137,11 +145,6 @@ export const REAL_CLIENTS: readonly RealClient[] = [
     argv: ({ url }) => ['-n', '4', '-c', '1', '-m', '4', '-w', '20', url, `${url}/2`],
   },
   {
-    name: 'wrk',
-    program: 'wrk',
-    argv: ({ url }) => ['-t', '1', '-c', '1', '-d', '1s', url],
-  },
-  {
     name: 'socat',
     program: 'socat',
     argv: ({ port }) => ['-,ignoreeof', `OPENSSL:localhost:${port},verify=0`],
@@ -150,6 +153,7 @@ export const REAL_CLIENTS: readonly RealClient[] = [
   {
     name: 'java',
     program: 'java',
+    isOptional: true,
     argv: ({ url, folder }) => [`${folder}/Client.java`, url],
   },
   {
