@@ -20,7 +20,8 @@ export interface RunningGatehouse {
 export interface GatehouseOptions {
   /** `up` has workers in processes of their own, `proxy` has none. */
   readonly command?: 'up' | 'proxy'
-  readonly upstream: string
+  /** Unless the settings say it. */
+  readonly upstream?: string
   readonly argv?: readonly string[]
   /** Lines of the `proxy` section of its configuration file. */
   readonly settings?: readonly string[]
@@ -42,7 +43,8 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
     ['proxy:', ...(settings.length > 0 ? settings : ['{}']), ''].join('\n  '),
   )
   const given = [
-    ...['--listen', '127.0.0.1:0', '--manage', '127.0.0.1:0', '--upstream', upstream, '--config', config],
+    ...['--listen', '127.0.0.1:0', '--manage', '127.0.0.1:0', '--config', config],
+    ...(upstream === undefined ? [] : ['--upstream', upstream]),
     ...['--cert', file('tls.crt', leaf.certificate), '--key', file('tls.key', leaf.key)],
     ...argv,
   ]
