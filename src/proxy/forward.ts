@@ -49,7 +49,7 @@ export function forward(
   const reason = request === null ? 'bad-request' : 'closing'
   group.counters.failed[reason]++
   group.ended()
-  done({ kind: 'failed', reason, status: STATUS[reason], target: null })
+  done({ kind: 'failed', reason, status: FAILURE_STATUS[reason], target: null })
 }
 
 class Forwarding implements Receiver, RequestBodyEvents {
@@ -147,7 +147,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
     const target = this.#target!.address.url
     if (this.#status === 0) {
       this.#group.counters.failed[failure]++
-      return this.#finish({ kind: 'failed', reason: failure, status: STATUS[failure], target })
+      return this.#finish({ kind: 'failed', reason: failure, status: FAILURE_STATUS[failure], target })
     }
     this.#exchange.abort()
     this.#group.counters.brokenOff++
@@ -226,15 +226,16 @@ const NONE_TRIED: readonly UpstreamTarget[] = []
 const NO_TRAILERS: readonly string[] = []
 
 /** The app cannot have seen the request, and another target may be there. */
-const NOT_REACHED: ReadonlySet<UpstreamFailure> = new Set([
+export const NOT_REACHED: ReadonlySet<UpstreamFailure> = new Set([
   'refused',
   'unreachable',
   'tls',
   'connect-timeout',
 ])
-const OUR_OWN: ReadonlySet<UpstreamFailure> = new Set(['bad-request', 'overloaded', 'closing'])
+/** No target is to blame. */
+export const OUR_OWN: ReadonlySet<UpstreamFailure> = new Set(['bad-request', 'overloaded', 'closing'])
 
-const STATUS: Readonly<Record<UpstreamFailure, 400 | 502 | 503 | 504>> = {
+export const FAILURE_STATUS: Readonly<Record<UpstreamFailure, 400 | 502 | 503 | 504>> = {
   refused: 502,
   unreachable: 502,
   tls: 502,

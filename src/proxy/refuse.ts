@@ -41,6 +41,7 @@ export function refusalText(rawHeaders: readonly string[], refusal: Refusal): st
     `Content-Type: ${type}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',
+    'X-Content-Type-Options: nosniff',
     `X-Agent-Decision-Id: ${refusal.decisionId}`,
     'Connection: close',
   ]

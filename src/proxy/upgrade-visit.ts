@@ -1,13 +1,15 @@
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
+import { FAILURE_STATUS, NOT_REACHED, OUR_OWN } from './forward.ts'
 import { headersForApp } from './headers-for-app.ts'
 import type { Upgrade } from './http1-server.ts'
 import type { Judged } from './judge.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refusalText } from './refuse.ts'
-import type { UpgradeOutcome } from './upgrade.ts'
+import { endSoftly, type UpgradeOutcome } from './upgrade.ts'
 import type { UpstreamGroup, UpstreamTarget } from './upstream.ts'
+import type { UpstreamFailure } from './upstream-stream.ts'
 import type { Visit } from './visit.ts'
 
 /** A WebSocket, or whatever else HTTP/1 can become: judged like a request, and then carried. */
@@ -18,7 +20,7 @@ export class UpgradeVisit implements Visit {
   readonly #proxy: ProxyContext
   readonly #upgrade: Upgrade
   readonly #startedMs = performance.now()
-  #onClose: (() => void) | null = null
+  #onGone: (() => void) | null = null
 
   constructor(proxy: ProxyContext, upgrade: Upgrade) {
     this.#proxy = proxy
@@ -29,58 +31,88 @@ export class UpgradeVisit implements Visit {
   }
 
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
-    const target = upstream.pick(NONE_TRIED)
-    if (target === null || target.address.protocol !== 'h1') return this.#unserved(judged)
-    const { request, socket, head } = this.#upgrade
+    const headers = headersForApp(this.#proxy, this, judged, ruleHeaders)
     upstream.began()
-    this.#proxy.upgrades.carry({
-      request,
-      socket,
-      head,
-      headers: headersForApp(this.#proxy, this, judged, ruleHeaders),
-      target: target.address,
-      idleMs: this.#proxy.upgradeIdleTimeoutMs,
-      done: (outcome) => {
-        upstream.ended()
-        this.#finished(judged, upstream, target, outcome)
-      },
-    })
+    this.#ask({ judged, upstream, headers, tried: NONE_TRIED }, upstream.pick(NONE_TRIED)!)
   }
 
   answer(judged: Judged, refusal: Refusal): void {
-    if (this.#onClose !== null) this.#upgrade.socket.off('close', this.#onClose)
+    const { socket } = this.#upgrade
+    if (this.#onGone !== null) socket.off('end', this.#onGone).off('close', this.#onGone)
     this.#done(judged, refusal.status)
-    this.#upgrade.socket.end(refusalText(this.head.rawHeaders, refusal))
+    socket.write(refusalText(this.head.rawHeaders, refusal))
+    endSoftly(socket)
   }
 
   hold(judged: Judged, letGo: () => void): void {
-    this.#onClose = () => {
+    const { socket } = this.#upgrade
+    this.#onGone = () => {
+      socket.off('end', this.#onGone!).off('close', this.#onGone!)
+      socket.destroy()
       letGo()
       this.#done(judged, 0)
     }
-    this.#upgrade.socket.once('close', this.#onClose)
+    // Who closes only its own side before there is an answer has lost interest in it.
+    socket.once('end', this.#onGone).once('close', this.#onGone)
   }
 
-  #finished(judged: Judged, upstream: UpstreamGroup, target: UpstreamTarget, outcome: UpgradeOutcome): void {
+  #ask(passing: Passing, target: UpstreamTarget): void {
+    const { upstream, headers, tried } = passing
+    const { address } = target
+    const now = { ...passing, tried: [...tried, target] }
+    if (address.protocol !== 'h1') {
+      upstream.abstained(target)
+      return this.#unserved(now, 'unreachable')
+    }
+    const { request, socket, head } = this.#upgrade
+    this.#proxy.upgrades.carry({
+      socket,
+      head: tried.length === 0 ? head : NOTHING, // the socket has got it back
+      path: this.head.target,
+      protocol: request.headers.upgrade ?? '',
+      headers: upstream.settings.host === 'upstream' ? withHost(headers, address.authority) : headers,
+      target: address,
+      times: upstream.settings,
+      idleMs: this.#proxy.upgradeIdleTimeoutMs,
+      done: (outcome) => this.#finished(now, target, outcome),
+    })
+  }
+
+  #finished(passing: Passing, target: UpstreamTarget, outcome: UpgradeOutcome): void {
+    const { judged, upstream } = passing
     switch (outcome.kind) {
       case 'ended':
-        upstream.succeeded(target)
-        return this.#done(judged, 101)
       case 'declined':
         upstream.succeeded(target)
-        return this.#done(judged, outcome.status)
+        upstream.counters.answered++
+        upstream.ended()
+        return this.#done(judged, outcome.kind === 'ended' ? 101 : outcome.status)
       case 'client-gone':
         upstream.abstained(target)
+        upstream.counters.clientGone++
+        upstream.ended()
         return this.#done(judged, 0)
       case 'failed':
-        upstream.failed(target)
-        return this.#unserved(judged)
+        if (OUR_OWN.has(outcome.reason)) upstream.abstained(target)
+        else upstream.failed(target)
+        return this.#askAnother(passing, outcome.reason)
     }
   }
 
-  #unserved(judged: Judged): void {
-    const failure = { kind: 'failed', reason: 'unreachable', status: 502, target: null } as const
-    this.answer(judged, unserved(judged, failure))
+  #askAnother(passing: Passing, reason: UpstreamFailure): void {
+    const { upstream, tried } = passing
+    const mayAsk = NOT_REACHED.has(reason) && tried.length <= upstream.retries
+    const next = mayAsk ? upstream.pick(tried) : null
+    if (next === null) return this.#unserved(passing, reason)
+    upstream.counters.retries++
+    this.#ask(passing, next)
+  }
+
+  #unserved({ judged, upstream }: Passing, reason: UpstreamFailure): void {
+    upstream.counters.failed[reason]++
+    upstream.ended()
+    const status = FAILURE_STATUS[reason]
+    this.answer(judged, unserved(judged, { kind: 'failed', reason, status, target: null }))
   }
 
   #done({ verdict, decision }: Judged, status: number): void {
@@ -93,4 +125,17 @@ export class UpgradeVisit implements Visit {
   }
 }
 
+function withHost(headers: readonly string[], host: string): string[] {
+  return headers.map((text, i) => (i % 2 === 1 && headers[i - 1]!.toLowerCase() === 'host' ? host : text))
+}
+
+/** What is asked of an upstream, and of which of its targets so far. */
+interface Passing {
+  readonly judged: Judged
+  readonly upstream: UpstreamGroup
+  readonly headers: readonly string[]
+  readonly tried: readonly UpstreamTarget[]
+}
+
 const NONE_TRIED: readonly UpstreamTarget[] = []
+const NOTHING = Buffer.alloc(0)

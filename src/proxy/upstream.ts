@@ -84,6 +84,7 @@ export interface UpstreamTarget {
 export class UpstreamGroup {
   readonly name: string
   readonly retries: number
+  readonly settings: UpstreamSettings
   readonly counters: UpstreamCounters
   readonly #beat = new Beat()
   readonly #targets: readonly UpstreamTarget[]
@@ -95,6 +96,7 @@ export class UpstreamGroup {
   constructor(settings: UpstreamSettings, counters: UpstreamCounters) {
     this.name = settings.name
     this.retries = settings.retries
+    this.settings = settings
     this.counters = counters
     this.#targets = settings.urls.map((url) => this.#target(parseUpstreamUrl(url, settings.tls), settings))
   }

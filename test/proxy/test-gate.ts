@@ -1,0 +1,96 @@
+import type { Test } from 'tap'
+import type { Sighting } from '../../src/plane/sighting.ts'
+import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
+import type { ProxyContext } from '../../src/proxy/context.ts'
+import { DecisionIds } from '../../src/proxy/decision-id.ts'
+import { createHandler } from '../../src/proxy/handler.ts'
+import type { ListenerLimits, ListenerOptions } from '../../src/proxy/listener.ts'
+import { AddressSet } from '../../src/proxy/peer-address.ts'
+import { RateLimiter } from '../../src/proxy/rate-limiter.ts'
+import { Tarpit } from '../../src/proxy/tarpit.ts'
+import { Upgrades } from '../../src/proxy/upgrade.ts'
+import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../../src/proxy/upstream.ts'
+import { type Front, startFront } from './front.ts'
+
+export interface GatePlan {
+  /** The first is where requests go when no rule says otherwise. */
+  readonly upstreams: readonly UpstreamSettings[]
+  readonly policy?: unknown
+  readonly context?: Partial<ProxyContext>
+  readonly options?: Partial<Omit<ListenerOptions, 'tls' | 'limits'>>
+  readonly limits?: Partial<ListenerLimits>
+}
+
+/** One request as the metrics were told of it. */
+export interface Done {
+  readonly verdict: string
+  readonly action: string
+  readonly status: number
+}
+
+/** Everything a worker has between its listeners and its upstreams, with a clock of the test's own. */
+export interface Gate {
+  readonly context: ProxyContext
+  readonly clock: { nowMs: number }
+  readonly secure: Front
+  readonly plain: Front
+  readonly sightings: readonly Sighting[]
+  readonly done: readonly Done[]
+  readonly forged: number
+  judgeBy(policy: unknown): void
+}
+
+export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
+  const sightings: Sighting[] = []
+  const done: Done[] = []
+  let forged = 0
+  let number = 0
+  const snapshotOf = (policy: unknown) => parseSnapshot(makeSnapshot(++number, policy, 0))
+  const clock = { nowMs: Date.now() }
+  const groups = plan.upstreams.map((settings) => new UpstreamGroup(settings, upstreamCounters()))
+  const context: ProxyContext = {
+    name: 'gate.example.test',
+    snapshot: snapshotOf(plan.policy ?? { rules: [] }),
+    upstreams: new Map(groups.map((group) => [group.name, group])),
+    defaultUpstream: groups[0]!,
+    trusted: plan.options?.trusted ?? AddressSet.parse([])!,
+    hopJa4Header: 'x-ja4-fingerprint',
+    ja4plus: true,
+    fail: 'open',
+    sniMismatch: 'allow',
+    upgradeIdleTimeoutMs: 0,
+    signer: null,
+    limiter: new RateLimiter(),
+    tarpit: new Tarpit(),
+    upgrades: new Upgrades(),
+    ids: new DecisionIds(clock.nowMs),
+    clock,
+    recorder: { record: (sighting) => void sightings.push(sighting) },
+    metrics: {
+      requestDone: (verdict, action, status) => void done.push({ verdict, action, status }),
+      forgedHeaders: (count) => {
+        forged += count
+      },
+      connectionFailed: () => {},
+    },
+    ...plan.context,
+  }
+  const handlers = createHandler(context)
+  const { options = {}, limits = {} } = plan
+  const secure = await startFront({ ...handlers, options, limits })
+  const plain = await startFront({ ...handlers, options, limits, tls: null })
+  t.teardown(async () => {
+    await Promise.all([secure.close(), plain.close()])
+    context.upgrades.close()
+    for (const group of groups) group.close()
+  })
+  return {
+    ...{ context, clock, secure, plain, sightings, done },
+    get forged() {
+      return forged
+    },
+    judgeBy(policy) {
+      context.snapshot = snapshotOf(policy)
+    },
+  }
+}
