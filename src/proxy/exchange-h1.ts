@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { Readable } from 'node:stream'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection } from './connection.ts'
@@ -93,7 +93,12 @@ export class Http1Exchange implements Exchange {
     }
   }
 
-  answer(status: number, headers: readonly string[], bodyLength: number | null): void {
+  answer(
+    status: number,
+    headers: readonly string[],
+    bodyLength: number | null,
+    reason: string | null = null,
+  ): void {
     if (this.#state !== 'open') return
     this.#state = 'answering'
     this.#due = bodyLength
@@ -106,7 +111,7 @@ export class Http1Exchange implements Exchange {
     // Node would take a client of 1.0 at its word that it understands chunks (RFC 9112 §6.1 does not).
     if (this.head.version === '10') response.useChunkedEncodingByDefault = false
     try {
-      response.writeHead(status, this.#framed(status, headers, bodyLength))
+      response.writeHead(status, reason ?? STATUS_CODES[status], this.#framed(status, headers, bodyLength))
     } catch {
       return this.#breakOff()
     }

@@ -31,8 +31,9 @@ export interface Exchange {
   /**
    * Begins the final answer. `bodyLength` as above, and 0 for HEAD, 204 and 304 whatever their Content-Length says; the
    * header list is complete but for framing (Content-Length stands in it where it is known; Transfer-Encoding never).
+   * `reason` is what HTTP/1 says beside the status, in place of the usual words.
    */
-  answer(status: number, headers: readonly string[], bodyLength: number | null): void
+  answer(status: number, headers: readonly string[], bodyLength: number | null, reason?: string | null): void
   /** Part of the answer's body; `false` asks to wait for `onDrain`. The bytes are copied or written before it returns. */
   write(chunk: Uint8Array): boolean
   onDrain: (() => void) | null

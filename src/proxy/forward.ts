@@ -110,10 +110,15 @@ class Forwarding implements Receiver, RequestBodyEvents {
     this.#exchange.inform(status, headers)
   }
 
-  answered(status: number, headers: readonly string[], bodyLength: number | null): void {
+  answered(
+    status: number,
+    reason: string | null,
+    headers: readonly string[],
+    bodyLength: number | null,
+  ): void {
     this.#group.succeeded(this.#target!)
     this.#status = status
-    this.#exchange.answer(status, headers, bodyLength)
+    this.#exchange.answer(status, headers, bodyLength, reason)
   }
 
   received(bytes: Uint8Array): boolean {

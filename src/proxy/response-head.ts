@@ -3,6 +3,8 @@ import { isToken } from './field-syntax.ts'
 /** The head of an HTTP/1 response, and what it says of the bytes behind it. */
 export interface ResponseHead {
   readonly status: number
+  /** The words beside it, which mean nothing but may be shown. */
+  readonly reason: string
   /** What the client may see of the headers: order, case and duplicates as sent, without hop-by-hop fields. */
   readonly headers: string[]
   readonly body: 'none' | 'length' | 'chunked' | 'until-close'
@@ -31,10 +33,12 @@ export function readResponseHead(text: string, asked: Asked): ResponseHead | Hea
   const status = statusOf(text)
   if (status === 0) return 'bad-head'
   const fields: string[] = []
-  const fault = readFields(text, text.indexOf(CRLF) + CRLF.length, fields)
+  const lineEnd = text.indexOf(CRLF)
+  const fault = readFields(text, lineEnd + CRLF.length, fields)
   if (fault !== null) return fault
   if (status === 101) return 'unasked-upgrade'
-  return framed(text.charCodeAt(MINOR_VERSION_AT) - DIGIT_0, status, fields, asked)
+  const reason = text.slice(REASON_AT, lineEnd)
+  return framed(text.charCodeAt(MINOR_VERSION_AT) - DIGIT_0, status, reason, fields, asked)
 }
 
 /** Field lines up to an empty one, which ends `text`: name, value, … */
@@ -69,7 +73,13 @@ function statusOf(text: string): number {
   return next === SPACE || next === CR ? hundreds * 100 + tens * 10 + ones : 0
 }
 
-function framed(minor: number, status: number, fields: string[], asked: Asked): ResponseHead | HeadFault {
+function framed(
+  minor: number,
+  status: number,
+  reason: string,
+  fields: string[],
+  asked: Asked,
+): ResponseHead | HeadFault {
   const { connection, keepAlive, codings, lengths, hasTrailer, rest } = sorted(fields)
   // A length beside a coding, and a coding in a version that knows none: each end would believe another one.
   if (codings !== null && (lengths !== null || minor === 0)) return 'bad-framing'
@@ -89,6 +99,7 @@ function framed(minor: number, status: number, fields: string[], asked: Asked): 
   const persists = !tokens.includes('close') && (minor === 1 || tokens.includes('keep-alive'))
   return {
     status,
+    reason,
     headers,
     body,
     length: body === 'length' ? length : 0,
@@ -235,6 +246,7 @@ const TAB = 0x09
 const DIGIT_0 = 0x30
 /** HTTP/1.x */
 const MINOR_VERSION_AT = 7
+const REASON_AT = 13
 const STRAY = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
 const NO_LENGTH = -1
 /** Fifteen digits are beyond any body and within what a number counts exactly. */

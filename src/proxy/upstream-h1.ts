@@ -154,7 +154,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents {
     this.#phase = 'body'
     this.#expectMore()
     const length = head.body === 'none' ? 0 : head.body === 'length' ? head.length : null
-    this.#receiver?.answered(head.status, head.headers, length)
+    this.#receiver?.answered(head.status, head.reason, head.headers, length)
   }
 
   bodyRead(bytes: Buffer): void {

@@ -123,7 +123,7 @@ export class H2Stream implements UpstreamStream {
     this.#phase = 'body'
     this.#left = isBodyless || hasEnded ? null : length
     this.#expectMore()
-    receiver.answered(status, headers, length)
+    receiver.answered(status, null, headers, length)
     this.#stream.on('data', (chunk: Buffer) => this.#received(chunk, isBodyless))
   }
 

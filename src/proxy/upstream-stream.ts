@@ -39,7 +39,7 @@ export interface Receiver {
   writable(): void
   informed(status: number, headers: readonly string[]): void
   /** As `Exchange.answer` wants it. */
-  answered(status: number, headers: readonly string[], bodyLength: number | null): void
+  answered(status: number, reason: string | null, headers: readonly string[], bodyLength: number | null): void
   /** The bytes are gone when it returns; `false` asks to wait for `resume`. */
   received(bytes: Uint8Array): boolean
   completed(trailers: readonly string[]): void

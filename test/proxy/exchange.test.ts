@@ -71,6 +71,13 @@ test('answers are framed by what is known of their length', async () => {
       /OK\r\nsEt-CooKie: a=1\r\nB: \xff\r\nset-cookie: b=2\r\nDate: then\r\nContent-Length: 0\r\nConnection: keep-alive\r\nKeep-Alive: timeout=75\r\n\r\n$/,
     ],
     ['a status nobody knows', GET, (x) => x.answer(299, [], 0), /^HTTP\/1.1 299 /],
+    [
+      'words of its own beside it',
+      GET,
+      (x) => x.answer(404, [], 0, 'caf\xe9 closed'),
+      /^HTTP\/1.1 404 caf\xe9 closed\r\n/,
+    ],
+    ['no words beside it', GET, (x) => x.answer(404, [], 0, ''), /^HTTP\/1.1 404 \r\n/],
   ]
   for (const start of [plain, overTls]) {
     for (const [title, request, answer, wanted] of cases) {

@@ -91,6 +91,7 @@ interface Good {
   readonly status?: number
   readonly headers: readonly string[]
   readonly body?: string
+  readonly reason?: string
   readonly kind?: ResponseHead['body']
   readonly trailers?: readonly string[]
   readonly keepsAlive?: boolean
@@ -111,11 +112,13 @@ const GOOD: Readonly<Record<string, Good>> = {
   'a length of 0': { text: `${OK}content-length: 0\r\n\r\n`, headers: ['content-length', '0'] },
   'no reason, and no space before it': {
     text: 'HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n',
+    reason: '',
     headers: ['Content-Length', '0'],
   },
   'a reason of any bytes': {
     text: 'HTTP/1.1 404 \xe9\x20\tNot: Found\r\nContent-Length: 0\r\n\r\n',
     status: 404,
+    reason: '\xe9\x20\tNot: Found',
     headers: ['Content-Length', '0'],
   },
   'blanks around a value': {
@@ -222,10 +225,16 @@ const GOOD: Readonly<Record<string, Good>> = {
     headers: [],
   },
   'an answer to HEAD of no length': { text: `${OK}X: y\r\n\r\n`, asked: HEAD, headers: ['X', 'y'] },
-  '204': { text: 'HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n', status: 204, headers: [] },
+  '204': {
+    text: 'HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n',
+    status: 204,
+    reason: 'No Content',
+    headers: [],
+  },
   '304': {
     text: 'HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\nETag: "x"\r\n\r\n',
     status: 304,
+    reason: 'Not Modified',
     headers: ['Content-Length', '7', 'ETag', '"x"'],
   },
   'interim answers': {
@@ -350,6 +359,7 @@ test('responses', async (t) => {
       assert.equal(said.fault, null)
       assert.deepEqual(said.head, {
         status: good.status ?? 200,
+        reason: good.reason ?? 'OK',
         headers: good.headers,
         body: good.kind ?? 'none',
         length: good.kind === 'length' ? good.body!.length : 0,
