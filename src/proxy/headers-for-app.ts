@@ -1,6 +1,7 @@
 import type { ProxyContext } from './context.ts'
 import type { Judged } from './judge.ts'
-import { pushForwarding, pushTags } from './request-headers.ts'
+import { pushForwarding, pushHop, pushTags } from './request-headers.ts'
+import type { UpstreamGroup } from './upstream.ts'
 import type { Visit } from './visit.ts'
 
 /** The complete list of headers for the app. `ruleHeaders` as in `Visit.pass`. */
@@ -8,18 +9,28 @@ export function headersForApp(
   proxy: ProxyContext,
   { connection, head, authority }: Visit,
   { received, print, verdict, decision, id }: Judged,
+  upstream: UpstreamGroup,
   ruleHeaders: readonly string[] | null,
 ): string[] {
   const headers = received.kept
-  pushForwarding(headers, connection, authority, connection.isTrusted ? received.hop : null)
-  if (ruleHeaders === null) return headers
+  const hop = connection.isTrusted ? received.hop : null
+  if (ruleHeaders === null) {
+    if (hop !== null) pushHop(headers, hop)
+    return headers
+  }
   const from = headers.length
+  pushForwarding(headers, connection, authority, hop)
   pushTags(headers, print, verdict, decision.action.kind, id)
   for (const text of ruleHeaders) headers.push(text)
   if (proxy.signer !== null) {
+    const signed = {
+      method: head.method,
+      authority: upstream.settings.host === 'upstream' ? null : authority,
+      scheme: hop?.forwardedProto ?? (connection.isTls ? 'https' : 'http'),
+      target: head.target,
+    }
     const nowS = Math.floor(proxy.clock.nowMs / 1000)
-    const signature = proxy.signer.sign(head.method, authority ?? '', head.target, headers.slice(from), nowS)
-    headers.push('X-Agent-Signature', signature)
+    headers.push('X-Agent-Signature', proxy.signer.sign(signed, headers.slice(from), nowS))
   }
   return headers
 }

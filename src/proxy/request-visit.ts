@@ -28,7 +28,7 @@ export class RequestVisit implements Visit {
   }
 
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
-    const headers = headersForApp(this.#proxy, this, judged, ruleHeaders)
+    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders)
     forward(this.#exchange, upstream, headers, (outcome) => {
       this.#done(judged, outcome.kind === 'client-gone' ? 0 : outcome.status)
       if (outcome.kind === 'failed') refuse(this.#exchange, unserved(judged, outcome))

@@ -31,7 +31,7 @@ export class UpgradeVisit implements Visit {
   }
 
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
-    const headers = headersForApp(this.#proxy, this, judged, ruleHeaders)
+    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders)
     upstream.began()
     this.#ask({ judged, upstream, headers, tried: NONE_TRIED }, upstream.pick(NONE_TRIED)!)
   }
