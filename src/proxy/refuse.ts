@@ -54,8 +54,7 @@ function refusalBody(accept: string, refusal: Refusal): { type: string; body: st
   const { body = null, status, detail, code, decisionId } = refusal
   const title = refusal.title ?? STATUS_CODES[status] ?? 'Refused'
   if (body !== null) return { type: isJson(body) ? 'application/json' : 'text/plain; charset=utf-8', body }
-  if (accept.includes('text/html'))
-    return { type: 'text/html; charset=utf-8', body: page(title, detail, decisionId) }
+  if (wantsPage(accept)) return { type: 'text/html; charset=utf-8', body: page(title, detail, decisionId) }
   const problem = { type: 'about:blank', title, status, detail, code, decision_id: decisionId }
   return { type: 'application/problem+json', body: `${JSON.stringify(problem)}\n` }
 }
@@ -87,10 +86,28 @@ function isJson(body: string): boolean {
   }
 }
 
+/** In lower case; a list may come in several headers. */
 function acceptOf(rawHeaders: readonly string[]): string {
+  let accept = ''
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if (rawHeaders[i]!.length === 6 && rawHeaders[i]!.toLowerCase() === 'accept')
-      return rawHeaders[i + 1]!.toLowerCase()
+      accept += `${rawHeaders[i + 1]!.toLowerCase()},`
   }
-  return ''
+  return accept
 }
+
+/** RFC 9110 §12.5.1: whether HTML is asked for by its name, and JSON is not preferred to it. */
+function wantsPage(accept: string): boolean {
+  let page = 0
+  let json = 0
+  for (const range of accept.split(',')) {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
+    const quality = parameters.find((parameter) => parameter.startsWith('q='))
+    const weight = quality === undefined ? 1 : Number(quality.slice(2))
+    if (type === 'text/html' || type === 'text/*') page = Math.max(page, weight)
+    else if (JSON_TYPE.test(type)) json = Math.max(json, weight)
+  }
+  return page > 0 && page >= json
+}
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/

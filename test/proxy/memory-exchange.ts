@@ -7,6 +7,7 @@ import type { RequestHead } from '../../src/wire/request-head.ts'
 export interface MemoryRequest {
   readonly method?: string
   readonly target?: string
+  readonly rawHeaders?: readonly string[]
   readonly body?: Uint8Array | Readable
   readonly bodyLength?: number | null
   readonly expectsContinue?: boolean
@@ -46,7 +47,7 @@ export class MemoryExchange extends EventEmitter implements Exchange {
       method: request.method ?? 'GET',
       target: request.target ?? '/',
       version: '11',
-      rawHeaders: [],
+      rawHeaders: request.rawHeaders ?? [],
     }
     this.bodyLength = bodyLength !== undefined ? bodyLength : body instanceof Uint8Array ? body.length : 0
     this.body = body instanceof Readable ? body : streamOf(body ?? Buffer.alloc(0))

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { UNKNOWN } from '../../src/classify/verdict.ts'
+import type { BlockAction } from '../../src/policy/action.ts'
+import type { ProxyContext } from '../../src/proxy/context.ts'
+import type { DecisionId } from '../../src/proxy/decision-id.ts'
+import { FAILURE_STATUS } from '../../src/proxy/forward.ts'
+import type { Judged } from '../../src/proxy/judge.ts'
+import { barred, blocked, redirected, unserved } from '../../src/proxy/refusals.ts'
+import { type Refusal, refusalText, refuse } from '../../src/proxy/refuse.ts'
+import { MemoryExchange } from './memory-exchange.ts'
+
+const ID = '019aa4bb-1c00-7000-8000-0123456789ab' as DecisionId
+const BLOCK: BlockAction = { kind: 'block', status: 403, body: null, title: null }
+const PAGE = 'text/html; charset=utf-8'
+const PROBLEM = 'application/problem+json'
+
+const JUDGED: Judged = {
+  id: ID,
+  received: { kept: [], forged: [], hop: noHop() },
+  address: '192.0.2.1',
+  print: { connection: new MemoryExchange().connection.print, ja4h: null },
+  verdict: UNKNOWN,
+  decision: { action: BLOCK, rule: 'a rule', wouldHave: null },
+}
+
+test('people get a page, and programs problem+json, by what they accept', async () => {
+  const cases: readonly [accept: readonly string[], type: string][] = [
+    [[], PROBLEM],
+    [['*/*'], PROBLEM],
+    [['text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8'], PAGE],
+    [['TEXT/HTML'], PAGE],
+    [['text/*'], PAGE],
+    [['text/html; charset=utf-8'], PAGE],
+    [['application/json, text/plain, */*'], PROBLEM],
+    [['application/json, text/html;q=0.5'], PROBLEM],
+    [['application/problem+json, text/html;q=0.5'], PROBLEM],
+    [['application/json;q=0.5, text/html'], PAGE],
+    [['application/json;q=0.5, text/html;q=0.9'], PAGE],
+    [['text/html;q=0, */*'], PROBLEM],
+    [['text/html;q=0.0'], PROBLEM],
+    [['text/html;q=nonsense'], PROBLEM],
+    [['text/plain', 'text/html'], PAGE],
+    [['application/text/html-ish'], PROBLEM],
+    [[',;,=;q,;;'], PROBLEM],
+  ]
+  for (const [accept, type] of cases) {
+    const rawHeaders = accept.flatMap((value) => ['aCCept', value])
+    const exchange = answered({ rawHeaders }, blocked(JUDGED, BLOCK, 0))
+    assert.equal(exchange.status, 403)
+    assert.equal(headerOf(exchange, 'Content-Type'), type, accept.join())
+    assert.equal(headerOf(exchange, 'X-Agent-Decision-Id'), ID)
+    assert.equal(headerOf(exchange, 'Cache-Control'), 'no-store')
+    assert.equal(headerOf(exchange, 'X-Content-Type-Options'), 'nosniff')
+    assert.ok(exchange.text.includes(ID))
+    const heard = refusalText(rawHeaders, blocked(JUDGED, BLOCK, 0))
+    assert.match(
+      heard,
+      new RegExp(`^HTTP/1\\.1 403 Forbidden\r\nContent-Type: ${type.replace('+', '\\+')}\r\n`),
+    )
+  }
+})
+
+test('problem+json says what it is, for programs (RFC 9457)', async () => {
+  const exchange = answered({}, blocked(JUDGED, { ...BLOCK, status: 451 }, 0))
+  assert.deepEqual(JSON.parse(exchange.text), {
+    ...{ type: 'about:blank', title: 'Unavailable For Legal Reasons', status: 451 },
+    ...{ detail: 'This request is not allowed here.', code: 'blocked', decision_id: ID },
+  })
+})
+
+test('an operator’s own words are sent as they are, and cannot become markup of ours', async () => {
+  const cases: readonly [body: string, type: string][] = [
+    ['Nein, danke: <b>grüße</b>', 'text/plain; charset=utf-8'],
+    ['{"error": "ø"}', 'application/json'],
+    ['', 'text/plain; charset=utf-8'],
+  ]
+  for (const [body, type] of cases) {
+    for (const accept of ['text/html', 'application/json']) {
+      const exchange = answered({ rawHeaders: ['Accept', accept] }, blocked(JUDGED, { ...BLOCK, body }, 0))
+      assert.equal(Buffer.concat(exchange.chunks).toString(), body)
+      assert.equal(headerOf(exchange, 'Content-Type'), type)
+      assert.equal(headerOf(exchange, 'Content-Length'), String(Buffer.byteLength(body)))
+      assert.equal(exchange.length, Buffer.byteLength(body))
+    }
+  }
+  const title = `<script>alert("1") & 'so on'</script>`
+  const page = answered({ rawHeaders: ['Accept', 'text/html'] }, blocked(JUDGED, { ...BLOCK, title }, 0))
+  assert.ok(!page.text.includes('<script>'))
+  assert.match(
+    page.text,
+    /<title>&#60;script&#62;alert\(&#34;1&#34;\) &#38; &#39;so on&#39;&#60;\/script&#62;</,
+  )
+  const problem = answered({}, blocked(JUDGED, { ...BLOCK, title }, 0))
+  assert.equal(JSON.parse(problem.text).title, title)
+})
+
+test('HEAD is told how long the answer would be, and gets none', async () => {
+  const asked = answered({}, blocked(JUDGED, BLOCK, 0))
+  const exchange = answered({ method: 'HEAD' }, blocked(JUDGED, BLOCK, 0))
+  assert.deepEqual([exchange.text, exchange.length], ['', 0])
+  assert.deepEqual(exchange.headers, asked.headers)
+})
+
+test('an answer that has begun is broken off instead', async () => {
+  const exchange = new MemoryExchange()
+  exchange.answer(200, [], null)
+  refuse(exchange, blocked(JUDGED, BLOCK, 0))
+  assert.equal(exchange.isAborted, true)
+  assert.deepEqual(exchange.wrongs, [])
+})
+
+test('what is said to one that asked for an upgrade is whole, and the last on its connection', async () => {
+  const refusal = { ...redirected(JUDGED, { kind: 'redirect', to: '/docs?a=b', status: 307 }), body: 'grüße' }
+  const [head, body] = refusalText([], refusal).split('\r\n\r\n')
+  assert.equal(body, 'grüße')
+  const lines = head!.split('\r\n')
+  assert.equal(lines[0], 'HTTP/1.1 307 Temporary Redirect')
+  for (const line of [
+    'Content-Length: 7',
+    'Connection: close',
+    'Location: /docs?a=b',
+    `X-Agent-Decision-Id: ${ID}`,
+  ]) {
+    assert.ok(lines.includes(line), line)
+  }
+})
+
+test('whoever is over a limit is told when to come back, in whole seconds and not too early', async () => {
+  const limit: BlockAction = { ...BLOCK, status: 429 }
+  for (const [waitMs, seconds] of [
+    [1, '1'],
+    [1000, '1'],
+    [1001, '2'],
+    [86_400_000, '86400'],
+  ] as const) {
+    assert.deepEqual(blocked(JUDGED, limit, waitMs).headers, ['Retry-After', seconds])
+  }
+  const { status, code, headers } = blocked(JUDGED, { kind: 'tarpit', delayMs: 1, connectionsMax: 1 }, 1500)
+  assert.deepEqual([status, code, headers], [429, 'rate_limited', ['Retry-After', '2']])
+  assert.equal(blocked(JUDGED, { kind: 'tarpit', delayMs: 1, connectionsMax: 1 }, 0).status, 403)
+  assert.deepEqual(blocked(JUDGED, limit, 0).headers, [])
+})
+
+test('each way in which an upstream fails has a status and a code of its own', async () => {
+  const codes = new Set<string>()
+  for (const [reason, status] of Object.entries(FAILURE_STATUS)) {
+    const outcome = { kind: 'failed', reason, status, target: null } as Parameters<typeof unserved>[1]
+    const refusal = unserved(JUDGED, outcome)
+    assert.equal(refusal.status, status)
+    assert.match(refusal.code, reason === 'bad-request' ? /^bad_request$/ : /^upstream_[a-z_]+$/)
+    codes.add(refusal.code)
+  }
+  assert.equal(codes.size, Object.keys(FAILURE_STATUS).length)
+})
+
+test('settings bar whom the policy lets in', async () => {
+  const { connection } = new MemoryExchange()
+  const known = {
+    ...JUDGED,
+    print: { ...JUDGED.print, connection: { ...connection.print, ja4: 'x' } },
+  } as Judged
+  const strict = { fail: 'closed', sniMismatch: 'reject' } as ProxyContext
+  const lax = { fail: 'open', sniMismatch: 'allow' } as ProxyContext
+  const statusOf = (context: ProxyContext, changes: object, authority: string | null, judged = known) =>
+    barred(context, { ...connection, ...changes }, authority, judged)?.status ?? null
+  assert.equal(statusOf(strict, {}, 'app.example.test', JUDGED), 403)
+  assert.equal(statusOf(strict, { isTls: false }, 'app.example.test', JUDGED), null)
+  assert.equal(statusOf(lax, {}, 'app.example.test', JUDGED), null)
+  const hosts: readonly [serverName: string | null, authority: string | null, status: number | null][] = [
+    ['app.example.test', 'APP.example.test:8443', null],
+    ['App.example.test', 'app.example.test', null],
+    ['app.example.test', 'other.example.test', 421],
+    ['app.example.test', 'app.example.test.evil.example', 421],
+    ['app.example.test', '[2001:db8::1]', 421],
+    ['app.example.test', '[2001:db8::1]:443', 421],
+    ['app.example.test', null, null],
+    [null, 'other.example.test', null],
+  ]
+  for (const [serverName, authority, status] of hosts) {
+    assert.equal(statusOf(strict, { serverName }, authority), status, `${serverName} ${authority}`)
+    assert.equal(statusOf(lax, { serverName }, authority), null)
+  }
+})
+
+function answered(
+  request: ConstructorParameters<typeof MemoryExchange>[0],
+  refusal: Refusal,
+): MemoryExchange {
+  const exchange = new MemoryExchange(request)
+  refuse(exchange, refusal)
+  assert.deepEqual(exchange.wrongs, [])
+  assert.deepEqual(exchange.endTrailers, [])
+  return exchange
+}
+
+function headerOf({ headers }: MemoryExchange, name: string): string | undefined {
+  return headers[headers.indexOf(name) + 1]
+}
+
+function noHop(): Judged['received']['hop'] {
+  return {
+    forwardedFor: null,
+    forwardedProto: null,
+    forwardedHost: null,
+    forwardedPort: null,
+    forwarded: null,
+  }
+}
