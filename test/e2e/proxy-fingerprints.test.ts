@@ -111,7 +111,11 @@ async function startApp(t: Test): Promise<{ url: string; requests: readonly Told
   const requests: Told[] = []
   const server = createServer((request, response) => {
     requests.push(toldBy(request.method!, request.url!, request.headers))
-    request.resume().on('end', () => response.end('<p>ok'))
+    request.resume().on('end', () => {
+      response.setHeader('Set-Cookie', ['b=2', 'a=1'])
+      response.setHeader('Content-Type', 'text/html')
+      response.end(request.url === pathOf('chromium') ? `<img src=${request.url}/2>` : '<p>ok')
+    })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -40,12 +40,13 @@ export function skippedClient({ program, isOptional }: RealClient): string | fal
   return isOptional ? missing(program) : skipped(program)
 }
 
-/** One after the other, on connections of their own; the second may go on with the session of the first. */
+/** On a connection each, the second of which goes on with the session of the first. */
 const NODE_HTTPS = `
-  const { get } = require('https')
-  const headers = { Cookie: 'b=2; a=1', 'accept-language': 'de' }
-  get(process.argv[1], { headers, agent: false }, (response) => response.resume().on('end', () =>
-    get(process.argv[1] + '/2', { headers }, (second) => second.resume())))`
+  const { Agent, get } = require('https')
+  const [url, maxVersion] = process.argv.slice(1)
+  const options = { agent: new Agent({ maxVersion }), headers: { Cookie: 'b=2; a=1', 'accept-language': 'de' } }
+  get(url, options, (response) => response.resume().on('close', () =>
+    get(url + '/2', options, (second) => second.resume())))`
 const NODE_FETCH = `
   fetch(process.argv[1], { method: 'POST', body: 'x'.repeat(20000) }).then((response) => response.text())
     .then(() => fetch(process.argv[1] + '/2')).then((response) => response.text())`
@@ -79,7 +80,11 @@ const openssl = (name: string, ...more: readonly string[]): RealClient => ({
 
 /** Of every TLS that is in wide use: OpenSSL, BoringSSL, GnuTLS (wget, git) and, where there is a Java, its own. */
 export const REAL_CLIENTS: readonly RealClient[] = [
-  { name: 'node https', program: process.execPath, argv: ({ url }) => ['-e', NODE_HTTPS, url] },
+  ...['TLSv1.3', 'TLSv1.2'].map((version) => ({
+    name: `node https with ${version}`,
+    program: process.execPath,
+    argv: ({ url }: ClientPlace) => ['-e', NODE_HTTPS, url, version],
+  })),
   { name: 'node fetch', program: process.execPath, argv: ({ url }) => ['-e', NODE_FETCH, url] },
   { name: 'node http2', program: process.execPath, argv: ({ url }) => ['-e', NODE_HTTP2, url] },
   {
