@@ -131,7 +131,9 @@ export class Http2Exchange implements Exchange {
   abort(): void {
     if (this.isOver) return
     this.#state = 'gone'
-    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    // Not `close`: called from within a callback of the session while bytes wait for the client's window, it has Node
+    // (24.21) go round in its sending for ever. What goes out is the same, a reset with INTERNAL_ERROR.
+    this.#stream.destroy(new Error('broken off'))
   }
 
   /** Called when whoever answers has paused: a head must not wait for the body of an event stream. */

@@ -195,9 +195,17 @@ export class H2Stream implements UpstreamStream {
     this.#phase = 'closed'
     this.#receiver = null
     this.deadlineMs = Number.POSITIVE_INFINITY
-    if (!isWhole && !this.#stream.destroyed) this.#stream.close(constants.NGHTTP2_CANCEL)
+    if (!isWhole && !this.#stream.destroyed) setImmediate(cancel, this.#stream)
     this.#owner.closed(this, failure)
   }
+}
+
+/**
+ * Called from outside of all that Node does with the session: closed from within a callback of it while bytes wait for
+ * the upstream's window, a stream has Node (24.21) go round in its sending for ever, and take all memory.
+ */
+function cancel(stream: ClientHttp2Stream): void {
+  if (!stream.destroyed) stream.close(constants.NGHTTP2_CANCEL)
 }
 
 /** The fields without pseudo-headers and what HTTP/2 should not have; `null` when one could not be passed on. */

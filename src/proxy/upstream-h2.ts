@@ -239,7 +239,10 @@ class H2Connection implements H2StreamOwner {
   }
 
   #listen(session: http2.ClientHttp2Session): void {
-    session.on('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES))
+    session.on('connect', () => {
+      // Node says so a tick later, also of one that has been destroyed since, and then throws.
+      if (!session.destroyed) session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
+    })
     session.on('remoteSettings', ({ maxConcurrentStreams }) => {
       this.#streamsMax = Math.min(STREAMS_MAX, maxConcurrentStreams ?? STREAMS_MAX)
       this.#opened()

@@ -284,6 +284,31 @@ test('an answer that is broken off resets its stream, and no other', async () =>
   await leave(front, session)
 })
 
+test('an answer that is broken off while the client holds it back ends there, and the session goes on', async () => {
+  const { front, session } = await start({
+    request(exchange) {
+      if (exchange.head.target === '/fine') return answerText(exchange, 'fine')
+      exchange.answer(200, [], null)
+      let left = 30
+      const write = () => {
+        while (left > 0) if (--left === 0 || !exchange.write(Buffer.alloc(70_000))) break
+        if (left === 0) exchange.abort()
+      }
+      exchange.onDrain = write
+      write()
+    },
+  })
+  const streams = Array.from({ length: 20 }, () => session.request().resume())
+  const ends = streams.map((stream) => {
+    stream.on('error', () => {})
+    return new Promise((resolve) => stream.once('close', resolve))
+  })
+  await Promise.all(ends)
+  for (const stream of streams) assert.equal(stream.rstCode, http2.constants.NGHTTP2_INTERNAL_ERROR)
+  assert.equal((await textOf(session.request({ ':path': '/fine' }))).toString(), 'fine')
+  await leave(front, session)
+})
+
 test('whoever holds an exchange hears once that the client has gone, and not once it is answered', async () => {
   const leaves: readonly [
     title: string,

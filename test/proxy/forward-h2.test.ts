@@ -7,7 +7,7 @@ import http2, { type ServerHttp2Session, type ServerHttp2Stream } from 'node:htt
 import https from 'node:https'
 import type net from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import fc from 'fast-check'
 import { test } from 'tap'
 import type { MemoryRequest } from './memory-exchange.ts'
@@ -500,6 +500,30 @@ test('clients that go away take their streams with them, and leave the connectio
   }
   while (resets < 4) await new Promise(setImmediate)
   await answerOf(group, { target: '/whole' })
+  assert.equal(server.opened, 1)
+  group.close()
+  await server.stop()
+})
+
+test('answers that come before the request is sent end it, and leave the connection', async () => {
+  const server = await app((stream) => {
+    stream.resume()
+    stream.respond({ ':status': 413 })
+    stream.end(Buffer.alloc(2000))
+  })
+  const group = groupOf([server.url])
+  const lane = async () => {
+    for (let round = 0; round < 20; round++) {
+      const pieces = Array.from({ length: 40 }, (_, index) =>
+        Buffer.alloc(1 + ((index * 7919 + round) % 70_000)),
+      )
+      const asking = ask(group, { method: 'POST', body: Readable.from(pieces), bodyLength: null })
+      const outcome = await asking.outcome
+      assert.equal(outcome.kind === 'answered' && outcome.status, 413, JSON.stringify(outcome))
+      assertClean(asking)
+    }
+  }
+  await Promise.all(Array.from({ length: 6 }, lane))
   assert.equal(server.opened, 1)
   group.close()
   await server.stop()
