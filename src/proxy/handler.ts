@@ -1,7 +1,8 @@
-import type { Action } from '../policy/action.ts'
+import type { Action, RateLimitAction } from '../policy/action.ts'
 import type { ProxyContext } from './context.ts'
 import { type Judged, judge } from './judge.ts'
 import type { ListenerHandlers } from './listener.ts'
+import { clientNetwork } from './peer-address.ts'
 import { barred, blocked, redirected } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { UpgradeVisit } from './upgrade-visit.ts'
@@ -50,12 +51,13 @@ function act(proxy: ProxyContext, visit: Visit, judged: Judged, action: Action, 
   }
 }
 
-/** Whose requests are counted together. Who has no fingerprint is known by its address. */
-function limitKey({ address, print, verdict }: Judged, per: 'agent' | 'fingerprint' | 'address'): string {
-  if (per === 'agent' && verdict.agent !== null) return `agent ${verdict.agent.id}`
+/** Whose requests are counted together, by each rule for itself. Who has no fingerprint is known by its address. */
+function limitKey({ address, print, verdict, decision }: Judged, per: RateLimitAction['per']): string {
+  const { rule } = decision
+  if (per === 'agent' && verdict.agent !== null) return `agent ${verdict.agent.id} ${rule}`
   const fingerprint = print.connection.stable ?? print.connection.ja4
-  if (per === 'fingerprint' && fingerprint !== null) return `fingerprint ${fingerprint}`
-  return `address ${address}`
+  if (per === 'fingerprint' && fingerprint !== null) return `fingerprint ${fingerprint} ${rule}`
+  return `address ${clientNetwork(address)} ${rule}`
 }
 
 const NO_HEADERS: readonly string[] = []

@@ -31,7 +31,7 @@ export class RateLimiter {
   }
 }
 
-/** 100,000 keys of 60 characters are some 20 MB. */
+/** 100,000 keys of 80 characters are some 20 MB. */
 const KEYS_MAX = 100_000
 /** Times of day have some 0.0002 ms of it. */
 const ROUNDING_MS = 0.01

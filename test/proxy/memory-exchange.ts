@@ -105,7 +105,9 @@ export class MemoryExchange extends EventEmitter implements Exchange {
 
   /** The client goes away. */
   leave(): void {
-    this.onGone?.()
+    const tell = this.onGone
+    this.onGone = null
+    tell?.()
     this.body.destroy()
   }
 
