@@ -55,14 +55,18 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let said = ''
-  t.teardown(async () => {
-    const isRunning = child.exitCode === null && child.signalCode === null
-    await stop(child) // workers end by themselves when the primary is gone
-    assert.ok(isRunning && !/"level":"error"/.test(said), said)
+  let isStopping = false
+  t.teardown(() => {
+    isStopping = true
+    return stop(child) // workers end by themselves when the primary is gone
+  })
+  child.on('exit', (code, signal) => {
+    if (!isStopping) t.fail(`gatehouse ended (${signal ?? code}): ${said}`)
   })
   const ready = new Promise<string>((found) => {
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
       said += chunk
+      if (/"level":"error"/.test(chunk)) t.fail(`gatehouse reports an error: ${chunk}`)
       const line = said.split('\n').find((line) => line.includes('"message":"ready"') && line.endsWith('}'))
       if (line !== undefined) found(line)
     })
