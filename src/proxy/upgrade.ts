@@ -60,10 +60,14 @@ export class Upgrades {
     const request = { method: 'GET', url: '/', headers: {} } as IncomingMessage
     const carried = new Carried(upgrading, () => this.#underway.delete(request))
     this.#underway.set(request, carried)
-    hushed(() => {
-      this.#proxy.ws(request, socket, head, optionsFor(target), (error) => carried.failed(error))
-    })
-    carried.asked()
+    try {
+      hushed(() => {
+        this.#proxy.ws(request, socket, head, optionsFor(target), (error) => carried.failed(error))
+      })
+      carried.asked()
+    } catch {
+      carried.unwritable()
+    }
   }
 
   /** Ends what is still going on. */
@@ -96,7 +100,9 @@ class Carried {
     this.#outgoing = outgoing
     outgoing.path = path
     for (const name of outgoing.getHeaderNames()) outgoing.removeHeader(name)
-    for (let i = 0; i < headers.length; i += 2) outgoing.appendHeader(headers[i]!, headers[i + 1]!)
+    for (let i = 0; i < headers.length; i += 2) {
+      if (!TRAILER.test(headers[i]!)) outgoing.appendHeader(headers[i]!, headers[i + 1]!)
+    }
     outgoing.setHeader('Connection', 'Upgrade')
     outgoing.setHeader('Upgrade', protocol)
     this.#limit(times.connectTimeoutMs, 'connect-timeout')
@@ -125,6 +131,12 @@ class Carried {
     const isParsers = error.code?.startsWith('HPE_') === true
     const reason = isParsers ? 'bad-response' : failureOf(error, this.#stage === 'connecting')
     this.#finish({ kind: 'failed', reason })
+  }
+
+  /** Node has refused to write the request. */
+  unwritable(): void {
+    this.#finish({ kind: 'failed', reason: 'bad-request' })
+    this.#outgoing?.on('error', () => {}).destroy()
   }
 
   end(): void {
@@ -246,5 +258,7 @@ function hushed(work: () => void): void {
 }
 
 const FRAMING = /^(?:connection|keep-alive|transfer-encoding|upgrade)$/i
+/** Announces trailers behind a body, and there is none: Node would throw. */
+const TRAILER = /^trailer$/i
 /** How long a client that has its answer may take to close the connection. */
 const LINGER_MS = 2000

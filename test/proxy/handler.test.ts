@@ -17,7 +17,7 @@ import { settingsFor } from './upstream-fixture.ts'
 import { opening } from './web-socket.ts'
 
 const OURS = [
-  ...['x-ja4-fingerprint', 'x-ja4h-fingerprint', 'x-ja4s-fingerprint', 'x-http2-fingerprint'],
+  ...['x-ja4-fingerprint', 'x-ja4h-fingerprint', 'x-ja4s-fingerprint', 'x-http2-fingerprint', 'x-ja4-source'],
   ...['x-agent-verdict', 'x-agent-name', 'x-agent-category', 'x-agent-confidence', 'x-agent-verified'],
   ...['x-agent-action', 'x-agent-decision-id', 'x-agent-signature', 'x-agent-anything'],
 ]
@@ -50,6 +50,23 @@ test('pass: what a trusted hop says of the client stays as it says it', async (t
   assert.equal(gate.sightings[0]!.address, '192.0.2.7')
 })
 
+test('a listed hop says the JA4 of its client, once and as a JA4', async (t) => {
+  const ja4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
+  const { gate, seen } = await gateWithApp(t, { options: { ja4Hops: LOOPBACK } })
+  const cases: readonly [headers: readonly string[], isBelieved: boolean][] = [
+    [['X-JA4-Fingerprint', ja4], true],
+    [['X-JA4-Fingerprint', ja4, 'X-JA4-Fingerprint', ja4], false],
+    [['X-JA4-Fingerprint', 'none'], false],
+    [['X_JA4_Fingerprint', ja4], false],
+  ]
+  for (const [headers, isBelieved] of cases) {
+    await ask(gate, 'h1', { headers: [...headers, 'X-JA4-Source', 'own'] })
+    const { 'x-ja4-fingerprint': told, 'x-ja4-source': source } = headersOf(seen.at(-1)!)
+    assert.deepEqual([told === ja4, source], [isBelieved, isBelieved ? 'hop' : undefined], headers.join())
+    assert.equal(gate.sightings.at(-1)!.ja4, told)
+  }
+})
+
 test('tag: the app is told all that is known, and what the rule adds', async (t) => {
   const { gate, seen } = await gateWithApp(t, {
     policy: { rules: [], otherwise: { tag: { headers: { 'X-Agent-Plan': 'free' } } } },
@@ -74,7 +91,7 @@ test('tag: the app is told all that is known, and what the rule adds', async (t)
 
 test('no spelling of a header of ours reaches the app from a client, and each is counted', async (t) => {
   const { gate, seen } = await gateWithApp(t)
-  const session = http2.connect(`https://127.0.0.1:${gate.secure.port}`, { rejectUnauthorized: false })
+  const session = dialHttp2(gate)
   t.teardown(() => session.destroy())
   const ways: readonly ((headers: readonly string[]) => Promise<void>)[] = [
     async (headers) => void (await ask(gate, 'h1', { headers })),
@@ -464,10 +481,7 @@ async function askHttp1(gate: Gate, asked: Asked): Promise<Answer> {
 
 async function askHttp2(gate: Gate, asked: Asked): Promise<Answer> {
   const { method = 'GET', path = '/', host = 'a.example.test', headers = [], body = '', tls = {} } = asked
-  const session = http2.connect(`https://127.0.0.1:${gate.secure.port}`, {
-    rejectUnauthorized: false,
-    ...tls,
-  })
+  const session = dialHttp2(gate, tls)
   const fields = Object.fromEntries(pairsOf(headers).map(([name, value]) => [name.toLowerCase(), value]))
   const pseudo = { ':method': method, ':path': path, ':authority': host }
   const stream = session.request({ ...fields, ...pseudo }, { endStream: body === '' })
@@ -476,6 +490,14 @@ async function askHttp2(gate: Gate, asked: Asked): Promise<Answer> {
   const heard = await text(stream)
   session.close()
   return { status: Number(answer[':status']), headers: answer, body: heard }
+}
+
+function dialHttp2(gate: Gate, tls: object = {}): http2.ClientHttp2Session {
+  const session = http2.connect(`https://127.0.0.1:${gate.secure.port}`, {
+    rejectUnauthorized: false,
+    ...tls,
+  })
+  return session.on('error', () => {}) // its streams say what matters
 }
 
 async function askPlain(gate: Gate): Promise<number> {
@@ -492,7 +514,7 @@ async function holding(gate: Gate, protocol: 'h1' | 'h2', isHeld = () => gate.co
     await until(isHeld)
     return { leave: () => void peer.socket.destroy() }
   }
-  const session = http2.connect(`https://127.0.0.1:${gate.secure.port}`, { rejectUnauthorized: false })
+  const session = dialHttp2(gate)
   const stream = session.request({ ':authority': 'a.example.test' })
   stream.on('error', () => {})
   await until(isHeld)

@@ -218,6 +218,7 @@ test('what is not as the gate signed it is not proven', async (t) => {
     ['no signature', { ...request, headers: without('x-agent-signature') }],
     ['a changed tag', { ...request, headers: { ...headers, 'x-agent-plan': 'paid' } }],
     ['an added tag', { ...request, headers: { ...headers, 'x-agent-name': 'GPTBot' } }],
+    ['an added source', { ...request, headers: { ...headers, 'x-ja4-source': 'own' } }],
     ['an added fingerprint', { ...request, headers: { ...headers, 'x-ja4-fingerprint': 't' } }],
     [
       'an address before ours',

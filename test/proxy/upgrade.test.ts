@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
+import type { UpgradeOutcome } from '../../src/proxy/upgrade.ts'
 import type { UpstreamSettings } from '../../src/proxy/upstream.ts'
 import { dialTls, listenOn, type Peer } from './front.ts'
 import { testCa, testLeaf } from './test-certificates.ts'
@@ -107,6 +108,44 @@ test('the app is asked what the client asked, and the client is answered what th
   assert.ok(!head.some((line) => /^expect:/i.test(line)))
   peer.socket.destroy()
   await untilNothingIsLeft(gate)
+})
+
+test('whatever bytes a request has, it is carried or refused, and breaks nothing', async (t) => {
+  const { gate, app } = await gateTo(t, (socket) =>
+    socket.write(`HTTP/1.1 103 Early Hints\r\n\r\n${agreement('')}`),
+  )
+  const lines: string[] = []
+  for (let code = 0; code < 256; code++) {
+    const character = String.fromCharCode(code)
+    lines.push(`X-Odd: a${character}b`, `X${character}Odd: a`, `Upgrade: ${character}`)
+  }
+  lines.push('Upgrade: a, b', 'Expect: 100-continue', 'Expect: x', 'TE: trailers', 'Trailer: a', 'Cookie: a')
+  for (const line of lines) {
+    const peer = await dialPlain(gate.plain.port)
+    peer.socket.end(Buffer.from(opening('/', 'a.example.test', 'Cookie: b', line), 'latin1'))
+    await peer.closed
+    // Who has closed its side may be gone before there is an answer.
+    assert.match(peer.text, /^(?:HTTP\/1\.1 (?:101|[45]\d\d) |$)/, JSON.stringify(line))
+  }
+  await untilNothingIsLeft(gate, app)
+})
+
+test('a request that cannot be written is refused, and nothing is thrown', async (t) => {
+  const { gate, app } = await gateTo(t, echoApp)
+  const { upgrades, defaultUpstream } = gate.context
+  const socket = net.connect(app.port, '127.0.0.1')
+  const outcomes: UpgradeOutcome[] = []
+  upgrades.carry({
+    ...{ socket, head: Buffer.alloc(0), path: '/', protocol: 'websocket', idleMs: 0 },
+    headers: ['Host', 'a.example.test', 'X-Odd', 'a\nb'],
+    target: defaultUpstream.pick([])!.address,
+    times: { connectTimeoutMs: 0, headTimeoutMs: 0 },
+    done: (outcome) => void outcomes.push(outcome),
+  })
+  assert.deepEqual(outcomes, [{ kind: 'failed', reason: 'bad-request' }])
+  assert.equal(upgrades.count, 0)
+  socket.destroy()
+  await untilNothingIsLeft(gate, app)
 })
 
 test('an app that declines is heard to its end, whatever its answer is like', async (t) => {
@@ -337,7 +376,7 @@ test('what one side said last arrives before its end', async (t) => {
 })
 
 test('a WebSocket that is silent too long is ended; one that talks is not', async (t) => {
-  const { gate, app } = await gateTo(t, echoApp, {}, { context: { upgradeIdleTimeoutMs: 400 } })
+  const { gate, app } = await gateTo(t, echoApp, {}, { context: { upgradeIdleTimeoutMs: 1000 } })
   const [silent, talking] = [await dialPlain(gate.plain.port), await dialPlain(gate.plain.port)]
   for (const peer of [silent, talking]) peer.write(opening('/', 'app.example.test'))
   await talking.hears('\r\n\r\n')
@@ -356,7 +395,7 @@ test('a drain gives a WebSocket its grace, and a request to become one its answe
   const peer = await dialPlain(gate.plain.port)
   peer.write(opening('/', 'app.example.test'))
   await peer.hears('\r\n\r\n')
-  const drained = gate.plain.listener.drain(20_000, 300)
+  const drained = gate.plain.listener.drain(20_000, 1500)
   peer.write(maskedFrame(BINARY, Buffer.from('still here')))
   await peer.hears('still here')
   await drained
