@@ -13,7 +13,7 @@ import { plainEnvironment, skipped, stop, temporaryFolder } from './programs.ts'
 const BLOCK = randomBytes(2 ** 20)
 /** In full where it is fastest. */
 const LENGTHS = { '--http1.1': 2 ** 30, '--http2': 2 ** 28 }
-const WARM_UP = 2 ** 26
+const WARM_UP = 2 ** 25
 /** What the process may grow by meanwhile. */
 const GROWTH_MAX = 64 * 2 ** 20
 

@@ -39,7 +39,7 @@ export function requestOf(asked: Asked | undefined): Request | null {
 }
 
 export function answerOf({ heads, body, exitCode }: CurlAnswer): Answer {
-  return { heads: heads.filter(({ status }) => status !== '100').map(headOf), body, exitCode }
+  return { heads: heads.map(headOf), body, exitCode }
 }
 
 function headOf({ status, reason, headers }: CurlHead): Head {
