@@ -118,6 +118,8 @@ class Http2Connection {
     const head = { method, target: facts.target, version: '20', rawHeaders } as const
     const exchange = new Http2Exchange(this.#connection, head, facts, stream, hasEnded)
     this.streamCount++
+    // Its body ends before it closes, as if it were whole.
+    stream.on('aborted', () => exchange.lose())
     stream.on('close', () => {
       this.streamCount--
       exchange.lose()

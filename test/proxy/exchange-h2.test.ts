@@ -353,6 +353,26 @@ test('whoever holds an exchange hears once that the client has gone, and not onc
   }
 })
 
+test('a body that is broken off is said to be, before it ends', async () => {
+  const events: string[] = []
+  const half = Promise.withResolvers<void>()
+  const { front, session } = await start({
+    request(exchange) {
+      exchange.onGone = () => events.push('gone')
+      exchange.body.on('data', () => half.resolve()).on('end', () => events.push('end'))
+    },
+  })
+  // With trailers to come, or Node would end the stream before it resets it.
+  const stream = session.request({ ':method': 'POST' }, { endStream: false, waitForTrailers: true })
+  stream.on('error', () => {})
+  stream.write('half')
+  await half.promise
+  stream.close(http2.constants.NGHTTP2_CANCEL)
+  while (front.listener.counts.streams > 0) await new Promise((resolve) => setImmediate(resolve))
+  await leave(front, session)
+  assert.equal(events[0], 'gone')
+})
+
 test('bytes are the same, whatever becomes of the buffer after the call, and a slow client holds the writer back', async () => {
   for (const bodyLength of [TOTAL, null]) {
     let sent = 0
