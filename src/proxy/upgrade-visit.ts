@@ -62,12 +62,12 @@ export class UpgradeVisit implements Visit {
     const now = { ...passing, tried: [...tried, target] }
     if (address.protocol !== 'h1') {
       upstream.abstained(target)
-      return this.#unserved(now, 'unreachable')
+      return this.#askAnother(now, 'unreachable')
     }
     const { request, socket, head } = this.#upgrade
     this.#proxy.upgrades.carry({
       socket,
-      head: tried.length === 0 ? head : NOTHING, // the socket has got it back
+      head,
       path: this.head.target,
       protocol: request.headers.upgrade ?? '',
       headers: upstream.settings.host === 'upstream' ? withHost(headers, address.authority) : headers,
@@ -138,4 +138,3 @@ interface Passing {
 }
 
 const NONE_TRIED: readonly UpstreamTarget[] = []
-const NOTHING = Buffer.alloc(0)

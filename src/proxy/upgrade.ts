@@ -55,14 +55,14 @@ export class Upgrades {
   }
 
   carry(upgrading: Upgrading): void {
-    const { socket, head, target } = upgrading
+    const { socket, target } = upgrading
     // Not the client's own: http-proxy would read its path and headers anew, and otherwise than they were judged.
     const request = { method: 'GET', url: '/', headers: {} } as IncomingMessage
     const carried = new Carried(upgrading, () => this.#underway.delete(request))
     this.#underway.set(request, carried)
     try {
       hushed(() => {
-        this.#proxy.ws(request, socket, head, optionsFor(target), (error) => carried.failed(error))
+        this.#proxy.ws(request, socket, NOTHING, optionsFor(target), (error) => carried.failed(error))
       })
       carried.asked()
     } catch {
@@ -160,8 +160,10 @@ class Carried {
 
   /** http-proxy writes the head of the answer after this, and passes bytes on. */
   #agreed(response: IncomingMessage, app: Duplex): void {
-    const { socket, idleMs } = this.#upgrading
+    const { socket, head, idleMs } = this.#upgrading
     this.#answered()
+    // Not before: a socket that has something to be read does not tell that the client has closed its side.
+    if (head.length > 0) socket.unshift(head)
     response.headers = headersAsSent(response.rawHeaders)
     socket.setDefaultEncoding('latin1')
     if (idleMs > 0) socket.setTimeout(idleMs, () => socket.destroy())
@@ -257,6 +259,7 @@ function hushed(work: () => void): void {
   }
 }
 
+const NOTHING = Buffer.alloc(0)
 const FRAMING = /^(?:connection|keep-alive|transfer-encoding|upgrade)$/i
 /** Announces trailers behind a body, and there is none: Node would throw. */
 const TRAILER = /^trailer$/i

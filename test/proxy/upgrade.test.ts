@@ -249,20 +249,20 @@ test('an app that cannot be reached is said to be so, with the decision id', asy
 })
 
 test('where one target cannot be reached, another one is asked', async (t) => {
-  const app = await upstream((socket) =>
-    eachHead(socket, (head) => socket.write(agreement(head, 'X-App: two'))),
-  )
+  const app = await upstream((socket) => eachHead(socket, (head) => echoApp(socket, head)))
   t.teardown(() => app.settled())
-  const urls = [`http://127.0.0.1:${await closedPort()}`, app.url]
-  const { gate } = await gateAt(t, [settingsFor(urls)])
-  for (let i = 0; i < 2; i++) {
-    const peer = await dialPlain(gate.plain.port)
-    peer.write(`${opening('/', 'app.example.test')}early`)
-    await peer.hears('X-App: two')
-    peer.socket.destroy()
+  for (const other of [`http://127.0.0.1:${await closedPort()}`, 'h2c://127.0.0.1:1']) {
+    const { gate } = await gateAt(t, [settingsFor([other, app.url])])
+    for (let i = 0; i < 2; i++) {
+      const peer = await dialPlain(gate.plain.port)
+      const early = maskedFrame(TEXT, Buffer.from('early')).toString('latin1')
+      peer.write(opening('/', 'app.example.test') + early)
+      await peer.hears(frame(TEXT, Buffer.from('early')).toString('latin1'))
+      peer.socket.destroy()
+    }
+    await untilNothingIsLeft(gate, app)
+    assert.ok(gate.context.defaultUpstream.counters.retries > 0)
   }
-  await untilNothingIsLeft(gate, app)
-  assert.ok(gate.context.defaultUpstream.counters.retries > 0)
 })
 
 test('an app that does not answer in time is said to be late', async (t) => {
@@ -315,7 +315,7 @@ test('a client that leaves before the answer takes the request back', async (t) 
     for (const dial of [dialPlain, dialSecure]) {
       const { gate, app, heads } = await gateTo(t, () => {}, { headTimeoutMs: 0 })
       const peer = await dial(portOf(gate, dial), { allowHalfOpen: true })
-      peer.write(opening('/', 'app.example.test'))
+      peer.write(`${opening('/', 'app.example.test')}early`)
       await until(() => heads.length === 1)
       if (dial === dialSecure && leave === ways[1]) peer.socket.destroy()
       else leave(peer)
@@ -514,7 +514,7 @@ test('a request that is held is answered in the end, and let go when the client 
   for (const leave of ['destroy', 'end', 'resetAndDestroy'] as const) {
     for (const dial of leave === 'resetAndDestroy' ? [dialPlain] : [dialPlain, dialSecure]) {
       const peer = await dial(portOf(gate, dial), { allowHalfOpen: true })
-      peer.write(opening('/', 'app.example.test'))
+      peer.write(`${opening('/', 'app.example.test')}early`)
       await until(() => gate.context.tarpit.held === 1)
       peer.socket[leave]()
       await until(() => gate.context.tarpit.held === 0)
