@@ -58,7 +58,7 @@ test('analyze: what it finds of real clients is what the server saw', { skip: no
   writeFileSync(join(folder, 'Client.java'), JAVA_CLIENT)
   const server = await startServer()
   const relay = await startDtlsRelay()
-  const capturing = await captureLoopback(`tcp port ${server.port} or udp port ${relay?.port ?? 0}`)
+  const capturing = await captureLoopback(t, `tcp port ${server.port} or udp port ${relay?.port ?? 0}`)
   await Promise.all([...installed.map((client) => visit(client, server.port)), relay?.greet()])
   server.close()
   await relay?.close()

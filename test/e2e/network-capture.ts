@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import type { Test } from 'tap'
 import type { Finding } from '../../src/capture/finding.ts'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { memoryIo } from '../commands/memory-io.ts'
-import { heard } from './programs.ts'
+import { heard, stop } from './programs.ts'
 
 export interface NetworkCapture {
   /** The capture, once all that was sent is in it. */
@@ -14,15 +15,17 @@ export interface NetworkCapture {
 }
 
 /** What goes over loopback, as far as `filter` lets it. */
-export async function captureLoopback(filter: string): Promise<NetworkCapture> {
+export async function captureLoopback(t: Test, filter: string): Promise<NetworkCapture> {
   const socket = createSocket('udp4')
   await once(socket.bind(0, '127.0.0.1'), 'listening')
+  t.teardown(() => socket.close())
   const { port } = socket.address()
   const argv = [
     ...['-i', 'lo', '--immediate-mode', '-U', '-B', '65536', '-s', '0', '-w', '-'],
     `${filter} or udp port ${port}`,
   ]
   const child = spawn('tcpdump', argv, { stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => stop(child))
   const chunks: Buffer[] = []
   let seen = Buffer.alloc(0)
   child.stdout.on('data', (chunk: Buffer) => {
@@ -38,7 +41,6 @@ export async function captureLoopback(filter: string): Promise<NetworkCapture> {
       socket.send(END_MARK, port, '127.0.0.1')
       await closed
       clearTimeout(timer)
-      socket.close()
       return Buffer.concat(chunks)
     },
   }

@@ -37,7 +37,7 @@ test('fingerprints: the app is told what a capture of the same connections shows
     argv: ['--workers', '2'],
     secretsFile,
   })
-  const capturing = await captureLoopback(`tcp port ${gatehouse.port}`)
+  const capturing = await captureLoopback(t, `tcp port ${gatehouse.port}`)
   const installed = REAL_CLIENTS.filter(({ program }) => missing(program) === false)
   writeFileSync(join(folder, 'Client.java'), JAVA_CLIENT)
   // A few at a time: they start faster than they would all at once.
