@@ -20,9 +20,8 @@ export function createHandler(proxy: ProxyContext): ListenerHandlers {
 function handle(proxy: ProxyContext, visit: Visit): void {
   const judged = judge(proxy, visit.connection, visit.head, visit.authority)
   // Nothing above this line awaits, logs, or touches a clock, a file or a socket.
-  const refusal = barred(proxy, visit.connection, visit.authority, judged)
-  if (refusal === null) act(proxy, visit, judged, judged.decision.action, 0)
-  else visit.answer(judged, refusal)
+  if (judged.bar === null) act(proxy, visit, judged, judged.decision.action, 0)
+  else visit.answer(judged, barred(judged, judged.bar))
 }
 
 /** Total: an Action that is added does not compile until it is handled here. `retryMs`: how far over a limit it is. */

@@ -1,6 +1,6 @@
 import type { ProxyContext } from './context.ts'
 import type { Judged } from './judge.ts'
-import { pushForwarding, pushHop, pushTags } from './request-headers.ts'
+import { pushForwarding, pushTags } from './request-headers.ts'
 import type { UpstreamGroup } from './upstream.ts'
 import type { Visit } from './visit.ts'
 
@@ -14,12 +14,9 @@ export function headersForApp(
 ): string[] {
   const headers = received.kept
   const hop = connection.isTrusted ? received.hop : null
-  if (ruleHeaders === null) {
-    if (hop !== null) pushHop(headers, hop)
-    return headers
-  }
   const from = headers.length
   pushForwarding(headers, connection, authority, hop)
+  if (ruleHeaders === null) return headers
   pushTags(headers, print, verdict, decision.action.kind, id)
   for (const text of ruleHeaders) headers.push(text)
   if (proxy.signer !== null) {

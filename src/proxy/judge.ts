@@ -3,7 +3,9 @@ import { ja4h } from '../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
 import type { Sighting, SightingId } from '../plane/sighting.ts'
 import { type Decision, decide } from '../policy/decide.ts'
+import type { Facts } from '../policy/facts.ts'
 import type { RequestHead } from '../wire/request-head.ts'
+import { BARRED, type Bar, barOf } from './bar.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import type { DecisionId } from './decision-id.ts'
@@ -18,6 +20,8 @@ export interface Judged {
   readonly address: string
   readonly print: Print
   readonly verdict: Verdict
+  /** Where settings have decided already, and not the policy. */
+  readonly bar: Bar | null
   readonly decision: Decision
 }
 
@@ -36,21 +40,19 @@ export function judge(
     ja4h: proxy.ja4plus ? ja4h(head) : null,
   }
   const verdict = UNKNOWN // as long as there is no signature database to ask
-  const decision = decide(
-    snapshot.policy,
-    {
-      method: head.method,
-      host: authority,
-      path: head.target,
-      address,
-      rawHeaders: head.rawHeaders,
-      print,
-      verdict,
-      forged: received.forged,
-    },
-    proxy.clock.nowMs,
-  )
-  const judged: Judged = { id: proxy.ids.next(), received, address, print, verdict, decision }
+  const facts: Facts = {
+    method: head.method,
+    host: authority,
+    path: head.target,
+    address,
+    rawHeaders: head.rawHeaders,
+    print,
+    verdict,
+    forged: received.forged,
+  }
+  const bar = barOf(proxy, connection, authority, print)
+  const decision = bar === null ? decide(snapshot.policy, facts, proxy.clock.nowMs) : BARRED[bar]
+  const judged: Judged = { id: proxy.ids.next(), received, address, print, verdict, bar, decision }
   if (received.forged.length > 0) proxy.metrics.forgedHeaders(received.forged.length)
   proxy.recorder.record(sighting(proxy, judged, head, authority, snapshot.number))
   return judged

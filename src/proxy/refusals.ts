@@ -1,24 +1,16 @@
 import type { BlockAction, RedirectAction, TarpitAction } from '../policy/action.ts'
-import type { Connection } from './connection.ts'
-import type { ProxyContext } from './context.ts'
+import type { Bar } from './bar.ts'
 import type { ForwardOutcome } from './forward.ts'
 import type { Judged } from './judge.ts'
 import type { Refusal } from './refuse.ts'
 
-/** What settings forbid, whatever the policy says. */
-export function barred(
-  proxy: ProxyContext,
-  connection: Connection,
-  authority: string | null,
-  { id, print }: Judged,
-): Refusal | null {
-  if (proxy.fail === 'closed' && connection.isTls && print.connection.ja4 === null) {
-    return own(id, 403, 'no_fingerprint', 'This connection could not be recognised.')
+export function barred({ id }: Judged, bar: Bar): Refusal {
+  switch (bar) {
+    case 'no-fingerprint':
+      return own(id, 403, 'no_fingerprint', 'This connection could not be recognised.')
+    case 'misdirected':
+      return own(id, 421, 'misdirected', 'This connection was opened for another host.')
   }
-  if (proxy.sniMismatch === 'reject' && isMisdirected(connection, authority)) {
-    return own(id, 421, 'misdirected', 'This connection was opened for another host.')
-  }
-  return null
 }
 
 /** `retryMs` is how long a client over its limit has to wait; 0 where there is no limit. */
@@ -48,14 +40,6 @@ export function unserved(
   if (status === 504) return own(id, status, code, 'The service behind this address did not answer in time.')
   if (status === 503) return own(id, status, code, 'The service behind this address has no room for more.')
   return own(id, status, code, 'The service behind this address cannot be reached.')
-}
-
-/** The name asked for in the hello, against the name of the request. */
-function isMisdirected({ isTls, serverName }: Connection, authority: string | null): boolean {
-  if (!isTls || serverName === null || authority === null) return false
-  const colon = authority.lastIndexOf(':')
-  const host = colon === -1 || authority.endsWith(']') ? authority : authority.slice(0, colon)
-  return host.toLowerCase() !== serverName.toLowerCase()
 }
 
 function own(decisionId: Judged['id'], status: number, code: string, detail: string): Refusal {

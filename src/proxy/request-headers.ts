@@ -81,16 +81,6 @@ export function pushForwarding(
   )
 }
 
-/** What the trusted hop before us says, as it says it. */
-export function pushHop(headers: string[], hop: Readonly<HopHeaders>): void {
-  const { forwardedFor, forwardedProto, forwardedHost, forwardedPort, forwarded } = hop
-  if (forwardedFor !== null) headers.push('X-Forwarded-For', forwardedFor)
-  if (forwardedProto !== null) headers.push('X-Forwarded-Proto', forwardedProto)
-  if (forwardedHost !== null) headers.push('X-Forwarded-Host', forwardedHost)
-  if (forwardedPort !== null) headers.push('X-Forwarded-Port', forwardedPort)
-  if (forwarded !== null) headers.push('Forwarded', forwarded)
-}
-
 /** What we know of the client, for the app. What is not known has no header. */
 export function pushTags(
   headers: string[],

@@ -10,7 +10,7 @@ export interface Visit {
   readonly head: RequestHead
   /** The host it is for, as sent. */
   readonly authority: string | null
-  /** To the app: with all that is known and the rule's own headers, or with `null` as if we were not there. */
+  /** To the app: with all that is known and the rule's own headers, or with `null` untagged. */
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void
   answer(judged: Judged, refusal: Refusal): void
   /** `answer` comes later: `letGo` is called if the client leaves before that. */

@@ -128,7 +128,7 @@ that keeps somebody from something (block, rate_limit, tarpit, redirect) holds i
 
 | action | does |
 | --- | --- |
-| \`pass\` | forwards as if we were not there: with no header of ours, and none of ours from the client |
+| \`pass\` | forwards untagged: of our headers the app gets X-Forwarded-* and Forwarded only, and none from the client |
 | \`tag\` | forwards with all that is known; \`{tag: {headers: {X-Agent-Plan: free}}}\` adds headers, which start with \`X-Agent-\` |
 | \`block\` | answers with a page, or problem+json for programs; \`{block: {status: 403, title: …, body: …}}\`, status 401, 403, 404, 429, 451 or 503 |
 | \`rate_limit\` | \`{rate_limit: {per: agent, requests: 10, window: 1m, burst: 20, then: block}}\`: forwards up to so many, evenly; \`per\` agent, fingerprint or address; over the limit \`then\`, \`block\` (429) unless it is \`{block: …}\` or \`{tarpit: …}\`. Counted by each worker |

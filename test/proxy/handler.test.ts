@@ -31,22 +31,26 @@ const FORWARDING = [
 const CANARY = 'canary'
 const PROTOCOLS = ['h1', 'h2'] as const
 
-test('pass: the app sees the client’s own headers, and none of ours from anybody', async (t) => {
+test('pass: the app sees the client’s own headers, where it comes from, and no tag from anybody', async (t) => {
   const { gate, seen } = await gateWithApp(t, { policy: { rules: [], otherwise: 'pass' } })
   const own = ['User-AGENT', 'tester', 'accept', '*/*', 'X-Own', '1', 'x-own', '2', 'Cookie', 'a=b; c=d']
   await ask(gate, 'h1', { headers: [...own, ...forgeries()] })
-  assert.deepEqual(seen.at(-1), ['Host', 'a.example.test', ...own])
+  assert.deepEqual(seen.at(-1), ['Host', 'a.example.test', ...own, ...forwardedOf(gate)])
   await ask(gate, 'h2', { headers: ['user-agent', 'tester', ...forgeries()] })
-  assert.deepEqual(seen.at(-1), ['Host', 'a.example.test', 'user-agent', 'tester'])
+  assert.deepEqual(seen.at(-1), ['Host', 'a.example.test', 'user-agent', 'tester', ...forwardedOf(gate)])
   assert.deepEqual(gate.done, Array(2).fill({ verdict: 'unknown', action: 'pass', status: 200 }))
 })
 
-test('pass: what a trusted hop says of the client stays as it says it', async (t) => {
+test('pass: what a trusted hop says of the client goes on', async (t) => {
   const plan = { policy: { rules: [], otherwise: 'pass' }, options: { trusted: LOOPBACK } }
   const { gate, seen } = await gateWithApp(t, plan)
   const hop = ['X-Forwarded-For', '192.0.2.7', 'X-Forwarded-Proto', 'https', 'Forwarded', 'for=192.0.2.7']
   await ask(gate, 'h1', { headers: [...hop, 'X-Agent-Name', CANARY] })
-  assert.deepEqual(seen.at(-1), ['Host', 'a.example.test', ...hop])
+  const told = headersOf(seen.at(-1)!)
+  assert.equal(told['x-forwarded-for'], '192.0.2.7, 127.0.0.1')
+  assert.equal(told['x-forwarded-proto'], 'https')
+  assert.match(told['forwarded']!, /^for=192\.0\.2\.7, for=127\.0\.0\.1;/)
+  assert.equal(told['x-agent-name'], undefined)
   assert.equal(gate.sightings[0]!.address, '192.0.2.7')
 })
 
@@ -347,6 +351,9 @@ test('fail closed: who has no fingerprint over TLS is not served', async (t) => 
   createHandler(gate.context).request(exchange)
   assert.equal(exchange.status, 403)
   assert.equal(JSON.parse(exchange.text).code, 'no_fingerprint')
+  const { rule, action } = gate.sightings.at(-1)!
+  assert.deepEqual([rule, action], ['proxy.fail', 'block'])
+  assert.deepEqual(gate.done.at(-1), { verdict: 'unknown', action: 'block', status: 403 })
   assert.equal((await ask(gate, 'h1')).status, 200)
   assert.equal(await askPlain(gate), 200)
   assert.equal(seen.length, 2)
@@ -601,6 +608,20 @@ function pairsOf(flat: readonly string[]): [name: string, value: string][] {
   const pairs: [string, string][] = []
   for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!])
   return pairs
+}
+
+/** What every app behind a proxy has to be told, of a client on this machine. */
+function forwardedOf(gate: Gate): string[] {
+  const host = 'a.example.test'
+  return [
+    ...['X-Forwarded-For', '127.0.0.1', 'X-Forwarded-Proto', 'https', 'X-Forwarded-Host', host],
+    ...[
+      'X-Forwarded-Port',
+      String(gate.secure.port),
+      'Forwarded',
+      `for=127.0.0.1;host="${host}";proto=https`,
+    ],
+  ]
 }
 
 function headersOf(flat: readonly string[]): Record<string, string> {

@@ -6,7 +6,8 @@ import type { ProxyContext } from '../../src/proxy/context.ts'
 import type { DecisionId } from '../../src/proxy/decision-id.ts'
 import { FAILURE_STATUS } from '../../src/proxy/forward.ts'
 import type { Judged } from '../../src/proxy/judge.ts'
-import { barred, blocked, redirected, unserved } from '../../src/proxy/refusals.ts'
+import { type Bar, barOf } from '../../src/proxy/bar.ts'
+import { blocked, redirected, unserved } from '../../src/proxy/refusals.ts'
 import { type Refusal, refusalText, refuse } from '../../src/proxy/refuse.ts'
 import { MemoryExchange } from './memory-exchange.ts'
 
@@ -21,6 +22,7 @@ const JUDGED: Judged = {
   address: '192.0.2.1',
   print: { connection: new MemoryExchange().connection.print, ja4h: null },
   verdict: UNKNOWN,
+  bar: null,
   decision: { action: BLOCK, rule: 'a rule', wouldHave: null },
 }
 
@@ -162,24 +164,24 @@ test('settings bar whom the policy lets in', async () => {
   } as Judged
   const strict = { fail: 'closed', sniMismatch: 'reject' } as ProxyContext
   const lax = { fail: 'open', sniMismatch: 'allow' } as ProxyContext
-  const statusOf = (context: ProxyContext, changes: object, authority: string | null, judged = known) =>
-    barred(context, { ...connection, ...changes }, authority, judged)?.status ?? null
-  assert.equal(statusOf(strict, {}, 'app.example.test', JUDGED), 403)
-  assert.equal(statusOf(strict, { isTls: false }, 'app.example.test', JUDGED), null)
-  assert.equal(statusOf(lax, {}, 'app.example.test', JUDGED), null)
-  const hosts: readonly [serverName: string | null, authority: string | null, status: number | null][] = [
+  const barFor = (context: ProxyContext, changes: object, authority: string | null, judged = known) =>
+    barOf(context, { ...connection, ...changes }, authority, judged.print)
+  assert.equal(barFor(strict, {}, 'app.example.test', JUDGED), 'no-fingerprint')
+  assert.equal(barFor(strict, { isTls: false }, 'app.example.test', JUDGED), null)
+  assert.equal(barFor(lax, {}, 'app.example.test', JUDGED), null)
+  const hosts: readonly [serverName: string | null, authority: string | null, bar: Bar | null][] = [
     ['app.example.test', 'APP.example.test:8443', null],
     ['App.example.test', 'app.example.test', null],
-    ['app.example.test', 'other.example.test', 421],
-    ['app.example.test', 'app.example.test.evil.example', 421],
-    ['app.example.test', '[2001:db8::1]', 421],
-    ['app.example.test', '[2001:db8::1]:443', 421],
+    ['app.example.test', 'other.example.test', 'misdirected'],
+    ['app.example.test', 'app.example.test.evil.example', 'misdirected'],
+    ['app.example.test', '[2001:db8::1]', 'misdirected'],
+    ['app.example.test', '[2001:db8::1]:443', 'misdirected'],
     ['app.example.test', null, null],
     [null, 'other.example.test', null],
   ]
-  for (const [serverName, authority, status] of hosts) {
-    assert.equal(statusOf(strict, { serverName }, authority), status, `${serverName} ${authority}`)
-    assert.equal(statusOf(lax, { serverName }, authority), null)
+  for (const [serverName, authority, bar] of hosts) {
+    assert.equal(barFor(strict, { serverName }, authority), bar, `${serverName} ${authority}`)
+    assert.equal(barFor(lax, { serverName }, authority), null)
   }
 })
 
