@@ -1,0 +1,133 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createWriteStream, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { SoakFiles } from './files.ts'
+
+/** The `gatehouse up` that is soaked, as an operator starts it. */
+export class SoakedGateway {
+  readonly port: number
+  readonly managePort: number
+  readonly pid: number
+  readonly exit: Promise<readonly [code: number | null, signal: string | null]>
+  readonly #child: ChildProcess
+
+  static async start(files: SoakFiles, config: string): Promise<SoakedGateway> {
+    const configFile = join(files.folder, 'gatehouse.yaml')
+    writeFileSync(configFile, config)
+    const child = spawn(process.execPath, [PROGRAM, 'up', '--config', configFile], {
+      cwd: files.folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const logFile = join(files.folder, 'gatehouse.log')
+    const log = createWriteStream(logFile)
+    child.stderr.pipe(log)
+    const exit = once(child, 'exit') as Promise<[number | null, string | null]>
+    let said = ''
+    const ready = new Promise<Record<string, unknown>>((resolve) => {
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        said = said.length > LOG_START_MAX ? said : said + text
+        const line = said.split('\n').find((each) => each.includes('"message":"ready"'))
+        if (line !== undefined) resolve(JSON.parse(line))
+      })
+    })
+    const first = await Promise.race([ready, exit.then(() => null)])
+    if (first === null) throw new Error(`gatehouse has not started: ${said}`)
+    return new SoakedGateway(child, exit, portOf(first['listen']), portOf(first['manage']))
+  }
+
+  private constructor(child: ChildProcess, exit: SoakedGateway['exit'], port: number, managePort: number) {
+    this.#child = child
+    this.pid = child.pid!
+    this.exit = exit
+    this.port = port
+    this.managePort = managePort
+  }
+
+  /** The youngest last. */
+  get workers(): readonly number[] {
+    const children = readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, 'utf8')
+    return children.split(' ').filter(Boolean).map(Number)
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+
+  async metrics(): Promise<GatewayMetrics> {
+    const url = `http://127.0.0.1:${this.managePort}/metrics`
+    const response = await fetch(url, {
+      headers: { connection: 'close' },
+      signal: AbortSignal.timeout(20_000),
+    })
+    return new GatewayMetrics(await response.text())
+  }
+}
+
+/** One reading. */
+export class GatewayMetrics {
+  readonly #values = new Map<string, number>()
+
+  constructor(page: string) {
+    for (const line of page.split('\n')) {
+      if (!line.startsWith('gatehouse_')) continue
+      const blank = line.lastIndexOf(' ')
+      this.#values.set(line.slice('gatehouse_'.length, blank), Number(line.slice(blank + 1)))
+    }
+  }
+
+  /** Of one name, all series whose labels contain each of these. */
+  sum(name: string, ...labels: readonly string[]): number {
+    let sum = 0
+    for (const [series, value] of this.#values) {
+      const isIt = series === name || series.startsWith(`${name}{`)
+      if (isIt && labels.every((label) => series.includes(label))) sum += value
+    }
+    return sum
+  }
+
+  /** Those that are not zero, in words. */
+  show(name: string): string {
+    return [...this.#values]
+      .filter(([series, value]) => series.startsWith(`${name}{`) && value !== 0)
+      .map(([series, value]) => `${series.slice(name.length)} ${value}`)
+      .join(', ')
+  }
+}
+
+export interface AppPorts {
+  readonly h1Port: number
+  readonly h2cPort: number
+}
+
+/** Every time-out is short enough to strike within a soak, and long enough for a machine that is busy. */
+export function soakConfig(files: SoakFiles, { h1Port, h2cPort }: AppPorts, workers: number): string {
+  const keepAlive = `keep_alive: ${KEEP_ALIVE_S}s`
+  return `proxy:
+  listen: 127.0.0.1:0
+  workers: ${workers}
+  drain_timeout: ${DRAIN_S}s
+  websocket_grace: 2s
+  upstreams:
+    - {name: app, urls: ['http://127.0.0.1:${h1Port}'], head_timeout: 30s, ${keepAlive}}
+    - {name: impatient, urls: ['http://127.0.0.1:${h1Port}'], head_timeout: 1s, idle_timeout: 1s, ${keepAlive}}
+    - {name: h2c, urls: ['h2c://127.0.0.1:${h2cPort}'], head_timeout: 30s, ${keepAlive}}
+  tls:
+    certificates:
+${files.certificates.map(({ certFile, keyFile }) => `      - {cert_file: '${certFile}', key_file: '${keyFile}'}`).join('\n')}
+  limits: {hello_timeout: 4s, handshake_timeout: 8s, header_timeout: 4s}
+manage: {listen: '127.0.0.1:0'}
+data: {dir: '${join(files.folder, 'data')}'}
+policy: {file: '${files.policyFile}'}
+`
+}
+
+function portOf(address: unknown): number {
+  return Number(String(address).split(':').at(-1))
+}
+
+const PROGRAM = new URL('../../src/bin.js', import.meta.url).pathname
+const LOG_START_MAX = 100_000
+export const DRAIN_S = 20
+/** After so long nothing is open to the app. */
+export const KEEP_ALIVE_S = 3

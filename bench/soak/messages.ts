@@ -1,0 +1,62 @@
+/** What the processes of a soak tell each other. */
+export type FromApp =
+  | { readonly kind: 'app:ready'; readonly h1Port: number; readonly h2cPort: number }
+  /** It was sent something that nobody sent, or twice what was sent once. */
+  | { readonly kind: 'app:wrong'; readonly what: string }
+  /** It closed a connection that had nothing to do, and on which a request may have been on its way. */
+  | { readonly kind: 'app:closed-idle'; readonly atMs: number }
+  | { readonly kind: 'app:seen'; readonly id: string; readonly times: number }
+
+export interface ToApp {
+  readonly kind: 'app:seen?'
+  readonly id: string
+}
+
+export interface ClientsOrder {
+  readonly kind: 'clients:start'
+  readonly port: number
+  readonly ca: string
+  readonly serverNames: readonly string[]
+  readonly lanes: number
+  readonly seed: number
+}
+
+export type ToClients = ClientsOrder | { readonly kind: 'clients:stop' }
+
+export type FromClients =
+  | { readonly kind: 'clients:ready' }
+  | { readonly kind: 'clients:tally'; readonly tally: Tally; readonly openConnections: number }
+  | { readonly kind: 'clients:failure'; readonly failure: Failure }
+  | { readonly kind: 'clients:done' }
+
+/** By kind of request, and what became of it. */
+export type Tally = Readonly<Record<string, Readonly<Partial<Record<Outcome, number>>>>>
+
+export type Outcome =
+  /** As planned, to the last byte. */
+  | 'right'
+  /** The app or the policy has made it fail, as planned. */
+  | 'failed-as-planned'
+  /** The client left, as planned. */
+  | 'left'
+  /** It stood behind an answer that was the last one of its connection, and said so. */
+  | 'not-begun'
+  /** It failed, and the ledger has to find out why. */
+  | 'lost'
+  | 'wrong'
+
+export interface Failure {
+  readonly outcome: 'lost' | 'wrong'
+  readonly kind: string
+  /** Of the request; `null` where there was only a connection. */
+  readonly id: string | null
+  readonly method: string
+  readonly what: string
+  /** What Gatehouse says of it, where it answered in the app's place. */
+  readonly code: string | null
+  /** The client's. */
+  readonly port: number
+  readonly connectedMs: number
+  readonly startedMs: number
+  readonly endedMs: number
+}

@@ -1,0 +1,61 @@
+import type { Disturbances } from './disturbances.ts'
+import type { Account, Ledger } from './ledger.ts'
+import type { Growth } from './memory.ts'
+import type { Outcome } from './messages.ts'
+
+export interface Results {
+  readonly ledger: Ledger
+  readonly disturbances: Disturbances
+  readonly accounts: ReadonlyMap<Account, number>
+  readonly growths: readonly Growth[]
+  /** What was found wrong; none is what a soak is for. */
+  readonly problems: readonly string[]
+  /** More lines, as they are. */
+  readonly notes: readonly string[]
+}
+
+export function report({ ledger, disturbances, accounts, growths, problems, notes }: Results): string {
+  const { kills, reloads } = disturbances
+  const count = [...reloads.values()].reduce((sum, times) => sum + times, 0)
+  const lines = [
+    '',
+    row(['kind', ...OUTCOMES]),
+    ...[...ledger.byKind]
+      .toSorted()
+      .map(([kind, outcomes]) => outcomeRow(kind, (outcome) => outcomes.get(outcome))),
+    outcomeRow('all', (outcome) => ledger.total(outcome)),
+    '',
+    `lost: ${[...accounts].map(([account, times]) => `${times} by ${account}`).join(', ') || 'none that is accounted for'}`,
+    `workers killed: ${kills.length}; reloads: ${count} (${[...reloads].map(([what, times]) => `${what} ${times}`).join('; ')})`,
+    '',
+    row(['memory', 'seconds', 'before', 'after', 'flat']),
+    ...growths.map(growthRow),
+    '',
+    ...notes,
+    '',
+    ...(problems.length === 0
+      ? ['Nothing is wrong.']
+      : [`${problems.length} WRONG:`, ...problems.slice(0, SHOWN_MAX)]),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function outcomeRow(kind: string, count: (outcome: Outcome) => number | undefined): string {
+  return row([kind, ...OUTCOMES.map((outcome) => String(count(outcome) ?? ''))])
+}
+
+function growthRow({ name, seconds, beforeBytes, afterBytes, isFlat }: Growth): string {
+  const said = isFlat === null ? 'too short' : isFlat ? 'yes' : 'NO'
+  return row([name, String(Math.round(seconds)), mebibytes(beforeBytes), mebibytes(afterBytes), said])
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 1024 / 1024).toFixed(1)} MiB`
+}
+
+function row([first, ...rest]: readonly string[]): string {
+  return first!.padEnd(28) + rest.map((cell) => cell.padStart(18)).join('')
+}
+
+const OUTCOMES: readonly Outcome[] = ['right', 'failed-as-planned', 'left', 'not-begun', 'lost', 'wrong']
+const SHOWN_MAX = 50
