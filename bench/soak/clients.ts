@@ -126,6 +126,7 @@ class Clients {
       route: '',
       status: random.chance(0.1) ? 403 : 101,
       size: random.between(10, 50_000),
+      pieceMax: random.pick([1000, 20_000]), // each piece waits for the one before it to come back
       fault: random.chance(0.1) ? 'cut-body' : 'none',
       leaves: random.chance(0.1) ? 'in-answer' : 'never',
     }

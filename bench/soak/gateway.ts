@@ -100,7 +100,11 @@ export interface AppPorts {
   readonly h2cPort: number
 }
 
-/** Every time-out is short enough to strike within a soak, and long enough for a machine that is busy. */
+/**
+ * Every time-out is short enough to strike within a soak, and long enough for a machine that is busy. There is no
+ * `requests_per_connection`: when a session of HTTP/2 ends, Node's client (24.21) drops what a slow reader of it has not
+ * taken yet.
+ */
 export function soakConfig(files: SoakFiles, { h1Port, h2cPort }: AppPorts, workers: number): string {
   const keepAlive = `keep_alive: ${KEEP_ALIVE_S}s`
   return `proxy:
