@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Test } from 'tap'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
-import { plainEnvironment, stop, temporaryFolder } from './programs.ts'
+import { endWith, plainEnvironment, temporaryFolder } from './programs.ts'
 
 /** A gatehouse in a process of its own, started as its user starts it. */
 export interface RunningGatehouse {
@@ -56,9 +56,9 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
   })
   let said = ''
   let isStopping = false
+  endWith(t, child) // workers end by themselves when the primary is gone
   t.teardown(() => {
     isStopping = true
-    return stop(child) // workers end by themselves when the primary is gone
   })
   child.on('exit', (code, signal) => {
     if (!isStopping) t.fail(`gatehouse ended (${signal ?? code}): ${said}`)

@@ -7,7 +7,7 @@ import type { Finding } from '../../src/capture/finding.ts'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { memoryIo } from '../commands/memory-io.ts'
-import { heard, stop } from './programs.ts'
+import { endWith, heard } from './programs.ts'
 
 export interface NetworkCapture {
   /** The capture, once all that was sent is in it. */
@@ -25,7 +25,7 @@ export async function captureLoopback(t: Test, filter: string): Promise<NetworkC
     `${filter} or udp port ${port}`,
   ]
   const child = spawn('tcpdump', argv, { stdio: ['ignore', 'pipe', 'pipe'] })
-  t.teardown(() => stop(child))
+  endWith(t, child)
   const chunks: Buffer[] = []
   let seen = Buffer.alloc(0)
   child.stdout.on('data', (chunk: Buffer) => {

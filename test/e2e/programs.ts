@@ -53,6 +53,7 @@ export async function run(
   { env, input }: { env: NodeJS.ProcessEnv; input?: string | Buffer },
 ): Promise<Ran> {
   const child = spawn(program, argv, { env, timeout: PROGRAM_MS, killSignal: 'SIGKILL' })
+  endWithProcess(child)
   child.stdin.on('error', () => undefined).end(input)
   const [stdout, stderr, [status]] = await Promise.all([
     text(child.stdout.setEncoding('latin1')),
@@ -74,10 +75,33 @@ export function heard(stream: Readable, wanted: string): Promise<void> {
   })
 }
 
-export async function stop(child: ChildProcess): Promise<void> {
+/** Ends it with the test, and in any case with the process of the test, which may be cut short. */
+export function endWith(t: Test, child: ChildProcess): void {
+  endWithProcess(child)
+  t.teardown(() => stop(child))
+}
+
+async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   child.kill('SIGKILL')
   await once(child, 'exit')
 }
 
+function endWithProcess(child: ChildProcess): void {
+  RUNNING.add(child)
+  child.once('exit', () => RUNNING.delete(child))
+}
+
+const RUNNING = new Set<ChildProcess>()
+const endAll = (): void => {
+  for (const child of RUNNING) child.kill('SIGKILL')
+}
+process.once('exit', endAll)
+// SIGALRM is how tap ends a test that takes too long.
+for (const signal of ['SIGALRM', 'SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, () => {
+    endAll()
+    process.kill(process.pid, signal)
+  })
+}
 const PROGRAM_MS = 50_000

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { test } from 'tap'
 import { bodyOf, startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
-import { plainEnvironment, skipped, stop, temporaryFolder } from './programs.ts'
+import { endWith, plainEnvironment, skipped, temporaryFolder } from './programs.ts'
 
 const BLOCK = randomBytes(2 ** 20)
 /** In full where it is fastest. */
@@ -35,7 +35,7 @@ test('large bodies: a GiB each way arrives as it was sent, and leaves no trace i
   const env = plainEnvironment(temporaryFolder(t))
   const start = (program: string, ...argv: readonly string[]) => {
     const child = spawn(program, argv, { env, stdio: ['pipe', 'pipe', 'inherit'] })
-    t.teardown(() => stop(child))
+    endWith(t, child)
     return child
   }
   for (const [version, large] of Object.entries(LENGTHS)) {

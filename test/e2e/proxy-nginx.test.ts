@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { curl } from './curl.ts'
 import { startGatehouse } from './gatehouse.ts'
-import { plainEnvironment, skipped, stop, temporaryFolder } from './programs.ts'
+import { endWith, plainEnvironment, skipped, temporaryFolder } from './programs.ts'
 import { answerOf, asHttp2, type Talk } from './talk.ts'
 
 interface Case {
@@ -121,7 +121,7 @@ async function startNginx(t: Test): Promise<Nginx> {
     env: plainEnvironment(folder),
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  t.teardown(() => stop(child))
+  endWith(t, child)
   while (!(await isOpen(nginx.port))) {
     assert.equal(child.exitCode, null, 'nginx has ended')
     await wait(20)
