@@ -101,11 +101,14 @@ const BY_POLICY: Readonly<Record<string, readonly number[]>> = {
   tarpit: [403],
   limited: [429],
 }
-/** An app that answers and closes before it has read may take the answer back with it: TCP resets. */
+/**
+ * An app that answers and closes before it has read may take the answer back with it: TCP resets. One that stalls on a
+ * busy machine may do so before it has begun.
+ */
 const BY_FAULT: Readonly<Record<string, readonly string[]>> = {
   'cut-head': ['upstream_reset'],
   'cut-body': ['upstream_reset'],
   'early-close': ['upstream_reset'],
   silent: ['upstream_head_timeout'],
-  stalled: [],
+  stalled: ['upstream_head_timeout'],
 }

@@ -85,7 +85,7 @@ export class Ledger {
     // What is not idempotent is not sent again when the app closes the connection it is on its way on.
     const isRace = method === 'POST' && code === 'upstream_reset' && timesSeen === 0
     const wasClosed = this.#idleClosesMs.some(
-      (atMs) => atMs >= startedMs - CLOCK_MS && atMs <= endedMs + CLOCK_MS,
+      (atMs) => atMs >= startedMs - UNHEARD_MS && atMs <= endedMs + CLOCK_MS,
     )
     if (isRace && wasClosed) return 'the app closed an idle connection'
     return null
@@ -110,5 +110,7 @@ function killsNear({ port, endedMs }: Failure, kills: readonly Kill[]): string {
 
 export type Account = 'a kill' | 'the app closed an idle connection'
 
+/** What a worker that is busy has not heard of yet. */
+const UNHEARD_MS = 2000
 /** Two processes note the same moment. */
 const CLOCK_MS = 100

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -57,6 +57,7 @@ async function soak(): Promise<number> {
       `upstream requests: ${metrics.show('upstream_requests_total')}`,
       `most file descriptors: ${[...memory.descriptors].map(([pid, most]) => `worker ${pid} ${most}`).join(', ')}`,
     ]
+    writeFileSync(join(folder, 'problems.txt'), problems.join('\n'))
     process.stdout.write(report({ ledger, disturbances, accounts, growths, problems, notes }))
     return problems.length === 0 ? 0 : 1
   } finally {
@@ -76,7 +77,7 @@ function options() {
       workers: { type: 'string', default: '2' },
       'reload-every': { type: 'string', default: '5' },
       'kill-every': { type: 'string', default: '30' },
-      /** The folder with the files and the log stays. */
+      /** The folder with the files, the log and all that was wrong stays. */
       keep: { type: 'boolean', default: false },
       /** Each worker lives through it: what it keeps for itself shows. */
       'no-kills': { type: 'boolean', default: false },
