@@ -9,6 +9,7 @@ import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { Http2Exchange } from './exchange-h2.ts'
 import type { Http2Opening } from './http2-opening.ts'
+import { SessionMemory } from './http2-memory.ts'
 import { checkHttp2, type RequestLimits } from './request-check.ts'
 
 export interface Http2Limits extends RequestLimits {
@@ -79,6 +80,7 @@ class Http2Connection {
   /** Until the first request has completed it. */
   #opening: Http2Opening | null
   #requests = 0
+  readonly #memory: SessionMemory
 
   constructor(
     connection: ClientConnection,
@@ -90,6 +92,7 @@ class Http2Connection {
     this.#session = session
     this.#opening = opening
     this.#server = server
+    this.#memory = new SessionMemory(megabytes(server.limits.h2SessionMemoryBytes))
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
     session.setTimeout(server.limits.keepAliveTimeoutMs)
     session.on('timeout', () => this.#timeOut())
@@ -123,6 +126,8 @@ class Http2Connection {
     stream.on('close', () => {
       this.streamCount--
       exchange.lose()
+      this.#memory.closed(stream)
+      if (this.#memory.isWornOut) this.drain()
     })
     if (!hasEnded && limits.bodyIdleTimeoutMs > 0 && !isGrpc(rawHeaders)) this.#watchBody(stream, exchange)
     handlers.request(exchange)
@@ -173,11 +178,16 @@ function sessionOptions(limits: Http2Limits): ServerOptions {
       initialWindowSize: STREAM_WINDOW_BYTES,
     },
     maxHeaderListPairs: limits.headerCountMax + CRUMBS_MAX,
-    maxSessionMemory: Math.max(1, Math.round(limits.h2SessionMemoryBytes / 1_000_000)),
+    maxSessionMemory: megabytes(limits.h2SessionMemoryBytes),
     streamResetBurst: limits.h2ResetBurst,
     streamResetRate: limits.h2ResetRate,
     strictSingleValueFields: false, // what the app repeats is passed on repeated
   }
+}
+
+/** As Node counts the memory of a session. */
+function megabytes(bytes: number): number {
+  return Math.max(1, Math.round(bytes / 1_000_000))
 }
 
 /** An answer of our own that ends the stream, also where the rest of the request is still to come. */

@@ -15,6 +15,8 @@ export interface H2StreamOwner {
   /** The last stream a GOAWAY lets through; those beyond it have not been seen by the app (RFC 9113 §6.8). */
   readonly lastStreamId: number
   closed(stream: H2Stream, failure: UpstreamFailure | null): void
+  /** Node has done with it. */
+  gone(stream: ClientHttp2Stream): void
 }
 
 /** One request over HTTP/2. */
@@ -97,7 +99,10 @@ export class H2Stream implements UpstreamStream {
     stream.on('drain', () => this.#drained())
     stream.on('wantTrailers', () => sendTrailers(stream, this.#requestTrailers))
     stream.on('error', () => {})
-    stream.on('close', () => this.#broke(failureOfCode(stream.rstCode)))
+    stream.on('close', () => {
+      this.#broke(failureOfCode(stream.rstCode))
+      this.#owner.gone(stream)
+    })
   }
 
   #informed(status: number, raw: readonly string[]): void {

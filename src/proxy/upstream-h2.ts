@@ -2,6 +2,7 @@ import http2 from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Beat, Swept } from './beat.ts'
+import { SessionMemory } from './http2-memory.ts'
 import { FIELDS_MAX } from './response-head.ts'
 import { HEAD_BYTES_MAX } from './response-reader.ts'
 import { type Dialer, failureOf } from './upstream-dial.ts'
@@ -151,6 +152,7 @@ class H2Connection implements H2StreamOwner {
   #streamsMax = STREAMS_MAX
   /** A stream got no answer in time, and the connection is asked whether it is alive. */
   #isDoubtful = false
+  readonly #memory = new SessionMemory(SESSION_MEGABYTES_MAX)
   /** Of the connecting; later when it has been idle for long enough. */
   #deadlineMs: number
 
@@ -215,6 +217,14 @@ class H2Connection implements H2StreamOwner {
       if (!this.#isDoubtful) this.#deadlineMs = this.beat.nowMs + this.times.keepAliveMs
     }
     this.#pool.ready(this)
+  }
+
+  /** Node has closed the stream, which may be some time after it has ended for us. */
+  gone(stream: http2.ClientHttp2Stream): void {
+    this.#memory.closed(stream)
+    if (!this.#memory.isWornOut || this.#phase !== 'open') return
+    this.#phase = 'leaving'
+    if (this.#streams.size === 0) this.#close(null)
   }
 
   close(): void {
@@ -331,6 +341,7 @@ const STREAMS_MAX = 100
 /** What an upstream may send ahead of a client that reads slowly: on one stream, and on all of a connection. */
 const STREAM_WINDOW_BYTES = 256 * 1024
 const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024
+const SESSION_MEGABYTES_MAX = 64
 const PING_TIMEOUT_MS = 5000
 
 const SESSION_OPTIONS: http2.ClientSessionOptions & { strictSingleValueFields: boolean } = {
@@ -341,8 +352,8 @@ const SESSION_OPTIONS: http2.ClientSessionOptions & { strictSingleValueFields: b
   },
   peerMaxConcurrentStreams: STREAMS_MAX,
   maxHeaderListPairs: FIELDS_MAX,
-  // In megabytes: more than the windows let in.
-  maxSessionMemory: 64,
+  // More than the windows let in.
+  maxSessionMemory: SESSION_MEGABYTES_MAX,
   // A client's duplicates are its own affair, and the app's.
   strictSingleValueFields: false,
 }

@@ -407,6 +407,37 @@ test('bytes are the same, whatever becomes of the buffer after the call, and a s
   }
 })
 
+test('a client that turns away from answer after answer is served for ever, on a new connection now and then', async () => {
+  const bytes = Buffer.alloc(250_000, 'x')
+  const plan: FrontPlan = {
+    limits: { h2SessionMemoryBytes: 4_000_000, h2ResetBurst: 10_000 },
+    request(exchange) {
+      const isEnded = exchange.head.target === '/ended'
+      exchange.answer(200, [], isEnded ? bytes.length : null)
+      exchange.write(bytes)
+    },
+  }
+  const { front, session: first } = await start(plan)
+  let session = first
+  let sessions = 1
+  for (let answers = 0; answers < 100; ) {
+    if (session.closed || session.destroyed) {
+      session = connectTo(front)
+      sessions++
+    }
+    const stream = session.request({ ':path': answers % 2 === 0 ? '/ended' : '/' })
+    stream.on('error', () => {}).once('data', () => stream.close(http2.constants.NGHTTP2_CANCEL))
+    await new Promise((resolve) => stream.once('close', resolve))
+    // Where the connection was just closing, the request has not been begun, and the client is told that.
+    if (stream.rstCode === http2.constants.NGHTTP2_REFUSED_STREAM && session.closed) continue
+    assert.equal(stream.rstCode, http2.constants.NGHTTP2_CANCEL, `after ${answers}`)
+    answers++
+  }
+  assert.ok(sessions > 1 && sessions < 30, `${sessions} sessions`)
+  assert.deepEqual(front.failures, [])
+  await leave(front, session)
+})
+
 test('a body that nobody reads holds its own stream back, and no other', async () => {
   const asked = Promise.withResolvers<Exchange>()
   const { front, session } = await start({
@@ -467,11 +498,11 @@ test('no more streams at once than were allowed, and no more requests than a con
 
 async function start(plan: FrontPlan): Promise<{ front: Front; session: ClientHttp2Session }> {
   const front = await startFront(plan)
-  const session = http2.connect(`https://127.0.0.1:${front.port}`, {
-    rejectUnauthorized: false,
-    maxSessionMemory: 100,
-  })
-  return { front, session }
+  return { front, session: connectTo(front) }
+}
+
+function connectTo({ port }: Front): ClientHttp2Session {
+  return http2.connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false, maxSessionMemory: 100 })
 }
 
 async function leave(front: Front, session: ClientHttp2Session): Promise<void> {
