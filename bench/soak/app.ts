@@ -100,7 +100,7 @@ function startH1(): Server {
     response.once('close', () => {
       underway.set(socket, underway.get(socket)! - 1)
       closeWhenIdle(
-        () => !socket.destroyed && underway.get(socket) === 0,
+        () => !socket.destroyed && underway.get(socket) === 0 && request.complete,
         () => socket.destroy(),
       )
     })

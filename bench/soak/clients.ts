@@ -151,7 +151,9 @@ class Clients {
   async #watched<T>({ socket, port, connectedMs }: Connected, plan: Plan, answer: Promise<T>): Promise<T> {
     const startedMs = Date.now()
     const timer = setTimeout(() => {
-      this.#failed(plan.kind, { port, connectedMs }, startedMs, plan, 'wrong', 'hangs', null)
+      const { alpnProtocol, bytesRead, bytesWritten } = socket
+      const what = `hangs: ${alpnProtocol}, ${bytesRead} bytes read and ${bytesWritten} written, port ${port}`
+      this.#failed(plan.kind, { port, connectedMs }, startedMs, plan, 'wrong', what, null)
       socket.destroy()
     }, HANGS_MS)
     try {
@@ -238,9 +240,9 @@ class Clients {
   }
 }
 
-function shapeOf({ route, status, size, framing, upload, uploadIsChunked, fault }: Plan): string {
+function shapeOf({ route, status, size, framing, upload, uploadIsChunked, fault, pieceMax }: Plan): string {
   const sent = upload === 0 ? '' : `, ${upload} bytes sent${uploadIsChunked ? ' in chunks' : ''}`
-  return `${route}, ${fault}, ${status} with ${size} bytes by ${framing}${sent}`
+  return `${route}, ${fault}, ${status} with ${size} bytes by ${framing}${sent}, pieces of ${pieceMax}`
 }
 
 /** Says goodbye, unless that has been done. */
