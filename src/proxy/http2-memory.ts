@@ -2,7 +2,7 @@ import type { Http2Stream } from 'node:http2'
 
 /**
  * Node (24.21) counts bytes that wait to be sent against a session's memory, and goes on counting those of a stream that
- * was reset: after some seeking in a film, every request is refused (ENHANCE_YOUR_CALM) for as long as the session
+ * is closed before they were: after some seeking in a film, every request is refused (ENHANCE_YOUR_CALM) for as long as the session
  * lives. This counts what has been lost that way, so that the session can be let go of before.
  */
 export class SessionMemory {
@@ -15,8 +15,8 @@ export class SessionMemory {
   }
 
   /** To be called at the stream's `close`. */
-  closed({ rstCode, writableLength }: Http2Stream): void {
-    if ((rstCode ?? 0) !== 0) this.#bytesLost += writableLength
+  closed({ writableLength }: Http2Stream): void {
+    this.#bytesLost += writableLength
   }
 
   /** It should have no more streams than it has. */

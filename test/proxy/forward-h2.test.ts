@@ -651,3 +651,21 @@ function literal(name: string, value: string): Buffer {
     Buffer.from(value),
   ])
 }
+
+test('uploads that are answered before they are read do not wear a connection out for those that follow', async () => {
+  const server = await app((stream, headers, raw) => {
+    if (headers[':path'] === '/') return echo(stream, headers, raw)
+    stream.respond({ ':status': 413 }, { endStream: true })
+  })
+  const group = groupOf([server.url])
+  for (let i = 0; i < 100; i++) {
+    const body = Readable.from([Buffer.alloc(1_000_000)])
+    const asking = ask(group, { method: 'POST', target: '/early', body, bodyLength: null })
+    assert.equal((await asking.outcome).kind, 'answered', `after ${i}`)
+    assert.equal(asking.exchange.status, 413)
+    if (i % 20 === 19) assert.equal((await answerOf(group)).status, 200)
+  }
+  assert.ok(server.opened > 1 && server.opened < 10, `${server.opened} connections`)
+  group.close()
+  await server.stop()
+})
