@@ -110,9 +110,10 @@ export class AppAnswer {
   #cut(): void {
     // Not `close`: Node (24.21) may go round for ever when that is called within its own callbacks.
     if ('stream' in this.#response) return void this.#response.stream?.destroy(new Error('cut'))
-    const { socket } = this.#response
-    if (Math.random() < 0.5) socket?.resetAndDestroy()
-    else socket?.destroy()
+    // The request's: a response has none while Node has not done with the one before it on the connection.
+    const socket = this.#request.socket as Socket
+    if (Math.random() < 0.5) socket.resetAndDestroy()
+    else socket.destroy()
   }
 
   #closeConnection(): void {
