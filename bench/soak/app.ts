@@ -94,13 +94,16 @@ function closeWhenIdle(isIdle: () => boolean, close: () => void): void {
 
 function startH1(): Server {
   const underway = new WeakMap<Socket, number>()
+  const newest = new WeakMap<Socket, IncomingMessage>()
   const server = createHttp({ keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true }, (request, response) => {
     const { socket } = request
     underway.set(socket, (underway.get(socket) ?? 0) + 1)
+    newest.set(socket, request)
     response.once('close', () => {
       underway.set(socket, underway.get(socket)! - 1)
       closeWhenIdle(
-        () => !socket.destroyed && underway.get(socket) === 0 && request.complete,
+        // One that has its answer early may still be coming.
+        () => !socket.destroyed && underway.get(socket) === 0 && newest.get(socket)!.complete,
         () => socket.destroy(),
       )
     })

@@ -2,8 +2,8 @@ import type { Http2Stream } from 'node:http2'
 
 /**
  * Node (24.21) counts bytes that wait to be sent against a session's memory, and goes on counting those of a stream that
- * is closed before they were: after some seeking in a film, every request is refused (ENHANCE_YOUR_CALM) for as long as the session
- * lives. This counts what has been lost that way, so that the session can be let go of before.
+ * is closed before they were: after some seeking in a film, every request is refused (ENHANCE_YOUR_CALM) for as long as
+ * the session lives. This counts what has been lost that way, so that the session can be let go of before.
  */
 export class SessionMemory {
   readonly #bytesMax: number
