@@ -325,10 +325,13 @@ const MANAGE = section('The management plane.', {
   public_url: setting(
     optional(webUrl),
     null,
-    'How others reach it, where that differs from where it listens.',
+    'How others reach it, where that differs from where it listens. Checked, and of no effect before there is an API.',
     (url) => (url?.startsWith('http:') ? 'keys and tokens would travel unencrypted' : null),
   ),
-  admin_key: secret('The first key of an administrator.', 16),
+  admin_key: secret(
+    'The first key of an administrator. Checked, and of no effect before there is an API.',
+    16,
+  ),
 })
 
 /** Every setting there is. Validation, types, the documentation and `gatehouse check` come from this one value. */
@@ -336,7 +339,7 @@ export const SETTINGS = section('', {
   proxy: PROXY,
   manage: MANAGE,
   data: section('', {
-    dir: setting(path, './data', 'The folder for what has to last: the development CA, the last good state.'),
+    dir: setting(path, './data', 'The folder for what has to last: the development CA.'),
   }),
   policy: section('', {
     file: setting(optional(path), null, 'The rules. `null`: every request is tagged, none is blocked.'),

@@ -4,6 +4,15 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { plainEnvironment, run } from './programs.ts'
 
+/** Something curl asks through the proxy, to be answered as it is without. */
+export interface CurlCase {
+  readonly name: string
+  readonly path: string
+  readonly argv?: readonly string[]
+  readonly input?: Buffer
+  readonly status: string
+}
+
 /** What curl was answered. */
 export interface CurlAnswer {
   /** Interim answers too, and trailers as one more head without a status. */

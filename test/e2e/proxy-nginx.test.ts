@@ -7,20 +7,12 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { curl } from './curl.ts'
+import { type CurlCase, curl } from './curl.ts'
 import { startGatehouse } from './gatehouse.ts'
 import { endWith, plainEnvironment, skipped, temporaryFolder } from './programs.ts'
 import { answerOf, asHttp2, type Talk } from './talk.ts'
 
-interface Case {
-  readonly name: string
-  readonly path: string
-  readonly argv?: readonly string[]
-  readonly input?: Buffer
-  readonly status: string
-}
-
-const CASES: readonly Case[] = [
+const CASES: readonly CurlCase[] = [
   { name: 'a small file', path: '/small.html', status: '200' },
   { name: 'a large file', path: '/large.bin', status: '200' },
   { name: 'an empty file', path: '/empty.txt', status: '200' },
@@ -65,7 +57,7 @@ test('nginx: what curl is answered through the proxy is the same as without it',
   })) {
     t.test(name, async (t) => {
       const gatehouse = await startGatehouse(t, { upstream })
-      const ask = async (one: Case, url: string, ...argv: readonly string[]): Promise<Talk> => {
+      const ask = async (one: CurlCase, url: string, ...argv: readonly string[]): Promise<Talk> => {
         const all = ['-H', 'Host: app.example.test', ...argv, ...(one.argv ?? []), url + one.path]
         return { request: null, answer: answerOf(await curl(folder, all, one.input)) }
       }

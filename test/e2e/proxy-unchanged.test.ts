@@ -2,19 +2,10 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'tap'
 import { type App, bodyOf, type Route, startApp, startHttp2App } from './app.ts'
-import { curl } from './curl.ts'
+import { type CurlCase, curl } from './curl.ts'
 import { startGatehouse } from './gatehouse.ts'
 import { skipped, temporaryFolder } from './programs.ts'
 import { answerOf, asHttp2, requestOf, type Talk } from './talk.ts'
-
-/** What curl asks through the proxy, and what it is answered, is what it asks and is answered without. */
-interface Case {
-  readonly name: string
-  readonly path: string
-  readonly argv?: readonly string[]
-  readonly input?: Buffer
-  readonly status: string
-}
 
 const ROUTES: Readonly<Record<string, Route>> = {
   '/cookies': (_, response) => {
@@ -109,7 +100,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
   },
 }
 
-const CASES: readonly Case[] = [
+const CASES: readonly CurlCase[] = [
   {
     name: 'headers in any case, twice, empty, and beyond ASCII; a path as it is',
     path: '/a/./b/%41%2f..;x=1?q=%20%zz&a=b&%7Bx%7D=|',
@@ -230,7 +221,7 @@ test('unchanged: the same with an app of HTTP/2', { skip: skipped('curl') }, asy
 })
 
 function asking(app: App, folder: string) {
-  return async (one: Case, url: string, ...argv: readonly string[]): Promise<Talk> => {
+  return async (one: CurlCase, url: string, ...argv: readonly string[]): Promise<Talk> => {
     const all = ['-H', 'Host: app.example.test', ...argv, ...(one.argv ?? []), url + one.path]
     const answer = await curl(folder, all, one.input)
     return { request: requestOf(app.asked.splice(0).at(-1)), answer: answerOf(answer) }

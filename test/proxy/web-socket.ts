@@ -21,10 +21,10 @@ export function acceptOf(key: string): string {
 }
 
 /** What a server sends is not masked. */
-export function frame(opcode: number, payload: Uint8Array): Buffer {
+export function frame(opcode: number, payload: Uint8Array, isLast = true): Buffer {
   const { length } = payload
   const head = Buffer.alloc(length < 126 ? 2 : length < 65_536 ? 4 : 10)
-  head[0] = 0x80 | opcode
+  head[0] = (isLast ? 0x80 : 0) | opcode
   if (length < 126) head[1] = length
   else if (length < 65_536) {
     head[1] = 126
@@ -45,7 +45,7 @@ export function maskedFrame(opcode: number, payload: Uint8Array, mask = Buffer.o
   return Buffer.concat([plain.subarray(0, headLength), mask, masked])
 }
 
-/** Takes bytes as they come, and gives back what answers them: each message as it is, and a close for a close. */
+/** Takes bytes as they come, and gives back what answers them: each frame as it is, and a close for a close. */
 export function echoer(closed = () => {}): (bytes: Uint8Array) => Buffer {
   let waiting = Buffer.alloc(0)
   return (bytes) => {
@@ -54,14 +54,16 @@ export function echoer(closed = () => {}): (bytes: Uint8Array) => Buffer {
     for (let read = readFrame(waiting); read !== null; read = readFrame(waiting)) {
       waiting = waiting.subarray(read.length)
       if (read.opcode === CLOSE) setImmediate(closed)
-      answers.push(frame(read.opcode === PING ? PONG : read.opcode, read.payload))
+      answers.push(frame(read.opcode === PING ? PONG : read.opcode, read.payload, read.isLast))
     }
     return Buffer.concat(answers)
   }
 }
 
 /** `null` while there is less than a whole one. */
-function readFrame(bytes: Buffer): { opcode: number; payload: Buffer; length: number } | null {
+function readFrame(
+  bytes: Buffer,
+): { opcode: number; isLast: boolean; payload: Buffer; length: number } | null {
   const short = (bytes[1] ?? 0) & 0x7f
   const at = short === 126 ? 4 : short === 127 ? 10 : 2
   if (bytes.length < at + 4) return null
@@ -71,7 +73,7 @@ function readFrame(bytes: Buffer): { opcode: number; payload: Buffer; length: nu
   if (bytes.length < length) return null
   const mask = bytes.subarray(at, at + 4)
   const payload = Buffer.from(bytes.subarray(at + 4, length).map((byte, index) => byte ^ mask[index % 4]!))
-  return { opcode: bytes[0]! & 0x0f, payload, length }
+  return { opcode: bytes[0]! & 0x0f, isLast: bytes[0]! >= 0x80, payload, length }
 }
 
 export const TEXT = 1
