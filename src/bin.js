@@ -3,6 +3,7 @@
 const [major] = process.versions.node.split('.')
 
 if (Number(major) >= 24) {
+  if (process.argv[2] === 'up' || process.argv[2] === 'proxy') startAgainForTraffic()
   import('./main.ts')
 } else {
   process.stderr.write(
@@ -13,4 +14,17 @@ if (Number(major) >= 24) {
       '"npx gatehouse COMMAND" where it is installed, "npm run -s gatehouse -- COMMAND" in a checkout.\n',
   )
   process.exitCode = 2
+}
+
+/**
+ * V8 reads the size of its young generation once, before it runs anything. Left alone it grows it under load to some
+ * 150 MiB of pages that it has to be given one by one, which is what the slowest requests of the first seconds wait for
+ * (bench/README.md). Whoever sets a size keeps it; where a process can't replace itself (Windows, a child that talks to
+ * its parent), it goes on with V8's.
+ */
+function startAgainForTraffic() {
+  const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
+  if (process.execve === undefined || process.connected || /[-_]semi[-_]space[-_]/.test(given)) return
+  const args = ['--max-semi-space-size=16', ...process.execArgv, ...process.argv.slice(1)]
+  process.execve(process.execPath, [process.execPath, ...args], process.env)
 }

@@ -3,7 +3,7 @@ import { didYouMean } from './did-you-mean.ts'
 import { Fault } from './fault.ts'
 import { parseAddressRange } from './policy/address-ranges.ts'
 import { parseDurationMs } from './policy/duration.ts'
-import { shown } from './policy/problem.ts'
+import { shown } from './problem.ts'
 
 /** How the value of a setting is written, and what it is for the program. */
 export interface Kind<Value> {

@@ -15,7 +15,7 @@ import {
 import { nameOf, type Problem, pointerTo } from './config-source.ts'
 import { didYouMean } from './did-you-mean.ts'
 import { Fault } from './fault.ts'
-import { shown } from './policy/problem.ts'
+import { shown } from './problem.ts'
 import { REDACTED, Secret } from './secret.ts'
 
 /** One value that is in force, as a file would have it, and who gave it. */

@@ -11,7 +11,7 @@ import {
 } from 'yaml'
 import { Fault } from './fault.ts'
 import { type Policy, parsePolicy } from './policy/policy.ts'
-import { PolicyFault } from './policy/problem.ts'
+import { DocumentFault } from './problem.ts'
 
 /** One thing that is wrong with what an operator wrote. */
 export interface Problem {
@@ -73,17 +73,22 @@ export function parsePolicyText(
   upstreams: readonly string[] | null = null,
 ): { document: unknown; policy: Policy } {
   const source = readSource(text, name)
+  return placed(source, () => ({ document: source.value, policy: parsePolicy(source.value, upstreams) }))
+}
+
+/** What `parse` makes of a source; its DocumentFault becomes a ConfigFault with lines and names. */
+export function placed<Parsed>(source: Source, parse: () => Parsed): Parsed {
   try {
-    return { document: source.value, policy: parsePolicy(source.value, upstreams) }
+    return parse()
   } catch (error) {
-    if (!(error instanceof PolicyFault)) throw error
-    const problems = error.problems.map(({ pointer, rule, what }) => {
-      // The rule is said by its name, where it has one, and then not by its number.
-      const member = nameOf(rule === null ? pointer : pointer.replace(/^\/rules\/\d+/, ''))
-      const parts = [rule === null ? '' : `rule "${rule}"`, member, what]
+    if (!(error instanceof DocumentFault)) throw error
+    const problems = error.problems.map(({ pointer, within, what }) => {
+      // What has a name is called by it, and then not by its number.
+      const member = nameOf(within === null ? pointer : pointer.replace(/^(?:\/rules)?\/\d+/, ''))
+      const parts = [within ?? '', member, what]
       return { where: source.place(pointer), what: parts.filter((part) => part !== '').join(': ') }
     })
-    throw new ConfigFault(problems, 'POLICY_INVALID')
+    throw new ConfigFault(problems, error.code)
   }
 }
 

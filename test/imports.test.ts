@@ -8,7 +8,7 @@ import { test } from 'tap'
 const SHARED = ['brand.ts', 'fault.ts', 'log.ts', 'metrics.ts']
 const CONFIG = [
   ...['config-kinds.ts', 'config-layers.ts', 'config-reader.ts', 'config-schema.ts', 'config-source.ts'],
-  ...['did-you-mean.ts', 'secret.ts'],
+  ...['did-you-mean.ts', 'problem.ts', 'secret.ts'],
 ]
 const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:better-sqlite3', '!npm:pg']
 
@@ -20,6 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'brand.ts': [],
   'fault.ts': [],
   'did-you-mean.ts': [],
+  'problem.ts': ['fault.ts', 'did-you-mean.ts'],
   'secret.ts': ['node:util'],
   'log.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:pino'],
   'metrics.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:prom-client'],
@@ -32,8 +33,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: ['type brand.ts', 'type node:*'],
   fingerprint: ['type brand.ts', 'wire', 'node:crypto'],
   capture: [...SHARED, 'wire', 'fingerprint', 'node:*'],
-  classify: ['brand.ts', 'fault.ts', 'wire', 'fingerprint'],
-  policy: ['brand.ts', 'fault.ts', 'did-you-mean.ts', 'wire', 'classify'],
+  classify: ['brand.ts', 'fault.ts', 'problem.ts', 'wire', 'fingerprint'],
+  policy: ['brand.ts', 'fault.ts', 'problem.ts', 'did-you-mean.ts', 'wire', 'classify'],
   identity: [...SHARED, 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
   plane: [...SHARED, 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
   'plane/jetstream-bus.ts': ['npm:@nats-io/*'],

@@ -72,7 +72,7 @@ export async function listening(port: number): Promise<void> {
 }
 
 function startGatehouse(place: Place, port: number): ChildProcess {
-  const program = new URL('../../src/bin.js', import.meta.url).pathname
+  const program = new URL('../../dist/bin.js', import.meta.url).pathname
   const upstream = ['--upstream', `http://127.0.0.1:${place.appPort}`, '--workers', '1']
   const where = [
     '--listen',

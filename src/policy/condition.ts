@@ -1,7 +1,7 @@
 import { AddressRanges, parseAddressRange } from './address-ranges.ts'
 import { asBytes, Glob, matchesAny } from './glob.ts'
 import { decoded, sentForm } from './path-form.ts'
-import { type Place, shown } from './problem.ts'
+import { type Place, shown } from '../problem.ts'
 import { isNamed, type PolicyRequest } from './request.ts'
 
 /** One thing that must be so. */

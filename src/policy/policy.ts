@@ -1,6 +1,6 @@
 import { isRestricting, type Outcome, readAction } from './action.ts'
 import { compileConditions, type Test } from './condition.ts'
-import { Place, PolicyFault, type PolicyProblem, shown } from './problem.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
 import type { Asked } from './request.ts'
 
 /** The operator's ordered will, compiled: nothing in it is parsed, sorted or lower-cased again. */
@@ -28,18 +28,18 @@ export interface SettledOutcome extends Outcome {
 }
 
 /**
- * Throws a PolicyFault with everything that is wrong. `upstreams` are the names a rule may route to; `null` leaves that
+ * Throws a DocumentFault with everything that is wrong. `upstreams` are the names a rule may route to; `null` leaves that
  * to who knows them.
  */
 export function parsePolicy(value: unknown, upstreams: readonly string[] | null = null): Policy {
-  const problems: PolicyProblem[] = []
+  const problems: DocumentProblem[] = []
   // Empty is a file in which everything is commented out.
   const members = new Place(value ?? {}, problems).members(['rules', 'otherwise'])
   const asked = new Set<string>()
   const rules = readRules(members.get('rules'), upstreams, asked)
   const otherwise = members.get('otherwise')
   const action = otherwise === undefined ? TAG : readAction(otherwise, upstreams)
-  if (problems.length > 0) throw new PolicyFault(problems)
+  if (problems.length > 0) throw new DocumentFault('POLICY_INVALID', problems)
   return Object.freeze({
     rules: Object.freeze(rules),
     otherwise: { action: action ?? TAG, rule: OTHERWISE, wouldHave: null },
@@ -83,7 +83,7 @@ function readRule(
 ): Rule | null {
   if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; it takes a mapping`)
   const name = nameOf(item, names)
-  const place = name === null ? item : item.inRule(name)
+  const place = name === null ? item : item.inside(`rule "${name}"`)
   const members = place.members(RULE_MEMBERS)
   const when = members.get('when')
   const action = members.get('action')

@@ -339,6 +339,18 @@ test('fish completes from the script', { skip: isMissing('fish') }, async (t) =>
   assert.deepEqual(complete('gatehouse keys create oth'), [])
 })
 
+test('what carries traffic starts with a young generation of its own size, unless one is given', async () => {
+  const starts = (...nodeOptions: string[]) => {
+    const report = `--import=data:text/javascript,console.error(JSON.stringify(process.execArgv))`
+    const argv = [process.execPath, ...nodeOptions, PROGRAM, 'proxy', '--help']
+    const { status, stderr } = spawnSync('env', [`NODE_OPTIONS=${report}`, ...argv], { encoding: 'utf8' })
+    assert.equal(status, 0)
+    return stderr.trim().split('\n')
+  }
+  assert.deepEqual(starts(), ['[]', '["--max-semi-space-size=16"]'])
+  assert.deepEqual(starts('--max-semi-space-size=4'), ['["--max-semi-space-size=4"]'])
+})
+
 test('zsh accepts the script', { skip: isMissing('zsh') }, async () => {
   const script = (await run('completion', 'zsh')).out
   const { status, stderr } = spawnSync('zsh', ['-f', '-c', `autoload -U compinit; compinit -D; ${script}`], {

@@ -5,7 +5,7 @@ import { Fault } from '../../src/fault.ts'
 import { type Action, isRestricting } from '../../src/policy/action.ts'
 import { CONDITIONS } from '../../src/policy/condition.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
-import { PolicyFault } from '../../src/policy/problem.ts'
+import { DocumentFault } from '../../src/problem.ts'
 
 test('an empty policy tags everything', async () => {
   for (const empty of [{}, null, undefined, { rules: [] }, { rules: null }]) {
@@ -308,7 +308,7 @@ test('whatever it is given, it is a policy or a Fault', async () => {
         parsePolicy(value)
       } catch (error) {
         assert.ok(error instanceof Fault, String(error))
-        assert.ok(error instanceof PolicyFault && error.problems.length > 0)
+        assert.ok(error instanceof DocumentFault && error.problems.length > 0)
       }
     }),
     { numRuns: 5000 },
@@ -345,11 +345,11 @@ function tag(headers: object): object {
   return { otherwise: { tag: { headers } } }
 }
 
-function faultOf(policy: unknown, upstreams: readonly string[] | null = null): PolicyFault {
+function faultOf(policy: unknown, upstreams: readonly string[] | null = null): DocumentFault {
   try {
     parsePolicy(policy, upstreams)
   } catch (error) {
-    assert.ok(error instanceof PolicyFault)
+    assert.ok(error instanceof DocumentFault)
     return error
   }
   throw new Error('it was taken for a good one')

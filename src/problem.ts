@@ -1,55 +1,54 @@
-import { didYouMean } from '../did-you-mean.ts'
-import { Fault } from '../fault.ts'
+import { didYouMean } from './did-you-mean.ts'
+import { Fault } from './fault.ts'
 
-/** One thing that is wrong with a policy. */
-export interface PolicyProblem {
+/** One thing that is wrong with a document: a policy, a file of signatures. */
+export interface DocumentProblem {
   /** Where it is, as a JSON pointer (RFC 6901). */
   readonly pointer: string
-  /** The name of the rule it is in; `null` outside of rules, and where the rule has none. */
-  readonly rule: string | null
+  /** The named thing it is in, like `rule "api"`; `null` where it is in none, or in one without a name. */
+  readonly within: string | null
   readonly what: string
 }
 
-/** A policy that cannot be used, with all that is wrong with it. */
-export class PolicyFault extends Fault {
-  readonly problems: readonly PolicyProblem[]
+/** A document that cannot be used, with all that is wrong with it. */
+export class DocumentFault extends Fault {
+  readonly problems: readonly DocumentProblem[]
 
-  constructor(problems: readonly PolicyProblem[]) {
+  constructor(code: `${Uppercase<string>}_INVALID`, problems: readonly DocumentProblem[]) {
     const more = problems.length - PROBLEMS_SAID_MAX
     const lines = problems.slice(0, PROBLEMS_SAID_MAX).map(problemText)
-    super('POLICY_INVALID', [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n'))
+    super(code, [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n'))
     this.problems = problems
   }
 }
 
-export function problemText({ pointer, rule, what }: PolicyProblem): string {
+export function problemText({ pointer, within, what }: DocumentProblem): string {
   const place = pointer.slice(1).replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~')
-  const name = rule === null ? '' : `rule "${rule}"`
-  return [name, place, what].filter((part) => part !== '').join(': ')
+  return [within ?? '', place, what].filter((part) => part !== '').join(': ')
 }
 
 /** A value of unknown type and its place in what is being read; what is wrong with it is kept for the end. */
 export class Place {
   readonly value: unknown
-  readonly #problems: PolicyProblem[]
+  readonly #problems: DocumentProblem[]
   readonly #pointer: string
-  readonly #rule: string | null
+  readonly #within: string | null
 
-  constructor(value: unknown, problems: PolicyProblem[], pointer = '', rule: string | null = null) {
+  constructor(value: unknown, problems: DocumentProblem[], pointer = '', within: string | null = null) {
     this.value = value
     this.#problems = problems
     this.#pointer = pointer
-    this.#rule = rule
+    this.#within = within
   }
 
   refuse(what: string): null {
-    this.#problems.push({ pointer: this.#pointer, rule: this.#rule, what })
+    this.#problems.push({ pointer: this.#pointer, within: this.#within, what })
     return null
   }
 
-  /** The same place, in a rule that has a name. */
-  inRule(name: string): Place {
-    return new Place(this.value, this.#problems, this.#pointer, name)
+  /** The same place, in something that has a name: `rule "api"`. */
+  inside(within: string): Place {
+    return new Place(this.value, this.#problems, this.#pointer, within)
   }
 
   get isMapping(): boolean {
@@ -119,7 +118,7 @@ export class Place {
 
   #at(name: string, value: unknown): Place {
     const token = name.replaceAll('~', '~0').replaceAll('/', '~1')
-    return new Place(value, this.#problems, `${this.#pointer}/${token}`, this.#rule)
+    return new Place(value, this.#problems, `${this.#pointer}/${token}`, this.#within)
   }
 }
 
