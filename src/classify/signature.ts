@@ -1,0 +1,138 @@
+import { type Place, shown } from '../problem.ts'
+
+/** A pattern that points to the Software it stands under, and where it was measured. */
+export type Signature = (UserAgentPattern | HeaderPattern | HeaderOrder | FingerprintPattern) & Provenance
+
+/** Words of a User-Agent, in any case of letters. */
+export interface UserAgentPattern {
+  readonly type: 'user-agent'
+  readonly text: string
+  /**
+   * `product`: not in the middle of a word, so `curl/` is not in `libcurl/`, and a pattern that ends in a letter or
+   * digit ends a word there. `whole`: nothing else stands in it (`node`).
+   */
+  readonly match: 'product' | 'whole'
+}
+
+/** A header that is there; with `value`, one whose value has it (`*` stands for anything). */
+export interface HeaderPattern {
+  readonly type: 'header'
+  /** Lower case. */
+  readonly name: string
+  readonly value: string | null
+}
+
+/** The order in which a browser sends what it sends: names in lower case, without pseudo-headers. */
+export interface HeaderOrder {
+  readonly type: 'header-order'
+  readonly protocol: 'h1' | 'h2'
+  readonly names: readonly string[]
+}
+
+/** A fingerprint as it is written; in JA4, JA4S, JA4H and JA4X whole parts may be `*`. */
+export interface FingerprintPattern {
+  readonly type: FingerprintType
+  readonly value: string
+}
+
+export type FingerprintType = (typeof FINGERPRINT_TYPES)[number]
+
+export interface Provenance {
+  readonly source: string
+  /** The day, `YYYY-MM-DD`. */
+  readonly date: string
+  /** Connections or requests it was seen on; 0 for what is only published. */
+  readonly observations: number
+}
+
+/** `null`: it was refused, and its place knows why. */
+export function readSignature(place: Place): Signature | null {
+  const members = place.members([...Object.keys(PATTERNS), 'match', 'value', 'protocol', ...PROVENANCE])
+  const given = Object.keys(PATTERNS).filter((name) => members.has(name))
+  if (given.length !== 1)
+    return place.refuse(`needs exactly one of ${Object.keys(PATTERNS).join(', ')}; it has ${given.length}`)
+  const pattern = PATTERNS[given[0]!]!(members.get(given[0]!)!, members)
+  const provenance = readProvenance(place, members)
+  return pattern === null || provenance === null ? null : Object.freeze({ ...pattern, ...provenance })
+}
+
+type Pattern = UserAgentPattern | HeaderPattern | HeaderOrder | FingerprintPattern
+type Members = ReadonlyMap<string, Place>
+
+function readProvenance(place: Place, members: Members): Provenance | null {
+  const source = members.get('source')?.text('where it was measured') ?? null
+  const date = members.get('date')?.text('a day, like 2026-11-21') ?? null
+  const observations = members.get('observations')?.integer(0, Number.MAX_SAFE_INTEGER) ?? 0
+  if (!members.has('source') || !members.has('date')) return place.refuse('needs `source` and `date`')
+  if (source === null || date === null) return null
+  return DAY.test(date)
+    ? { source, date, observations }
+    : members.get('date')!.refuse(`is ${shown(date)}; it takes a day, like 2026-11-21`)
+}
+
+function userAgent(place: Place, members: Members): UserAgentPattern | null {
+  const text = place.text('words of a User-Agent')
+  const match = members.get('match')?.choice(['product', 'whole'] as const) ?? 'product'
+  if (text === null) return null
+  if (match === 'product' && (text.length < PRODUCT_LENGTH_MIN || GENERIC.has(text.toLowerCase())))
+    return place.refuse(`is ${shown(text)}, which stands in too many User-Agents; see \`match: whole\``)
+  return { type: 'user-agent', text: text.toLowerCase(), match }
+}
+
+function header(place: Place, members: Members): HeaderPattern | null {
+  const name = place.text('the name of a header')?.toLowerCase() ?? null
+  const value = members.get('value')?.text('a value, in which * stands for anything') ?? null
+  if (name === null) return null
+  if (!TOKEN.test(name)) return place.refuse(`is ${shown(name)}, which is no name of a header`)
+  return { type: 'header', name, value: value?.toLowerCase() ?? null }
+}
+
+function headerOrder(place: Place, members: Members): HeaderOrder | null {
+  const names = place.items().map((item) => item.text('the name of a header')?.toLowerCase() ?? null)
+  const protocol = members.get('protocol')?.choice(['h1', 'h2'] as const) ?? null
+  if (!members.has('protocol')) return place.refuse('needs `protocol`, h1 or h2')
+  if (protocol === null || names.includes(null)) return null
+  return { type: 'header-order', protocol, names: names as string[] }
+}
+
+function fingerprint(type: FingerprintType): (place: Place) => FingerprintPattern | null {
+  const form = FORMS[type]
+  return (place) => {
+    const value = place.text('a fingerprint')
+    if (value === null || form.test(value)) return value === null ? null : { type, value }
+    return place.refuse(`is ${shown(value)}, which is no ${type}`)
+  }
+}
+
+/** Any part of the four may be `*`, but not all of them; an HTTP/2 fingerprint and a stable key are whole. */
+const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
+  ja4: /^(?!\*_\*_\*$)(?:[tqd][0-9s][0-9][di]\d{4}[0-9a-zA-Z]{2}|\*)_(?:[0-9a-f]{12}|\*)_(?:[0-9a-f]{12}|\*)$/,
+  ja4s: /^(?!\*_\*_\*$)(?:[tqd][0-9s][0-9]\d\d[0-9a-zA-Z]{2}|\*)_(?:[0-9a-f]{4}|\*)_(?:[0-9a-f]{12}|\*)$/,
+  ja4h: /^(?!\*_\*_\*_\*$)(?:[a-z0-9]{2}\d\d[cn][rn]\d\d[a-z0-9]{4}|\*)(?:_(?:[0-9a-f]{12}|\*)){3}$/,
+  ja4x: /^(?!\*_\*_\*$)(?:[0-9a-f]{12}|\*)(?:_(?:[0-9a-f]{12}|\*)){2}$/,
+  stable: /^gs1-[tqd][0-9s][0-9][di]\d{4}[0-9a-zA-Z]{2}-[0-9a-f]{12}-[0-9a-f]{12}$/,
+  http2: /^[0-9:;]*\|[0-9]+\|[0-9:,]+\|(?:[a-z](?:,[a-z])*)?$/,
+}
+
+export const FINGERPRINT_TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x', 'stable', 'http2'] as const
+const PROVENANCE = ['source', 'date', 'observations']
+const PATTERNS: Readonly<Record<string, (place: Place, members: Members) => Pattern | null>> = {
+  user_agent: userAgent,
+  header,
+  header_order: headerOrder,
+  ...Object.fromEntries(FINGERPRINT_TYPES.map((type) => [type, fingerprint(type)])),
+}
+const DAY = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
+const PRODUCT_LENGTH_MIN = 3
+/** What browsers and half of all others say. */
+const GENERIC = new Set([
+  'mozilla',
+  'mozilla/5.0',
+  'gecko',
+  'khtml',
+  'applewebkit',
+  'compatible',
+  'version',
+  'like',
+])

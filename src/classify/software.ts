@@ -1,0 +1,175 @@
+import type { Brand } from '../brand.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { readSignature, type Signature } from './signature.ts'
+
+export type SoftwareId = Brand<string, 'SoftwareId'>
+
+/** Any program we know by how it shows itself. */
+export interface Software {
+  readonly id: SoftwareId
+  readonly name: string
+  readonly kind: SoftwareKind
+  /** Of an agent; `null` for tools and browsers. */
+  readonly category: Category | null
+  readonly vendor: string | null
+  readonly homepage: string | null
+  readonly description: string | null
+  /** What others call it: in labelled data, in the API. */
+  readonly aliases: readonly string[]
+  /** What it goes by in robots.txt. */
+  readonly robotsToken: string | null
+  /** Of a browser: decides what its TLS and its headers look like. */
+  readonly engine: Engine | null
+  /**
+   * Of a browser: 0 where its User-Agent token is its own; 1 where those built on it carry the token too (Chrome); 2
+   * where even the former do (Safari). The lowest that is named is meant.
+   */
+  readonly givesWay: 0 | 1 | 2
+  /** It is made to look like a browser. */
+  readonly isImitator: boolean
+  readonly verification: Verification
+  readonly signatures: readonly Signature[]
+}
+
+export type SoftwareKind = (typeof SOFTWARE_KINDS)[number]
+export type Category = (typeof CATEGORIES)[number]
+export type Engine = (typeof ENGINES)[number]
+
+/** How its vendor lets others check that it is who it says. */
+export interface Verification {
+  readonly rangesUrl: string | null
+  readonly ranges: PublishedRanges | null
+  /** Ends of the host names that its addresses have, like `.googlebot.com`. */
+  readonly reverseDns: readonly string[]
+  /** The origin of its key directory, as it says it in Signature-Agent. */
+  readonly signatureAgent: string | null
+}
+
+export interface PublishedRanges {
+  readonly prefixes: readonly string[]
+  readonly source: string
+  readonly date: string
+}
+
+/** Throws a DocumentFault with everything that is wrong. A file of signatures is a list of Software. */
+export function parseSoftwareList(value: unknown): readonly Software[] {
+  const problems: DocumentProblem[] = []
+  const list = readSoftwareList(new Place(value ?? [], problems))
+  if (problems.length > 0) throw new DocumentFault('SIGNATURES_INVALID', problems)
+  return list
+}
+
+function readSoftwareList(place: Place): readonly Software[] {
+  const { value } = place
+  if (!Array.isArray(value)) {
+    place.refuse(`is ${shown(value)}; it takes a list of software`)
+    return []
+  }
+  const ids = new Set<string>()
+  const list: Software[] = []
+  for (const item of value.length === 0 ? [] : place.items()) {
+    const software = readSoftware(item, ids)
+    if (software !== null) list.push(software)
+  }
+  return list
+}
+
+function readSoftware(item: Place, ids: Set<string>): Software | null {
+  if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; it takes a mapping`)
+  const id = idOf(item, ids)
+  const place = id === null ? item : item.inside(`software "${id}"`)
+  const members = place.members(MEMBERS)
+  const required = (name: string) => {
+    const member = members.get(name)
+    if (member === undefined) place.refuse(`needs \`${name}\``)
+    return member
+  }
+  const text = (name: string) => members.get(name)?.text('a text') ?? null
+  const name = required('name')?.text('a name') ?? null
+  const kind = required('kind')?.choice(SOFTWARE_KINDS) ?? null
+  const category = members.get('category')?.choice(CATEGORIES) ?? null
+  const engine = members.get('engine')?.choice(ENGINES) ?? null
+  if (kind === 'agent' && category === null && !members.has('category'))
+    place.refuse(`needs \`category\`, as agents do: ${CATEGORIES.join(', ')}`)
+  if (kind !== 'agent' && category !== null) members.get('category')!.refuse('is for agents only')
+  if (kind === 'browser' && engine === null && !members.has('engine'))
+    place.refuse(`needs \`engine\`, as browsers do: ${ENGINES.join(', ')}`)
+  if (kind !== 'browser' && engine !== null) members.get('engine')!.refuse('is for browsers only')
+  const signatures = (members.get('signatures')?.items() ?? []).map(readSignature)
+  const software = {
+    name,
+    kind,
+    category,
+    vendor: text('vendor'),
+    homepage: url(members.get('homepage')),
+    description: text('description'),
+    aliases: texts(members.get('aliases')),
+    robotsToken: text('robots_token'),
+    engine,
+    givesWay: members.get('gives_way')?.choice([0, 1, 2] as const) ?? 0,
+    isImitator: members.get('imitates_browsers')?.boolean() ?? false,
+    verification: readVerification(members.get('verification')),
+    signatures: signatures.filter((signature) => signature !== null),
+  }
+  if (id === null || name === null || kind === null) return null
+  return Object.freeze({ id, ...software, name, kind })
+}
+
+function idOf(item: Place, ids: Set<string>): SoftwareId | null {
+  const member = item.entries().get('id')
+  if (member === undefined) return item.refuse('needs an id')
+  const id = member.text('an id')
+  if (id === null) return null
+  if (!ID.test(id))
+    return member.refuse(`is ${shown(id)}; an id is 1 to 64 lower-case letters, digits and hyphens`)
+  if (ids.has(id)) return member.refuse(`${shown(id)} is taken`)
+  ids.add(id)
+  return id as SoftwareId
+}
+
+function readVerification(place: Place | undefined): Verification {
+  const members = place?.members(['ranges_url', 'ranges', 'reverse_dns', 'signature_agent'])
+  return {
+    rangesUrl: url(members?.get('ranges_url')),
+    ranges: readRanges(members?.get('ranges')),
+    reverseDns: texts(members?.get('reverse_dns')),
+    signatureAgent: url(members?.get('signature_agent')),
+  }
+}
+
+function readRanges(place: Place | undefined): PublishedRanges | null {
+  const members = place?.members(['prefixes', 'source', 'date'])
+  const prefixes = texts(members?.get('prefixes'))
+  const source = members?.get('source')?.text('where it was found') ?? null
+  const date = members?.get('date')?.text('a day') ?? null
+  if (place === undefined) return null
+  if (prefixes.length === 0 || source === null || date === null)
+    return place.refuse('needs `prefixes`, `source` and `date`')
+  return { prefixes, source, date }
+}
+
+function texts(place: Place | undefined): readonly string[] {
+  return (place?.items() ?? []).map((item) => item.text('a text')).filter((each) => each !== null)
+}
+
+function url(place: Place | undefined): string | null {
+  const text = place?.text('a URL') ?? null
+  if (text === null || URL.canParse(text)) return text
+  return place!.refuse(`is ${shown(text)}, which is no URL`)
+}
+
+export const SOFTWARE_KINDS = ['agent', 'tool', 'browser'] as const
+export const CATEGORIES = [
+  'llm-sdk',
+  'browser-agent',
+  'orchestrator',
+  'crawler',
+  'mcp-client',
+  'custom',
+] as const
+export const ENGINES = ['blink', 'gecko', 'webkit', 'other'] as const
+const ID = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
+const MEMBERS = [
+  ...['id', 'name', 'kind', 'category', 'vendor', 'homepage', 'description', 'aliases', 'robots_token'],
+  ...['engine', 'gives_way', 'imitates_browsers', 'verification', 'signatures'],
+]
