@@ -1,3 +1,4 @@
+import type { HelloTraits } from './hello-traits.ts'
 import type { Ja4 } from './ja4.ts'
 import type { Ja4h } from './ja4plus/ja4h.ts'
 import type { Ja4s } from './ja4plus/ja4s.ts'
@@ -15,6 +16,8 @@ export type NoHello =
 export interface ConnectionPrint {
   readonly ja4: Ja4 | null
   readonly stable: StableKey | null
+  /** What of its hello neither of them shows. */
+  readonly traits: HelloTraits | null
   /** Of what we answered. */
   readonly ja4s: Ja4s | null
   /** Of the client's certificate. */

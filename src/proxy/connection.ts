@@ -94,6 +94,7 @@ export class ClientConnection implements Connection {
 const NOTHING_KNOWN: ConnectionPrint = {
   ja4: null,
   stable: null,
+  traits: null,
   ja4s: null,
   ja4x: null,
   http2: null,

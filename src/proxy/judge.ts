@@ -63,7 +63,16 @@ function connectionPrint(proxy: ProxyContext, connection: Connection, head: Requ
   if (!connection.isJa4Hop) return connection.print
   const ja4 = hopJa4(connection, head.rawHeaders, proxy.hopJa4Header)
   if (ja4 === null) return connection.print
-  return { ja4, stable: null, ja4s: null, ja4x: null, http2: null, noHello: null, ja4Source: 'hop' }
+  return {
+    ja4,
+    stable: null,
+    traits: null,
+    ja4s: null,
+    ja4x: null,
+    http2: null,
+    noHello: null,
+    ja4Source: 'hop',
+  }
 }
 
 function sighting(

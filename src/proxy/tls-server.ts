@@ -7,6 +7,7 @@ import {
   type Server,
   type TLSSocket,
 } from 'node:tls'
+import { helloTraits } from '../fingerprint/hello-traits.ts'
 import { ja4 } from '../fingerprint/ja4.ts'
 import { ja4s } from '../fingerprint/ja4plus/ja4s.ts'
 import { type Ja4x, ja4x } from '../fingerprint/ja4plus/ja4x.ts'
@@ -159,6 +160,7 @@ function printOf(
     return {
       ja4: null,
       stable: null,
+      traits: null,
       ja4s: null,
       ja4x: ja4xOf(certificate?.raw),
       http2: null,
@@ -169,6 +171,7 @@ function printOf(
   return {
     ja4: ja4(hello, 'tcp'),
     stable: stableKey(hello, 'tcp'),
+    traits: helloTraits(hello),
     ja4s: options.ja4plus ? ownJa4s(message, hello, socket) : null,
     ja4x: ja4xOf(certificate?.raw),
     http2: null,

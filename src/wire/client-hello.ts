@@ -11,6 +11,8 @@ export interface ClientHello {
   /** `null` without the extension; empty when it is there and says nothing. */
   readonly supportedVersions: readonly number[] | null
   readonly signatureAlgorithms: readonly number[]
+  /** supported_groups; a key share is for one of them (RFC 8446 §4.2.8). */
+  readonly groups: readonly number[]
   /** Protocol names as bytes. */
   readonly alpn: readonly Uint8Array[]
   /** The host name asked for; `null` without one (the extension may still be in `extensions`). */
@@ -78,6 +80,7 @@ function parseBody(message: Uint8Array, r: Reader, cookie: boolean): Hello {
   const extensions: number[] = []
   let supportedVersions: readonly number[] | null = null
   let signatureAlgorithms: readonly number[] | null = null
+  let groups: readonly number[] | null = null
   let alpn: readonly Uint8Array[] | null = null
   let serverName: string | null = null
 
@@ -92,6 +95,7 @@ function parseBody(message: Uint8Array, r: Reader, cookie: boolean): Hello {
     if (type === EXT_SERVER_NAME && serverName === null) serverName = readServerName(block.sub(length))
     else if (type === EXT_SIGNATURE_ALGORITHMS && signatureAlgorithms === null)
       signatureAlgorithms = readU16Vector(block.sub(length), 2)
+    else if (type === EXT_SUPPORTED_GROUPS && groups === null) groups = readU16Vector(block.sub(length), 2)
     else if (type === EXT_ALPN && alpn === null) alpn = readAlpn(message, block.sub(length))
     else if (type === EXT_SUPPORTED_VERSIONS && supportedVersions === null)
       supportedVersions = readU16Vector(block.sub(length), 1)
@@ -107,6 +111,7 @@ function parseBody(message: Uint8Array, r: Reader, cookie: boolean): Hello {
       extensions,
       supportedVersions,
       signatureAlgorithms: signatureAlgorithms ?? NO_NUMBERS,
+      groups: groups ?? NO_NUMBERS,
       alpn: alpn ?? NO_NAMES,
       serverName,
       random: message.subarray(randomAt, randomAt + 32),
@@ -157,6 +162,7 @@ export const HELLO_BYTES_MAX = 65_536
 export const CLIENT_HELLO = 1
 export const EXTENSION_HEADER_BYTES = 4
 export const EXT_SERVER_NAME = 0x0000
+export const EXT_SUPPORTED_GROUPS = 0x000a
 export const EXT_SIGNATURE_ALGORITHMS = 0x000d
 export const EXT_ALPN = 0x0010
 export const EXT_SUPPORTED_VERSIONS = 0x002b

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import { test } from 'tap'
+import { helloTraits } from '../../src/fingerprint/hello-traits.ts'
 import { ja4 } from '../../src/fingerprint/ja4.ts'
 import { ja4x } from '../../src/fingerprint/ja4plus/ja4x.ts'
 import { stableKey } from '../../src/fingerprint/stable-key.ts'
@@ -31,7 +32,11 @@ test('fingerprints are those of the very bytes that the client sent', async () =
   for (const [index, client] of clients.entries()) {
     const hello = await helloOf(front, client)
     const { print, serverName, isTls } = front.exchanges[index]!.connection
-    assert.deepEqual([print.ja4, print.stable], [ja4(hello, 'tcp'), stableKey(hello, 'tcp')], client)
+    assert.deepEqual(
+      [print.ja4, print.stable, print.traits],
+      [ja4(hello, 'tcp'), stableKey(hello, 'tcp'), helloTraits(hello)],
+      client,
+    )
     assert.deepEqual(
       [print.noHello, print.ja4Source, serverName, isTls],
       [null, 'own', hello.serverName, true],
@@ -49,7 +54,10 @@ test('in plain text there is no hello, and that is said', async () => {
   const { print, isTls, serverName, protocol, address, port, localPort } = front.exchanges[0]!.connection
   assert.deepEqual(
     { ...print },
-    { ja4: null, stable: null, ja4s: null, ja4x: null, http2: null, noHello: 'not-tls', ja4Source: null },
+    {
+      ...{ ja4: null, stable: null, traits: null, ja4s: null, ja4x: null, http2: null },
+      ...{ noHello: 'not-tls', ja4Source: null },
+    },
   )
   assert.deepEqual(
     [isTls, serverName, protocol, address, port],

@@ -144,6 +144,7 @@ const CONNECTION: Connection = {
   print: {
     ja4: null,
     stable: null,
+    traits: null,
     ja4s: null,
     ja4x: null,
     http2: null,

@@ -259,6 +259,7 @@ function peer(address: string, isTrusted: boolean): Connection {
   const print = {
     ja4: null,
     stable: null,
+    traits: null,
     ja4s: null,
     ja4x: null,
     http2: null,

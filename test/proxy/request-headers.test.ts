@@ -181,6 +181,7 @@ function connection(address: string): Connection {
   const print = {
     ja4: null,
     stable: null,
+    traits: null,
     ja4s: null,
     ja4x: null,
     http2: null,

@@ -7,6 +7,7 @@ import {
   type ServerHelloPlan,
   serverName,
   signatureAlgorithms,
+  supportedGroups,
   supportedVersions,
 } from './hello-builder.ts'
 
@@ -33,7 +34,7 @@ const protocolNames = fc.oneof(
 )
 
 const brokenExtensions = fc
-  .tuple(fc.constantFrom(0x0000, 0x000d, 0x0010, 0x002b), fc.uint8Array({ maxLength: 8 }))
+  .tuple(fc.constantFrom(0x0000, 0x000a, 0x000d, 0x0010, 0x002b), fc.uint8Array({ maxLength: 8 }))
   .map(([type, body]) => extension(type, body))
 
 const extensions = fc.oneof(
@@ -42,6 +43,7 @@ const extensions = fc.oneof(
   { weight: 1, arbitrary: fc.array(protocolNames, { maxLength: 3 }).map((names) => alpn(...names)) },
   { weight: 1, arbitrary: fc.array(versions).map((list) => supportedVersions(...list)) },
   { weight: 1, arbitrary: fc.array(values).map((list) => signatureAlgorithms(...list)) },
+  { weight: 1, arbitrary: fc.array(values).map((list) => supportedGroups(...list)) },
   { weight: 1, arbitrary: brokenExtensions },
 )
 

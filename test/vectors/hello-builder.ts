@@ -95,6 +95,10 @@ export function signatureAlgorithms(...algorithms: readonly number[]): Extension
   return extension(0x000d, vector16(...algorithms.map(u16)))
 }
 
+export function supportedGroups(...groups: readonly number[]): Extension {
+  return extension(0x000a, vector16(...groups.map(u16)))
+}
+
 export function supportedVersions(...versions: readonly number[]): Extension {
   return extension(0x002b, vector8(...versions.map(u16)))
 }

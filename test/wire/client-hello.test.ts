@@ -16,6 +16,7 @@ import {
   handshakeMessage,
   serverName,
   signatureAlgorithms,
+  supportedGroups,
   supportedVersions,
   type Transport,
 } from '../vectors/hello-builder.ts'
@@ -37,22 +38,24 @@ test('what is in a hello is read, and nothing else of it', async () => {
       alpn(Buffer.from('h2'), Buffer.of(0xff)),
       supportedVersions(0x2a2a, 0x0304),
       signatureAlgorithms(0x0403),
+      supportedGroups(0x3a3a, 0x11ec, 0x001d),
       extension(0x1a1a, '00'),
     ],
   })
   assert.deepEqual(helloIn(Buffer.concat([message, Buffer.of(1, 0, 0)])), {
     legacyVersion: 0x0301,
     ciphers: [0x0a0a, 0x1301],
-    extensions: [0x1a1a, 0x0000, 0x0010, 0x002b, 0x000d, 0x1a1a],
+    extensions: [0x1a1a, 0x0000, 0x0010, 0x002b, 0x000d, 0x000a, 0x1a1a],
     supportedVersions: [0x2a2a, 0x0304],
     signatureAlgorithms: [0x0403],
+    groups: [0x3a3a, 0x11ec, 0x001d],
     alpn: [Buffer.from('h2'), Buffer.of(0xff)],
     serverName: 'example.test',
     random: message.subarray(6, 38),
   })
 })
 
-const NOTHING = { supportedVersions: null, signatureAlgorithms: [], alpn: [], serverName: null }
+const NOTHING = { supportedVersions: null, signatureAlgorithms: [], groups: [], alpn: [], serverName: null }
 
 test('a hello that says less', async () => {
   for (const extensions of [null, []]) {
@@ -69,6 +72,10 @@ const BROKEN: readonly (readonly [type: number, body: string])[] = [
   [0x0000, '000400000262'],
   [0x0000, '0003000000'],
   [0x0000, '000401000161'],
+  [0x000a, ''],
+  [0x000a, '0002'],
+  [0x000a, '0003001d00'],
+  [0x000a, '0002001d00'],
   [0x000d, ''],
   [0x000d, '0002'],
   [0x000d, '00040403'],
@@ -106,16 +113,18 @@ test('the name is the first host_name, as bytes, and the first of each extension
     alpn: protocols,
     supportedVersions: versions,
     signatureAlgorithms: algorithms,
+    groups,
   } = helloIn(
     clientHello({
       extensions: [
         ...[alpn(), alpn(Buffer.from('h2'))],
         ...[supportedVersions(), supportedVersions(0x0304)],
         ...[signatureAlgorithms(), signatureAlgorithms(0x0403)],
+        ...[supportedGroups(), supportedGroups(0x001d)],
       ],
     }),
   )
-  assert.deepEqual([protocols, versions, algorithms], [[], [], []])
+  assert.deepEqual([protocols, versions, algorithms, groups], [[], [], [], []])
 })
 
 const FAULTS: readonly (readonly [fault: string, what: string, message: Buffer, transport?: Transport])[] = [

@@ -1,0 +1,85 @@
+import type { Brand } from '../brand.ts'
+import type { ClientHello } from '../wire/client-hello.ts'
+import { isGrease } from './grease.ts'
+
+/** A set of `TRAIT`s: what a hello shows that its JA4 leaves out, or hides in a hash. */
+export type HelloTraits = Brand<number, 'HelloTraits'>
+
+export type TraitName = keyof typeof TRAIT
+
+export function helloTraits(hello: ClientHello): HelloTraits {
+  const { ciphers, extensions, groups } = hello
+  let traits = 0
+  for (let i = 0; i < ciphers.length; i++) if (isGrease(ciphers[i]!)) traits |= TRAIT.greaseCiphers
+  for (let i = 0; i < extensions.length; i++) {
+    const type = extensions[i]!
+    traits |= isGrease(type) ? TRAIT.greaseExtensions : (EXTENSION_TRAITS.get(type) ?? 0)
+  }
+  for (let i = 0; i < groups.length; i++) {
+    const group = groups[i]!
+    if (isGrease(group)) traits |= TRAIT.greaseGroups
+    else if (POST_QUANTUM_GROUPS.has(group)) traits |= TRAIT.postQuantum
+  }
+  return traits as HelloTraits
+}
+
+/** Whether all of `wanted` are among the traits; `TRAIT`s are joined by `|`. */
+export function hasTraits(traits: HelloTraits, wanted: number): boolean {
+  return (traits & wanted) === wanted
+}
+
+/** For people to read. */
+export function traitNames(traits: HelloTraits): readonly TraitName[] {
+  return TRAIT_NAMES.filter((name) => (traits & TRAIT[name]) !== 0)
+}
+
+export const TRAIT = {
+  greaseCiphers: 1 << 0,
+  greaseExtensions: 1 << 1,
+  greaseGroups: 1 << 2,
+  /** Application-Layer Protocol Settings, under its first number or its second. */
+  alps: 1 << 3,
+  encryptedClientHello: 1 << 4,
+  compressCertificate: 1 << 5,
+  /** A group that quantum computers do not break is among those supported. */
+  postQuantum: 1 << 6,
+  sessionTicket: 1 << 7,
+  preSharedKey: 1 << 8,
+  earlyData: 1 << 9,
+  padding: 1 << 10,
+  delegatedCredentials: 1 << 11,
+  recordSizeLimit: 1 << 12,
+  extendedMasterSecret: 1 << 13,
+  renegotiationInfo: 1 << 14,
+  signedCertificateTimestamps: 1 << 15,
+  statusRequest: 1 << 16,
+  trustAnchors: 1 << 17,
+} as const
+
+const TRAIT_NAMES = Object.keys(TRAIT) as TraitName[]
+
+/** IANA's TLS ExtensionType Values; ALPS and trust anchors under the numbers that browsers send. */
+const EXTENSION_TRAITS: ReadonlyMap<number, number> = new Map([
+  [5, TRAIT.statusRequest],
+  [18, TRAIT.signedCertificateTimestamps],
+  [21, TRAIT.padding],
+  [23, TRAIT.extendedMasterSecret],
+  [27, TRAIT.compressCertificate],
+  [28, TRAIT.recordSizeLimit],
+  [34, TRAIT.delegatedCredentials],
+  [35, TRAIT.sessionTicket],
+  [41, TRAIT.preSharedKey],
+  [42, TRAIT.earlyData],
+  [17513, TRAIT.alps],
+  [17613, TRAIT.alps],
+  [0xca34, TRAIT.trustAnchors],
+  [65037, TRAIT.encryptedClientHello],
+  [0xff01, TRAIT.renegotiationInfo],
+])
+
+/** IANA's TLS Supported Groups: ML-KEM alone and with a curve, and the drafts that browsers sent before. */
+const POST_QUANTUM_GROUPS: ReadonlySet<number> = new Set([
+  ...[512, 513, 514], // MLKEM512, 768, 1024
+  ...[4587, 4588, 4589], // SecP256r1MLKEM768, X25519MLKEM768, SecP384r1MLKEM1024
+  ...[16696, 25497, 25498], // CECPQ2, X25519Kyber768Draft00, SecP256r1Kyber768Draft00
+])
