@@ -113,7 +113,7 @@ function nameOf(item: Place, names: Set<string>): string | null {
 }
 
 /** RFC 3339. */
-function timestampMs(place: Place): number | null {
+export function timestampMs(place: Place): number | null {
   const text = place.text('a time, like 2027-01-31T12:00:00Z')
   if (text === null) return null
   const [, year, month, day, hour, minute, second, sign, offsetHour, offsetMinute] = (
