@@ -1,25 +1,22 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { ByteQueue } from '../wire/byte-queue.ts'
+import {
+  type Http2Priority,
+  type Http2Said,
+  type Http2Setting,
+  http2Fingerprint,
+  PRIORITIES_MAX,
+  SETTINGS_MAX,
+} from '../fingerprint/http2.ts'
 import { HTTP2_PREFACE, type ReadAhead, readAhead } from './hello.ts'
 
-/**
- * How a client opens HTTP/2, in Akamai's form (Shuster and Segal, "Passive Fingerprinting of HTTP/2 Clients", 2017):
- * `SETTINGS|WINDOW_UPDATE|PRIORITY|pseudo-headers`, as in `1:65536;2:0;4:6291456;6:262144|15663105|0|m,a,s,p`.
- *
- * - SETTINGS: identifier and value of each entry of the first SETTINGS frame, in the order sent, GREASE included.
- * - WINDOW_UPDATE: the increment of the first one for the connection; `00` without one.
- * - PRIORITY: `stream:exclusive:depends on:weight` of each PRIORITY frame, weights counted from 1; `0` without one. The
- *   priority that a HEADERS frame may carry is not one of them.
- * - Only what comes before the first HEADERS counts. Their pseudo-headers follow, by their first letters.
- *
- * With more entries than any client sends there is no fingerprint: a shortened one would be somebody else's.
- */
+/** Reads what a client sends before its first request; `http2Fingerprint` says what counts of it. */
 export class Http2Opening {
   /** The first SETTINGS frame has been read: some clients send nothing more before they have seen ours. */
   hasSettings = false
-  readonly #settings: string[] = []
-  readonly #priorities: string[] = []
+  readonly #settings: Http2Setting[] = []
+  readonly #priorities: Http2Priority[] = []
   #windowUpdate: number | null = null
   #isExcessive = false
   #at = 0
@@ -49,12 +46,16 @@ export class Http2Opening {
     return false
   }
 
+  /** `null` when it cannot be told. */
+  get said(): Http2Said | null {
+    if (this.#isExcessive || !this.hasSettings) return null
+    return { settings: this.#settings, windowUpdate: this.#windowUpdate, priorities: this.#priorities }
+  }
+
   /** `rawHeaders` are those of the first request. */
   text(rawHeaders: readonly string[]): string | null {
-    if (this.#isExcessive || !this.hasSettings) return null
-    const windowUpdate = this.#windowUpdate ?? '00'
-    const priorities = this.#priorities.length === 0 ? '0' : this.#priorities.join(',')
-    return `${this.#settings.join(';')}|${windowUpdate}|${priorities}|${pseudoHeaderOrder(rawHeaders)}`
+    const { said } = this
+    return said === null ? null : http2Fingerprint(said, rawHeaders)
   }
 
   #frame(view: DataView, type: number, length: number): void {
@@ -66,12 +67,12 @@ export class Http2Opening {
       if (length > SETTINGS_MAX * 6) this.#isExcessive = true
       else
         for (let at = body; at + 6 <= body + length; at += 6)
-          this.#settings.push(`${view.getUint16(at)}:${view.getUint32(at + 2)}`)
+          this.#settings.push({ id: view.getUint16(at), value: view.getUint32(at + 2) })
     } else if (type === WINDOW_UPDATE && stream === 0 && length === 4) {
       this.#windowUpdate ??= view.getUint32(body) & STREAM_MASK
     } else if (type === PRIORITY && length === 5) {
       if (this.#priorities.length === PRIORITIES_MAX) this.#isExcessive = true
-      else this.#priorities.push(priorityText(stream, view.getUint32(body), view.getUint8(body + 4)))
+      else this.#priorities.push(priority(stream, view.getUint32(body), view.getUint8(body + 4)))
     }
   }
 
@@ -109,25 +110,13 @@ export function readHttp2Opening(
   )
 }
 
-function priorityText(stream: number, dependency: number, weight: number): string {
-  return `${stream}:${dependency >>> 31}:${dependency & STREAM_MASK}:${weight + 1}`
-}
-
-function pseudoHeaderOrder(rawHeaders: readonly string[]): string {
-  const letters: string[] = []
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!
-    if (name.charCodeAt(0) === COLON) letters.push(name.charAt(1))
-  }
-  return letters.join(',')
+function priority(stream: number, dependency: number, weight: number): Http2Priority {
+  const isExclusive = dependency >>> 31 === 1
+  return { stream, isExclusive, dependsOn: dependency & STREAM_MASK, weight: weight + 1 }
 }
 
 /** Long enough for what was sent together, too short for anyone to notice. */
 const HEADERS_PATIENCE_MS = 5
-/** nghttp2 takes 32 by default, browsers send up to 7. */
-const SETTINGS_MAX = 32
-/** Firefox sent 6 of them before it gave priorities up. */
-const PRIORITIES_MAX = 32
 /** RFC 9113 §4.2: more only after we have allowed it, which we do not. */
 const FRAME_BYTES_MAX = 16_384
 const OPENING_BYTES_MAX = 32_768
@@ -138,4 +127,3 @@ const SETTINGS = 4
 const WINDOW_UPDATE = 8
 const ACK = 1
 const STREAM_MASK = 0x7fff_ffff
-const COLON = 0x3a
