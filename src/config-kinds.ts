@@ -131,6 +131,32 @@ export const webUrl: Kind<string> = {
   fromText: same,
 }
 
+/** Of what is fetched. Nothing in it is secret, so that it may be shown. */
+export const httpsUrl: Kind<string> = {
+  takes: 'https:// URL',
+  parse(raw) {
+    const url = typeof raw === 'string' ? URL.parse(raw) : null
+    refuseUser(url)
+    if (url !== null && (url.search !== '' || url.hash !== ''))
+      throw new Fault(
+        INVALID,
+        'has a query or a fragment in it; a secret goes into `token`, which is never shown',
+      )
+    if (url?.protocol === 'https:') return url.href
+    throw refused(raw, 'a URL with https://')
+  },
+  fromText: same,
+}
+
+export const feedKey: Kind<string> = {
+  takes: 'ed25519:BASE64',
+  parse(raw) {
+    if (typeof raw === 'string' && FEED_KEY.test(raw)) return raw
+    throw refused(raw, 'ed25519: and 32 bytes in base64, as `gatehouse signatures feed-key` prints it')
+  },
+  fromText: same,
+}
+
 export const upstreamUrl: Kind<string> = {
   takes: 'http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH',
   parse(raw) {
@@ -245,6 +271,8 @@ const HOST_PORT = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):(\d{1,5})$/
 const HOST_NAME = /^(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
 const UPSTREAM_URL = /^(https?|h2c?):\/\/(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?\/?$/i
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
+/** The last character of 32 bytes has two bits that are none of theirs, and zero. */
+const FEED_KEY = /^ed25519:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 const NAME = /^\w(?:[\w.-]{0,62}\w)?$/
 const SIZE = /^(\d{1,9})(B|KiB|MiB|GiB)$/
 const BYTES: ReadonlyMap<string, number> = new Map([

@@ -118,12 +118,13 @@ export class ConfigReader {
       given === null || given.raw === null ? [] : Array.isArray(given.raw) ? given.raw : [given.raw]
     const values = items.map((item: unknown, index) => {
       const at = Array.isArray(given!.raw) ? pointerTo(pointer, index) : pointer
-      const value = this.#value(list.kind, item, at)
+      const value = this.#value(list.kind, item, at, given!.level)
       const risk = value === undefined ? null : list.risk(value)
       if (risk !== null) this.warn(at, `is ${shown(item)}: ${risk}`)
       return value
     })
-    this.effective.push({ pointer, value: items, from: given?.where ?? DEFAULT })
+    const shownValues = list.kind.isPath ? values : items
+    this.effective.push({ pointer, value: shownValues, from: given?.where ?? DEFAULT })
     return values
   }
 

@@ -3,9 +3,11 @@ import {
   boolean,
   choice,
   duration,
+  feedKey,
   type HostPort,
   headerName,
   hostName,
+  httpsUrl,
   integer,
   type Kind,
   listenAddress,
@@ -334,13 +336,46 @@ const MANAGE = section('The management plane.', {
   ),
 })
 
+const FEED = section('', {
+  name: setting(name, undefined, 'The name its publisher gave it; it is part of what is signed.'),
+  url: setting(httpsUrl, undefined, 'Where it is. Without user and query; no redirect is followed.'),
+  public_keys: list(
+    feedKey,
+    'One of these has to have signed it. Two while its publisher changes from one to the other.',
+  ),
+  refresh: setting(
+    duration('1m', '7d'),
+    '1h',
+    'How often it is fetched, a little more or less; after a failure sooner.',
+  ),
+  timeout: setting(duration('100ms', '10m'), '30s', 'For all of a fetch, to its last byte.'),
+  bytes_max: setting(size('1KiB', '64MiB'), '4MiB', 'It is not read any further than this.'),
+  token: secret('Sent to its server (`Authorization: Bearer`).', 0),
+  ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
+  allow_private: setting(
+    boolean,
+    false,
+    'Whether its server may have an address that is not on the public internet.',
+    (isAllowed) =>
+      isAllowed ? "whoever decides what its host's name stands for can have hosts in here asked" : null,
+  ),
+})
+
 /** Every setting there is. Validation, types, the documentation and `gatehouse check` come from this one value. */
 export const SETTINGS = section('', {
   proxy: PROXY,
   manage: MANAGE,
   data: section('', {
-    dir: setting(path, './data', 'The folder for what has to last: the development CA.'),
+    dir: setting(path, './data', 'The folder for what has to last: the development CA, feeds of signatures.'),
   }),
+  signatures: list(
+    path,
+    'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed. Loaded anew when they change.',
+  ),
+  feeds: sections(
+    FEED,
+    'Signed signatures that others publish, see signatures/README.md. A later one is stronger than an earlier one, each stronger than what comes with Gatehouse.',
+  ),
   policy: section('', {
     file: setting(optional(path), null, 'The rules. `null`: every request is tagged, none is blocked.'),
   }),

@@ -18,6 +18,9 @@ export interface StartupConfig {
     readonly adminKey: Secret<string> | null
   }
   readonly data: { readonly dir: string }
+  /** Files and folders of the operator's own. */
+  readonly signatures: readonly string[]
+  readonly feeds: readonly FeedConfig[]
   readonly policy: { readonly file: string | null }
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
@@ -63,6 +66,18 @@ export interface UpstreamConfig {
     readonly caFile: string | null
     readonly serverName: string | null
   }
+}
+
+export interface FeedConfig {
+  readonly name: string
+  readonly url: string
+  readonly publicKeys: readonly string[]
+  readonly refreshMs: number
+  readonly timeoutMs: number
+  readonly bytesMax: number
+  readonly token: Secret<string> | null
+  readonly caFile: string | null
+  readonly allowPrivate: boolean
 }
 
 export interface TlsConfig {
@@ -155,7 +170,7 @@ type Settings = ValueOf<typeof SETTINGS>
 type Say = (pointer: string, what: string) => void
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
-function checkTogether({ proxy, manage }: Partly<Settings>, refuse: Say): void {
+function checkTogether({ proxy, manage, feeds }: Partly<Settings>, refuse: Say): void {
   const { upstreams, limits } = proxy
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
@@ -175,6 +190,14 @@ function checkTogether({ proxy, manage }: Partly<Settings>, refuse: Say): void {
   if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
   else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
+  for (const [index, { name, public_keys, token }] of feeds.entries()) {
+    const at = `/feeds/${index}`
+    if (public_keys.length === 0) refuse(`${at}/public_keys`, 'is missing')
+    if (name !== undefined && feeds.findIndex((feed) => feed.name === name) < index)
+      refuse(`${at}/name`, `"${name}" is taken; each feed needs a name of its own`)
+    if (token && !BEARER_TOKEN.test(token.reveal()))
+      refuse(`${at}/token`, 'has a character in it that no token may have')
+  }
 }
 
 /** As read while something in it may have been refused. */
@@ -243,6 +266,8 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     },
     manage: { listen: manage.listen, publicUrl: manage.public_url, adminKey: manage.admin_key },
     data: others.data,
+    signatures: others.signatures,
+    feeds: others.feeds.map(feedConfig),
     policy: others.policy,
     fingerprints: others.fingerprints,
     log: others.log,
@@ -270,6 +295,20 @@ function upstreamConfig(upstream: Settings['proxy']['upstreams'][number]): Upstr
       healthyAfter: health.healthy_after,
     },
     tls: { verify: tls.verify, caFile: tls.ca_file, serverName: tls.server_name },
+  }
+}
+
+function feedConfig(feed: Settings['feeds'][number]): FeedConfig {
+  return {
+    name: feed.name,
+    url: feed.url,
+    publicKeys: feed.public_keys,
+    refreshMs: feed.refresh,
+    timeoutMs: feed.timeout,
+    bytesMax: feed.bytes_max,
+    token: feed.token,
+    caFile: feed.ca_file,
+    allowPrivate: feed.allow_private,
   }
 }
 
@@ -358,6 +397,8 @@ const NO_UPSTREAM = [
   'is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',
 ] as const
 const SECRET_LENGTH_GOOD = 32
+/** RFC 6750 §2.1. */
+const BEARER_TOKEN = /^[\w.~+/-]+=*$/
 const READABLE_BY_OTHERS = 0o004
 const READ_FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file'],
