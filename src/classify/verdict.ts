@@ -9,6 +9,12 @@ export interface Evidence {
 export interface Verdict {
   readonly kind: 'agent' | 'automation' | 'human' | 'unknown'
   readonly agent: { readonly id: string; readonly name: string; readonly category: string } | null
+  /** Any program we know, agents too; `null` where none is known. */
+  readonly software: {
+    readonly id: string
+    readonly name: string
+    readonly kind: 'agent' | 'tool' | 'browser'
+  } | null
   /** In [0, 1]. */
   readonly confidence: number
   /** How the identity was proven; `null` unless it was. */
@@ -17,4 +23,11 @@ export interface Verdict {
   readonly evidence: readonly Evidence[]
 }
 
-export const UNKNOWN: Verdict = { kind: 'unknown', agent: null, confidence: 0, verified: null, evidence: [] }
+export const UNKNOWN: Verdict = {
+  kind: 'unknown',
+  agent: null,
+  software: null,
+  confidence: 0,
+  verified: null,
+  evidence: [],
+}

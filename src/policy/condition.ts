@@ -61,6 +61,18 @@ function category(place: Place): Test | null {
   return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.category)
 }
 
+function software(place: Place): Test | null {
+  const ids = all(place, (item) => item.text('the id of a program'))
+  if (ids === null) return null
+  const set = new Set(ids)
+  return ({ facts }) => facts.verdict.software !== null && set.has(facts.verdict.software.id)
+}
+
+function evidence(place: Place): Test | null {
+  const globs = all(place, (item) => glob(item, 'a kind of evidence, like spoofed-browser', 'exact'))
+  return globs && (({ facts }) => facts.verdict.evidence.some(({ kind }) => matchesAny(globs, kind)))
+}
+
 function confidenceMin(place: Place): Test | null {
   const { value } = place
   if (typeof value !== 'number' || !(value >= 0 && value <= 1))
@@ -290,6 +302,11 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
   ['verdict', { takes: VERDICTS.join(', '), about: 'what the client is held for', compile: verdict }],
   ['agent', { takes: 'ids', about: 'which agent it is held for', compile: agent }],
   ['category', { takes: 'names', about: 'the category of that agent', compile: category }],
+  ['software', { takes: 'ids', about: 'which program it is held for, agent or not', compile: software }],
+  [
+    'evidence',
+    { takes: 'patterns', about: 'a kind of evidence that the verdict rests on', compile: evidence },
+  ],
   ['confidence_min', { takes: '0 to 1', about: 'how sure the verdict is, at least', compile: confidenceMin }],
   ['verified', { takes: 'true, false', about: 'whether the identity is proven', compile: verified }],
   ['forged', { takes: 'true, false', about: 'whether the client sent headers of ours', compile: forged }],

@@ -1,4 +1,5 @@
 import { Address } from './address-ranges.ts'
+import { UNKNOWN } from '../classify/verdict.ts'
 import type { Facts } from './facts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'
 
@@ -106,6 +107,6 @@ const NOBODY: Facts = {
   address: '',
   rawHeaders: [],
   print: { connection: { ja4: null, stable: null, http2: null, noHello: null }, ja4h: null },
-  verdict: { kind: 'unknown', agent: null, confidence: 0, verified: null, evidence: [] },
+  verdict: UNKNOWN,
   forged: [],
 }

@@ -32,7 +32,12 @@ const FACTS: Facts = {
   },
   verdict: {
     ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
-    ...{ verified: null, evidence: [] },
+    software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
+    verified: null,
+    evidence: [
+      { kind: 'user-agent', detail: 'GPTBot', weight: 0.5 },
+      { kind: 'spoofed-browser', detail: 'no browser greets like this', weight: 0.3 },
+    ],
   },
   forged: ['x-agent-verdict'],
 }
@@ -47,6 +52,13 @@ const CONDITIONS: readonly (readonly [holds: boolean, when: object, facts?: Part
   [false, { agent: 'gpt*' }],
   [true, { category: 'crawler' }],
   [false, { category: 'llm-sdk' }],
+  [true, { software: ['curl', 'gptbot'] }],
+  [false, { software: 'GPTBot' }],
+  [false, { software: 'gptbot' }, { verdict: { ...FACTS.verdict, software: null } }],
+  [true, { evidence: 'spoofed-browser' }],
+  [true, { evidence: ['nothing', 'spoofed-*'] }],
+  [false, { evidence: ['spoofed', '*-agents'] }],
+  [false, { evidence: '*' }, { verdict: { ...FACTS.verdict, evidence: [] } }],
   [true, { confidence_min: 0.8 }],
   [false, { confidence_min: 0.81 }],
   [true, { verified: false }],

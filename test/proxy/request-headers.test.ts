@@ -160,7 +160,7 @@ test('what is known is said, and nothing is said of what is not', async () => {
   assert.deepEqual(headers, known)
 
   const agent = { id: 'gptbot', name: 'GPTBot', category: 'crawler' }
-  const verdict: Verdict = { kind: 'agent', agent, confidence: 0.987, verified: 'ip-range', evidence: [] }
+  const verdict: Verdict = { kind: 'agent', agent, software: null, confidence: 0.987, verified: 'ip-range', evidence: [] }
   const all: string[] = []
   pushTags(all, { connection: connection('192.0.2.1').print, ja4h: 'h' } as Print, verdict, 'pass', 'id')
   assert.ok(
