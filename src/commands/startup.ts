@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { loadConfig, type StartupConfig } from '../config.ts'
+import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
 import type { UpstreamSettings } from '../proxy/upstream.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
@@ -16,8 +17,18 @@ export interface Startup {
 }
 
 /** From what was typed, the environment and the configuration file to what runs. Throws a Fault with all problems. */
-export async function startupSettings(given: Arguments, io: Io, workersDefault?: number): Promise<Startup> {
-  const parsed = loadConfig(configFlags(given), given.value('config'), io.env, workersDefault)
+export function startupSettings(given: Arguments, io: Io, workersDefault?: number): Promise<Startup> {
+  return startupFrom(configFlags(given), given.value('config'), io, workersDefault)
+}
+
+/** The same, for a command with options of its own. */
+export async function startupFrom(
+  flags: ConfigFlags,
+  configFile: string | null,
+  io: Io,
+  workersDefault?: number,
+): Promise<Startup> {
+  const parsed = loadConfig(flags, configFile, io.env, workersDefault)
   const settings = await gatewaySettings(parsed.config)
   return { settings, warnings: parsed.warnings.map(({ where, what }) => `${where}: ${what}`) }
 }

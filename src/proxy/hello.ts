@@ -18,6 +18,8 @@ export interface OpeningOptions {
 export type Opening =
   | {
       readonly kind: 'tls'
+      /** All that has come behind a PROXY header, valid until TLS reads on. */
+      readonly records: Uint8Array
       /** The handshake message; `null` for one that cannot be read, whatever TLS makes of it. */
       readonly message: Uint8Array | null
       readonly hello: ClientHello | null
@@ -112,7 +114,7 @@ class OpeningReader {
       if (!this.#proxyHeader(queue)) return this.opening !== null || this.isUnwanted
       fresh = queue.rest()
     }
-    if (fresh.length > 0) this.opening = this.#options.isTls ? this.#tls(fresh) : plainOpening(queue)
+    if (fresh.length > 0) this.opening = this.#options.isTls ? this.#tls(queue, fresh) : plainOpening(queue)
     if (this.opening === null && queue.length > this.#options.bytesMax) this.opening = TOO_LONG
     return this.opening !== null
   }
@@ -136,19 +138,20 @@ class OpeningReader {
     return false
   }
 
-  #tls(fresh: Uint8Array): Opening | null {
+  #tls(queue: ByteQueue, fresh: Uint8Array): Opening | null {
     const read = this.#hello.push(fresh)
     if (read.kind === 'need-more') return null
     if (read.kind === 'message') {
       const { message } = read
       const parsed = parseClientHello(message)
-      return { kind: 'tls', message, hello: parsed.kind === 'client-hello' ? parsed.hello : null }
+      const hello = parsed.kind === 'client-hello' ? parsed.hello : null
+      return { kind: 'tls', records: queue.rest(), message, hello }
     }
     if (read.fault === 'too-long') return TOO_LONG
     if (read.fault === 'not-tls') {
       return { kind: 'failed', reason: 'not-tls', code: isUpperCase(fresh[0]!) ? 'http' : 'other' }
     }
-    return { kind: 'tls', message: null, hello: null }
+    return { kind: 'tls', records: queue.rest(), message: null, hello: null }
   }
 }
 

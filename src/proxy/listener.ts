@@ -8,6 +8,7 @@ import { readHttp2Opening } from './http2-opening.ts'
 import { type Http2Limits, Http2Server } from './http2-server.ts'
 import { type AddressSet, clientNetwork, normalAddress } from './peer-address.ts'
 import type { ProxySource } from './proxy-protocol.ts'
+import type { Tap } from './tap.ts'
 import { type TlsOptions, TlsServer } from './tls-server.ts'
 
 export interface ListenerOptions {
@@ -74,13 +75,32 @@ export interface Listener {
 }
 
 /** From accepting a connection to handing over its requests. */
-export function createListener(options: ListenerOptions, handlers: ListenerHandlers): Listener {
-  return new ClientListener(options, handlers)
+export function createListener(
+  options: ListenerOptions,
+  handlers: ListenerHandlers,
+  tap: Tap | null = null,
+): Listener {
+  return new ClientListener(options, tap === null ? handlers : tapped(handlers, tap), tap)
+}
+
+function tapped(handlers: ListenerHandlers, tap: Tap): ListenerHandlers {
+  return {
+    request: (exchange) => {
+      tap.request(exchange.connection, exchange.head, exchange.bodyLength)
+      handlers.request(exchange)
+    },
+    upgrade: (upgrade) => {
+      tap.request(upgrade.connection, upgrade.requestHead, 0)
+      handlers.upgrade(upgrade)
+    },
+    failed: (failure) => handlers.failed(failure),
+  }
 }
 
 class ClientListener implements Listener {
   readonly #options: ListenerOptions
   readonly #handlers: ListenerHandlers
+  readonly #tap: Tap | null
   readonly #server: Server
   readonly #tls: TlsServer | null
   readonly #http1: Http1Server
@@ -90,9 +110,10 @@ class ClientListener implements Listener {
   #drained: Promise<void> | null = null
   #onEmpty: (() => void) | null = null
 
-  constructor(options: ListenerOptions, handlers: ListenerHandlers) {
+  constructor(options: ListenerOptions, handlers: ListenerHandlers, tap: Tap | null) {
     this.#options = options
     this.#handlers = handlers
+    this.#tap = tap
     const { limits, ja4plus, tls } = options
     const failed = (connection: ClientConnection, reason: FailureReason, code: string) =>
       this.#fail(connection, reason, code)
@@ -206,13 +227,15 @@ class ClientListener implements Listener {
     // An optional header that was not there: the peer speaks for itself.
     if (connection.countedAs === null && !connection.isTrusted && !this.#admit(connection)) return
     if (opening.kind === 'tls') {
-      const { message, hello } = opening
+      const { records, message, hello } = opening
+      this.#tap?.opened(connection, records)
       this.#tls!.accept({ connection, message, hello })
     } else if (opening.isHttp2) this.#startHttp2(connection)
     else this.#http1.accept(connection)
   }
 
   #secured(connection: ClientConnection, socket: TLSSocket): void {
+    this.#tap?.secured(connection, socket)
     if (socket.alpnProtocol === 'h2') this.#startHttp2(connection)
     else this.#http1.accept(connection)
   }
@@ -220,6 +243,7 @@ class ClientListener implements Listener {
   #startHttp2(connection: ClientConnection): void {
     connection.stage = 'h2'
     readHttp2Opening(connection.stream, this.#options.limits.headerTimeoutMs, (opening, end) => {
+      if (end !== 'gone') this.#tap?.http2(connection, opening.said)
       if (end === 'read') return this.#http2.accept(connection, opening)
       if (end !== 'gone') this.#fail(connection, 'header-timeout', end)
       connection.stream.destroy()
@@ -248,6 +272,7 @@ class ClientListener implements Listener {
 
   #closed(connection: ClientConnection): void {
     this.#open.delete(connection)
+    this.#tap?.closed(connection)
     const key = connection.countedAs
     if (key !== null) {
       const count = this.#openByAddress.get(key)! - 1

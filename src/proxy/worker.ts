@@ -14,6 +14,7 @@ import { AddressSet } from './peer-address.ts'
 import { RateLimiter } from './rate-limiter.ts'
 import { Recorder } from './recorder.ts'
 import { TagSigner } from './tag-signature.ts'
+import type { Tap } from './tap.ts'
 import { Tarpit } from './tarpit.ts'
 import { Upgrades } from './upgrade.ts'
 import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from './upstream.ts'
@@ -61,7 +62,13 @@ export class Worker {
   readonly #listeners: readonly Listener[]
 
   /** Resolves when it takes connections. Rejects with a Fault when it cannot, and leaves nothing behind. */
-  static async start(settings: WorkerSettings, state: LiveState, bus: ProxyBus, log: Log): Promise<Worker> {
+  static async start(
+    settings: WorkerSettings,
+    state: LiveState,
+    bus: ProxyBus,
+    log: Log,
+    tap: Tap | null = null,
+  ): Promise<Worker> {
     const first = Promise.withResolvers<Snapshot>()
     let use: (snapshot: Snapshot) => void = first.resolve
     bus.onSnapshot((document) => {
@@ -73,7 +80,7 @@ export class Worker {
         first.reject(error)
       }
     })
-    const worker = new Worker(settings, state, await first.promise, bus)
+    const worker = new Worker(settings, state, await first.promise, bus, tap)
     use = (snapshot) => {
       worker.#context.snapshot = snapshot
     }
@@ -86,7 +93,13 @@ export class Worker {
     }
   }
 
-  private constructor(settings: WorkerSettings, state: LiveState, snapshot: Snapshot, bus: ProxyBus) {
+  private constructor(
+    settings: WorkerSettings,
+    state: LiveState,
+    snapshot: Snapshot,
+    bus: ProxyBus,
+    tap: Tap | null,
+  ) {
     this.#settings = settings
     this.#bus = bus
     const { clientCa } = settings.tls
@@ -100,8 +113,9 @@ export class Worker {
     const handlers = createHandler(this.#context)
     const options = listenerOptions(settings, this.#context.trusted)
     const tls = tlsOptions(settings, this.#certificates, state.ticketKeys)
-    listeners.push(createListener({ ...options, tls }, handlers))
-    if (settings.plainListen !== null) listeners.push(createListener({ ...options, tls: null }, handlers))
+    listeners.push(createListener({ ...options, tls }, handlers, tap))
+    if (settings.plainListen !== null)
+      listeners.push(createListener({ ...options, tls: null }, handlers, tap))
     this.#listeners = listeners
   }
 

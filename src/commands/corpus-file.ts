@@ -1,0 +1,45 @@
+import type { Readable } from 'node:stream'
+import { type CorpusRow, parseCorpusRow } from '../classify/corpus.ts'
+import { Fault } from '../fault.ts'
+import { type Line, lines } from './lines.ts'
+
+/** A row and where it stands, counted from 1. */
+export interface NumberedRow {
+  readonly number: number
+  readonly row: CorpusRow
+}
+
+/**
+ * The rows of a corpus, which has one JSON object a line; empty lines are none. `refused` is told of each line that is
+ * no row, and reading goes on; if it throws, reading ends.
+ */
+export async function* readCorpus(
+  stream: Readable,
+  refused: (number: number, fault: Fault) => void,
+): AsyncGenerator<NumberedRow> {
+  let number = 0
+  for await (const batch of lines(stream, LINE_BYTES_MAX)) {
+    for (const line of batch) {
+      number++
+      const read = rowIn(line)
+      if (read instanceof Fault) refused(number, read)
+      else if (read !== null) yield { number, row: read }
+    }
+  }
+}
+
+function rowIn({ text }: Line): CorpusRow | Fault | null {
+  if (text === null)
+    return new Fault('CORPUS_LINE_TOO_LONG', `is longer than ${LINE_BYTES_MAX} bytes; split its connections`)
+  if (text.trim() === '') return null
+  try {
+    return parseCorpusRow(JSON.parse(text))
+  } catch (error) {
+    if (error instanceof Fault) return error
+    if (error instanceof SyntaxError) return new Fault('CORPUS_NOT_JSON', `is no JSON: ${error.message}`)
+    throw error
+  }
+}
+
+/** A connection with ten thousand requests of a browser. */
+const LINE_BYTES_MAX = 16 * 1024 * 1024
