@@ -28,6 +28,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./fingerprint.ts')).fingerprint,
   },
   {
+    name: 'record',
+    summary: 'Record what clients send, for signatures and for labelled data',
+    load: async () => (await import('./record.ts')).record,
+  },
+  {
     name: 'completion',
     summary: 'Print the completion script of a shell',
     load: async () => (await import('./completion.ts')).completion(COMMANDS),
