@@ -245,6 +245,7 @@ class H2Connection implements H2StreamOwner {
       ...SESSION_OPTIONS,
       createConnection: () => this.#socket,
     })
+    this.#session.close = keepOpen
     this.#listen(this.#session)
   }
 
@@ -308,6 +309,13 @@ class H2Connection implements H2StreamOwner {
     this.#pool.closed(this, failure)
   }
 }
+
+/**
+ * In the place of a session's `close`, which Node (24.21) calls at a GOAWAY: one that is closed so now and then reads no
+ * more while streams are under way, and their uploads wait for a window that was opened long ago. We let go of it
+ * ourselves when its last stream has ended.
+ */
+function keepOpen(): void {}
 
 /** Whether Node says that this is no request to send. */
 function isRefusal(error: unknown): boolean {

@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import fc from 'fast-check'
 import { test } from 'tap'
+import type { ForwardOutcome } from '../../src/proxy/forward.ts'
 import type { MemoryRequest } from './memory-exchange.ts'
 import { answerOf, ask, assertClean, groupOf, HEADERS, upstream } from './upstream-fixture.ts'
 
@@ -406,6 +407,40 @@ test('an app that leaves with GOAWAY loses nothing', async () => {
   }
   assert.equal((await slow).text, 'ok', 'what was under way came to its end')
   assert.equal(server.opened, 2)
+  group.close()
+  await server.stop()
+})
+
+test('an app that leaves with GOAWAY gets the uploads that it has begun to read', async () => {
+  const server = await app((stream) => {
+    stream.respond({ ':status': 200 })
+    stream.pipe(stream)
+  })
+  const group = groupOf([server.url], { headTimeoutMs: 3000, idleTimeoutMs: 3000 })
+  const upload = (index: number) => {
+    const pieces = Array.from({ length: 1 + ((index * 7) % 40) }, () => Buffer.alloc(5000, index))
+    return ask(group, { method: 'POST', body: Readable.from(pieces), bodyLength: null }).outcome
+  }
+  for (let round = 0; round < 20; round++) {
+    const outcomes: Promise<ForwardOutcome>[] = []
+    let isOver = false
+    const keepAsking = async (first: number) => {
+      for (let index = first; !isOver; index++) {
+        const outcome = upload(index)
+        outcomes.push(outcome)
+        await outcome
+      }
+    }
+    for (let index = 0; index < 30; index++) void keepAsking(index)
+    await new Promise((resolve) => setTimeout(resolve, 50 + round * 10))
+    for (const session of server.sessions) session.close()
+    isOver = true
+    for (const found of await Promise.all(outcomes)) {
+      // One that the app has not seen any more when it left is refused, and its body can't be sent again.
+      if (found.kind === 'answered') continue
+      assert.ok('reason' in found && found.reason === 'reset', `round ${round}: ${JSON.stringify(found)}`)
+    }
+  }
   group.close()
   await server.stop()
 })
