@@ -35,6 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   capture: [...SHARED, 'wire', 'fingerprint', 'node:*'],
   classify: ['brand.ts', 'fault.ts', 'problem.ts', 'wire', 'fingerprint'],
   policy: ['brand.ts', 'fault.ts', 'problem.ts', 'did-you-mean.ts', 'wire', 'classify'],
+  'policy/expression.ts': ['npm:@marcbachmann/cel-js'],
   identity: [...SHARED, 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
   plane: [...SHARED, 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
   'plane/jetstream-bus.ts': ['npm:@nats-io/*'],

@@ -60,6 +60,13 @@ const ja4xTexts = ja4xRaw(oidsOf(certificate)).split('_')
 
 /** Fifty rules that ask about everything, and none of them holds: the most that deciding costs. */
 const policy = parsePolicy({ rules: Array.from({ length: 50 }, (_, index) => ruleOf(index)) })
+const simple = parsePolicy({
+  rules: [{ name: 'a', when: { path: '/api/*', method: 'POST' }, action: 'block' }],
+})
+const path = 'request.path.startsWith("/api/") && request.method == "POST"'
+const expression = parsePolicy({ rules: [{ name: 'a', when: path, action: 'block' }] })
+const header = 'request.headers["accept"].startsWith("application/json")'
+const headers = parsePolicy({ rules: [{ name: 'a', when: header, action: 'block' }] })
 const facts: Facts = {
   method: head.method,
   host: 'shop.example.test',
@@ -90,6 +97,9 @@ const measured: readonly Measured[] = [
   { name: 'the three SHA-256 of a JA4X', floor: 8, run: () => hashAll(ja4xTexts) },
   { name: 'certificate parse + JA4X', floor: 8, run: () => ja4x(oidsOf(certificate)) },
   { name: 'policy of 50 rules, none holds', floor: 0, run: () => decide(policy, facts, 0) },
+  { name: 'a rule with path and method', floor: 11, run: () => decide(simple, facts, 0) },
+  { name: 'the same as an expression', floor: 11, run: () => decide(expression, facts, 0) },
+  { name: 'an expression about a header', floor: 11, run: () => decide(headers, facts, 0) },
 ]
 
 const best = measured.map(() => Number.POSITIVE_INFINITY)

@@ -1,5 +1,7 @@
 import { AddressRanges, parseAddressRange } from './address-ranges.ts'
 import { asBytes, Glob, matchesAny } from './glob.ts'
+import { readExpression } from './expression.ts'
+import { isOurs } from './our-headers.ts'
 import { decoded, sentForm } from './path-form.ts'
 import { type Place, shown } from '../problem.ts'
 import { isNamed, type PolicyRequest } from './request.ts'
@@ -25,6 +27,7 @@ export function compileConditions(
   asked: Set<string>,
   known: readonly string[] = CONDITION_NAMES,
 ): readonly Test[] {
+  if (typeof place.value === 'string') return compact(expression(place, asked))
   const members = place.members(known)
   const tests: Test[] = []
   for (const [name, condition] of CONDITIONS) {
@@ -35,6 +38,10 @@ export function compileConditions(
     if (test !== null) tests.push(test)
   }
   return tests
+}
+
+function compact(test: Test | null): readonly Test[] {
+  return test === null ? [] : [test]
 }
 
 export function hold(tests: readonly Test[], request: PolicyRequest): boolean {
@@ -178,7 +185,7 @@ function header(place: Place): Test | null {
   for (const [sent, member] of place.entries()) {
     const name = sent.toLowerCase()
     if (!TOKEN.test(name)) member.refuse(`${shown(sent)} is no name of a header`)
-    else if (OURS.test(name)) member.refuse('is a header that only we set; `forged` asks who sent one')
+    else if (isOurs(name)) member.refuse('is a header that only we set; `forged` asks who sent one')
     else {
       const test = headerTest(name, member)
       if (test !== null) tests.push(test)
@@ -206,7 +213,26 @@ function not(place: Place, asked: Set<string>): Test | null {
     CONDITION_NAMES.filter((name) => name !== 'not'),
   )
   if (place.isEmpty) return place.refuse('has nothing in it, so the rule could never hold')
-  return (request) => !hold(tests, request)
+  return (request) => {
+    // What has no answer is taken for what makes the rule hold less, or more: within a `not` that is the other one.
+    request.failedAs = !request.failedAs
+    const isHolding = hold(tests, request)
+    request.failedAs = !request.failedAs
+    return !isHolding
+  }
+}
+
+function expression(place: Place, asked: Set<string>): Test | null {
+  const compiled = readExpression(place)
+  if (compiled === null) return null
+  if (compiled.asks.has('request.path')) asked.add('path')
+  if (compiled.asks.has('request.host')) asked.add('host')
+  return (request) => {
+    const isHolding = compiled.evaluate(request)
+    if (isHolding !== null) return isHolding
+    request.hasFailed = true
+    return request.failedAs
+  }
 }
 
 /** What each item is read as; `null` if one is refused. */
@@ -291,7 +317,6 @@ const NO_HELLO = ['malformed', 'not-tls'] as const
 const METHOD = /^[A-Z][A-Z-]*$/
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 const HOST = /^(?:[\w*.-]+|\[[0-9a-f:.*]+\])$/i
-const OURS = /^x-(?:agent-|(?:ja4|ja4h|ja4s|http2)-fingerprint$)/
 const NEVER_PLAIN = /[\\;]|\/\/|\/\.{1,2}(?:\/|$)/
 const HASH_LENGTH = 12
 const HASH_PART = /^[0-9a-f*]+$/
@@ -328,6 +353,7 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
       compile: header,
     },
   ],
+  ['expression', { takes: 'CEL', about: 'what no other condition can say; see below', compile: expression }],
   ['not', { takes: 'conditions', about: 'holds unless all of these do', compile: not }],
 ])
 const CONDITION_NAMES = [...CONDITIONS.keys()]

@@ -19,11 +19,19 @@ export function decide(policy: Policy, facts: Facts, nowMs: number): Decision {
   REQUEST.read(facts, policy.asked)
   for (let i = 0; i < rules.length; i++) {
     const rule = rules[i]!
-    if (nowMs >= rule.expiresMs || !holds(rule)) continue
+    if (nowMs >= rule.expiresMs) continue
+    const isHolding = holds(rule)
+    if (REQUEST.hasFailed) failures++
+    if (!isHolding) continue
     if (!rule.isDryRun) return decision(rule.decision, wouldHave)
     wouldHave ??= rule.decision
   }
   return decision(policy.otherwise, wouldHave)
+}
+
+/** How often a rule was tried whose expression had no answer. */
+export function expressionFailures(): number {
+  return failures
 }
 
 function decision(settled: Decision, wouldHave: Outcome | null): Decision {
@@ -31,16 +39,33 @@ function decision(settled: Decision, wouldHave: Outcome | null): Decision {
 }
 
 /**
- * Of a path that can be read in two ways, the worse one counts: a rule that keeps the client from something holds if
- * either way makes it hold, one that lets it through only if both do.
+ * Of a path that can be read in two ways, and of an expression that has no answer, the worse reading counts: a rule that
+ * keeps the client from something holds if any of them makes it hold, one that lets it through only if all do.
  */
 function holds(rule: Rule): boolean {
   REQUEST.isPlain = false
+  REQUEST.hasFailed = false
   const isHolding = hold(rule.tests, REQUEST)
-  if (REQUEST.plainPath === null || isHolding === rule.isRestricting) return isHolding
-  REQUEST.isPlain = true
-  return hold(rule.tests, REQUEST)
+  if (REQUEST.plainPath === null && !REQUEST.hasFailed) return isHolding
+  return isHolding === rule.isRestricting ? isHolding : holdsAnotherWay(rule)
+}
+
+function holdsAnotherWay({ tests, isRestricting }: Rule): boolean {
+  if (REQUEST.plainPath !== null) {
+    REQUEST.isPlain = true
+    if (hold(tests, REQUEST) === isRestricting) return isRestricting
+  }
+  if (!REQUEST.hasFailed) return !isRestricting
+  REQUEST.failedAs = true
+  let isHolding = hold(tests, REQUEST)
+  if (isHolding !== isRestricting && REQUEST.plainPath !== null) {
+    REQUEST.isPlain = false
+    isHolding = hold(tests, REQUEST)
+  }
+  REQUEST.failedAs = false
+  return isHolding
 }
 
 /** One for all: nothing here waits, so no second request comes in between. */
 const REQUEST = new PolicyRequest()
+let failures = 0

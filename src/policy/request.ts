@@ -30,11 +30,18 @@ export class PolicyRequest {
   /** In lower case: one copy, and every pattern is found some five times faster than in any case. */
   userAgent: string | null = null
   readonly address = new Address()
+  /** For expressions, made when one asks: by name in lower case. */
+  headers: ReadonlyMap<string, string> | null = null
+  /** Something that was asked has no answer. */
+  hasFailed = false
+  /** What such a thing is taken for. */
+  failedAs = false
 
   read(facts: Facts, asked: Asked): void {
     this.facts = facts
     this.isPlain = false
     this.plainPath = null
+    this.headers = null
     if (asked.host) this.#readHost(facts.host)
     if (asked.path) this.#readPath(facts.path)
     if (asked.address) this.address.read(facts.address)

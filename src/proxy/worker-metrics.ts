@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { DurationHistogram, Metrics, type Sample, Tally } from '../metrics.ts'
+import { expressionFailures } from '../policy/decide.ts'
 import type { ConnectionFailure, FailureReason } from './connection.ts'
 import type { ListenerCounts } from './listener.ts'
 import type { RecorderCounts } from './recorder.ts'
@@ -57,6 +58,8 @@ export class WorkerMetrics {
     metrics.counter('forged_headers_total', 'Headers of ours that clients sent, and that were removed.', () =>
       one(this.#forgedHeaders),
     )
+    const failures = 'Rules that were tried and whose expression had no answer: the worse one was taken.'
+    metrics.counter('policy_expression_failures_total', failures, () => one(expressionFailures()))
   }
 
   #addConnections(listeners: CountSources['listeners']): void {

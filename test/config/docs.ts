@@ -124,6 +124,36 @@ that keeps somebody from something (block, rate_limit, tarpit, redirect) holds i
 
 **Headers** are those the client sent, believed or not. Ours cannot be asked for: \`forged\` tells who sent one.
 
+**Expressions** say what the other conditions cannot, in [CEL](https://cel.dev). \`when: 'TEXT'\` is short for
+\`when: {expression: 'TEXT'}\`.
+
+\`\`\`yaml
+- name: posts from elsewhere
+  when: 'request.method == "POST" && has(request.headers.origin) && request.headers.origin != "https://" + request.host'
+  action: block
+\`\`\`
+
+| name | is |
+| --- | --- |
+| \`request.method\`, \`.host\`, \`.path\`, \`.query\` | texts; host and path as the conditions of that name compare them, the query without its \`?\` |
+| \`request.headers\` | by name in lower case; several of one name are joined, with \`; \` for cookies and \`, \` for others; none of ours |
+| \`client.address\` | the client's address |
+| \`verdict.kind\`, \`.agent\`, \`.category\`, \`.software\` | texts, ids of agent and software |
+| \`verdict.confidence\`, \`.verified\`, \`.evidence\` | a number from 0 to 1, true or false, a list of kinds |
+| \`fingerprint.ja4\`, \`.ja4h\`, \`.stable\`, \`.http2\` | texts |
+| \`forged\` | true or false |
+
+What is not there is an empty text, a header too: \`"x-key" in request.headers\` and \`has(request.headers.accept)\` tell
+whether it was sent. There are the operators of CEL, \`size\`, \`startsWith\`, \`endsWith\`, \`contains\`, \`indexOf\`,
+\`lastIndexOf\`, \`substring\`, \`trim\`, \`lowerAscii\`, \`upperAscii\`, \`int\`, \`double\`, \`string\`, and \`exists\`,
+\`exists_one\` and \`all\` over \`verdict.evidence\` or a list that is written out, not one in another. \`matches\` is left
+out, as a regular expression can take for ever on what a client sends. All is checked when the policy is loaded: names,
+types, at most 2048 characters and 1000 steps.
+
+What has no answer (\`int("x")\`, a division by 0, the tenth of nine) is taken as a path of two forms is: a rule that keeps
+somebody from something holds if it could, one that lets through does not. \`policy_expression_failures_total\` counts it;
+as everywhere in CEL, \`A || B\` and \`A && B\` have an answer where one side alone decides.
+
 ## action
 
 | action | does |

@@ -1,0 +1,167 @@
+import { isOurs } from './our-headers.ts'
+import type { PolicyRequest } from './request.ts'
+
+/** What an expression can name, and of which type (in CEL) it is. */
+export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 'bool'>> = {
+  request: {
+    method: 'string',
+    host: 'string',
+    path: 'string',
+    query: 'string',
+    headers: 'map<string, string>',
+  },
+  client: { address: 'string' },
+  verdict: {
+    kind: 'string',
+    agent: 'string',
+    category: 'string',
+    software: 'string',
+    confidence: 'double',
+    verified: 'bool',
+    evidence: 'list<string>',
+  },
+  fingerprint: { ja4: 'string', ja4h: 'string', stable: 'string', http2: 'string' },
+  forged: 'bool',
+}
+
+/** The values of those names. */
+export interface ExpressionFacts {
+  readonly request: RequestView
+  readonly client: ClientView
+  readonly verdict: VerdictView
+  readonly fingerprint: FingerprintView
+  readonly forged: boolean
+}
+
+/** One for all requests, which reads the one it was made for last: nothing is made that an expression does not ask. */
+export function factsFor(request: PolicyRequest): ExpressionFacts {
+  current = request
+  return FACTS
+}
+
+/** What is not there is an empty text. */
+class RequestView {
+  get method(): string {
+    return current.facts.method
+  }
+
+  get host(): string {
+    return current.host === null ? '' : current.host.slice(0, current.hostEnd)
+  }
+
+  /** In the form in which the rule is tried just now, as in `path`. */
+  get path(): string {
+    const { isPlain, plainPath, path, pathEnd } = current
+    return asText(isPlain && plainPath !== null ? plainPath : path.slice(0, pathEnd))
+  }
+
+  get query(): string {
+    const { path } = current.facts
+    const from = path.indexOf('?')
+    if (from === -1) return ''
+    const end = path.indexOf('#')
+    if (end !== -1 && end < from) return ''
+    return asText(path.slice(from + 1, end === -1 ? path.length : end))
+  }
+
+  get headers(): ReadonlyMap<string, string> {
+    current.headers ??= headersOf(current.facts.rawHeaders)
+    return current.headers
+  }
+}
+
+class ClientView {
+  get address(): string {
+    return current.facts.address
+  }
+}
+
+class VerdictView {
+  get kind(): string {
+    return current.facts.verdict.kind
+  }
+
+  get agent(): string {
+    return current.facts.verdict.agent?.id ?? ''
+  }
+
+  get category(): string {
+    return current.facts.verdict.agent?.category ?? ''
+  }
+
+  get software(): string {
+    return current.facts.verdict.software?.id ?? ''
+  }
+
+  get confidence(): number {
+    return current.facts.verdict.confidence
+  }
+
+  get verified(): boolean {
+    return current.facts.verdict.verified !== null
+  }
+
+  get evidence(): readonly string[] {
+    return current.facts.verdict.evidence.map(({ kind }) => kind)
+  }
+}
+
+class FingerprintView {
+  get ja4(): string {
+    return current.facts.print.connection.ja4 ?? ''
+  }
+
+  get ja4h(): string {
+    return current.facts.print.ja4h ?? ''
+  }
+
+  get stable(): string {
+    return current.facts.print.connection.stable ?? ''
+  }
+
+  get http2(): string {
+    return current.facts.print.connection.http2 ?? ''
+  }
+}
+
+/** By name in lower case; one that is sent twice is one list (RFC 9110 §5.2). Ours are not the client's to send. */
+function headersOf(rawHeaders: readonly string[]): Map<string, string> {
+  const headers = new Map<string, string>()
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase()
+    if (isOurs(name)) continue
+    const value = asText(rawHeaders[i + 1]!)
+    const before = headers.get(name)
+    headers.set(name, before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`)
+  }
+  return headers
+}
+
+/** From bytes, a character each. */
+function asText(bytes: string): string {
+  for (let i = 0; i < bytes.length; i++) {
+    if (bytes.charCodeAt(i) > 0x7f)
+      return DECODER.decode(Uint8Array.from(bytes, (character) => character.charCodeAt(0)))
+  }
+  return bytes
+}
+
+const DECODER = new TextDecoder()
+const FACTS: ExpressionFacts = {
+  request: new RequestView(),
+  client: new ClientView(),
+  verdict: new VerdictView(),
+  fingerprint: new FingerprintView(),
+  get forged() {
+    return current.facts.forged.length > 0
+  },
+}
+let current: PolicyRequest
+
+/** What they are made by, by name. */
+export const VIEWS: Readonly<Record<string, new () => object>> = {
+  request: RequestView,
+  client: ClientView,
+  verdict: VerdictView,
+  fingerprint: FingerprintView,
+}

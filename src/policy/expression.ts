@@ -1,0 +1,273 @@
+import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-js'
+import { didYouMean } from '../did-you-mean.ts'
+import { type Place, shown } from '../problem.ts'
+import { type ExpressionFacts, FIELDS, factsFor, VIEWS } from './expression-facts.ts'
+import { isOurs } from './our-headers.ts'
+import type { PolicyRequest } from './request.ts'
+
+/** A condition in CEL (the Common Expression Language), compiled. */
+export interface Expression {
+  /** What it asks for, like `request.path`; a header is `request.headers.accept`, all of them `request.headers`. */
+  readonly asks: ReadonlySet<string>
+  /** `null`: it came to something that has no answer, like a division by zero. Never throws. */
+  evaluate(request: PolicyRequest): boolean | null
+}
+
+/**
+ * Compiles and checks everything that can be: names, types, and what it can cost at most. `null` if it is refused. It
+ * cannot loop, and nothing in it takes longer than in proportion to the length of what it looks at.
+ */
+export function readExpression(place: Place): Expression | null {
+  const text = place.text('an expression, like request.method == "POST"', LENGTH_MAX)
+  if (text === null) return null
+  const parsed = parse(text)
+  if (typeof parsed === 'string') return place.refuse(parsed)
+  const walk = new Walk(text)
+  const steps = walk.stepsOf(parsed.ast, [])
+  for (const problem of walk.problems) place.refuse(problem)
+  if (walk.problems.length > 0) return null
+  if (steps > STEPS_MAX) return place.refuse(`takes up to ${steps} steps; at most ${STEPS_MAX}`)
+  const { type, error } = parsed.check()
+  if (type !== 'bool') return place.refuse(error === undefined ? notBoolean(type) : said(text, error))
+  const program = parse(withMissingHeaders(text, walk.headers))
+  if (typeof program === 'string' || !program.check().valid) return place.refuse('cannot be compiled')
+  return { asks: walk.asks, evaluate: (request) => answer(program, factsFor(request)) }
+}
+
+function answer(program: ParseResult, facts: ExpressionFacts): boolean | null {
+  try {
+    return program(facts) === true
+  } catch {
+    return null
+  }
+}
+
+function parse(text: string): ParseResult | string {
+  try {
+    return ENVIRONMENT.parse(text)
+  } catch (error) {
+    return said(text, error as Error)
+  }
+}
+
+function notBoolean(type: string | undefined): string {
+  return `is of type ${type}; a rule takes what is true or false, so compare it with something`
+}
+
+/** Where it is, and what. */
+function said(text: string, error: Error & { summary?: string; range?: { start: number } }): string {
+  const what = error.summary ?? error.message
+  return error.range === undefined ? what : `${at(text, error.range.start)}${what}`
+}
+
+function at(text: string, offset: number): string {
+  const before = text.slice(0, offset).split('\n')
+  const line = before.length > 1 ? `line ${before.length}, ` : ''
+  return `${line}character ${before.at(-1)!.length + 1}: `
+}
+
+interface HeaderAccess {
+  readonly start: number
+  readonly end: number
+  readonly name: string
+}
+
+/** Looks at everything in an expression before it is compiled. */
+class Walk {
+  readonly problems: string[] = []
+  readonly asks = new Set<string>()
+  readonly headers: HeaderAccess[] = []
+  readonly #text: string
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** How many steps it takes at most. `names`: of what an `exists` or `all` around it goes through. */
+  stepsOf(node: ASTNode, names: readonly string[]): number {
+    switch (node.op) {
+      case 'value':
+        return 1
+      case 'id':
+        return this.#nameSteps(node, names)
+      case '.':
+        return this.#fieldSteps(node, names)
+      case '[]':
+        return this.#indexSteps(node, names)
+      case 'call':
+        return this.#callSteps(node, node.args[0], null, node.args[1], names)
+      case 'rcall':
+        return this.#callSteps(node, node.args[0], node.args[1], node.args[2], names)
+      case 'map':
+        return this.#refuse(node, 'a map has no use here')
+      case '.?':
+      case '[?]':
+        return this.#refuse(node, 'optional values are not there')
+      case 'list':
+      case '?:':
+        return this.#sum(node.args, names)
+      case '!_':
+      case '-_':
+        return this.#sum([node.args], names)
+      default:
+        return (node.op === '+' ? JOIN_STEPS : 1) + this.#sum(node.args, names)
+    }
+  }
+
+  #sum(nodes: readonly ASTNode[], names: readonly string[]): number {
+    return nodes.reduce((steps, node) => steps + this.stepsOf(node, names), 1)
+  }
+
+  #nameSteps(node: ASTNode & { op: 'id' }, names: readonly string[]): number {
+    const name = node.args
+    if (names.includes(name)) return 1
+    if (!Object.hasOwn(FIELDS, name))
+      return this.#refuse(node, `${shown(name)} is not known${didYouMean(name, Object.keys(FIELDS))}`)
+    if (FIELDS[name] !== 'bool')
+      return this.#refuse(node, `${name} has parts: ${Object.keys(FIELDS[name]!).join(', ')}`)
+    this.asks.add(name)
+    return 1
+  }
+
+  #fieldSteps(node: ASTNode & { op: '.' }, names: readonly string[]): number {
+    const [of, name] = node.args
+    if (isHeaders(of)) return this.#headerSteps(node, name, null)
+    if (of.op !== 'id' || names.includes(of.args)) return 1 + this.stepsOf(of, names)
+    const fields = FIELDS[of.args]
+    if (fields === undefined || fields === 'bool') return 1 + this.stepsOf(of, names)
+    if (!Object.hasOwn(fields, name))
+      return this.#refuse(node, `${of.args}.${name} is not known${didYouMean(name, Object.keys(fields))}`)
+    this.asks.add(`${of.args}.${name}`)
+    return 1
+  }
+
+  #indexSteps(node: ASTNode & { op: '[]' }, names: readonly string[]): number {
+    const [of, key] = node.args
+    if (!isHeaders(of)) return this.#sum([of, key], names)
+    if (key.op === 'value' && typeof key.args === 'string') return this.#headerSteps(node, key.args, key)
+    return this.#refuse(node, 'the name of a header has to be written out, like request.headers["accept"]')
+  }
+
+  /** `key`: where the name stands in quotes. */
+  #headerSteps(node: ASTNode, name: string, key: ASTNode | null): number {
+    this.#headerAsked(key ?? node, name)
+    const { start, end } = node.range
+    if (!WHOLE_ACCESS.test(this.#text.slice(start, end)))
+      return this.#refuse(node, 'write request.headers without parentheses around it')
+    this.headers.push({ start, end, name })
+    return 4
+  }
+
+  #headerAsked(node: ASTNode, name: string): void {
+    if (name !== name.toLowerCase()) this.#refuse(node, `names of headers are in lower case: ${shown(name)}`)
+    else if (isOurs(name)) this.#refuse(node, `${name} is a header that only we set; see forged`)
+    else this.asks.add(`request.headers.${name}`)
+  }
+
+  #callSteps(
+    node: ASTNode,
+    name: string,
+    of: ASTNode | null,
+    given: readonly ASTNode[],
+    names: readonly string[],
+  ): number {
+    if (name === 'has' && of === null) return this.#hasSteps(node, given[0])
+    if (QUANTIFIERS.has(name) && of !== null) return this.#quantifierSteps(node, of, given, names)
+    const known = FUNCTIONS.get(name)
+    if (known === true) return this.#sum(of === null ? given : [of, ...given], names)
+    const near = didYouMean(
+      name,
+      [...FUNCTIONS.keys()].filter((each) => FUNCTIONS.get(each) === true),
+    )
+    return this.#refuse(node, `${name}() ${known ?? `is not known${near}`}`)
+  }
+
+  #hasSteps(node: ASTNode, given: ASTNode | undefined): number {
+    if (given?.op !== '.' || !isHeaders(given.args[0]))
+      return this.#refuse(node, 'has() takes a header, like has(request.headers.accept); all else is there')
+    this.#headerAsked(given, given.args[1])
+    return 2
+  }
+
+  #quantifierSteps(node: ASTNode, of: ASTNode, given: readonly ASTNode[], names: readonly string[]): number {
+    const [variable, body] = given
+    if (variable?.op !== 'id' || body === undefined) return this.#refuse(node, 'takes a name and a condition')
+    if (names.length > 0) return this.#refuse(node, 'stands within another; one is all there can be')
+    if (Object.hasOwn(FIELDS, variable.args)) return this.#refuse(node, `${variable.args} is taken`)
+    const isEvidence = of.op === '.' && of.args[1] === 'evidence'
+    if (of.op !== 'list' && !isEvidence)
+      return this.#refuse(node, 'goes through verdict.evidence, or a list that is written out')
+    const length = of.op === 'list' ? of.args.length : EVIDENCE_LENGTH
+    return this.stepsOf(of, names) + length * this.stepsOf(body, [variable.args])
+  }
+
+  #refuse(node: ASTNode, what: string): number {
+    this.problems.push(`${at(this.#text, node.range.start)}${what}`)
+    return 0
+  }
+}
+
+function isHeaders(node: ASTNode): boolean {
+  if (node.op !== '.' || node.args[1] !== 'headers') return false
+  return node.args[0].op === 'id' && node.args[0].args === 'request'
+}
+
+/** The text in which a header that was not sent reads as an empty one, in place of ending the evaluation. */
+function withMissingHeaders(text: string, headers: readonly HeaderAccess[]): string {
+  let to = text
+  for (const { start, end, name } of headers.toSorted((a, b) => b.start - a.start)) {
+    const key = JSON.stringify(name)
+    const access = `(${key} in request.headers ? request.headers[${key}] : "")`
+    to = `${to.slice(0, start)}${access}${to.slice(end)}`
+  }
+  return to
+}
+
+function environment(): Environment {
+  const limits = { maxAstNodes: STEPS_MAX, maxDepth: DEPTH_MAX, maxListElements: LIST_MAX }
+  const made = new Environment({ limits })
+  for (const [name, fields] of Object.entries(FIELDS)) {
+    if (fields === 'bool') made.registerVariable(name, 'bool')
+    else {
+      const type = `Gatehouse_${name}`
+      made.registerType(type, { ctor: VIEWS[name]!, fields: { ...fields } })
+      made.registerVariable(name, type)
+    }
+  }
+  return made
+}
+
+/** A text over several lines is one that nobody can read any more. */
+const LENGTH_MAX = 2048
+/** Each is at most in proportion to the length of a request's head. */
+const STEPS_MAX = 1000
+const DEPTH_MAX = 24
+const LIST_MAX = 200
+/** There are not more kinds of evidence. */
+const EVIDENCE_LENGTH = 64
+/** What is joined is longer, and so is each step with it. */
+const JOIN_STEPS = 20
+const WHOLE_ACCESS = /^request\s*\.\s*headers\s*[.[]/
+const QUANTIFIERS: ReadonlySet<string> = new Set(['exists', 'exists_one', 'all'])
+/** Those there are, and why others of CEL are not. */
+const FUNCTIONS: ReadonlyMap<string, true | string> = new Map<string, true | string>([
+  ['size', true],
+  ['startsWith', true],
+  ['endsWith', true],
+  ['contains', true],
+  ['lowerAscii', true],
+  ['upperAscii', true],
+  ['trim', true],
+  ['indexOf', true],
+  ['lastIndexOf', true],
+  ['substring', true],
+  ['int', true],
+  ['double', true],
+  ['string', true],
+  ['matches', 'is left out: a regular expression can take for ever; see contains, startsWith and endsWith'],
+  ['map', 'is left out: use exists or all'],
+  ['filter', 'is left out: use exists or all'],
+  ['bind', 'is left out'],
+  ['timestamp', 'is left out: an expression has no clock; see `expires`'],
+])
+const ENVIRONMENT = environment()

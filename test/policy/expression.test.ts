@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { decide, expressionFailures } from '../../src/policy/decide.ts'
+import type { Facts } from '../../src/policy/facts.ts'
+import { parsePolicy } from '../../src/policy/policy.ts'
+import { DocumentFault } from '../../src/problem.ts'
+
+const FACTS: Facts = {
+  method: 'POST',
+  host: 'Shop.Example.test:8443',
+  path: '/caf%C3%A9/items?id=1&q=a#top',
+  address: '192.0.2.7',
+  rawHeaders: [
+    ...['Host', 'Shop.Example.test:8443', 'User-Agent', 'GPTBot/1.2', 'Accept', 'text/html', 'accept', '*/*'],
+    ...['Cookie', 'a=1', 'Cookie', 'b=2', 'X-Length', '12', 'X-Text', 'twelve', 'X-Agent-Verdict', 'human'],
+    ...['X-Caf', 'caf\u00c3\u00a9', '__proto__', 'x'],
+  ],
+  print: {
+    connection: {
+      ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
+      stable: null,
+      http2: '1:65536',
+      noHello: null,
+    },
+    ja4h: null,
+  },
+  verdict: {
+    ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
+    ...{ software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' }, verified: null },
+    evidence: [{ kind: 'declares-bot', detail: 'GPTBot', weight: 1 }],
+  },
+  forged: ['x-agent-verdict'],
+}
+
+const HOLD = [
+  'request.method == "POST"',
+  'request.host == "shop.example.test"',
+  'request.path == "/café/items" && request.path.startsWith("/café/")',
+  'request.query == "id=1&q=a"',
+  'request.headers["accept"] == "text/html, */*" && request.headers.cookie == "a=1; b=2"',
+  'request.headers["x-caf"] == "café"',
+  'request.headers["user-agent"].contains("Bot")',
+  '"x-length" in request.headers && !("x-none" in request.headers)',
+  'has(request.headers.accept) && !has(request.headers.origin)',
+  'request.headers["x-none"] == "" && !request.headers["x-none"].startsWith("a")',
+  'request.headers["origin"] != "https://" + request.host',
+  'int(request.headers["x-length"]) > 11',
+  'size(request.path) > 3 && request.path.lowerAscii().endsWith("items")',
+  'client.address == "192.0.2.7"',
+  'verdict.kind == "agent" && verdict.agent in ["gptbot", "claudebot"] && verdict.category == "crawler"',
+  'verdict.software == "gptbot" && verdict.confidence > 0.5 && verdict.confidence < 1 && !verdict.verified',
+  'verdict.evidence.exists(e, e.startsWith("declares-")) && "declares-bot" in verdict.evidence',
+  '["/a", "/caf"].exists(p, request.path.startsWith(p))',
+  'fingerprint.ja4.startsWith("t13d") && fingerprint.ja4h == "" && fingerprint.stable == ""',
+  'fingerprint.http2 == "1:65536"',
+  'forged',
+  'request.method == "POST" ? forged : false',
+  // What has no answer does not matter where the rest decides (CEL).
+  'int(request.headers["x-text"]) == 12 || forged',
+]
+
+test('an expression holds, and its contrary does not', async (t) => {
+  for (const text of HOLD) {
+    t.test(text, async () => {
+      assert.equal(holds(text), true)
+      assert.equal(holds({ expression: text }), true)
+      assert.equal(holds(`!(${text})`), false)
+      assert.equal(holds({ not: { expression: text } }), false)
+      assert.equal(holds({ method: 'GET', expression: text }), false)
+    })
+  }
+})
+
+test('what is not there is an empty text', async () => {
+  const verdict = { ...FACTS.verdict, agent: null, software: null, evidence: [] }
+  const facts = { ...FACTS, host: null, path: '/', rawHeaders: [], verdict, forged: [] }
+  const text = `request.host == "" && request.query == "" && verdict.agent == "" && verdict.category == "" &&
+    verdict.software == "" && size(verdict.evidence) == 0 && request.headers.accept == "" && !forged &&
+    !("__proto__" in request.headers) && !("constructor" in request.headers)`
+  assert.equal(holds(text, facts), true)
+})
+
+test('each request is looked at anew', async () => {
+  const policy = parsePolicy(policyOf('request.headers["x-a"] == "1" && request.path == "/a"'))
+  const at = (path: string, value: string) =>
+    decide(policy, { ...FACTS, path, rawHeaders: ['X-A', value] }, 0).rule
+  assert.deepEqual(
+    [at('/a', '1'), at('/a', '2'), at('/b', '1'), at('/a', '1')],
+    ['it', 'otherwise', 'otherwise', 'it'],
+  )
+})
+
+const REFUSED: readonly (readonly [text: string, problem: string])[] = [
+  ['request.method ==', 'character 18: Unexpected token: EOF'],
+  ['request.pth == "/"', 'character 1: request.pth is not known (did you mean "path"?)'],
+  ['requst.path == "/"', 'character 1: "requst" is not known (did you mean "request"?)'],
+  ['request.path ==\n  foo', 'line 2, character 3: "foo" is not known'],
+  ['request == request', 'character 1: request has parts: method, host, path, query, headers'],
+  ['request.path', 'is of type string; a rule takes what is true or false, so compare it with something'],
+  ['request.path == 1', 'character 1: no such overload: string == int'],
+  ['1 + "a" == 2', 'character 1: no such overload: int + string'],
+  ['request.path.startWith("/a")', 'startWith() is not known (did you mean "startsWith"?)'],
+  ['request.path.matches("(a+)+$")', 'matches() is left out: a regular expression can take for ever'],
+  ['timestamp("2026-01-01T00:00:00Z") < timestamp("2027-01-01T00:00:00Z")', 'timestamp() is left out'],
+  ['cel.bind(x, request.path, x + x == "a")', 'bind() is left out'],
+  ['dyn(request.path) == 1', 'dyn() is not known'],
+  ['type(1) == int', 'type() is not known'],
+  ['int == int', '"int" is not known'],
+  ['request.headers[request.method] == "a"', 'the name of a header has to be written out'],
+  ['request.headers["Accept"] == "a"', 'names of headers are in lower case: "Accept"'],
+  ['request.headers["x-agent-verdict"] == "a"', 'is a header that only we set; see forged'],
+  ['has(request.headers.Accept)', 'names of headers are in lower case'],
+  ['has(request.path)', 'has() takes a header'],
+  ['(request.headers)["a"] == "b"', 'write request.headers without parentheses'],
+  ['request.headers.exists(h, h == "a")', 'goes through verdict.evidence, or a list that is written out'],
+  ['["a"].exists(a, ["b"].exists(b, a == b))', 'stands within another'],
+  ['["a"].exists(request, true)', 'request is taken'],
+  ['["a"].map(a, a) == ["a"]', 'map() is left out'],
+  ['{"a": 1}["a"] == 1', 'a map has no use here'],
+  ['request["path"] == "/"', 'request has parts'],
+  [`${'('.repeat(40)}forged${')'.repeat(40)}`, 'xceeded max'],
+  [`forged || ${'(forged) || '.repeat(200)}forged`, 'is longer than 2048 characters'],
+  [`[${'1,'.repeat(150)}1].exists(i, i == 1 || i == 2 || i == 3)`, 'steps; at most 1000'],
+  ['', 'is ""; it takes an expression'],
+]
+
+test('what cannot be used is refused when it is loaded, and where it is', async (t) => {
+  for (const [text, problem] of REFUSED) {
+    t.test(text.slice(0, 60), async () => {
+      assert.throws(
+        () => parsePolicy(policyOf(text)),
+        (error) => {
+          assert.ok(error instanceof DocumentFault)
+          assert.equal(error.problems[0]!.pointer, '/rules/0/when')
+          assert.ok(error.message.includes(problem), error.message)
+          return true
+        },
+      )
+    })
+  }
+})
+
+test('a name that JavaScript has is none here', async () => {
+  for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty', 'prototype'])
+    for (const text of [`${name} == "a"`, `request.${name} == "a"`, `${name}()`, `request.path.${name}()`])
+      assert.throws(() => parsePolicy(policyOf(text)), DocumentFault, text)
+})
+
+test('of what has no answer the worse reading counts, and it is counted', async () => {
+  const fails = 'int(request.headers["x-text"]) > 5'
+  const before = expressionFailures()
+  assert.equal(holds(fails, FACTS, 'block'), true)
+  assert.equal(holds(fails, FACTS, 'pass'), false)
+  assert.equal(holds({ not: { expression: fails } }, FACTS, 'block'), true)
+  assert.equal(holds({ not: { expression: fails } }, FACTS, 'pass'), false)
+  assert.equal(holds({ expression: fails, not: { expression: fails } }, FACTS, 'block'), true)
+  assert.equal(expressionFailures() - before, 5)
+  // The rest of the rule still has its say, and so has a path of two forms.
+  assert.equal(holds({ method: 'GET', expression: fails }, FACTS, 'block'), false)
+  assert.equal(expressionFailures() - before, 5)
+  const odd = { ...FACTS, path: '/a/..%2fb' }
+  assert.equal(holds('request.path == "/b"', odd, 'block'), true)
+  assert.equal(holds('request.path == "/b"', odd, 'pass'), false)
+  assert.equal(holds(`request.path == "/b" && ${fails}`, odd, 'block'), true)
+  assert.equal(holds(`request.path == "/c" && ${fails}`, odd, 'block'), false)
+  assert.equal(holds(`request.path != "/c" && ${fails}`, odd, 'pass'), false)
+})
+
+test('a rule that failed leaves the next one as it was', async () => {
+  const fails = 'int(request.headers["x-text"]) > 5'
+  const policy = parsePolicy({
+    rules: [
+      { name: 'a', when: fails, action: 'pass' },
+      { name: 'b', when: 'int(request.headers["x-length"]) > 20', action: 'block' },
+      { name: 'c', when: 'int(request.headers["x-length"]) == 12', action: 'pass' },
+    ],
+  })
+  assert.equal(decide(policy, FACTS, 0).rule, 'c')
+})
+
+function holds(when: unknown, facts: Facts = FACTS, action = 'block'): boolean {
+  return decide(parsePolicy(policyOf(when, action)), facts, 0).rule === 'it'
+}
+
+function policyOf(when: unknown, action = 'block'): object {
+  return { rules: [{ name: 'it', when, action }] }
+}
