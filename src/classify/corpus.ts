@@ -18,6 +18,8 @@ export interface CorpusRow {
   readonly label: string
   readonly runtime: string | null
   readonly situation: string | null
+  /** When it was accepted, in RFC 3339. */
+  readonly ts: string | null
   /** Computed from what was recorded, by what computes it in traffic. */
   readonly print: ConnectionPrint
   /** Often none: clients open connections that they do not use. */
@@ -53,10 +55,11 @@ function readRow(place: Place): CorpusRow | null {
   const version = optional(members.get('version'))
   const runtime = optional(members.get('runtime'))
   const situation = optional(members.get('situation'))
+  const ts = optional(members.get('ts'))
   const requests = list(members.get('requests'), REQUESTS_MAX, readRequest)
   const print = readPrint(members, requests?.[0]?.head ?? null)
   if (id === null || client === null || label === null || requests === null || print === null) return null
-  return { id, client, version, label, runtime, situation, print, requests }
+  return { id, client, version, label, runtime, situation, ts, print, requests }
 }
 
 type Members = ReadonlyMap<string, Place>

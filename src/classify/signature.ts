@@ -45,6 +45,11 @@ export interface Provenance {
   readonly observations: number
 }
 
+/** Whether it is written like one. */
+export function isFingerprint(type: FingerprintType, text: string): boolean {
+  return FORMS[type].test(text)
+}
+
 /** `null`: it was refused, and its place knows why. */
 export function readSignature(place: Place): Signature | null {
   const members = place.members([...Object.keys(PATTERNS), 'match', 'value', 'protocol', ...PROVENANCE])

@@ -28,6 +28,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./fingerprint.ts')).fingerprint,
   },
   {
+    name: 'signatures',
+    summary: 'Check, show, explain and extend the signatures that put names to fingerprints',
+    load: async () => (await import('./signatures.ts')).signatures,
+  },
+  {
     name: 'record',
     summary: 'Record what clients send, for signatures and for labelled data',
     load: async () => (await import('./record.ts')).record,

@@ -25,7 +25,7 @@ export function renderTable(
 }
 
 /** What a terminal obeys: in a server name it could move the cursor, retitle the window or turn text around. */
-function visible(cell: string): string {
+export function visible(cell: string): string {
   return cell.replace(OBEYED, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
 }
 

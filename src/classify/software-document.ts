@@ -1,0 +1,62 @@
+import type { Signature } from './signature.ts'
+import type { Software, Verification } from './software.ts'
+
+/** A Software as a file of signatures says it, in an order that stays: what parseSoftwareList makes the same of. */
+export function softwareDocument(software: Software): Readonly<Record<string, unknown>> {
+  return said({
+    id: software.id,
+    name: software.name,
+    kind: software.kind,
+    category: software.category,
+    vendor: software.vendor,
+    homepage: software.homepage,
+    description: software.description,
+    aliases: software.aliases,
+    robots_token: software.robotsToken,
+    engine: software.engine,
+    gives_way: software.givesWay === 0 ? null : software.givesWay,
+    imitates_browsers: software.isImitator ? true : null,
+    verification: verificationDocument(software.verification),
+    signatures: software.signatures.map(signatureDocument),
+  })
+}
+
+export function signatureDocument(signature: Signature): Readonly<Record<string, unknown>> {
+  const { source, date, observations } = signature
+  return said({
+    ...patternDocument(signature),
+    source,
+    date,
+    observations: observations === 0 ? null : observations,
+  })
+}
+
+function patternDocument(signature: Signature): Readonly<Record<string, unknown>> {
+  switch (signature.type) {
+    case 'user-agent':
+      return { user_agent: signature.text, match: signature.match === 'product' ? null : signature.match }
+    case 'header':
+      return { header: signature.name, value: signature.value }
+    case 'header-order':
+      return { header_order: signature.names, protocol: signature.protocol }
+    default:
+      return { [signature.type]: signature.value }
+  }
+}
+
+function verificationDocument(verification: Verification): Readonly<Record<string, unknown>> | null {
+  const { rangesUrl, ranges, reverseDns, signatureAgent } = verification
+  const document = said({
+    ranges_url: rangesUrl,
+    ranges: ranges === null ? null : { prefixes: ranges.prefixes, source: ranges.source, date: ranges.date },
+    reverse_dns: reverseDns,
+    signature_agent: signatureAgent,
+  })
+  return Object.keys(document).length === 0 ? null : document
+}
+
+/** A file leaves out what it does not say, also empty lists. */
+function said(members: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const isSaid = (value: unknown) => value !== null && !(Array.isArray(value) && value.length === 0)
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => isSaid(value)))
+}

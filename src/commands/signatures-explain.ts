@@ -1,0 +1,261 @@
+import {
+  FINGERPRINT_TYPES,
+  type FingerprintPattern,
+  type FingerprintType,
+  isFingerprint,
+  type Provenance,
+  type Signature,
+} from '../classify/signature.ts'
+import type { Software } from '../classify/software.ts'
+import { type ClaimKind, UserAgentIndex } from '../classify/user-agent.ts'
+import type { Action, Arguments, ExitCode } from './command.ts'
+import type { Io } from './io.ts'
+import { loadSoftware } from './signature-files.ts'
+import { type Column, renderTable, visible } from './table.ts'
+
+export const explainSignatures: Action = {
+  name: 'explain',
+  summary: 'Say what is known of a software, a fingerprint or a User-Agent',
+  description: [
+    'Of the id or an alias of a software: everything, with where and when each signature was measured. Of a JA4, ' +
+      'stable key, JA4S, JA4H, JA4X or HTTP/2 fingerprint: who has it, in what shares, and who has parts of it. Of ' +
+      'any other text, taken for a User-Agent: whom it names, and why.',
+  ],
+  operands: [{ name: 'TEXT', description: 'What to explain; several words are one text', many: true }],
+  options: [
+    {
+      name: 'from',
+      value: 'FILE',
+      description: 'Signatures, a file or folder, instead of those that come with Gatehouse; may be repeated',
+    },
+  ],
+  examples: [
+    { command: 'signatures explain curl', description: 'All that is known of curl' },
+    {
+      command: 'signatures explain t13d5212h1_b262b3658495_8e6e362c5eac',
+      description: 'Who has this JA4, or a part of it',
+    },
+    { command: 'signatures explain "Mozilla/5.0 (compatible; GPTBot/1.3)"', description: 'Whom it names' },
+  ],
+  run,
+}
+
+async function run(given: Arguments, io: Io): Promise<ExitCode> {
+  const from = given.values('from')
+  const list = await loadSoftware(from.length === 0 ? null : from)
+  const text = given.operands.join(' ')
+  for (const line of explained(list, text)) io.stdout.write(`${line}\n`)
+  return 0
+}
+
+function explained(list: readonly Software[], text: string): readonly string[] {
+  const byId = list.filter(({ id }) => id === text)
+  const named = byId.length > 0 ? byId : list.filter(({ aliases }) => aliases.includes(text))
+  if (named.length > 0) return named.flatMap(softwareLines)
+  // With `*` for some of its parts it may be of several types.
+  const types = FINGERPRINT_TYPES.filter((type) => isFingerprint(type, text))
+  return types.length > 0
+    ? types.flatMap((type) => fingerprintLines(list, { type, value: text }))
+    : userAgentLines(list, text)
+}
+
+function softwareLines(software: Software): readonly string[] {
+  const { verification } = software
+  const facts: readonly (readonly [string, string | null])[] = [
+    ['id', software.id],
+    ['name', software.name],
+    ['kind', software.kind],
+    ['category', software.category],
+    ['vendor', software.vendor],
+    ['homepage', software.homepage],
+    ['description', software.description],
+    ['aliases', software.aliases.join(', ')],
+    ['robots.txt', software.robotsToken],
+    ['engine', software.engine],
+    ['gives way', GIVES_WAY[software.givesWay]],
+    ['imitates', software.isImitator ? 'browsers' : null],
+    ['ranges at', verification.rangesUrl],
+    [
+      'ranges',
+      verification.ranges && `${verification.ranges.prefixes.join(', ')} (${measured(verification.ranges)})`,
+    ],
+    ['reverse DNS', verification.reverseDns.join(', ')],
+    ['key directory', verification.signatureAgent],
+  ]
+  const known = facts.filter((fact): fact is [string, string] => fact[1] !== null && fact[1] !== '')
+  const rows = software.signatures.map((signature) => {
+    return [
+      signature.type,
+      seen(signature.observations),
+      signature.date,
+      signature.source,
+      patternText(signature),
+    ]
+  })
+  return [
+    ...known.map(([name, value]) => `${name.padEnd(FACT_COLUMNS)}${visible(value)}`),
+    '',
+    ...table(['SIGNATURE', '>SEEN', 'MEASURED', 'SOURCE', 'PATTERN'], rows, 'No signatures.'),
+  ]
+}
+
+function fingerprintLines(list: readonly Software[], wanted: FingerprintPattern): readonly string[] {
+  const all = list.flatMap((software) =>
+    software.signatures.flatMap((signature) =>
+      isPatternOf(signature, wanted.type) ? [compared(software, signature, wanted.value)] : [],
+    ),
+  )
+  const whole = all.filter(({ isWhole }) => isWhole)
+  const total = whole.reduce((sum, { signature }) => sum + signature.observations, 0)
+  const rows = whole
+    .sort((a, b) => b.signature.observations - a.signature.observations || byId(a, b))
+    .map(({ software, signature }) => {
+      const { observations } = signature
+      const share = total === 0 ? '' : `${((observations * 100) / total).toFixed(1)} %`
+      return [
+        software.id,
+        software.kind,
+        share,
+        seen(observations),
+        signature.date,
+        signature.source,
+        signature.value,
+      ]
+    })
+  const parts = all
+    .filter(({ isWhole, shared }) => !isWhole && shared.length > 0)
+    .sort((a, b) => b.shared.length - a.shared.length || byId(a, b))
+    .map(({ software, signature, shared }) => {
+      const { observations, date, value } = signature
+      return [software.id, software.kind, shared.join(', '), seen(observations), date, value]
+    })
+  return [
+    `As ${TITLES[wanted.type]}, this is of:`,
+    ...table(
+      ['ID', 'KIND', '>SHARE', '>SEEN', 'MEASURED', 'SOURCE', 'PATTERN'],
+      rows,
+      'nobody that is known',
+    ),
+    '',
+    'Parts of it are of:',
+    ...table(['ID', 'KIND', 'PARTS', '>SEEN', 'MEASURED', 'PATTERN'], parts, 'nobody that is known'),
+  ]
+}
+
+interface Compared {
+  readonly software: Software
+  readonly signature: FingerprintPattern & Provenance
+  /** No part differs; `*` is any part. */
+  readonly isWhole: boolean
+  /** The parts that are equal and say something, by name. */
+  readonly shared: readonly string[]
+}
+
+function compared(software: Software, signature: FingerprintPattern & Provenance, value: string): Compared {
+  const { separator, names } = PARTS[signature.type]
+  const theirs = signature.value.split(separator)
+  const ours = value.split(separator)
+  const isEqual = (part: string, index: number) => part === ours[index]
+  return {
+    software,
+    signature,
+    isWhole: theirs.every((part, index) => isEqual(part, index) || part === '*' || ours[index] === '*'),
+    shared: names.filter(
+      (name, index) => name !== '' && isEqual(theirs[index]!, index) && !SILENT.test(theirs[index]!),
+    ),
+  }
+}
+
+function isPatternOf(
+  signature: Signature,
+  type: FingerprintType,
+): signature is FingerprintPattern & Provenance {
+  return signature.type === type
+}
+
+function userAgentLines(list: readonly Software[], text: string): readonly string[] {
+  const index = new UserAgentIndex(list)
+  const { software, kind } = index.claim(text)
+  const rows = index.matches(text).map(({ software, text: words, at }) => {
+    const signature = software.signatures.find((each) => each.type === 'user-agent' && each.text === words)!
+    const isWhole = signature.type === 'user-agent' && signature.match === 'whole'
+    const where = isWhole ? 'all of it' : `character ${at + 1}`
+    return [software.id, software.kind, words, where, GIVES_WAY[software.givesWay] ?? '', measured(signature)]
+  })
+  const named = software === null ? CLAIMS[kind] : `names ${visible(software.name)} (${software.id}, ${kind})`
+  return [
+    `As a User-Agent, this ${named}.`,
+    ...table(['ID', 'KIND', 'PATTERN', 'STANDS AT', 'GIVES WAY', 'MEASURED'], rows, 'No pattern is in it.'),
+  ]
+}
+
+/** Nothing is cut, however wide: this is all there is to know. `>` before a title is a column of numbers. */
+function table(
+  titles: readonly string[],
+  rows: readonly (readonly string[])[],
+  none: string,
+): readonly string[] {
+  if (rows.length === 0) return [none]
+  const columns = titles.map((title): Column => {
+    return title.startsWith('>') ? { title: title.slice(1), align: 'right' } : { title }
+  })
+  return renderTable(columns, rows, Number.POSITIVE_INFINITY)
+}
+
+function patternText(signature: Signature): string {
+  switch (signature.type) {
+    case 'user-agent':
+      return signature.match === 'whole' ? `${signature.text} (and nothing else)` : signature.text
+    case 'header':
+      return signature.value === null ? signature.name : `${signature.name}: ${signature.value}`
+    case 'header-order':
+      return `${signature.protocol}: ${signature.names.join(', ')}`
+    default:
+      return signature.value
+  }
+}
+
+function measured({ date, source }: { readonly date: string; readonly source: string }): string {
+  return `${date}, ${source}`
+}
+
+/** What is only published has been seen by nobody here. */
+function seen(observations: number): string {
+  return observations === 0 ? '-' : String(observations)
+}
+
+function byId(a: Compared, b: Compared): number {
+  return a.software.id < b.software.id ? -1 : a.software.id === b.software.id ? 0 : 1
+}
+
+const FACT_COLUMNS = 15
+const GIVES_WAY = [null, 'to browsers built on it', 'to all other browsers'] as const
+const CLAIMS: Readonly<Record<ClaimKind, string>> = {
+  agent: 'names an agent',
+  tool: 'names a tool',
+  browser: 'names a browser',
+  bot: 'names nobody that is known, but calls itself a bot or gives an address',
+  'odd-mozilla': 'begins like a browser and names none that is known',
+  'unknown-product': 'names nobody that is known',
+  none: 'says nothing',
+}
+const TITLES: Readonly<Record<FingerprintType, string>> = {
+  ja4: 'a JA4',
+  ja4s: 'a JA4S',
+  ja4h: 'a JA4H',
+  ja4x: 'a JA4X',
+  stable: 'a stable key',
+  http2: 'an HTTP/2 fingerprint',
+}
+const PARTS: Readonly<
+  Record<FingerprintType, { readonly separator: string; readonly names: readonly string[] }>
+> = {
+  ja4: { separator: '_', names: ['a', 'b', 'c'] },
+  ja4s: { separator: '_', names: ['a', 'b', 'c'] },
+  ja4h: { separator: '_', names: ['a', 'b', 'c', 'd'] },
+  ja4x: { separator: '_', names: ['a', 'b', 'c'] },
+  stable: { separator: '-', names: ['', 'a', 'b', 'c'] },
+  http2: { separator: '|', names: ['settings', 'window', 'priority', 'pseudo-headers'] },
+}
+/** Parts that are equal and say nothing: any, none. */
+const SILENT = /^(?:\*|0*)$/
