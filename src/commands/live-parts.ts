@@ -2,12 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import type { Software } from '../classify/software.ts'
 import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
+import type { FeedStore } from '../manage/feed-store.ts'
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/development-ca.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Part } from './reload.ts'
+import { files, loadSoftware, mergeSoftware } from './signature-files.ts'
 
 /** Certificates from the files of the configuration; without any, the development certificate. */
 export class CertificatePart implements Part<readonly KeyPair[]> {
@@ -130,6 +133,48 @@ export class PolicyPart implements Part<unknown> {
   use(policy: unknown): void {
     this.#use(policy)
   }
+}
+
+/** What comes with Gatehouse, then each feed, then the operator's own: the later one has the last word on an id. */
+export class SignaturesPart implements Part<readonly Software[]> {
+  readonly what = 'signatures'
+  readonly #paths: readonly string[]
+  readonly #feeds: FeedStore
+  readonly #use: (software: readonly Software[]) => void
+
+  /** `paths`: the operator's own files and folders. */
+  constructor(paths: readonly string[], feeds: FeedStore, use: (software: readonly Software[]) => void) {
+    this.#paths = paths
+    this.#feeds = feeds
+    this.#use = use
+  }
+
+  async files(): Promise<readonly string[]> {
+    // A folder is watched by way of a name in it, so that a file that comes later is seen, too.
+    const own = this.#paths.flatMap((path) => [path, `${path}/.`])
+    const found = await Promise.all([this.#feeds.files(), files(this.#paths)])
+    return [...new Set([...own, ...found.flat()])]
+  }
+
+  async load(): Promise<readonly Software[]> {
+    const builtin = await builtinSoftware()
+    const own = await loadSoftware(this.#paths)
+    // Last, because it never fails for what is in a feed: the store says it, and has an older one.
+    const feeds = await this.#feeds.load()
+    return mergeSoftware([builtin, ...feeds.map(({ software }) => software), own])
+  }
+
+  use(software: readonly Software[]): void {
+    this.#use(software)
+  }
+}
+
+let loading: Promise<readonly Software[]> | null = null
+
+/** Once for each process: reading so much YAML takes a good part of a second, and it changes with the program only. */
+function builtinSoftware(): Promise<readonly Software[]> {
+  loading ??= loadSoftware(null)
+  return loading
 }
 
 function ticketKeysIn(bytes: Buffer): Buffer | null {

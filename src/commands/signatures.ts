@@ -6,7 +6,9 @@ import { loadSignatureFiles, loadSoftware } from './signature-files.ts'
 import { many, pathsOf, SIGNATURE_FILES } from './signature-options.ts'
 import { explainSignatures } from './signatures-explain.ts'
 import { exportSignatures } from './signatures-export.ts'
+import { feedKey, feedSign, feedVerify } from './signatures-feed.ts'
 import { importSignatures } from './signatures-import.ts'
+import { listFeeds, rollback } from './signatures-rollback.ts'
 import { renderTable } from './table.ts'
 
 export const signatures: Command = {
@@ -57,6 +59,11 @@ export const signatures: Command = {
     explainSignatures,
     importSignatures,
     exportSignatures,
+    feedKey,
+    feedSign,
+    feedVerify,
+    listFeeds,
+    rollback,
   ],
 }
 

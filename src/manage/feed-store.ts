@@ -52,7 +52,7 @@ export class FeedStore {
   async files(): Promise<readonly string[]> {
     const names = await this.#names()
     const own = names.filter((name) => this.feeds.some((feed) => name.startsWith(`${feed.name}@`)))
-    return [join(this.folder, '.'), ...own.sort().map((name) => join(this.folder, name))]
+    return [`${this.folder}/.`, ...own.sort().map((name) => join(this.folder, name))]
   }
 
   /** The newest that was ever taken, if it is still here and believed. */

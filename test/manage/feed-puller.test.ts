@@ -362,7 +362,7 @@ test('feeds whose names begin alike are kept apart', async (t) => {
   serve(body(signed({ version: 3 })))
   await puller.pull()
   const short = new FeedStore(folder, [{ name: 'vend', keys: [feedKeyOf(key)] }], silent().log)
-  assert.deepEqual([await short.versions('vend'), await short.files()], [[], [join(folder, '.')]])
+  assert.deepEqual([await short.versions('vend'), await short.files()], [[], [`${folder}/.`]])
 })
 
 test('metrics', async (t) => {

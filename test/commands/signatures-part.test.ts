@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { type Test, test } from 'tap'
+import type { Software } from '../../src/classify/software.ts'
+import { SignaturesPart } from '../../src/commands/live-parts.ts'
+import { Reloader } from '../../src/commands/reload.ts'
+import { loadSoftware } from '../../src/commands/signature-files.ts'
+import { createLogTo } from '../../src/log.ts'
+import { FeedStore } from '../../src/manage/feed-store.ts'
+import { feedKeyOf, makeFeedPrivateKey, parseFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
+
+const key = parseFeedPrivateKey(makeFeedPrivateKey())
+const builtin = await loadSoftware(null)
+const builtinIds = new Set(builtin.map(({ id }) => id))
+
+test('ours give way to feeds, an earlier feed to a later one, and all to the operator', async (t) => {
+  const { publish, own, load } = bench(t)
+  assert.deepEqual(await load(), builtin)
+  publish('first', 1, { a: 'first', b: 'first', c: 'first' })
+  publish('second', 1, { b: 'second', c: 'second' })
+  own('own.yaml', '- {id: c, name: own, kind: tool}')
+  const merged = new Map((await load()).map(({ id, name }) => [id as string, name]))
+  assert.deepEqual([merged.get('a'), merged.get('b'), merged.get('c')], ['first', 'second', 'own'])
+  assert.equal(merged.size, builtin.length + 3)
+})
+
+test('files that come, change and go are noticed, and a bad one leaves all as it was', async (t) => {
+  const { publish, own, start } = bench(t)
+  const { names, check, lines } = await start()
+  assert.deepEqual(names(), null)
+  own('own.yaml', '- {id: x, name: one, kind: tool}')
+  await check()
+  assert.deepEqual(names(), { x: 'one' })
+  publish('first', 1, { y: 'feed' })
+  await check()
+  assert.deepEqual(names(), { x: 'one', y: 'feed' })
+  own('other.yaml', '- {id: x, name: again, kind: tool}')
+  await check()
+  assert.deepEqual(names(), { x: 'one', y: 'feed' })
+  assert.match(String(lines().at(-1)!['problems']), /own\.yaml:1:\d+: .*"x" is taken: .*other\.yaml:1:/)
+  own('other.yaml', '[]')
+  publish('first', 2, { y: 'newer' })
+  await check()
+  assert.deepEqual(names(), { x: 'one', y: 'newer' })
+})
+
+test('what a pin holds back is not used', async (t) => {
+  const { publish, store, start } = bench(t)
+  publish('first', 1, { y: 'old' })
+  const { names, check } = await start()
+  publish('first', 2, { y: 'new' })
+  await check()
+  assert.deepEqual(names(), { y: 'new' })
+  await store.setPin('first', 1)
+  await check()
+  assert.deepEqual(names(), { y: 'old' })
+  await store.setPin('first', null)
+  await check()
+  assert.deepEqual(names(), { y: 'new' })
+})
+
+test('the folders that are watched are those in which something may come', async (t) => {
+  const { part, folder } = bench(t)
+  const folders = new Set((await part.files()).map((file) => dirname(file)))
+  assert.ok(folders.has(join(folder, 'feeds')), [...folders].join())
+  assert.ok(folders.has(join(folder, 'own')))
+})
+
+test('a file that is named and not there is a mistake', async (t) => {
+  const { folder, part } = bench(t)
+  rmSync(join(folder, 'own'), { recursive: true })
+  await assert.rejects(part.load(), { code: 'SIGNATURES_INVALID' })
+})
+
+function bench(t: Test) {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-signatures-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  mkdirSync(join(folder, 'own'))
+  mkdirSync(join(folder, 'feeds'))
+  const written: string[] = []
+  const log = createLogTo('info', { write: (line) => void written.push(line) })
+  const trusts = ['first', 'second'].map((name) => ({ name, keys: [feedKeyOf(key)] }))
+  const store = new FeedStore(join(folder, 'feeds'), trusts, log)
+  let used: readonly Software[] | null = null
+  const part = new SignaturesPart([join(folder, 'own')], store, (software) => {
+    used = software
+  })
+  return {
+    ...{ folder, part, store },
+    load: () => part.load(),
+    own: (name: string, text: string) => writeFileSync(join(folder, 'own', name), text),
+    publish(name: string, version: number, software: Record<string, string>) {
+      const list = Object.entries(software).map(([id, name]) => ({ id, name, kind: 'tool' }))
+      const content = { name, version, created: '2026-11-21T10:00:00Z', expires: null, software: list }
+      writeFileSync(join(folder, 'feeds', `${name}@${version}.json`), signFeed(content, [key]))
+    },
+    async start() {
+      const { reloader } = await Reloader.load(part, log)
+      const names = () => {
+        const added = used?.filter(({ id }) => !builtinIds.has(id)).map(({ id, name }) => [id, name])
+        return added === undefined ? null : Object.fromEntries(added)
+      }
+      const lines = (): Record<string, unknown>[] => written.map((line) => JSON.parse(line))
+      return { names, lines, check: () => reloader.check(false) }
+    },
+  }
+}
