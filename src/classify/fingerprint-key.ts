@@ -25,6 +25,8 @@ export interface KeyForm {
   readonly firstTable: number
   /** The sets of parts by which it is looked for, the most telling first. */
   readonly order: readonly PartsAlike[]
+  /** The same, as numbers. */
+  readonly orderParts: readonly number[]
   /**
    * The sets of parts by which a signature is found that says more. By any other set only those are found that say
    * just this much: what everybody has in common tells something only where somebody has written it down.
@@ -69,8 +71,8 @@ export function readKey(form: KeyForm, value: string): boolean {
 
 /** Reads a fingerprint of which whole parts may be `*` into `KEY`; the parts it has, 0 where it is none of this form. */
 export function readPattern(form: KeyForm, value: string): number {
-  if (!form.hasStars || !value.includes('*')) return readKey(form, value) ? form.whole : 0
-  const texts = splitParts(form, value)
+  if (readKey(form, value)) return form.whole
+  const texts = form.hasStars ? splitParts(form, value) : null
   if (texts === null) return 0
   let has = 0
   let wrong = 0
@@ -240,6 +242,7 @@ function form(
     stride: word,
     offsets: Array.from({ length: 1 << parts.length }, (_, set) => offsetsOf(parts, set)),
     order,
+    orderParts: order.map((alike) => PARTS[alike]),
     telling: new Set(telling.map((alike) => PARTS[alike])),
     prefix,
     separator: separator.charCodeAt(0),

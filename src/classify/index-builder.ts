@@ -18,6 +18,7 @@ import {
   homeOf,
   type IndexLayout,
   LIST_BITS,
+  LIST_MASK,
   LISTS_MAX,
   layoutOf,
   MERGED_WORDS,
@@ -239,6 +240,9 @@ interface Groups {
   readonly count: number
   readonly starts: Int32Array
   readonly members: Int32Array
+  /** Where they are found, as in a table. A slot has the number of the group plus one. */
+  readonly slots: Int32Array
+  readonly probes: number
 }
 
 function group(keys: Keys, rows: Int32Array, parts: number, seed: Seed): Groups | null {
@@ -247,28 +251,38 @@ function group(keys: Keys, rows: Int32Array, parts: number, seed: Seed): Groups 
   const groupOf = new Int32Array(rows.length)
   const sizes = new Numbers()
   const { form, words, starts } = keys
-  for (const [i, row] of rows.entries()) {
-    const at = starts[row]!
-    let slot = homeOf(hashKey(form, parts, words, at, seed), slots.length)
-    let left = PROBES_MAX
-    while (slots[slot] !== 0) {
-      const first = firsts.items[slots[slot]! - 1]!
-      if (isSameKey(form, parts, words, at, words, starts[first]!)) break
+  let probesMost = 0
+  for (let i = 0; i < rows.length; i++) {
+    const at = starts[rows[i]!]!
+    const hash = hashKey(form, parts, words, at, seed)
+    let slot = homeOf(hash, slots.length)
+    let probes = 1
+    for (; slots[slot] !== 0; probes++) {
+      const found = slots[slot]!
+      if ((found ^ (hash << LIST_BITS)) >>> LIST_BITS === 0) {
+        const first = firsts.items[(found & LIST_MASK) - 1]!
+        if (isSameKey(form, parts, words, at, words, starts[first]!)) break
+      }
       if (++slot === slots.length) slot = 0
-      if (--left === 0) return null
     }
+    if (probes > PROBES_MAX) return null
+    probesMost = Math.max(probesMost, probes)
     if (slots[slot] === 0) {
-      firsts.push(row)
+      firsts.push(rows[i]!)
       sizes.push(0)
-      slots[slot] = firsts.length
+      slots[slot] = (hash << LIST_BITS) | firsts.length
     }
-    groupOf[i] = slots[slot]! - 1
+    groupOf[i] = (slots[slot]! & LIST_MASK) - 1
     sizes.items[groupOf[i]!]!++
   }
-  return sortByGroup(rows, groupOf, sizes)
+  return { ...sortByGroup(rows, groupOf, sizes), slots, probes: probesMost }
 }
 
-function sortByGroup(rows: Int32Array, groupOf: Int32Array, sizes: Numbers): Groups {
+function sortByGroup(
+  rows: Int32Array,
+  groupOf: Int32Array,
+  sizes: Numbers,
+): Pick<Groups, 'count' | 'starts' | 'members'> {
   const count = sizes.length
   const starts = new Int32Array(count + 1)
   for (let i = 0; i < count; i++) starts[i + 1] = starts[i]! + sizes.items[i]!
@@ -307,19 +321,30 @@ interface Table {
 
 /** Half full at most. */
 function tableOf(keys: Keys, parts: number, groups: Groups, listOf: Int32Array, seed: Seed): Table | null {
+  const roomy = groups.slots.length > groups.count * 2
+  const found = roomy ? slotsOf(keys, parts, groups, seed) : groups
+  if (found === null) return null
+  const slots = found.slots.map((slot) =>
+    slot === 0 ? 0 : (slot & ~LIST_MASK) | (listOf[(slot & LIST_MASK) - 1]! + 1),
+  )
+  return { slots, probes: found.probes }
+}
+
+/** The same groups, in as few slots as they need. */
+function slotsOf(keys: Keys, parts: number, groups: Groups, seed: Seed): Table | null {
   const slots = new Int32Array(groups.count * 2)
-  let probes = 0
+  let probesMost = 0
   for (let i = 0; i < groups.count; i++) {
     const at = keys.starts[groups.members[groups.starts[i]!]!]!
     const hash = hashKey(keys.form, parts, keys.words, at, seed)
     let slot = homeOf(hash, slots.length)
-    let probe = 1
-    for (; slots[slot] !== 0; probe++) if (++slot === slots.length) slot = 0
-    if (probe > PROBES_MAX) return null
-    probes = Math.max(probes, probe)
-    slots[slot] = (hash << LIST_BITS) | (listOf[i]! + 1)
+    let probes = 1
+    for (; slots[slot] !== 0; probes++) if (++slot === slots.length) slot = 0
+    if (probes > PROBES_MAX) return null
+    probesMost = Math.max(probesMost, probes)
+    slots[slot] = (hash << LIST_BITS) | (i + 1)
   }
-  return { slots, probes }
+  return { slots, probes: probesMost }
 }
 
 function write(

@@ -105,9 +105,8 @@ export class SignatureIndex {
     const form = KEY_FORM_OF[type]
     if (form.order.length === 0 || !readKey(form, value)) return null
     for (let i = 0; i < form.order.length; i++) {
-      const likeness = form.order[i]!
-      const head = this.#headFor(form, partsOf(form, likeness))
-      if (head !== NO_HEAD) return { likeness, candidates: this.#candidates(head) }
+      const head = this.#headFor(form, form.orderParts[i]!)
+      if (head !== NO_HEAD) return { likeness: form.order[i]!, candidates: this.#candidates(head) }
     }
     return null
   }
