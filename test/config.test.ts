@@ -487,13 +487,19 @@ test('the files in config/ are good ones', async () => {
   const names = globSync('config/*.yaml')
     .map((file) => basename(file))
     .sort()
-  assert.deepEqual(names, ['all-in-one.yaml', 'example.yaml', 'policy.yaml', 'sidecar.yaml'])
+  const policies = [
+    'allow-verified-only.yaml',
+    'block-spoofed-browsers.yaml',
+    'block-unverified-crawlers.yaml',
+  ]
+  policies.push('observe.yaml', 'policy.yaml') // tested in test/policy/ready-made.test.ts
+  assert.deepEqual(names, [...policies, 'all-in-one.yaml', 'example.yaml', 'sidecar.yaml'].sort())
   const upstreams = ['app', 'agents', 'grpc']
   assert.ok(
     parsePolicyText(readFileSync('config/policy.yaml', 'utf8'), 'policy.yaml', upstreams).policy.rules
       .length > 3,
   )
-  for (const name of names.filter((each) => each !== 'policy.yaml')) {
+  for (const name of names.filter((each) => !policies.includes(each))) {
     const file = { name: `config/${name}`, text: readFileSync(`config/${name}`, 'utf8') }
     const { config, warnings } = parse({ file, readSecret: () => SECRET })
     assert.ok(config.proxy.upstreams.length > 0)

@@ -75,7 +75,7 @@ function row(cells: readonly string[]): string {
 const INTRODUCTION = `# Settings
 
 Made from the program by \`npm run config:docs\`; not to be edited by hand. \`example.yaml\` shows most of it,
-\`all-in-one.yaml\` and \`sidecar.yaml\` are where to start, \`policy.yaml\` is a policy.
+\`all-in-one.yaml\` and \`sidecar.yaml\` are where to start. Policies are at the end of this page.
 
 A setting comes from a flag, else from its variable, else from the file that \`--config\` or \`GATEHOUSE_CONFIG\` names,
 else it has its default. \`gatehouse check\` takes the same and shows what is in force, and who said so.
@@ -106,6 +106,16 @@ rules:
     expires: 2027-01-31T00:00:00Z       # holds no more from then on
 otherwise: tag
 \`\`\`
+
+Ready-made ones, each with what it does and whom it hurts:
+
+| file | does |
+| --- | --- |
+| \`observe.yaml\` | tags everything, blocks nothing |
+| \`block-unverified-crawlers.yaml\` | turns away crawlers that cannot prove who they are |
+| \`block-spoofed-browsers.yaml\` | turns away programs that dress up as a browser |
+| \`allow-verified-only.yaml\` | of all programs, lets in those that can prove who they are |
+| \`policy.yaml\` | an example of many kinds of rules |
 
 ## when
 

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'tap'
+import type { Verdict } from '../../src/classify/verdict.ts'
+import { parsePolicyText } from '../../src/config-source.ts'
+import { isRestricting } from '../../src/policy/action.ts'
+import { decide } from '../../src/policy/decide.ts'
+import type { Facts } from '../../src/policy/facts.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+
+const CHROME =
+  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
+
+/** Typical clients: what is held of them, and what they say they are. */
+const CLIENTS = {
+  person: client({ kind: 'human', confidence: 0.97 }, CHROME),
+  personWithOddStack: client({ kind: 'human', confidence: 0.6, evidence: ['stack-disagrees'] }, CHROME),
+  googlebot: client({ ...crawler('googlebot'), verified: 'published-range' }, 'Googlebot/2.1'),
+  fakeGooglebot: client(crawler('googlebot'), 'Googlebot/2.1'),
+  previewBot: client({ ...crawler('previewbot'), agent: agent('previewbot', 'custom') }, 'PreviewBot/1.0'),
+  openaiSdk: client({ ...crawler('x'), agent: agent('openai-node', 'llm-sdk') }, 'OpenAI/JS 6.0'),
+  signedAgent: client(
+    { ...crawler('x'), agent: agent('operator', 'browser-agent'), verified: 'web-bot-auth' },
+    CHROME,
+  ),
+  curl: client({ kind: 'automation', confidence: 0.95, evidence: ['names-tool'] }, 'curl/8.17.0'),
+  scraper: client(
+    { kind: 'automation', confidence: 0.9, evidence: ['spoofed-browser', 'stack-disagrees'] },
+    CHROME,
+  ),
+  agentInDisguise: client({ kind: 'agent', confidence: 0.9, evidence: ['spoofed-browser'] }, CHROME),
+  doubtful: client({ kind: 'automation', confidence: 0.5, evidence: ['spoofed-browser'] }, CHROME),
+  unknown: client({ kind: 'unknown', confidence: 0 }, 'SomethingNew/1.0'),
+}
+
+type Client = keyof typeof CLIENTS
+
+/** Who is turned away; all others are tagged. */
+const TURNED_AWAY: Readonly<Record<string, readonly Client[]>> = {
+  'observe.yaml': [],
+  'block-unverified-crawlers.yaml': ['fakeGooglebot'],
+  'block-spoofed-browsers.yaml': ['scraper', 'agentInDisguise'],
+  'allow-verified-only.yaml': [
+    ...(['fakeGooglebot', 'previewBot', 'openaiSdk', 'curl'] as const),
+    ...(['scraper', 'agentInDisguise', 'doubtful'] as const),
+  ],
+}
+
+const OPEN = [
+  ...['/robots.txt', '/.well-known/security.txt', '/.well-known/http-message-signatures-directory'],
+  ...['/feed', '/feed/', '/blog/feed', '/blog/feed/', '/feed.xml', '/news/feed.json', '/rss', '/rss.xml'],
+  ...['/index.xml', '/atom.xml', '/blog/posts.atom', '/news.rss', '/sitemap.xml', '/sitemap-2.xml'],
+  ...['/sitemaps/1.xml', '/sitemap_index.xml', '/sitemap.xml.gz', '/favicon.ico', '/robots.txt?x=1'],
+]
+const OTHER = [
+  '/',
+  '/search?q=1',
+  '/api/items',
+  '/robots.txt/x',
+  '/a/..%2frobots.txt',
+  '/feeding',
+  '/x.rss.html',
+]
+
+for (const [file, turnedAway] of Object.entries(TURNED_AWAY)) {
+  const policy = parsePolicyText(readFileSync(`config/${file}`, 'utf8'), file).policy
+  test(`config/${file}`, async (t) => {
+    t.test('who is turned away', async () => {
+      for (const path of OTHER) assert.deepEqual(restricted(policy, { path }), turnedAway, path)
+    })
+    t.test('nobody is kept from what is open to all', async () => {
+      for (const path of OPEN) {
+        assert.deepEqual(restricted(policy, { path }), [], path)
+        assert.deepEqual(restricted(policy, { path, method: 'HEAD' }), [], path)
+      }
+    })
+    t.test('but only from reading it', async () => {
+      assert.deepEqual(restricted(policy, { path: '/feed', method: 'POST' }), turnedAway)
+    })
+    t.test('whoever is let through is tagged, never passed without', async () => {
+      for (const facts of Object.values(CLIENTS)) {
+        const { action } = decide(policy, facts, 0)
+        assert.ok(action.kind === 'tag' || isRestricting(action))
+      }
+    })
+    t.test('a person is never on trial either', async () => {
+      assert.equal(decide(policy, CLIENTS.person, 0).wouldHave, null)
+    })
+  })
+}
+
+test('a crawler without proof is told to come later, a program in disguise is not', async () => {
+  const statusOf = (file: string, facts: Facts) => {
+    const { action } = decide(parsePolicyText(readFileSync(`config/${file}`, 'utf8'), file).policy, facts, 0)
+    return action.kind === 'block' ? action.status : null
+  }
+  assert.equal(statusOf('block-unverified-crawlers.yaml', CLIENTS.fakeGooglebot), 503)
+  assert.equal(statusOf('block-spoofed-browsers.yaml', CLIENTS.scraper), 403)
+})
+
+test('config/allow-verified-only.yaml says what blocking the unknown would do', async () => {
+  const file = 'config/allow-verified-only.yaml'
+  const { wouldHave } = decide(parsePolicyText(readFileSync(file, 'utf8'), file).policy, CLIENTS.unknown, 0)
+  assert.equal(wouldHave?.rule, 'unknown clients')
+})
+
+function restricted(policy: Policy, asked: Partial<Facts>): string[] {
+  const all = Object.entries(CLIENTS)
+  return all
+    .filter(([, facts]) => isRestricting(decide(policy, { ...facts, ...asked }, 0).action))
+    .map(([name]) => name)
+}
+
+function client(
+  held: Partial<Omit<Verdict, 'evidence'>> & { readonly evidence?: readonly string[] },
+  userAgent: string,
+): Facts {
+  const evidence = (held.evidence ?? []).map((kind) => ({ kind, detail: kind, weight: 1 }))
+  return {
+    method: 'GET',
+    host: 'shop.example.test',
+    path: '/',
+    address: '192.0.2.7',
+    rawHeaders: ['Host', 'shop.example.test', 'User-Agent', userAgent, 'Accept', '*/*'],
+    print: { connection: { ja4: null, stable: null, http2: null, noHello: null }, ja4h: null },
+    verdict: {
+      ...{ kind: 'unknown', agent: null, software: null, confidence: 0, verified: null },
+      ...{ ...held, evidence },
+    },
+    forged: [],
+  }
+}
+
+function crawler(id: string): Partial<Omit<Verdict, 'evidence'>> {
+  return { kind: 'agent', agent: agent(id, 'crawler'), confidence: 0.95, verified: null }
+}
+
+function agent(id: string, category: string): Verdict['agent'] {
+  return { id, name: id, category }
+}
