@@ -9,7 +9,7 @@ import { exportSignatures } from './signatures-export.ts'
 import { feedKey, feedSign, feedVerify } from './signatures-feed.ts'
 import { importSignatures } from './signatures-import.ts'
 import { listFeeds, rollback } from './signatures-rollback.ts'
-import { renderTable } from './table.ts'
+import { renderTable, visible } from './table.ts'
 
 export const signatures: Command = {
   name: 'signatures',
@@ -79,7 +79,7 @@ async function validate(given: Arguments, io: Io): Promise<ExitCode> {
     return 0
   } catch (error) {
     if (!(error instanceof ConfigFault)) throw error
-    for (const { where, what } of error.problems) io.stderr.write(`${where}: ${what}\n`)
+    for (const { where, what } of error.problems) io.stderr.write(`${visible(`${where}: ${what}`)}\n`)
     io.stderr.write(`${many(error.problems.length, 'problem')}\n`)
     return 1
   }
