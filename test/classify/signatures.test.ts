@@ -58,11 +58,12 @@ test('each signature says where it comes from, and on what day', async () => {
   }
 })
 
-test('no entry says a thing twice, and no word or header is two entries’', async () => {
-  for (const { id, signatures } of all) assert.deepEqual(doubles(signatures.map(patternOf)), [], id)
-  const own = all.flatMap(({ signatures }) =>
-    signatures.filter(({ type }) => type === 'user-agent' || type === 'header').map(patternOf),
-  )
+test('no entry has a thing from one source twice, and no word or header is two entries’', async () => {
+  for (const { id, signatures } of all)
+    assert.deepEqual(doubles(signatures.map((each) => `${patternOf(each)} (${each.source})`)), [], id)
+  const own = all.flatMap(({ signatures }) => [
+    ...new Set(signatures.filter(({ type }) => type === 'user-agent' || type === 'header').map(patternOf)),
+  ])
   assert.deepEqual(doubles(own), [])
 })
 
@@ -166,8 +167,8 @@ const RECORDED = {
   anthropic: 'anthropic-sdk-js',
   'google-genai': 'google-genai-sdk',
   'synthetic-openai-python': 'openai-sdk-python',
-  'mcp-sdk': 'mcp-typescript-sdk',
-  'mcp-client-v2': 'mcp-typescript-sdk',
+  'mcp-sdk': 'mcp-client',
+  'mcp-client-v2': 'mcp-client',
   'a2a-sdk': 'a2a-client',
   'vercel-ai-openai-compatible': 'vercel-ai-sdk',
   'langchain-openai': 'langchain-js',
