@@ -16,6 +16,7 @@ export function softwareDocument(software: Software): Readonly<Record<string, un
     engine: software.engine,
     gives_way: software.givesWay === 0 ? null : software.givesWay,
     imitates_browsers: software.isImitator ? true : null,
+    family: software.isFamily ? true : null,
     verification: verificationDocument(software.verification),
     signatures: software.signatures.map(signatureDocument),
   })

@@ -27,6 +27,8 @@ export interface Software {
   readonly givesWay: 0 | 1 | 2
   /** It is made to look like a browser. */
   readonly isImitator: boolean
+  /** It stands for all that share a mark (SDKs of one generator), and is named only where none of them is. */
+  readonly isFamily: boolean
   readonly verification: Verification
   readonly signatures: readonly Signature[]
 }
@@ -108,6 +110,7 @@ function readSoftware(item: Place, ids: Set<string>): Software | null {
     engine,
     givesWay: members.get('gives_way')?.choice([0, 1, 2] as const) ?? 0,
     isImitator: members.get('imitates_browsers')?.boolean() ?? false,
+    isFamily: members.get('family')?.boolean() ?? false,
     verification: readVerification(members.get('verification')),
     signatures: signatures.filter((signature) => signature !== null),
   }
@@ -171,5 +174,5 @@ export const ENGINES = ['blink', 'gecko', 'webkit', 'other'] as const
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
 const MEMBERS = [
   ...['id', 'name', 'kind', 'category', 'vendor', 'homepage', 'description', 'aliases', 'robots_token'],
-  ...['engine', 'gives_way', 'imitates_browsers', 'verification', 'signatures'],
+  ...['engine', 'gives_way', 'imitates_browsers', 'family', 'verification', 'signatures'],
 ]

@@ -13,6 +13,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./proxy.ts')).proxy,
   },
   {
+    name: 'evaluate',
+    summary: 'Measure the verdicts on recorded connections of known clients',
+    load: async () => (await import('./evaluate.ts')).evaluate,
+  },
+  {
     name: 'check',
     summary: 'Check a configuration and show what is in force',
     load: async () => (await import('./check.ts')).check,

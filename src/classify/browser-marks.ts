@@ -1,0 +1,145 @@
+import { hasTraits, TRAIT } from '../fingerprint/hello-traits.ts'
+import type { ConnectionPrint } from '../fingerprint/print.ts'
+import type { RequestHead } from '../wire/request-head.ts'
+import type { EvidenceSet } from './evidence.ts'
+import { HEADER } from './header-index.ts'
+import type { HeaderOrders } from './header-orders.ts'
+import type { Reading } from './reading.ts'
+import type { Engine } from './software.ts'
+import type { Stack } from './stack.ts'
+import type { Claim } from './user-agent.ts'
+
+/** Holds what a request says to be, a browser of some engine and version, against what its browser would show. */
+export function markBrowser(
+  marks: EvidenceSet,
+  claim: Claim,
+  stack: Stack,
+  print: ConnectionPrint,
+  head: RequestHead,
+  reading: Reading,
+  orders: HeaderOrders,
+): void {
+  const { engine } = claim
+  if (engine === null || engine === 'other' || claim.version === 0) {
+    marks.add('names-plain-browser')
+    return
+  }
+  marks.add('names-browser')
+  const isUpgrade = reading.has(HEADER.upgrade)
+  if (print.ja4 !== null) markStack(marks, claim, engine, stack)
+  if (print.traits !== null && !claim.isEmbedded && isTraitsOdd(claim, engine, print))
+    marks.add('version-disagrees')
+  if (print.http2 !== null && head.version === '20') markHttp2(marks, claim, engine, stack, print.http2)
+  if (print.ja4 !== null && !claim.isEmbedded && !isUpgrade && print.ja4.slice(8, 10) !== 'h2')
+    marks.add('http1-only')
+  // What browsers send to secure origins only, and not before a WebSocket or as a CORS preflight.
+  if (print.noHello !== 'not-tls' && !isUpgrade && head.method !== 'OPTIONS')
+    markSecureHeaders(marks, claim, engine, reading)
+  if (reading.fetchMode !== null && isFetchMetadataOdd(head, reading)) marks.add('fetch-metadata-odd')
+  if (reading.clientHints !== null && isClientHintsOdd(claim, engine, reading))
+    marks.add('client-hints-disagree')
+  if (reading.acceptLanguage === null) marks.add('language-missing')
+  const isHttp1 = head.version !== '20'
+  if (isHttp1 && !reading.hasCapitals) marks.add('header-case-odd')
+  const order = orders.compare(engine, isHttp1 ? 'h1' : 'h2', reading)
+  if (order !== 'unknown') marks.add(order === 'agrees' ? 'header-order-agrees' : 'header-order-disagrees')
+}
+
+function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack): void {
+  if (stack.engines.has(engine)) marks.add('stack-agrees')
+  else if (claim.isEmbedded) return
+  else if (stack.isKnown) marks.add('stack-disagrees')
+  else marks.add(stack.enginesAlike.has(engine) ? 'stack-alike' : 'stack-unlike')
+}
+
+/** What an engine's hellos have had since a version, or have not had before. */
+function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: ConnectionPrint): boolean {
+  const has = (trait: number) => hasTraits(traits!, trait)
+  const offersHttp2 = ja4 !== null && ja4.slice(8, 10) === 'h2'
+  switch (engine) {
+    case 'blink':
+      if (!has(TRAIT.greaseCiphers)) return true
+      if (version >= 91 && offersHttp2 && !has(TRAIT.alps)) return true
+      if (version >= 70 && !has(TRAIT.compressCertificate)) return true
+      return version >= 131 ? !has(TRAIT.postQuantum) : version < 124 && has(TRAIT.postQuantum)
+    case 'gecko':
+      if (has(TRAIT.greaseCiphers) || !has(TRAIT.recordSizeLimit)) return true
+      if (version >= 91 && !has(TRAIT.delegatedCredentials)) return true
+      return version >= 132 ? !has(TRAIT.postQuantum) : version < 118 && has(TRAIT.postQuantum)
+    case 'webkit':
+      if (!has(TRAIT.greaseCiphers)) return true
+      return version >= 26 ? !has(TRAIT.postQuantum) : version < 18 && has(TRAIT.postQuantum)
+    case 'other':
+      return false
+  }
+}
+
+function markHttp2(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack, http2: string): void {
+  if (stack.http2Engines.has(engine)) marks.add('http2-agrees')
+  else if (claim.isEmbedded && engine === 'webkit') return
+  else if (!PSEUDO_ORDERS[engine].includes(http2.slice(http2.lastIndexOf('|') + 1)))
+    marks.add('http2-disagrees')
+  else marks.add('http2-unlike')
+}
+
+function markSecureHeaders(marks: EvidenceSet, claim: Claim, engine: Engine, reading: Reading): void {
+  const { version, isEmbedded } = claim
+  if (engine === 'blink' && version >= 90 && !isEmbedded && reading.clientHints === null)
+    marks.add('client-hints-missing')
+  const since = FETCH_METADATA_SINCE[engine]
+  const isDue = version >= since && !(isEmbedded && engine === 'webkit')
+  if (isDue && reading.fetchMode === null && reading.fetchSite === null) marks.add('fetch-metadata-missing')
+  if (isDue && !hasBrotli(reading.acceptEncoding)) marks.add('encoding-disagrees')
+}
+
+/** Media is asked for as it is. */
+function hasBrotli(acceptEncoding: string | null): boolean {
+  if (acceptEncoding === null) return false
+  return acceptEncoding.includes('br') || acceptEncoding.startsWith('identity')
+}
+
+/** Fetch Metadata Request Headers §2: combinations that no page makes a browser send. */
+function isFetchMetadataOdd(head: RequestHead, reading: Reading): boolean {
+  const { fetchMode, fetchSite, fetchDest, accept, contentType } = reading
+  if (fetchSite === null || fetchDest === null) return true
+  if (fetchMode !== 'navigate') {
+    return reading.has(HEADER['sec-fetch-user']) || (fetchDest === 'document' && fetchMode !== null)
+  }
+  if (!NAVIGATION_TARGETS.has(fetchDest)) return true
+  if (head.method !== 'GET' && contentType !== null && contentType.startsWith('application/json')) return true
+  return accept === '*/*' || accept === null
+}
+
+function isClientHintsOdd(claim: Claim, engine: Engine, reading: Reading): boolean {
+  if (engine !== 'blink') return true
+  const hints = reading.clientHints!
+  if (!hints.includes(`v="${claim.version}"`)) return true
+  if (claim.version >= 110 && hints.includes('" Not A;Brand"')) return true
+  const platform = reading.clientHintsPlatform
+  if (platform === null || claim.platform === null) return false
+  const names = HINTED_PLATFORMS[claim.platform]
+  return names !== undefined && !names.includes(platform)
+}
+
+const PSEUDO_ORDERS: Readonly<Record<Engine, readonly string[]>> = {
+  blink: ['m,a,s,p'],
+  gecko: ['m,p,a,s'],
+  webkit: ['m,s,p,a', 'm,s,a,p'],
+  other: [],
+}
+const FETCH_METADATA_SINCE: Readonly<Record<Engine, number>> = {
+  blink: 80,
+  gecko: 90,
+  webkit: 17,
+  other: 9999,
+}
+const NAVIGATION_TARGETS: ReadonlySet<string> = new Set([
+  ...['document', 'iframe', 'frame', 'embed', 'object', 'fencedframe'],
+])
+const HINTED_PLATFORMS: Readonly<Record<string, readonly string[]>> = {
+  windows: ['"Windows"'],
+  mac: ['"macOS"', '"Mac OS X"'],
+  android: ['"Android"'],
+  chromeos: ['"Chrome OS"', '"Chromium OS"'],
+  linux: ['"Linux"', '"Android"', '"Chrome OS"', '"Chromium OS"', '"Unknown"'],
+}

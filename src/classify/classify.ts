@@ -1,0 +1,187 @@
+import type { ConnectionPrint } from '../fingerprint/print.ts'
+import type { RequestHead } from '../wire/request-head.ts'
+import type { Conduct } from './conduct.ts'
+import { DISAGREEMENTS, EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from './evidence.ts'
+import { detailOf } from './evidence-detail.ts'
+import type { Knowledge } from './knowledge.ts'
+import { markRequest } from './marks.ts'
+import { Reading } from './reading.ts'
+import type { Software } from './software.ts'
+import type { Stack } from './stack.ts'
+import type { Claim } from './user-agent.ts'
+import type { Evidence, Verdict } from './verdict.ts'
+import { addUp, CLASSES, type Class, toProbabilities } from './weights.ts'
+
+/**
+ * What a client is held for, from all it has shown up to this request. `conduct` is the connection's, and takes note of the
+ * request; `null` for a request of which no connection is known. `forged`: how many of our own headers it sent.
+ */
+export function classify(
+  knowledge: Knowledge,
+  print: ConnectionPrint,
+  head: RequestHead,
+  conduct: Conduct | null,
+  forged: number,
+): Verdict {
+  const claim = observe(knowledge, print, head, conduct, forged)
+  const stack = knowledge.stacks.stackOf(print)
+  const named = nameOf(claim, stack, conduct?.agent ?? null)
+  return verdictFor(knowledge, claim, stack, named)
+}
+
+/** The kinds of evidence alone, for who fits weights to them. */
+export function evidenceOf(
+  knowledge: Knowledge,
+  print: ConnectionPrint,
+  head: RequestHead,
+  conduct: Conduct | null,
+): readonly EvidenceKind[] {
+  observe(knowledge, print, head, conduct, 0)
+  return MARKS.kinds()
+}
+
+/** Reads the request into READING and MARKS. */
+function observe(
+  knowledge: Knowledge,
+  print: ConnectionPrint,
+  head: RequestHead,
+  conduct: Conduct | null,
+  forged: number,
+): Claim {
+  READING.read(head, knowledge.headers)
+  MARKS.clear()
+  const claim = knowledge.userAgents.claim(READING.userAgent)
+  const stack = knowledge.stacks.stackOf(print)
+  markRequest(MARKS, claim, stack, print, head, READING, knowledge.orders)
+  if (forged > 0) MARKS.add('forged-headers')
+  if (conduct !== null) {
+    conduct.note(head, READING)
+    const agent = agentOf(claim)
+    if (agent !== null && (conduct.agent === null || conduct.agent.isFamily)) conduct.agent = agent
+    for (const kind of LASTING) if (MARKS.has(kind)) conduct.marks.add(kind)
+    MARKS.low |= conduct.marks.low
+    MARKS.high |= conduct.marks.high
+  }
+  return claim
+}
+
+/** An agent by what it says itself: the User-Agent first, which is nearest to the program that is run. */
+function agentOf(claim: Claim): Software | null {
+  const { software } = claim
+  if (software?.kind === 'agent' && !software.isFamily) return software
+  return READING.agent ?? (software?.kind === 'agent' ? software : null)
+}
+
+function nameOf(claim: Claim, stack: Stack, before: Software | null): Software | null {
+  const agent = agentOf(claim)
+  if (agent !== null && !(agent.isFamily && before !== null)) return agent
+  if (before !== null) return before
+  if (claim.software !== null) return claim.software
+  if (READING.tool !== null) return READING.tool
+  // Nothing is said: a hello that is almost only one program's names it.
+  const first = stack.shares[0]
+  return first !== undefined && first.share >= NAMED_SHARE_MIN ? first.software : null
+}
+
+/** The same evidence about the same program is the same Verdict: one object, as long as it is remembered. */
+function verdictFor(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software | null): Verdict {
+  const memory = memoryOf(knowledge)
+  const key = `${MARKS.low} ${MARKS.high} ${claim.number} ${stack.number} ${named?.id ?? ''} ${READING.agentHeader ?? ''}`
+  const found = memory.get(key)
+  if (found !== undefined) return found
+  if (memory.size >= VERDICTS_MAX) memory.clear()
+  const verdict = judge(knowledge, claim, stack, named)
+  if (key.length <= KEY_LENGTH_MAX) memory.set(key, verdict)
+  return verdict
+}
+
+function judge(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software | null): Verdict {
+  const { weights } = knowledge
+  addUp(weights, MARKS, SUMS)
+  toProbabilities(SUMS, weights.temperature)
+  const order = CLASSES.map((_name, c) => c).sort((a, b) => SUMS[b]! - SUMS[a]!)
+  const [best, second] = order as [number, number]
+  const confidence = Math.round(SUMS[best]! * 10_000) / 10_000
+  const kind = kindFor(CLASSES[best]!, SUMS[CLASSES.indexOf('human')]!)
+  const evidence = evidenceFor(knowledge, claim, stack, best, second)
+  if (isSpoofed(kind)) evidence.unshift(spoofed(claim, evidence))
+  const software = kind === 'agent' && named?.kind === 'browser' ? null : named
+  return Object.freeze({
+    kind,
+    agent: kind === 'agent' && software?.kind === 'agent' ? agentFor(software) : null,
+    software: software === null ? null : { id: software.id, name: software.name, kind: software.kind },
+    confidence,
+    verified: null,
+    evidence,
+  })
+}
+
+/** Whoever says to be a person's browser is held for something else only when there is hardly any doubt. */
+function kindFor(best: Class, human: number): Verdict['kind'] {
+  if (best === 'human') return 'human'
+  const saysBrowser = MARKS.has('names-browser') || MARKS.has('names-plain-browser')
+  return saysBrowser && human > HUMAN_DOUBT_MAX ? 'unknown' : best
+}
+
+function isSpoofed(kind: Verdict['kind']): boolean {
+  if (kind === 'human' || kind === 'unknown' || !MARKS.has('names-browser')) return false
+  for (const each of DISAGREEMENTS) if (MARKS.has(each)) return true
+  return false
+}
+
+/** A name for what those after it add up to. */
+function spoofed(claim: Claim, evidence: readonly Evidence[]): Evidence {
+  const name = claim.software?.name ?? 'a browser'
+  const odd = evidence.filter(({ kind }) => DISAGREEMENTS.has(kind as EvidenceKind)).map(({ kind }) => kind)
+  return { kind: 'spoofed-browser', detail: `says to be ${name}, which ${odd.join(', ')} deny`, weight: 0 }
+}
+
+function evidenceFor(
+  knowledge: Knowledge,
+  claim: Claim,
+  stack: Stack,
+  best: number,
+  second: number,
+): Evidence[] {
+  const { kinds, temperature } = knowledge.weights
+  const evidence: Evidence[] = []
+  for (const [bit, kind] of EVIDENCE_KINDS.entries()) {
+    if (!MARKS.hasBit(bit)) continue
+    const weight = (kinds[bit]![best]! - kinds[bit]![second]!) / temperature
+    evidence.push({
+      kind,
+      detail: detailOf(kind, claim, stack, READING),
+      weight: Math.round(weight * 100) / 100,
+    })
+  }
+  return evidence.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight))
+}
+
+function agentFor({ id, name, category }: Software): Verdict['agent'] {
+  return { id, name, category: category! }
+}
+
+function memoryOf(knowledge: Knowledge): Map<string, Verdict> {
+  let memory = MEMORIES.get(knowledge)
+  if (memory === undefined) {
+    memory = new Map()
+    MEMORIES.set(knowledge, memory)
+  }
+  return memory
+}
+
+/** There is one of each: nothing waits between reading a request and its Verdict. */
+const READING = new Reading()
+const MARKS = new EvidenceSet()
+const SUMS = new Float64Array(CLASSES.length)
+const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
+const VERDICTS_MAX = 16_384
+const KEY_LENGTH_MAX = 256
+const NAMED_SHARE_MIN = 0.9
+const HUMAN_DOUBT_MAX = 0.1
+/** What a client has once shown on a connection, it is. */
+const LASTING: readonly EvidenceKind[] = [
+  ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
+  ...(['llm-request', 'forged-headers'] as const),
+  ...DISAGREEMENTS,
+]

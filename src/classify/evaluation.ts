@@ -1,0 +1,189 @@
+import { Conduct } from './conduct.ts'
+import { classify } from './classify.ts'
+import type { CorpusRow } from './corpus.ts'
+import type { Knowledge } from './knowledge.ts'
+import type { Verdict } from './verdict.ts'
+import type { Class } from './weights.ts'
+
+/** How one recorded connection was judged. */
+export interface Judgement {
+  readonly row: CorpusRow
+  /** After its last request. */
+  readonly verdict: Verdict
+  /** The Software that the verdict names is the client. */
+  readonly isNamed: boolean
+  readonly isSpoofFlagged: boolean
+}
+
+/** What a verdict counts as right for; `null` for labels that nobody knows. */
+export function truthOf(label: string): Class | null {
+  return TRUTHS.get(label) ?? null
+}
+
+/** A connection is judged by all it shows up to its last request; `null` where it had none. */
+export function judgeRow(knowledge: Knowledge, row: CorpusRow): Judgement | null {
+  const conduct = new Conduct()
+  let verdict: Verdict | null = null
+  for (const { head } of row.requests) verdict = classify(knowledge, row.print, head, conduct, 0)
+  if (verdict === null) return null
+  return {
+    row,
+    verdict,
+    isNamed: verdict.software !== null && isCalled(knowledge, verdict.software.id, row.client),
+    isSpoofFlagged: verdict.evidence.some(({ kind }) => kind === 'spoofed-browser'),
+  }
+}
+
+export interface LabelCounts {
+  n: number
+  agent: number
+  automation: number
+  human: number
+  unknown: number
+  named: number
+  spoof_flagged: number
+}
+
+export interface Evaluation {
+  /** Those that sent a request. */
+  readonly connections: number
+  readonly without_requests: number
+  readonly labels: Readonly<Record<string, LabelCounts>>
+  /** What was said of whom, by client. */
+  readonly clients: Readonly<Record<string, LabelCounts & { label: string }>>
+  /** Of all connections whose label is known and about which something was said. */
+  readonly brier: number
+  readonly ece: number
+  readonly reliability: readonly ReliabilityBin[]
+  readonly misses: readonly Miss[]
+}
+
+export interface ReliabilityBin {
+  readonly from: number
+  readonly to: number
+  readonly n: number
+  readonly confidence: number
+  readonly right: number
+}
+
+export interface Miss {
+  readonly id: string
+  readonly client: string
+  readonly label: string
+  readonly verdict: Verdict['kind']
+  readonly confidence: number
+  readonly software: string | null
+  readonly evidence: readonly string[]
+}
+
+export function evaluate(judgements: readonly Judgement[], withoutRequests: number): Evaluation {
+  const labels: Record<string, LabelCounts> = {}
+  const clients: Record<string, LabelCounts & { label: string }> = {}
+  const misses: Miss[] = []
+  for (const judgement of judgements) {
+    const { row, verdict } = judgement
+    labels[row.label] ??= zero()
+    clients[row.client] ??= { label: row.label, ...zero() }
+    count(labels[row.label]!, judgement)
+    count(clients[row.client]!, judgement)
+    const truth = truthOf(row.label)
+    if (truth !== null && verdict.kind !== truth) misses.push(missOf(judgement))
+  }
+  const told = judgements.filter(
+    ({ row, verdict }) => truthOf(row.label) !== null && verdict.kind !== 'unknown',
+  )
+  const reliability = reliabilityOf(told)
+  const ece = reliability.reduce((sum, { n, confidence, right }) => sum + n * Math.abs(confidence - right), 0)
+  return {
+    connections: judgements.length,
+    without_requests: withoutRequests,
+    labels,
+    clients,
+    brier: rounded(mean(told.map(({ row, verdict }) => (verdict.confidence - rightOf(row, verdict)) ** 2))),
+    ece: rounded(ece / Math.max(told.length, 1)),
+    reliability,
+    misses,
+  }
+}
+
+function zero(): LabelCounts {
+  return { n: 0, agent: 0, automation: 0, human: 0, unknown: 0, named: 0, spoof_flagged: 0 }
+}
+
+function count(into: LabelCounts, { verdict, isNamed, isSpoofFlagged }: Judgement): void {
+  into.n++
+  into[verdict.kind]++
+  if (isNamed) into.named++
+  if (isSpoofFlagged) into.spoof_flagged++
+}
+
+function missOf({ row, verdict }: Judgement): Miss {
+  return {
+    id: row.id,
+    client: row.client,
+    label: row.label,
+    verdict: verdict.kind,
+    confidence: verdict.confidence,
+    software: verdict.software?.id ?? null,
+    evidence: verdict.evidence.map(({ kind }) => kind),
+  }
+}
+
+function rightOf(row: CorpusRow, verdict: Verdict): number {
+  return truthOf(row.label) === verdict.kind ? 1 : 0
+}
+
+function reliabilityOf(judgements: readonly Judgement[]): readonly ReliabilityBin[] {
+  const bins: ReliabilityBin[] = []
+  for (let bin = 0; bin < BINS; bin++) {
+    const [from, to] = [bin / BINS, (bin + 1) / BINS]
+    const inside = judgements.filter(
+      ({ verdict }) => Math.min(Math.floor(verdict.confidence * BINS), BINS - 1) === bin,
+    )
+    if (inside.length === 0) continue
+    bins.push({
+      from,
+      to,
+      n: inside.length,
+      confidence: rounded(mean(inside.map(({ verdict }) => verdict.confidence))),
+      right: rounded(mean(inside.map(({ row, verdict }) => rightOf(row, verdict)))),
+    })
+  }
+  return bins
+}
+
+/** By its id, its name or what else it is called. */
+function isCalled(knowledge: Knowledge, id: string, client: string): boolean {
+  const software = knowledge.list.find((each) => each.id === id)
+  if (software === undefined) return false
+  const wanted = plain(client)
+  return [software.id, software.name, ...software.aliases].some((name) => plain(name) === wanted)
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 10_000) / 10_000
+}
+
+const BINS = 10
+/** Who passes himself off as a person's browser acts on his own, whatever he uses for it. */
+const TRUTHS: ReadonlyMap<string, Class> = new Map<string, Class>([
+  ['human-browser', 'human'],
+  ['http-library', 'automation'],
+  ...([
+    'browser-agent',
+    'llm-sdk',
+    'orchestrator',
+    'mcp-client',
+    'crawler',
+    'spoofed-browser',
+    'synthetic-ua',
+  ].map((label) => [label, 'agent']) as [string, Class][]),
+])

@@ -1,0 +1,89 @@
+import type { EvidenceKind } from './evidence.ts'
+import type { Reading } from './reading.ts'
+import type { Stack } from './stack.ts'
+import type { Claim } from './user-agent.ts'
+
+/** Evidence in words, for people. What the client sent is not repeated at length, and its secrets not at all. */
+export function detailOf(kind: EvidenceKind, claim: Claim, stack: Stack, reading: Reading): string {
+  const named = claim.software?.name ?? 'a browser'
+  switch (kind) {
+    case 'names-agent':
+    case 'names-tool':
+    case 'names-browser':
+    case 'names-plain-browser':
+      return claim.software === null ? 'an earlier request named an agent' : `the User-Agent names ${named}`
+    case 'agent-header':
+      return reading.agent === null
+        ? 'an earlier request had a header of an agent'
+        : `${reading.agentHeader} is a header of ${reading.agent.name}`
+    case 'tool-header':
+      return `it has a header of ${reading.tool?.name}`
+    case 'stack-of-browsers':
+    case 'stack-of-libraries':
+    case 'stack-shared':
+      return `${DETAILS[kind]}: ${sharesText(stack)}`
+    case 'stack-disagrees':
+      return `the TLS is not ${named}'s but that of ${sharesText(stack)}`
+    case 'version-disagrees':
+      return `the TLS is not that of ${named} ${claim.version}`
+    case 'client-hints-disagree':
+      return `sec-ch-ua does not go with ${named} ${claim.version}`
+    default:
+      return DETAILS[kind]
+  }
+}
+
+/** Shared fingerprints say so: who else has it, and how often. */
+function sharesText({ shares }: Stack): string {
+  const said = shares.slice(0, SHARES_SAID_MAX)
+  const parts = said.map(({ software, share }) => `${software.name} ${Math.round(share * 100)} %`)
+  const more = shares.length - said.length
+  return parts.join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
+const SHARES_SAID_MAX = 4
+const DETAILS: Readonly<Record<EvidenceKind, string>> = {
+  'names-agent': 'the User-Agent names an agent',
+  'names-tool': 'the User-Agent names a tool',
+  'names-browser': 'the User-Agent names a browser',
+  'names-plain-browser': 'the User-Agent names a browser of which little is known',
+  'declares-bot': 'the User-Agent says that it is a bot, or where to read of it',
+  'odd-mozilla': "the User-Agent begins like a browser's and names none",
+  'unknown-product': 'the User-Agent names a product that nobody knows',
+  'no-user-agent': 'there is no User-Agent',
+  headless: 'it says that nobody looks at it (headless)',
+  'agent-header': 'it has a header of an agent',
+  'tool-header': 'it has a header of a tool',
+  'mcp-request': 'it accepts JSON and an event stream, as MCP has its clients do',
+  'agent-card': 'it asks for the card of an agent (A2A)',
+  'llm-request': 'it asks where the interfaces of language models are asked',
+  'api-token': 'it has a token or key of an API',
+  'api-call': 'it sends JSON, and is no browser',
+  'runtime-fetch': 'it has sec-fetch-mode without sec-fetch-site and -dest: the fetch of a runtime',
+  'forged-headers': 'it sent headers that only the gate sets',
+  'stack-of-browsers': 'the TLS is that of browsers',
+  'stack-of-libraries': 'the TLS is that of libraries and tools',
+  'stack-shared': 'browsers and other programs share this TLS',
+  'stack-unknown': 'nobody is known to have this TLS',
+  'stack-agrees': 'the TLS is that of the browser it says to be',
+  'stack-disagrees': 'the TLS is not that of the browser it says to be',
+  'stack-alike': 'parts of the TLS are those of the browser it says to be',
+  'stack-unlike': 'no part of the TLS is known of the browser it says to be',
+  'version-disagrees': 'the TLS lacks what that version has, or has what it lacks',
+  'http2-agrees': 'HTTP/2 is opened as that browser does',
+  'http2-disagrees': 'HTTP/2 is opened as no version of that browser does',
+  'http2-unlike': 'HTTP/2 is opened with settings that are not known of that browser',
+  'http1-only': 'it does not offer HTTP/2, as that browser does',
+  'client-hints-missing': 'there is no sec-ch-ua, which that browser sends',
+  'client-hints-disagree': 'sec-ch-ua does not go with the User-Agent',
+  'fetch-metadata-missing': 'there is no sec-fetch header, which that browser sends',
+  'fetch-metadata-odd': 'its sec-fetch headers go together as no page makes them',
+  'language-missing': 'there is no accept-language, which browsers send',
+  'encoding-disagrees': 'accept-encoding lacks what that browser takes',
+  'header-case-odd': 'over HTTP/1 its headers are in lower case, as no browser sends them',
+  'header-order-agrees': 'its headers are in the order of that browser',
+  'header-order-disagrees': 'its headers are in another order than that browser sends',
+  'robots-first': 'it asked for robots.txt first',
+  crawls: 'it goes from page to page and loads nothing else',
+  'loads-parts': 'it loads what belongs to pages',
+}

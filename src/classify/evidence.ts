@@ -1,0 +1,103 @@
+/**
+ * The kinds of evidence, each a bit in the order of this list. What each weighs is fitted (weights.ts); what is found of
+ * them in a request is marks.ts.
+ */
+export const EVIDENCE_KINDS = [
+  // What the User-Agent says.
+  'names-agent',
+  'names-tool',
+  'names-browser',
+  'names-plain-browser',
+  'declares-bot',
+  'odd-mozilla',
+  'unknown-product',
+  'no-user-agent',
+  'headless',
+  // What else the request gives away.
+  'agent-header',
+  'tool-header',
+  'mcp-request',
+  'agent-card',
+  'llm-request',
+  'api-token',
+  'api-call',
+  'runtime-fetch',
+  'forged-headers',
+  // What the connection is made with.
+  'stack-of-browsers',
+  'stack-of-libraries',
+  'stack-shared',
+  'stack-unknown',
+  // What a browser shows that it says to be.
+  'stack-agrees',
+  'stack-disagrees',
+  'stack-alike',
+  'stack-unlike',
+  'version-disagrees',
+  'http2-agrees',
+  'http2-disagrees',
+  'http2-unlike',
+  'http1-only',
+  'client-hints-missing',
+  'client-hints-disagree',
+  'fetch-metadata-missing',
+  'fetch-metadata-odd',
+  'language-missing',
+  'encoding-disagrees',
+  'header-case-odd',
+  'header-order-agrees',
+  'header-order-disagrees',
+  // What it has done on this connection.
+  'robots-first',
+  'crawls',
+  'loads-parts',
+] as const
+
+export type EvidenceKind = (typeof EVIDENCE_KINDS)[number]
+
+/** A set of kinds: no more than 64 of them, in two halves. */
+export class EvidenceSet {
+  low = 0
+  high = 0
+
+  add(kind: EvidenceKind): void {
+    const bit = BITS.get(kind)!
+    if (bit < 32) this.low |= 1 << bit
+    else this.high |= 1 << (bit - 32)
+  }
+
+  has(kind: EvidenceKind): boolean {
+    return this.hasBit(BITS.get(kind)!)
+  }
+
+  hasBit(bit: number): boolean {
+    return bit < 32 ? (this.low & (1 << bit)) !== 0 : (this.high & (1 << (bit - 32))) !== 0
+  }
+
+  clear(): void {
+    this.low = 0
+    this.high = 0
+  }
+
+  kinds(): EvidenceKind[] {
+    return EVIDENCE_KINDS.filter((_kind, bit) => this.hasBit(bit))
+  }
+}
+
+/** Those that tell on who says to be a browser and is none. */
+export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  'stack-disagrees',
+  'version-disagrees',
+  'http2-disagrees',
+  'http2-unlike',
+  'http1-only',
+  'client-hints-missing',
+  'client-hints-disagree',
+  'fetch-metadata-missing',
+  'fetch-metadata-odd',
+  'encoding-disagrees',
+  'header-case-odd',
+  'header-order-disagrees',
+])
+
+const BITS: ReadonlyMap<EvidenceKind, number> = new Map(EVIDENCE_KINDS.map((kind, bit) => [kind, bit]))

@@ -1,0 +1,58 @@
+import { HEADER } from './header-index.ts'
+import type { Reading } from './reading.ts'
+import type { Engine, Software } from './software.ts'
+
+/** In which order browsers send their headers. */
+export class HeaderOrders {
+  /** By engine and protocol: for each known order, the place of each header by its code; 0 where it has none. */
+  readonly #orders = new Map<string, Uint8Array[]>()
+
+  constructor(list: readonly Software[]) {
+    for (const { engine, signatures } of list) {
+      if (engine === null) continue
+      for (const signature of signatures) {
+        if (signature.type !== 'header-order') continue
+        const key = `${engine} ${signature.protocol}`
+        this.#orders.set(key, [...(this.#orders.get(key) ?? []), places(signature.names)])
+      }
+    }
+  }
+
+  /** It agrees if it is one of the known orders, with any header left out; it can't be told of only a few. */
+  compare(engine: Engine, protocol: 'h1' | 'h2', reading: Reading): 'agrees' | 'disagrees' | 'unknown' {
+    const orders = this.#orders.get(KEYS[engine][protocol])
+    if (orders === undefined || reading.orderLength < COMPARED_MIN) return 'unknown'
+    for (const order of orders) if (isInOrder(order, reading)) return 'agrees'
+    return 'disagrees'
+  }
+}
+
+function places(names: readonly string[]): Uint8Array {
+  const order = new Uint8Array(64)
+  let place = 0
+  for (const name of names) {
+    const code = HEADER[name as keyof typeof HEADER]
+    if (code !== undefined) order[code] = ++place
+  }
+  return order
+}
+
+function isInOrder(order: Uint8Array, reading: Reading): boolean {
+  let last = 0
+  for (let i = 0; i < reading.orderLength; i++) {
+    const place = order[reading.order[i]!]!
+    if (place === 0) continue
+    if (place < last) return false
+    last = place
+  }
+  return true
+}
+
+/** Fewer headers are in some order by chance. */
+const COMPARED_MIN = 5
+const KEYS: Readonly<Record<Engine, { readonly h1: string; readonly h2: string }>> = {
+  blink: { h1: 'blink h1', h2: 'blink h2' },
+  gecko: { h1: 'gecko h1', h2: 'gecko h2' },
+  webkit: { h1: 'webkit h1', h2: 'webkit h2' },
+  other: { h1: 'other h1', h2: 'other h2' },
+}

@@ -1,0 +1,86 @@
+import type { ConnectionPrint } from '../fingerprint/print.ts'
+import type { RequestHead } from '../wire/request-head.ts'
+import { markBrowser } from './browser-marks.ts'
+import type { EvidenceKind, EvidenceSet } from './evidence.ts'
+import { HEADER } from './header-index.ts'
+import type { HeaderOrders } from './header-orders.ts'
+import type { Reading } from './reading.ts'
+import type { Stack } from './stack.ts'
+import type { Claim, ClaimKind } from './user-agent.ts'
+
+/** Finds all evidence of one request. */
+export function markRequest(
+  marks: EvidenceSet,
+  claim: Claim,
+  stack: Stack,
+  print: ConnectionPrint,
+  head: RequestHead,
+  reading: Reading,
+  orders: HeaderOrders,
+): void {
+  const kind = CLAIMS[claim.kind]
+  if (kind !== null) marks.add(kind)
+  if (claim.isHeadless || isHeadless(reading)) marks.add('headless')
+  if (reading.agent !== null) marks.add('agent-header')
+  if (reading.tool !== null) marks.add('tool-header')
+  if (print.ja4 !== null) marks.add(STACKS[stack.kind])
+  if (claim.kind === 'browser') markBrowser(marks, claim, stack, print, head, reading, orders)
+  else if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
+  markCall(marks, claim, head, reading)
+}
+
+/** What it asks for, and how: programs that talk to models and to each other do so in few ways. */
+function markCall(marks: EvidenceSet, claim: Claim, head: RequestHead, reading: Reading): void {
+  const isSending = head.method === 'POST' || head.method === 'PUT' || head.method === 'PATCH'
+  if (isSending && isMcp(reading)) marks.add('mcp-request')
+  if (head.target.startsWith('/.well-known/agent')) marks.add('agent-card')
+  if (isSending && isModelPath(head.target)) marks.add('llm-request')
+  if (claim.kind === 'browser') return
+  const hasToken =
+    reading.has(HEADER.authorization) || reading.has(HEADER['x-api-key']) || reading.has(HEADER['api-key'])
+  if (hasToken) marks.add('api-token')
+  if (isSending && reading.contentType?.startsWith('application/json') === true) marks.add('api-call')
+}
+
+function isHeadless({ clientHints }: Reading): boolean {
+  return clientHints?.includes('Headless') === true
+}
+
+/** The fetch of server-side runtimes says that it is one, as the Fetch standard has it, and leaves the rest out. */
+function isRuntimeFetch(reading: Reading): boolean {
+  return reading.fetchMode !== null && reading.fetchSite === null && reading.fetchDest === null
+}
+
+/** MCP's streamable HTTP has every client accept both with each POST. */
+function isMcp({ accept }: Reading): boolean {
+  return accept !== null && accept.includes('application/json') && accept.includes('text/event-stream')
+}
+
+function isModelPath(target: string): boolean {
+  const end = target.indexOf('?')
+  const path = end === -1 ? target : target.slice(0, end)
+  for (const suffix of MODEL_PATHS) if (path.endsWith(suffix)) return true
+  return MODEL_CALL.test(path)
+}
+
+const CLAIMS: Readonly<Record<ClaimKind, EvidenceKind | null>> = {
+  agent: 'names-agent',
+  tool: 'names-tool',
+  browser: null,
+  bot: 'declares-bot',
+  'odd-mozilla': 'odd-mozilla',
+  'unknown-product': 'unknown-product',
+  none: 'no-user-agent',
+}
+const STACKS: Readonly<Record<Stack['kind'], EvidenceKind>> = {
+  browsers: 'stack-of-browsers',
+  libraries: 'stack-of-libraries',
+  shared: 'stack-shared',
+  unknown: 'stack-unknown',
+}
+/** Where the interfaces of models are asked, which others have taken over. */
+const MODEL_PATHS = [
+  ...['/chat/completions', '/completions', '/responses', '/embeddings', '/v1/messages', '/v2/chat'],
+  ...['/api/chat', '/api/generate', '/v1/rerank', '/v2/rerank', '/predictions', '/converse', '/infer'],
+]
+const MODEL_CALL = /\/models\/[\w.-]{1,80}:[a-zA-Z]{1,40}$/

@@ -1,0 +1,117 @@
+import type { ConnectionPrint } from '../fingerprint/print.ts'
+import type { Candidate, Nearest, SignatureIndex } from './signature-index.ts'
+import type { Engine, Software } from './software.ts'
+
+/** What the fingerprints of a connection say of the program that made it. */
+export interface Stack {
+  /** Distinct for each Stack that is remembered. */
+  readonly number: number
+  /** Somebody is known to have this hello: the same, or the same but for what comes and goes with resumption. */
+  readonly isKnown: boolean
+  readonly kind: 'browsers' | 'libraries' | 'shared' | 'unknown'
+  /** Of the browsers that have it. */
+  readonly engines: ReadonlySet<Engine>
+  /** Of the browsers that have parts of it; none where it is known. */
+  readonly enginesAlike: ReadonlySet<Engine>
+  /** Of the browsers that open HTTP/2 so. */
+  readonly http2Engines: ReadonlySet<Engine>
+  /** Who has it, most observed first, and which part of what was observed of it was theirs. */
+  readonly shares: readonly Share[]
+}
+
+export interface Share {
+  readonly software: Software
+  readonly share: number
+}
+
+/** Looks fingerprints up once for each connection. */
+export class StackIndex {
+  readonly #list: readonly Software[]
+  readonly #index: SignatureIndex
+  readonly #ofPrint = new WeakMap<ConnectionPrint, Stack>()
+  #known = new Map<string, Stack>()
+  #count = 0
+
+  constructor(list: readonly Software[], index: SignatureIndex) {
+    this.#list = list
+    this.#index = index
+  }
+
+  stackOf(print: ConnectionPrint): Stack {
+    const found = this.#ofPrint.get(print)
+    if (found !== undefined) return found
+    const stack = this.#stackFor(print)
+    this.#ofPrint.set(print, stack)
+    return stack
+  }
+
+  /** Clients of one kind have the same, and there are few kinds. */
+  #stackFor(print: ConnectionPrint): Stack {
+    const key = `${print.ja4} ${print.stable} ${print.http2}`
+    const found = this.#known.get(key)
+    if (found !== undefined) return found
+    if (this.#known.size >= STACKS_MAX) this.#known = new Map()
+    const stack = this.#look(print)
+    this.#known.set(key, stack)
+    return stack
+  }
+
+  #look({ ja4, stable, http2 }: ConnectionPrint): Stack {
+    const nearest = ja4 === null ? null : this.#index.nearest('ja4', ja4, stable)
+    const isKnown = nearest !== null && isWhole(nearest)
+    const known = isKnown ? nearest.candidates : []
+    const alike = isKnown || nearest === null ? [] : this.#alike(ja4!, nearest)
+    return {
+      number: ++this.#count,
+      isKnown,
+      kind: this.#kindOf(known),
+      engines: this.#enginesOf(known),
+      enginesAlike: this.#enginesOf(alike),
+      http2Engines: this.#enginesOf(http2 === null ? [] : this.#index.find('http2', http2, 'exact')),
+      shares: this.#sharesOf(known),
+    }
+  }
+
+  /** A browser's next version mostly keeps its ciphers, or all but them. */
+  #alike(ja4: string, nearest: Nearest): readonly Candidate[] {
+    return [...nearest.candidates, ...this.#index.find('ja4', ja4, 'b')]
+  }
+
+  /** Automated browsers have their browser's, and imitators want to: neither says whose it is. */
+  #kindOf(candidates: readonly Candidate[]): Stack['kind'] {
+    let browsers = 0
+    let libraries = 0
+    for (const { software, observations } of candidates) {
+      const { kind, category, isImitator } = this.#list[software]!
+      if (kind === 'browser') browsers += Math.max(observations, 1)
+      else if (category !== 'browser-agent' && !isImitator) libraries += Math.max(observations, 1)
+    }
+    if (browsers + libraries === 0) return 'unknown'
+    const share = browsers / (browsers + libraries)
+    return share >= MOST ? 'browsers' : share <= 1 - MOST ? 'libraries' : 'shared'
+  }
+
+  #enginesOf(candidates: readonly Candidate[]): ReadonlySet<Engine> {
+    const engines = new Set<Engine>()
+    for (const { software } of candidates) {
+      const { engine } = this.#list[software]!
+      if (engine !== null) engines.add(engine)
+    }
+    return engines
+  }
+
+  #sharesOf(candidates: readonly Candidate[]): readonly Share[] {
+    const total = candidates.reduce((sum, { observations }) => sum + Math.max(observations, 1), 0)
+    return candidates.map(({ software, observations }) => ({
+      software: this.#list[software]!,
+      share: Math.max(observations, 1) / total,
+    }))
+  }
+}
+
+function isWhole({ likeness }: Nearest): boolean {
+  return likeness === 'exact' || likeness === 'stable'
+}
+
+const MOST = 0.95
+const STACKS_MAX = 8192

@@ -1,0 +1,221 @@
+import type { Engine, Software } from './software.ts'
+
+/** What a User-Agent says of who sends it. Made once for each text, as long as it is remembered. */
+export interface Claim {
+  /** Distinct for each Claim that is remembered. */
+  readonly number: number
+  /** What the text has been found to name, the most telling kind first: an agent, a tool, a browser. */
+  readonly software: Software | null
+  readonly kind: ClaimKind
+  /** Of a browser that is named. */
+  readonly engine: Engine | null
+  /** The engine's main version, as its own browser counts them (Chrome, Firefox, Safari); 0 where it is not said. */
+  readonly version: number
+  readonly platform: Platform | null
+  /** It says to be on a phone or tablet. */
+  readonly isMobile: boolean
+  /** It says that nobody looks at it: HeadlessChrome. */
+  readonly isHeadless: boolean
+  /** Built into other programs, with headers of their own: QtWebEngine, the WebView of Android, WebKitGTK. */
+  readonly isEmbedded: boolean
+}
+
+export type ClaimKind =
+  | 'agent'
+  | 'tool'
+  | 'browser'
+  /** Nobody we know, but it says what it is: a word like crawler, or an address where to read of it. */
+  | 'bot'
+  /** Begins like a browser's, and names none. */
+  | 'odd-mozilla'
+  /** A product nobody knows. */
+  | 'unknown-product'
+  | 'none'
+
+export type Platform = 'windows' | 'mac' | 'linux' | 'android' | 'ios' | 'chromeos'
+
+interface Pattern {
+  readonly software: Software
+  readonly text: string
+  /** How far before its first letter or digit it begins. */
+  readonly lead: number
+  readonly endsWord: boolean
+  /** Nothing else may stand in the User-Agent. */
+  readonly isWhole: boolean
+}
+
+/** Finds the Software that a User-Agent names. */
+export class UserAgentIndex {
+  /** By the first word of the pattern. */
+  readonly #patterns = new Map<string, Pattern[]>()
+  #claims = new Map<string, Claim>()
+  #olderClaims = new Map<string, Claim>()
+  #count = 0
+
+  constructor(list: readonly Software[]) {
+    for (const software of list)
+      for (const signature of software.signatures)
+        if (signature.type === 'user-agent') this.#add(software, signature.text, signature.match === 'whole')
+  }
+
+  /** `null` for a request without the header. */
+  claim(text: string | null): Claim {
+    if (text === null) return NOBODY
+    const found = this.#claims.get(text)
+    if (found !== undefined) return found
+    const claim = this.#olderClaims.get(text) ?? this.#read(text)
+    if (text.length > REMEMBERED_LENGTH_MAX) return claim
+    if (this.#claims.size >= CLAIMS_MAX) {
+      this.#olderClaims = this.#claims
+      this.#claims = new Map()
+    }
+    this.#claims.set(text, claim)
+    return claim
+  }
+
+  /** Every Software that the text names, and where: for who wants to know why. */
+  matches(
+    text: string,
+  ): readonly { readonly software: Software; readonly text: string; readonly at: number }[] {
+    const found: { software: Software; text: string; at: number }[] = []
+    this.#walk(text.slice(0, LENGTH_READ_MAX).toLowerCase(), (pattern, at) =>
+      found.push({ software: pattern.software, text: pattern.text, at }),
+    )
+    return found
+  }
+
+  #add(software: Software, text: string, isWhole: boolean): void {
+    const lead = text.search(WORD)
+    if (lead === -1) return
+    const word = WORD.exec(text)![0]
+    const pattern = { software, text, lead, endsWord: isWordAt(text, text.length - 1), isWhole }
+    const patterns = this.#patterns.get(word)
+    if (patterns === undefined) this.#patterns.set(word, [pattern])
+    else patterns.push(pattern)
+  }
+
+  #read(whole: string): Claim {
+    const text = whole.slice(0, LENGTH_READ_MAX).toLowerCase()
+    const best = new Best()
+    this.#walk(text, (pattern, at) => best.consider(pattern, at))
+    const software = best.agent ?? best.tool ?? best.browser
+    const kind = software?.kind ?? kindOf(text)
+    const engine = kind === 'browser' ? software!.engine : null
+    return {
+      number: ++this.#count,
+      software,
+      kind,
+      engine,
+      version: engine === null ? 0 : versionOf(text, engine),
+      platform: platformOf(text),
+      isMobile: /\bmobile\b|android|iphone|ipad/.test(text),
+      isHeadless: text.includes('headless'),
+      isEmbedded: isEmbedded(text, engine),
+    }
+  }
+
+  #walk(text: string, found: (pattern: Pattern, at: number) => void): void {
+    for (let at = 0; at < text.length; ) {
+      if (!isWordAt(text, at)) {
+        at++
+        continue
+      }
+      const start = at
+      while (isWordAt(text, at)) at++
+      const patterns = this.#patterns.get(text.slice(start, at))
+      if (patterns === undefined) continue
+      for (const pattern of patterns) if (isHere(pattern, text, start)) found(pattern, start - pattern.lead)
+    }
+  }
+}
+
+/** The first agent and tool that are named, the longer of two in one place; the browser that is most its own. */
+class Best {
+  agent: Software | null = null
+  tool: Software | null = null
+  browser: Software | null = null
+  readonly #places = { agent: NOWHERE, tool: NOWHERE, browser: NOWHERE }
+
+  consider({ software, text }: Pattern, at: number): void {
+    const { kind } = software
+    const place = this.#places[kind]
+    const rank = kind === 'browser' ? software.givesWay : 0
+    const isBetter =
+      rank < place.rank ||
+      (rank === place.rank && (at < place.at || (at === place.at && text.length > place.length)))
+    if (!isBetter) return
+    this.#places[kind] = { at, length: text.length, rank }
+    this[kind] = software
+  }
+}
+
+function isHere({ text, lead, endsWord, isWhole }: Pattern, userAgent: string, wordAt: number): boolean {
+  const at = wordAt - lead
+  if (at < 0 || !userAgent.startsWith(text, at)) return false
+  if (isWhole) return at === 0 && userAgent.length === text.length
+  return !(endsWord && isWordAt(userAgent, at + text.length))
+}
+
+function isWordAt(text: string, at: number): boolean {
+  const code = text.charCodeAt(at)
+  return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39)
+}
+
+function kindOf(text: string): ClaimKind {
+  if (text.trim() === '') return 'none'
+  if (BOT_WORD.test(text) || ADDRESS.test(text)) return 'bot'
+  return text.startsWith('mozilla/') || text.startsWith('opera/') ? 'odd-mozilla' : 'unknown-product'
+}
+
+function versionOf(text: string, engine: Engine): number {
+  const digits = VERSIONS[engine]?.exec(text)?.[1]
+  return digits === undefined ? 0 : Number(digits)
+}
+
+function platformOf(text: string): Platform | null {
+  for (const [word, platform] of PLATFORMS) if (text.includes(word)) return platform
+  return null
+}
+
+function isEmbedded(text: string, engine: Engine | null): boolean {
+  if (/qtwebengine|; wv\)/.test(text)) return true
+  // WebKit outside of Apple's systems: WebKitGTK and WPE, each with its distribution's TLS.
+  return engine === 'webkit' && !/mac os x|iphone|ipad/.test(text)
+}
+
+const NOBODY: Claim = {
+  number: 0,
+  software: null,
+  kind: 'none',
+  engine: null,
+  version: 0,
+  platform: null,
+  isMobile: false,
+  isHeadless: false,
+  isEmbedded: false,
+}
+const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE_INFINITY }
+const WORD = /[a-z0-9]+/
+/** No phone is called so but Cubot's. */
+const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|\bagent\b/
+const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]/
+const VERSIONS: Readonly<Partial<Record<Engine, RegExp>>> = {
+  blink: /\b(?:headless)?(?:chrome|chromium)\/(\d{1,4})/,
+  gecko: /\b(?:firefox|fxios)\/(\d{1,4})/,
+  webkit: /\bversion\/(\d{1,4})/,
+}
+const PLATFORMS: readonly (readonly [string, Platform])[] = [
+  ['windows', 'windows'],
+  ['android', 'android'],
+  ['iphone', 'ios'],
+  ['ipad', 'ios'],
+  ['mac os x', 'mac'],
+  ['cros ', 'chromeos'],
+  ['linux', 'linux'],
+]
+/** No known one is half as long. */
+const LENGTH_READ_MAX = 1024
+/** Longer ones are read each time: whoever sends them should not fill memory with them. */
+const REMEMBERED_LENGTH_MAX = 512
+/** Of each of two generations. */
+const CLAIMS_MAX = 4096

@@ -1,0 +1,68 @@
+import { DocumentFault, type DocumentProblem, Place } from '../problem.ts'
+import { EVIDENCE_KINDS, type EvidenceSet } from './evidence.ts'
+
+/** What a client can be, in the order in which weights stand. */
+export const CLASSES = ['agent', 'automation', 'human'] as const
+
+export type Class = (typeof CLASSES)[number]
+
+/** What each kind of evidence says for each class: natural logarithms of odds, which add up. */
+export interface Weights {
+  /** What is believed before anything is seen. */
+  readonly bias: readonly number[]
+  /** For each kind of evidence, in its order, one for each class. */
+  readonly kinds: readonly (readonly number[])[]
+  /** Found by cross-validation: what all sums are divided by, so that nine of ten said with 0.9 are right. */
+  readonly temperature: number
+}
+
+/** Throws a DocumentFault. Evidence that the document does not name weighs nothing. */
+export function parseWeights(value: unknown): Weights {
+  const problems: DocumentProblem[] = []
+  const place = new Place(value, problems)
+  const members = place.members(['about', 'temperature', 'bias', 'weights'])
+  const weights = members.get('weights')?.members([...EVIDENCE_KINDS]) ?? new Map<string, Place>()
+  const read = (member: Place | undefined) => (member === undefined ? CLASSES.map(() => 0) : triple(member))
+  const bias = read(members.get('bias'))
+  const kinds = EVIDENCE_KINDS.map((kind) => read(weights.get(kind)))
+  const temperature = number(members.get('temperature') ?? place)
+  if (temperature !== null && !(temperature > 0)) place.refuse('has a temperature that is not above 0')
+  if (problems.length > 0) throw new DocumentFault('WEIGHTS_INVALID', problems)
+  return { bias: bias!, kinds: kinds as number[][], temperature: temperature! }
+}
+
+function triple(place: Place): readonly number[] | null {
+  const members = place.members(CLASSES)
+  const values = CLASSES.map((name) => number(members.get(name) ?? place))
+  return values.includes(null) ? null : (values as number[])
+}
+
+function number(place: Place): number | null {
+  const { value } = place
+  return typeof value === 'number' && Number.isFinite(value)
+    ? value
+    : place.refuse('is no number, or lacks one')
+}
+
+/** The sums for the classes, into `into`. */
+export function addUp(weights: Weights, marks: EvidenceSet, into: Float64Array): void {
+  for (let c = 0; c < CLASSES.length; c++) into[c] = weights.bias[c]!
+  for (let half = 0; half < 2; half++) {
+    let bits = half === 0 ? marks.low : marks.high
+    while (bits !== 0) {
+      const bit = 31 - Math.clz32(bits & -bits)
+      const weight = weights.kinds[half * 32 + bit]
+      if (weight !== undefined) for (let c = 0; c < CLASSES.length; c++) into[c]! += weight[c]!
+      bits &= bits - 1
+    }
+  }
+}
+
+/** Sums to probabilities, in place. */
+export function toProbabilities(sums: Float64Array, temperature: number): void {
+  let max = Number.NEGATIVE_INFINITY
+  for (const sum of sums) max = Math.max(max, sum)
+  let total = 0
+  for (let c = 0; c < sums.length; c++) total += sums[c] = Math.exp((sums[c]! - max) / temperature)
+  for (let c = 0; c < sums.length; c++) sums[c]! /= total
+}

@@ -1,0 +1,143 @@
+import { evidenceOf } from '../classify/classify.ts'
+import { Conduct } from '../classify/conduct.ts'
+import type { CorpusRow } from '../classify/corpus.ts'
+import { type Judgement, judgeRow, truthOf } from '../classify/evaluation.ts'
+import { EVIDENCE_KINDS, EvidenceSet } from '../classify/evidence.ts'
+import { type Example, fitTemperature, fitWeights } from '../classify/fit.ts'
+import type { Software } from '../classify/software.ts'
+import { addUp, CLASSES, type Weights } from '../classify/weights.ts'
+import { knowledgeOf } from './knowledge-files.ts'
+
+/** Weights for all rows, with the temperature at which held back clients come out right. */
+export function fitTo(list: readonly Software[], rows: readonly CorpusRow[]): Weights {
+  const examples = examplesOf(list, rows)
+  const weights = fitWeights(
+    examples.map(({ example }) => example),
+    PRIOR,
+  )
+  return { ...weights, temperature: temperatureOf(list, rows) }
+}
+
+/** Each group of clients judged with weights fitted to the others, and without what was measured on its own. */
+export function crossValidate(
+  list: readonly Software[],
+  rows: readonly CorpusRow[],
+  folds: number,
+): readonly Judgement[] {
+  return groupsOf(rows, folds).flatMap((group) => {
+    const { known, weights } = withoutGroup(list, rows, group)
+    const temperature = temperatureOf(
+      known,
+      rows.filter((row) => !group.has(row.client)),
+    )
+    const knowledge = knowledgeOf(known, { ...weights, temperature })
+    const held = rows.filter(({ client }) => group.has(client))
+    return held.map((row) => judgeRow(knowledge, row)).filter((judgement) => judgement !== null)
+  })
+}
+
+/** What `parseWeights` reads. */
+export function weightsDocument({ bias, kinds, temperature }: Weights, rows: readonly CorpusRow[]): string {
+  const named = (values: readonly number[]) =>
+    Object.fromEntries(CLASSES.map((name, c) => [name, values[c]!]))
+  const lines = EVIDENCE_KINDS.map(
+    (kind, bit) => `    ${JSON.stringify(kind)}: ${JSON.stringify(named(kinds[bit]!))}`,
+  )
+  const clients = new Set(rows.map(({ client }) => client)).size
+  const about = `Fitted to ${rows.length} connections of ${clients} clients by \`gatehouse evaluate --fit\`. Natural logarithms of odds.`
+  return [
+    '{',
+    `  "about": ${JSON.stringify(about)},`,
+    `  "temperature": ${temperature},`,
+    `  "bias": ${JSON.stringify(named(bias))},`,
+    '  "weights": {',
+    lines.join(',\n'),
+    '  }',
+    '}',
+    '',
+  ].join('\n')
+}
+
+interface LabelledExample {
+  readonly client: string
+  readonly example: Example
+}
+
+/** Each request of a connection says what was known then; together they count as one connection. */
+function examplesOf(list: readonly Software[], rows: readonly CorpusRow[]): readonly LabelledExample[] {
+  const knowledge = knowledgeOf(list, NO_WEIGHTS)
+  return rows.flatMap(({ client, label, print, requests }) => {
+    const truth = truthOf(label)
+    if (truth === null) return []
+    const conduct = new Conduct()
+    return requests.map(({ head }) => {
+      const kinds = evidenceOf(knowledge, print, head, conduct)
+      const marks = kinds.map((kind) => EVIDENCE_KINDS.indexOf(kind))
+      return { client, example: { marks, truth, weight: 1 / requests.length } }
+    })
+  })
+}
+
+function withoutGroup(list: readonly Software[], rows: readonly CorpusRow[], group: ReadonlySet<string>) {
+  const known = withoutMeasured(list, group)
+  const others = examplesOf(
+    known,
+    rows.filter(({ client }) => !group.has(client)),
+  )
+  const weights = fitWeights(
+    others.map(({ example }) => example),
+    PRIOR,
+  )
+  return { known, weights }
+}
+
+function temperatureOf(list: readonly Software[], rows: readonly CorpusRow[]): number {
+  const held: { readonly sums: readonly number[]; readonly example: Example }[] = []
+  for (const group of groupsOf(rows, TEMPERATURE_FOLDS)) {
+    const { known, weights } = withoutGroup(list, rows, group)
+    for (const { example } of examplesOf(
+      known,
+      rows.filter(({ client }) => group.has(client)),
+    ))
+      held.push({ sums: sumsOf(weights, example.marks), example })
+  }
+  return fitTemperature(
+    held.map(({ sums }) => sums),
+    held.map(({ example }) => example.truth),
+    held.map(({ example }) => example.weight),
+  )
+}
+
+function sumsOf(weights: Weights, marks: readonly number[]): readonly number[] {
+  const set = new EvidenceSet()
+  for (const mark of marks) set.add(EVIDENCE_KINDS[mark]!)
+  const sums = new Float64Array(CLASSES.length)
+  addUp(weights, set, sums)
+  return [...sums]
+}
+
+/** What would be known had nobody recorded these clients: published facts stay. */
+function withoutMeasured(list: readonly Software[], clients: ReadonlySet<string>): readonly Software[] {
+  return list.map((software) => {
+    const isHeld = [software.id, ...software.aliases].some((name) => clients.has(name))
+    if (!isHeld) return software
+    const signatures = software.signatures.filter(({ observations }) => observations === 0)
+    return { ...software, signatures }
+  })
+}
+
+/** By the order of their names, so that siblings fall into different groups, and always the same. */
+function groupsOf(rows: readonly CorpusRow[], count: number): readonly ReadonlySet<string>[] {
+  const clients = [...new Set(rows.map(({ client }) => client))].sort()
+  const groups = Array.from({ length: Math.min(count, clients.length) }, () => new Set<string>())
+  for (const [i, client] of clients.entries()) groups[i % groups.length]!.add(client)
+  return groups
+}
+
+const PRIOR = 0.3
+const TEMPERATURE_FOLDS = 8
+const NO_WEIGHTS: Weights = {
+  bias: CLASSES.map(() => 0),
+  kinds: EVIDENCE_KINDS.map(() => CLASSES.map(() => 0)),
+  temperature: 1,
+}
