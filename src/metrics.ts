@@ -5,7 +5,7 @@ import { AggregatorRegistry, type Metric, Registry } from 'prom-client'
  * them when somebody asks, so that counting costs an addition.
  *
  * The budget: labels have values from lists in this program or names from its configuration, never anything a client
- * sent, and all metrics together make at most 600 series and 20 more for each upstream and each certificate.
+ * sent, and all metrics together make at most 600 series and 20 more for each upstream, certificate and feed.
  */
 export class Metrics {
   readonly #registry = new Registry()

@@ -9,13 +9,14 @@ import type { Action, Arguments, ExitCode } from './command.ts'
 import { CONFIG_OPTIONS, configFlags } from './config-options.ts'
 import type { Io } from './io.ts'
 import { TicketKeyPart } from './live-parts.ts'
+import { loadSoftware } from './signature-files.ts'
 
 export const check: Action = {
   name: 'check',
   summary: 'Check a configuration and show what is in force',
   description: [
-    'Takes the flags of "up" and reads the same file and the same variables, then the policy, certificates and keys ' +
-      'they name. Prints all that is wrong, and where (exit code 1), or the configuration in force: each value with ' +
+    'Takes the flags of "up" and reads the same file and the same variables, then the policy, signatures, ' +
+      'certificates and keys they name. Prints all that is wrong, and where (exit code 1), or the configuration in force: each value with ' +
       'who gave it, secrets redacted. What is allowed and risky is said on standard error.',
     'config/README.md has every setting.',
   ],
@@ -52,7 +53,12 @@ async function reportOn(given: Arguments, io: Io): Promise<Report> {
 }
 
 /** What the files that are named hold. All of them are looked at, whatever is wrong with the first. */
-async function checkFiles({ proxy, policy }: StartupConfig): Promise<Omit<Report, 'parsed'>> {
+async function checkFiles({
+  proxy,
+  policy,
+  signatures,
+  feeds,
+}: StartupConfig): Promise<Omit<Report, 'parsed'>> {
   const problems: Problem[] = []
   const warnings: Problem[] = []
   const attempt = async (where: string, look: () => Promise<readonly string[]>) => {
@@ -83,11 +89,20 @@ async function checkFiles({ proxy, policy }: StartupConfig): Promise<Omit<Report
   }
   const names = proxy.upstreams.map(({ name }) => name)
   if (policy.file !== null) await attempt('policy.file', () => checkPolicy(policy.file!, names))
+  if (signatures.length > 0) await attempt('signatures', () => checkSignatures(signatures))
+  for (const [index, { caFile }] of feeds.entries()) {
+    if (caFile !== null) await attempt(`feeds[${index}].ca_file`, () => checkCa(caFile))
+  }
   return { problems, warnings }
 }
 
 async function checkPolicy(file: string, upstreams: readonly string[]): Promise<readonly string[]> {
   parsePolicyText((await read(file)).toString('utf8'), file, upstreams)
+  return []
+}
+
+async function checkSignatures(paths: readonly string[]): Promise<readonly string[]> {
+  await loadSoftware(paths)
   return []
 }
 

@@ -5,6 +5,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { createManageServer } from '../manage/app.ts'
+import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
+import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import { makeSnapshot } from '../plane/snapshot.ts'
@@ -15,7 +17,7 @@ import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
 import { FileWatch } from './file-watch.ts'
-import { CertificatePart, PolicyPart, TicketKeyPart } from './live-parts.ts'
+import { CertificatePart, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 
 export interface GatewaySettings {
@@ -27,6 +29,9 @@ export interface GatewaySettings {
   readonly certificates: readonly KeyPairSource[]
   readonly ticketKeyFile: string | null
   readonly policyFile: string | null
+  /** Files and folders of the operator's own. */
+  readonly signatures: readonly string[]
+  readonly feeds: readonly FeedSettings[]
   readonly dataFolder: string
   readonly manageListen: ListenAddress
   readonly logLevel: LogLevel
@@ -46,6 +51,8 @@ export class Gateway {
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
+  readonly #signatures: SignaturesPart
+  readonly #feeds: FeedPuller
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
   #snapshots = 0
@@ -77,6 +84,9 @@ export class Gateway {
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
     const upstreams = worker.upstreams.map(({ name }) => name)
     this.#policy = new PolicyPart(policyFile, upstreams, (policy) => this.#publish(policy))
+    const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log)
+    this.#signatures = new SignaturesPart(settings.signatures, store, () => undefined)
+    this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     this.#dataPlane =
       workers === null
         ? new SingleWorker(worker, this.#bus, log)
@@ -105,8 +115,9 @@ export class Gateway {
     return this.#certificates
   }
 
-  /** Loads all files anew, changed or not, and makes new keys for session tickets; never rejects. */
+  /** Loads all files anew, changed or not, fetches feeds, and makes new keys for session tickets; never rejects. */
   async reload(): Promise<void> {
+    void this.#feeds.pull() // takes as long as their servers do
     await Promise.all(this.#reloaders.map((reloader) => reloader.check(true)))
   }
 
@@ -117,6 +128,7 @@ export class Gateway {
   async stop(graceMs: number, drainMs: number): Promise<void> {
     this.#state = 'draining'
     this.#watch?.close()
+    this.#feeds.close()
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
@@ -133,18 +145,20 @@ export class Gateway {
   async #start(): Promise<void> {
     // First of all, so that a probe is answered while the rest takes its time.
     await listen(this.#manage, this.settings.manageListen)
-    const [certificates, ticketKeys, policy] = await Promise.all([
+    const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
       Reloader.load(this.#policy, this.#log),
+      Reloader.load(this.#signatures, this.#log),
     ])
-    this.#reloaders = [certificates.reloader, ticketKeys.reloader, policy.reloader]
+    this.#reloaders = [certificates, ticketKeys, policy, signatures].map(({ reloader }) => reloader)
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#publish(policy.value)
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())
     this.#look() // for what has changed since it was loaded
+    this.#feeds.start()
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
     this.#state = 'serving'
@@ -181,6 +195,7 @@ export class Gateway {
     metrics.counter('sightings_received_total', 'Sightings that reached the management plane.', () => [
       { labels: {}, value: this.#sightings },
     ])
+    if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
     addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))
     if (this.#dataPlane instanceof WorkerPool) this.#addPoolMetrics(this.#dataPlane)
   }

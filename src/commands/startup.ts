@@ -6,6 +6,7 @@ import type { UpstreamSettings } from '../proxy/upstream.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import type { Arguments } from './command.ts'
 import { configFlags } from './config-options.ts'
+import { feedSettings } from './feed-settings.ts'
 import type { GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
 import { version } from './version.ts'
@@ -45,6 +46,8 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
     }),
     ticketKeyFile: proxy.tls.ticketKeyFile,
     policyFile: policy.file,
+    signatures: config.signatures,
+    feeds: feedSettings(config),
     dataFolder: data.dir,
     manageListen: manage.listen,
     logLevel: log.level,

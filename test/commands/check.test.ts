@@ -99,6 +99,7 @@ test('what is wrong in the files that are named: all of it', async (t) => {
   at('locked.key', locked.toString(), 0o600)
   at('tickets', 'too short', 0o600)
   at('empty.pem', 'nothing')
+  at('own.yaml', '- id: x\n  name: x\n')
   at('broken.pem', ca.certificate.replace(/^M/m, 'X'))
   const policy = at(
     'policy.yaml',
@@ -117,6 +118,8 @@ test('what is wrong in the files that are named: all of it', async (t) => {
     client_ca_file: broken.pem
     ticket_key_file: tickets
 policy: {file: policy.yaml}
+signatures: own.yaml
+feeds: [{name: f, url: https://a, public_keys: "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", ca_file: empty.pem}]
 `,
     0o600,
   )
@@ -131,6 +134,8 @@ policy: {file: policy.yaml}
     /^proxy\.upstreams\[0\]\.tls\.ca_file: .*empty\.pem holds no certificate in PEM$/,
     /policy\.yaml:3:12: rule "a": when\.agnet: is not known \(did you mean "agent"\?\)$/,
     /policy\.yaml:4:22: rule "a": action\.route\.upstream: "b" is no upstream; there are: default$/,
+    /own\.yaml:1:3: software "x": needs `kind`$/,
+    /^feeds\[0\]\.ca_file: .*empty\.pem holds no certificate in PEM$/,
   ]
   const lines = err.trimEnd().split('\n')
   assert.equal(lines.length, expected.length, err)
