@@ -37,7 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   policy: ['brand.ts', 'fault.ts', 'problem.ts', 'did-you-mean.ts', 'wire', 'classify'],
   'policy/expression.ts': ['npm:@marcbachmann/cel-js'],
   identity: [...SHARED, 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
-  plane: [...SHARED, 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
+  plane: [...SHARED, 'problem.ts', 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
   'plane/jetstream-bus.ts': ['npm:@nats-io/*'],
   proxy: [
     ...SHARED,
