@@ -5,6 +5,7 @@ import { loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import { ConfigFault, nameOf, type Problem, parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { loadKeyPairs } from '../proxy/key-pair.ts'
+import { explainRequest } from './check-explain.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import { CONFIG_OPTIONS, configFlags } from './config-options.ts'
 import type { Io } from './io.ts'
@@ -18,13 +19,26 @@ export const check: Action = {
     'Takes the flags of "up" and reads the same file and the same variables, then the policy, signatures, ' +
       'certificates and keys they name. Prints all that is wrong, and where (exit code 1), or the configuration in force: each value with ' +
       'who gave it, secrets redacted. What is allowed and risky is said on standard error.',
+    'With --explain: what becomes of one request, which rules hold, and why not. The file is JSON or YAML: method, host, ' +
+      'path, address, headers (a mapping, or a list of [name, value]), ja4, ja4h, stable, http2, hello, and verdict ' +
+      '(kind, agent, software, confidence, verified, evidence); all are optional. The policy is the one --policy names, ' +
+      'or the configuration.',
     'config/README.md has every setting.',
   ],
   operands: [],
-  options: [...CONFIG_OPTIONS, { name: 'json', description: 'Print JSON' }],
+  options: [
+    ...CONFIG_OPTIONS,
+    {
+      name: 'explain',
+      value: 'FILE',
+      description: 'Say what the policy does to the request in FILE, and why',
+    },
+    { name: 'json', description: 'Print JSON' },
+  ],
   examples: [
     { command: 'check --config gatehouse.yaml', description: 'Before a restart' },
     { command: 'check --upstream http://127.0.0.1:3000', description: 'Every default' },
+    { command: 'check --explain request.json --policy policy.yaml', description: 'Why a request is blocked' },
   ],
   run,
 }
@@ -36,6 +50,8 @@ interface Report {
 }
 
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
+  const request = given.value('explain')
+  if (request !== null) return explainRequest(request, given, io)
   const report = await reportOn(given, io)
   if (given.flag('json')) io.stdout.write(`${JSON.stringify(json(report), null, 2)}\n`)
   else printed(report, io)

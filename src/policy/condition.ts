@@ -18,6 +18,14 @@ export interface Condition {
   compile(place: Place, asked: Set<string>): Test | null
 }
 
+/** A condition of a rule, compiled. */
+export interface CompiledCondition {
+  readonly name: string
+  /** As its author wrote it. */
+  readonly takes: unknown
+  readonly test: Test
+}
+
 /**
  * All that must be so for a rule to hold: the cheapest first. Everything is compiled here, and nothing later. `asked`
  * gets the names of what is there.
@@ -26,22 +34,17 @@ export function compileConditions(
   place: Place,
   asked: Set<string>,
   known: readonly string[] = CONDITION_NAMES,
-): readonly Test[] {
-  if (typeof place.value === 'string') return compact(expression(place, asked))
-  const members = place.members(known)
-  const tests: Test[] = []
+): readonly CompiledCondition[] {
+  const members = typeof place.value === 'string' ? new Map([['expression', place]]) : place.members(known)
+  const compiled: CompiledCondition[] = []
   for (const [name, condition] of CONDITIONS) {
     const member = members.get(name)
     if (member === undefined) continue
     asked.add(name)
     const test = condition.compile(member, asked)
-    if (test !== null) tests.push(test)
+    if (test !== null) compiled.push({ name, takes: member.value, test })
   }
-  return tests
-}
-
-function compact(test: Test | null): readonly Test[] {
-  return test === null ? [] : [test]
+  return compiled
 }
 
 export function hold(tests: readonly Test[], request: PolicyRequest): boolean {
@@ -207,11 +210,8 @@ function headerTest(name: string, place: Place): Test | null {
 }
 
 function not(place: Place, asked: Set<string>): Test | null {
-  const tests = compileConditions(
-    place,
-    asked,
-    CONDITION_NAMES.filter((name) => name !== 'not'),
-  )
+  const known = CONDITION_NAMES.filter((name) => name !== 'not')
+  const tests = compileConditions(place, asked, known).map(({ test }) => test)
   if (place.isEmpty) return place.refuse('has nothing in it, so the rule could never hold')
   return (request) => {
     // What has no answer is taken for what makes the rule hold less, or more: within a `not` that is the other one.

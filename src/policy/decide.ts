@@ -20,7 +20,7 @@ export function decide(policy: Policy, facts: Facts, nowMs: number): Decision {
   for (let i = 0; i < rules.length; i++) {
     const rule = rules[i]!
     if (nowMs >= rule.expiresMs) continue
-    const isHolding = holds(rule)
+    const isHolding = holds(rule, REQUEST)
     if (REQUEST.hasFailed) failures++
     if (!isHolding) continue
     if (!rule.isDryRun) return decision(rule.decision, wouldHave)
@@ -42,27 +42,27 @@ function decision(settled: Decision, wouldHave: Outcome | null): Decision {
  * Of a path that can be read in two ways, and of an expression that has no answer, the worse reading counts: a rule that
  * keeps the client from something holds if any of them makes it hold, one that lets it through only if all do.
  */
-function holds(rule: Rule): boolean {
-  REQUEST.isPlain = false
-  REQUEST.hasFailed = false
-  const isHolding = hold(rule.tests, REQUEST)
-  if (REQUEST.plainPath === null && !REQUEST.hasFailed) return isHolding
-  return isHolding === rule.isRestricting ? isHolding : holdsAnotherWay(rule)
+export function holds(rule: Rule, request: PolicyRequest): boolean {
+  request.isPlain = false
+  request.hasFailed = false
+  const isHolding = hold(rule.tests, request)
+  if (request.plainPath === null && !request.hasFailed) return isHolding
+  return isHolding === rule.isRestricting ? isHolding : holdsAnotherWay(rule, request)
 }
 
-function holdsAnotherWay({ tests, isRestricting }: Rule): boolean {
-  if (REQUEST.plainPath !== null) {
-    REQUEST.isPlain = true
-    if (hold(tests, REQUEST) === isRestricting) return isRestricting
+function holdsAnotherWay({ tests, isRestricting }: Rule, request: PolicyRequest): boolean {
+  if (request.plainPath !== null) {
+    request.isPlain = true
+    if (hold(tests, request) === isRestricting) return isRestricting
   }
-  if (!REQUEST.hasFailed) return !isRestricting
-  REQUEST.failedAs = true
-  let isHolding = hold(tests, REQUEST)
-  if (isHolding !== isRestricting && REQUEST.plainPath !== null) {
-    REQUEST.isPlain = false
-    isHolding = hold(tests, REQUEST)
+  if (!request.hasFailed) return !isRestricting
+  request.failedAs = true
+  let isHolding = hold(tests, request)
+  if (isHolding !== isRestricting && request.plainPath !== null) {
+    request.isPlain = false
+    isHolding = hold(tests, request)
   }
-  REQUEST.failedAs = false
+  request.failedAs = false
   return isHolding
 }
 

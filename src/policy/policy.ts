@@ -1,5 +1,5 @@
 import { isRestricting, type Outcome, readAction } from './action.ts'
-import { compileConditions, type Test } from './condition.ts'
+import { type CompiledCondition, compileConditions, type Test } from './condition.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
 import type { Asked } from './request.ts'
 
@@ -14,6 +14,8 @@ export interface Policy {
 export interface Rule {
   /** All of them hold, or the rule does not. */
   readonly tests: readonly Test[]
+  /** The same with what they are, for who explains them. */
+  readonly conditions: readonly CompiledCondition[]
   readonly decision: SettledOutcome
   readonly isRestricting: boolean
   /** On trial: it is said what it would have done, and the next rule is tried. */
@@ -89,14 +91,15 @@ function readRule(
   const action = members.get('action')
   if (when === undefined) place.refuse('needs `when`; one that holds always has `when: {}`')
   if (action === undefined) place.refuse('needs `action`')
-  const tests = when === undefined ? [] : compileConditions(when, asked)
+  const conditions = when === undefined ? [] : compileConditions(when, asked)
   const read = action === undefined ? null : readAction(action, upstreams)
   const isDryRun = members.get('dry_run')?.boolean() ?? false
   const expires = members.get('expires')
   const expiresMs = expires === undefined ? Number.POSITIVE_INFINITY : timestampMs(expires)
   if (name === null || read === null || expiresMs === null) return null
   const decision: SettledOutcome = { action: read, rule: name, wouldHave: null }
-  return { tests, decision, isRestricting: isRestricting(read), isDryRun, expiresMs }
+  const tests = conditions.map(({ test }) => test)
+  return { tests, conditions, decision, isRestricting: isRestricting(read), isDryRun, expiresMs }
 }
 
 /** It is what people and programs call the rule by: in Sightings, in answers, in logs. */

@@ -164,6 +164,25 @@ What has no answer (\`int("x")\`, a division by 0, the tenth of nine) is taken a
 somebody from something holds if it could, one that lets through does not. \`policy_expression_failures_total\` counts it;
 as everywhere in CEL, \`A || B\` and \`A && B\` have an answer where one side alone decides.
 
+**Why**: \`gatehouse check --policy policy.yaml --explain request.json\` says which rules hold for a request, which
+condition of the others does not, and what comes of it. The file is JSON or YAML, and everything in it is optional:
+
+\`\`\`yaml
+method: GET
+host: shop.example.test
+path: /api/items?id=1
+address: 192.0.2.7
+headers: {User-Agent: GPTBot/1.2, Accept: '*/*'}  # or a list of [name, value]; a value may be a list
+ja4: t13d1516h2_8daaf6152771_e5627efa2ab1         # likewise ja4h, stable, http2, and hello: not-tls
+verdict:                                          # what the client is held for
+  kind: agent
+  agent: {id: gptbot, name: GPTBot, category: crawler}
+  software: {id: gptbot, name: GPTBot, kind: agent}
+  confidence: 0.9
+  verified: published-range                       # left out where it is not
+  evidence: [declares-bot]
+\`\`\`
+
 ## action
 
 | action | does |

@@ -1,0 +1,124 @@
+import type { Verdict } from '../classify/verdict.ts'
+import {
+  type ConditionExplanation,
+  type Explanation,
+  explain,
+  type RuleExplanation,
+} from '../policy/explain.ts'
+import { type Effect, effectsOf } from './action-text.ts'
+import type { Arguments, ExitCode } from './command.ts'
+import { type DescribedRequest, parseDescribedRequest } from './described-request.ts'
+import { type Io, paint } from './io.ts'
+import { givenPolicy, textIn } from './policy-source.ts'
+import { visible } from './table.ts'
+
+/** `gatehouse check --explain`: what a policy does to one request, rule by rule. */
+export async function explainRequest(file: string, given: Arguments, io: Io): Promise<ExitCode> {
+  const { name, policy } = await givenPolicy(given, io)
+  const request = parseDescribedRequest(await textIn(file), file)
+  const explanation = explain(policy, request.facts, Date.now())
+  const effects = effectsOf(explanation.decision.action, request)
+  if (given.flag('json')) {
+    io.stdout.write(`${JSON.stringify(json(name, request, explanation, effects), null, 2)}\n`)
+  } else {
+    for (const line of lines(name, request, explanation, effects, io)) io.stdout.write(`${line}\n`)
+  }
+  return 0
+}
+
+function json(
+  policy: string,
+  { facts, isVerdictGiven }: DescribedRequest,
+  { decision, rules }: Explanation,
+  effects: readonly Effect[],
+): object {
+  const { action, rule, wouldHave } = decision
+  return {
+    policy,
+    verdict: { ...facts.verdict, assumed: isVerdictGiven },
+    rules: rules.map((each) => ({
+      rule: each.rule,
+      holds: each.holds,
+      decides: each.decides,
+      dry_run: each.isDryRun,
+      expired: each.hasExpired,
+      doubtful: each.isDoubtful,
+      why: reason(each),
+      conditions: each.conditions,
+    })),
+    decision: { rule, action, would_have: wouldHave === null ? null : { ...wouldHave } },
+    effects,
+  }
+}
+
+function lines(
+  policy: string,
+  { facts, isVerdictGiven }: DescribedRequest,
+  { decision, rules }: Explanation,
+  effects: readonly Effect[],
+  io: Io,
+): readonly string[] {
+  const from = isVerdictGiven ? 'as the file says' : 'the file has none, and none is made yet'
+  const width = Math.max(9, ...rules.map(({ rule }) => rule.length))
+  const walk = rules.flatMap((each) => {
+    const mark = each.decides ? paint(io, 'bold', 'yes') : each.holds ? 'yes' : 'no '
+    return [`${each.rule.padEnd(width)}  ${mark}  ${reason(each)}`]
+  })
+  const { wouldHave } = decision
+  return [
+    `request  ${visible(`${facts.method} ${facts.host ?? ''}${facts.path}`)}${facts.address === '' ? '' : ` from ${visible(facts.address)}`}`,
+    `verdict  ${visible(verdictText(facts.verdict))} (${from})`,
+    `policy   ${policy}`,
+    '',
+    ...walk,
+    ...(decision.rule === 'otherwise'
+      ? [`${'otherwise'.padEnd(width)}  ${paint(io, 'bold', 'yes')}  decides: no rule holds`]
+      : []),
+    '',
+    `${paint(io, 'bold', decision.action.kind)}, by ${decision.rule === 'otherwise' ? 'otherwise' : `rule "${decision.rule}"`}`,
+    ...(wouldHave === null
+      ? []
+      : [`but for its dry_run, rule "${wouldHave.rule}" would have decided: ${wouldHave.action.kind}`]),
+    ...effects.flatMap(({ text, lines }) => [
+      '',
+      text,
+      ...lines.map((line) => visible(`  ${line}`).trimEnd()),
+    ]),
+  ]
+}
+
+/** Why a rule holds or does not. */
+function reason({ holds, decides, isDryRun, hasExpired, isDoubtful, conditions }: RuleExplanation): string {
+  const doubt = isDoubtful ? '; it can be read in more than one way, and the worse one counts' : ''
+  if (hasExpired) return 'has expired'
+  if (decides) return `decides${doubt}`
+  if (holds) return isDryRun ? `holds, on trial (dry_run)${doubt}` : 'holds, but one before it decides'
+  const failing = conditions.filter((condition) => !condition.holds)
+  if (failing.length === 0) return 'no one way to read the request makes all of its conditions hold'
+  return `${failing.map(conditionText).join('; ')}${doubt}`
+}
+
+function conditionText({ name, takes, seen }: ConditionExplanation): string {
+  if (name === 'not') return `not ${valueText(takes)}: all of it is so`
+  return `${name} is ${valueText(seen)}, takes ${valueText(takes)}`
+}
+
+function valueText(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing'
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return visible(text.length > VALUE_LENGTH_MAX ? `${text.slice(0, VALUE_LENGTH_MAX)}…` : text)
+}
+
+function verdictText({ kind, agent, software, confidence, verified, evidence }: Verdict): string {
+  const parts = [
+    kind,
+    ...(agent === null ? [] : [`agent ${agent.id} (${agent.category})`]),
+    ...(software === null || software.id === agent?.id ? [] : [`software ${software.id}`]),
+    `confidence ${confidence}`,
+    verified === null ? 'not verified' : `verified by ${verified}`,
+    ...(evidence.length === 0 ? [] : [`evidence ${evidence.map((each) => each.kind).join(', ')}`]),
+  ]
+  return parts.join(', ')
+}
+
+const VALUE_LENGTH_MAX = 120

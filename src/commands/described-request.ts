@@ -1,0 +1,135 @@
+import { UNKNOWN, type Verdict } from '../classify/verdict.ts'
+import { placed, readSource } from '../config-source.ts'
+import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
+import type { Facts } from '../policy/facts.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { receiveHeaders } from '../proxy/request-headers.ts'
+
+/** A request that somebody has written down, to ask what would become of it. */
+export interface DescribedRequest {
+  readonly facts: Facts
+  readonly print: Print
+  /** Whether the verdict is from the file; else it is what is made of the rest. */
+  readonly isVerdictGiven: boolean
+}
+
+/** JSON or YAML. Throws a ConfigFault with everything that is wrong, and where. */
+export function parseDescribedRequest(text: string, name: string): DescribedRequest {
+  const source = readSource(text, name)
+  return placed(source, () => {
+    const problems: DocumentProblem[] = []
+    const read = readRequest(new Place(source.value ?? {}, problems))
+    if (problems.length > 0) throw new DocumentFault('REQUEST_INVALID', problems)
+    return read
+  })
+}
+
+function readRequest(place: Place): DescribedRequest {
+  const members = place.members(MEMBERS)
+  const textOf = (name: string) => members.get(name)?.text('a text', TEXT_LENGTH_MAX) ?? null
+  const rawHeaders = readHeaders(members.get('headers'))
+  const host = textOf('host') ?? headerOf(rawHeaders, 'host')
+  const path = textOf('path') ?? '/'
+  if (!path.startsWith('/')) members.get('path')!.refuse(`is ${shown(path)}; a path starts with /`)
+  const verdict = members.get('verdict')
+  const print = {
+    ja4h: textOf('ja4h'),
+    connection: {
+      ...{ ja4: textOf('ja4'), stable: textOf('stable'), http2: textOf('http2') },
+      ...{ traits: null, ja4s: null, ja4x: null },
+      noHello: members.get('hello')?.choice(['malformed', 'not-tls'] as const) ?? null,
+      ja4Source: members.has('ja4') ? 'own' : null,
+    } as ConnectionPrint,
+  } as Print
+  const request = {
+    ...{ method: textOf('method') ?? 'GET', host, path, rawHeaders, print },
+    address: textOf('address') ?? '',
+    forged: receiveHeaders(rawHeaders, host, null).forged,
+  }
+  const held = verdict === undefined ? verdictOf(request) : readVerdict(verdict)
+  return { facts: { ...request, verdict: held }, print, isVerdictGiven: verdict !== undefined }
+}
+
+/** What the client is held for where the file does not say. */
+function verdictOf(_request: Omit<Facts, 'verdict'>): Verdict {
+  return UNKNOWN
+}
+
+/** A mapping of names to a value or several, or a list of pairs: the order in which they were sent, and their case. */
+function readHeaders(place: Place | undefined): string[] {
+  if (place === undefined) return []
+  const headers: string[] = []
+  const add = (name: string, value: Place) => {
+    if (!TOKEN.test(name)) value.refuse(`${shown(name)} is no name of a header`)
+    const text = typeof value.value === 'string' ? value.value : value.refuse('takes a text, as it was sent')
+    if (text !== null && LINE_END.test(text)) value.refuse('a value is one line')
+    headers.push(name, asBytes(text ?? ''))
+  }
+  if (place.isMapping) {
+    for (const [name, member] of place.entries()) for (const value of member.items()) add(name, value)
+    return headers
+  }
+  if (!Array.isArray(place.value)) {
+    place.refuse(`is ${shown(place.value)}; it takes a mapping, or a list of [name, value]`)
+    return headers
+  }
+  for (const item of place.value.length === 0 ? [] : place.items()) {
+    const [name, value, ...more] = item.items()
+    if (value === undefined || more.length > 0) item.refuse('takes a name and a value')
+    else add(name!.text('the name of a header') ?? 'x', value)
+  }
+  return headers
+}
+
+function readVerdict(place: Place): Verdict {
+  const members = place.members(['kind', 'agent', 'software', 'confidence', 'verified', 'evidence'])
+  const kind = members.get('kind')?.choice(['agent', 'automation', 'human', 'unknown'] as const)
+  if (kind === undefined) place.refuse('needs `kind`')
+  const confidence = members.get('confidence')
+  const number = typeof confidence?.value === 'number' ? confidence.value : 1
+  if (confidence !== undefined && (confidence.value !== number || number < 0 || number > 1))
+    confidence.refuse(`is ${shown(confidence.value)}; it takes a number from 0 to 1`)
+  return {
+    kind: kind ?? 'unknown',
+    agent: readNamed(members.get('agent'), 'category', 'custom'),
+    software: readNamed(members.get('software'), 'kind', 'tool') as Verdict['software'],
+    confidence: number,
+    verified: members.get('verified')?.text('how it was verified') ?? null,
+    evidence: (members.get('evidence')?.items() ?? []).map((item) => {
+      const evidence = item.isMapping ? item.entries().get('kind') : item
+      return { kind: evidence?.text('a kind of evidence') ?? '', detail: '', weight: 1 }
+    }),
+  }
+}
+
+/** An id alone, or a mapping. */
+function readNamed<Third extends 'category' | 'kind'>(
+  place: Place | undefined,
+  third: Third,
+  fallback: string,
+): ({ id: string; name: string } & Record<Third, string>) | null {
+  if (place === undefined || place.value === null) return null
+  const members = place.isMapping ? place.members(['id', 'name', third]) : new Map([['id', place]])
+  const id = members.get('id')?.text('an id') ?? null
+  if (id === null) return members.has('id') ? null : place.refuse('needs `id`')
+  const name = members.get('name')?.text('a name') ?? id
+  const value = members.get(third)?.text(`a ${third}`) ?? fallback
+  return { id, name, [third]: value } as { id: string; name: string } & Record<Third, string>
+}
+
+function headerOf(rawHeaders: readonly string[], name: string): string | null {
+  const at = rawHeaders.findIndex((each, i) => i % 2 === 0 && each.toLowerCase() === name)
+  return at === -1 ? null : rawHeaders[at + 1]!
+}
+
+/** As it would come from a socket, a character each. */
+function asBytes(text: string): string {
+  return Buffer.from(text).toString('latin1')
+}
+
+const MEMBERS = [
+  ...['method', 'host', 'path', 'address', 'headers', 'ja4', 'ja4h', 'stable', 'http2', 'hello', 'verdict'],
+]
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
+const LINE_END = /[\r\n\0]/
+const TEXT_LENGTH_MAX = 65_536

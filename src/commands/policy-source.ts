@@ -1,0 +1,51 @@
+import { readFile } from 'node:fs/promises'
+import { loadConfig } from '../config.ts'
+import { ConfigFault, parsePolicyText } from '../config-source.ts'
+import { Fault } from '../fault.ts'
+import { type Policy, parsePolicy } from '../policy/policy.ts'
+import type { Arguments } from './command.ts'
+import { configFlags } from './config-options.ts'
+import type { Io } from './io.ts'
+import { unreadable } from './unreadable.ts'
+
+export interface NamedPolicy {
+  /** The file, or what there is without one. */
+  readonly name: string
+  readonly policy: Policy
+}
+
+/** The policy that `--policy` names, or the configuration; without either, the one that tags everything. */
+export async function givenPolicy(given: Arguments, io: Io): Promise<NamedPolicy> {
+  const file = given.value('policy')
+  if (file !== null) return policyIn(file, null)
+  const isConfigured = given.value('config') !== null || Object.keys(io.env).some(isSetting)
+  if (!isConfigured) return TAG_ALL
+  const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
+  if (config.policy.file === null) return TAG_ALL
+  return policyIn(
+    config.policy.file,
+    config.proxy.upstreams.map(({ name }) => name),
+  )
+}
+
+export async function policyIn(file: string, upstreams: readonly string[] | null): Promise<NamedPolicy> {
+  return { name: file, policy: parsePolicyText(await textIn(file), file, upstreams).policy }
+}
+
+/** Throws a Fault that names it. */
+export async function textIn(file: string): Promise<string> {
+  const bytes = await readFile(file).catch((error) => {
+    throw new Fault('UNREADABLE', `${file}: ${unreadable(error).message}`, { cause: error })
+  })
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new ConfigFault([{ where: file, what: 'is no text in UTF-8' }])
+  }
+}
+
+function isSetting(name: string): boolean {
+  return name.startsWith('GATEHOUSE_')
+}
+
+const TAG_ALL: NamedPolicy = { name: 'no policy: everything is tagged', policy: parsePolicy({}) }

@@ -1,0 +1,125 @@
+import type { CompiledCondition } from './condition.ts'
+import { type Decision, decide, holds } from './decide.ts'
+import { factsFor } from './expression-facts.ts'
+import type { Facts } from './facts.ts'
+import type { Policy, Rule } from './policy.ts'
+import { isNamed, PolicyRequest } from './request.ts'
+
+/** Why a request is decided as it is. */
+export interface Explanation {
+  readonly decision: Decision
+  /** In their order, those behind the one that decides too. */
+  readonly rules: readonly RuleExplanation[]
+}
+
+export interface RuleExplanation {
+  readonly rule: string
+  readonly holds: boolean
+  /** The first that holds, and is neither on trial nor over. */
+  readonly decides: boolean
+  readonly isDryRun: boolean
+  readonly hasExpired: boolean
+  /** There was more than one way to read the request: what counts is the worse one for who sent it. */
+  readonly isDoubtful: boolean
+  readonly conditions: readonly ConditionExplanation[]
+}
+
+export interface ConditionExplanation {
+  readonly name: string
+  readonly takes: unknown
+  readonly holds: boolean
+  /** What there was instead of what it takes. */
+  readonly seen: unknown
+}
+
+/** The long way round of `decide`, to the same end. */
+export function explain(policy: Policy, facts: Facts, nowMs: number): Explanation {
+  const request = new PolicyRequest()
+  request.read(facts, { host: true, path: true, address: true, userAgent: true })
+  const decision = decide(policy, facts, nowMs)
+  const rules = policy.rules.map((rule) => explainRule(rule, request, decision, nowMs))
+  return { decision, rules }
+}
+
+function explainRule(rule: Rule, request: PolicyRequest, decision: Decision, nowMs: number): RuleExplanation {
+  const isHolding = holds(rule, request)
+  const isDoubtful = request.plainPath !== null || request.hasFailed
+  return {
+    rule: rule.decision.rule,
+    holds: isHolding,
+    decides: rule.decision.rule === decision.rule,
+    isDryRun: rule.isDryRun,
+    hasExpired: nowMs >= rule.expiresMs,
+    isDoubtful,
+    conditions: rule.conditions.map((condition) => explainCondition(condition, rule, request)),
+  }
+}
+
+function explainCondition(
+  { name, takes, test }: CompiledCondition,
+  rule: Rule,
+  request: PolicyRequest,
+): ConditionExplanation {
+  const alone = { ...rule, tests: [test] }
+  return { name, takes, holds: holds(alone, request), seen: SEEN[name]?.(request, takes) ?? null }
+}
+
+/** The values of the headers that a condition names; `null` for one that was not sent. */
+function headersSeen({ facts: { rawHeaders } }: PolicyRequest, takes: unknown): object {
+  const names = Object.keys(takes as object)
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = rawHeaders.filter(
+        (_, i) => i % 2 === 1 && isNamed(rawHeaders[i - 1]!, name.toLowerCase()),
+      )
+      return [name, values.length === 0 ? null : values.join(', ')]
+    }),
+  )
+}
+
+/** The values of what an expression names, as far as they are in it as they stand. */
+function expressionSeen(request: PolicyRequest, takes: unknown): object {
+  const values = factsFor(request)
+  const facts = values as unknown as Record<string, Record<string, unknown>>
+  const named = new Set(
+    String(takes).match(/\b(?:request|client|verdict|fingerprint)\.(?!headers)\w+/g) ?? [],
+  )
+  const seen: Record<string, unknown> = {}
+  for (const each of named) {
+    const [of, name] = each.split('.') as [string, string]
+    seen[each] = facts[of]?.[name] ?? null
+  }
+  for (const name of headersIn(String(takes)))
+    seen[`request.headers.${name}`] = values.request.headers.get(name) ?? null
+  return seen
+}
+
+function headersIn(text: string): ReadonlySet<string> {
+  const access =
+    /\brequest\s*\.\s*headers\s*(?:\.\s*(\w+)|\[\s*["']([^"']+)["'])|["']([^"']+)["']\s*in\s+request\.headers/g
+  return new Set([...text.matchAll(access)].map(([, a, b, c]) => (a ?? b ?? c)!))
+}
+
+/** What a condition looks at, by its name. */
+const SEEN: Readonly<Record<string, (request: PolicyRequest, takes: unknown) => unknown>> = {
+  verdict: ({ facts }) => facts.verdict.kind,
+  agent: ({ facts }) => facts.verdict.agent?.id,
+  category: ({ facts }) => facts.verdict.agent?.category,
+  software: ({ facts }) => facts.verdict.software?.id,
+  evidence: ({ facts }) => facts.verdict.evidence.map(({ kind }) => kind),
+  confidence_min: ({ facts }) => facts.verdict.confidence,
+  verified: ({ facts }) => facts.verdict.verified !== null,
+  forged: ({ facts }) => facts.forged,
+  hello: ({ facts }) => facts.print.connection.noHello,
+  ja4: ({ facts }) => facts.print.connection.ja4,
+  stable: ({ facts }) => facts.print.connection.stable,
+  ja4h: ({ facts }) => facts.print.ja4h,
+  http2: ({ facts }) => facts.print.connection.http2,
+  method: ({ facts }) => facts.method,
+  address: ({ facts }) => facts.address,
+  host: ({ host, hostEnd }) => host?.slice(0, hostEnd),
+  path: ({ path, pathEnd, plainPath }) => (plainPath === null ? path.slice(0, pathEnd) : [path, plainPath]),
+  user_agent: ({ facts }) => Object.values(headersSeen({ facts } as PolicyRequest, { 'user-agent': 0 }))[0],
+  header: headersSeen,
+  expression: expressionSeen,
+}

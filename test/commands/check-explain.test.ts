@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { runCli } from '../../src/commands/cli.ts'
+import { COMMANDS } from '../../src/commands/commands.ts'
+import { memoryIo } from './memory-io.ts'
+
+const POLICY = `rules:
+  - {name: open, when: {path: /robots.txt}, action: pass}
+  - {name: trial, when: {method: POST}, action: tarpit, dry_run: true}
+  - {name: crawlers, when: {category: crawler, not: {verified: true}}, action: {block: {status: 451, title: No}}}
+  - {name: limit, when: {host: limit.test}, action: {rate_limit: {per: address, requests: 6, window: 1m}}}
+  - {name: away, when: {host: away.test}, action: {redirect: {to: /docs}}}
+  - {name: hold, when: {host: hold.test}, action: {tarpit: {delay: 2s}}}
+  - {name: route, when: {host: route.test}, action: {route: {upstream: other}}}
+otherwise: {tag: {headers: {X-Agent-Plan: free}}}
+`
+const CRAWLER = `{
+  "method": "POST", "path": "/api/items?x=1", "address": "192.0.2.7",
+  "headers": [["Host", "shop.test"], ["Accept", "application/json"], ["X-Agent-Verdict", "human\\u001b[31m"]],
+  "verdict": {"kind": "agent", "agent": {"id": "gptbot", "name": "GPTBot", "category": "crawler"}, "confidence": 0.9}
+}`
+
+test('what a policy does to a request, rule by rule', async (t) => {
+  const { at, check } = workbench(t)
+  const { exitCode, out, err } = await check(at('r.json', CRAWLER), at('p.yaml', POLICY))
+  assert.deepEqual([exitCode, err], [0, ''])
+  for (const line of [
+    'request  POST shop.test/api/items?x=1 from 192.0.2.7',
+    'verdict  agent, agent gptbot (crawler), confidence 0.9, not verified (as the file says)',
+    'open       no   path is /api/items, takes /robots.txt',
+    'trial      yes  holds, on trial (dry_run)',
+    'crawlers   yes  decides',
+    'limit      no   host is shop.test, takes limit.test',
+    'block, by rule "crawlers"',
+    'but for its dry_run, rule "trial" would have decided: tarpit',
+    'The app gets nothing. The client gets:',
+    '  HTTP/1.1 451 Unavailable For Legal Reasons',
+    '  Content-Type: application/problem+json',
+  ])
+    assert.ok(out.split('\n').includes(line), `${line}\n${out}`)
+})
+
+test('what the app or the client sees of each action', async (t) => {
+  const { at, check } = workbench(t)
+  const policy = at('p.yaml', POLICY)
+  const SEES: readonly (readonly [request: string, ...lines: readonly string[]])[] = [
+    [
+      '{"path": "/robots.txt"}',
+      'pass, by rule "open"',
+      'The app gets the request, with X-Forwarded-* and Forwarded and nothing else of ours.',
+    ],
+    [
+      '{"host": "x.test", "ja4": "t13d1516h2_8daaf6152771_e5627efa2ab1"}',
+      'tag, by otherwise',
+      '  X-Agent-Plan: free',
+      '  X-Agent-Verdict: unknown',
+      '  X-JA4-Fingerprint: t13d1516h2_8daaf6152771_e5627efa2ab1',
+      'otherwise  yes  decides: no rule holds',
+    ],
+    [
+      '{"host": "limit.test"}',
+      'Up to 6 in 60000 ms, 6 at once, for each address, the app gets the request, with:',
+      'Over that: The app gets nothing. The client gets:',
+      '  HTTP/1.1 429 Too Many Requests',
+      '  Retry-After: 10',
+    ],
+    ['{"host": "away.test"}', '  HTTP/1.1 302 Found', '  Location: /docs'],
+    [
+      '{"host": "hold.test", "headers": {"Accept": "text/html"}}',
+      'The app gets nothing. The client waits for 2000 ms, unless 100 wait already, and gets:',
+      '  (a page)',
+    ],
+    ['{"host": "route.test"}', 'The upstream other gets the request, with:', '  X-Agent-Action: route'],
+    ['{}', 'verdict  unknown, confidence 0, not verified (the file has none, and none is made yet)'],
+  ]
+  for (const [request, ...lines] of SEES) {
+    const { out } = await check(at('r.json', request), policy)
+    for (const line of lines) assert.ok(out.split('\n').includes(line), `${line}\n${out}`)
+  }
+})
+
+test('without a policy everything is tagged; one that the configuration names is taken', async (t) => {
+  const { at, check } = workbench(t)
+  const file = at('r.json', CRAWLER)
+  assert.match((await check(file, null)).out, /^policy {3}no policy: everything is tagged$/m)
+  at('p.yaml', POLICY)
+  const config = at('g.yaml', 'proxy: {upstreams: [{name: other, urls: http://a}]}\npolicy: {file: p.yaml}\n')
+  assert.match((await check(file, null, ['--config', config])).out, /^block, by rule "crawlers"$/m)
+})
+
+test('as JSON', async (t) => {
+  const { at, check } = workbench(t)
+  const { out } = await check(at('r.json', CRAWLER), at('p.yaml', POLICY), ['--json'])
+  const { rules, decision, effects, verdict } = JSON.parse(out)
+  assert.deepEqual([verdict.kind, verdict.assumed, rules.length, rules[2].decides], ['agent', true, 7, true])
+  assert.deepEqual(rules[0].conditions, [
+    { name: 'path', takes: '/robots.txt', holds: false, seen: '/api/items' },
+  ])
+  assert.deepEqual(
+    [decision.rule, decision.action.status, decision.would_have.rule],
+    ['crawlers', 451, 'trial'],
+  )
+  assert.equal(effects[0].lines[0], 'HTTP/1.1 451 Unavailable For Legal Reasons')
+})
+
+test('what a terminal would obey is shown, not passed on', async (t) => {
+  const { at, check } = workbench(t)
+  const request =
+    '{"path": "/\\u001b[31m", "address": "\\u001b]0;x", "verdict": {"kind": "agent", "agent": "\\u009bx"}}'
+  const { out } = await check(at('r.json', request), at('p.yaml', POLICY))
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what must not be there
+  assert.ok(!/[\x00-\x09\x0b-\x1f\x7f-\x9f]/.test(out), out)
+})
+
+test('what is wrong with a request: all of it, and where', async (t) => {
+  const { at, check } = workbench(t)
+  const file = at(
+    'r.yaml',
+    `metod: GET
+path: x
+headers: [[a], ["b c", d], [e, 1], [f, "g\\nh"]]
+hello: none
+verdict: {confidence: 2, agent: {name: x}}
+`,
+  )
+  const { exitCode, out, err } = await check(file, null)
+  assert.deepEqual([exitCode, out], [1, ''])
+  for (const problem of [
+    ':1:1: metod: is not known (did you mean "method"?)',
+    ':2:1: path: is "x"; a path starts with /',
+    ': headers[0]: takes a name and a value',
+    ': headers[1][1]: "b c" is no name of a header',
+    ': headers[2][1]: takes a text, as it was sent',
+    ': headers[3][1]: a value is one line',
+    ':4:1: hello: is "none"; it takes malformed, not-tls',
+    ': verdict: needs `kind`',
+    ': verdict.agent: needs `id`',
+    ': verdict.confidence: is 2; it takes a number from 0 to 1',
+  ])
+    assert.ok(err.includes(problem), `${problem}\n${err}`)
+})
+
+test('files that cannot be read, and policies that cannot be used', async (t) => {
+  const { at, check } = workbench(t)
+  const good = at('r.json', '{}')
+  const missing = await check('/there/is/none.json', null)
+  assert.deepEqual([missing.exitCode, missing.out], [1, ''])
+  assert.match(missing.err, /\/there\/is\/none\.json: no such file/)
+  const bad = await check(
+    good,
+    at('p.yaml', 'rules:\n  - {name: a, when: "request.pth == 1", action: block}\n'),
+  )
+  assert.equal(bad.exitCode, 1)
+  assert.match(bad.err, /p\.yaml:2:15: rule "a": when: character 1: request\.pth is not known/)
+})
+
+function workbench(t: Test) {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-explain-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  return {
+    at(name: string, text: string): string {
+      const file = join(folder, name)
+      writeFileSync(file, text)
+      return file
+    },
+    async check(request: string, policy: string | null, more: readonly string[] = []) {
+      const io = memoryIo()
+      const named = policy === null ? [] : ['--policy', policy]
+      const exitCode = await runCli(COMMANDS, ['check', '--explain', request, ...named, ...more], io)
+      return { exitCode, out: io.out, err: io.err }
+    },
+  }
+}
