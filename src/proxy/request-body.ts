@@ -27,6 +27,8 @@ export class RequestBody {
     body.on('error', this.#broke)
     body.on('close', this.#broke)
     body.on('data', this.#came)
+    // Node says the end of an empty body of HTTP/2 whether or not anybody listens yet.
+    if (body.readableEnded) process.nextTick(this.#ended)
   }
 
   resume(): void {

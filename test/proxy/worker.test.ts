@@ -57,6 +57,19 @@ test('the JA4 a listed hop saw stands for its own, says so, and is no forgery; w
   assert.deepEqual(other.sightings[0]!.forged, ['x-ja4-fingerprint', 'x-ja4-source'])
 })
 
+test('a body of HTTP/2 that ends empty, at once and in a frame of its own, ends for the app as well', async (t) => {
+  const { address } = await serving(t, {
+    app: (message, response) => message.resume().on('end', () => response.end('all there')),
+  })
+  const session = connectHttp2(`https://localhost:${address.port}`, { ca: CA.certificate })
+  t.teardown(() => session.destroy())
+  for (const method of ['GET', 'POST']) {
+    const stream = session.request({ ':method': method }, { endStream: false })
+    stream.end()
+    assert.equal(await text(stream), 'all there', method)
+  }
+})
+
 test('the next request is judged by a new Snapshot; one that cannot be read changes nothing', async (t) => {
   const { ask, judgeBy, bus, lines } = await serving(t)
   const agent = new Agent({ keepAlive: true })
