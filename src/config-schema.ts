@@ -379,6 +379,18 @@ export const SETTINGS = section('', {
   policy: section('', {
     file: setting(optional(path), null, 'The rules. `null`: every request is tagged, none is blocked.'),
   }),
+  sightings: section('What was seen, for `gatehouse check --replay`; no secrets, but addresses of clients.', {
+    file: setting(
+      optional(path),
+      null,
+      'Every request is added to it as a line of JSON: who it came from, what it is held for, what was done. What the disk cannot take is dropped and counted, and no request waits for it. `null`: none.',
+    ),
+    max_size: setting(
+      size('64KiB', '100GiB'),
+      '256MiB',
+      'When it is full it becomes FILE.1, in the place of the one before, and a new one begins.',
+    ),
+  }),
   fingerprints: section('', {
     ja4plus: setting(
       boolean,

@@ -22,6 +22,7 @@ export interface StartupConfig {
   readonly signatures: readonly string[]
   readonly feeds: readonly FeedConfig[]
   readonly policy: { readonly file: string | null }
+  readonly sightings: { readonly file: string | null; readonly bytesMax: number }
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -269,6 +270,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     signatures: others.signatures,
     feeds: others.feeds.map(feedConfig),
     policy: others.policy,
+    sightings: { file: others.sightings.file, bytesMax: others.sightings.max_size },
     fingerprints: others.fingerprints,
     log: others.log,
   }

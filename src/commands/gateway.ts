@@ -7,6 +7,7 @@ import type { Log, LogLevel } from '../log.ts'
 import { createManageServer } from '../manage/app.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
+import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import { makeSnapshot } from '../plane/snapshot.ts'
@@ -29,6 +30,8 @@ export interface GatewaySettings {
   readonly certificates: readonly KeyPairSource[]
   readonly ticketKeyFile: string | null
   readonly policyFile: string | null
+  /** `null`: they are counted and forgotten. */
+  readonly sightings: SightingFileSettings | null
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   readonly feeds: readonly FeedSettings[]
@@ -51,6 +54,7 @@ export class Gateway {
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
+  readonly #sightingFile: SightingFile | null
   readonly #signatures: SignaturesPart
   readonly #feeds: FeedPuller
   #reloaders: readonly Reloader<unknown>[] = []
@@ -91,8 +95,10 @@ export class Gateway {
       workers === null
         ? new SingleWorker(worker, this.#bus, log)
         : new WorkerPool(workers, worker, this.#bus, log)
+    this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
     this.#bus.onSightings((batch) => {
       this.#sightings += batch.length
+      this.#sightingFile?.append(batch)
     })
     this.#manage = createManageServer({
       unready: () => this.#unready(),
@@ -133,6 +139,7 @@ export class Gateway {
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
     this.#bus.close()
+    await this.#sightingFile?.close()
     this.#manage.close()
     this.#manage.closeAllConnections()
   }
@@ -195,6 +202,7 @@ export class Gateway {
     metrics.counter('sightings_received_total', 'Sightings that reached the management plane.', () => [
       { labels: {}, value: this.#sightings },
     ])
+    if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
     addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))
     if (this.#dataPlane instanceof WorkerPool) this.#addPoolMetrics(this.#dataPlane)
@@ -209,6 +217,15 @@ export class Gateway {
       { labels: {}, value: pool.counts.restarts },
     ])
   }
+}
+
+function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFile): void {
+  metrics.counter('sightings_written_total', 'Sightings written to sightings.file.', () => [
+    { labels: {}, value: counts.written },
+  ])
+  metrics.counter('sightings_unwritten_total', 'Sightings that could not be written to it.', () => [
+    { labels: {}, value: counts.dropped },
+  ])
 }
 
 async function listen(server: Server, address: ListenAddress): Promise<void> {

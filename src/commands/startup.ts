@@ -36,7 +36,7 @@ export async function startupFrom(
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
 async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> {
-  const { proxy, manage, data, policy, log } = config
+  const { proxy, manage, data, policy, sightings, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
@@ -46,6 +46,7 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
     }),
     ticketKeyFile: proxy.tls.ticketKeyFile,
     policyFile: policy.file,
+    sightings: sightings.file === null ? null : { file: sightings.file, bytesMax: sightings.bytesMax },
     signatures: config.signatures,
     feeds: feedSettings(config),
     dataFolder: data.dir,

@@ -24,7 +24,14 @@ export interface Sighting {
   readonly http2: string | null
   readonly verdict: string
   readonly agent: string | null
+  /** The agent's. */
+  readonly category: string | null
+  readonly software: string | null
   readonly confidence: number
+  /** How the identity was proven. */
+  readonly verified: string | null
+  /** Its kinds, strongest first. */
+  readonly evidence: readonly string[]
   readonly rule: string
   readonly action: string
   /** The rule only says what it would have done. */
