@@ -144,7 +144,7 @@ export const CANDIDATES_MAX = 2 ** COUNT_BITS
 export const OTHERS_MAX = 2 ** (32 - COUNT_BITS)
 /** In a table that is half full, so many in a row do not come about by chance. */
 export const PROBES_MAX = 128
-const TABLES = KEY_FORMS.reduce((tables, { whole }) => tables + whole + 1, 0)
+export const TABLES = KEY_FORMS.reduce((tables, { whole }) => tables + whole + 1, 0)
 export const TEXT_FORM = KEY_FORMS.findIndex(({ stride }) => stride === 0)
 /** "GHSI" */
 const MAGIC = 0x49534847

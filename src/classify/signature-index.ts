@@ -21,10 +21,12 @@ import {
   indexFault,
   LIST_BITS,
   LIST_MASK,
+  layoutOf,
   MERGED_WORDS,
   readHeader,
   SUMMED_FROM,
   sumInHeader,
+  TABLES,
 } from './index-layout.ts'
 import type { FingerprintType } from './signature.ts'
 
@@ -48,15 +50,16 @@ export interface Nearest {
 
 /**
  * All signatures over fingerprints, for lookup. It is one buffer, looked up in where it lies: a million signatures are
- * there as soon as their bytes are. Never changed: the next one takes its place whole.
+ * there as soon as their bytes are. Never changed: the next one takes its place whole, and it is closed at most.
  */
 export class SignatureIndex {
   /** Signatures in it. */
   readonly count: number
   /** Numbers of software are below this: a shorter list is not the one the index was made with. */
   readonly softwareCount: number
-  readonly #layout: IndexLayout
-  readonly #words: Int32Array
+  readonly #bytes: ArrayBufferLike
+  #layout: IndexLayout
+  #words: Int32Array
   /** Candidates made before, each list at one place that others want, too. */
   readonly #kept: (readonly Candidate[])[] = new Array(KEPT_LISTS).fill(NOBODY)
   readonly #keptHead = new Int32Array(KEPT_LISTS)
@@ -64,13 +67,14 @@ export class SignatureIndex {
   private constructor(layout: IndexLayout, words: Int32Array) {
     this.count = layout.signatures
     this.softwareCount = layout.software
+    this.#bytes = words.buffer
     this.#layout = layout
     this.#words = words
   }
 
-  /** Throws a Fault where a lookup in these bytes could go wrong. They are the index's from now on. */
-  static open(bytes: ArrayBuffer): SignatureIndex {
-    const opening = SignatureIndex.opening(bytes)
+  /** Throws a Fault where a lookup in the first `length` of these bytes could go wrong. They are its own from now on. */
+  static open(bytes: ArrayBufferLike, length = bytes.byteLength): SignatureIndex {
+    const opening = SignatureIndex.opening(bytes, length)
     for (;;) {
       const step = opening.next()
       if (step.done) return step.value
@@ -78,9 +82,9 @@ export class SignatureIndex {
   }
 
   /** The same, with a pause after each millisecond or less of looking. */
-  static *opening(bytes: ArrayBuffer): Generator<undefined, SignatureIndex> {
-    if (bytes.byteLength % 4 !== 0) throw indexFault('has a length that is no multiple of 4')
-    const words = new Int32Array(bytes)
+  static *opening(bytes: ArrayBufferLike, length = bytes.byteLength): Generator<undefined, SignatureIndex> {
+    if (length % 4 !== 0) throw indexFault('has a length that is no multiple of 4')
+    const words = new Int32Array(bytes, 0, length / 4)
     const layout = readHeader(words)
     yield* checkSum(words)
     for (const form of KEY_FORMS) yield* checkRows(words, layout, form)
@@ -109,6 +113,13 @@ export class SignatureIndex {
       if (head !== NO_HEAD) return { likeness: form.order[i]!, candidates: this.#candidates(head) }
     }
     return null
+  }
+
+  /** From now on nobody has anything: the bytes it lay in are for others to use. */
+  close(): ArrayBufferLike {
+    this.#layout = CLOSED
+    this.#words = new Int32Array(0)
+    return this.#bytes
   }
 
   /** Where the list for these parts of `KEY` begins. */
@@ -261,6 +272,13 @@ function* slices(length: number): Generator<readonly [from: number, to: number]>
   for (let from = 0; from < length; from += SLICE) yield [from, Math.min(length, from + SLICE)]
 }
 
+const CLOSED = layoutOf(
+  {
+    ...{ signatures: 0, software: 0, merged: 0, others: 0, textWords: 0 },
+    ...{ rows: KEY_FORMS.map(() => 0), slots: Array(TABLES).fill(0), probes: Array(TABLES).fill(0) },
+  },
+  [0, 0],
+)
 const NOBODY: readonly Candidate[] = Object.freeze([])
 /** Nothing but the header begins there. */
 const NO_HEAD = 0

@@ -38,20 +38,50 @@ export async function writeIndexFile(path: string, bytes: Uint8Array): Promise<I
   return { path, bytes: bytes.length, sha256: hash.digest('hex') }
 }
 
-/** Reads an index while the thread goes on with its work. Throws a Fault that says what is wrong with the file. */
-export async function loadIndexFile(said: IndexFile): Promise<SignatureIndex> {
-  const opening = SignatureIndex.opening(await readIndexFile(said))
-  for (;;) {
-    const step = opening.next()
-    if (step.done) return step.value
-    await turn()
+/**
+ * Reads indexes while the thread goes on with its work. Memory of this size is asked for as shared, though nobody shares
+ * it: any other makes V8 collect garbage there and then, in pauses that a large heap makes long. Shared memory in turn
+ * is given back only when garbage is collected for other reasons; until then the next index is read into it.
+ */
+export class IndexLoader {
+  #spare: WeakRef<ArrayBufferLike> | null = null
+
+  /** Throws a Fault that says what is wrong with the file. */
+  async load(file: IndexFile): Promise<SignatureIndex> {
+    checkSize(file)
+    const buffer = this.#take(file.bytes)
+    try {
+      await readIndexFile(file, buffer)
+      const opening = SignatureIndex.opening(buffer, file.bytes)
+      for (;;) {
+        const step = opening.next()
+        if (step.done) return step.value
+        await turn()
+      }
+    } catch (error) {
+      this.#spare = new WeakRef(buffer)
+      throw error
+    }
+  }
+
+  /** After the next has taken its place: nobody is found in it any more. */
+  retire(index: SignatureIndex): void {
+    this.#spare = new WeakRef(index.close())
+  }
+
+  #take(bytes: number): ArrayBufferLike {
+    const spare = this.#spare?.deref()
+    this.#spare = null
+    if (spare !== undefined && spare.byteLength >= bytes) return spare
+    // Room that is never written to takes no memory, and the next index is likely to be a little larger.
+    return new SharedArrayBuffer(Math.ceil((bytes * ROOM) / CHUNK_BYTES) * CHUNK_BYTES)
   }
 }
 
-/** The bytes, and only those that were said. */
-export async function readIndexFile({ path, bytes, sha256 }: IndexFile): Promise<ArrayBuffer> {
-  if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > INDEX_BYTES_MAX)
-    throw unusable(path, 'INDEX_FILE_WRONG', `is said to have ${bytes} bytes; at most ${INDEX_BYTES_MAX}`)
+/** Reads into the beginning of `buffer` what was said, and nothing else. */
+export async function readIndexFile(said: IndexFile, buffer: ArrayBufferLike): Promise<void> {
+  checkSize(said)
+  const { path, bytes } = said
   let file: FileHandle
   try {
     file = await open(path)
@@ -59,10 +89,15 @@ export async function readIndexFile({ path, bytes, sha256 }: IndexFile): Promise
     throw unusable(path, 'INDEX_FILE_UNREADABLE', `cannot be opened (${codeOf(error)})`, error)
   }
   try {
-    const { size } = await file.stat()
-    if (size !== bytes)
-      throw unusable(path, 'INDEX_FILE_WRONG', `has ${size} bytes, and ${bytes} were said: write it again`)
-    return await readAll(file, path, bytes, sha256)
+    const stats = await file.stat()
+    if (!stats.isFile()) throw unusable(path, 'INDEX_FILE_WRONG', 'is no file')
+    if (stats.size !== bytes)
+      throw unusable(
+        path,
+        'INDEX_FILE_WRONG',
+        `has ${stats.size} bytes, and ${bytes} were said: write it again`,
+      )
+    await readAll(file, said, buffer)
   } catch (error) {
     if (error instanceof Fault) throw error
     throw unusable(path, 'INDEX_FILE_UNREADABLE', `cannot be read (${codeOf(error)})`, error)
@@ -71,8 +106,16 @@ export async function readIndexFile({ path, bytes, sha256 }: IndexFile): Promise
   }
 }
 
-async function readAll(file: FileHandle, path: string, bytes: number, sha256: string): Promise<ArrayBuffer> {
-  const buffer = new ArrayBuffer(bytes)
+function checkSize({ path, bytes }: IndexFile): void {
+  if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > INDEX_BYTES_MAX)
+    throw unusable(path, 'INDEX_FILE_WRONG', `is said to have ${bytes} bytes; at most ${INDEX_BYTES_MAX}`)
+}
+
+async function readAll(
+  file: FileHandle,
+  { path, bytes, sha256 }: IndexFile,
+  buffer: ArrayBufferLike,
+): Promise<void> {
   const hash = createHash('sha256')
   for (let at = 0; at < bytes; ) {
     const chunk = new Uint8Array(buffer, at, Math.min(CHUNK_BYTES, bytes - at))
@@ -83,7 +126,6 @@ async function readAll(file: FileHandle, path: string, bytes: number, sha256: st
   }
   if (hash.digest('hex') !== sha256)
     throw unusable(path, 'INDEX_FILE_WRONG', 'does not have the SHA-256 that was said: write it again')
-  return buffer
 }
 
 /** The name is as lasting as the bytes. Where a folder cannot be synced, it is as the file system has it. */
@@ -103,5 +145,6 @@ function codeOf(error: unknown): unknown {
 
 /** Read and hashed in one go, with no other work in between. */
 const CHUNK_BYTES = 1024 * 1024
+const ROOM = 1.25
 /** The largest index of the most signatures has less. */
 const INDEX_BYTES_MAX = 1024 ** 3
