@@ -48,7 +48,9 @@ function isRandom(run: string): boolean {
   return run.split(/[-_]/).some((piece) => piece.length >= 8 && /\d/.test(piece) && /[a-z]/i.test(piece))
 }
 
-const SECRET_NAME = /auth(?!ority)|token|secret|key|credential|passw|session|signature|jwt|csrf|xsrf/
+/** By their words: `x-portkey-runtime` names no key. */
+const SECRET_NAME =
+  /(?<![a-z])(?:auth(?!ority)[a-z]*|[a-z]*(?:auth|token|secret|apikey|password|session|csrf|xsrf)|keys?|credentials?|passwd|signature|jwt)(?![a-z])/
 /** Names that look like secrets and are none; and what clients are known by, whatever it looks like. */
 const HARMLESS_NAMES: ReadonlySet<string> = new Set([
   ...['host', ':authority', 'user-agent', 'accept', 'content-type', 'sec-websocket-key', 'sec-ch-ua'],

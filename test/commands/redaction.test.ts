@@ -17,6 +17,9 @@ const HEADERS: readonly (readonly [name: string, value: string, written: string]
   ['x-auth-token', '1', X],
   ['x-amz-security-token', 'a', X],
   ['x-csrf-token', 'a', X],
+  ['x-accesstoken', 'a', X],
+  ['x-portkey-api-key', 'a', X],
+  ['x-user-auth', 'a', X],
   ['mcp-session-id', 'a', X],
   ['x-whatever', 'bearer secret', `bearer ${X}`],
   ['x-whatever', 'sk-proj-0123456789', X],
@@ -39,6 +42,7 @@ const HEADERS: readonly (readonly [name: string, value: string, written: string]
     'tool/1.0 (0123456789abcdef0123456789abcdef)',
   ],
   ['accept', 'text/html,application/xhtml+xml;q=0.9', 'text/html,application/xhtml+xml;q=0.9'],
+  ['x-portkey-runtime', 'node', 'node'],
   ['x-stainless-package-version', '7.0.1', '7.0.1'],
   ['x-api-key', '', ''],
 ]
