@@ -5,7 +5,9 @@ import { loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import { ConfigFault, nameOf, type Problem, parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { loadKeyPairs } from '../proxy/key-pair.ts'
+import { USAGE } from './arguments.ts'
 import { explainRequest } from './check-explain.ts'
+import { replaySightings } from './check-replay.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import { CONFIG_OPTIONS, configFlags } from './config-options.ts'
 import type { Io } from './io.ts'
@@ -23,6 +25,9 @@ export const check: Action = {
       'path, address, headers (a mapping, or a list of [name, value]), ja4, ja4h, stable, http2, hello, and verdict ' +
       '(kind, agent, software, confidence, verified, evidence); all are optional. The policy is the one --policy names, ' +
       'or the configuration.',
+    'With --replay: what the policy would have done to the Sightings in a file (see the setting sightings.file), against ' +
+      'what was done, or against another policy: what changes, for whom, and which rules cannot be judged, as Sightings ' +
+      'keep no headers but User-Agent, and no queries.',
     'config/README.md has every setting.',
   ],
   operands: [],
@@ -33,12 +38,22 @@ export const check: Action = {
       value: 'FILE',
       description: 'Say what the policy does to the request in FILE, and why',
     },
+    {
+      name: 'replay',
+      value: 'FILE',
+      description: 'Say what the policy would change of the Sightings in FILE',
+    },
+    { name: 'against', value: 'FILE', description: 'The policy it is compared with; without, what was done' },
     { name: 'json', description: 'Print JSON' },
   ],
   examples: [
     { command: 'check --config gatehouse.yaml', description: 'Before a restart' },
     { command: 'check --upstream http://127.0.0.1:3000', description: 'Every default' },
     { command: 'check --explain request.json --policy policy.yaml', description: 'Why a request is blocked' },
+    {
+      command: 'check --replay sightings.jsonl --policy new.yaml --against old.yaml',
+      description: 'Who would notice a change',
+    },
   ],
   run,
 }
@@ -51,7 +66,12 @@ interface Report {
 
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const request = given.value('explain')
+  const sightings = given.value('replay')
+  if (request !== null && sightings !== null) throw new Fault(USAGE, 'either --explain or --replay')
+  if (sightings === null && given.value('against') !== null)
+    throw new Fault(USAGE, '--against goes with --replay')
   if (request !== null) return explainRequest(request, given, io)
+  if (sightings !== null) return replaySightings(sightings, given, io)
   const report = await reportOn(given, io)
   if (given.flag('json')) io.stdout.write(`${JSON.stringify(json(report), null, 2)}\n`)
   else printed(report, io)

@@ -183,6 +183,12 @@ verdict:                                          # what the client is held for
   evidence: [declares-bot]
 \`\`\`
 
+**What if**: with \`sightings.file\`, what comes is recorded. \`gatehouse check --policy new.yaml --replay sightings.jsonl\`
+says what the new policy would change of what was done; \`--against old.yaml\` compares with another policy instead. Actions
+before and after, the agents and paths that change most, and how often each rule decides. Sightings keep no headers but
+User-Agent, and no query: where a rule asks for these, and all else in it holds, the request counts as one that cannot be
+judged, and the rule is named. Verdicts are those of the time; whether a limit would be reached is not replayed.
+
 ## action
 
 | action | does |

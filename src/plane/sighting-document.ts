@@ -1,0 +1,72 @@
+import type { Sighting } from './sighting.ts'
+
+/** A Sighting from a line of JSON that anybody may have written; else what is wrong with it. */
+export function parseSighting(line: string): Sighting | string {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return 'is no JSON'
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is no object'
+  const members = value as Record<string, unknown>
+  for (const [name, takes] of MEMBERS) {
+    const member = Object.hasOwn(members, name) ? members[name] : undefined
+    if (!takes(member)) return member === undefined ? `has no ${name}` : `${name} is not what it should be`
+  }
+  // What is more than that, from a later version, is left behind.
+  return Object.fromEntries(MEMBERS.map(([name]) => [name, members[name]])) as unknown as Sighting
+}
+
+type Takes = (value: unknown) => boolean
+
+function text(value: unknown): boolean {
+  return typeof value === 'string'
+}
+
+function textOrNull(value: unknown): boolean {
+  return value === null || text(value)
+}
+
+function number(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+}
+
+function texts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(text)
+}
+
+function oneOf(...choices: readonly (string | null)[]): Takes {
+  return (value) => choices.includes(value as string | null)
+}
+
+const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
+  ['id', text],
+  ['seenAtMs', number],
+  ['proxy', text],
+  ['address', text],
+  ['method', text],
+  ['host', textOrNull],
+  ['path', text],
+  ['userAgent', textOrNull],
+  ['ja4', textOrNull],
+  ['ja4Source', oneOf('own', 'hop', null)],
+  ['noHello', oneOf('not-tls', 'malformed', null)],
+  ['stable', textOrNull],
+  ['ja4s', textOrNull],
+  ['ja4h', textOrNull],
+  ['ja4x', textOrNull],
+  ['http2', textOrNull],
+  ['verdict', oneOf('agent', 'automation', 'human', 'unknown')],
+  ['agent', textOrNull],
+  ['category', textOrNull],
+  ['software', textOrNull],
+  ['confidence', number],
+  ['verified', textOrNull],
+  ['evidence', texts],
+  ['rule', text],
+  ['action', text],
+  ['dryRun', (value) => typeof value === 'boolean'],
+  ['forged', texts],
+  ['snapshot', number],
+]

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { parseSighting } from '../../src/plane/sighting-document.ts'
+import { sighting } from '../contract/bus.ts'
+
+test('a Sighting comes back as it was written', async () => {
+  assert.deepEqual(parseSighting(JSON.stringify(sighting(1))), sighting(1))
+  assert.deepEqual(parseSighting(JSON.stringify({ ...sighting(1), later: 1 })), sighting(1))
+})
+
+test('whatever is missing or of another type is said', async () => {
+  for (const name of Object.keys(sighting(1))) {
+    const without = { ...sighting(1), [name]: undefined }
+    assert.equal(parseSighting(JSON.stringify(without)), `has no ${name}`)
+    assert.equal(
+      parseSighting(JSON.stringify({ ...sighting(1), [name]: {} })),
+      `${name} is not what it should be`,
+    )
+  }
+  for (const [member, what] of [
+    [{ verdict: 'robot' }, 'verdict'],
+    [{ evidence: ['a', 1] }, 'evidence'],
+    [{ confidence: -1 }, 'confidence'],
+  ] as const)
+    assert.equal(
+      parseSighting(JSON.stringify({ ...sighting(1), ...member })),
+      `${what} is not what it should be`,
+    )
+})
+
+test('what is no Sighting at all', async () => {
+  for (const [line, what] of [
+    ['', 'is no JSON'],
+    ['{"id": "a', 'is no JSON'],
+    ['null', 'is no object'],
+    ['[]', 'is no object'],
+    ['1', 'is no object'],
+    ['{}', 'has no id'],
+    ['{"__proto__": {"id": "a"}}', 'has no id'],
+  ] as const)
+    assert.equal(parseSighting(line), what)
+})
