@@ -324,6 +324,29 @@ test('a table that is full of others ends', async () => {
   assert.deepEqual(SignatureIndex.open(bytes.buffer).find('ja4', value, 'exact'), [])
 })
 
+test('what points elsewhere is refused', async () => {
+  const layout = readHeader(wordsOf(buildSignatureIndex(MIXED, SEED)))
+  const { ja4, http2 } = KEY_FORM_OF
+  const slot = layout.slotsAt[ja4.firstTable + ja4.whole]!
+  const ofOther = layout.firstRow[http2.number]! + 1
+  const text = layout.rowsAt[http2.number]!
+  const wrong: readonly (readonly [at: number, value: number, what: RegExp])[] = [
+    [slot, ofOther, /no list of its type/],
+    [slot, layout.listCount + 1, /no list of its type/],
+    [slot, 0xff00_0000 | 0, /no list of its type/],
+    [text, layout.textWords, /a text that is not there/],
+    [text, -1, /a text that is not there/],
+    [text, 1, /a text that is not there/],
+    [layout.mergedAt, layout.rowCount, /a list without a row/],
+  ]
+  for (const [at, value, what] of wrong) {
+    const words = wordsOf(buildSignatureIndex(MIXED, SEED))
+    words[at] = value
+    words[3] = checksum(words, SUMMED_FROM, words.length, 0)
+    assert.throws(() => SignatureIndex.open(words.buffer), isFault('INDEX_INVALID', what), `${at}: ${value}`)
+  }
+})
+
 test('opening can be done a bit at a time', async () => {
   const signatures = Array.from({ length: 10_000 }, (_, i) =>
     ja4(`${A}_${B}_${i.toString(16).padStart(12, '0')}`, 1, 1),
