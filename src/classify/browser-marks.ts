@@ -36,6 +36,7 @@ export function markBrowser(
   if (print.noHello !== 'not-tls' && !isUpgrade && head.method !== 'OPTIONS')
     markSecureHeaders(marks, claim, engine, reading)
   if (reading.fetchMode !== null && isFetchMetadataOdd(head, reading)) marks.add('fetch-metadata-odd')
+  if (isHeaderMissing(claim, engine, head, reading)) marks.add('headers-missing')
   if (reading.clientHints !== null && isClientHintsOdd(claim, engine, reading))
     marks.add('client-hints-disagree')
   if (reading.acceptLanguage === null) marks.add('language-missing')
@@ -48,7 +49,9 @@ export function markBrowser(
 function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack): void {
   if (stack.engines.has(engine)) marks.add('stack-agrees')
   else if (claim.isEmbedded) return
-  else if (stack.isKnown) marks.add('stack-disagrees')
+  else if (stack.kind !== 'unknown') marks.add('stack-disagrees')
+  // Automated browsers and imitators have it, and say nothing of whose it is.
+  else if (stack.isKnown) return
   else marks.add(stack.enginesAlike.has(engine) ? 'stack-alike' : 'stack-unlike')
 }
 
@@ -77,9 +80,14 @@ function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: Connec
 function markHttp2(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack, http2: string): void {
   if (stack.http2Engines.has(engine)) marks.add('http2-agrees')
   else if (claim.isEmbedded && engine === 'webkit') return
-  else if (!PSEUDO_ORDERS[engine].includes(http2.slice(http2.lastIndexOf('|') + 1)))
-    marks.add('http2-disagrees')
+  else if (isHttp2Odd(engine, http2)) marks.add('http2-disagrees')
   else marks.add('http2-unlike')
+}
+
+/** What all versions of an engine have had in common for years. */
+function isHttp2Odd(engine: Engine, http2: string): boolean {
+  if (!PSEUDO_ORDERS[engine].includes(http2.slice(http2.lastIndexOf('|') + 1))) return true
+  return (engine === 'blink' || engine === 'gecko') && !http2.startsWith('1:65536;')
 }
 
 function markSecureHeaders(marks: EvidenceSet, claim: Claim, engine: Engine, reading: Reading): void {
@@ -110,17 +118,41 @@ function isFetchMetadataOdd(head: RequestHead, reading: Reading): boolean {
   return accept === '*/*' || accept === null
 }
 
+/** Headers that an engine sends with every request of a kind. */
+function isHeaderMissing(claim: Claim, engine: Engine, head: RequestHead, reading: Reading): boolean {
+  if (engine !== 'blink' && engine !== 'gecko') return false
+  const isPage = reading.fetchMode === 'navigate' && reading.fetchDest === 'document'
+  if (isPage && !reading.has(HEADER['upgrade-insecure-requests'])) return true
+  if (head.version !== '20' || head.method === 'CONNECT') return false
+  if (engine === 'gecko') return claim.version >= 90 && !reading.has(HEADER.te)
+  return isPage && claim.version >= PRIORITY_SINCE && !claim.isEmbedded && !reading.has(HEADER.priority)
+}
+
 function isClientHintsOdd(claim: Claim, engine: Engine, reading: Reading): boolean {
   if (engine !== 'blink') return true
   const hints = reading.clientHints!
   if (!hints.includes(`v="${claim.version}"`)) return true
-  if (claim.version >= 110 && hints.includes('" Not A;Brand"')) return true
+  if (isGreaseOdd(claim.version, hints)) return true
   const platform = reading.clientHintsPlatform
   if (platform === null || claim.platform === null) return false
   const names = HINTED_PLATFORMS[claim.platform]
   return names !== undefined && !names.includes(platform)
 }
 
+/** Chromium makes the brand that is none from its version (User-Agent Client Hints, GREASE). */
+function isGreaseOdd(version: number, hints: string): boolean {
+  if (version < GREASE_SINCE || version > GREASE_UNTIL) return false
+  const first = GREASE_CHARACTERS[version % GREASE_CHARACTERS.length]
+  const second = GREASE_CHARACTERS[(version + 1) % GREASE_CHARACTERS.length]
+  return !hints.includes(`"Not${first}A${second}Brand";v="${GREASE_VERSIONS[version % 3]}"`)
+}
+
+const GREASE_CHARACTERS = [' ', '(', ':', '-', '.', '/', ')', ';', '=', '?', '_']
+const GREASE_VERSIONS = ['8', '99', '24']
+const GREASE_SINCE = 110
+/** How later ones do it is not known yet. */
+const GREASE_UNTIL = 157
+const PRIORITY_SINCE = 125
 const PSEUDO_ORDERS: Readonly<Record<Engine, readonly string[]>> = {
   blink: ['m,a,s,p'],
   gecko: ['m,p,a,s'],

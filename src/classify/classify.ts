@@ -1,7 +1,13 @@
 import type { ConnectionPrint } from '../fingerprint/print.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Conduct } from './conduct.ts'
-import { DISAGREEMENTS, EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from './evidence.ts'
+import {
+  DISAGREEMENTS,
+  EVIDENCE_KINDS,
+  type EvidenceKind,
+  EvidenceSet,
+  SOFT_DISAGREEMENTS,
+} from './evidence.ts'
 import { detailOf } from './evidence-detail.ts'
 import type { Knowledge } from './knowledge.ts'
 import { markRequest } from './marks.ts'
@@ -116,11 +122,22 @@ function judge(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software
   })
 }
 
-/** Whoever says to be a person's browser is held for something else only when there is hardly any doubt. */
+/**
+ * Whoever says to be a person's browser is held for something else only when something he shows contradicts it, and there
+ * is hardly any doubt.
+ */
 function kindFor(best: Class, human: number): Verdict['kind'] {
   if (best === 'human') return 'human'
   const saysBrowser = MARKS.has('names-browser') || MARKS.has('names-plain-browser')
-  return saysBrowser && human > HUMAN_DOUBT_MAX ? 'unknown' : best
+  if (!saysBrowser) return best
+  return human <= HUMAN_DOUBT_MAX && isContradicted() ? best : 'unknown'
+}
+
+function isContradicted(): boolean {
+  for (const kind of CONTRADICTIONS) if (MARKS.has(kind)) return true
+  let soft = 0
+  for (const kind of SOFT_DISAGREEMENTS) if (MARKS.has(kind)) soft++
+  return soft >= 2
 }
 
 function isSpoofed(kind: Verdict['kind']): boolean {
@@ -178,10 +195,15 @@ const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
 const VERDICTS_MAX = 16_384
 const KEY_LENGTH_MAX = 256
 const NAMED_SHARE_MIN = 0.9
-const HUMAN_DOUBT_MAX = 0.1
+const HUMAN_DOUBT_MAX = 0.25
+const HARD_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
+const CONTRADICTIONS: readonly EvidenceKind[] = [
+  ...(['headless', 'agent-header', 'tool-header', 'mcp-request', 'names-agent', 'declares-bot'] as const),
+  ...HARD_DISAGREEMENTS,
+]
 /** What a client has once shown on a connection, it is. */
 const LASTING: readonly EvidenceKind[] = [
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
   ...(['llm-request', 'forged-headers'] as const),
-  ...DISAGREEMENTS,
+  ...HARD_DISAGREEMENTS,
 ]

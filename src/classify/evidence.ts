@@ -9,6 +9,7 @@ export const EVIDENCE_KINDS = [
   'names-browser',
   'names-plain-browser',
   'declares-bot',
+  'gives-address',
   'odd-mozilla',
   'unknown-product',
   'no-user-agent',
@@ -42,6 +43,7 @@ export const EVIDENCE_KINDS = [
   'client-hints-disagree',
   'fetch-metadata-missing',
   'fetch-metadata-odd',
+  'headers-missing',
   'language-missing',
   'encoding-disagrees',
   'header-case-odd',
@@ -84,6 +86,17 @@ export class EvidenceSet {
   }
 }
 
+/** Those of DISAGREEMENTS that one browser can show, too: its next version, or one behind a proxy. */
+export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  ...([
+    'http2-unlike',
+    'http1-only',
+    'encoding-disagrees',
+    'header-case-odd',
+    'header-order-disagrees',
+  ] as const),
+])
+
 /** Those that tell on who says to be a browser and is none. */
 export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'stack-disagrees',
@@ -95,6 +108,7 @@ export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'client-hints-disagree',
   'fetch-metadata-missing',
   'fetch-metadata-odd',
+  'headers-missing',
   'encoding-disagrees',
   'header-case-odd',
   'header-order-disagrees',

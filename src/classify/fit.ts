@@ -1,4 +1,4 @@
-import { EVIDENCE_KINDS } from './evidence.ts'
+import { DISAGREEMENTS, EVIDENCE_KINDS, type EvidenceKind, SOFT_DISAGREEMENTS } from './evidence.ts'
 import { CLASSES, type Class, type Weights } from './weights.ts'
 
 /** What was seen of one client at one time, and what it is. */
@@ -12,15 +12,17 @@ export interface Example {
 
 /**
  * Weights for the evidence under which the examples are most likely (multinomial logistic regression), held back by a
- * prior that evidence says nothing: what few examples have, weighs little. The same examples give the same weights.
+ * prior: what few examples have, weighs about what is expected of it before anything is measured. The same examples give
+ * the same weights.
  */
 export function fitWeights(examples: readonly Example[], prior: number): Weights {
-  const parameters = new Float64Array((EVIDENCE_KINDS.length + 1) * C)
+  const parameters = Float64Array.from(MEANS)
+  const different = together(examples)
   const gradient = new Float64Array(parameters.length)
   const first = new Float64Array(parameters.length)
   const second = new Float64Array(parameters.length)
   for (let step = 1; step <= STEPS; step++) {
-    gradientOf(examples, parameters, prior, gradient)
+    gradientOf(different, parameters, prior, gradient)
     // Adam, with a rate that falls: plain descent takes a hundred times as long on kinds that are rare.
     const rate = RATE * (1 - (step - 1) / STEPS)
     for (let i = 0; i < parameters.length; i++) {
@@ -28,7 +30,7 @@ export function fitWeights(examples: readonly Example[], prior: number): Weights
       second[i] = 0.999 * second[i]! + 0.001 * gradient[i]! * gradient[i]!
       const mean = first[i]! / (1 - 0.9 ** step)
       const spread = Math.sqrt(second[i]! / (1 - 0.999 ** step)) + 1e-9
-      parameters[i]! -= (rate * mean) / spread
+      parameters[i] = parameters[i]! - rate * (mean / spread)
     }
   }
   return weightsOf(parameters)
@@ -53,13 +55,24 @@ export function fitTemperature(
   return Math.round(best * 100) / 100
 }
 
+/** Most examples show the same as others. */
+function together(examples: readonly Example[]): readonly Example[] {
+  const different = new Map<string, Example>()
+  for (const example of examples) {
+    const key = `${example.truth} ${example.marks}`
+    const weight = example.weight + (different.get(key)?.weight ?? 0)
+    different.set(key, { ...example, weight })
+  }
+  return [...different.values()]
+}
+
 function gradientOf(
   examples: readonly Example[],
   parameters: Float64Array,
   prior: number,
   into: Float64Array,
 ): void {
-  for (let i = 0; i < into.length; i++) into[i] = i < C ? 0 : prior * parameters[i]!
+  for (let i = 0; i < into.length; i++) into[i] = i < C ? 0 : prior * (parameters[i]! - MEANS[i]!)
   const sums = new Array<number>(C).fill(0)
   for (const { marks, truth, weight } of examples) {
     for (let c = 0; c < C; c++) sums[c] = parameters[c]!
@@ -83,6 +96,23 @@ function logSum(values: readonly number[]): number {
   return max + Math.log(values.reduce((sum, value) => sum + Math.exp(value - max), 0))
 }
 
+/** What a kind is expected to say: who says what he is, is believed; what a browser would not show, speaks against one. */
+function expected(kind: EvidenceKind, name: Class): number {
+  if (SELF_DECLARED_AGENT.has(kind)) return name === 'agent' ? 4 : 0
+  if (kind === 'names-tool' || kind === 'tool-header') return name === 'automation' ? 2 : 0
+  if (SOFT_DISAGREEMENTS.has(kind)) return name === 'human' ? -1 : 0
+  if (DISAGREEMENTS.has(kind)) return name === 'human' ? -2 : name === 'agent' ? 1 : 0
+  return 0
+}
+
+const SELF_DECLARED_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
+])
 const C = CLASSES.length
+/** The bias first, then each kind. */
+const MEANS = [
+  ...CLASSES.map(() => 0),
+  ...EVIDENCE_KINDS.flatMap((kind) => CLASSES.map((name) => expected(kind, name))),
+]
 const STEPS = 1500
 const RATE = 0.1

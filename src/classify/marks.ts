@@ -32,7 +32,7 @@ export function markRequest(
 /** What it asks for, and how: programs that talk to models and to each other do so in few ways. */
 function markCall(marks: EvidenceSet, claim: Claim, head: RequestHead, reading: Reading): void {
   const isSending = head.method === 'POST' || head.method === 'PUT' || head.method === 'PATCH'
-  if (isSending && isMcp(reading)) marks.add('mcp-request')
+  if (isSending ? isMcp(reading) : isMcpStream(claim, head, reading)) marks.add('mcp-request')
   if (head.target.startsWith('/.well-known/agent')) marks.add('agent-card')
   if (isSending && isModelPath(head.target)) marks.add('llm-request')
   if (claim.kind === 'browser') return
@@ -53,7 +53,14 @@ function isRuntimeFetch(reading: Reading): boolean {
 
 /** MCP's streamable HTTP has every client accept both with each POST. */
 function isMcp({ accept }: Reading): boolean {
-  return accept !== null && accept.includes('application/json') && accept.includes('text/event-stream')
+  return accept?.includes('application/json') === true && accept.includes('text/event-stream')
+}
+
+/** The stream on which a server of MCP speaks first. */
+function isMcpStream(claim: Claim, head: RequestHead, { accept }: Reading): boolean {
+  return (
+    claim.kind !== 'browser' && accept?.includes('text/event-stream') === true && MCP_PATH.test(head.target)
+  )
 }
 
 function isModelPath(target: string): boolean {
@@ -68,6 +75,7 @@ const CLAIMS: Readonly<Record<ClaimKind, EvidenceKind | null>> = {
   tool: 'names-tool',
   browser: null,
   bot: 'declares-bot',
+  addressed: 'gives-address',
   'odd-mozilla': 'odd-mozilla',
   'unknown-product': 'unknown-product',
   none: 'no-user-agent',
@@ -83,4 +91,5 @@ const MODEL_PATHS = [
   ...['/chat/completions', '/completions', '/responses', '/embeddings', '/v1/messages', '/v2/chat'],
   ...['/api/chat', '/api/generate', '/v1/rerank', '/v2/rerank', '/predictions', '/converse', '/infer'],
 ]
+const MCP_PATH = /\/(?:mcp|sse)\/?(?:\?|$)/
 const MODEL_CALL = /\/models\/[\w.-]{1,80}:[a-zA-Z]{1,40}$/

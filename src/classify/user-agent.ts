@@ -24,8 +24,10 @@ export type ClaimKind =
   | 'agent'
   | 'tool'
   | 'browser'
-  /** Nobody we know, but it says what it is: a word like crawler, or an address where to read of it. */
+  /** Nobody we know, but it says what it is: a word like crawler. */
   | 'bot'
+  /** Nobody we know, but it says where to read of it. */
+  | 'addressed'
   /** Begins like a browser's, and names none. */
   | 'odd-mozilla'
   /** A product nobody knows. */
@@ -163,7 +165,8 @@ function isWordAt(text: string, at: number): boolean {
 
 function kindOf(text: string): ClaimKind {
   if (text.trim() === '') return 'none'
-  if (BOT_WORD.test(text) || ADDRESS.test(text)) return 'bot'
+  if (BOT_WORD.test(text)) return 'bot'
+  if (ADDRESS.test(text)) return 'addressed'
   return text.startsWith('mozilla/') || text.startsWith('opera/') ? 'odd-mozilla' : 'unknown-product'
 }
 

@@ -64,5 +64,5 @@ export function toProbabilities(sums: Float64Array, temperature: number): void {
   for (const sum of sums) max = Math.max(max, sum)
   let total = 0
   for (let c = 0; c < sums.length; c++) total += sums[c] = Math.exp((sums[c]! - max) / temperature)
-  for (let c = 0; c < sums.length; c++) sums[c]! /= total
+  for (let c = 0; c < sums.length; c++) sums[c] = sums[c]! * (1 / total)
 }

@@ -2,10 +2,10 @@ import { evidenceOf } from '../classify/classify.ts'
 import { Conduct } from '../classify/conduct.ts'
 import type { CorpusRow } from '../classify/corpus.ts'
 import { type Judgement, judgeRow, truthOf } from '../classify/evaluation.ts'
-import { EVIDENCE_KINDS, EvidenceSet } from '../classify/evidence.ts'
+import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../classify/evidence.ts'
 import { type Example, fitTemperature, fitWeights } from '../classify/fit.ts'
 import type { Software } from '../classify/software.ts'
-import { addUp, CLASSES, type Weights } from '../classify/weights.ts'
+import { addUp, CLASSES, type Class, type Weights } from '../classify/weights.ts'
 import { knowledgeOf } from './knowledge-files.ts'
 
 /** Weights for all rows, with the temperature at which held back clients come out right. */
@@ -63,19 +63,61 @@ interface LabelledExample {
   readonly example: Example
 }
 
-/** Each request of a connection says what was known then; together they count as one connection. */
+/**
+ * Most clients that a site meets are not among those that were recorded. So each connection counts as it is seen with all
+ * that is known, as if nobody had recorded its client, and as if nobody had ever heard of it.
+ */
 function examplesOf(list: readonly Software[], rows: readonly CorpusRow[]): readonly LabelledExample[] {
+  const examples = [...examplesWith(list, rows, KNOWN_SHARE), ...EXAMPLES_OF_FACTS]
+  for (const group of groupsOf(rows, FORGETTING_GROUPS)) {
+    const own = rows.filter(({ client }) => group.has(client))
+    examples.push(...examplesWith(withoutMeasured(list, group), own, UNRECORDED_SHARE))
+    examples.push(...examplesWith(withoutSoftware(list, group), own, UNHEARD_SHARE))
+  }
+  return examples
+}
+
+/** As much as so many connections. */
+const FACT_WEIGHT = 4
+
+/** What is published of clients, as if each had been recorded: those that name themselves are what they say. */
+const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
+  ...(['stack-of-libraries', 'stack-unknown', 'stack-shared'] as const).flatMap((stack) => [
+    factExample('agent', 'names-agent', stack),
+    factExample('agent', 'agent-header', stack),
+    factExample('agent', 'declares-bot', stack),
+    factExample('automation', 'names-tool', stack),
+    factExample('human', 'names-plain-browser', stack),
+  ]),
+  ...(['stack-of-browsers', 'stack-unknown'] as const).flatMap((stack) => [
+    factExample('agent', 'names-agent', stack),
+    factExample('human', 'names-browser', stack, 'header-order-agrees'),
+    factExample('human', 'names-browser', stack, 'header-order-agrees', 'http2-agrees'),
+  ]),
+]
+
+function factExample(truth: Class, ...kinds: readonly EvidenceKind[]): LabelledExample {
+  const marks = kinds.map((kind) => EVIDENCE_KINDS.indexOf(kind))
+  return { client: 'facts', example: { marks, truth, weight: FACT_WEIGHT } }
+}
+
+/** Each request of a connection says what was known then; together they count as one connection. */
+function* examplesWith(
+  list: readonly Software[],
+  rows: readonly CorpusRow[],
+  share: number,
+): Generator<LabelledExample> {
   const knowledge = knowledgeOf(list, NO_WEIGHTS)
-  return rows.flatMap(({ client, label, print, requests }) => {
+  for (const { client, label, print, requests } of rows) {
     const truth = truthOf(label)
-    if (truth === null) return []
+    if (truth === null) continue
     const conduct = new Conduct()
-    return requests.map(({ head }) => {
+    for (const { head } of requests) {
       const kinds = evidenceOf(knowledge, print, head, conduct)
       const marks = kinds.map((kind) => EVIDENCE_KINDS.indexOf(kind))
-      return { client, example: { marks, truth, weight: 1 / requests.length } }
-    })
-  })
+      yield { client, example: { marks, truth, weight: share / requests.length } }
+    }
+  }
 }
 
 function withoutGroup(list: readonly Software[], rows: readonly CorpusRow[], group: ReadonlySet<string>) {
@@ -95,10 +137,8 @@ function temperatureOf(list: readonly Software[], rows: readonly CorpusRow[]): n
   const held: { readonly sums: readonly number[]; readonly example: Example }[] = []
   for (const group of groupsOf(rows, TEMPERATURE_FOLDS)) {
     const { known, weights } = withoutGroup(list, rows, group)
-    for (const { example } of examplesOf(
-      known,
-      rows.filter(({ client }) => group.has(client)),
-    ))
+    const own = rows.filter(({ client }) => group.has(client))
+    for (const { example } of examplesWith(known, own, 1))
       held.push({ sums: sumsOf(weights, example.marks), example })
   }
   return fitTemperature(
@@ -119,11 +159,20 @@ function sumsOf(weights: Weights, marks: readonly number[]): readonly number[] {
 /** What would be known had nobody recorded these clients: published facts stay. */
 function withoutMeasured(list: readonly Software[], clients: ReadonlySet<string>): readonly Software[] {
   return list.map((software) => {
-    const isHeld = [software.id, ...software.aliases].some((name) => clients.has(name))
-    if (!isHeld) return software
+    if (!isOne(software, clients)) return software
     const signatures = software.signatures.filter(({ observations }) => observations === 0)
     return { ...software, signatures }
   })
+}
+
+/** Browsers stay: there is nobody who has never heard of one. */
+function withoutSoftware(list: readonly Software[], clients: ReadonlySet<string>): readonly Software[] {
+  const rest = list.filter((software) => software.kind === 'browser' || !isOne(software, clients))
+  return withoutMeasured(rest, clients)
+}
+
+function isOne({ id, aliases }: Software, clients: ReadonlySet<string>): boolean {
+  return clients.has(id) || aliases.some((alias) => clients.has(alias))
 }
 
 /** By the order of their names, so that siblings fall into different groups, and always the same. */
@@ -134,8 +183,12 @@ function groupsOf(rows: readonly CorpusRow[], count: number): readonly ReadonlyS
   return groups
 }
 
-const PRIOR = 0.3
+const PRIOR = 0.05
 const TEMPERATURE_FOLDS = 8
+const FORGETTING_GROUPS = 12
+const KNOWN_SHARE = 0.5
+const UNRECORDED_SHARE = 0.25
+const UNHEARD_SHARE = 0.25
 const NO_WEIGHTS: Weights = {
   bias: CLASSES.map(() => 0),
   kinds: EVIDENCE_KINDS.map(() => CLASSES.map(() => 0)),
