@@ -30,7 +30,8 @@ export function readExpression(place: Place): Expression | null {
   const { type, error } = parsed.check()
   if (type !== 'bool') return place.refuse(error === undefined ? notBoolean(type) : said(text, error))
   const program = parse(withMissingHeaders(text, walk.headers))
-  if (typeof program === 'string' || !program.check().valid) return place.refuse('cannot be compiled')
+  if (typeof program === 'string' || !program.check().valid)
+    return place.refuse('is too long, or nested too deeply')
   return { asks: walk.asks, evaluate: (request) => answer(program, factsFor(request)) }
 }
 
@@ -109,6 +110,8 @@ class Walk {
       case '!_':
       case '-_':
         return this.#sum([node.args], names)
+      case 'in':
+        return this.#inSteps(node, names)
       default:
         return (node.op === '+' ? JOIN_STEPS : 1) + this.#sum(node.args, names)
     }
@@ -148,6 +151,14 @@ class Walk {
     return this.#refuse(node, 'the name of a header has to be written out, like request.headers["accept"]')
   }
 
+  #inSteps(node: ASTNode & { op: 'in' }, names: readonly string[]): number {
+    const [name, of] = node.args
+    if (!isHeaders(of) || name.op !== 'value' || typeof name.args !== 'string')
+      return this.#sum(node.args, names)
+    this.#headerAsked(name, name.args)
+    return 2
+  }
+
   /** `key`: where the name stands in quotes. */
   #headerSteps(node: ASTNode, name: string, key: ASTNode | null): number {
     this.#headerAsked(key ?? node, name)
@@ -159,7 +170,9 @@ class Walk {
   }
 
   #headerAsked(node: ASTNode, name: string): void {
-    if (name !== name.toLowerCase()) this.#refuse(node, `names of headers are in lower case: ${shown(name)}`)
+    if (!TOKEN.test(name)) this.#refuse(node, `${shown(name)} is no name of a header`)
+    else if (name !== name.toLowerCase())
+      this.#refuse(node, `names of headers are in lower case: ${shown(name)}`)
     else if (isOurs(name)) this.#refuse(node, `${name} is a header that only we set; see forged`)
     else this.asks.add(`request.headers.${name}`)
   }
@@ -224,7 +237,7 @@ function withMissingHeaders(text: string, headers: readonly HeaderAccess[]): str
 }
 
 function environment(): Environment {
-  const limits = { maxAstNodes: STEPS_MAX, maxDepth: DEPTH_MAX, maxListElements: LIST_MAX }
+  const limits = { maxAstNodes: 4 * STEPS_MAX, maxDepth: DEPTH_MAX, maxListElements: LIST_MAX }
   const made = new Environment({ limits })
   for (const [name, fields] of Object.entries(FIELDS)) {
     if (fields === 'bool') made.registerVariable(name, 'bool')
@@ -247,6 +260,7 @@ const LIST_MAX = 200
 const EVIDENCE_LENGTH = 64
 /** What is joined is longer, and so is each step with it. */
 const JOIN_STEPS = 20
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 const WHOLE_ACCESS = /^request\s*\.\s*headers\s*[.[]/
 const QUANTIFIERS: ReadonlySet<string> = new Set(['exists', 'exists_one', 'all'])
 /** Those there are, and why others of CEL are not. */

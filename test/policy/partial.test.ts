@@ -14,7 +14,8 @@ const NEEDS: readonly (readonly [when: unknown, ...needs: readonly string[]])[] 
   [{ not: 'request.query == "a"' }, 'request.query'],
   ['request.path == "/a" && verdict.verified && forged && fingerprint.ja4 == ""'],
   ['request.headers["user-agent"] == "x" && request.headers.accept == ""', 'request.headers.accept'],
-  ['"x-b" in request.headers', 'request.headers'],
+  ['"x-b" in request.headers && "user-agent" in request.headers', 'request.headers.x-b'],
+  ['request.method in request.headers', 'request.headers'],
   ['has(request.headers.accept) || request.query == ""', 'request.headers.accept', 'request.query'],
 ]
 
