@@ -260,8 +260,8 @@ const VERSIONS: Readonly<Record<(typeof HTTP_VERSIONS)[number], HttpVersion>> = 
 
 /** The longest hello in records of a byte each would not fit; nothing sends that. */
 const HELLO_HEX_MAX = 2 * HELLO_BYTES_MAX
-/** A connection of HTTP/2 may carry very many; a browser's have some hundred. */
-const REQUESTS_MAX = 10_000
+/** Of one connection. HTTP/2 may carry very many; a browser's connections have some hundred. */
+export const REQUESTS_MAX = 10_000
 /** Far more than servers take. */
 const HEADERS_MAX = 1000
 const HEADER_LENGTH_MAX = 65_536

@@ -95,9 +95,9 @@ async function recordUntilStopped(
   try {
     await startWorker(worker, settings, log, io)
     await Promise.race([stop.reached, recording.failed])
-    await worker.drain(DRAIN_MS)
   } finally {
     stop.close()
+    await worker.drain(DRAIN_MS)
     bus.close()
     await recording.finish()
     log.flush()

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import type { TLSSocket } from 'node:tls'
+import { REQUESTS_MAX } from '../classify/corpus.ts'
 import { Fault } from '../fault.ts'
 import { type Http2Said, http2Fingerprint } from '../fingerprint/http2.ts'
 import { ja4h } from '../fingerprint/ja4plus/ja4h.ts'
@@ -73,7 +75,7 @@ export class Recording implements Tap {
 
   request({ id }: Connection, head: RequestHead, bodyLength: number | null): void {
     const row = this.#open.get(id)
-    if (row === undefined) return
+    if (row === undefined || row.requests.length === REQUESTS_MAX) return
     const redacted = redactHead(head, this.#keepsQueries)
     row.requests.push({ head: redacted, bodyLength, atMs: Date.now() - row.startedMs })
     this.requests++
@@ -85,10 +87,12 @@ export class Recording implements Tap {
   }
 
   /** With those that are still open. */
-  finish(): Promise<void> {
+  async finish(): Promise<void> {
     for (const id of [...this.#open.keys()]) this.#write(id)
-    const finished = new Promise<void>((resolve) => this.#out.end(resolve))
-    return Promise.race([finished, this.failed])
+    this.#out.end()
+    await finished(this.#out).catch((error) => {
+      throw writeFault(error)
+    })
   }
 
   #write(id: number): void {

@@ -135,6 +135,18 @@ test('SIGINT finishes the file, with connections that are still open or never sa
   assert.match(await recorder.said, /2 connections, 1 requests in /)
 })
 
+test('it stops when nothing more can be written, and says so', {
+  skip: !existsSync('/dev/full'),
+}, async (t) => {
+  const recorder = await startRecorder(t, ['--out', '/dev/full'])
+  const socket = connect({ host: '127.0.0.1', port: recorder.port, rejectUnauthorized: false })
+  socket.on('error', () => undefined)
+  await once(socket, 'secureConnect')
+  socket.destroy()
+  assert.deepEqual(await recorder.exit, [1, null])
+  assert.match(await recorder.complaints, /the recording cannot be written: ENOSPC/)
+})
+
 test('it stops by itself after so many seconds', async (t) => {
   const recorder = await startRecorder(t, ['--seconds', '1'])
   assert.deepEqual(await recorder.exit, [0, null])
@@ -242,19 +254,24 @@ async function startRecorder(t: Test, argv: readonly string[], before = '') {
   endWith(t, child)
   const exit = once(child, 'exit')
   let said = ''
+  let complained = ''
   const port = new Promise<number>((found, lost) => {
     child.stdout.setEncoding('utf8').on('data', (chunk) => {
       said += chunk
       const started = /^recording at https:\/\/127\.0\.0\.1:(\d+)/.exec(said)
       if (started !== null) found(Number(started[1]))
     })
-    child.stderr.setEncoding('utf8').on('data', (chunk) => lost(new Error(chunk)))
+    child.stderr.setEncoding('utf8').on('data', (chunk) => {
+      complained += chunk
+      lost(new Error(chunk))
+    })
   })
   const known = await port
   return {
     ...{ folder, file, process: child, exit, port: known },
     url: (path: string) => `https://localhost:${known}${path}`,
     said: exit.then(() => said),
+    complaints: exit.then(() => complained),
   }
 }
 
