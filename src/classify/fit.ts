@@ -28,8 +28,8 @@ export function fitWeights(examples: readonly Example[], prior: number): Weights
     for (let i = 0; i < parameters.length; i++) {
       first[i] = 0.9 * first[i]! + 0.1 * gradient[i]!
       second[i] = 0.999 * second[i]! + 0.001 * gradient[i]! * gradient[i]!
-      const mean = first[i]! / (1 - 0.9 ** step)
-      const spread = Math.sqrt(second[i]! / (1 - 0.999 ** step)) + 1e-9
+      const mean = first[i]! * (1 / (1 - 0.9 ** step))
+      const spread = Math.sqrt(second[i]! * (1 / (1 - 0.999 ** step))) + 1e-9
       parameters[i] = parameters[i]! - rate * (mean / spread)
     }
   }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Software } from '../classify/software.ts'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { createManageServer } from '../manage/app.ts'
@@ -10,7 +11,7 @@ import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
-import { makeSnapshot } from '../plane/snapshot.ts'
+import { makeSignatureSet, makeSnapshot, type SignatureSet } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
@@ -18,6 +19,7 @@ import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
 import { FileWatch } from './file-watch.ts'
+import { builtinWeights } from './knowledge-files.ts'
 import { CertificatePart, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 
@@ -60,6 +62,9 @@ export class Gateway {
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
   #snapshots = 0
+  #policyInUse: unknown = null
+  #weights: unknown = null
+  #signatureSet: SignatureSet | null = null
   #sightings = 0
   #watch: FileWatch | null = null
   #rotation: NodeJS.Timeout | null = null
@@ -87,9 +92,12 @@ export class Gateway {
     )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
     const upstreams = worker.upstreams.map(({ name }) => name)
-    this.#policy = new PolicyPart(policyFile, upstreams, (policy) => this.#publish(policy))
+    this.#policy = new PolicyPart(policyFile, upstreams, (policy) => {
+      this.#policyInUse = policy
+      this.#publish()
+    })
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log)
-    this.#signatures = new SignaturesPart(settings.signatures, store, () => undefined)
+    this.#signatures = new SignaturesPart(settings.signatures, store, (list) => this.#know(list))
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     this.#dataPlane =
       workers === null
@@ -152,15 +160,18 @@ export class Gateway {
   async #start(): Promise<void> {
     // First of all, so that a probe is answered while the rest takes its time.
     await listen(this.#manage, this.settings.manageListen)
-    const [certificates, ticketKeys, policy, signatures] = await Promise.all([
+    const [certificates, ticketKeys, policy, signatures, weights] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
       Reloader.load(this.#policy, this.#log),
       Reloader.load(this.#signatures, this.#log),
+      builtinWeights(),
     ])
     this.#reloaders = [certificates, ticketKeys, policy, signatures].map(({ reloader }) => reloader)
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
-    this.#publish(policy.value)
+    this.#policyInUse = policy.value
+    this.#weights = weights
+    this.#know(signatures.value)
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())
@@ -180,8 +191,13 @@ export class Gateway {
     this.#dataPlane.use(this.#live)
   }
 
-  #publish(policy: unknown): void {
-    this.#bus.publish(makeSnapshot(++this.#snapshots, policy, Date.now()))
+  #know(list: readonly Software[]): void {
+    this.#signatureSet = makeSignatureSet(list, this.#weights)
+    this.#publish()
+  }
+
+  #publish(): void {
+    this.#bus.publish(makeSnapshot(++this.#snapshots, this.#policyInUse, Date.now(), this.#signatureSet))
   }
 
   #unready(): readonly string[] {

@@ -20,6 +20,11 @@ export function knowledgeOf(list: readonly Software[], weights: Weights): Knowle
   return compileKnowledge(list, weights, [bytes.readInt32LE(0), bytes.readInt32LE(4)])
 }
 
+/** As it travels to proxies. Throws a Fault. */
+export async function builtinWeights(): Promise<unknown> {
+  return readSource(await readText(BUILTIN_WEIGHTS), BUILTIN_WEIGHTS).value
+}
+
 export async function loadWeights(file: string | null): Promise<Weights> {
   const path = file ?? BUILTIN_WEIGHTS
   const source = readSource(await readText(path), path)

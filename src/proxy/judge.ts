@@ -1,7 +1,9 @@
+import { classify } from '../classify/classify.ts'
 import { UNKNOWN, type Verdict } from '../classify/verdict.ts'
 import { ja4h } from '../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
 import type { Sighting, SightingId } from '../plane/sighting.ts'
+import type { Snapshot } from '../plane/snapshot.ts'
 import { type Decision, decide } from '../policy/decide.ts'
 import type { Facts } from '../policy/facts.ts'
 import type { RequestHead } from '../wire/request-head.ts'
@@ -39,7 +41,7 @@ export function judge(
     connection: connectionPrint(proxy, connection, head),
     ja4h: proxy.ja4plus ? ja4h(head) : null,
   }
-  const verdict = UNKNOWN // as long as there is no signature database to ask
+  const verdict = verdictOn(snapshot, connection, head, print.connection, received.forged.length)
   const facts: Facts = {
     method: head.method,
     host: authority,
@@ -56,6 +58,19 @@ export function judge(
   if (received.forged.length > 0) proxy.metrics.forgedHeaders(received.forged.length)
   proxy.recorder.record(sighting(proxy, judged, head, authority, snapshot.number))
   return judged
+}
+
+function verdictOn(
+  { knowledge }: Snapshot,
+  connection: Connection,
+  head: RequestHead,
+  print: ConnectionPrint,
+  forged: number,
+): Verdict {
+  if (knowledge === null) return UNKNOWN
+  // A proxy before us sends many clients' requests on one connection, and none of them answers for another.
+  const conduct = connection.isTrusted || connection.isJa4Hop ? null : connection.conduct
+  return classify(knowledge, print, head, conduct, forged)
 }
 
 /** A hop that is listed saw the client's own hello; what we saw, and answered, is the hop's. */

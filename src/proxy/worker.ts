@@ -71,9 +71,11 @@ export class Worker {
   ): Promise<Worker> {
     const first = Promise.withResolvers<Snapshot>()
     let use: (snapshot: Snapshot) => void = first.resolve
+    let newest: Snapshot | null = null
     bus.onSnapshot((document) => {
       try {
-        use(parseSnapshot(document))
+        newest = parseSnapshot(document, newest)
+        use(newest)
       } catch (error) {
         // Who made it has checked it: one of us is of another version, or it is a bug. The one before stays.
         log.error('a snapshot cannot be used', { number: document.number, error: error as Error })

@@ -1,5 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
+import { Conduct } from '../../src/classify/conduct.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
 import type { Exchange } from '../../src/proxy/exchange.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
@@ -151,6 +152,7 @@ const CONNECTION: Connection = {
     noHello: 'malformed',
     ja4Source: null,
   },
+  conduct: new Conduct(),
   isTrusted: false,
   isJa4Hop: false,
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { BlockList, isIP } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
+import { Conduct } from '../../src/classify/conduct.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
 import {
   AddressSet,
@@ -267,5 +268,13 @@ function peer(address: string, isTrusted: boolean): Connection {
     ja4Source: null,
   }
   const common = { id: 1, port: 1, localPort: 443, protocol: 'h1', isTls: true, serverName: null } as const
-  return { ...common, address, peerAddress: address, print, isTrusted, isJa4Hop: false }
+  return {
+    ...common,
+    address,
+    peerAddress: address,
+    print,
+    conduct: new Conduct(),
+    isTrusted,
+    isJa4Hop: false,
+  }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
+import { Conduct } from '../../src/classify/conduct.ts'
 import { UNKNOWN, type Verdict } from '../../src/classify/verdict.ts'
 import type { Print } from '../../src/fingerprint/print.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
@@ -160,7 +161,14 @@ test('what is known is said, and nothing is said of what is not', async () => {
   assert.deepEqual(headers, known)
 
   const agent = { id: 'gptbot', name: 'GPTBot', category: 'crawler' }
-  const verdict: Verdict = { kind: 'agent', agent, software: null, confidence: 0.987, verified: 'ip-range', evidence: [] }
+  const verdict: Verdict = {
+    kind: 'agent',
+    agent,
+    software: null,
+    confidence: 0.987,
+    verified: 'ip-range',
+    evidence: [],
+  }
   const all: string[] = []
   pushTags(all, { connection: connection('192.0.2.1').print, ja4h: 'h' } as Print, verdict, 'pass', 'id')
   assert.ok(
@@ -190,6 +198,6 @@ function connection(address: string): Connection {
   } as const
   return {
     ...{ id: 1, address, port: 5, peerAddress: address, localPort: 8443, protocol: 'h1', isTls: true },
-    ...{ serverName: null, print, isTrusted: false, isJa4Hop: false },
+    ...{ serverName: null, print, conduct: new Conduct(), isTrusted: false, isJa4Hop: false },
   }
 }
