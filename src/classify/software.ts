@@ -21,8 +21,8 @@ export interface Software {
   /** Of a browser: decides what its TLS and its headers look like. */
   readonly engine: Engine | null
   /**
-   * Of a browser: 0 where its User-Agent token is its own; 1 where those built on it carry the token too (Chrome); 2
-   * where even the former do (Safari). The lowest that is named is meant.
+   * 0 where its User-Agent token is its own; 1 where those built on it carry the token too (Chrome, Headless Chrome,
+   * Nutch); 2 where even the former do (Safari). Of several of a kind that are named, the lowest is meant, then the first.
    */
   readonly givesWay: 0 | 1 | 2
   /** It is made to look like a browser. */

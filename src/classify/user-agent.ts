@@ -131,7 +131,7 @@ export class UserAgentIndex {
   }
 }
 
-/** The first agent and tool that are named, the longer of two in one place; the browser that is most its own. */
+/** Of each kind the one that gives way least; of those the first, and the longer of two in one place. */
 class Best {
   agent: Software | null = null
   tool: Software | null = null
@@ -139,9 +139,8 @@ class Best {
   readonly #places = { agent: NOWHERE, tool: NOWHERE, browser: NOWHERE }
 
   consider({ software, text }: Pattern, at: number): void {
-    const { kind } = software
+    const { kind, givesWay: rank } = software
     const place = this.#places[kind]
-    const rank = kind === 'browser' ? software.givesWay : 0
     const isBetter =
       rank < place.rank ||
       (rank === place.rank && (at < place.at || (at === place.at && text.length > place.length)))

@@ -229,7 +229,7 @@ function byId(a: Compared, b: Compared): number {
 }
 
 const FACT_COLUMNS = 15
-const GIVES_WAY = [null, 'to browsers built on it', 'to all other browsers'] as const
+const GIVES_WAY = [null, 'to what is built on it', 'to all others of its kind'] as const
 const CLAIMS: Readonly<Record<ClaimKind, string>> = {
   agent: 'names an agent',
   tool: 'names a tool',
