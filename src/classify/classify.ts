@@ -16,7 +16,7 @@ import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
 import type { Claim } from './user-agent.ts'
 import type { Evidence, Verdict } from './verdict.ts'
-import { addUp, CLASSES, type Class, toProbabilities } from './weights.ts'
+import { addUp, CLASSES, calibrated, type Class, toProbabilities } from './weights.ts'
 
 /**
  * What a client is held for, from all it has shown up to this request. `conduct` is the connection's, and takes note of the
@@ -107,7 +107,7 @@ function judge(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software
   toProbabilities(SUMS, weights.temperature)
   const order = CLASSES.map((_name, c) => c).sort((a, b) => SUMS[b]! - SUMS[a]!)
   const [best, second] = order as [number, number]
-  const confidence = Math.round(SUMS[best]! * 10_000) / 10_000
+  const confidence = Math.round(calibrated(weights, SUMS[best]!) * 10_000) / 10_000
   const kind = kindFor(CLASSES[best]!, SUMS[CLASSES.indexOf('human')]!)
   const evidence = evidenceFor(knowledge, claim, stack, best, second)
   if (isSpoofed(kind)) evidence.unshift(spoofed(claim, evidence))

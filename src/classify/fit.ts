@@ -1,5 +1,5 @@
 import { DISAGREEMENTS, EVIDENCE_KINDS, type EvidenceKind, SOFT_DISAGREEMENTS } from './evidence.ts'
-import { CLASSES, type Class, type Weights } from './weights.ts'
+import { CLASSES, type Class, type Knot, type Weights } from './weights.ts'
 
 /** What was seen of one client at one time, and what it is. */
 export interface Example {
@@ -66,6 +66,63 @@ function together(examples: readonly Example[]): readonly Example[] {
   return [...different.values()]
 }
 
+/** One guess: how probable it was held, whether it was right, how much it counts. */
+export interface Guess {
+  readonly probability: number
+  readonly isRight: boolean
+  readonly weight: number
+}
+
+/** How often guesses were right, by how probable they were held: never falling, and few are not trusted far. */
+export function fitCalibration(guesses: readonly Guess[]): readonly Knot[] {
+  const knots: { probability: number; right: number; weight: number }[] = []
+  for (const group of groupsOf(guesses)) {
+    const weight = group.reduce((sum, guess) => sum + guess.weight, 0)
+    const probability = group.reduce((sum, guess) => sum + guess.weight * guess.probability, 0) / weight
+    const right = group.reduce((sum, guess) => sum + (guess.isRight ? guess.weight : 0), 0)
+    knots.push({ probability, right: (right + TRUST * probability) / (weight + TRUST), weight })
+    // Pool adjacent violators: two that fall are one.
+    for (
+      let last = knots.at(-1)!;
+      knots.length > 1 && knots.at(-2)!.right >= last.right;
+      last = knots.at(-1)!
+    ) {
+      const [before] = knots.splice(-2, 1) as [typeof last]
+      const sum = before.weight + last.weight
+      const mean = (a: number, b: number) => (a * before.weight + b * last.weight) / sum
+      knots[knots.length - 1] = {
+        probability: mean(before.probability, last.probability),
+        right: mean(before.right, last.right),
+        weight: sum,
+      }
+    }
+  }
+  const rounded = (value: number) => Math.round(value * 10_000) / 10_000
+  const all = knots.map(({ probability, right }) => ({
+    probability: rounded(probability),
+    right: rounded(right),
+  }))
+  // Nobody is said to be sure who has been right some hundred times.
+  return all
+    .filter(({ probability }, i) => i === 0 || probability >= all[i - 1]!.probability + KNOTS_APART)
+    .map(({ probability, right }) => ({ probability, right: Math.min(right, SURE) }))
+}
+
+/** In the order of their probability, so many that one more or less changes little. */
+function groupsOf(guesses: readonly Guess[]): readonly (readonly Guess[])[] {
+  const groups: Guess[][] = [[]]
+  let weight = 0
+  for (const guess of guesses.toSorted((a, b) => a.probability - b.probability)) {
+    if (weight >= GROUP_WEIGHT) {
+      groups.push([])
+      weight = 0
+    }
+    groups.at(-1)!.push(guess)
+    weight += guess.weight
+  }
+  return groups.filter((group) => group.length > 0)
+}
+
 function gradientOf(
   examples: readonly Example[],
   parameters: Float64Array,
@@ -88,7 +145,12 @@ function gradientOf(
 
 function weightsOf(parameters: Float64Array): Weights {
   const at = (row: number) => CLASSES.map((_name, c) => Math.round(parameters[row * C + c]! * 1000) / 1000)
-  return { bias: at(0), kinds: EVIDENCE_KINDS.map((_kind, bit) => at(bit + 1)), temperature: 1 }
+  return {
+    bias: at(0),
+    kinds: EVIDENCE_KINDS.map((_kind, bit) => at(bit + 1)),
+    temperature: 1,
+    calibration: [],
+  }
 }
 
 function logSum(values: readonly number[]): number {
@@ -114,5 +176,9 @@ const MEANS = [
   ...CLASSES.map(() => 0),
   ...EVIDENCE_KINDS.flatMap((kind) => CLASSES.map((name) => expected(kind, name))),
 ]
+const KNOTS_APART = 0.001
+const SURE = 0.999
+const GROUP_WEIGHT = 25
+const TRUST = 5
 const STEPS = 1500
 const RATE = 0.1

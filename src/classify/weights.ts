@@ -12,23 +12,51 @@ export interface Weights {
   readonly bias: readonly number[]
   /** For each kind of evidence, in its order, one for each class. */
   readonly kinds: readonly (readonly number[])[]
-  /** Found by cross-validation: what all sums are divided by, so that nine of ten said with 0.9 are right. */
+  /** What all sums are divided by: found on clients that were held back. */
   readonly temperature: number
+  /**
+   * How often the best class was right on clients that were held back, by its probability; rising, and taken as straight
+   * between two. It makes of a probability the confidence that is said.
+   */
+  readonly calibration: readonly Knot[]
+}
+
+export interface Knot {
+  readonly probability: number
+  readonly right: number
 }
 
 /** Throws a DocumentFault. Evidence that the document does not name weighs nothing. */
 export function parseWeights(value: unknown): Weights {
   const problems: DocumentProblem[] = []
   const place = new Place(value, problems)
-  const members = place.members(['about', 'temperature', 'bias', 'weights'])
+  const members = place.members(['about', 'temperature', 'calibration', 'bias', 'weights'])
   const weights = members.get('weights')?.members([...EVIDENCE_KINDS]) ?? new Map<string, Place>()
   const read = (member: Place | undefined) => (member === undefined ? CLASSES.map(() => 0) : triple(member))
   const bias = read(members.get('bias'))
   const kinds = EVIDENCE_KINDS.map((kind) => read(weights.get(kind)))
   const temperature = number(members.get('temperature') ?? place)
   if (temperature !== null && !(temperature > 0)) place.refuse('has a temperature that is not above 0')
+  const calibration = readCalibration(members.get('calibration'))
   if (problems.length > 0) throw new DocumentFault('WEIGHTS_INVALID', problems)
-  return { bias: bias!, kinds: kinds as number[][], temperature: temperature! }
+  return { bias: bias!, kinds: kinds as number[][], temperature: temperature!, calibration }
+}
+
+function readCalibration(place: Place | undefined): readonly Knot[] {
+  const knots = (place?.items() ?? []).map((item) => {
+    const members = item.members(['probability', 'right'])
+    const [probability, right] = [
+      number(members.get('probability') ?? item),
+      number(members.get('right') ?? item),
+    ]
+    return { probability: probability ?? 0, right: right ?? 0 }
+  })
+  for (let i = 1; i < knots.length; i++) {
+    const isRising =
+      knots[i]!.probability > knots[i - 1]!.probability && knots[i]!.right >= knots[i - 1]!.right
+    if (!isRising) place!.refuse('does not rise from one to the next')
+  }
+  return knots
 }
 
 function triple(place: Place): readonly number[] | null {
@@ -66,3 +94,20 @@ export function toProbabilities(sums: Float64Array, temperature: number): void {
   for (let c = 0; c < sums.length; c++) total += sums[c] = Math.exp((sums[c]! - max) / temperature)
   for (let c = 0; c < sums.length; c++) sums[c] = sums[c]! * (1 / total)
 }
+
+/** The confidence that a probability deserves; without a calibration it is the probability. */
+export function calibrated({ calibration }: Weights, probability: number): number {
+  let [below, above]: readonly [Knot, Knot] = [NEVER, ALWAYS]
+  for (const knot of calibration) {
+    if (knot.probability > probability) {
+      above = knot
+      break
+    }
+    below = knot
+  }
+  const part = (probability - below.probability) / (above.probability - below.probability)
+  return below.right + (above.right - below.right) * Math.min(part, 1)
+}
+
+const NEVER: Knot = { probability: 0, right: 0 }
+const ALWAYS: Knot = { probability: 1.000001, right: 1 }

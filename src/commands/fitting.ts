@@ -3,7 +3,7 @@ import { Conduct } from '../classify/conduct.ts'
 import type { CorpusRow } from '../classify/corpus.ts'
 import { type Judgement, judgeRow, truthOf } from '../classify/evaluation.ts'
 import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../classify/evidence.ts'
-import { type Example, fitTemperature, fitWeights } from '../classify/fit.ts'
+import { type Example, fitCalibration, fitTemperature, fitWeights } from '../classify/fit.ts'
 import type { Software } from '../classify/software.ts'
 import { addUp, CLASSES, type Class, type Weights } from '../classify/weights.ts'
 import { knowledgeOf } from './knowledge-files.ts'
@@ -15,7 +15,7 @@ export function fitTo(list: readonly Software[], rows: readonly CorpusRow[]): We
     examples.map(({ example }) => example),
     PRIOR,
   )
-  return { ...weights, temperature: temperatureOf(list, rows) }
+  return { ...weights, ...calibrationOf(list, rows) }
 }
 
 /** Each group of clients judged with weights fitted to the others, and without what was measured on its own. */
@@ -26,18 +26,18 @@ export function crossValidate(
 ): readonly Judgement[] {
   return groupsOf(rows, folds).flatMap((group) => {
     const { known, weights } = withoutGroup(list, rows, group)
-    const temperature = temperatureOf(
-      known,
-      rows.filter((row) => !group.has(row.client)),
-    )
-    const knowledge = knowledgeOf(known, { ...weights, temperature })
+    const others = rows.filter((row) => !group.has(row.client))
+    const knowledge = knowledgeOf(known, { ...weights, ...calibrationOf(known, others) })
     const held = rows.filter(({ client }) => group.has(client))
     return held.map((row) => judgeRow(knowledge, row)).filter((judgement) => judgement !== null)
   })
 }
 
 /** What `parseWeights` reads. */
-export function weightsDocument({ bias, kinds, temperature }: Weights, rows: readonly CorpusRow[]): string {
+export function weightsDocument(
+  { bias, kinds, temperature, calibration }: Weights,
+  rows: readonly CorpusRow[],
+): string {
   const named = (values: readonly number[]) =>
     Object.fromEntries(CLASSES.map((name, c) => [name, values[c]!]))
   const lines = EVIDENCE_KINDS.map(
@@ -49,6 +49,7 @@ export function weightsDocument({ bias, kinds, temperature }: Weights, rows: rea
     '{',
     `  "about": ${JSON.stringify(about)},`,
     `  "temperature": ${temperature},`,
+    `  "calibration": ${JSON.stringify(calibration)},`,
     `  "bias": ${JSON.stringify(named(bias))},`,
     '  "weights": {',
     lines.join(',\n'),
@@ -133,19 +134,37 @@ function withoutGroup(list: readonly Software[], rows: readonly CorpusRow[], gro
   return { known, weights }
 }
 
-function temperatureOf(list: readonly Software[], rows: readonly CorpusRow[]): number {
-  const held: { readonly sums: readonly number[]; readonly example: Example }[] = []
-  for (const group of groupsOf(rows, TEMPERATURE_FOLDS)) {
-    const { known, weights } = withoutGroup(list, rows, group)
-    const own = rows.filter(({ client }) => group.has(client))
-    for (const { example } of examplesWith(known, own, 1))
-      held.push({ sums: sumsOf(weights, example.marks), example })
-  }
-  return fitTemperature(
+/** Temperature and calibration, from judging each group of clients with weights fitted to the others. */
+function calibrationOf(
+  list: readonly Software[],
+  rows: readonly CorpusRow[],
+): Pick<Weights, 'temperature' | 'calibration'> {
+  const groups = groupsOf(rows, TEMPERATURE_FOLDS).map((group) => ({
+    ...withoutGroup(list, rows, group),
+    own: rows.filter(({ client }) => group.has(client)),
+  }))
+  const held = groups.flatMap(({ known, weights, own }) =>
+    [...examplesWith(known, own, 1)].map(({ example }) => ({
+      sums: sumsOf(weights, example.marks),
+      example,
+    })),
+  )
+  const temperature = fitTemperature(
     held.map(({ sums }) => sums),
     held.map(({ example }) => example.truth),
     held.map(({ example }) => example.weight),
   )
+  const judgements = groups.flatMap(({ known, weights, own }) => {
+    const knowledge = knowledgeOf(known, { ...weights, temperature })
+    return own.map((row) => judgeRow(knowledge, row)).filter((judgement) => judgement !== null)
+  })
+  const told = judgements.filter(
+    ({ row, verdict }) => verdict.kind !== 'unknown' && truthOf(row.label) !== null,
+  )
+  const guesses = told.map(({ row, verdict }) => {
+    return { probability: verdict.confidence, isRight: verdict.kind === truthOf(row.label), weight: 1 }
+  })
+  return { temperature, calibration: fitCalibration(guesses) }
 }
 
 function sumsOf(weights: Weights, marks: readonly number[]): readonly number[] {
@@ -193,4 +212,5 @@ const NO_WEIGHTS: Weights = {
   bias: CLASSES.map(() => 0),
   kinds: EVIDENCE_KINDS.map(() => CLASSES.map(() => 0)),
   temperature: 1,
+  calibration: [],
 }
