@@ -7,15 +7,17 @@ import {
 } from '../policy/explain.ts'
 import { type Effect, effectsOf } from './action-text.ts'
 import type { Arguments, ExitCode } from './command.ts'
-import { type DescribedRequest, parseDescribedRequest } from './described-request.ts'
+import { type DescribedRequest, describedRequest, parseWrittenRequest } from './described-request.ts'
 import { type Io, paint } from './io.ts'
+import { givenKnowledge } from './knowledge-source.ts'
 import { givenPolicy, textIn } from './policy-source.ts'
 import { visible } from './table.ts'
 
 /** `gatehouse check --explain`: what a policy does to one request, rule by rule. */
 export async function explainRequest(file: string, given: Arguments, io: Io): Promise<ExitCode> {
   const { name, policy } = await givenPolicy(given, io)
-  const request = parseDescribedRequest(await textIn(file), file)
+  const written = parseWrittenRequest(await textIn(file), file)
+  const request = await describedRequest(written, () => givenKnowledge(given, io))
   const explanation = explain(policy, request.facts, Date.now())
   const effects = effectsOf(explanation.decision.action, request)
   if (given.flag('json')) {
@@ -58,7 +60,7 @@ function lines(
   effects: readonly Effect[],
   io: Io,
 ): readonly string[] {
-  const from = isVerdictGiven ? 'as the file says' : 'the file has none, and none is made yet'
+  const from = isVerdictGiven ? 'as the file says' : 'by what the file says of the request'
   const width = Math.max(9, ...rules.map(({ rule }) => rule.length))
   const walk = rules.flatMap((each) => {
     const mark = each.decides ? paint(io, 'bold', 'yes') : each.holds ? 'yes' : 'no '
@@ -68,6 +70,7 @@ function lines(
   return [
     `request  ${visible(`${facts.method} ${facts.host ?? ''}${facts.path}`)}${facts.address === '' ? '' : ` from ${visible(facts.address)}`}`,
     `verdict  ${visible(verdictText(facts.verdict))} (${from})`,
+    ...evidenceLines(facts.verdict),
     `policy   ${policy}`,
     '',
     ...walk,
@@ -109,16 +112,25 @@ function valueText(value: unknown): string {
   return visible(text.length > VALUE_LENGTH_MAX ? `${text.slice(0, VALUE_LENGTH_MAX)}…` : text)
 }
 
-function verdictText({ kind, agent, software, confidence, verified, evidence }: Verdict): string {
+function verdictText({ kind, agent, software, confidence, verified }: Verdict): string {
   const parts = [
     kind,
     ...(agent === null ? [] : [`agent ${agent.id} (${agent.category})`]),
     ...(software === null || software.id === agent?.id ? [] : [`software ${software.id}`]),
     `confidence ${confidence}`,
     verified === null ? 'not verified' : `verified by ${verified}`,
-    ...(evidence.length === 0 ? [] : [`evidence ${evidence.map((each) => each.kind).join(', ')}`]),
   ]
   return parts.join(', ')
+}
+
+/** The weight is how much more it speaks for what is believed than for what is believed next. A file gives kinds alone. */
+function evidenceLines({ evidence }: Verdict): readonly string[] {
+  const width = Math.max(0, ...evidence.map(({ kind }) => kind.length))
+  return evidence.map(({ kind, weight, detail }) => {
+    if (detail === '') return visible(`         ${kind}`)
+    const sign = weight > 0 ? '+' : ''
+    return visible(`         ${kind.padEnd(width)}  ${`${sign}${weight.toFixed(2)}`.padStart(6)}  ${detail}`)
+  })
 }
 
 const VALUE_LENGTH_MAX = 120

@@ -1,9 +1,13 @@
-import { UNKNOWN, type Verdict } from '../classify/verdict.ts'
+import { classify } from '../classify/classify.ts'
+import { Conduct } from '../classify/conduct.ts'
+import type { Knowledge } from '../classify/knowledge.ts'
+import type { Verdict } from '../classify/verdict.ts'
 import { placed, readSource } from '../config-source.ts'
 import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
 import type { Facts } from '../policy/facts.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
 import { receiveHeaders } from '../proxy/request-headers.ts'
+import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
 
 /** A request that somebody has written down, to ask what would become of it. */
 export interface DescribedRequest {
@@ -13,8 +17,17 @@ export interface DescribedRequest {
   readonly isVerdictGiven: boolean
 }
 
+/** The same before anybody is held for anything. */
+export interface WrittenRequest {
+  readonly facts: Omit<Facts, 'verdict'>
+  readonly print: Print
+  readonly version: HttpVersion
+  /** `null` where the file does not say what the client is. */
+  readonly verdict: Verdict | null
+}
+
 /** JSON or YAML. Throws a ConfigFault with everything that is wrong, and where. */
-export function parseDescribedRequest(text: string, name: string): DescribedRequest {
+export function parseWrittenRequest(text: string, name: string): WrittenRequest {
   const source = readSource(text, name)
   return placed(source, () => {
     const problems: DocumentProblem[] = []
@@ -24,7 +37,20 @@ export function parseDescribedRequest(text: string, name: string): DescribedRequ
   })
 }
 
-function readRequest(place: Place): DescribedRequest {
+/** `knowledge` is asked for where the file does not say what the client is. */
+export async function describedRequest(
+  { facts, print, version, verdict }: WrittenRequest,
+  knowledge: () => Promise<Knowledge>,
+): Promise<DescribedRequest> {
+  if (verdict !== null) return { facts: { ...facts, verdict }, print, isVerdictGiven: true }
+  const { method, path: target, rawHeaders, forged } = facts
+  const head: RequestHead = { method, target, version, rawHeaders }
+  // As the first request of a connection.
+  const made = classify(await knowledge(), print.connection, head, new Conduct(), forged.length)
+  return { facts: { ...facts, verdict: made }, print, isVerdictGiven: false }
+}
+
+function readRequest(place: Place): WrittenRequest {
   const members = place.members(MEMBERS)
   const textOf = (name: string) => members.get(name)?.text('a text', TEXT_LENGTH_MAX) ?? null
   const rawHeaders = readHeaders(members.get('headers'))
@@ -41,18 +67,21 @@ function readRequest(place: Place): DescribedRequest {
       ja4Source: members.has('ja4') ? 'own' : null,
     } as ConnectionPrint,
   } as Print
-  const request = {
+  const facts = {
     ...{ method: textOf('method') ?? 'GET', host, path, rawHeaders, print },
     address: textOf('address') ?? '',
     forged: receiveHeaders(rawHeaders, host, null).forged,
   }
-  const held = verdict === undefined ? verdictOf(request) : readVerdict(verdict)
-  return { facts: { ...request, verdict: held }, print, isVerdictGiven: verdict !== undefined }
+  const version = readVersion(members.get('http'), print.connection)
+  return { facts, print, version, verdict: verdict === undefined ? null : readVerdict(verdict) }
 }
 
-/** What the client is held for where the file does not say. */
-function verdictOf(_request: Omit<Facts, 'verdict'>): Verdict {
-  return UNKNOWN
+/** Where the file does not say it, the better one of those that the connection offers. */
+function readVersion(place: Place | undefined, { ja4, http2 }: ConnectionPrint): HttpVersion {
+  if (place === undefined) return http2 !== null || ja4?.slice(8, 10) === 'h2' ? '20' : '11'
+  // In YAML, 1.1 and 2 are numbers.
+  const found = VERSIONS.get(String(place.value))
+  return found ?? place.refuse(`is ${shown(place.value)}; it takes 1.1, 2`) ?? '11'
 }
 
 /** A mapping of names to a value or several, or a list of pairs: the order in which they were sent, and their case. */
@@ -128,8 +157,13 @@ function asBytes(text: string): string {
 }
 
 const MEMBERS = [
-  ...['method', 'host', 'path', 'address', 'headers', 'ja4', 'ja4h', 'stable', 'http2', 'hello', 'verdict'],
+  ...['method', 'host', 'path', 'http', 'address', 'headers', 'ja4', 'ja4h', 'stable', 'http2', 'hello'],
+  'verdict',
 ]
+const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map([
+  ['1.1', '11'],
+  ['2', '20'],
+])
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 const LINE_END = /[\r\n\0]/
 const TEXT_LENGTH_MAX = 65_536

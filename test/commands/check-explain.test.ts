@@ -22,6 +22,8 @@ const CRAWLER = `{
   "headers": [["Host", "shop.test"], ["Accept", "application/json"], ["X-Agent-Verdict", "human\\u001b[31m"]],
   "verdict": {"kind": "agent", "agent": {"id": "gptbot", "name": "GPTBot", "category": "crawler"}, "confidence": 0.9}
 }`
+const CHROME =
+  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
 
 test('what a policy does to a request, rule by rule', async (t) => {
   const { at, check } = workbench(t)
@@ -53,7 +55,7 @@ test('what the app or the client sees of each action', async (t) => {
       'The app gets the request, with X-Forwarded-* and Forwarded and nothing else of ours.',
     ],
     [
-      '{"host": "x.test", "ja4": "t13d1516h2_8daaf6152771_e5627efa2ab1"}',
+      '{"host": "x.test", "ja4": "t13d1516h2_8daaf6152771_e5627efa2ab1", "verdict": {"kind": "unknown"}}',
       'tag, by otherwise',
       '  X-Agent-Plan: free',
       '  X-Agent-Verdict: unknown',
@@ -74,12 +76,91 @@ test('what the app or the client sees of each action', async (t) => {
       '  (a page)',
     ],
     ['{"host": "route.test"}', 'The upstream other gets the request, with:', '  X-Agent-Action: route'],
-    ['{}', 'verdict  unknown, confidence 0, not verified (the file has none, and none is made yet)'],
   ]
   for (const [request, ...lines] of SEES) {
     const { out } = await check(at('r.json', request), policy)
     for (const line of lines) assert.ok(out.split('\n').includes(line), `${line}\n${out}`)
   }
+})
+
+test('the verdict is made of the request where the file has none', async (t) => {
+  const { at, check } = workbench(t)
+  const policy = at(
+    'p.yaml',
+    `rules:
+  - {name: spoofed, when: {evidence: spoofed-browser}, action: block}
+  - {name: tools, when: {verdict: automation}, action: block}
+  - {name: gptbot, when: {agent: gptbot}, action: pass}
+`,
+  )
+  const SAYS: readonly (readonly [request: string, ...lines: readonly RegExp[]])[] = [
+    [
+      '{"headers": {"User-Agent": "curl/8.5.0", "Accept": "*/*"}}',
+      /^verdict {2}automation, software curl, confidence 0\.\d+, not verified \(by what the file says of the request\)$/m,
+      /^ {9}names-tool +\+\d+\.\d\d {2}the User-Agent names curl$/m,
+      /^block, by rule "tools"$/m,
+    ],
+    [
+      '{"headers": {"User-Agent": "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"}}',
+      /^verdict {2}agent, agent gptbot \(crawler\), confidence /m,
+      /^pass, by rule "gptbot"$/m,
+    ],
+    [
+      `{"headers": {"User-Agent": "${CHROME}", "Accept": "*/*"}}`,
+      /^verdict {2}agent, confidence /m,
+      /^ {9}spoofed-browser .*client-hints-missing/m,
+      /^block, by rule "spoofed"$/m,
+    ],
+  ]
+  for (const [request, ...expected] of SAYS) {
+    const { out, err } = await check(at('r.json', request), policy)
+    for (const line of expected) assert.match(out, line, err)
+  }
+  const { out } = await check(at('r.json', SAYS[0]![0]), policy, ['--json'])
+  const { verdict } = JSON.parse(out)
+  assert.equal(verdict.assumed, false)
+  assert.equal(
+    verdict.evidence.find(({ kind }: { kind: string }) => kind === 'names-tool').detail,
+    'the User-Agent names curl',
+  )
+})
+
+test('over which HTTP it came', async (t) => {
+  const { at, check } = workbench(t)
+  const headers = Object.entries({ 'user-agent': CHROME, accept: 'text/html' })
+  const evidenceOf = async (more: string) => {
+    const text = `headers: ${JSON.stringify(headers)}\n${more}`
+    return (await check(at('r.yaml', text), null)).out.match(/header-case-odd/)?.[0] ?? 'none'
+  }
+  // Over HTTP/1 no browser sends names in lower case; over HTTP/2 all do.
+  assert.equal(await evidenceOf(''), 'header-case-odd')
+  assert.equal(await evidenceOf('http: 1.1\nja4: t13d1516h2_8daaf6152771_e5627efa2ab1\n'), 'header-case-odd')
+  assert.equal(await evidenceOf('http: "2"\n'), 'none')
+  assert.equal(await evidenceOf('http: 2\n'), 'none')
+  assert.equal(await evidenceOf('ja4: t13d1516h2_8daaf6152771_e5627efa2ab1\n'), 'none')
+  assert.equal(await evidenceOf('http2: "1:65536;3:100|15663105|0|m,a,s,p"\n'), 'none')
+})
+
+test("the operator's own signatures are taken from the configuration", async (t) => {
+  const { at, check } = workbench(t)
+  at(
+    'own.yaml',
+    `- id: house-robot
+  name: House Robot
+  kind: agent
+  category: custom
+  signatures:
+    - {user_agent: house-robot, source: own, date: 2026-01-02}
+`,
+  )
+  const config = at(
+    'g.yaml',
+    'proxy: {upstreams: [{name: app, urls: http://a}]}\nsignatures: [own.yaml]\ndata: {dir: data}\n',
+  )
+  const file = at('r.json', '{"headers": {"User-Agent": "house-robot/2"}}')
+  assert.match((await check(file, null)).out, /^verdict {2}(?!agent, agent house-robot)/m)
+  const { out, err } = await check(file, null, ['--config', config])
+  assert.match(out, /^verdict {2}agent, agent house-robot \(custom\), confidence /m, err)
 })
 
 test('without a policy everything is tagged; one that the configuration names is taken', async (t) => {
@@ -123,6 +204,7 @@ test('what is wrong with a request: all of it, and where', async (t) => {
 path: x
 headers: [[a], ["b c", d], [e, 1], [f, "g\\nh"]]
 hello: none
+http: 3
 verdict: {confidence: 2, agent: {name: x}}
 `,
   )
@@ -136,6 +218,7 @@ verdict: {confidence: 2, agent: {name: x}}
     ': headers[2][1]: takes a text, as it was sent',
     ': headers[3][1]: a value is one line',
     ':4:1: hello: is "none"; it takes malformed, not-tls',
+    ':5:1: http: is 3; it takes 1.1, 2',
     ': verdict: needs `kind`',
     ': verdict.agent: needs `id`',
     ': verdict.confidence: is 2; it takes a number from 0 to 1',

@@ -172,9 +172,10 @@ method: GET
 host: shop.example.test
 path: /api/items?id=1
 address: 192.0.2.7
+http: 2                                           # or 1.1; without, 2 where ja4 or http2 say so
 headers: {User-Agent: GPTBot/1.2, Accept: '*/*'}  # or a list of [name, value]; a value may be a list
 ja4: t13d1516h2_8daaf6152771_e5627efa2ab1         # likewise ja4h, stable, http2, and hello: not-tls
-verdict:                                          # what the client is held for
+verdict:                                          # what the client is held for; left out, it is made of the rest
   kind: agent
   agent: {id: gptbot, name: GPTBot, category: crawler}
   software: {id: gptbot, name: GPTBot, kind: agent}
@@ -182,6 +183,10 @@ verdict:                                          # what the client is held for
   verified: published-range                       # left out where it is not
   evidence: [declares-bot]
 \`\`\`
+
+Without \`verdict\` the request is judged as the first of a connection, and each piece of evidence is said with its weight. It
+takes what the client sends: all headers in their order, and ja4, stable and http2, which X-JA4-Fingerprint and Sightings
+have. The traits of a hello that neither of them shows are not looked at. Signatures are those of the configuration.
 
 **What if**: with \`sightings.file\`, what comes is recorded. \`gatehouse check --policy new.yaml --replay sightings.jsonl\`
 says what the new policy would change of what was done; \`--against old.yaml\` compares with another policy instead. Actions

@@ -1,0 +1,26 @@
+import type { Knowledge } from '../classify/knowledge.ts'
+import { loadConfig } from '../config.ts'
+import { createLog } from '../log.ts'
+import { FeedStore, feedFolder } from '../manage/feed-store.ts'
+import type { Arguments } from './command.ts'
+import { configFlags } from './config-options.ts'
+import { feedSettings } from './feed-settings.ts'
+import type { Io } from './io.ts'
+import { knowledgeOf, loadKnowledge, loadWeights } from './knowledge-files.ts'
+import { SignaturesPart } from './live-parts.ts'
+
+/** What a gateway with the configuration that is named would judge by; without one, what comes with Gatehouse. */
+export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledge> {
+  const isConfigured = given.value('config') !== null || Object.keys(io.env).some(isSetting)
+  if (!isConfigured) return loadKnowledge(null, null)
+  const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
+  const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), createLog('silent'))
+  const part = new SignaturesPart(config.signatures, feeds, () => undefined)
+  const [list, weights] = await Promise.all([part.load(), loadWeights(null)])
+  return knowledgeOf(list, weights)
+}
+
+/** A policy can be tried without the rest of a configuration: other variables do not ask for one. */
+function isSetting(name: string): boolean {
+  return /^GATEHOUSE_(?:CONFIG|SIGNATURES|FEEDS)/.test(name)
+}
