@@ -92,13 +92,19 @@ function nameOf(claim: Claim, stack: Stack, before: Software | null): Software |
 /** The same evidence about the same program is the same Verdict: one object, as long as it is remembered. */
 function verdictFor(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software | null): Verdict {
   const memory = memoryOf(knowledge)
-  const key = `${MARKS.low} ${MARKS.high} ${claim.number} ${stack.number} ${named?.id ?? ''} ${READING.agentHeader ?? ''}`
+  const key = `${MARKS.low} ${MARKS.high} ${claim.number} ${stack.number} ${named?.id ?? ''}${headerKey()}`
   const found = memory.get(key)
   if (found !== undefined) return found
   if (memory.size >= VERDICTS_MAX) memory.clear()
   const verdict = judge(knowledge, claim, stack, named)
   if (key.length <= KEY_LENGTH_MAX) memory.set(key, verdict)
   return verdict
+}
+
+/** Headers that say who it is: evidence is worded by them, also where they do not name it. */
+function headerKey(): string {
+  const { agent, agentHeader, tool } = READING
+  return agent === null && tool === null ? '' : ` ${agent?.id ?? ''} ${agentHeader ?? ''} ${tool?.id ?? ''}`
 }
 
 function judge(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software | null): Verdict {

@@ -6,12 +6,15 @@ import type { Claim } from './user-agent.ts'
 /** Evidence in words, for people. What the client sent is not repeated at length, and its secrets not at all. */
 export function detailOf(kind: EvidenceKind, claim: Claim, stack: Stack, reading: Reading): string {
   const named = claim.software?.name ?? 'a browser'
+  // An earlier request said to be a browser; this one says to be something else.
+  if (DENYING.has(kind) && claim.kind !== 'browser') return DETAILS[kind]
   switch (kind) {
     case 'names-agent':
+      return claim.kind === 'agent' ? `the User-Agent names ${named}` : 'an earlier request named an agent'
     case 'names-tool':
     case 'names-browser':
     case 'names-plain-browser':
-      return claim.software === null ? 'an earlier request named an agent' : `the User-Agent names ${named}`
+      return `the User-Agent names ${named}`
     case 'agent-header':
       return reading.agent === null
         ? 'an earlier request had a header of an agent'
@@ -42,6 +45,9 @@ function sharesText({ shares }: Stack): string {
 }
 
 const SHARES_SAID_MAX = 4
+const DENYING: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  ...(['stack-disagrees', 'version-disagrees', 'client-hints-disagree'] as const),
+])
 const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'names-agent': 'the User-Agent names an agent',
   'names-tool': 'the User-Agent names a tool',

@@ -1,0 +1,599 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { test } from 'tap'
+import { classify, evidenceOf } from '../../src/classify/classify.ts'
+import { Conduct } from '../../src/classify/conduct.ts'
+import type { EvidenceKind } from '../../src/classify/evidence.ts'
+import type { Knowledge } from '../../src/classify/knowledge.ts'
+import { parseSoftwareList } from '../../src/classify/software.ts'
+import type { Verdict } from '../../src/classify/verdict.ts'
+import { CLASSES, type Class, parseWeights } from '../../src/classify/weights.ts'
+import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
+import type { HelloTraits } from '../../src/fingerprint/hello-traits.ts'
+import type { Ja4 } from '../../src/fingerprint/ja4.ts'
+import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
+import type { RequestHead } from '../../src/wire/request-head.ts'
+
+const CHROME_JA4 = 't13d1517h2_8daaf6152771_cb7bf5808d99'
+const CURL_JA4 = 't13d3112h2_e8f1e7e78f70_b26ce05bbdd6'
+const NODE_JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
+const PROXY_JA4 = 't13d1011h2_61a7ad8aa9b6_3fcd1a44f3e3'
+const UNKNOWN_JA4 = 't13d0707h2_000000000000_111111111111'
+const CHROME_HTTP2 = '1:65536;2:0;4:6291456;6:262144|15663105|0|m,a,s,p'
+/** With no other header of a browser. */
+const BARE_CHROME = 'Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0.0.0 Safari/537.36'
+const CHROME_USER_AGENT =
+  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
+
+const UNKNOWN_HTTP2 = '1:65536;3:1000|15663105|0|m,a,s,p'
+const BROWSER_HEADERS = [
+  ...['sec-ch-ua', '"Not:A-Brand";v="8", "Chromium";v="156"', 'accept-language', 'en', 'accept', '*/*'],
+  ...['sec-fetch-site', 'none', 'sec-fetch-mode', 'cors', 'sec-fetch-dest', 'empty', 'accept-encoding', 'br'],
+]
+
+const VARIOUS: readonly Said[] = [
+  { userAgent: 'AcmeSDK/1.0', ja4: NODE_JA4 },
+  { userAgent: 'curl/8.0', ja4: CURL_JA4 },
+  { userAgent: 'curl/8.0', ja4: CURL_JA4, headers: ['x-kit', 'a1', 'x-helper', 'one'] },
+  { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, http2: CHROME_HTTP2 },
+  { userAgent: CHROME_USER_AGENT, ja4: CURL_JA4, http2: UNKNOWN_HTTP2 },
+  { userAgent: CHROME_USER_AGENT, ja4: UNKNOWN_JA4, http2: UNKNOWN_HTTP2 },
+  { ja4: PROXY_JA4 },
+  { userAgent: 'Foobot/1.0', forged: 3 },
+]
+
+const LIST = parseSoftwareList([
+  software('chrome', 'Chrome', { kind: 'browser', engine: 'blink' }, [
+    { user_agent: 'Chrome/' },
+    { ja4: CHROME_JA4, observations: 100 },
+    { ja4: PROXY_JA4, observations: 30 },
+    { http2: CHROME_HTTP2, observations: 100 },
+  ]),
+  software('plain', 'Plain', { kind: 'browser', engine: 'other' }, [{ user_agent: 'Plain/' }]),
+  software('curl', 'cURL', { kind: 'tool' }, [
+    { user_agent: 'curl/' },
+    { ja4: CURL_JA4, observations: 90 },
+    { ja4: PROXY_JA4, observations: 70 },
+  ]),
+  software('wcurl', 'wcurl', { kind: 'tool' }, [{ ja4: CURL_JA4, observations: 10 }]),
+  software('fetch', 'fetch', { kind: 'tool' }, [{ ja4: NODE_JA4, observations: 89 }]),
+  software('got', 'Got', { kind: 'tool' }, [{ ja4: NODE_JA4, observations: 11 }]),
+  software('kit-a', 'Kit A', { kind: 'tool' }, [{ header: 'x-kit', value: 'a*' }]),
+  software('kit-b', 'Kit B', { kind: 'tool' }, [{ header: 'x-kit', value: 'b*' }]),
+  software('acme', 'Acme SDK', { kind: 'agent', category: 'llm-sdk' }, [{ user_agent: 'AcmeSDK/' }]),
+  software('helper', 'Helper', { kind: 'agent', category: 'custom' }, [
+    { header: 'x-helper', value: 'one' },
+    { user_agent: 'HelperBot' },
+  ]),
+  software('aide', 'Aide', { kind: 'agent', category: 'custom' }, [{ header: 'x-helper', value: 'two' }]),
+  software('made', 'Made by a generator', { kind: 'agent', category: 'llm-sdk', family: true }, [
+    { header: 'x-made-with' },
+    { user_agent: 'MadeSDK/' },
+  ]),
+])
+
+/** For each kind the weights of agent, automation and human. */
+const WEIGHTS: Readonly<Partial<Record<EvidenceKind, readonly [number, number, number]>>> = {
+  'names-agent': [6, -1, -1],
+  'names-tool': [1, 3, -2],
+  'names-browser': [-1, -2, 4],
+  'names-plain-browser': [-1, -2, 4],
+  'agent-header': [6, -1, 0],
+  'tool-header': [0, 2, 0],
+  'mcp-request': [6, -2, 0],
+  'declares-bot': [5, -1, 0],
+  headless: [8, 0, -4],
+  'stack-of-libraries': [0.5, 0.5, -1],
+  'stack-disagrees': [3, 0, -5],
+  'stack-unlike': [3, 0, -5],
+  'http1-only': [2, 0, -4],
+  'http2-unlike': [2, 0, -4],
+  'header-case-odd': [1, 0, -2],
+  'forged-headers': [2, 0, -1],
+}
+const BIAS = [-0.5, 0.6, -0.9] as const
+const TEMPERATURE = 1.6
+
+const KNOWLEDGE = knowledge()
+
+test('a verdict for each class', async () => {
+  assert.deepEqual(facts(judged({ userAgent: 'AcmeSDK/1.0', ja4: NODE_JA4 })), ['agent', 'acme', 'acme'])
+  assert.deepEqual(facts(judged({ userAgent: 'curl/8.0', ja4: CURL_JA4 })), ['automation', 'curl', null])
+  assert.deepEqual(facts(judged({ userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, http2: CHROME_HTTP2 })), [
+    'human',
+    'chrome',
+    null,
+  ])
+  assert.deepEqual(facts(judged({ userAgent: 'Plain/3', ja4: UNKNOWN_JA4 })), ['human', 'plain', null])
+})
+
+test('an agent has its category, and any verdict is whole, frozen and unverified', async () => {
+  const verdict = judged({ userAgent: 'AcmeSDK/1.0' })
+  assert.deepEqual(verdict.agent, { id: 'acme', name: 'Acme SDK', category: 'llm-sdk' })
+  assert.deepEqual(verdict.software, { id: 'acme', name: 'Acme SDK', kind: 'agent' })
+  assert.equal(verdict.verified, null)
+  assert.ok(Object.isFrozen(verdict))
+  assert.ok(verdict.confidence > 0 && verdict.confidence <= 1)
+})
+
+test('the User-Agent names before a header does', async () => {
+  assert.equal(named({ userAgent: 'AcmeSDK/1.0', headers: ['x-helper', 'one'] }), 'acme')
+  assert.equal(named({ userAgent: 'curl/8.0', headers: ['x-helper', 'one'] }), 'helper')
+  assert.equal(named({ userAgent: 'curl/8.0', headers: ['x-kit', 'a1'] }), 'curl')
+  assert.equal(named({ headers: ['x-kit', 'b1'] }), 'kit-b')
+})
+
+test('a family is named only where nobody of it is', async () => {
+  const family = ['X-Made-With', 'a generator']
+  assert.equal(named({ userAgent: 'thing/1', headers: family }), 'made')
+  assert.equal(named({ userAgent: 'AcmeSDK/1.0', headers: family }), 'acme')
+  assert.equal(named({ headers: [...family, 'x-helper', 'one'] }), 'helper')
+  assert.equal(named({ headers: ['x-helper', 'one', ...family] }), 'helper')
+  assert.equal(named({ userAgent: 'MadeSDK/1.0' }), 'made')
+  assert.equal(named({ userAgent: 'MadeSDK/1.0', headers: ['x-helper', 'one'] }), 'helper')
+})
+
+test('an agent that was named on a connection is it for all that follows', async () => {
+  const conduct = new Conduct()
+  assert.equal(judged({ userAgent: 'curl/8.0', ja4: CURL_JA4, conduct }).kind, 'automation')
+  judged({ userAgent: 'AcmeSDK/1.0', ja4: CURL_JA4, conduct })
+  const later = judged({ userAgent: 'curl/8.0', ja4: CURL_JA4, conduct })
+  assert.deepEqual(facts(later), ['agent', 'acme', 'acme'])
+  assert.equal(named({ headers: ['x-made-with', '1'], conduct }), 'acme', 'a family says less')
+  assert.equal(named({ headers: ['x-helper', 'two'], conduct }), 'aide', 'who is named now is meant now')
+  assert.deepEqual(
+    facts(judged({ userAgent: 'curl/8.0', ja4: CURL_JA4, conduct: new Conduct() })),
+    ['automation', 'curl', null],
+    'another connection',
+  )
+})
+
+test('a family that was named first gives way on the connection to who is named later', async () => {
+  const conduct = new Conduct()
+  assert.equal(named({ headers: ['x-made-with', '1'], conduct }), 'made')
+  assert.equal(named({ userAgent: 'AcmeSDK/1.0', conduct }), 'acme')
+  assert.equal(named({ headers: ['x-made-with', '1'], conduct }), 'acme')
+})
+
+test('evidence from an earlier request says so', async () => {
+  const conduct = new Conduct()
+  judged({ userAgent: 'AcmeSDK/1.0', headers: ['x-helper', 'one'], conduct })
+  for (const userAgent of ['curl/8.0', CHROME_USER_AGENT, 'thing/1', null]) {
+    const { evidence } = judged({ userAgent, conduct })
+    assert.equal(detail(evidence, 'names-agent'), 'an earlier request named an agent', userAgent ?? 'none')
+    assert.equal(detail(evidence, 'agent-header'), 'an earlier request had a header of an agent')
+  }
+})
+
+test('what a browser is denied by on a connection is not said of another program', async () => {
+  const conduct = new Conduct()
+  const odd = ['sec-ch-ua', '"Chromium";v="12"']
+  const first = { userAgent: BARE_CHROME, headers: odd, ja4: CURL_JA4, traits: 0, conduct }
+  const denied = ['stack-disagrees', 'version-disagrees', 'client-hints-disagree'] as const
+  assert.deepEqual(
+    denied.map((kind) => detail(judged(first).evidence, kind)),
+    [
+      "the TLS is not Chrome's but that of cURL 90 %, wcurl 10 %",
+      'the TLS is not that of Chrome 156',
+      'sec-ch-ua does not go with Chrome 156',
+    ],
+  )
+  const later = judged({ userAgent: 'curl/8.0', ja4: CURL_JA4, conduct })
+  for (const kind of denied) assert.doesNotMatch(detail(later.evidence, kind)!, /cURL's|of cURL 0|with cURL/)
+})
+
+test('a hello that is nearly one program’s names it, where nobody says anything', async () => {
+  assert.equal(named({ ja4: CURL_JA4 }), 'curl', '90 %')
+  assert.equal(named({ ja4: NODE_JA4 }), null, '89 %')
+  assert.equal(named({ ja4: UNKNOWN_JA4 }), null)
+  assert.equal(named({ userAgent: 'AcmeSDK/1.0', ja4: CURL_JA4 }), 'acme')
+})
+
+test('a browser is never the name of an agent', async () => {
+  const verdict = judged({ userAgent: `${CHROME_USER_AGENT} headless`, ja4: CHROME_JA4 })
+  assert.deepEqual(facts(verdict), ['agent', null, null])
+})
+
+test('who says to be a browser, and shows nothing that contradicts it, is at worst unknown', async () => {
+  const odd = judged({ userAgent: CHROME_USER_AGENT, ja4: UNKNOWN_JA4, http2: CHROME_HTTP2 })
+  assert.ok(odd.evidence.some(({ kind }) => kind === 'stack-unlike'))
+  assert.deepEqual(facts(odd), ['unknown', 'chrome', null], 'what nobody knows contradicts nothing')
+  const soft = { userAgent: CHROME_USER_AGENT, ja4: UNKNOWN_JA4, http2: UNKNOWN_HTTP2 }
+  assert.equal(judged(soft).kind, 'unknown', 'one soft disagreement')
+  const ja4 = UNKNOWN_JA4.replace('h2', 'h1')
+  assert.equal(judged({ ...soft, ja4 }).kind, 'agent', 'two')
+  assert.equal(
+    judged({ userAgent: CHROME_USER_AGENT, ja4: CURL_JA4, http2: CHROME_HTTP2 }).kind,
+    'agent',
+    'a hard one',
+  )
+})
+
+test('who says to be a browser is unknown where there is doubt left', async () => {
+  const weights = { ...WEIGHTS, 'stack-disagrees': [1.5, 0, -1] as const }
+  const verdict = judged({ userAgent: CHROME_USER_AGENT, ja4: CURL_JA4 }, knowledge({ weights }))
+  assert.ok(verdict.evidence.some(({ kind }) => kind === 'stack-disagrees'))
+  assert.equal(verdict.kind, 'human')
+  const doubtful = { ...weights, 'stack-disagrees': [2.5, 0, -1.5] as const }
+  assert.equal(
+    judged({ userAgent: CHROME_USER_AGENT, ja4: CURL_JA4 }, knowledge({ weights: doubtful })).kind,
+    'unknown',
+  )
+})
+
+test('a spoofed browser is evidence before all other, with what gives it away', async () => {
+  const { evidence } = judged({ userAgent: CHROME_USER_AGENT, ja4: CURL_JA4, http2: UNKNOWN_HTTP2 })
+  assert.deepEqual(evidence[0], {
+    kind: 'spoofed-browser',
+    detail: 'says to be Chrome, which stack-disagrees, http2-unlike deny',
+    weight: 0,
+  })
+  assert.equal(
+    detail(evidence, 'stack-disagrees'),
+    "the TLS is not Chrome's but that of cURL 90 %, wcurl 10 %",
+  )
+  for (const said of [
+    { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, http2: CHROME_HTTP2 },
+    { userAgent: CHROME_USER_AGENT, ja4: UNKNOWN_JA4, http2: UNKNOWN_HTTP2 },
+    { userAgent: 'curl/8.0', ja4: CURL_JA4 },
+    { userAgent: 'AcmeSDK/1.0', ja4: CURL_JA4 },
+  ])
+    assert.ok(!judged(said).evidence.some(({ kind }) => kind === 'spoofed-browser'), said.userAgent)
+})
+
+test('evidence is strongest first', async () => {
+  for (const said of VARIOUS) {
+    const sizes = judged(said).evidence.map(({ weight }) => Math.abs(weight))
+    const rest = judged(said).evidence[0]?.kind === 'spoofed-browser' ? sizes.slice(1) : sizes
+    assert.deepEqual(
+      rest,
+      rest.toSorted((a, b) => b - a),
+    )
+  }
+})
+
+test('weights of evidence are the log-odds between the two best classes, less what was believed before', async () => {
+  for (const said of VARIOUS) {
+    const { evidence, confidence } = judged(said)
+    const kinds = evidence.map(({ kind }) => kind).filter((kind) => kind !== 'spoofed-browser')
+    const sums = CLASSES.map((_name, c) => {
+      const weights = kinds.map((kind) => WEIGHTS[kind as EvidenceKind]?.[c] ?? 0)
+      return (BIAS[c]! + weights.reduce((sum, weight) => sum + weight, 0)) / TEMPERATURE
+    })
+    const [best, second] = [0, 1, 2].sort((a, b) => sums[b]! - sums[a]!) as [number, number]
+    const bias = (BIAS[best]! - BIAS[second]!) / TEMPERATURE
+    const found = evidence.reduce((sum, { weight }) => sum + weight, 0)
+    assertNear(found + bias, sums[best]! - sums[second]!, 0.005 * kinds.length + 1e-9, JSON.stringify(said))
+    const total = sums.reduce((sum, value) => sum + Math.exp(value), 0)
+    assertNear(confidence, Math.exp(sums[best]!) / total, 0.000_051, JSON.stringify(said))
+  }
+})
+
+test('who else has a shared hello is said, and how often', async () => {
+  const shared = judged({ userAgent: 'thing/1', ja4: PROXY_JA4 })
+  assert.equal(
+    detail(shared.evidence, 'stack-shared'),
+    'browsers and other programs share this TLS: cURL 70 %, Chrome 30 %',
+  )
+  const libraries = judged({ ja4: NODE_JA4 })
+  assert.equal(
+    detail(libraries.evidence, 'stack-of-libraries'),
+    'the TLS is that of libraries and tools: fetch 89 %, Got 11 %',
+  )
+  assert.equal(named({ ja4: PROXY_JA4 }), null)
+})
+
+test('of many that share a hello the most frequent are said', async () => {
+  const many = parseSoftwareList(
+    [1, 2, 3, 4, 5, 6].map((n) =>
+      software(`tool-${n}`, `Tool ${n}`, { kind: 'tool' }, [{ ja4: NODE_JA4, observations: n }]),
+    ),
+  )
+  const { evidence } = judged({ ja4: NODE_JA4 }, knowledge({ list: many }))
+  assert.equal(
+    detail(evidence, 'stack-of-libraries'),
+    'the TLS is that of libraries and tools: Tool 6 29 %, Tool 5 24 %, Tool 4 19 %, Tool 3 14 % and 2 more',
+  )
+})
+
+test('the same evidence of the same program is the very same Verdict', async () => {
+  const said = { userAgent: 'AcmeSDK/1.0', ja4: NODE_JA4 }
+  const first = judged(said)
+  assert.equal(judged({ ...said, headers: ['accept', '*/*', 'x-other', '1'] }), first)
+  assert.equal(judged({ ...said, target: '/elsewhere' }), first)
+  assert.notEqual(judged({ ...said, userAgent: 'AcmeSDK/1.1' }), first)
+  assert.notEqual(judged({ ...said, ja4: CURL_JA4 }), first)
+  assert.notEqual(judged({ ...said, forged: 1 }), first)
+  assert.notEqual(judged(said, knowledge()), first, 'other knowledge')
+  assert.equal(judged(said), first)
+})
+
+test('evidence that is worded otherwise is another Verdict', async () => {
+  const ofTool = (value: string) =>
+    detail(judged({ userAgent: 'curl/8.0', headers: ['x-kit', value] }).evidence, 'tool-header')
+  assert.deepEqual(['a1', 'b1'].map(ofTool), ['it has a header of Kit A', 'it has a header of Kit B'])
+  const ofAgent = (value: string) =>
+    detail(judged({ userAgent: 'AcmeSDK/1.0', headers: ['x-helper', value] }).evidence, 'agent-header')
+  assert.deepEqual(['one', 'two'].map(ofAgent), [
+    'x-helper is a header of Helper',
+    'x-helper is a header of Aide',
+  ])
+})
+
+test('what one knowledge has remembered is not what another says', async () => {
+  const said = { userAgent: 'curl/8.0' }
+  const turned = knowledge({ weights: { 'names-tool': [9, 0, 0] } })
+  assert.equal(judged(said).kind, 'automation')
+  assert.equal(judged(said, turned).kind, 'agent')
+  assert.equal(judged(said).kind, 'automation')
+})
+
+test('verdicts, claims and stacks are remembered up to a bound', async () => {
+  const own = knowledge()
+  const said = { userAgent: 'AcmeSDK/1.0', ja4: NODE_JA4 }
+  const stack = own.stacks.stackOf(print({ ja4: NODE_JA4 }))
+  const claim = own.userAgents.claim('AcmeSDK/1.0')
+  const first = judged(said, own)
+  for (let i = 0; i < 100; i++) judged({ userAgent: `AcmeSDK/1.0 (${i})` }, own)
+  assert.equal(judged(said, own), first)
+  assert.equal(own.stacks.stackOf(print({ ja4: NODE_JA4 })), stack)
+  assert.equal(own.userAgents.claim('AcmeSDK/1.0'), claim)
+
+  for (let i = 0; i < 17_000; i++) {
+    const ja4 = `t13d0707h2_${i.toString(16).padStart(12, '0')}_000000000000`
+    judged({ userAgent: `AcmeSDK/2.0 (${i})`, ja4 }, own)
+  }
+  const again = judged(said, own)
+  assert.notEqual(again, first, 'it is made anew')
+  assert.deepEqual(again, first)
+  assert.notEqual(own.stacks.stackOf(print({ ja4: NODE_JA4 })), stack)
+  assert.notEqual(own.userAgents.claim('AcmeSDK/1.0'), claim)
+})
+
+test('our own headers, forged, are evidence that lasts', async () => {
+  const conduct = new Conduct()
+  const before = judged({ userAgent: 'curl/8.0', conduct })
+  assert.ok(!before.evidence.some(({ kind }) => kind === 'forged-headers'))
+  judged({ userAgent: 'curl/8.0', conduct, forged: 2 })
+  assert.ok(judged({ userAgent: 'curl/8.0', conduct }).evidence.some(({ kind }) => kind === 'forged-headers'))
+})
+
+test('without TLS nothing is said of it', async () => {
+  for (const noHello of ['not-tls', 'malformed'] as const) {
+    const { kind, evidence } = judged({ userAgent: CHROME_USER_AGENT, ja4: null, noHello, version: '11' })
+    assert.notEqual(kind, 'automation')
+    assert.ok(!evidence.some((each) => each.kind.startsWith('stack-')), noHello)
+  }
+})
+
+const NAMES = [
+  ...[
+    'user-agent',
+    'User-Agent',
+    'x-kit',
+    'X-Kit',
+    'x-helper',
+    'X-HELPER',
+    'x-made-with',
+    'accept',
+    'Accept',
+  ],
+  ...['sec-ch-ua', 'sec-fetch-mode', 'sec-fetch-site', 'sec-fetch-dest', 'authorization', 'content-type'],
+  ...['accept-encoding', 'accept-language', 'upgrade', 'te', 'x-none', '', ':method'],
+]
+const VALUES = [
+  ...[
+    CHROME_USER_AGENT,
+    `${CHROME_USER_AGENT} (headless)`,
+    'curl/8.0',
+    'AcmeSDK/1.0',
+    'MadeSDK/2',
+    'Foobot/1',
+  ],
+  ...[
+    'Plain/3',
+    'HelperBot',
+    'thing/1',
+    'one',
+    'two',
+    'a1',
+    'b1',
+    'navigate',
+    'cors',
+    'document',
+    'none',
+    '',
+  ],
+  ...['application/json, text/event-stream', 'application/json', '*/*', '"Chromium";v="156"', 'gzip, br'],
+]
+const headers = fc
+  .array(fc.tuple(fc.constantFrom(...NAMES), fc.constantFrom(...VALUES)), { maxLength: 12 })
+  .map((pairs) => pairs.flat())
+const request = fc.record({
+  rawHeaders: headers,
+  method: fc.constantFrom('GET', 'POST', 'OPTIONS'),
+  target: fc.constantFrom('/', '/robots.txt', '/a.css', '/mcp', '/v1/chat/completions'),
+  version: fc.constantFrom('11' as const, '20' as const),
+})
+const connection = fc
+  .record({
+    ja4: fc.constantFrom(CHROME_JA4, CURL_JA4, NODE_JA4, PROXY_JA4, UNKNOWN_JA4, null),
+    http2: fc.constantFrom(CHROME_HTTP2, null),
+    traits: fc.constantFrom(0, 1, 2 ** 18 - 1, null),
+  })
+  .map(print)
+
+test('a request is judged after another as it is alone', async () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(connection, request), { minLength: 2, maxLength: 8 }), (all) => {
+      const own = knowledge()
+      for (const [of, head] of all) {
+        const verdict = classify(own, of, head, null, 0)
+        assert.deepEqual(verdict, classify(knowledge(), of, head, null, 0))
+        assert.deepEqual(evidenceOf(own, of, head, null), evidenceOf(knowledge(), of, head, null))
+        assert.equal(classify(own, of, head, null, 0), verdict)
+      }
+    }),
+    { numRuns: 150 },
+  )
+})
+
+test('connections whose requests come in turn are judged as each is alone', async () => {
+  const requests = fc.array(fc.tuple(fc.nat(2), request), { minLength: 2, maxLength: 10 })
+  fc.assert(
+    fc.property(fc.tuple(connection, connection, connection), requests, (prints, all) => {
+      const own = knowledge()
+      const together = [new Conduct(), new Conduct(), new Conduct()]
+      const mixed = all.map(([which, head]) => classify(own, prints[which]!, head, together[which]!, 0))
+      for (const which of [0, 1, 2]) {
+        const [alone, conduct] = [knowledge(), new Conduct()]
+        for (const [i, [of, head]] of all.entries())
+          if (of === which)
+            assert.deepEqual(mixed[i], classify(alone, prints[which]!, head, conduct, 0), `request ${i}`)
+      }
+    }),
+    { numRuns: 150 },
+  )
+})
+
+const MEGABYTE = 'x'.repeat(1024 * 1024)
+const HOSTILE: readonly (readonly [what: string, rawHeaders: readonly string[]])[] = [
+  ['no headers', []],
+  ['10,000 headers of other names', Array.from({ length: 10_000 }, (_, i) => [`x-${i}`, `${i}`]).flat()],
+  ['10,000 User-Agents', Array.from({ length: 10_000 }, (_, i) => ['User-Agent', `curl/${i}`]).flat()],
+  ['10,000 headers of an agent', Array.from({ length: 10_000 }, () => ['x-helper', 'two']).flat()],
+  ['10,000 that are known', Array.from({ length: 10_000 }, () => ['accept', '*/*']).flat()],
+  ['a User-Agent of a megabyte', ['user-agent', MEGABYTE]],
+  ['a value of a megabyte', ['x-helper', MEGABYTE, 'x-kit', `a${MEGABYTE}`, 'accept', MEGABYTE]],
+  ['a name of a megabyte', [MEGABYTE, '1']],
+  ['a browser with hints of a megabyte', ['user-agent', CHROME_USER_AGENT, 'sec-ch-ua', MEGABYTE]],
+  ['empty names and values', ['', '', '', 'a', 'user-agent', '']],
+  ['odd bytes', ['user-agent', '\0\xff\x80\r\n', '\xff\x00', '\x7f', 'X-HELPER', '\xe9']],
+  ['names of objects', ['__proto__', '1', 'constructor', '2', 'toString', '3', 'hasOwnProperty', '4']],
+]
+
+for (const [what, rawHeaders] of HOSTILE) {
+  test(`hostile: ${what}`, async () => {
+    for (const version of ['10', '11', '20', '30'] as const) {
+      const counted = counting(rawHeaders)
+      const head: RequestHead = { method: 'GET', target: '/', version, rawHeaders: counted.list }
+      const verdict = classify(knowledge(), print({ ja4: CURL_JA4 }), head, new Conduct(), 0)
+      assert.ok(counted.reads() <= 4 * rawHeaders.length, `${counted.reads()} reads`)
+      assert.ok(verdict.evidence.length > 0)
+      for (const evidence of verdict.evidence) assert.ok(evidence.detail.length < 300, evidence.detail)
+    }
+  })
+}
+
+test('hostile: what is far behind in a long User-Agent is not looked for', async () => {
+  assert.equal(named({ userAgent: `${'a '.repeat(300)}AcmeSDK/1.0` }), 'acme')
+  assert.equal(named({ userAgent: `${'a '.repeat(5000)}AcmeSDK/1.0` }), null)
+})
+
+test('any bytes at all are judged', async () => {
+  const bytes = fc.string({ unit: fc.nat(255).map((code) => String.fromCharCode(code)), maxLength: 40 })
+  const any = fc.record({
+    method: bytes,
+    target: bytes,
+    version: fc.constantFrom('10' as const, '11' as const, '20' as const, '30' as const),
+    rawHeaders: fc
+      .array(fc.tuple(fc.oneof(bytes, fc.constantFrom(...NAMES)), bytes), { maxLength: 20 })
+      .map((pairs) => pairs.flat()),
+  })
+  fc.assert(
+    fc.property(any, connection, (head, of) => {
+      const { kind, confidence } = classify(KNOWLEDGE, of, head, new Conduct(), 0)
+      assert.ok(['agent', 'automation', 'human', 'unknown'].includes(kind))
+      assert.ok(confidence > 0 && confidence <= 1)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+interface Said {
+  readonly userAgent?: string | null
+  readonly headers?: readonly string[]
+  readonly ja4?: string | null
+  readonly http2?: string | null
+  readonly traits?: number | null
+  readonly noHello?: ConnectionPrint['noHello']
+  readonly version?: RequestHead['version']
+  readonly target?: string
+  readonly conduct?: Conduct | null
+  readonly forged?: number
+}
+
+function judged(said: Said, by: Knowledge = KNOWLEDGE): Verdict {
+  return classify(by, print(said), head(said), said.conduct ?? null, said.forged ?? 0)
+}
+
+/** Who is named, if anybody is. */
+function named(said: Said): string | null {
+  return judged(said).software?.id ?? null
+}
+
+function facts({ kind, software, agent }: Verdict): readonly (string | null)[] {
+  return [kind, software?.id ?? null, agent?.id ?? null]
+}
+
+function detail(evidence: Verdict['evidence'], kind: EvidenceKind): string | undefined {
+  return evidence.find((each) => each.kind === kind)?.detail
+}
+
+/** Headers beside the User-Agent that no rule about browsers asks for are left to the tests of those rules. */
+function head({ userAgent = null, headers = [], version = '20', target = '/' }: Said): RequestHead {
+  const isBrowser = userAgent === CHROME_USER_AGENT
+  const rawHeaders = [
+    ...(userAgent === null ? [] : ['user-agent', userAgent]),
+    ...(isBrowser ? BROWSER_HEADERS : []),
+    ...headers,
+  ]
+  return { method: 'GET', target, version, rawHeaders }
+}
+
+function print(said: Pick<Said, 'ja4' | 'http2' | 'traits' | 'noHello'>): ConnectionPrint {
+  return {
+    ja4: (said.ja4 ?? null) as Ja4 | null,
+    stable: null,
+    traits: (said.traits ?? null) as HelloTraits | null,
+    ja4s: null,
+    ja4x: null,
+    http2: said.http2 ?? null,
+    noHello: said.noHello ?? ((said.ja4 ?? null) === null ? 'not-tls' : null),
+    ja4Source: (said.ja4 ?? null) === null ? null : 'own',
+  }
+}
+
+function knowledge({ list = LIST, weights = WEIGHTS }: { list?: typeof LIST; weights?: object } = {}) {
+  const triples = Object.entries(weights).map(([kind, values]) => [kind, triple(values)])
+  const document = { temperature: TEMPERATURE, bias: triple(BIAS), weights: Object.fromEntries(triples) }
+  return knowledgeOf(list, parseWeights(document))
+}
+
+function triple(values: readonly number[]): Record<Class, number> {
+  return { agent: values[0]!, automation: values[1]!, human: values[2]! }
+}
+
+function software(id: string, name: string, more: object, signatures: readonly object[]) {
+  const source = { source: 'made for this test', date: '2026-11-21' }
+  return { id, name, ...more, signatures: signatures.map((signature) => ({ ...source, ...signature })) }
+}
+
+/** A list that counts how often anything in it is read. */
+function counting(list: readonly string[]): {
+  readonly list: readonly string[]
+  readonly reads: () => number
+} {
+  let reads = 0
+  const proxied = new Proxy(list, {
+    get(target, name) {
+      if (typeof name === 'string' && /^\d+$/.test(name)) reads++
+      return Reflect.get(target, name)
+    },
+  })
+  return { list: proxied, reads: () => reads }
+}
+
+function assertNear(found: number, wanted: number, within: number, what: string): void {
+  assert.ok(Math.abs(found - wanted) <= within, `${what}: ${found}, not ${wanted}`)
+}
