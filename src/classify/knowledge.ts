@@ -1,7 +1,7 @@
-import { buildSignatureIndex, type IndexedSignature } from './index-builder.ts'
+import type { IndexedSignature } from './index-builder.ts'
 import { HeaderIndex } from './header-index.ts'
 import { HeaderOrders } from './header-orders.ts'
-import { SignatureIndex } from './signature-index.ts'
+import type { SignatureIndex } from './signature-index.ts'
 import type { Software } from './software.ts'
 import { StackIndex } from './stack.ts'
 import { UserAgentIndex } from './user-agent.ts'
@@ -18,13 +18,12 @@ export interface Knowledge {
   readonly weights: Weights
 }
 
-/** `seed`: see buildSignatureIndex. */
+/** `fingerprints` is the index of what `fingerprintsOf` finds in the list. */
 export function compileKnowledge(
   list: readonly Software[],
   weights: Weights,
-  seed: readonly [number, number],
+  fingerprints: SignatureIndex,
 ): Knowledge {
-  const fingerprints = SignatureIndex.open(buildSignatureIndex(fingerprintsOf(list), seed).buffer)
   return {
     list,
     userAgents: new UserAgentIndex(list),
@@ -36,7 +35,8 @@ export function compileKnowledge(
   }
 }
 
-function* fingerprintsOf(list: readonly Software[]): Generator<IndexedSignature> {
+/** With the number of each Software in the list. */
+export function* fingerprintsOf(list: readonly Software[]): Generator<IndexedSignature> {
   for (const [software, { signatures }] of list.entries()) {
     for (const signature of signatures) {
       const { type, observations } = signature

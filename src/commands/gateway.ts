@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Software } from '../classify/software.ts'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { createManageServer } from '../manage/app.ts'
@@ -11,7 +11,8 @@ import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
-import { makeSignatureSet, makeSnapshot, type SignatureSet } from '../plane/snapshot.ts'
+import { type SignatureSet, SignatureSets } from '../plane/signature-set.ts'
+import { makeSnapshot } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
@@ -19,8 +20,7 @@ import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
 import { FileWatch } from './file-watch.ts'
-import { builtinWeights } from './knowledge-files.ts'
-import { CertificatePart, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
+import { CertificatePart, PolicyPart, SignatureSetPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 
 export interface GatewaySettings {
@@ -57,13 +57,12 @@ export class Gateway {
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
   readonly #sightingFile: SightingFile | null
-  readonly #signatures: SignaturesPart
+  readonly #signatures: SignatureSetPart
   readonly #feeds: FeedPuller
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
   #snapshots = 0
   #policyInUse: unknown = null
-  #weights: unknown = null
   #signatureSet: SignatureSet | null = null
   #sightings = 0
   #watch: FileWatch | null = null
@@ -97,7 +96,14 @@ export class Gateway {
       this.#publish()
     })
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log)
-    this.#signatures = new SignaturesPart(settings.signatures, store, (list) => this.#know(list))
+    this.#signatures = new SignatureSetPart(
+      new SignaturesPart(settings.signatures, store, () => undefined),
+      new SignatureSets(join(dataFolder, 'snapshots')),
+      (set) => {
+        this.#signatureSet = set
+        this.#publish()
+      },
+    )
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     this.#dataPlane =
       workers === null
@@ -160,18 +166,17 @@ export class Gateway {
   async #start(): Promise<void> {
     // First of all, so that a probe is answered while the rest takes its time.
     await listen(this.#manage, this.settings.manageListen)
-    const [certificates, ticketKeys, policy, signatures, weights] = await Promise.all([
+    const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
       Reloader.load(this.#policy, this.#log),
       Reloader.load(this.#signatures, this.#log),
-      builtinWeights(),
     ])
     this.#reloaders = [certificates, ticketKeys, policy, signatures].map(({ reloader }) => reloader)
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#policyInUse = policy.value
-    this.#weights = weights
-    this.#know(signatures.value)
+    this.#signatureSet = signatures.value
+    this.#publish()
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())
@@ -189,11 +194,6 @@ export class Gateway {
   #use(changed: Partial<LiveState>): void {
     this.#live = { ...this.#live, ...changed }
     this.#dataPlane.use(this.#live)
-  }
-
-  #know(list: readonly Software[]): void {
-    this.#signatureSet = makeSignatureSet(list, this.#weights)
-    this.#publish()
   }
 
   #publish(): void {

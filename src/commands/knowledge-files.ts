@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { compileKnowledge, type Knowledge } from '../classify/knowledge.ts'
+import { buildSignatureIndex } from '../classify/index-builder.ts'
+import { compileKnowledge, fingerprintsOf, type Knowledge } from '../classify/knowledge.ts'
+import { SignatureIndex } from '../classify/signature-index.ts'
 import type { Software } from '../classify/software.ts'
 import { parseWeights, type Weights } from '../classify/weights.ts'
 import { placed, readSource } from '../config-source.ts'
@@ -17,7 +19,9 @@ export async function loadKnowledge(
 
 export function knowledgeOf(list: readonly Software[], weights: Weights): Knowledge {
   const bytes = randomBytes(8)
-  return compileKnowledge(list, weights, [bytes.readInt32LE(0), bytes.readInt32LE(4)])
+  const seed = [bytes.readInt32LE(0), bytes.readInt32LE(4)] as const
+  const index = SignatureIndex.open(buildSignatureIndex(fingerprintsOf(list), seed).buffer)
+  return compileKnowledge(list, weights, index)
 }
 
 /** As it travels to proxies. Throws a Fault. */

@@ -5,9 +5,11 @@ import { join } from 'node:path'
 import type { Software } from '../classify/software.ts'
 import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
+import type { SignatureSet, SignatureSets } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/development-ca.ts'
+import { builtinWeights } from './knowledge-files.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Part } from './reload.ts'
 import { files, loadSoftware, mergeSoftware } from './signature-files.ts'
@@ -166,6 +168,33 @@ export class SignaturesPart implements Part<readonly Software[]> {
 
   use(software: readonly Software[]): void {
     this.#use(software)
+  }
+}
+
+/** The same, made ready to be sent to proxies. */
+export class SignatureSetPart implements Part<SignatureSet> {
+  readonly what = 'signatures'
+  readonly #signatures: SignaturesPart
+  readonly #sets: SignatureSets
+  readonly #use: (set: SignatureSet) => void
+
+  constructor(signatures: SignaturesPart, sets: SignatureSets, use: (set: SignatureSet) => void) {
+    this.#signatures = signatures
+    this.#sets = sets
+    this.#use = use
+  }
+
+  files(): Promise<readonly string[]> {
+    return this.#signatures.files()
+  }
+
+  async load(): Promise<SignatureSet> {
+    const [list, weights] = await Promise.all([this.#signatures.load(), builtinWeights()])
+    return this.#sets.make(list, weights)
+  }
+
+  use(set: SignatureSet): void {
+    this.#use(set)
   }
 }
 

@@ -3,7 +3,8 @@ import { hostname } from 'node:os'
 import type { Log, LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import type { ProxyBus } from '../plane/bus.ts'
-import { parseSnapshot, type Snapshot } from '../plane/snapshot.ts'
+import type { Snapshot } from '../plane/snapshot.ts'
+import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import { CertificateStore } from './certificates.ts'
 import type { ProxyContext } from './context.ts'
 import type { ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
@@ -71,16 +72,13 @@ export class Worker {
   ): Promise<Worker> {
     const first = Promise.withResolvers<Snapshot>()
     let use: (snapshot: Snapshot) => void = first.resolve
-    let newest: Snapshot | null = null
+    const reader = new SnapshotReader((snapshot) => use(snapshot))
     bus.onSnapshot((document) => {
-      try {
-        newest = parseSnapshot(document, newest)
-        use(newest)
-      } catch (error) {
+      reader.read(document).catch((error) => {
         // Who made it has checked it: one of us is of another version, or it is a bug. The one before stays.
         log.error('a snapshot cannot be used', { number: document.number, error: error as Error })
         first.reject(error)
-      }
+      })
     })
     const worker = new Worker(settings, state, await first.promise, bus, tap)
     use = (snapshot) => {

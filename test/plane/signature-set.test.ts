@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { parseSoftwareList } from '../../src/classify/software.ts'
+import { KnowledgeReader, SignatureSets } from '../../src/plane/signature-set.ts'
+import { makeSnapshot, type Snapshot } from '../../src/plane/snapshot.ts'
+import { SnapshotReader } from '../../src/plane/snapshot-reader.ts'
+
+const WEIGHTS = { temperature: 1, bias: { agent: 0, automation: 0, human: 0 }, weights: {} }
+const JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
+
+test('what was made is what is read, and made once', async (t) => {
+  const sets = new SignatureSets(temporaryFolder(t))
+  const reader = new KnowledgeReader()
+  const set = await sets.make(software(300), WEIGHTS)
+  const knowledge = await reader.read(structuredClone(set))
+  assert.deepEqual(knowledge.list, software(300))
+  assert.deepEqual(
+    knowledge.fingerprints.find('ja4', JA4, 'exact').map(({ software }) => knowledge.list[software]!.id),
+    ['s000'],
+  )
+  assert.equal(knowledge.userAgents.claim('s299/1.0').software?.id, 's299')
+  assert.equal(await reader.read(set), knowledge)
+  assert.equal(await sets.make(software(300), WEIGHTS), set, 'nothing has changed')
+})
+
+test('a later set is built in another thread and takes the place of the one before', async (t) => {
+  const folder = temporaryFolder(t)
+  const sets = new SignatureSets(folder)
+  const used: Snapshot[] = []
+  const reader = new SnapshotReader((snapshot) => used.push(snapshot))
+  for (let number = 1; number <= 4; number++) {
+    const set = await sets.make(software(100 + number), WEIGHTS)
+    await reader.read(makeSnapshot(number, { rules: [] }, 0, set))
+    const { knowledge } = used.at(-1)!
+    assert.equal(knowledge!.list.length, 100 + number)
+    assert.equal(knowledge!.fingerprints.find('ja4', JA4, 'exact').length, 1)
+  }
+  assert.deepEqual(
+    used.map(({ number }) => number),
+    [1, 2, 3, 4],
+  )
+  assert.equal(readdirSync(folder).length, 2, 'the files of the newest two are kept')
+})
+
+test('a policy that changes takes the knowledge over; documents are used in their order', async (t) => {
+  const sets = new SignatureSets(temporaryFolder(t))
+  const used: Snapshot[] = []
+  const reader = new SnapshotReader((snapshot) => used.push(snapshot))
+  const set = await sets.make(software(500), WEIGHTS)
+  await reader.read(makeSnapshot(1, { rules: [] }, 0, set))
+  const later = [2, 3, 4].map((number) => reader.read(makeSnapshot(number, { rules: [] }, 0, set)))
+  await Promise.all(later)
+  assert.equal(used.at(-1)!.number, 4)
+  assert.equal(used.at(-1)!.knowledge, used[0]!.knowledge)
+})
+
+test('what cannot be used leaves what is in use', async (t) => {
+  const folder = temporaryFolder(t)
+  const sets = new SignatureSets(folder)
+  const used: Snapshot[] = []
+  const reader = new SnapshotReader((snapshot) => used.push(snapshot))
+  const set = await sets.make(software(100), WEIGHTS)
+  await reader.read(makeSnapshot(1, { rules: [] }, 0, set))
+  const other = await sets.make(software(101), WEIGHTS)
+  const bad = [
+    { ...other, pieces: ['[{"id": "x"}]'] },
+    { ...other, pieces: other.pieces.slice(1) },
+    { ...other, weights: { temperature: 0 } },
+    { ...other, index: { ...other.index, sha256: 'ab'.repeat(32) } },
+    { ...other, index: { ...other.index, path: join(folder, 'not-there') } },
+    { ...other, index: 7 },
+  ]
+  for (const signatures of bad) {
+    const document = { ...makeSnapshot(2, { rules: [] }, 0), signatures } as never
+    await assert.rejects(reader.read(document), { name: 'Fault' })
+  }
+  writeFileSync(other.index.path, 'no index')
+  await assert.rejects(reader.read(makeSnapshot(3, { rules: [] }, 0, other)), { name: 'Fault' })
+  assert.equal(used.length, 1)
+  const third = await sets.make(software(102), WEIGHTS)
+  await reader.read(makeSnapshot(4, { rules: [] }, 0, third))
+  assert.equal(used.at(-1)!.number, 4)
+})
+
+test('weights that are none are refused before anything is written', async (t) => {
+  const folder = temporaryFolder(t)
+  await assert.rejects(new SignatureSets(folder).make(software(1), { temperature: 'warm' }), {
+    code: 'WEIGHTS_INVALID',
+  })
+  assert.deepEqual(readdirSync(folder), [])
+})
+
+function software(count: number) {
+  const source = { source: 'made for this test', date: '2026-11-21' }
+  return parseSoftwareList(
+    Array.from({ length: count }, (_, index) => {
+      const id = `s${String(index).padStart(3, '0')}`
+      const signatures = [
+        { user_agent: `${id}/`, ...source },
+        ...(index === 0 ? [{ ja4: JA4, ...source }] : []),
+      ]
+      return { id, name: id, kind: 'tool', signatures }
+    }),
+  )
+}
+
+function temporaryFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sets-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  return folder
+}
