@@ -3,7 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { test } from 'tap'
 import type { Signature } from '../../src/classify/signature.ts'
-import { parseSoftwareList, type Software } from '../../src/classify/software.ts'
+import { HeaderIndex } from '../../src/classify/header-index.ts'
+import { HeaderOrders } from '../../src/classify/header-orders.ts'
+import { Reading } from '../../src/classify/reading.ts'
+import { type Engine, parseSoftwareList, type Software } from '../../src/classify/software.ts'
 import { UserAgentIndex } from '../../src/classify/user-agent.ts'
 import { placed, readSource } from '../../src/config-source.ts'
 
@@ -15,6 +18,13 @@ const readme = readFileSync(new URL('README.md', folder), 'utf8')
 const samples: readonly (readonly [string, string])[] = JSON.parse(
   readFileSync(new URL('user-agents.json', import.meta.url), 'utf8'),
 )
+const recorded: readonly { readonly client: string; readonly label: string }[] = readFileSync(
+  new URL('recorded.jsonl', import.meta.url),
+  'utf8',
+)
+  .trimEnd()
+  .split('\n')
+  .map((line) => JSON.parse(line))
 
 test('there are as many entries as one expects, of each kind', async () => {
   const count = (kind: string) => all.filter((software) => software.kind === kind).length
@@ -120,6 +130,32 @@ test('the names that labelled traffic has stand for the software that was record
   for (const [name, id] of Object.entries(RECORDED)) assert.equal(byName.get(name), id, name)
 })
 
+test('what was recorded of imitators and driven browsers is held for nobody else’s', async () => {
+  const byName = new Map(
+    all.flatMap((software) => [software.id, ...software.aliases].map((name) => [name, software])),
+  )
+  const rows = recorded.filter(({ label }) => label === 'spoofed-browser' || label === 'browser-agent')
+  assert.ok(rows.length >= 25, `${rows.length}`)
+  for (const { client, label } of rows) {
+    const software = byName.get(client)
+    assert.ok(software !== undefined, client)
+    if (label === 'spoofed-browser') assert.ok(software.isImitator, client)
+    else assert.equal(software.category, 'browser-agent', client)
+  }
+})
+
+test('browsers send their headers in an order that is known, and imitators are still seen by theirs', async () => {
+  const headers = new HeaderIndex(all)
+  const orders = new HeaderOrders(all)
+  const reading = new Reading()
+  for (const [engine, protocol, names, agrees] of ORDERS) {
+    const rawHeaders = names.split(' ').flatMap((name) => [name, 'x'])
+    const version = protocol === 'h2' ? '20' : '11'
+    reading.read({ method: 'GET', target: '/', version, rawHeaders }, headers)
+    assert.equal(orders.compare(engine, protocol, reading), agrees ? 'agrees' : 'disagrees', names)
+  }
+})
+
 test('the families are those that README.md lists', async () => {
   const listed = [...readme.matchAll(/^\| `([a-z-]+\.yaml)` \|/gm)].map(([, name]) => name!)
   assert.deepEqual(listed.toSorted(), files.toSorted())
@@ -182,4 +218,84 @@ const RECORDED = {
   'playwright-headed': 'playwright',
   'crawlee-cheerio': 'crawlee',
   'perl-robotua': 'lwp-robotua',
+  '@ai-sdk/openai': 'vercel-ai-sdk',
+  '@ai-sdk/mcp': 'ai-sdk-mcp',
+  '@anthropic-ai/sdk': 'anthropic-sdk-js',
+  '@google/genai': 'google-genai-sdk',
+  '@langchain/openai': 'langchain-js',
+  '@mistralai/mistralai': 'mistral-sdk-js',
+  '@modelcontextprotocol/sdk': 'mcp-client',
+  '@openai/agents': 'openai-agents-sdk',
+  'cohere-ai': 'cohere-sdk-js',
+  'groq-sdk': 'groq-sdk-js',
+  'portkey-ai': 'portkey',
+  voyageai: 'voyageai-sdk-js',
+  'playwright-core': 'playwright',
+  'puppeteer-core': 'puppeteer',
+  '@crawlee/cheerio': 'crawlee',
+  'wreq-js': 'wreq',
+  urllib: 'node-urllib',
 }
+
+/** As Chromium 156 sent them, or a recorded imitator. */
+const TAIL = 'sec-fetch-site sec-fetch-mode sec-fetch-dest referer accept-encoding accept-language cookie'
+const ORDERS: readonly (readonly [Engine, 'h1' | 'h2', string, boolean])[] = [
+  // A font and a module script, and fetch where the page sets Accept.
+  [
+    'blink',
+    'h2',
+    `origin sec-ch-ua-platform user-agent sec-ch-ua sec-ch-ua-mobile accept ${TAIL} priority`,
+    true,
+  ],
+  [
+    'blink',
+    'h1',
+    `host connection origin sec-ch-ua-platform user-agent sec-ch-ua sec-ch-ua-mobile accept ${TAIL}`,
+    true,
+  ],
+  [
+    'blink',
+    'h2',
+    `sec-ch-ua-platform user-agent accept sec-ch-ua content-type sec-ch-ua-mobile ${TAIL} priority`,
+    true,
+  ],
+  [
+    'blink',
+    'h2',
+    `content-length sec-ch-ua accept content-type sec-ch-ua-mobile user-agent origin ${TAIL}`,
+    true,
+  ],
+  [
+    'blink',
+    'h2',
+    'accept origin user-agent sec-fetch-mode sec-fetch-site sec-fetch-dest referer accept-encoding',
+    true,
+  ],
+  // A page does not go by what holds for these.
+  ['blink', 'h2', `user-agent accept upgrade-insecure-requests sec-ch-ua ${TAIL}`, false],
+  ['blink', 'h2', `accept-language accept sec-ch-ua upgrade-insecure-requests ${TAIL}`, false],
+  [
+    'blink',
+    'h2',
+    'sec-ch-ua user-agent sec-fetch-dest sec-fetch-mode sec-fetch-site accept accept-encoding',
+    false,
+  ],
+  [
+    'gecko',
+    'h1',
+    'Host User-Agent Accept Accept-Language Accept-Encoding Referer Origin Connection Cookie',
+    true,
+  ],
+  [
+    'gecko',
+    'h2',
+    'user-agent accept accept-language accept-encoding sec-fetch-dest upgrade-insecure-requests',
+    false,
+  ],
+  [
+    'webkit',
+    'h2',
+    'accept sec-fetch-site sec-fetch-dest accept-language sec-fetch-mode user-agent referer',
+    true,
+  ],
+]
