@@ -45,10 +45,7 @@ export function parseWeights(value: unknown): Weights {
 function readCalibration(place: Place | undefined): readonly Knot[] {
   const knots = (place?.items() ?? []).map((item) => {
     const members = item.members(['probability', 'right'])
-    const [probability, right] = [
-      number(members.get('probability') ?? item),
-      number(members.get('right') ?? item),
-    ]
+    const [probability, right] = ['probability', 'right'].map((name) => share(members.get(name) ?? item))
     return { probability: probability ?? 0, right: right ?? 0 }
   })
   for (let i = 1; i < knots.length; i++) {
@@ -70,6 +67,11 @@ function number(place: Place): number | null {
   return typeof value === 'number' && Number.isFinite(value)
     ? value
     : place.refuse('is no number, or lacks one')
+}
+
+function share(place: Place): number | null {
+  const value = number(place)
+  return value === null || (value >= 0 && value <= 1) ? value : place.refuse('is not from 0 to 1')
 }
 
 /** The sums for the classes, into `into`. */

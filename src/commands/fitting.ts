@@ -49,7 +49,7 @@ export function weightsDocument(
     '{',
     `  "about": ${JSON.stringify(about)},`,
     `  "temperature": ${temperature},`,
-    `  "calibration": ${JSON.stringify(calibration)},`,
+    ...(calibration.length === 0 ? [] : [`  "calibration": ${JSON.stringify(calibration)},`]),
     `  "bias": ${JSON.stringify(named(bias))},`,
     '  "weights": {',
     lines.join(',\n'),
