@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import type { Software } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import { Fault } from '../fault.ts'
 import {
@@ -14,10 +15,9 @@ import {
 } from '../plane/feed.ts'
 import { parseDurationMs } from '../policy/duration.ts'
 import { USAGE } from './arguments.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
+import type { Action, Arguments, ExitCode, Option } from './command.ts'
 import type { Io } from './io.ts'
-import { loadSoftware } from './signature-files.ts'
-import { many, pathsOf, SIGNATURE_FILES } from './signature-options.ts'
+import { many } from './signature-options.ts'
 
 export const feedKey: Action = {
   name: 'feed-key',
@@ -32,38 +32,26 @@ export const feedKey: Action = {
   run: runFeedKey,
 }
 
-export const feedSign: Action = {
-  name: 'feed-sign',
-  summary: 'Make a signed feed out of signature files',
-  description: [
-    'What is printed is for a server with https to hand out as it is. Gateways take it when its version is higher than ' +
-      'that of the one before. While you change keys, sign with both: --key OLD --key NEW.',
-  ],
-  operands: [SIGNATURE_FILES],
-  options: [
-    { name: 'key', value: 'FILE', description: 'A private key that "feed-key" made; may be repeated' },
-    { name: 'name', value: 'NAME', description: 'What the feed is called, here and by those who use it' },
-    { name: 'version', value: 'N', description: 'A whole number that rises with each' },
-    {
-      name: 'expires',
-      value: 'WHEN',
-      description: 'When nobody should take it any more: 30d, or 2027-01-31T12:00:00Z (default: never)',
-    },
-    {
-      name: 'output',
-      value: 'FILE',
-      description: 'Write it there, whole or not at all, instead of printing it',
-    },
-  ],
-  examples: [
-    {
-      command:
-        'signatures feed-sign own/ --key feed.key --name acme --version $(date +%s) --output acme.json',
-      description: 'From a folder; seconds rise by themselves',
-    },
-  ],
-  run: runFeedSign,
-}
+/** What `signatures export` takes beside the files, to make a feed of them. */
+export const FEED_OPTIONS: readonly Option[] = [
+  {
+    name: 'sign',
+    value: 'FILE',
+    description: 'Make a signed feed, with a private key that "feed-key" made; may be repeated',
+  },
+  { name: 'name', value: 'NAME', description: 'Of a feed: what it is called, here and by those who use it' },
+  {
+    name: 'version',
+    value: 'N',
+    description: 'Of a feed: a whole number that rises with each (default: the seconds since 1970)',
+  },
+  {
+    name: 'expires',
+    value: 'WHEN',
+    description:
+      'Of a feed: when nobody should take it any more, 30d or 2027-01-31T12:00:00Z (default: never)',
+  },
+]
 
 export const feedVerify: Action = {
   name: 'feed-verify',
@@ -101,28 +89,26 @@ async function newPrivateKey(file: string): Promise<KeyObject> {
   return parseFeedPrivateKey(pem)
 }
 
-async function runFeedSign(given: Arguments, io: Io): Promise<ExitCode> {
-  const [name, version] = [needed(given, 'name'), needed(given, 'version')]
-  needed(given, 'key')
+/** The list as a feed that the keys under `--sign` have signed. */
+export async function signedFeed(
+  list: readonly Software[],
+  given: Arguments,
+  io: Io,
+): Promise<{ text: string; summary: string }> {
+  const nowMs = Date.now()
+  const name = needed(given, 'name')
+  const version = given.value('version') ?? String(Math.floor(nowMs / 1000))
   if (!NAME.test(name))
     throw new Fault(USAGE, '--name takes up to 64 letters, digits, and . _ - between them')
   if (!/^[1-9]\d{0,14}$/.test(version)) throw new Fault(USAGE, '--version takes a whole number from 1')
-  const nowMs = Date.now()
   const expires = expiryOf(given.value('expires'), nowMs)
-  const keys = await Promise.all(given.values('key').map((file) => privateKeyIn(file, io)))
-  const list = await loadSoftware(pathsOf(given))
+  const keys = await Promise.all(given.values('sign').map((file) => privateKeyIn(file, io)))
   const created = new Date(nowMs).toISOString()
   const software = list.map(softwareDocument)
   const text = signFeed({ name, version: Number(version), created, expires, software }, keys)
   if (Buffer.byteLength(text) > BYTES_USUAL)
     io.stderr.write(`warning: it is longer than 4 MiB, which gateways take only where bytes_max allows it\n`)
-  const output = given.value('output')
-  if (output === null) io.stdout.write(text)
-  else {
-    await writeWhole(output, text)
-    io.stdout.write(`${summaryOf(openFeed(Buffer.from(text), name, keys.map(feedKeyOf)))}\n`)
-  }
-  return 0
+  return { text, summary: summaryOf(openFeed(Buffer.from(text), name, keys.map(feedKeyOf))) }
 }
 
 async function runFeedVerify(given: Arguments, io: Io): Promise<ExitCode> {
@@ -179,7 +165,8 @@ async function privateKeyIn(file: string, io: Io): Promise<KeyObject> {
   }
 }
 
-async function writeWhole(file: string, text: string): Promise<void> {
+/** Whole or not at all. */
+export async function writeWhole(file: string, text: string): Promise<void> {
   const draft = `${file}.${process.pid}`
   try {
     await writeFile(draft, text, { flag: 'wx', flush: true })

@@ -6,7 +6,7 @@ import { loadSignatureFiles, loadSoftware } from './signature-files.ts'
 import { many, pathsOf, SIGNATURE_FILES } from './signature-options.ts'
 import { explainSignatures } from './signatures-explain.ts'
 import { exportSignatures } from './signatures-export.ts'
-import { feedKey, feedSign, feedVerify } from './signatures-feed.ts'
+import { feedKey, feedVerify } from './signatures-feed.ts'
 import { importSignatures } from './signatures-import.ts'
 import { listFeeds, rollback } from './signatures-rollback.ts'
 import { renderTable, visible } from './table.ts'
@@ -60,7 +60,6 @@ export const signatures: Command = {
     importSignatures,
     exportSignatures,
     feedKey,
-    feedSign,
     feedVerify,
     listFeeds,
     rollback,

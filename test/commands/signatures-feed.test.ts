@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import type { Command } from '../../src/commands/command.ts'
-import { feedKey, feedSign, feedVerify } from '../../src/commands/signatures-feed.ts'
+import { exportSignatures } from '../../src/commands/signatures-export.ts'
+import { feedKey, feedVerify } from '../../src/commands/signatures-feed.ts'
 import { listFeeds, rollback } from '../../src/commands/signatures-rollback.ts'
 import { createLog } from '../../src/log.ts'
 import { FeedStore } from '../../src/manage/feed-store.ts'
@@ -35,7 +36,7 @@ test('what is signed can be verified, and used', async (t) => {
   const { at, run } = bench(t)
   const key = (await run('feed-key', at('k'))).out.trim()
   writeFileSync(at('a.yaml'), CURL)
-  const signed = await run('feed-sign', at('a.yaml'), '--key', at('k'), '--name', 'acme', '--version', '7')
+  const signed = await run('export', at('a.yaml'), '--sign', at('k'), '--name', 'acme', '--version', '7')
   assert.deepEqual([signed.exitCode, signed.err], [0, ''])
   const feed = openFeed(Buffer.from(signed.out), 'acme', [parseFeedKey(key)])
   assert.deepEqual([feed.version, feed.software[0]!.signatures.length], [7, 1])
@@ -55,14 +56,14 @@ test('with two keys, an expiry and a file of its own', async (t) => {
   const keys = [(await run('feed-key', at('k'))).out, (await run('feed-key', at('l'))).out]
   writeFileSync(at('a.yaml'), CURL)
   writeFileSync(at('acme.json'), 'the one before')
-  const args = [...['--key', at('k'), '--key', at('l'), '--name', 'acme'], '--output', at('acme.json')]
-  const made = await run('feed-sign', at('a.yaml'), ...args, '--version', '7', '--expires', '30d')
+  const args = [...['--sign', at('k'), '--sign', at('l'), '--name', 'acme'], '--output', at('acme.json')]
+  const made = await run('export', at('a.yaml'), ...args, '--version', '7', '--expires', '30d')
   assert.match(made.out, /^acme: version 7/)
   for (const key of keys) {
     const feed = openFeed(readFileSync(at('acme.json')), 'acme', [parseFeedKey(key.trim())])
     assert.ok(Math.abs(feed.expiresMs - Date.now() - 30 * 86_400_000) < 60_000)
   }
-  await run('feed-sign', at('a.yaml'), ...args, '--version', '8', '--expires', '2030-01-01T00:00:00+01:00')
+  await run('export', at('a.yaml'), ...args, '--version', '8', '--expires', '2030-01-01T00:00:00+01:00')
   const feed = openFeed(readFileSync(at('acme.json')), 'acme', [parseFeedKey(keys[0]!.trim())])
   assert.equal(feed.expiresMs, Date.parse('2029-12-31T23:00:00Z'))
   assert.deepEqual(readdirSync(folder).sort(), ['a.yaml', 'acme.json', 'k', 'l'])
@@ -73,23 +74,22 @@ test('what is not to be published is not', async (t) => {
   await run('feed-key', at('k'))
   writeFileSync(at('a.yaml'), CURL)
   writeFileSync(at('bad.yaml'), '- {id: x, kind: tool}\n')
-  const good = { '--key': at('k'), '--name': 'acme', '--version': '7' }
+  const good = { '--sign': at('k'), '--name': 'acme', '--version': '7' }
   const sign = (more: Record<string, string | null>, file = at('a.yaml')) => {
     const options = Object.entries({ ...good, ...more }).filter(([, value]) => value !== null)
-    return run('feed-sign', file, ...(options.flat() as string[]))
+    return run('export', file, ...(options.flat() as string[]))
   }
   assert.equal((await sign({})).exitCode, 0)
   for (const [more, exitCode, expected] of [
-    [{ '--key': null }, 2, /--key is missing/],
+    [{ '--sign': null }, 2, /--sign is missing/],
     [{ '--name': null }, 2, /--name is missing/],
     [{ '--name': 'a@b' }, 2, /--name takes/],
-    [{ '--version': null }, 2, /--version is missing/],
     [{ '--version': '0' }, 2, /--version takes/],
     [{ '--version': '1.5' }, 2, /--version takes/],
     [{ '--expires': '0' }, 2, /--expires takes/],
     [{ '--expires': 'soon' }, 1, /expires: is "soon"; it takes a time/],
-    [{ '--key': at('a.yaml') }, 1, /a\.yaml holds no private key/],
-    [{ '--key': at('none') }, 1, /none cannot be read \(ENOENT\)/],
+    [{ '--sign': at('a.yaml') }, 1, /a\.yaml holds no private key/],
+    [{ '--sign': at('none') }, 1, /none cannot be read \(ENOENT\)/],
     [{ '--output': at('none/x') }, 1, /cannot be written \(ENOENT\)/],
   ] as const) {
     const said = await sign(more)
@@ -156,7 +156,7 @@ function bench(t: Test) {
   const command: Command = {
     name: 's',
     summary,
-    subcommands: [feedKey, feedSign, feedVerify, listFeeds, rollback],
+    subcommands: [exportSignatures, feedKey, feedVerify, listFeeds, rollback],
   }
   const entries = [{ name: 's', summary, load: async () => command }]
   return {
@@ -183,8 +183,8 @@ async function kept(t: Test) {
   return {
     ...{ run, config, file },
     async publish(version: number) {
-      const args = ['--key', at('k'), '--name', 'acme', '--version', String(version)]
-      const { out } = await run('feed-sign', at('a.yaml'), ...args)
+      const args = ['--sign', at('k'), '--name', 'acme', '--version', String(version)]
+      const { out } = await run('export', at('a.yaml'), ...args)
       await store.keep(openFeed(Buffer.from(out), 'acme', [parseFeedKey(key)]), Buffer.from(out))
     },
     async versions(): Promise<string[]> {
