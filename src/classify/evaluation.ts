@@ -77,15 +77,17 @@ export interface Miss {
 }
 
 export function evaluate(judgements: readonly Judgement[], withoutRequests: number): Evaluation {
-  const labels: Record<string, LabelCounts> = {}
-  const clients: Record<string, LabelCounts & { label: string }> = {}
+  const labels = new Map<string, LabelCounts>()
+  const clients = new Map<string, LabelCounts & { label: string }>()
   const misses: Miss[] = []
   for (const judgement of judgements) {
     const { row, verdict } = judgement
-    labels[row.label] ??= zero()
-    clients[row.client] ??= { label: row.label, ...zero() }
-    count(labels[row.label]!, judgement)
-    count(clients[row.client]!, judgement)
+    const label = labels.get(row.label) ?? zero()
+    const client = clients.get(row.client) ?? { label: row.label, ...zero() }
+    labels.set(row.label, label)
+    clients.set(row.client, client)
+    count(label, judgement)
+    count(client, judgement)
     const truth = truthOf(row.label)
     if (truth !== null && verdict.kind !== truth) misses.push(missOf(judgement))
   }
@@ -97,8 +99,8 @@ export function evaluate(judgements: readonly Judgement[], withoutRequests: numb
   return {
     connections: judgements.length,
     without_requests: withoutRequests,
-    labels,
-    clients,
+    labels: Object.fromEntries(labels),
+    clients: Object.fromEntries(clients),
     brier: rounded(mean(told.map(({ row, verdict }) => (verdict.confidence - rightOf(row, verdict)) ** 2))),
     ece: rounded(ece / Math.max(told.length, 1)),
     reliability,

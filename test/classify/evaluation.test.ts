@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { type CorpusRow, KNOWN_LABELS, parseCorpusRow } from '../../src/classify/corpus.ts'
+import { evaluate, type Judgement, judgeRow, truthOf } from '../../src/classify/evaluation.ts'
+import { parseSoftwareList } from '../../src/classify/software.ts'
+import type { Verdict } from '../../src/classify/verdict.ts'
+import { parseWeights } from '../../src/classify/weights.ts'
+import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
+
+test('connections are counted by their label and by their client', async () => {
+  const { connections, without_requests, labels, clients } = evaluate(
+    [
+      judgement('llm-sdk', 'agent', 0.9, { isNamed: true }),
+      judgement('llm-sdk', 'automation', 0.6),
+      judgement('llm-sdk', 'unknown', 0.4, { client: 'other' }),
+      judgement('spoofed-browser', 'agent', 0.8, { client: 'sham', isSpoofFlagged: true }),
+      judgement('human-browser', 'human', 0.7, { client: 'chromium', isNamed: true }),
+    ],
+    3,
+  )
+  const none = { n: 0, agent: 0, automation: 0, human: 0, unknown: 0, named: 0, spoof_flagged: 0 }
+  assert.deepEqual([connections, without_requests], [5, 3])
+  assert.deepEqual(labels, {
+    'llm-sdk': { ...none, n: 3, agent: 1, automation: 1, unknown: 1, named: 1 },
+    'spoofed-browser': { ...none, n: 1, agent: 1, spoof_flagged: 1 },
+    'human-browser': { ...none, n: 1, human: 1, named: 1 },
+  })
+  assert.deepEqual(clients, {
+    client: { ...none, label: 'llm-sdk', n: 2, agent: 1, automation: 1, named: 1 },
+    other: { ...none, label: 'llm-sdk', n: 1, unknown: 1 },
+    sham: { ...none, label: 'spoofed-browser', n: 1, agent: 1, spoof_flagged: 1 },
+    chromium: { ...none, label: 'human-browser', n: 1, human: 1, named: 1 },
+  })
+})
+
+test('misses are those that are not what they are', async () => {
+  const { misses } = evaluate(
+    [
+      judgement('llm-sdk', 'agent', 0.9),
+      judgement('http-library', 'agent', 0.65, { software: 'curl', evidence: ['crawls', 'names-tool'] }),
+      judgement('human-browser', 'unknown', 0.5),
+      judgement('a label of their own', 'agent', 0.5),
+    ],
+    0,
+  )
+  assert.deepEqual(
+    misses.map(({ label, verdict }) => [label, verdict]),
+    [
+      ['http-library', 'agent'],
+      ['human-browser', 'unknown'],
+    ],
+  )
+  const [{ confidence, software, evidence }] = misses as [(typeof misses)[number]]
+  assert.deepEqual([confidence, software, evidence], [0.65, 'curl', ['crawls', 'names-tool']])
+})
+
+test('the Brier score is the mean square of what confidence and truth differ by', async () => {
+  const { brier } = evaluate(
+    [
+      judgement('llm-sdk', 'agent', 0.9),
+      judgement('llm-sdk', 'automation', 0.6),
+      judgement('human-browser', 'human', 1),
+      // Of these two nothing is said, or nothing is known.
+      judgement('human-browser', 'unknown', 0.99),
+      judgement('a label of their own', 'agent', 0.2),
+    ],
+    0,
+  )
+  assert.equal(brier, Math.round(((0.1 ** 2 + 0.6 ** 2 + 0) / 3) * 10_000) / 10_000)
+})
+
+test('the expected calibration error weighs each bin by how many are in it', async () => {
+  const { ece, reliability } = evaluate(
+    [
+      ...[true, true, true, false].map((isRight) =>
+        judgement('llm-sdk', isRight ? 'agent' : 'automation', 0.85),
+      ),
+      ...[true, false].map((isRight) => judgement('llm-sdk', isRight ? 'agent' : 'automation', 0.65)),
+      judgement('llm-sdk', 'unknown', 0.15),
+    ],
+    0,
+  )
+  assert.deepEqual(reliability, [
+    { from: 0.6, to: 0.7, n: 2, confidence: 0.65, right: 0.5 },
+    { from: 0.8, to: 0.9, n: 4, confidence: 0.85, right: 0.75 },
+  ])
+  assert.equal(ece, Math.round(((2 * 0.15 + 4 * 0.1) / 6) * 10_000) / 10_000)
+})
+
+test('full confidence is in the last bin, and none in the first', async () => {
+  const { reliability } = evaluate([judgement('llm-sdk', 'agent', 1), judgement('llm-sdk', 'agent', 0)], 0)
+  assert.deepEqual(
+    reliability.map(({ from, n, right }) => [from, n, right]),
+    [
+      [0, 1, 1],
+      [0.9, 1, 1],
+    ],
+  )
+})
+
+test('nothing to judge', async () => {
+  const { connections, brier, ece, reliability, labels, misses } = evaluate([], 2)
+  assert.deepEqual([connections, brier, ece, reliability, labels, misses], [0, 0, 0, [], {}, []])
+})
+
+test('every label of the recordings has a truth', async () => {
+  for (const label of KNOWN_LABELS) assert.notEqual(truthOf(label), null, label)
+  assert.equal(truthOf('human-browser'), 'human')
+  assert.equal(truthOf('http-library'), 'automation')
+  assert.equal(truthOf('spoofed-browser'), 'agent')
+  assert.equal(truthOf('constructor'), null)
+})
+
+test('labels that objects have members of are only labels', async () => {
+  for (const label of ['constructor', 'toString', '__proto__'])
+    assert.equal(evaluate([judgement(label, 'agent', 0.5, { client: label })], 0).labels[label]?.n, 1, label)
+})
+
+const KNOWLEDGE = knowledgeOf(
+  parseSoftwareList([
+    {
+      ...{ id: 'acme', name: 'Acme SDK', kind: 'agent', category: 'llm-sdk', aliases: ['@acme/sdk'] },
+      signatures: [{ user_agent: 'AcmeSDK/', source: 'made for this test', date: '2026-11-21' }],
+    },
+  ]),
+  parseWeights({ temperature: 1, weights: { 'names-agent': { agent: 3, automation: 0, human: 0 } } }),
+)
+
+test('a connection is judged by all it shows up to its last request', async () => {
+  const judged = judgeRow(KNOWLEDGE, row('acme', ['AcmeSDK/1.0', 'thing/1']))!
+  assert.deepEqual([judged.verdict.kind, judged.verdict.software?.id], ['agent', 'acme'])
+  assert.equal(judgeRow(KNOWLEDGE, row('acme', [])), null, 'without a request')
+})
+
+test('a client is named by its id, its name or an alias, however they are written', async () => {
+  for (const client of ['acme', 'Acme SDK', 'ACME-sdk', '@acme/sdk'])
+    assert.ok(judgeRow(KNOWLEDGE, row(client, ['AcmeSDK/1.0']))!.isNamed, client)
+  for (const client of ['acm', 'acme-2', 'sdk'])
+    assert.ok(!judgeRow(KNOWLEDGE, row(client, ['AcmeSDK/1.0']))!.isNamed, client)
+  assert.ok(!judgeRow(KNOWLEDGE, row('acme', ['thing/1']))!.isNamed, 'nobody is named')
+})
+
+function judgement(
+  label: string,
+  kind: Verdict['kind'],
+  confidence: number,
+  more: {
+    client?: string
+    software?: string
+    evidence?: readonly string[]
+    isNamed?: boolean
+    isSpoofFlagged?: boolean
+  } = {},
+): Judgement {
+  const { client = 'client', software = null, evidence = [] } = more
+  return {
+    row: { ...row(client, []), label },
+    verdict: {
+      ...{ kind, agent: null, confidence, verified: null },
+      software: software === null ? null : { id: software, name: software, kind: 'tool' },
+      evidence: evidence.map((each) => ({ kind: each, detail: '', weight: 0 })),
+    },
+    isNamed: more.isNamed ?? false,
+    isSpoofFlagged: more.isSpoofFlagged ?? false,
+  }
+}
+
+function row(client: string, userAgents: readonly string[]): CorpusRow {
+  const requests = userAgents.map((userAgent) => ({
+    ...{ http: '1.1', method: 'GET', path: '/' },
+    headers: [['User-Agent', userAgent]],
+  }))
+  return parseCorpusRow({ id: 'r1', client, label: 'llm-sdk', requests })
+}
