@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
 import type { CorpusRow } from '../classify/corpus.ts'
 import { type Evaluation, evaluate as evaluateAll, type Judgement, judgeRow } from '../classify/evaluation.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
@@ -9,6 +8,7 @@ import { readCorpus } from './corpus-file.ts'
 import { crossValidate, fitTo, weightsDocument } from './fitting.ts'
 import type { Io } from './io.ts'
 import { loadKnowledge } from './knowledge-files.ts'
+import { writeWhole } from './signatures-feed.ts'
 import { type Column, renderTable } from './table.ts'
 import { unreadable } from './unreadable.ts'
 
@@ -51,7 +51,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const knowledge = await loadKnowledge(signatures.length === 0 ? null : signatures, given.value('weights'))
   const { rows, refused } = await readAll(given.operands, io)
   const fitFile = given.value('fit')
-  if (fitFile !== null) await writeFile(fitFile, weightsDocument(fitTo(knowledge.list, rows), rows))
+  if (fitFile !== null) await writeWhole(fitFile, weightsDocument(fitTo(knowledge.list, rows), rows))
   const judgements = folds === null ? judged(knowledge, rows) : crossValidate(knowledge.list, rows, folds)
   const evaluation = evaluateAll(judgements, rows.filter(({ requests }) => requests.length === 0).length)
   io.stdout.write(given.flag('json') ? `${JSON.stringify(evaluation)}\n` : report(evaluation))

@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import type { Evaluation } from '../../src/classify/evaluation.ts'
+import { EVIDENCE_KINDS } from '../../src/classify/evidence.ts'
+import { parseWeights } from '../../src/classify/weights.ts'
+import { runCli } from '../../src/commands/cli.ts'
+import { COMMANDS } from '../../src/commands/commands.ts'
+import { memoryIo } from './memory-io.ts'
+
+const RECORDED = 'test/classify/recorded.jsonl'
+const ACME = `- id: acme
+  name: Acme
+  kind: agent
+  category: llm-sdk
+  signatures:
+    - {user_agent: AcmeSDK/, source: made for this test, date: 2026-11-21}
+- id: plainget
+  name: plainget
+  kind: tool
+  signatures:
+    - {user_agent: plainget/, source: made for this test, date: 2026-11-21}
+`
+const JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
+
+test('one JSON object, with what each label was held for', async () => {
+  const { code, json, err } = await evaluated([RECORDED])
+  assert.deepEqual([code, err], [0, ''])
+  const lines = readFileSync(RECORDED, 'utf8').trimEnd().split('\n')
+  const rows = lines.map((line) => JSON.parse(line) as { label: string; requests: readonly object[] })
+  const withRequests = rows.filter(({ requests }) => requests.length > 0)
+  assert.equal(json.connections, withRequests.length)
+  assert.equal(json.without_requests, rows.length - withRequests.length)
+  for (const member of ['labels', 'brier', 'ece', 'misses']) assert.ok(member in json, member)
+  assert.deepEqual(new Set(Object.keys(json.labels)), new Set(withRequests.map(({ label }) => label)))
+  for (const [label, counts] of Object.entries(json.labels)) {
+    assert.deepEqual(Object.keys(counts).sort(), [
+      ...['agent', 'automation', 'human', 'n', 'named', 'spoof_flagged', 'unknown'],
+    ])
+    assert.equal(counts.n, withRequests.filter((row) => row.label === label).length, label)
+    assert.equal(counts.agent + counts.automation + counts.human + counts.unknown, counts.n, label)
+    assert.ok(counts.named <= counts.n && counts.spoof_flagged <= counts.n, label)
+  }
+  assert.ok(json.brier >= 0 && json.brier <= 1 && json.ece >= 0 && json.ece <= 1)
+  const misses = json.misses.map(({ id }) => id)
+  assert.ok(misses.every((id) => lines.some((line) => line.startsWith(`{"id":"${id}",`))))
+})
+
+test('a report for people says the same', async () => {
+  const { json } = await evaluated([RECORDED])
+  const { code, out, err } = await run(['evaluate', RECORDED])
+  assert.deepEqual([code, err], [0, ''])
+  assert.ok(
+    out.startsWith(`${json.connections} connections; ${json.without_requests} more without a request\n`),
+  )
+  assert.ok(out.includes(`Brier ${json.brier}, expected calibration error ${json.ece}\n`))
+  for (const [label, { n, agent }] of Object.entries(json.labels))
+    assert.match(out, new RegExp(`^${label} +${n} +${agent} `, 'm'))
+  for (const { id, client } of json.misses) assert.ok(out.includes(`  ${id} ${client} (`), id)
+})
+
+test('several files are judged together, and in the same way each time', async (t) => {
+  const file = corpus(t, [row({ id: 'a' }), row({ id: 'b' })])
+  const { json } = await evaluated([file, file])
+  assert.equal(json.connections, 4)
+  assert.deepEqual((await evaluated([file, file])).json, json)
+})
+
+test('lines that are no rows are named, and the rest is judged', async (t) => {
+  const file = corpus(t, [row(), '{"id":', row({ label: 7 }), '', 'null', row({ id: 'last' })])
+  const { code, json, err } = await evaluated([file])
+  assert.equal(code, 1)
+  assert.equal(json.connections, 2)
+  const named = [...err.matchAll(/^(.*):(\d+): \S/gm)].map(([, path, number]) => [path, Number(number)])
+  assert.deepEqual(named, [
+    [file, 2],
+    [file, 3],
+    [file, 5],
+  ])
+})
+
+test('a file that is not there is an error, and nothing is printed', async (t) => {
+  const missing = join(folder(t), 'none.jsonl')
+  for (const operands of [[missing], [RECORDED, missing], [folder(t)]]) {
+    const { code, out, err } = await run(['evaluate', '--json', ...operands])
+    assert.notEqual(code, 0)
+    assert.equal(out, '')
+    assert.ok(err.includes(operands.at(-1)!), err)
+  }
+})
+
+test('a file without rows', async (t) => {
+  const { code, json } = await evaluated([corpus(t, [])])
+  assert.equal(code, 0)
+  assert.deepEqual([json.connections, json.labels, json.brier, json.ece, json.misses], [0, {}, 0, 0, []])
+  assert.equal((await run(['evaluate', corpus(t, [])])).code, 0)
+  assert.equal((await run(['evaluate', '--folds', '3', corpus(t, [])])).code, 0)
+})
+
+test('rows with a JA4 in place of a hello, or with neither, are judged by what there is', async (t) => {
+  const bare = { headers: [['Accept', '*/*']] }
+  const file = corpus(t, [
+    row({ id: 'hello-less', requests: [request()] }),
+    row({ id: 'ja4', ja4: JA4, requests: [request()] }),
+    row({ id: 'silent', client: 'fetch', ja4: JA4, requests: [request(bare)] }),
+    row({ id: 'bare', requests: [request(bare)] }),
+    row({ id: 'unused', ja4: JA4, requests: [] }),
+  ])
+  const { code, json, err } = await evaluated([file])
+  assert.deepEqual([code, err], [0, ''])
+  assert.deepEqual([json.connections, json.without_requests], [4, 1])
+  const { agent, automation, human, unknown } = json.labels['http-library']!
+  assert.equal(agent + automation + human + unknown, 4)
+  const evidence = await evidenceOf(t, row({ ja4: JA4, requests: [request()] }))
+  assert.ok(evidence.some((kind) => kind.startsWith('stack-')))
+  const without = await evidenceOf(t, row({ requests: [request()] }))
+  assert.ok(!without.some((kind) => kind.startsWith('stack-')))
+})
+
+test('--signatures takes the place of ours', async (t) => {
+  const signatures = written(t, 'acme.yaml', ACME)
+  const rows = [
+    row({ id: 'a', client: 'acme', label: 'llm-sdk', requests: [request({ userAgent: 'AcmeSDK/1.0' })] }),
+    row({ id: 'b', client: 'curl', requests: [request({ userAgent: 'curl/8.0' })] }),
+  ]
+  const file = corpus(t, rows)
+  const ours = (await evaluated([file])).json
+  assert.deepEqual([ours.labels['llm-sdk']!.named, ours.labels['http-library']!.named], [0, 1])
+  const theirs = (await evaluated(['--signatures', signatures, file])).json
+  assert.deepEqual([theirs.labels['llm-sdk']!.named, theirs.labels['http-library']!.named], [1, 0])
+})
+
+test('--weights takes the place of ours', async (t) => {
+  const human = { temperature: 1, bias: { agent: 0, automation: 0, human: 9 } }
+  const weights = written(t, 'weights.json', JSON.stringify(human))
+  const { json } = await evaluated(['--weights', weights, corpus(t, [row()])])
+  assert.deepEqual([json.labels['http-library']!.human, json.labels['http-library']!.automation], [1, 0])
+  const bad = written(t, 'bad.json', '{\n  "temperature": 0\n}\n')
+  const { code, err } = await run(['evaluate', '--weights', bad, corpus(t, [row()])])
+  assert.notEqual(code, 0)
+  assert.ok(err.includes(bad), err)
+})
+
+test('--folds judges each client by what is known of the others', async (t) => {
+  const signatures = written(t, 'acme.yaml', ACME)
+  const rows = ['one', 'two', 'three', 'four'].flatMap((client) => [
+    row({ id: `${client}-a`, client, label: 'llm-sdk', requests: [request({ userAgent: 'AcmeSDK/1.0' })] }),
+    row({ id: `${client}-l`, client: `${client}-l`, requests: [request({ userAgent: 'plainget/1' })] }),
+  ])
+  const { code, json, err } = await evaluated(['--folds', '2', '--signatures', signatures, corpus(t, rows)])
+  assert.deepEqual([code, err], [0, ''])
+  assert.equal(json.connections, 8)
+  assert.equal(json.labels['llm-sdk']!.agent, 4)
+  assert.equal(json.labels['http-library']!.automation, 4)
+})
+
+test('--folds takes a whole number', async (t) => {
+  for (const folds of ['0', '1', '-3', '2.5', 'ten', '', '1001', '1e9']) {
+    const { code, out, err } = await run(['evaluate', `--folds=${folds}`, corpus(t, [row()])])
+    assert.deepEqual([code, out], [2, ''], folds)
+    assert.match(err, /--folds/)
+  }
+})
+
+test('--fit writes weights that --weights reads, and the same ones each time', async (t) => {
+  const signatures = written(t, 'acme.yaml', ACME)
+  const rows = ['one', 'two', 'three'].flatMap((client) => [
+    row({ id: `${client}-a`, client, label: 'llm-sdk', requests: [request({ userAgent: 'AcmeSDK/1.0' })] }),
+    row({ id: `${client}-l`, client: `${client}-l`, requests: [request({ userAgent: 'plainget/1' })] }),
+  ])
+  const file = corpus(t, rows)
+  const texts: string[] = []
+  for (const name of ['first.json', 'second.json']) {
+    const fitted = join(folder(t), name)
+    const { code, err } = await run(['evaluate', '--fit', fitted, '--signatures', signatures, file])
+    assert.deepEqual([code, err], [0, ''])
+    texts.push(readFileSync(fitted, 'utf8'))
+    const { json } = await evaluated(['--weights', fitted, '--signatures', signatures, file])
+    assert.deepEqual([json.labels['llm-sdk']!.agent, json.labels['http-library']!.automation], [3, 3])
+  }
+  assert.equal(texts[0], texts[1])
+  const { about, weights } = JSON.parse(texts[0]!) as { about: string; weights: object }
+  assert.match(about, /^Fitted to 6 connections of 6 clients/)
+  assert.deepEqual(Object.keys(weights), [...EVIDENCE_KINDS])
+  parseWeights(JSON.parse(texts[0]!))
+})
+
+test('--fit where it cannot be written is an error that says where', async (t) => {
+  const nowhere = join(folder(t), 'none', 'weights.json')
+  const { code, err } = await run(['evaluate', '--fit', nowhere, corpus(t, [row()])])
+  assert.notEqual(code, 0)
+  assert.ok(err.includes(nowhere), err)
+  assert.doesNotMatch(err, /\n {4}at /)
+})
+
+interface Ran {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+async function run(argv: readonly string[]): Promise<Ran> {
+  const io = memoryIo()
+  const code = await runCli(COMMANDS, argv, io)
+  return { code, out: io.out, err: io.err }
+}
+
+async function evaluated(operands: readonly string[]): Promise<Ran & { readonly json: Evaluation }> {
+  const ran = await run(['evaluate', '--json', ...operands])
+  assert.match(ran.out, /^\{.*\}\n$/, ran.err)
+  return { ...ran, json: JSON.parse(ran.out) as Evaluation }
+}
+
+/** The evidence of one row: its label is turned so that it is missed. */
+async function evidenceOf(t: Test, one: object): Promise<readonly string[]> {
+  const { json } = await evaluated([corpus(t, [{ ...one, label: 'human-browser' }])])
+  return json.misses[0]!.evidence
+}
+
+function corpus(t: Test, rows: readonly (object | string)[]): string {
+  const lines = rows.map((each) => `${typeof each === 'string' ? each : JSON.stringify(each)}\n`)
+  return written(t, 'corpus.jsonl', lines.join(''))
+}
+
+function written(t: Test, name: string, text: string): string {
+  const path = join(folder(t), name)
+  writeFileSync(path, text)
+  return path
+}
+
+function folder(t: Test): string {
+  const path = mkdtempSync(join(tmpdir(), 'evaluate-'))
+  t.teardown(() => rmSync(path, { recursive: true }))
+  return path
+}
+
+function row(more: object = {}): object {
+  return { id: 'r1', client: 'curl', label: 'http-library', requests: [request()], ...more }
+}
+
+function request({
+  userAgent = 'curl/8.0',
+  headers,
+}: {
+  userAgent?: string
+  headers?: string[][]
+} = {}): object {
+  const sent = headers ?? [
+    ['Host', 'a.test'],
+    ['User-Agent', userAgent],
+  ]
+  return { http: '1.1', method: 'GET', path: '/', headers: sent }
+}
