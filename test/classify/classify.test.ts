@@ -209,6 +209,22 @@ test('who says to be a browser, and shows nothing that contradicts it, is at wor
   )
 })
 
+test('who has a browser’s TLS, and shows nothing that contradicts it, is a person to us', async () => {
+  const said = { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, http2: UNKNOWN_HTTP2 }
+  const by = knowledge({ weights: { ...WEIGHTS, 'http2-unlike': [5, 0, -4] } })
+  const { kind, confidence, evidence } = judged(said, by)
+  assert.equal(kind, 'human')
+  assert.ok(confidence < 0.5, 'as sure as the evidence is')
+  assert.ok(evidence.find((each) => each.kind === 'http2-unlike')!.weight < 0, 'which speaks against it')
+  assert.equal(judged({ ...said, ja4: UNKNOWN_JA4 }, by).kind, 'unknown')
+  assert.equal(judged({ ...said, forged: 1, headers: ['x-helper', 'one'] }, by).kind, 'agent')
+})
+
+test('of who is unknown nothing is sure', async () => {
+  const said = { userAgent: CHROME_USER_AGENT, ja4: UNKNOWN_JA4, http2: CHROME_HTTP2 }
+  assert.deepEqual([judged(said).kind, judged(said).confidence], ['unknown', 0])
+})
+
 test('who says to be a browser is unknown where there is doubt left', async () => {
   const weights = { ...WEIGHTS, 'stack-disagrees': [1.5, 0, -1] as const }
   const verdict = judged({ userAgent: CHROME_USER_AGENT, ja4: CURL_JA4 }, knowledge({ weights }))
@@ -252,9 +268,9 @@ test('evidence is strongest first', async () => {
   }
 })
 
-test('weights of evidence are the log-odds between the two best classes, less what was believed before', async () => {
+test('weights of evidence are the log-odds of the class to the next, less what was believed before', async () => {
   for (const said of VARIOUS) {
-    const { evidence, confidence } = judged(said)
+    const { kind: held, evidence, confidence } = judged(said)
     const kinds = evidence.map(({ kind }) => kind).filter((kind) => kind !== 'spoofed-browser')
     const sums = CLASSES.map((_name, c) => {
       const weights = kinds.map((kind) => WEIGHTS[kind as EvidenceKind]?.[c] ?? 0)
@@ -265,7 +281,8 @@ test('weights of evidence are the log-odds between the two best classes, less wh
     const found = evidence.reduce((sum, { weight }) => sum + weight, 0)
     assertNear(found + bias, sums[best]! - sums[second]!, 0.005 * kinds.length + 1e-9, JSON.stringify(said))
     const total = sums.reduce((sum, value) => sum + Math.exp(value), 0)
-    assertNear(confidence, Math.exp(sums[best]!) / total, 0.000_051, JSON.stringify(said))
+    const probability = held === 'unknown' ? 0 : Math.exp(sums[best]!) / total
+    assertNear(confidence, probability, 0.000_051, JSON.stringify(said))
   }
 })
 
@@ -504,7 +521,7 @@ test('any bytes at all are judged', async () => {
     fc.property(any, connection, (head, of) => {
       const { kind, confidence } = classify(KNOWLEDGE, of, head, new Conduct(), 0)
       assert.ok(['agent', 'automation', 'human', 'unknown'].includes(kind))
-      assert.ok(confidence > 0 && confidence <= 1)
+      assert.ok(confidence >= 0 && confidence <= 1)
     }),
     { numRuns: 500 },
   )

@@ -19,7 +19,7 @@ interface Floors {
   /** LLM SDKs, orchestrators and MCP clients together. */
   readonly programs: { readonly calledAgentMin: number }
   readonly libraries: { readonly calledEitherMin: number; readonly calledAgentMax: number }
-  readonly imitators: { readonly flaggedMin: number }
+  readonly imitators: { readonly flaggedMin: number; readonly calledHumanMax: number }
   readonly eceMax: number
 }
 
@@ -34,7 +34,7 @@ test('ours alone, as they are judged', async () => {
     people: { calledAgentMax: 0, calledHumanMin: 1 },
     programs: { calledAgentMin: 1 },
     libraries: { calledEitherMin: 1, calledAgentMax: 0.02 },
-    imitators: { flaggedMin: 0.65 },
+    imitators: { flaggedMin: 0.65, calledHumanMax: 0.25 },
     eceMax: 0.06,
   })
 })
@@ -42,11 +42,11 @@ test('ours alone, as they are judged', async () => {
 /** Few clients are left to learn from, and one person's browser, which is held back when it is judged. */
 test('ours alone, each client judged by what is known of the others', async () => {
   assertFloors(await crossValidated([RECORDED], 5), {
-    people: { calledAgentMax: 0, calledHumanMin: 0 },
+    people: { calledAgentMax: 0, calledHumanMin: 0.6 },
     programs: { calledAgentMin: 0.96 },
     libraries: { calledEitherMin: 0.99, calledAgentMax: 0.06 },
-    imitators: { flaggedMin: 0.35 },
-    eceMax: 0.12,
+    imitators: { flaggedMin: 0.35, calledHumanMax: 0.25 },
+    eceMax: 0.2,
   })
 })
 
@@ -57,17 +57,17 @@ test('with the shared recordings, as they are judged', SKIP, async () => {
     people: { calledAgentMax: 0, calledHumanMin: 0.98 },
     programs: { calledAgentMin: 0.99 },
     libraries: { calledEitherMin: 0.99, calledAgentMax: 0.02 },
-    imitators: { flaggedMin: 0.8 },
+    imitators: { flaggedMin: 0.8, calledHumanMax: 0.15 },
     eceMax: 0.05,
   })
 })
 
 test('with the shared recordings, each client judged by what is known of the others', SKIP, async () => {
   assertFloors(await crossValidated([RECORDED, SHARED], 10), {
-    people: { calledAgentMax: 0, calledHumanMin: 0.4 },
+    people: { calledAgentMax: 0, calledHumanMin: 0.85 },
     programs: { calledAgentMin: 0.98 },
     libraries: { calledEitherMin: 0.99, calledAgentMax: 0.05 },
-    imitators: { flaggedMin: 0.75 },
+    imitators: { flaggedMin: 0.75, calledHumanMax: 0.1 },
     eceMax: 0.08,
   })
 })
@@ -108,7 +108,10 @@ function assertFloors(evaluation: Evaluation, floors: Floors): void {
     },
     programs: { calledAgentMin: programs.agent / programs.n },
     libraries: { calledEitherMin: either, calledAgentMax: libraries.agent / libraries.n },
-    imitators: { flaggedMin: imitators.spoof_flagged / imitators.n },
+    imitators: {
+      flaggedMin: imitators.spoof_flagged / imitators.n,
+      calledHumanMax: imitators.human / imitators.n,
+    },
     eceMax: evaluation.ece,
   }
   const said = JSON.stringify(measured)
@@ -119,6 +122,7 @@ function assertFloors(evaluation: Evaluation, floors: Floors): void {
   assert.ok(measured.libraries.calledEitherMin >= floors.libraries.calledEitherMin, said)
   assert.ok(measured.libraries.calledAgentMax <= floors.libraries.calledAgentMax, said)
   assert.ok(measured.imitators.flaggedMin >= floors.imitators.flaggedMin, said)
+  assert.ok(measured.imitators.calledHumanMax <= floors.imitators.calledHumanMax, said)
   assert.ok(measured.eceMax <= floors.eceMax, said)
 }
 
