@@ -34,16 +34,23 @@ export function markBrowser(
     marks.add('http1-only')
   // What browsers send to secure origins only, and not before a WebSocket or as a CORS preflight.
   if (print.noHello !== 'not-tls' && !isUpgrade && head.method !== 'OPTIONS')
-    markSecureHeaders(marks, claim, engine, reading)
+    markSecureHeaders(marks, claim, engine, reading, isRelayed(print))
   if (reading.fetchMode !== null && isFetchMetadataOdd(head, reading)) marks.add('fetch-metadata-odd')
-  if (isHeaderMissing(claim, engine, head, reading)) marks.add('headers-missing')
+  if (!isRelayed(print) && isHeaderMissing(claim, engine, head, reading)) marks.add('headers-missing')
   if (reading.clientHints !== null && isClientHintsOdd(claim, engine, reading))
     marks.add('client-hints-disagree')
   if (reading.acceptLanguage === null) marks.add('language-missing')
+  // A hop has written the request anew: how it is spelled and ordered is the hop's.
+  if (isRelayed(print)) return
   const isHttp1 = head.version !== '20'
   if (isHttp1 && !reading.hasCapitals) marks.add('header-case-odd')
   const order = orders.compare(engine, isHttp1 ? 'h1' : 'h2', reading)
   if (order !== 'unknown') marks.add(order === 'agrees' ? 'header-order-agrees' : 'header-order-disagrees')
+}
+
+/** What is known of the connection was told by a hop in front of us. */
+function isRelayed({ ja4Source }: ConnectionPrint): boolean {
+  return ja4Source === 'hop'
 }
 
 function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack): void {
@@ -90,14 +97,20 @@ function isHttp2Odd(engine: Engine, http2: string): boolean {
   return (engine === 'blink' || engine === 'gecko') && !http2.startsWith('1:65536;')
 }
 
-function markSecureHeaders(marks: EvidenceSet, claim: Claim, engine: Engine, reading: Reading): void {
+function markSecureHeaders(
+  marks: EvidenceSet,
+  claim: Claim,
+  engine: Engine,
+  reading: Reading,
+  isByHop: boolean,
+): void {
   const { version, isEmbedded } = claim
   if (engine === 'blink' && version >= 90 && !isEmbedded && reading.clientHints === null)
     marks.add('client-hints-missing')
   const since = FETCH_METADATA_SINCE[engine]
   const isDue = version >= since && !(isEmbedded && engine === 'webkit')
   if (isDue && reading.fetchMode === null && reading.fetchSite === null) marks.add('fetch-metadata-missing')
-  if (isDue && !hasBrotli(reading.acceptEncoding)) marks.add('encoding-disagrees')
+  if (isDue && !isByHop && !hasBrotli(reading.acceptEncoding)) marks.add('encoding-disagrees')
 }
 
 /** Media is asked for as it is. */

@@ -112,31 +112,40 @@ function judge(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software
   addUp(weights, MARKS, SUMS)
   toProbabilities(SUMS, weights.temperature)
   const order = CLASSES.map((_name, c) => c).sort((a, b) => SUMS[b]! - SUMS[a]!)
-  const [best, second] = order as [number, number]
-  const confidence = Math.round(calibrated(weights, SUMS[best]!) * 10_000) / 10_000
-  const kind = kindFor(CLASSES[best]!, SUMS[CLASSES.indexOf('human')]!)
-  const evidence = evidenceFor(knowledge, claim, stack, best, second)
+  const [best] = order as [number]
+  const human = SUMS[HUMAN]!
+  const kind = kindFor(CLASSES[best]!, human)
+  const held = kind === 'human' ? HUMAN : best
+  const other = order.find((c) => c !== held)!
+  const evidence = evidenceFor(knowledge, claim, stack, held, other)
   if (isSpoofed(kind)) evidence.unshift(spoofed(claim, evidence))
   const software = kind === 'agent' && named?.kind === 'browser' ? null : named
   return Object.freeze({
     kind,
     agent: kind === 'agent' && software?.kind === 'agent' ? agentFor(software) : null,
     software: software === null ? null : { id: software.id, name: software.name, kind: software.kind },
-    confidence,
+    confidence: confidenceOf(knowledge, kind, SUMS[held]!),
     verified: null,
     evidence,
   })
 }
 
+/** Of `unknown` nothing is said. */
+function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability: number): number {
+  return kind === 'unknown' ? 0 : Math.round(calibrated(weights, probability) * 10_000) / 10_000
+}
+
 /**
  * Whoever says to be a person's browser is held for something else only when something he shows contradicts it, and there
- * is hardly any doubt.
+ * is hardly any doubt; and for a person where his TLS bears him out and nothing contradicts it. Automation that drives the
+ * very same browser is among those.
  */
 function kindFor(best: Class, human: number): Verdict['kind'] {
   if (best === 'human') return 'human'
   const saysBrowser = MARKS.has('names-browser') || MARKS.has('names-plain-browser')
   if (!saysBrowser) return best
-  return human <= HUMAN_DOUBT_MAX && isContradicted() ? best : 'unknown'
+  if (isContradicted()) return human <= HUMAN_DOUBT_MAX ? best : 'unknown'
+  return MARKS.has('stack-agrees') ? 'human' : 'unknown'
 }
 
 function isContradicted(): boolean {
@@ -200,6 +209,7 @@ const SUMS = new Float64Array(CLASSES.length)
 const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
 const VERDICTS_MAX = 16_384
 const KEY_LENGTH_MAX = 256
+const HUMAN = CLASSES.indexOf('human')
 const NAMED_SHARE_MIN = 0.9
 const HUMAN_DOUBT_MAX = 0.25
 const HARD_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))

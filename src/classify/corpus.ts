@@ -110,7 +110,7 @@ function readJa4(place: Place): HelloPrint | null {
   const text = place.text('a JA4')
   if (text === null) return null
   if (!JA4.test(text)) return place.refuse(`is ${shown(text)}, which is no JA4`)
-  return { ja4: text as Ja4, stable: null, traits: null, noHello: null, ja4Source: 'hop' }
+  return { ja4: text as Ja4, stable: null, traits: null, noHello: null, ja4Source: 'own' }
 }
 
 /** As in traffic, there is no fingerprint before the first request. */

@@ -41,7 +41,7 @@ export function judge(
     connection: connectionPrint(proxy, connection, head),
     ja4h: proxy.ja4plus ? ja4h(head) : null,
   }
-  const verdict = verdictOn(snapshot, connection, head, print.connection, received.forged.length)
+  const verdict = verdictOn(snapshot, connection, head, print.connection, received)
   const facts: Facts = {
     method: head.method,
     host: authority,
@@ -65,12 +65,14 @@ function verdictOn(
   connection: Connection,
   head: RequestHead,
   print: ConnectionPrint,
-  forged: number,
+  { forged, hop }: ReceivedHeaders,
 ): Verdict {
   if (knowledge === null) return UNKNOWN
-  // A proxy before us sends many clients' requests on one connection, and none of them answers for another.
-  const conduct = connection.isTrusted || connection.isJa4Hop ? null : connection.conduct
-  return classify(knowledge, print, head, conduct, forged)
+  if (!connection.isTrusted && !connection.isJa4Hop)
+    return classify(knowledge, print, head, connection.conduct, forged.length)
+  // A hop before us sends many clients' requests on one connection, which is its own: none answers for another.
+  const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
+  return classify(knowledge, print.ja4Source === 'hop' ? print : relayed, head, null, forged.length)
 }
 
 /** A hop that is listed saw the client's own hello; what we saw, and answered, is the hop's. */
@@ -145,3 +147,16 @@ function userAgentOf(headers: readonly string[]): string | null {
 }
 
 const USER_AGENT = 'user-agent'
+
+/** Of a client whose connection a hop has ended, and does not tell of. */
+const RELAYED: ConnectionPrint = {
+  ja4: null,
+  stable: null,
+  traits: null,
+  ja4s: null,
+  ja4x: null,
+  http2: null,
+  noHello: 'not-tls',
+  ja4Source: 'hop',
+}
+const RELAYED_SECURE: ConnectionPrint = { ...RELAYED, noHello: null }

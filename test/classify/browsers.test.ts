@@ -84,7 +84,7 @@ function platform(claim: Claim): string {
   return `"${claim.platform === null || claim.platform === 'linux' ? 'Linux' : names[claim.platform]}"`
 }
 
-/** Of a hello that is not ours to look into: a hop in front of us saw it. */
+/** Of a hello of which no more is known. */
 function print(ja4: Ja4 | null): ConnectionPrint {
   return {
     ja4,
@@ -94,6 +94,6 @@ function print(ja4: Ja4 | null): ConnectionPrint {
     ja4x: null,
     http2: null,
     noHello: null,
-    ja4Source: 'hop',
+    ja4Source: 'own',
   }
 }

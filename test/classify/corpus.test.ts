@@ -55,7 +55,7 @@ test('a hello that cannot be read is malformed, and not left out', async () => {
 test('a JA4 may stand in place of a hello', async () => {
   const ja4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
   const { print } = parseCorpusRow({ ...LEAST, client_hello_hex: null, ja4 })
-  assert.deepEqual([print.ja4, print.stable, print.noHello, print.ja4Source], [ja4, null, null, 'hop'])
+  assert.deepEqual([print.ja4, print.stable, print.noHello, print.ja4Source], [ja4, null, null, 'own'])
 })
 
 test('a request is a RequestHead, with its own JA4H and what else was noted', async () => {
