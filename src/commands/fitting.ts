@@ -38,25 +38,28 @@ export function weightsDocument(
   { bias, kinds, temperature, calibration }: Weights,
   rows: readonly CorpusRow[],
 ): string {
-  const named = (values: readonly number[]) =>
-    Object.fromEntries(CLASSES.map((name, c) => [name, values[c]!]))
-  const lines = EVIDENCE_KINDS.map(
-    (kind, bit) => `    ${JSON.stringify(kind)}: ${JSON.stringify(named(kinds[bit]!))}`,
-  )
+  const named = (values: readonly number[]) => oneLine(CLASSES.map((name, c) => [name, values[c]!]))
   const clients = new Set(rows.map(({ client }) => client)).size
   const about = `Fitted to ${rows.length} connections of ${clients} clients by \`gatehouse evaluate --fit\`. Natural logarithms of odds.`
+  const knots = calibration.map((knot) => `    ${oneLine(Object.entries(knot))}`)
+  const lines = EVIDENCE_KINDS.map((kind, bit) => `    ${JSON.stringify(kind)}: ${named(kinds[bit]!)}`)
   return [
     '{',
     `  "about": ${JSON.stringify(about)},`,
     `  "temperature": ${temperature},`,
-    ...(calibration.length === 0 ? [] : [`  "calibration": ${JSON.stringify(calibration)},`]),
-    `  "bias": ${JSON.stringify(named(bias))},`,
+    ...(knots.length === 0 ? [] : ['  "calibration": [', knots.join(',\n'), '  ],']),
+    `  "bias": ${named(bias)},`,
     '  "weights": {',
     lines.join(',\n'),
     '  }',
     '}',
     '',
   ].join('\n')
+}
+
+/** An object as the formatter would have it. */
+function oneLine(entries: readonly (readonly [string, number])[]): string {
+  return `{ ${entries.map(([name, value]) => `${JSON.stringify(name)}: ${value}`).join(', ')} }`
 }
 
 interface LabelledExample {
