@@ -67,7 +67,7 @@ export class HeaderIndex {
     }
     for (const name of [...Object.keys(HEADER), ...patterns.keys()])
       this.#headers.set(name, {
-        code: HEADER[name as HeaderName] ?? 0,
+        code: Object.hasOwn(HEADER, name) ? HEADER[name as HeaderName] : 0,
         patterns: patterns.get(name) ?? [],
       })
   }

@@ -64,9 +64,8 @@ function triple(place: Place): readonly number[] | null {
 
 function number(place: Place): number | null {
   const { value } = place
-  return typeof value === 'number' && Number.isFinite(value)
-    ? value
-    : place.refuse('is no number, or lacks one')
+  if (typeof value !== 'number' || !Number.isFinite(value)) return place.refuse('is no number, or lacks one')
+  return Math.abs(value) <= VALUE_MAX ? value : place.refuse(`is beyond ${VALUE_MAX}`)
 }
 
 function share(place: Place): number | null {
@@ -111,5 +110,7 @@ export function calibrated({ calibration }: Weights, probability: number): numbe
   return below.right + (above.right - below.right) * Math.min(part, 1)
 }
 
+/** Far beyond certainty, and sums of them stay numbers. */
+const VALUE_MAX = 1e15
 const NEVER: Knot = { probability: 0, right: 0 }
 const ALWAYS: Knot = { probability: 1.000001, right: 1 }

@@ -31,6 +31,7 @@ const REFUSED: readonly (readonly [pointer: string, document: unknown])[] = [
   ['/bias', { temperature: 1, bias: { agent: 1, human: 2 } }],
   ['/bias/agent', { temperature: 1, bias: { ...TRIPLE, agent: '1' } }],
   ['/bias/human', { temperature: 1, bias: { ...TRIPLE, human: Number.NaN } }],
+  ['/bias/human', { temperature: 1, bias: { ...TRIPLE, human: 1e308 } }],
   ['/bias/robot', { temperature: 1, bias: { ...TRIPLE, robot: 1 } }],
   ['/weights/nonsense', { temperature: 1, weights: { nonsense: TRIPLE } }],
   ['/weights/headless/human', { temperature: 1, weights: { headless: { ...TRIPLE, human: null } } }],
