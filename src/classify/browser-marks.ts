@@ -25,7 +25,7 @@ export function markBrowser(
     return
   }
   marks.add('names-browser')
-  const isUpgrade = reading.has(HEADER.upgrade)
+  const { isUpgrade } = reading
   if (print.ja4 !== null) markStack(marks, claim, engine, stack)
   if (print.traits !== null && !claim.isEmbedded && isTraitsOdd(claim, engine, print))
     marks.add('version-disagrees')
@@ -55,7 +55,7 @@ function isRelayed({ ja4Source }: ConnectionPrint): boolean {
 
 function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack): void {
   if (stack.engines.has(engine)) marks.add('stack-agrees')
-  else if (claim.isEmbedded) return
+  else if (claim.isEmbedded && engine === 'webkit') return
   else if (stack.kind !== 'unknown') marks.add('stack-disagrees')
   // Automated browsers and imitators have it, and say nothing of whose it is.
   else if (stack.isKnown) return

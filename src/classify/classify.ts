@@ -57,6 +57,7 @@ function observe(
   READING.read(head, knowledge.headers)
   MARKS.clear()
   const claim = knowledge.userAgents.claim(READING.userAgent)
+  if (claim.kind === 'browser' && READING.isOfScript) READING.forgetScripted()
   const stack = knowledge.stacks.stackOf(print)
   markRequest(MARKS, claim, stack, print, head, READING, knowledge.orders)
   if (forged > 0) MARKS.add('forged-headers')
@@ -207,7 +208,8 @@ const READING = new Reading()
 const MARKS = new EvidenceSet()
 const SUMS = new Float64Array(CLASSES.length)
 const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
-const VERDICTS_MAX = 16_384
+/** Some ten megabytes, whoever fills it. */
+const VERDICTS_MAX = 4096
 const KEY_LENGTH_MAX = 256
 const HUMAN = CLASSES.indexOf('human')
 const NAMED_SHARE_MIN = 0.9

@@ -28,7 +28,10 @@ export class Conduct {
       this.#pages++
       this.#lastPage = target
     }
-    if (this.#parts > 0) this.marks.add('loads-parts')
+    if (this.#parts > 0) {
+      this.marks.add('loads-parts')
+      this.marks.remove('crawls')
+    }
     if (this.#pages >= CRAWL_PAGES_MIN && this.#parts === 0 && reading.has(HEADER.referer))
       this.marks.add('crawls')
   }

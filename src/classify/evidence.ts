@@ -68,6 +68,12 @@ export class EvidenceSet {
     else this.high |= 1 << (bit - 32)
   }
 
+  remove(kind: EvidenceKind): void {
+    const bit = BITS.get(kind)!
+    if (bit < 32) this.low &= ~(1 << bit)
+    else this.high &= ~(1 << (bit - 32))
+  }
+
   has(kind: EvidenceKind): boolean {
     return this.hasBit(BITS.get(kind)!)
   }

@@ -31,6 +31,8 @@ export function markRequest(
 
 /** What it asks for, and how: programs that talk to models and to each other do so in few ways. */
 function markCall(marks: EvidenceSet, claim: Claim, head: RequestHead, reading: Reading): void {
+  // What a page's script asks for is the page's affair.
+  if (claim.kind === 'browser' && reading.isOfScript) return
   const isSending = head.method === 'POST' || head.method === 'PUT' || head.method === 'PATCH'
   if (isSending ? isMcp(reading) : isMcpStream(claim, head, reading)) marks.add('mcp-request')
   if (head.target.startsWith('/.well-known/agent')) marks.add('agent-card')

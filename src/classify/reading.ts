@@ -17,6 +17,7 @@ export class Reading {
   fetchSite: string | null = null
   fetchMode: string | null = null
   fetchDest: string | null = null
+  connection: string | null = null
   /** Which of HEADER were sent: a bit for each. */
   sent = 0
   /** Codes of HEADER, in order. */
@@ -43,6 +44,25 @@ export class Reading {
 
   has(code: number): boolean {
     return (this.sent & (1 << code)) !== 0
+  }
+
+  /** It asks to become a WebSocket: a word without the other asks for nothing. */
+  get isUpgrade(): boolean {
+    return this.has(HEADER.upgrade) && this.connection?.toLowerCase().includes('upgrade') === true
+  }
+
+  /** A browser sends it on behalf of a script: what the script has set says nothing of the browser. */
+  get isOfScript(): boolean {
+    return this.fetchDest === 'empty' && this.fetchSite !== null && this.fetchMode !== null
+  }
+
+  /** Leaves out what a script can have set: all but names that browsers keep to themselves (Fetch, forbidden headers). */
+  forgetScripted(): void {
+    if (this.agentHeader === null || !/^sec-/i.test(this.agentHeader)) {
+      this.agent = null
+      this.agentHeader = null
+    }
+    this.tool = null
   }
 
   #found(software: Software | null, name: string): void {
@@ -88,6 +108,9 @@ export class Reading {
       case HEADER['sec-fetch-mode']:
         this.fetchMode = value
         return
+      case HEADER.connection:
+        this.connection = value
+        return
       case HEADER['sec-fetch-dest']:
         this.fetchDest = value
         return
@@ -105,6 +128,7 @@ export class Reading {
     this.fetchSite = null
     this.fetchMode = null
     this.fetchDest = null
+    this.connection = null
     this.sent = 0
     this.orderLength = 0
     this.hasCapitals = false

@@ -26,6 +26,56 @@ test("no person's browser is held for anything else, whatever its version, and t
   }
 })
 
+const CHROME =
+  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
+const NODE_JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac' as Ja4
+
+test("what a page's script sends says nothing of the browser, nor of the pages after it", async () => {
+  const conduct = new Conduct()
+  const own = ['x-stainless-lang', 'js', 'mcp-session-id', '1', 'authorization', 'Bearer x']
+  const script = [
+    ...[':method', 'POST', ':authority', 'shop.example.test', ':scheme', 'https', ':path', '/mcp', ...own],
+    ...['sec-ch-ua', '"Not:A-Brand";v="8", "Chromium";v="156"', 'sec-ch-ua-platform', '"Linux"'],
+    ...[
+      'user-agent',
+      CHROME,
+      'accept',
+      'application/json, text/event-stream',
+      'sec-fetch-site',
+      'same-origin',
+    ],
+    ...['sec-fetch-mode', 'cors', 'sec-fetch-dest', 'empty', 'accept-encoding', 'gzip, br'],
+    ...['accept-language', 'en', 'priority', 'u=1, i'],
+  ]
+  const page = navigation(knowledge.userAgents.claim(CHROME), CHROME)
+  for (const [target, rawHeaders] of [
+    ['/mcp', script],
+    ['/', page],
+  ] as const) {
+    const head = { method: target === '/' ? 'GET' : 'POST', target, version: '20', rawHeaders } as const
+    const { kind, software, evidence } = classify(knowledge, print(null), head, conduct, 0)
+    const found = evidence.map((each) => each.kind)
+    assert.ok(kind === 'human' || kind === 'unknown', `${kind}: ${found}`)
+    assert.equal(software?.kind, 'browser')
+    assert.ok(!found.includes('agent-header') && !found.includes('mcp-request'))
+  }
+})
+
+test('a word about an upgrade, or about being a WebView, excuses nobody', async () => {
+  const view = CHROME.replace('X11; Linux x86_64', 'Linux; Android 15; Pixel 9 Build/X; wv')
+  for (const [userAgent, more] of [
+    [CHROME, ['Upgrade', 'websocket']],
+    [CHROME, []],
+    [view, []],
+  ] as const) {
+    const rawHeaders = ['Host', 'shop.example.test', 'User-Agent', userAgent, 'Accept', '*/*', ...more]
+    const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
+    const verdict = classify(knowledge, print(NODE_JA4), head, new Conduct(), 0)
+    assert.equal(verdict.kind, 'agent', userAgent)
+    assert.equal(verdict.evidence[0]!.kind, 'spoofed-browser')
+  }
+})
+
 /** One or two User-Agents of each browser. */
 function browserSamples(): readonly (readonly [string, string])[] {
   const file = new URL('user-agents.json', import.meta.url)
