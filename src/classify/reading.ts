@@ -53,7 +53,8 @@ export class Reading {
 
   /** A browser sends it on behalf of a script: what the script has set says nothing of the browser. */
   get isOfScript(): boolean {
-    return this.fetchDest === 'empty' && this.fetchSite !== null && this.fetchMode !== null
+    const { fetchDest, fetchMode, fetchSite } = this
+    return fetchDest === 'empty' && fetchMode !== null && fetchSite !== null && fetchSite !== 'none'
   }
 
   /** Leaves out what a script can have set: all but names that browsers keep to themselves (Fetch, forbidden headers). */
