@@ -40,7 +40,10 @@ function redactCookie(crumb: string): string {
 }
 
 function redactTokens(text: string): string {
-  return text.replace(KEY, REDACTED).replace(LONG_RUN, (run) => (isRandom(run) ? REDACTED : run))
+  return text
+    .replace(USER, REDACTED)
+    .replace(KEY, REDACTED)
+    .replace(LONG_RUN, (run) => (isRandom(run) ? REDACTED : run))
 }
 
 /** `fine-grained-tool-streaming-2025-05-14` is made of words and numbers; what is random mixes them. */
@@ -62,4 +65,6 @@ const VALUE = /=.*$/s
 /** As OpenAI, Anthropic, GitHub, Google, Slack, AWS and all who issue JWTs write them. */
 const KEY =
   /(?<![\w-])(?:[spr]k[-_][\w-]{8,}|gh[pousr]_\w{16,}|github_pat_\w+|AIza[\w-]{20,}|ya29\.[\w-]+|xox[abprs]-[\w-]+|AKIA\w{12,}|hf_\w{16,}|eyJ[\w-]+(?:\.[\w-]+){0,4})/g
+/** Of a URL, with the password: `https://user:password@`. */
+const USER = /(?<=:\/\/)[^/?#\s]{1,1000}(?=@)/g
 const LONG_RUN = /[\w-]{32,}/g

@@ -63,6 +63,8 @@ test('of a query the names stay', async () => {
   ] as const)
     assert.equal(redactUrl(url, false), written)
   assert.equal(redactUrl('/a?b=1&c=two', true), '/a?b=1&c=two')
+  assert.equal(redactUrl('https://u:p@ss@h.test/a@b', true), `https://${X}@h.test/a@b`)
+  assert.equal(redactHeader('http-referer', 'https://u:p@h.test/', false), `https://${X}@h.test/`)
   assert.equal(redactUrl(`/a?b=${HEX}`, true), `/a?b=${X}`)
 })
 
