@@ -4,6 +4,7 @@ import type { RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { trailersToPass } from './field-syntax.ts'
+import { OUTBOX, type Sender } from './outbox.ts'
 import type { RequestFacts } from './request-check.ts'
 
 /** What an exchange asks of the connection it has its turn on. */
@@ -15,7 +16,7 @@ export interface Http1Turn {
 }
 
 /** One request of HTTP/1 and its answer, over the request and response of node:http. */
-export class Http1Exchange implements Exchange {
+export class Http1Exchange implements Exchange, Sender {
   readonly connection: ClientConnection
   readonly head: RequestHead
   readonly authority: string | null
@@ -204,8 +205,13 @@ export class Http1Exchange implements Exchange {
     this.onGone = null
     this.onDrain = null
     if (last === null) this.#response.end()
-    else if (typeof last === 'string') this.#response.end(last, 'latin1')
+    else if (typeof last === 'string') OUTBOX.put(this, last)
     else this.#response.end(last)
+  }
+
+  /** Of the outbox. */
+  send(text: string): void {
+    this.#response.end(text, 'latin1')
   }
 
   /** The holder's own mistake, or a header that cannot be written: to the client it is an answer cut off. */

@@ -53,10 +53,10 @@ export function forward(
 }
 
 class Forwarding implements Receiver, RequestBodyEvents {
-  readonly request: UpstreamRequest
-  readonly #exchange: Exchange
+  request: UpstreamRequest
+  #exchange: Exchange
   readonly #group: UpstreamGroup
-  readonly #done: (outcome: ForwardOutcome) => void
+  #done: (outcome: ForwardOutcome) => void
   #target: UpstreamTarget | null = null
   #stream: UpstreamStream | null = null
   #body: RequestBody | null = null
@@ -102,8 +102,9 @@ class Forwarding implements Receiver, RequestBodyEvents {
 
   /** The client has not kept what it announced: nothing it sends can be trusted to end where it says. */
   bodyBroke(): void {
+    const exchange = this.#exchange
     this.#clientGone()
-    this.#exchange.abort()
+    exchange.abort()
   }
 
   informed(status: number, headers: readonly string[]): void {
@@ -218,7 +219,19 @@ class Forwarding implements Receiver, RequestBodyEvents {
 
   #finish(outcome: ForwardOutcome): void {
     this.#group.ended()
-    this.#done(outcome)
+    const done = this.#done
+    this.#letGo()
+    done(outcome)
+  }
+
+  /**
+   * What has grown old while it waited for an answer keeps all that it refers to until V8 looks at its old generation:
+   * without this a third of the bytes of every request were copied there.
+   */
+  #letGo(): void {
+    this.#exchange = LET_GO
+    this.#done = LET_GO
+    this.request = LET_GO
   }
 }
 
@@ -227,6 +240,8 @@ function requestTrailers(trailers: readonly string[]): readonly string[] {
   return receiveHeaders(trailersToPass(trailers), null).kept
 }
 
+/** Nobody asks for it any more. */
+const LET_GO = null as never
 const NONE_TRIED: readonly UpstreamTarget[] = []
 const NO_TRAILERS: readonly string[] = []
 

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Beat } from './beat.ts'
+import { OUTBOX, type Sender } from './outbox.ts'
 import type { ResponseHead } from './response-head.ts'
 import { type ResponseEvents, type ResponseFault, ResponseReader } from './response-reader.ts'
 import { type Dialer, failureOf, type OnRead } from './upstream-dial.ts'
@@ -32,7 +33,7 @@ export interface UpstreamTimes {
 }
 
 /** One connection to an upstream, HTTP/1.1, which carries one request at a time. */
-export class H1Connection implements UpstreamStream, ResponseEvents {
+export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   /** When the sweep of its pool has to call `expire`. */
   deadlineMs: number
   readonly #owner: H1Owner
@@ -51,6 +52,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents {
   #isFull = false
   /** What is written waits for the end of this turn of the event loop. */
   #isGathering = false
+  /** The request waits in the outbox. */
+  #isUnsent = false
   /** The client holds its body back until the upstream says 100. */
   #awaitsContinue = false
 
@@ -84,12 +87,23 @@ export class H1Connection implements UpstreamStream, ResponseEvents {
     this.#reader.begin(request)
     const text = requestText(request, dialer.address.authority, ownHost)
     const hasBody = request.bodyLength !== 0
-    // Head and first bytes of the body in one write: those that came with the head are there by the next tick.
-    if (hasBody) this.#socket.cork()
-    this.#socket.write(text, 'latin1')
+    if (hasBody) {
+      this.#socket.cork()
+      this.#socket.write(text, 'latin1')
+    } else {
+      this.#isUnsent = true
+      OUTBOX.put(this, text)
+    }
     this.#expectHead()
     receiver.opened(this, this.#isReused)
+    // Head and first bytes of the body in one write: those that came with the head are there by the next tick.
     if (hasBody) process.nextTick(uncork, this.#socket)
+  }
+
+  /** Of the outbox: the request goes now, if it is still wanted. */
+  send(text: string): void {
+    this.#isUnsent = false
+    if (this.#phase === 'head') this.#socket.write(text, 'latin1')
   }
 
   write(chunk: Uint8Array): boolean {
@@ -237,6 +251,10 @@ export class H1Connection implements UpstreamStream, ResponseEvents {
     if (this.#receiver === null) {
       // Nobody has asked: whatever this is, it must not be taken for the answer to the next request.
       this.#close()
+      return false
+    }
+    if (this.#isUnsent) {
+      this.#broke('reset')
       return false
     }
     this.#hasAnswered = true

@@ -482,6 +482,22 @@ test('a body that is not as long as announced is no request', async (t) => {
   }
 })
 
+test('what comes before the request has gone out is no answer to it', async () => {
+  const sockets: net.Socket[] = []
+  const server = await upstream((socket) => {
+    sockets.push(socket)
+    eachHead(socket, () => socket.write(OK))
+  })
+  const group = groupOf([server.url])
+  await answerOf(group)
+  // From here the request leaves after what comes has been read.
+  await new Promise(setImmediate)
+  sockets[0]!.write(OK.replace('ok', 'no'))
+  assert.equal((await answerOf(group)).text, 'ok')
+  assert.equal(server.accepted, 2)
+  await closed(group, server)
+})
+
 test('a stale connection', async (t) => {
   /** Answers the first request on each of the first `dying` connections, and hangs up on the second. */
   const mortal = (dying: number) => {
