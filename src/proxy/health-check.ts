@@ -95,6 +95,7 @@ const REQUEST: UpstreamRequest = {
   method: 'GET',
   target: '/',
   headers: ['User-Agent', 'gatehouse-health-check', 'Accept', '*/*'],
+  lines: 'User-Agent: gatehouse-health-check\r\nAccept: */*\r\n',
   hostAt: -1,
   bodyLength: 0,
   expectsContinue: false,

@@ -176,6 +176,7 @@ function bodyOf(status: number, method: string, isChunked: boolean, length: numb
 /** The one length that all of them say (RFC 9110 §8.6). */
 function lengthOf(value: string): number {
   let length = NO_LENGTH
+  if (LENGTH.test(value)) return Number(value)
   for (const member of value.split(',')) {
     const text = trimmed(member, 0, member.length)
     if (!LENGTH.test(text)) return NO_LENGTH
