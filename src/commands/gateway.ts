@@ -16,6 +16,7 @@ import { makeSnapshot } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
+import { dropStartGarbage } from '../proxy/start-garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
@@ -177,6 +178,7 @@ export class Gateway {
     this.#policyInUse = policy.value
     this.#signatureSet = signatures.value
     this.#publish()
+    if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())
