@@ -12,7 +12,7 @@ import type { Action, Arguments, ExitCode } from './command.ts'
 import { CONFIG_OPTIONS, configFlags } from './config-options.ts'
 import type { Io } from './io.ts'
 import { TicketKeyPart } from './live-parts.ts'
-import { loadSoftware } from './signature-files.ts'
+import { loadContent } from './signature-content.ts'
 
 export const check: Action = {
   name: 'check',
@@ -140,7 +140,7 @@ async function checkPolicy(file: string, upstreams: readonly string[]): Promise<
 }
 
 async function checkSignatures(paths: readonly string[]): Promise<readonly string[]> {
-  await loadSoftware(paths)
+  await loadContent({ feeds: [], paths, weightsFile: null })
   return []
 }
 

@@ -11,7 +11,7 @@ import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
-import { type SignatureSet, SignatureSets } from '../plane/signature-set.ts'
+import type { SignatureSet } from '../plane/signature-set.ts'
 import { makeSnapshot } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
@@ -21,8 +21,9 @@ import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
 import { FileWatch } from './file-watch.ts'
-import { CertificatePart, PolicyPart, SignatureSetPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
+import { CertificatePart, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
+import { SignatureCompiler } from './signature-compiler.ts'
 
 export interface GatewaySettings {
   readonly version: string
@@ -58,7 +59,7 @@ export class Gateway {
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
   readonly #sightingFile: SightingFile | null
-  readonly #signatures: SignatureSetPart
+  readonly #signatures: SignaturesPart
   readonly #feeds: FeedPuller
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
@@ -97,9 +98,10 @@ export class Gateway {
       this.#publish()
     })
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log)
-    this.#signatures = new SignatureSetPart(
-      new SignaturesPart(settings.signatures, store, () => undefined),
-      new SignatureSets(join(dataFolder, 'snapshots')),
+    this.#signatures = new SignaturesPart(
+      { paths: settings.signatures, weightsFile: null },
+      store,
+      new SignatureCompiler(join(dataFolder, 'snapshots')),
       (set) => {
         this.#signatureSet = set
         this.#publish()

@@ -1,0 +1,19 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { Fault } from '../fault.ts'
+import { makeSignatureSet } from '../plane/signature-set.ts'
+import { loadContent } from './signature-content.ts'
+import type { ThreadAnswer, ThreadWork } from './signature-compiler.ts'
+
+// Reading a million signatures takes seconds, and memory that is given back when a thread ends.
+const { sources, folder, newest } = workerData as ThreadWork
+
+async function answer(): Promise<ThreadAnswer> {
+  try {
+    return { kind: 'set', set: await makeSignatureSet(await loadContent(sources), folder, newest) }
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return { kind: 'fault', code: error.code, message: error.message }
+  }
+}
+
+parentPort!.postMessage(await answer())
