@@ -21,7 +21,7 @@ import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
 import { FileWatch } from './file-watch.ts'
-import { CertificatePart, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
+import { CertificatePart, type OwnSources, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SignatureCompiler } from './signature-compiler.ts'
 
@@ -36,8 +36,7 @@ export interface GatewaySettings {
   readonly policyFile: string | null
   /** `null`: they are counted and forgotten. */
   readonly sightings: SightingFileSettings | null
-  /** Files and folders of the operator's own. */
-  readonly signatures: readonly string[]
+  readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
   readonly dataFolder: string
   readonly manageListen: ListenAddress
@@ -99,7 +98,7 @@ export class Gateway {
     })
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log)
     this.#signatures = new SignaturesPart(
-      { paths: settings.signatures, weightsFile: null },
+      settings.signatures,
       store,
       new SignatureCompiler(join(dataFolder, 'snapshots')),
       (set) => {

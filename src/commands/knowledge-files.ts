@@ -5,7 +5,8 @@ import { compileKnowledge, fingerprintsOf, type Knowledge } from '../classify/kn
 import { SignatureIndex } from '../classify/signature-index.ts'
 import type { Software } from '../classify/software.ts'
 import { parseWeights, type Weights } from '../classify/weights.ts'
-import { placed, readSource } from '../config-source.ts'
+import { ConfigFault, placed, readSource } from '../config-source.ts'
+import { Fault } from '../fault.ts'
 import { loadSoftware, readText } from './signature-files.ts'
 
 /** What requests are judged by, from files; `null` for those that come with Gatehouse. Throws a Fault. */
@@ -30,15 +31,24 @@ export function knowledgeOf(
 }
 
 export async function loadWeights(file: string | null): Promise<Weights> {
-  return parseWeights(await weightsDocument(file))
+  return parseWeights(await loadWeightsDocument(file))
 }
 
 /** As they travel to proxies; `null` for those that come with Gatehouse. Throws a Fault that says what is wrong, and where. */
-export async function weightsDocument(file: string | null): Promise<unknown> {
+export async function loadWeightsDocument(file: string | null): Promise<unknown> {
   const path = file ?? BUILTIN_WEIGHTS
-  const source = readSource(await readText(path), path)
+  const source = readSource(await textOf(path), path)
   placed(source, () => parseWeights(source.value))
   return source.value
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readText(path)
+  } catch (error) {
+    if (!(error instanceof Fault) || error instanceof ConfigFault) throw error
+    throw new ConfigFault([{ where: path, what: error.message }], 'WEIGHTS_INVALID')
+  }
 }
 
 export const BUILTIN_WEIGHTS = fileURLToPath(new URL('../../signatures/weights.json', import.meta.url))

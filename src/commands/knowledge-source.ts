@@ -17,12 +17,12 @@ export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledg
   if (!isConfigured) return loadKnowledge(null, null)
   const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
   const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), createLog('silent'))
-  const own = { paths: config.signatures, weightsFile: null }
+  const own = { paths: config.signatures, weightsFile: config.weights.file }
   const { list, weights, fingerprints } = await loadContent(await withFeeds(own, feeds))
   return knowledgeOf(list, parseWeights(weights), fingerprints)
 }
 
 /** A policy can be tried without the rest of a configuration: other variables do not ask for one. */
 function isSetting(name: string): boolean {
-  return /^GATEHOUSE_(?:CONFIG|SIGNATURES|FEEDS)/.test(name)
+  return /^GATEHOUSE_(?:CONFIG|SIGNATURES|WEIGHTS|FEEDS)/.test(name)
 }

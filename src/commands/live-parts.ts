@@ -174,6 +174,7 @@ export class SignaturesPart implements Part<SignatureSet> {
   }
 }
 
+/** The operator's own. */
 export type OwnSources = Omit<SignatureSources, 'feeds'>
 
 /** What is wrong with a feed, the store says: it has an older one. */

@@ -5,7 +5,7 @@ import type { Software } from '../classify/software.ts'
 import { Fault } from '../fault.ts'
 import { softwareInFeed } from '../plane/feed.ts'
 import type { SetContent } from '../plane/signature-set.ts'
-import { weightsDocument } from './knowledge-files.ts'
+import { loadWeightsDocument } from './knowledge-files.ts'
 import { loadSoftware, SignatureReading } from './signature-files.ts'
 import type { LineSink } from './signature-lines.ts'
 
@@ -22,7 +22,7 @@ export interface SignatureSources {
 /** Throws a ConfigFault with everything that is wrong in the files. */
 export async function loadContent({ feeds, paths, weightsFile }: SignatureSources): Promise<SetContent> {
   const content = new Content()
-  const weights = await weightsDocument(weightsFile)
+  const weights = await loadWeightsDocument(weightsFile)
   content.addAll(await loadSoftware(null))
   for (const payload of feeds) content.addAll(softwareInFeed(payload))
   const reading = await SignatureReading.of(paths)

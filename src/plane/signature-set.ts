@@ -3,7 +3,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { IndexBuilder } from '../classify/index-builder.ts'
-import { compileKnowledge, type Knowledge } from '../classify/knowledge.ts'
+import { compilingKnowledge, type Knowledge } from '../classify/knowledge.ts'
 import { parseSoftwareList, type Software, type Verification } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import { parseWeights } from '../classify/weights.ts'
@@ -79,7 +79,10 @@ export class KnowledgeReader {
     const index = await this.#loader.load(set.index)
     if (index.softwareCount > list.length)
       throw new Fault('SNAPSHOT_INVALID', 'the index is of more software than there is')
-    const knowledge = compileKnowledge(list, parseWeights(set.weights), index)
+    const compiling = compilingKnowledge(list, parseWeights(set.weights), index)
+    let step = compiling.next()
+    for (; !step.done; step = compiling.next()) await turn()
+    const knowledge = step.value
     this.#newest = { hash: set.hash, knowledge }
     return knowledge
   }

@@ -87,6 +87,34 @@ function softwareIn({ pieces }: SignatureSet): readonly Named[] {
   return pieces.flatMap((piece) => JSON.parse(piece))
 }
 
+test("weights of one's own are taken, also when they change, and bad ones leave all as it was", async (t) => {
+  const { folder, own, store } = bench(t)
+  const weightsFile = join(folder, 'weights.json')
+  const write = (temperature: number | string) =>
+    writeFileSync(weightsFile, JSON.stringify({ temperature, bias: { agent: 1, automation: 0, human: 0 } }))
+  write(2)
+  const used: SignatureSet[] = []
+  const compiler = new SignatureCompiler(join(folder, 'snapshots'))
+  const sources = { paths: [join(folder, 'own')], weightsFile }
+  const part = new SignaturesPart(sources, store, compiler, (set) => void used.push(set))
+  const written: string[] = []
+  const log = createLogTo('info', { write: (line) => void written.push(line) })
+  const { value, reloader } = await Reloader.load(part, log)
+  assert.equal((value.weights as { temperature: number }).temperature, 2)
+  write('warm')
+  await reloader.check(false)
+  assert.deepEqual([used.length, reloader.status.isCurrent], [0, false])
+  assert.match(written.at(-1)!, /weights\.json:1:2: temperature: is no number/)
+  rmSync(weightsFile)
+  await reloader.check(false)
+  assert.match(written.at(-1)!, /weights\.json: no such file/)
+  write(3)
+  own('own.yaml', '- {id: x, name: one, kind: tool}')
+  await reloader.check(false)
+  assert.deepEqual([reloader.status.isCurrent, used.length], [true, 1])
+  assert.equal((used[0]!.weights as { temperature: number }).temperature, 3)
+})
+
 function bench(t: Test) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-signatures-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
