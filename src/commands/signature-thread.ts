@@ -1,3 +1,4 @@
+import { constants, setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Fault } from '../fault.ts'
 import { makeSignatureSet } from '../plane/signature-set.ts'
@@ -6,6 +7,9 @@ import type { ThreadAnswer, ThreadWork } from './signature-compiler.ts'
 
 // Reading a million signatures takes seconds, and memory that is given back when a thread ends.
 const { sources, folder, newest } = workerData as ThreadWork
+
+// On Linux this is of this thread alone: requests come first where processors are few.
+if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
 
 async function answer(): Promise<ThreadAnswer> {
   try {
