@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * What a long list of a million signatures costs a running `gatehouse proxy` of dist/: how long until it is in use, how
- * long the process that serves stands still meanwhile, and what memory it has. `node bench/signatures/million.ts [COUNT]`
+ * long the process that serves stands still meanwhile, and what memory it has. `npm run bench:million -- [COUNT]`
  */
 async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-million-'))

@@ -59,6 +59,7 @@ export class Gateway {
   readonly #policy: PolicyPart
   readonly #sightingFile: SightingFile | null
   readonly #signatures: SignaturesPart
+  readonly #compiler: SignatureCompiler
   readonly #feeds: FeedPuller
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
@@ -96,16 +97,12 @@ export class Gateway {
       this.#policyInUse = policy
       this.#publish()
     })
+    this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log)
-    this.#signatures = new SignaturesPart(
-      settings.signatures,
-      store,
-      new SignatureCompiler(join(dataFolder, 'snapshots')),
-      (set) => {
-        this.#signatureSet = set
-        this.#publish()
-      },
-    )
+    this.#signatures = new SignaturesPart(settings.signatures, store, this.#compiler, (set) => {
+      this.#signatureSet = set
+      this.#publish()
+    })
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     this.#dataPlane =
       workers === null
@@ -151,6 +148,7 @@ export class Gateway {
     this.#state = 'draining'
     this.#watch?.close()
     this.#feeds.close()
+    this.#compiler.close()
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)

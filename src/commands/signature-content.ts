@@ -9,7 +9,7 @@ import { loadWeightsDocument } from './knowledge-files.ts'
 import { loadSoftware, SignatureReading } from './signature-files.ts'
 import type { LineSink } from './signature-lines.ts'
 
-/** What a gateway's knowledge is made from, beside what comes with Gatehouse. It can be sent to a thread. */
+/** What a gateway's knowledge is made from, beside what comes with Gatehouse. It can be sent to another process. */
 export interface SignatureSources {
   /** Payloads that somebody who is trusted has signed; a later one is stronger. */
   readonly feeds: readonly Uint8Array[]

@@ -3,6 +3,7 @@ import {
   appendFileSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   truncateSync,
@@ -10,6 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { parseSignatureLine } from '../../src/classify/signature-line.ts'
 import { runCli } from '../../src/commands/cli.ts'
@@ -138,7 +140,7 @@ test('what is exported as a long list says the same, and is imported', async (t)
   )
 })
 
-test('a set with a long list is made in a thread after the first, and fits what was there', async (t) => {
+test('a set with a long list is made by another process after the first, and fits what was there', async (t) => {
   const { at, folder } = workbench(t)
   const compiler = new SignatureCompiler(join(folder, 'snapshots'))
   const file = at('long.jsonl', [MINE, of('mine', 1)])
@@ -158,6 +160,22 @@ test('a set with a long list is made in a thread after the first, and fits what 
   })
   at('long.jsonl', [MINE, ...Array.from({ length: 5000 }, (_, i) => of('mine', i))])
   assert.equal(await compiler.make(sources), second)
+})
+
+test('what nobody waits for any more is given up', async (t) => {
+  const { at, folder } = workbench(t)
+  const compiler = new SignatureCompiler(join(folder, 'snapshots'))
+  const sources = { feeds: [], paths: [at('long.jsonl', [MINE])], weightsFile: null }
+  await compiler.make(sources)
+  at('long.jsonl', [MINE, of('mine', 1)])
+  const files = readdirSync(join(folder, 'snapshots'))
+  const settled = compiler.make(sources).then(
+    () => 'settled',
+    () => 'settled',
+  )
+  compiler.close()
+  assert.equal(await Promise.race([settled, wait(2000, 'given up')]), 'given up')
+  assert.deepEqual(readdirSync(join(folder, 'snapshots')), files)
 })
 
 test('a line is software or a fingerprint', async () => {
