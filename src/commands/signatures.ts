@@ -93,6 +93,10 @@ async function list(given: Arguments, io: Io): Promise<ExitCode> {
     io.stdout.write(wanted.map((software) => `${JSON.stringify(summaryOf(software))}\n`).join(''))
     return 0
   }
+  if (wanted.length === 0) {
+    io.stderr.write('No software is like this.\n')
+    return 0
+  }
   const columns = [
     { title: 'ID' },
     { title: 'NAME', flexible: true },

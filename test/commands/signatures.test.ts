@@ -153,6 +153,15 @@ test('files: sorted, each once, and what is missing as well, for it may come', a
   assert.deepEqual(await loadSoftware([folder]), [])
 })
 
+test('list: where nobody is like this, it says so, and a program gets nothing', async (t) => {
+  const { at, signatures } = workbench(t)
+  const file = at('t.yaml', TOOLS)
+  const said = await signatures('list', file, '--q', 'nobody')
+  assert.deepEqual([said.exitCode, said.out, said.err], [0, '', 'No software is like this.\n'])
+  const json = await signatures('list', file, '--q', 'nobody', '--json')
+  assert.deepEqual([json.exitCode, json.out, json.err], [0, '', ''])
+})
+
 test('list: a table by id', async (t) => {
   const { at, signatures } = workbench(t)
   const { out, exitCode } = await signatures('list', at('b.yaml', BROWSERS), at('t.yaml', TOOLS))
