@@ -20,11 +20,11 @@ if (Number(major) >= 24) {
  * V8 reads the size of its young generation once, before it runs anything. Left alone it grows it under load to some
  * 150 MiB of pages that it has to be given one by one, which is what the slowest requests of the first seconds wait for
  * (bench/README.md). Whoever sets a size keeps it; where a process can't replace itself (Windows, a child that talks to
- * its parent), it goes on with V8's.
+ * its parent), it goes on with V8's. `--expose-gc` is for proxy/start-garbage.ts, which has it collected once.
  */
 function startAgainForTraffic() {
   const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
   if (process.execve === undefined || process.connected || /[-_]semi[-_]space[-_]/.test(given)) return
-  const args = ['--max-semi-space-size=16', ...process.execArgv, ...process.argv.slice(1)]
+  const args = ['--max-semi-space-size=16', '--expose-gc', ...process.execArgv, ...process.argv.slice(1)]
   process.execve(process.execPath, [process.execPath, ...args], process.env)
 }

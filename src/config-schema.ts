@@ -370,8 +370,15 @@ export const SETTINGS = section('', {
   }),
   signatures: list(
     path,
-    'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed. Loaded anew when they change.',
+    'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed; long lists (`*.jsonl`) also add to ours. Loaded anew when they change.',
   ),
+  weights: section('', {
+    file: setting(
+      optional(path),
+      null,
+      'What each kind of evidence weighs, as `gatehouse evaluate --fit FILE` writes it. Loaded anew when it changes. `null`: as it comes with Gatehouse.',
+    ),
+  }),
   feeds: sections(
     FEED,
     'Signed signatures that others publish, see signatures/README.md. A later one is stronger than an earlier one, each stronger than what comes with Gatehouse.',

@@ -20,6 +20,8 @@ export interface StartupConfig {
   readonly data: { readonly dir: string }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
+  /** `null`: those that come with Gatehouse. */
+  readonly weights: { readonly file: string | null }
   readonly feeds: readonly FeedConfig[]
   readonly policy: { readonly file: string | null }
   readonly sightings: { readonly file: string | null; readonly bytesMax: number }
@@ -268,6 +270,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     manage: { listen: manage.listen, publicUrl: manage.public_url, adminKey: manage.admin_key },
     data: others.data,
     signatures: others.signatures,
+    weights: others.weights,
     feeds: others.feeds.map(feedConfig),
     policy: others.policy,
     sightings: { file: others.sightings.file, bytesMax: others.sightings.max_size },

@@ -38,21 +38,61 @@ export interface IndexedSignature {
   readonly observations: number
 }
 
-/**
- * The bytes of a SignatureIndex. This takes seconds for a million and is nothing for a thread that has requests to
- * answer. `seed` is any two 32-bit numbers that nobody who can have signatures imported can guess. Throws a Fault at a
- * signature that cannot be indexed.
- */
+/** The bytes of a SignatureIndex of all of these. Throws a Fault at one that cannot be indexed. */
 export function buildSignatureIndex(
   signatures: Iterable<IndexedSignature>,
   seed: Seed,
 ): Uint8Array<ArrayBuffer> {
-  const records = readRecords(signatures)
-  for (let attempt = 0; attempt < SEEDS_MAX; attempt++) {
-    const bytes = build(records, [seed[0] | 0, (seed[1] + attempt) | 0])
-    if (bytes !== null) return bytes
+  const builder = new IndexBuilder()
+  for (const signature of signatures) builder.add(signature)
+  return builder.build(seed)
+}
+
+/** Takes signatures one by one, and keeps of each some forty bytes and no object. */
+export class IndexBuilder {
+  /** As they came: one owner each, and the same more than once. */
+  readonly #records = KEY_FORMS.map((form): Rows => ({ keys: new Keys(form), owners: new Lists() }))
+  #count = 0
+
+  /** Throws a Fault at one that cannot be indexed. */
+  add({ type, value, software, observations }: IndexedSignature): void {
+    const count = this.#count + 1
+    if (count > SIGNATURES_MAX) throw fault(`there are more than ${SIGNATURES_MAX}`)
+    const form = KEY_FORM_OF[type]
+    const parts = readPattern(form, value)
+    if (parts === 0) throw fault(`number ${count} is no ${type}: ${JSON.stringify(value.slice(0, 60))}`)
+    if (!Number.isInteger(software) || software < 0 || software >= SOFTWARE_MAX)
+      throw fault(`number ${count} is of software ${software}, which is no number below ${SOFTWARE_MAX}`)
+    if (!Number.isSafeInteger(observations) || observations < 0)
+      throw fault(`number ${count} has ${observations} observations`)
+    const { keys, owners } = this.#records[form.number]!
+    keys.push(parts, KEY, 0)
+    owners.begin()
+    owners.push(software, observations)
+    this.#count = count
   }
-  throw new Fault('INDEX_SEED', 'the signatures are made to fall together in an index: give another seed')
+
+  /** What there is, as it lies in memory: the same for the same signatures in the same order. */
+  *memory(): Generator<Int32Array | Float64Array> {
+    for (const { keys, owners } of this.#records) {
+      yield keys.parts.used
+      yield keys.words.subarray(0, keys.wordCount)
+      yield owners.software.used
+      yield Float64Array.from(owners.observations)
+    }
+  }
+
+  /**
+   * The bytes of a SignatureIndex. This takes seconds for a million and is nothing for a thread that has requests to
+   * answer. `seed` is any two 32-bit numbers that nobody who can have signatures imported can guess.
+   */
+  build(seed: Seed): Uint8Array<ArrayBuffer> {
+    for (let attempt = 0; attempt < SEEDS_MAX; attempt++) {
+      const bytes = build(this.#records, [seed[0] | 0, (seed[1] + attempt) | 0])
+      if (bytes !== null) return bytes
+    }
+    throw new Fault('INDEX_SEED', 'the signatures are made to fall together in an index: give another seed')
+  }
 }
 
 /** Keys of one type. */
@@ -146,27 +186,6 @@ class Lists {
 interface Rows {
   readonly keys: Keys
   readonly owners: Lists
-}
-
-/** As they came: one owner each, and the same more than once. */
-function readRecords(signatures: Iterable<IndexedSignature>): readonly Rows[] {
-  const all = KEY_FORMS.map((form): Rows => ({ keys: new Keys(form), owners: new Lists() }))
-  let count = 0
-  for (const { type, value, software, observations } of signatures) {
-    if (++count > SIGNATURES_MAX) throw fault(`there are more than ${SIGNATURES_MAX}`)
-    const form = KEY_FORM_OF[type]
-    const parts = readPattern(form, value)
-    if (parts === 0) throw fault(`number ${count} is no ${type}: ${JSON.stringify(value.slice(0, 60))}`)
-    if (!Number.isInteger(software) || software < 0 || software >= SOFTWARE_MAX)
-      throw fault(`number ${count} is of software ${software}, which is no number below ${SOFTWARE_MAX}`)
-    if (!Number.isSafeInteger(observations) || observations < 0)
-      throw fault(`number ${count} has ${observations} observations`)
-    const { keys, owners } = all[form.number]!
-    keys.push(parts, KEY, 0)
-    owners.begin()
-    owners.push(software, observations)
-  }
-  return all
 }
 
 /** `null`: with this seed, too many belong in one place. */

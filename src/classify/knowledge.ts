@@ -18,17 +18,36 @@ export interface Knowledge {
   readonly weights: Weights
 }
 
-/** `fingerprints` is the index of what `fingerprintsOf` finds in the list. */
+/** `fingerprints` is the index of all fingerprints in the list. */
 export function compileKnowledge(
   list: readonly Software[],
   weights: Weights,
   fingerprints: SignatureIndex,
 ): Knowledge {
+  const compiling = compilingKnowledge(list, weights, fingerprints)
+  for (;;) {
+    const step = compiling.next()
+    if (step.done) return step.value
+  }
+}
+
+/** The same, with pauses in between. */
+export function* compilingKnowledge(
+  list: readonly Software[],
+  weights: Weights,
+  fingerprints: SignatureIndex,
+): Generator<undefined, Knowledge> {
+  const userAgents = new UserAgentIndex(list)
+  yield
+  const headers = new HeaderIndex(list)
+  yield
+  const orders = new HeaderOrders(list)
+  yield
   return {
     list,
-    userAgents: new UserAgentIndex(list),
-    headers: new HeaderIndex(list),
-    orders: new HeaderOrders(list),
+    userAgents,
+    headers,
+    orders,
     fingerprints,
     stacks: new StackIndex(list, fingerprints),
     weights,

@@ -35,6 +35,8 @@ export interface FingerprintPattern {
   readonly value: string
 }
 
+export type FingerprintSignature = FingerprintPattern & Provenance
+
 export type FingerprintType = (typeof FINGERPRINT_TYPES)[number]
 
 export interface Provenance {

@@ -61,6 +61,14 @@ export function parseSoftwareList(value: unknown): readonly Software[] {
   return list
 }
 
+/** One of such a list. Throws a DocumentFault with everything that is wrong. */
+export function parseSoftware(value: unknown): Software {
+  const problems: DocumentProblem[] = []
+  const software = readSoftware(new Place(value, problems), new Set())
+  if (software === null || problems.length > 0) throw new DocumentFault('SIGNATURES_INVALID', problems)
+  return software
+}
+
 function readSoftwareList(place: Place): readonly Software[] {
   const { value } = place
   if (!Array.isArray(value)) {

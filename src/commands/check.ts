@@ -11,14 +11,15 @@ import { replaySightings } from './check-replay.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import { CONFIG_OPTIONS, configFlags } from './config-options.ts'
 import type { Io } from './io.ts'
+import { loadWeights } from './knowledge-files.ts'
 import { TicketKeyPart } from './live-parts.ts'
-import { loadSoftware } from './signature-files.ts'
+import { loadContent } from './signature-content.ts'
 
 export const check: Action = {
   name: 'check',
   summary: 'Check a configuration and show what is in force',
   description: [
-    'Takes the flags of "up" and reads the same file and the same variables, then the policy, signatures, ' +
+    'Takes the flags of "up" and reads the same file and the same variables, then the policy, signatures, weights, ' +
       'certificates and keys they name. Prints all that is wrong, and where (exit code 1), or the configuration in force: each value with ' +
       'who gave it, secrets redacted. What is allowed and risky is said on standard error.',
     'With --explain: what becomes of one request, which rules hold, and why not. The file is JSON or YAML: method, host, ' +
@@ -95,6 +96,7 @@ async function checkFiles({
   proxy,
   policy,
   signatures,
+  weights,
   feeds,
 }: StartupConfig): Promise<Omit<Report, 'parsed'>> {
   const problems: Problem[] = []
@@ -128,6 +130,7 @@ async function checkFiles({
   const names = proxy.upstreams.map(({ name }) => name)
   if (policy.file !== null) await attempt('policy.file', () => checkPolicy(policy.file!, names))
   if (signatures.length > 0) await attempt('signatures', () => checkSignatures(signatures))
+  if (weights.file !== null) await attempt('weights.file', () => checkWeights(weights.file!))
   for (const [index, { caFile }] of feeds.entries()) {
     if (caFile !== null) await attempt(`feeds[${index}].ca_file`, () => checkCa(caFile))
   }
@@ -140,7 +143,12 @@ async function checkPolicy(file: string, upstreams: readonly string[]): Promise<
 }
 
 async function checkSignatures(paths: readonly string[]): Promise<readonly string[]> {
-  await loadSoftware(paths)
+  await loadContent({ feeds: [], paths, weightsFile: null })
+  return []
+}
+
+async function checkWeights(file: string): Promise<readonly string[]> {
+  await loadWeights(file)
   return []
 }
 

@@ -19,7 +19,7 @@ export const evaluate: Action = {
   description: [
     'Reads a corpus (JSON lines, as `gatehouse record` writes them), judges each connection by all it shows up to its last request, with the code that judges traffic, and counts what was said of whom: for each label agents, automation, people, unknown ones, those that were named rightly and those whose claim to be a browser was found false. Connections on which no request was sent are counted apart.',
     '"Brier" and "expected calibration error" say how far the confidence of verdicts can be believed; 0 is best.',
-    '--folds measures on clients that were held back: the clients are dealt to so many groups, each is judged with weights fitted to the others, and without the fingerprints that were measured on its own clients. --fit writes weights fitted to all of the rows.',
+    '--folds measures on clients that were held back: the clients are dealt to so many groups, each is judged with weights fitted to the others, and without the fingerprints that were measured on its own clients. --fit writes weights fitted to all of the rows, for the setting weights.file.',
   ],
   operands: [{ name: 'FILE', description: 'A corpus in JSON lines', many: true }],
   options: [

@@ -11,17 +11,19 @@ import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
-import { type SignatureSet, SignatureSets } from '../plane/signature-set.ts'
+import type { SignatureSet } from '../plane/signature-set.ts'
 import { makeSnapshot } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
+import { dropStartGarbage } from '../proxy/start-garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
 import { FileWatch } from './file-watch.ts'
-import { CertificatePart, PolicyPart, SignatureSetPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
+import { CertificatePart, type OwnSources, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
+import { SignatureCompiler } from './signature-compiler.ts'
 
 export interface GatewaySettings {
   readonly version: string
@@ -34,8 +36,7 @@ export interface GatewaySettings {
   readonly policyFile: string | null
   /** `null`: they are counted and forgotten. */
   readonly sightings: SightingFileSettings | null
-  /** Files and folders of the operator's own. */
-  readonly signatures: readonly string[]
+  readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
   readonly dataFolder: string
   readonly manageListen: ListenAddress
@@ -57,7 +58,8 @@ export class Gateway {
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
   readonly #sightingFile: SightingFile | null
-  readonly #signatures: SignatureSetPart
+  readonly #signatures: SignaturesPart
+  readonly #compiler: SignatureCompiler
   readonly #feeds: FeedPuller
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
@@ -95,15 +97,12 @@ export class Gateway {
       this.#policyInUse = policy
       this.#publish()
     })
+    this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log)
-    this.#signatures = new SignatureSetPart(
-      new SignaturesPart(settings.signatures, store, () => undefined),
-      new SignatureSets(join(dataFolder, 'snapshots')),
-      (set) => {
-        this.#signatureSet = set
-        this.#publish()
-      },
-    )
+    this.#signatures = new SignaturesPart(settings.signatures, store, this.#compiler, (set) => {
+      this.#signatureSet = set
+      this.#publish()
+    })
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     this.#dataPlane =
       workers === null
@@ -149,6 +148,7 @@ export class Gateway {
     this.#state = 'draining'
     this.#watch?.close()
     this.#feeds.close()
+    this.#compiler.close()
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
@@ -177,6 +177,7 @@ export class Gateway {
     this.#policyInUse = policy.value
     this.#signatureSet = signatures.value
     this.#publish()
+    if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { buildSignatureIndex } from '../classify/index-builder.ts'
+import { buildSignatureIndex, type IndexBuilder } from '../classify/index-builder.ts'
 import { compileKnowledge, fingerprintsOf, type Knowledge } from '../classify/knowledge.ts'
 import { SignatureIndex } from '../classify/signature-index.ts'
 import type { Software } from '../classify/software.ts'
 import { parseWeights, type Weights } from '../classify/weights.ts'
-import { placed, readSource } from '../config-source.ts'
+import { ConfigFault, placed, readSource } from '../config-source.ts'
+import { Fault } from '../fault.ts'
 import { loadSoftware, readText } from './signature-files.ts'
 
 /** What requests are judged by, from files; `null` for those that come with Gatehouse. Throws a Fault. */
@@ -17,22 +18,37 @@ export async function loadKnowledge(
   return knowledgeOf(list, weights)
 }
 
-export function knowledgeOf(list: readonly Software[], weights: Weights): Knowledge {
+/** `fingerprints`: all there are of the list, where it does not have them itself. */
+export function knowledgeOf(
+  list: readonly Software[],
+  weights: Weights,
+  fingerprints: IndexBuilder | null = null,
+): Knowledge {
   const bytes = randomBytes(8)
   const seed = [bytes.readInt32LE(0), bytes.readInt32LE(4)] as const
-  const index = SignatureIndex.open(buildSignatureIndex(fingerprintsOf(list), seed).buffer)
-  return compileKnowledge(list, weights, index)
-}
-
-/** As it travels to proxies. Throws a Fault. */
-export async function builtinWeights(): Promise<unknown> {
-  return readSource(await readText(BUILTIN_WEIGHTS), BUILTIN_WEIGHTS).value
+  const index = fingerprints?.build(seed) ?? buildSignatureIndex(fingerprintsOf(list), seed)
+  return compileKnowledge(list, weights, SignatureIndex.open(index.buffer))
 }
 
 export async function loadWeights(file: string | null): Promise<Weights> {
+  return parseWeights(await loadWeightsDocument(file))
+}
+
+/** As they travel to proxies; `null` for those that come with Gatehouse. Throws a Fault that says what is wrong, and where. */
+export async function loadWeightsDocument(file: string | null): Promise<unknown> {
   const path = file ?? BUILTIN_WEIGHTS
-  const source = readSource(await readText(path), path)
-  return placed(source, () => parseWeights(source.value))
+  const source = readSource(await textOf(path), path)
+  placed(source, () => parseWeights(source.value))
+  return source.value
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readText(path)
+  } catch (error) {
+    if (!(error instanceof Fault) || error instanceof ConfigFault) throw error
+    throw new ConfigFault([{ where: path, what: error.message }], 'WEIGHTS_INVALID')
+  }
 }
 
 export const BUILTIN_WEIGHTS = fileURLToPath(new URL('../../signatures/weights.json', import.meta.url))

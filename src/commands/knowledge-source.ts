@@ -1,4 +1,5 @@
 import type { Knowledge } from '../classify/knowledge.ts'
+import { parseWeights } from '../classify/weights.ts'
 import { loadConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
@@ -6,8 +7,9 @@ import type { Arguments } from './command.ts'
 import { configFlags } from './config-options.ts'
 import { feedSettings } from './feed-settings.ts'
 import type { Io } from './io.ts'
-import { knowledgeOf, loadKnowledge, loadWeights } from './knowledge-files.ts'
-import { SignaturesPart } from './live-parts.ts'
+import { knowledgeOf, loadKnowledge } from './knowledge-files.ts'
+import { withFeeds } from './live-parts.ts'
+import { loadContent } from './signature-content.ts'
 
 /** What a gateway with the configuration that is named would judge by; without one, what comes with Gatehouse. */
 export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledge> {
@@ -15,12 +17,12 @@ export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledg
   if (!isConfigured) return loadKnowledge(null, null)
   const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
   const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), createLog('silent'))
-  const part = new SignaturesPart(config.signatures, feeds, () => undefined)
-  const [list, weights] = await Promise.all([part.load(), loadWeights(null)])
-  return knowledgeOf(list, weights)
+  const own = { paths: config.signatures, weightsFile: config.weights.file }
+  const { list, weights, fingerprints } = await loadContent(await withFeeds(own, feeds))
+  return knowledgeOf(list, parseWeights(weights), fingerprints)
 }
 
 /** A policy can be tried without the rest of a configuration: other variables do not ask for one. */
 function isSetting(name: string): boolean {
-  return /^GATEHOUSE_(?:CONFIG|SIGNATURES|FEEDS)/.test(name)
+  return /^GATEHOUSE_(?:CONFIG|SIGNATURES|WEIGHTS|FEEDS)/.test(name)
 }

@@ -1,12 +1,13 @@
-import type { Readable } from 'node:stream'
-
 export interface Line {
   /** Without its line end; `null` when it was longer than allowed. */
   readonly text: string | null
 }
 
 /** The lines of a stream, in the batches they come in; the last one needs no line end. */
-export async function* lines(stream: Readable, bytesMax: number): AsyncGenerator<readonly Line[]> {
+export async function* lines(
+  stream: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+): AsyncGenerator<readonly Line[]> {
   let held: Buffer[] = []
   let heldBytes = 0
   const finish = (piece: Buffer): Line => {

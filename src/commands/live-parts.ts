@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import type { Software } from '../classify/software.ts'
 import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
-import type { SignatureSet, SignatureSets } from '../plane/signature-set.ts'
+import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/development-ca.ts'
-import { builtinWeights } from './knowledge-files.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Part } from './reload.ts'
-import { files, loadSoftware, mergeSoftware } from './signature-files.ts'
+import type { SignatureCompiler } from './signature-compiler.ts'
+import type { SignatureSources } from './signature-content.ts'
+import { files } from './signature-files.ts'
 
 /** Certificates from the files of the configuration; without any, the development certificate. */
 export class CertificatePart implements Part<readonly KeyPair[]> {
@@ -138,59 +138,35 @@ export class PolicyPart implements Part<unknown> {
 }
 
 /** What comes with Gatehouse, then each feed, then the operator's own: the later one has the last word on an id. */
-export class SignaturesPart implements Part<readonly Software[]> {
+export class SignaturesPart implements Part<SignatureSet> {
   readonly what = 'signatures'
-  readonly #paths: readonly string[]
+  readonly #own: OwnSources
   readonly #feeds: FeedStore
-  readonly #use: (software: readonly Software[]) => void
+  readonly #compiler: SignatureCompiler
+  readonly #use: (set: SignatureSet) => void
 
-  /** `paths`: the operator's own files and folders. */
-  constructor(paths: readonly string[], feeds: FeedStore, use: (software: readonly Software[]) => void) {
-    this.#paths = paths
+  constructor(
+    own: OwnSources,
+    feeds: FeedStore,
+    compiler: SignatureCompiler,
+    use: (set: SignatureSet) => void,
+  ) {
+    this.#own = own
     this.#feeds = feeds
+    this.#compiler = compiler
     this.#use = use
   }
 
   async files(): Promise<readonly string[]> {
+    const { paths, weightsFile } = this.#own
     // A folder is watched by way of a name in it, so that a file that comes later is seen, too.
-    const own = this.#paths.flatMap((path) => [path, `${path}/.`])
-    const found = await Promise.all([this.#feeds.files(), files(this.#paths)])
-    return [...new Set([...own, ...found.flat()])]
-  }
-
-  async load(): Promise<readonly Software[]> {
-    const builtin = await builtinSoftware()
-    const own = await loadSoftware(this.#paths)
-    // Last, because it never fails for what is in a feed: the store says it, and has an older one.
-    const feeds = await this.#feeds.load()
-    return mergeSoftware([builtin, ...feeds.map(({ software }) => software), own])
-  }
-
-  use(software: readonly Software[]): void {
-    this.#use(software)
-  }
-}
-
-/** The same, made ready to be sent to proxies. */
-export class SignatureSetPart implements Part<SignatureSet> {
-  readonly what = 'signatures'
-  readonly #signatures: SignaturesPart
-  readonly #sets: SignatureSets
-  readonly #use: (set: SignatureSet) => void
-
-  constructor(signatures: SignaturesPart, sets: SignatureSets, use: (set: SignatureSet) => void) {
-    this.#signatures = signatures
-    this.#sets = sets
-    this.#use = use
-  }
-
-  files(): Promise<readonly string[]> {
-    return this.#signatures.files()
+    const own = paths.flatMap((path) => [path, `${path}/.`])
+    const found = await Promise.all([this.#feeds.files(), files(paths)])
+    return [...new Set([...own, ...found.flat(), ...(weightsFile === null ? [] : [weightsFile])])]
   }
 
   async load(): Promise<SignatureSet> {
-    const [list, weights] = await Promise.all([this.#signatures.load(), builtinWeights()])
-    return this.#sets.make(list, weights)
+    return this.#compiler.make(await withFeeds(this.#own, this.#feeds))
   }
 
   use(set: SignatureSet): void {
@@ -198,12 +174,12 @@ export class SignatureSetPart implements Part<SignatureSet> {
   }
 }
 
-let loading: Promise<readonly Software[]> | null = null
+/** The operator's own. */
+export type OwnSources = Omit<SignatureSources, 'feeds'>
 
-/** Once for each process: reading so much YAML takes a good part of a second, and it changes with the program only. */
-function builtinSoftware(): Promise<readonly Software[]> {
-  loading ??= loadSoftware(null)
-  return loading
+/** What is wrong with a feed, the store says: it has an older one. */
+export async function withFeeds(own: OwnSources, feeds: FeedStore): Promise<SignatureSources> {
+  return { ...own, feeds: (await feeds.load()).map(({ payload }) => payload) }
 }
 
 function ticketKeysIn(bytes: Buffer): Buffer | null {

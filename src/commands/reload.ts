@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Metrics, Sample } from '../metrics.ts'
@@ -23,6 +24,7 @@ export interface Part<Value> {
 export class Reloader<Value> {
   readonly #part: Part<Value>
   readonly #log: Log
+  readonly #hashes = new FileHashes()
   readonly #outcomes = { loaded: 0, failed: 0 }
   #hash = ''
   #triedHash = ''
@@ -37,7 +39,7 @@ export class Reloader<Value> {
     log: Log,
   ): Promise<{ value: Value; reloader: Reloader<Value> }> {
     const reloader = new Reloader(part, log)
-    const hash = await hashOf(await part.files())
+    const hash = await reloader.#hashes.of(await part.files())
     const value = await part.load()
     reloader.#loaded(hash)
     return { value, reloader }
@@ -76,7 +78,7 @@ export class Reloader<Value> {
     const { what } = this.#part
     let hash = this.#triedHash
     try {
-      hash = await hashOf(await this.#part.files())
+      hash = await this.#hashes.of(await this.#part.files())
       if (hash === this.#triedHash && !isAskedFor) return
       this.#part.use(await this.#part.load())
       this.#outcomes.loaded++
@@ -154,15 +156,42 @@ export function addReloadMetrics(metrics: Metrics, statuses: () => readonly Relo
   )
 }
 
-/** A file that is not there counts as well: it may come. */
-async function hashOf(files: readonly string[]): Promise<string> {
-  const hash = createHash('sha256')
-  for (const file of files) {
-    const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => Buffer.from(`${error.code}`))
-    hash.update(`${bytes.length}:`).update(bytes)
+/**
+ * SHA-256 over files, in an order that stays. A large one is read again only when its file says that it is another by
+ * now: looks come often, and a million signatures are 200 MiB.
+ */
+class FileHashes {
+  readonly #large = new Map<string, { readonly version: string; readonly hash: string }>()
+
+  async of(files: readonly string[]): Promise<string> {
+    const hash = createHash('sha256')
+    for (const file of files) hash.update(await this.#of(file))
+    return hash.digest('hex')
   }
+
+  /** A file that is not there counts as well: it may come. */
+  async #of(file: string): Promise<string> {
+    try {
+      const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })
+      const version = [dev, ino, size, mtimeNs, ctimeNs].join()
+      const known = this.#large.get(file)
+      if (known?.version === version) return known.hash
+      const hash = await hashOf(file)
+      if (size >= LARGE_BYTES) this.#large.set(file, { version, hash })
+      else this.#large.delete(file)
+      return hash
+    } catch (error) {
+      return `${(error as NodeJS.ErrnoException).code}`
+    }
+  }
+}
+
+async function hashOf(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(file)) hash.update(chunk)
   return hash.digest('hex')
 }
 
+const LARGE_BYTES = 1024 * 1024
 /** 48 bits: exact in a double, and enough to tell by eye. */
 const HASH_SHOWN = 12

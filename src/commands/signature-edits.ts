@@ -17,7 +17,7 @@ import { parseSoftwareList, type Software, type SoftwareId } from '../classify/s
 import { signatureDocument, softwareDocument } from '../classify/software-document.ts'
 import { placed, readSource } from '../config-source.ts'
 import { Fault } from '../fault.ts'
-import type { SignatureFile } from './signature-files.ts'
+import type { TextFile } from './signature-files.ts'
 import { signatureKey } from './signature-measurements.ts'
 
 /** A file of signatures with what is new in it. */
@@ -38,7 +38,7 @@ export interface Change {
  * end. Every other character stays as its author wrote it.
  */
 export function edited(
-  file: SignatureFile,
+  file: TextFile,
   measured: (id: SoftwareId) => readonly Signature[],
   newcomers: readonly Software[],
 ): Edited {
@@ -92,14 +92,14 @@ function merged(
 
 /** Where things stand in a text, and what is to stand there. */
 class Editor {
-  readonly #file: SignatureFile
+  readonly #file: TextFile
   readonly #root: Node | null
   readonly #lineEnd: string
   readonly #edits: { readonly at: number; readonly to: number; readonly text: string }[] = []
   /** Software that comes at the end. */
   readonly #newcomers: Software[] = []
 
-  constructor(file: SignatureFile) {
+  constructor(file: TextFile) {
     this.#file = file
     this.#root = parseDocument<Node>(file.text, YAML_OPTIONS).contents
     this.#lineEnd = file.text.includes('\r\n') ? '\r\n' : '\n'

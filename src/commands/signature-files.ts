@@ -7,13 +7,20 @@ import { parseSoftwareList, type Software } from '../classify/software.ts'
 import { ConfigFault, type Problem, placed, pointerTo, readSource, type Source } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { DocumentFault, type DocumentProblem, shown } from '../problem.ts'
+import { isLongList, LineObjects, type LineSink, readSignatureLines } from './signature-lines.ts'
 import { unreadable } from './unreadable.ts'
 
-/** A file of signatures: a list of Software in YAML or JSON. */
+/** A file of signatures: a list of Software in YAML or JSON, or a long one in lines of JSON. */
 export interface SignatureFile {
   readonly path: string
-  readonly text: string
+  /** `null` of a long list. */
+  readonly text: string | null
   readonly list: readonly Software[]
+}
+
+/** One whose text can be edited. */
+export interface TextFile extends SignatureFile {
+  readonly text: string
 }
 
 /**
@@ -21,40 +28,78 @@ export interface SignatureFile {
  * everything that is wrong in any of them.
  */
 export async function loadSoftware(paths: readonly string[] | null): Promise<readonly Software[]> {
-  if (paths === null && existsSync(BUILT)) return parseSoftwareList(JSON.parse(await readText(BUILT)))
+  if (paths !== null) return softwareAt(paths)
+  if (existsSync(BUILT)) return parseSoftwareList(JSON.parse(await readText(BUILT)))
+  ours ??= softwareAt(null)
+  return ours
+}
+
+/** Once for each process: so much YAML takes a good part of a second, and it changes with the program only. */
+let ours: Promise<readonly Software[]> | null = null
+
+async function softwareAt(paths: readonly string[] | null): Promise<readonly Software[]> {
   return (await loadSignatureFiles(paths)).flatMap(({ list }) => list)
 }
 
-/** The same, file by file. */
+/** The same, file by file: long lists at the end. */
 export async function loadSignatureFiles(paths: readonly string[] | null): Promise<readonly SignatureFile[]> {
-  const loaded: SignatureFile[] = []
-  const problems: Problem[] = []
-  const places = new Map<string, string>()
-  for (const path of await files(paths)) {
+  const reading = await SignatureReading.of(paths)
+  if (reading.longLists.length === 0) return reading.done()
+  const objects = new LineObjects(reading.lists, paths === null ? [] : await loadSoftware(null))
+  await reading.readLines(objects)
+  reading.done()
+  const texts = new Map(reading.lists.map(({ path, text }) => [path, text]))
+  return [...texts.keys(), ...reading.longLists].map((path) => {
+    return { path, text: texts.get(path) ?? null, list: objects.list(path) }
+  })
+}
+
+/** The files of one set: first those that are lists, then the long lists, which add to them. */
+export class SignatureReading {
+  readonly lists: TextFile[] = []
+  readonly longLists: readonly string[]
+  readonly #problems: Problem[] = []
+  readonly #places = new Map<string, string>()
+
+  static async of(paths: readonly string[] | null): Promise<SignatureReading> {
+    const all = await files(paths)
+    const reading = new SignatureReading(all.filter(isLongList))
+    for (const path of all) if (!isLongList(path)) await reading.#readList(path)
+    return reading
+  }
+
+  private constructor(longLists: readonly string[]) {
+    this.longLists = longLists
+  }
+
+  async readLines(sink: LineSink): Promise<void> {
+    for (const path of this.longLists)
+      this.#problems.push(...(await readSignatureLines(path, this.#places, sink)))
+  }
+
+  /** Throws a ConfigFault with everything that was wrong in any of them. */
+  done(): readonly TextFile[] {
+    if (this.#problems.length > 0) throw new ConfigFault(this.#problems, 'SIGNATURES_INVALID')
+    return this.lists
+  }
+
+  async #readList(path: string): Promise<void> {
     try {
       const text = await readText(path)
-      const list = parsed(readSource(text, path), places)
-      loaded.push({ path, text, list })
+      this.lists.push({ path, text, list: parsed(readSource(text, path), this.#places) })
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      problems.push(
+      this.#problems.push(
         ...(error instanceof ConfigFault ? error.problems : [{ where: path, what: error.message }]),
       )
     }
   }
-  if (problems.length > 0) throw new ConfigFault(problems, 'SIGNATURES_INVALID')
-  return loaded
 }
 
 /** The files that are read for `paths`, in the order in which they are read; what is not there stands for itself. */
 export async function files(paths: readonly string[] | null): Promise<readonly string[]> {
   const found = await Promise.all((paths ?? [BUILTIN_FOLDER]).map(filesAt))
   return [...new Set(found.flat())]
-}
-
-/** Later sets are the stronger ones: an operator's own entry takes the place of ours with the same id. */
-export function mergeSoftware(sets: readonly (readonly Software[])[]): readonly Software[] {
-  return [...new Map(sets.flat().map((software) => [software.id, software])).values()]
 }
 
 /** Text of a file that may be anything, also without an end. Throws a Fault. */
@@ -83,7 +128,7 @@ async function filesAt(path: string): Promise<readonly string[]> {
     const names = await readdir(path)
     // A name with a point in front is an editor's, or Kubernetes' `..data`.
     return names
-      .filter((name) => /^[^.].*\.ya?ml$/.test(name))
+      .filter((name) => /^[^.].*\.(?:ya?ml|jsonl)$/.test(name))
       .sort()
       .map((name) => join(path, name))
   } catch {
@@ -129,9 +174,9 @@ function lineThatIsNotUtf8(bytes: Buffer): number {
   }
 }
 
-/** One folder above src/ and above dist/ alike. */
-export /** The same as the folder's files, made by `npm run build`: read in a twentieth of the time, and of the memory. */
+/** The same as the folder's files, made by `npm run build`: read in a twentieth of the time, and of the memory. */
 const BUILT = fileURLToPath(new URL('../signatures.json', import.meta.url))
+/** One folder above src/ and above dist/ alike. */
 export const BUILTIN_FOLDER = fileURLToPath(new URL('../../signatures', import.meta.url))
 /** Four bytes a character is the most that a text which can be read takes. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024

@@ -7,6 +7,7 @@ import type { Software, SoftwareId } from '../classify/software.ts'
 import { ConfigFault, type Problem } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { readCorpus } from './corpus-file.ts'
+import { hasSignatureLines } from './signature-lines.ts'
 import { unreadable } from './unreadable.ts'
 
 /** What has been measured of software that is known, and who else was there. */
@@ -97,8 +98,8 @@ export async function measureCorpus(file: string, reading: CorpusReading, into: 
   if (problems.length > 0) throw new ConfigFault(problems, 'CORPUS_INVALID')
 }
 
-export function isCorpus(file: string): boolean {
-  return !/\.ya?ml$/i.test(basename(file))
+export async function isCorpus(file: string): Promise<boolean> {
+  return !/\.ya?ml$/i.test(basename(file)) && !(await hasSignatureLines(file))
 }
 
 function measure(

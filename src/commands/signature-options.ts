@@ -3,7 +3,8 @@ import type { Arguments, Operand } from './command.ts'
 /** What the subcommands of `signatures` have in common. */
 export const SIGNATURE_FILES: Operand = {
   name: 'FILE',
-  description: 'A file of signatures, or a folder of *.yaml; without one, those that come with Gatehouse',
+  description:
+    'A file of signatures, or a folder of *.yaml and *.jsonl; without one, those that come with Gatehouse',
   optional: true,
   many: true,
 }

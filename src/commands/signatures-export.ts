@@ -1,5 +1,6 @@
+import { FINGERPRINT_TYPES, type Signature } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
-import { softwareDocument } from '../classify/software-document.ts'
+import { signatureDocument, softwareDocument } from '../classify/software-document.ts'
 import { Fault } from '../fault.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
@@ -9,19 +10,22 @@ import { loadSoftware } from './signature-files.ts'
 import { FEED_OPTIONS, signedFeed, writeWhole } from './signatures-feed.ts'
 import { pathsOf, SIGNATURE_FILES } from './signature-options.ts'
 
+const FORMATS = ['yaml', 'json', 'jsonl'] as const
+
 export const exportSignatures: Action = {
   name: 'export',
   summary: 'Print all signatures as one document, or as a signed feed',
   description: [
     'One list of software by id, which "signatures validate" accepts: the same signatures give the same bytes, ' +
       'however many files they were in.',
+    'As jsonl it is a long list, one fingerprint a line: a gateway reads a million of them without holding them.',
     'With --sign it is a feed, for a server with https to hand out as it is. Gateways that have it among their feeds ' +
       'take it when its version is higher than that of the one before. While you change keys, sign with both: ' +
       '--sign OLD --sign NEW.',
   ],
   operands: [SIGNATURE_FILES],
   options: [
-    { name: 'format', value: 'FORMAT', description: 'The form', choices: ['yaml', 'json'], default: 'yaml' },
+    { name: 'format', value: 'FORMAT', description: 'The form', choices: FORMATS, default: 'yaml' },
     ...FEED_OPTIONS,
     {
       name: 'output',
@@ -45,7 +49,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
     if (!isFeed && given.value(option.name) !== null)
       throw new Fault(USAGE, `--${option.name} is of a feed; --sign is missing`)
   const list = await loadSoftware(pathsOf(given))
-  const format = given.value('format') === 'json' ? 'json' : 'yaml'
+  const format = FORMATS.find((name) => name === given.value('format')) ?? 'yaml'
   const { text, summary } = isFeed
     ? await signedFeed(list, given, io)
     : { text: exported(list, format), summary: null }
@@ -58,7 +62,21 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-export function exported(list: readonly Software[], format: 'yaml' | 'json'): string {
-  const document = [...list].sort((a, b) => (a.id < b.id ? -1 : 1)).map(softwareDocument)
+export function exported(list: readonly Software[], format: (typeof FORMATS)[number]): string {
+  const sorted = [...list].sort((a, b) => (a.id < b.id ? -1 : 1))
+  if (format === 'jsonl') return sorted.map(linesOf).join('')
+  const document = sorted.map(softwareDocument)
   return format === 'json' ? `${JSON.stringify(document, null, 2)}\n` : yamlOf(document)
+}
+
+/** The software, then a line for each of its fingerprints. */
+function linesOf(software: Software): string {
+  const isFingerprint = ({ type }: Signature) => FINGERPRINT_TYPES.some((each) => each === type)
+  const signatures = software.signatures.filter((each) => !isFingerprint(each))
+  const fingerprints = software.signatures.filter(isFingerprint)
+  const documents = [
+    softwareDocument({ ...software, signatures }),
+    ...fingerprints.map((each) => ({ software: software.id, ...signatureDocument(each) })),
+  ]
+  return documents.map((document) => `${JSON.stringify(document)}\n`).join('')
 }

@@ -9,7 +9,7 @@ import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { ja4plusFrom } from './ja4plus-setting.ts'
 import { type Change, edited } from './signature-edits.ts'
-import { BUILTIN_FOLDER, loadSignatureFiles, type SignatureFile } from './signature-files.ts'
+import { BUILTIN_FOLDER, loadSignatureFiles, type SignatureFile, type TextFile } from './signature-files.ts'
 import { isCorpus, Measurements, measureCorpus } from './signature-measurements.ts'
 import { many } from './signature-options.ts'
 import { visible } from './table.ts'
@@ -20,15 +20,17 @@ export const importSignatures: Action = {
   summary: 'Add measured signatures to the software they are of',
   description: [
     'Reads recorded connections, one JSON object a line ("client_hello_hex", "requests", "h2" and whose they are in ' +
-      '"client"), or other files of signatures (*.yaml). What is measured is added to the software whose id or alias ' +
+      '"client"), or other files of signatures (*.yaml, or *.jsonl as "signatures export" writes it). What is measured is added to the software whose id or alias ' +
       'the client is: JA4, stable key and HTTP/2 fingerprint of its connections, JA4H of its requests without ' +
       'cookies, and the header order of the pages a browser asks for. Nothing is made up for clients that nobody ' +
       'knows: they are listed.',
     'What has been imported from a source is replaced by what the same source says now, so that importing twice ' +
-      'counts once; nothing is removed. Software of a YAML file that is not known yet goes to a file of the same ' +
+      'counts once; nothing is removed. Software that is not known yet goes to a YAML file of the same ' +
       'name. With anything wrong in any file, nothing is written.',
   ],
-  operands: [{ name: 'FILE', description: 'Recorded connections, or signatures (*.yaml)', many: true }],
+  operands: [
+    { name: 'FILE', description: 'Recorded connections, or signatures (*.yaml, *.jsonl)', many: true },
+  ],
   options: [
     {
       name: 'into',
@@ -53,13 +55,17 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const folder = given.value('into') ?? BUILTIN_FOLDER
   if (given.value('source') === '') throw new Fault(USAGE, '--source is empty')
   await checkFolder(folder)
-  const files = await loadSignatureFiles([folder])
+  const files = (await loadSignatureFiles([folder])).filter(isText) // nothing is added to long lists
   const { measurements, newcomers } = await readAll(given, files, io)
   const outcome = outcomeOf(folder, files, measurements, newcomers)
   const isDry = given.flag('dry-run')
   if (!isDry) await writeAll(new Map(outcome.map(({ path, text }) => [path, text])))
   report(outcome, measurements, isDry, io)
   return 0
+}
+
+function isText(file: SignatureFile): file is TextFile {
+  return file.text !== null
 }
 
 interface Outcome {
@@ -79,7 +85,7 @@ interface NewcomerFile {
 
 async function readAll(
   given: Arguments,
-  files: readonly SignatureFile[],
+  files: readonly TextFile[],
   io: Io,
 ): Promise<{ measurements: Measurements; newcomers: Newcomers }> {
   const measurements = new Measurements(files.flatMap(({ list }) => list))
@@ -94,11 +100,13 @@ async function readAll(
     }
   }
   const ja4plus = ja4plusFrom(io.env)
-  for (const file of new Set(given.operands.filter(isCorpus))) {
+  const corpora = new Set<string>()
+  for (const file of given.operands) if (await isCorpus(file)) corpora.add(file)
+  for (const file of corpora) {
     const source = given.value('source') ?? basename(file)
     await attempt(() => measureCorpus(file, { source, ja4plus }, measurements))
   }
-  const others = given.operands.filter((file) => !isCorpus(file))
+  const others = given.operands.filter((file) => !corpora.has(file))
   await attempt(async () => {
     for (const file of await loadSignatureFiles(others)) readSignatures(file, measurements, newcomers)
   })
@@ -118,7 +126,10 @@ function readSignatures(
     else for (const signature of software.signatures) measurements.add(known.id, signature)
   }
   if (strangers.length === 0) return
-  const name = basename(path).replace(/^\.+/, '') // hidden files are not read
+  // Hidden files are not read; what is added stands as a list.
+  const name = basename(path)
+    .replace(/^\.+/, '')
+    .replace(/\.jsonl$/, '.yaml')
   const others = newcomers.get(name)?.list ?? []
   const isWhole = others.length === 0 && strangers.length === list.length
   newcomers.set(name, { list: [...others, ...strangers], text: isWhole ? text : null })
@@ -127,7 +138,7 @@ function readSignatures(
 /** The files that change, and how. */
 function outcomeOf(
   folder: string,
-  files: readonly SignatureFile[],
+  files: readonly TextFile[],
   measurements: Measurements,
   newcomers: Newcomers,
 ): readonly Outcome[] {

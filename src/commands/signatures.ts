@@ -2,7 +2,8 @@ import { CATEGORIES, SOFTWARE_KINDS, type Software } from '../classify/software.
 import { ConfigFault } from '../config-source.ts'
 import type { Arguments, Command, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
-import { loadSignatureFiles, loadSoftware } from './signature-files.ts'
+import { loadSoftware, SignatureReading } from './signature-files.ts'
+import type { LineSink } from './signature-lines.ts'
 import { many, pathsOf, SIGNATURE_FILES } from './signature-options.ts'
 import { explainSignatures } from './signatures-explain.ts'
 import { exportSignatures } from './signatures-export.ts'
@@ -15,8 +16,8 @@ export const signatures: Command = {
   name: 'signatures',
   summary: 'Check, show, explain and extend the signatures that put names to fingerprints',
   description: [
-    'Signatures are YAML files: a list of software, each with what it sends and where that was measured. ' +
-      'signatures/README.md has the format.',
+    'Signatures are YAML files: a list of software, each with what it sends and where that was measured. Long lists ' +
+      'are *.jsonl, one signature a line. signatures/README.md has the format.',
   ],
   subcommands: [
     {
@@ -68,13 +69,13 @@ export const signatures: Command = {
 
 async function validate(given: Arguments, io: Io): Promise<ExitCode> {
   try {
-    const files = await loadSignatureFiles(pathsOf(given))
-    io.stdout.write(
-      `${counts(
-        files.flatMap((file) => file.list),
-        files.length,
-      )}\n`,
-    )
+    const paths = pathsOf(given)
+    const reading = await SignatureReading.of(paths)
+    const ours = reading.longLists.length === 0 || paths === null ? [] : await loadSoftware(null)
+    const count = new SignatureCount(reading, ours)
+    await reading.readLines(count)
+    reading.done()
+    io.stdout.write(`${count.text()}\n`)
     return 0
   } catch (error) {
     if (!(error instanceof ConfigFault)) throw error
@@ -90,6 +91,10 @@ async function list(given: Arguments, io: Io): Promise<ExitCode> {
     .sort((a, b) => (a.id < b.id ? -1 : 1))
   if (given.flag('json')) {
     io.stdout.write(wanted.map((software) => `${JSON.stringify(summaryOf(software))}\n`).join(''))
+    return 0
+  }
+  if (wanted.length === 0) {
+    io.stderr.write('No software is like this.\n')
     return 0
   }
   const columns = [
@@ -121,8 +126,36 @@ function summaryOf({ id, name, kind, category, vendor, aliases, signatures }: So
   return { id, name, kind, category, vendor, aliases, signatures: signatures.length }
 }
 
-function counts(list: readonly Software[], files: number): string {
-  const kinds = SOFTWARE_KINDS.map((kind) => many(list.filter((each) => each.kind === kind).length, kind))
-  const signatures = list.reduce((sum, each) => sum + each.signatures.length, 0)
-  return `${list.length} software (${kinds.join(', ')}) with ${many(signatures, 'signature')} in ${many(files, 'file')}`
+/** What there is, without keeping a million of it. */
+class SignatureCount implements LineSink {
+  readonly #kinds = new Map(SOFTWARE_KINDS.map((kind) => [kind, 0]))
+  readonly #ids: Set<string>
+  readonly #files: number
+  #software = 0
+  #signatures = 0
+
+  /** `ours`: what comes with Gatehouse, whose fingerprints may be in long lists. */
+  constructor({ lists, longLists }: SignatureReading, ours: readonly Software[]) {
+    this.#ids = new Set(ours.map(({ id }) => id))
+    this.#files = lists.length + longLists.length
+    for (const { list } of lists) for (const software of list) this.software(software)
+  }
+
+  software({ id, kind, signatures }: Software): void {
+    this.#ids.add(id)
+    this.#kinds.set(kind, this.#kinds.get(kind)! + 1)
+    this.#software++
+    this.#signatures += signatures.length
+  }
+
+  fingerprint(of: string): boolean {
+    this.#signatures++
+    return this.#ids.has(of)
+  }
+
+  text(): string {
+    const kinds = [...this.#kinds].map(([kind, count]) => many(count, kind)).join(', ')
+    const signatures = many(this.#signatures, 'signature')
+    return `${this.#software} software (${kinds}) with ${signatures} in ${many(this.#files, 'file')}`
+  }
 }

@@ -47,7 +47,7 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
     ticketKeyFile: proxy.tls.ticketKeyFile,
     policyFile: policy.file,
     sightings: sightings.file === null ? null : { file: sightings.file, bytesMax: sightings.bytesMax },
-    signatures: config.signatures,
+    signatures: { paths: config.signatures, weightsFile: config.weights.file },
     feeds: feedSettings(config),
     dataFolder: data.dir,
     manageListen: manage.listen,

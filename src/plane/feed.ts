@@ -69,6 +69,11 @@ export function openFeed(envelope: Uint8Array, name: string, keys: readonly Feed
   throw new FeedFault('signature', `no key of the configuration has signed it: ${why}`)
 }
 
+/** The software of a Feed, given what was signed. */
+export function softwareInFeed(payload: Uint8Array): readonly Software[] {
+  return softwareIn((json(payload, 'the payload') as { software?: unknown }).software)
+}
+
 /**
  * Whether a feed that was fetched may follow the newest one there was: `same` bytes or a `newer` version. Throws a
  * FeedFault on an older one, on other bytes under the same version, and on one that has expired.

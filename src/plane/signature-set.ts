@@ -2,11 +2,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
-import type { IndexedSignature } from '../classify/index-builder.ts'
-import { buildSignatureIndex } from '../classify/index-builder.ts'
-import { compileKnowledge, fingerprintsOf, type Knowledge } from '../classify/knowledge.ts'
-import { parseSoftwareList, type Software } from '../classify/software.ts'
+import type { IndexBuilder } from '../classify/index-builder.ts'
+import { compilingKnowledge, type Knowledge } from '../classify/knowledge.ts'
+import { parseSoftwareList, type Software, type Verification } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import { parseWeights } from '../classify/weights.ts'
 import { Fault } from '../fault.ts'
@@ -14,59 +12,54 @@ import { type IndexFile, IndexLoader, writeIndexFile } from './index-file.ts'
 
 /** What knowledge is made from, in the form that travels. */
 export interface SignatureSet {
-  /** SHA-256, in hexadecimal. */
+  /** SHA-256 of all the rest, in hexadecimal. */
   readonly hash: string
-  /** JSON, each a list of some Software as files of signatures have it: read piece by piece, it holds nobody up. */
+  /**
+   * JSON, each a list of some Software as files of signatures have it, less what nobody is judged by: read piece by
+   * piece, it holds nobody up.
+   */
   readonly pieces: readonly string[]
   readonly weights: unknown
-  /** Of all fingerprints in it. */
+  /** SHA-256 of the fingerprints in the index: its own is another each time it is built. */
+  readonly fingerprints: string
   readonly index: IndexFile
 }
 
-/** Makes sets, and keeps the files of the newest ones in a folder. */
-export class SignatureSets {
-  readonly #folder: string
-  #newest: SignatureSet | null = null
+/** What a set is made from. */
+export interface SetContent {
+  readonly list: readonly Software[]
+  /** All there are of this list, with the numbers of the Software in it. */
+  readonly fingerprints: IndexBuilder
+  readonly weights: unknown
+}
 
-  constructor(folder: string) {
-    this.#folder = folder
-  }
-
-  /** Throws a Fault at weights that are none, and where the file of the index cannot be written. */
-  async make(list: readonly Software[], weights: unknown): Promise<SignatureSet> {
-    parseWeights(weights)
-    const hash = createHash('sha256').update(JSON.stringify(weights))
-    const pieces: string[] = []
-    for (let at = 0; at < list.length; at += PIECE) {
-      const piece = JSON.stringify(list.slice(at, at + PIECE).map(softwareDocument))
-      hash.update(piece)
-      pieces.push(piece)
-      await turn()
-    }
-    const name = hash.digest('hex')
-    if (this.#newest?.hash === name) return this.#newest
-    const bytes = await this.#build(list)
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
-    const index = await writeIndexFile(join(this.#folder, `${name}${SUFFIX}`), bytes)
-    await this.#forget(name)
-    this.#newest = { hash: name, pieces, weights, index }
-    return this.#newest
-  }
-
-  /** The first is waited for; while the process may have requests to answer, another thread does it. */
-  async #build(list: readonly Software[]): Promise<Uint8Array> {
-    const signatures = [...fingerprintsOf(list)]
-    const random = randomBytes(8)
-    const seed = [random.readInt32LE(0), random.readInt32LE(4)] as const
-    return this.#newest === null ? buildSignatureIndex(signatures, seed) : inThread(signatures, seed)
-  }
-
-  /** A proxy may still be reading the one before the newest. */
-  async #forget(newest: string): Promise<void> {
-    const kept = new Set([newest, this.#newest?.hash].map((name) => `${name}${SUFFIX}`))
-    const files = (await readdir(this.#folder)).filter((name) => name.endsWith(SUFFIX) && !kept.has(name))
-    await Promise.all(files.map((name) => rm(join(this.#folder, name), { force: true })))
-  }
+/**
+ * Makes a set, and keeps its file in a folder, with that of the `newest` one before, which a proxy may still be reading;
+ * `null`: it is the same as that. Takes seconds for a million signatures. Throws a Fault at weights that are none, and
+ * where the file of the index cannot be written.
+ */
+export async function makeSignatureSet(
+  { list, fingerprints, weights }: SetContent,
+  folder: string,
+  newest: string | null,
+): Promise<SignatureSet | null> {
+  parseWeights(weights)
+  const pieces: string[] = []
+  for (let at = 0; at < list.length; at += PIECE)
+    pieces.push(
+      JSON.stringify(list.slice(at, at + PIECE).map((software) => softwareDocument(judged(software)))),
+    )
+  const inIndex = createHash('sha256')
+  for (const memory of fingerprints.memory()) inIndex.update(memory)
+  const said = { pieces, weights, fingerprints: inIndex.digest('hex') }
+  const hash = hashOf(said)
+  if (hash === newest) return null
+  const random = randomBytes(8)
+  const bytes = fingerprints.build([random.readInt32LE(0), random.readInt32LE(4)])
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const index = await writeIndexFile(join(folder, `${hash}${SUFFIX}`), bytes)
+  await forgetAllBut([hash, newest], folder)
+  return { hash, ...said, index }
 }
 
 /** Makes knowledge from sets as they come: in pieces, so that requests are answered in between. */
@@ -77,18 +70,19 @@ export class KnowledgeReader {
   /** Throws a Fault at what cannot be used. What is made of the same set is made once. */
   async read(set: SignatureSet): Promise<Knowledge> {
     if (this.#newest?.hash === set.hash) return this.#newest.knowledge
-    const hash = createHash('sha256').update(JSON.stringify(set.weights))
+    if (hashOf(set) !== set.hash) throw new Fault('SNAPSHOT_INVALID', 'the signatures are not whole')
     const list: Software[] = []
     for (const piece of set.pieces) {
-      hash.update(piece)
       list.push(...parseSoftwareList(JSON.parse(piece)))
       await turn()
     }
-    if (hash.digest('hex') !== set.hash) throw new Fault('SNAPSHOT_INVALID', 'the signatures are not whole')
     const index = await this.#loader.load(set.index)
     if (index.softwareCount > list.length)
       throw new Fault('SNAPSHOT_INVALID', 'the index is of more software than there is')
-    const knowledge = compileKnowledge(list, parseWeights(set.weights), index)
+    const compiling = compilingKnowledge(list, parseWeights(set.weights), index)
+    let step = compiling.next()
+    for (; !step.done; step = compiling.next()) await turn()
+    const knowledge = step.value
     this.#newest = { hash: set.hash, knowledge }
     return knowledge
   }
@@ -101,35 +95,40 @@ export class KnowledgeReader {
 
 export function isSignatureSet(value: unknown): value is SignatureSet {
   if (typeof value !== 'object' || value === null) return false
-  const { hash, pieces, weights, index } = value as Partial<Record<keyof SignatureSet, unknown>>
+  const { hash, pieces, weights, fingerprints, index } = value as Partial<Record<keyof SignatureSet, unknown>>
   return (
     typeof hash === 'string' &&
     Array.isArray(pieces) &&
     pieces.every((piece) => typeof piece === 'string') &&
     weights !== undefined &&
+    typeof fingerprints === 'string' &&
     typeof index === 'object' &&
     index !== null
   )
 }
 
-function inThread(
-  signatures: readonly IndexedSignature[],
-  seed: readonly [number, number],
-): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const thread = new Worker(INDEX_THREAD, { workerData: { signatures, seed } })
-    thread.once('message', resolve)
-    thread.once('error', reject)
-    thread.once('exit', () =>
-      reject(new Fault('INDEX_NOT_BUILT', 'the thread that builds the index has ended')),
-    )
-  })
+/** Fingerprints are in the index; the rest is for people to read. */
+function judged(software: Software): Software {
+  const signatures = software.signatures.filter(
+    ({ type }) => type === 'user-agent' || type === 'header' || type === 'header-order',
+  )
+  const unsaid = { description: null, homepage: null, vendor: null, robotsToken: null, aliases: [] }
+  return { ...software, ...unsaid, verification: UNVERIFIED, signatures }
+}
+
+function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | 'index'>): string {
+  const hash = createHash('sha256').update(JSON.stringify(weights)).update(fingerprints)
+  for (const piece of pieces) hash.update(piece)
+  return hash.digest('hex')
+}
+
+async function forgetAllBut(hashes: readonly (string | null)[], folder: string): Promise<void> {
+  const kept = new Set(hashes.map((hash) => `${hash}${SUFFIX}`))
+  const files = (await readdir(folder)).filter((name) => name.endsWith(SUFFIX) && !kept.has(name))
+  await Promise.all(files.map((name) => rm(join(folder, name), { force: true })))
 }
 
 /** Some two milliseconds of parsing. */
 const PIECE = 64
 const SUFFIX = '.index'
-const INDEX_THREAD = new URL(
-  `./index-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`,
-  import.meta.url,
-)
+const UNVERIFIED: Verification = { rangesUrl: null, ranges: null, reverseDns: [], signatureAgent: null }

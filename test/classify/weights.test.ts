@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../../src/classify/evidence.ts'
 import { addUp, CLASSES, calibrated, parseWeights, toProbabilities } from '../../src/classify/weights.ts'
-import { builtinWeights } from '../../src/commands/knowledge-files.ts'
+import { loadWeightsDocument } from '../../src/commands/knowledge-files.ts'
 import { DocumentFault } from '../../src/problem.ts'
 
 const TRIPLE = { agent: 1, automation: -2, human: 0.5 }
@@ -18,7 +18,7 @@ test('evidence that the document does not name weighs nothing', async () => {
 })
 
 test('our own weights are read, and name every kind of evidence', async () => {
-  const document = (await builtinWeights()) as { weights: Record<string, unknown> }
+  const document = (await loadWeightsDocument(null)) as { weights: Record<string, unknown> }
   assert.deepEqual(Object.keys(document.weights), [...EVIDENCE_KINDS])
   assert.ok(parseWeights(document).calibration.length > 0)
 })

@@ -105,6 +105,7 @@ test('what is wrong in the files that are named: all of it', async (t) => {
     'policy.yaml',
     'rules:\n  - name: a\n    when: {agnet: x}\n    action: {route: {upstream: b}}\n',
   )
+  at('weights.json', '{"weights": {},\n  "temperature": "hot"}')
   const file = at(
     'g.yaml',
     `proxy:
@@ -119,6 +120,7 @@ test('what is wrong in the files that are named: all of it', async (t) => {
     ticket_key_file: tickets
 policy: {file: policy.yaml}
 signatures: own.yaml
+weights: {file: weights.json}
 feeds: [{name: f, url: https://a, public_keys: "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", ca_file: empty.pem}]
 `,
     0o600,
@@ -135,6 +137,7 @@ feeds: [{name: f, url: https://a, public_keys: "ed25519:AAAAAAAAAAAAAAAAAAAAAAAA
     /policy\.yaml:3:12: rule "a": when\.agnet: is not known \(did you mean "agent"\?\)$/,
     /policy\.yaml:4:22: rule "a": action\.route\.upstream: "b" is no upstream; there are: default$/,
     /own\.yaml:1:3: software "x": needs `kind`$/,
+    /weights\.json:2:3: temperature: is no number, or lacks one$/,
     /^feeds\[0\]\.ca_file: .*empty\.pem holds no certificate in PEM$/,
   ]
   const lines = err.trimEnd().split('\n')

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { join, resolve } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { setTimeout as wait } from 'node:timers/promises'
-import { type Test, test } from 'tap'
+import { join } from 'node:path'
+import { test } from 'tap'
 import { feedKeyOf, makeFeedPrivateKey, parseFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
-import { endWith, plainEnvironment, temporaryFolder } from '../e2e/programs.ts'
+import { temporaryFolder } from '../e2e/programs.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
+import { run, start } from './gateway-process.ts'
 
 const ca = await testCa()
 const leaf = await testLeaf(ca, ['localhost'])
@@ -68,51 +66,7 @@ test('a gateway fetches a feed, takes a rollback, and starts again while the ser
   assert.ok(!shown.includes(TOKEN))
 })
 
-async function start(t: Test, folder: string) {
-  const child = spawn(process.execPath, [PROGRAM, 'proxy', '--config', 'g.yaml'], {
-    cwd: folder,
-    env: plainEnvironment(folder),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  endWith(t, child)
-  let said = ''
-  const ready = Promise.withResolvers<string>()
-  child.stderr.setEncoding('utf8').on('data', (chunk) => {
-    said += chunk
-    const line = said.split('\n').find((each) => each.includes('"message":"ready"') && each.endsWith('}'))
-    if (line !== undefined) ready.resolve(JSON.parse(line).manage)
-  })
-  const ended = once(child, 'exit')
-  const manage = await Promise.race([ready.promise, ended.then(() => assert.fail(`it ended: ${said}`))])
-  return {
-    said: () => said,
-    hangUp: () => child.kill('SIGHUP'),
-    async stop() {
-      child.kill('SIGINT')
-      assert.deepEqual(await ended, [0, null])
-    },
-    /** Waits for as long as the test may take. */
-    async until(metric: string, value: number) {
-      for (;;) {
-        const metrics = await (await fetch(`http://${manage}/metrics`)).text()
-        if (metrics.split('\n').includes(`gatehouse_${metric} ${value}`)) return
-        await wait(50)
-      }
-    },
-  }
-}
-
-async function run(folder: string, ...argv: readonly string[]): Promise<string> {
-  const env = plainEnvironment(folder)
-  const child = spawn(process.execPath, [PROGRAM, ...argv], { cwd: folder, env })
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
-  assert.equal(child.exitCode, 0, err)
-  return out
-}
-
 function signed(version: number): string {
   const software = [{ id: 'acme-bot', name: 'Acme', kind: 'agent', category: 'crawler' }]
   return signFeed({ name: 'acme', version, created: '2026-11-21T10:00:00Z', expires: null, software }, [key])
 }
-
-const PROGRAM = resolve('src/bin.js')

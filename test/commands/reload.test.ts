@@ -37,6 +37,23 @@ test('files are loaded at first, anew when they change, and not when they do not
   assert.equal(reloader.status.version, 2)
 })
 
+test('a large file is noticed when it changes, too', async (t) => {
+  const { file, used, reloader } = await part(t, 'one')
+  const large = (first: string) => first.padEnd(2 * 1024 * 1024, '.')
+  writeFileSync(file, large('two'))
+  await reloader.check(false)
+  await reloader.check(false)
+  assert.equal(used.length, 1)
+  const { hash } = reloader.status
+  writeFileSync(file, large('six'))
+  await reloader.check(false)
+  assert.equal(used.length, 2)
+  assert.notEqual(reloader.status.hash, hash)
+  utimesSync(file, 1, 1)
+  await reloader.check(false)
+  assert.equal(used.length, 2, 'another time is no other file')
+})
+
 test('a bad file leaves the old one in use, and is said once', async (t) => {
   const { file, used, lines, reloader } = await part(t, 'one')
   const { hash } = reloader.status

@@ -3,25 +3,29 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { tmpdir } from 'node:os'
 import { type Test, test } from 'tap'
-import type { Software } from '../../src/classify/software.ts'
 import { SignaturesPart } from '../../src/commands/live-parts.ts'
 import { Reloader } from '../../src/commands/reload.ts'
+import { SignatureCompiler } from '../../src/commands/signature-compiler.ts'
 import { loadSoftware } from '../../src/commands/signature-files.ts'
 import { createLogTo } from '../../src/log.ts'
 import { FeedStore } from '../../src/manage/feed-store.ts'
 import { feedKeyOf, makeFeedPrivateKey, parseFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
+import type { SignatureSet } from '../../src/plane/signature-set.ts'
 
 const key = parseFeedPrivateKey(makeFeedPrivateKey())
 const builtin = await loadSoftware(null)
-const builtinIds = new Set(builtin.map(({ id }) => id))
+const builtinIds = new Set<string>(builtin.map(({ id }) => id))
 
 test('ours give way to feeds, an earlier feed to a later one, and all to the operator', async (t) => {
   const { publish, own, load } = bench(t)
-  assert.deepEqual(await load(), builtin)
+  assert.deepEqual(
+    (await load()).map(({ id }) => id),
+    builtin.map(({ id }) => id),
+  )
   publish('first', 1, { a: 'first', b: 'first', c: 'first' })
   publish('second', 1, { b: 'second', c: 'second' })
   own('own.yaml', '- {id: c, name: own, kind: tool}')
-  const merged = new Map((await load()).map(({ id, name }) => [id as string, name]))
+  const merged = new Map((await load()).map(({ id, name }) => [id, name]))
   assert.deepEqual([merged.get('a'), merged.get('b'), merged.get('c')], ['first', 'second', 'own'])
   assert.equal(merged.size, builtin.length + 3)
 })
@@ -74,6 +78,43 @@ test('a file that is named and not there is a mistake', async (t) => {
   await assert.rejects(part.load(), { code: 'SIGNATURES_INVALID' })
 })
 
+interface Named {
+  readonly id: string
+  readonly name: string
+}
+
+function softwareIn({ pieces }: SignatureSet): readonly Named[] {
+  return pieces.flatMap((piece) => JSON.parse(piece))
+}
+
+test("weights of one's own are taken, also when they change, and bad ones leave all as it was", async (t) => {
+  const { folder, own, store } = bench(t)
+  const weightsFile = join(folder, 'weights.json')
+  const write = (temperature: number | string) =>
+    writeFileSync(weightsFile, JSON.stringify({ temperature, bias: { agent: 1, automation: 0, human: 0 } }))
+  write(2)
+  const used: SignatureSet[] = []
+  const compiler = new SignatureCompiler(join(folder, 'snapshots'))
+  const sources = { paths: [join(folder, 'own')], weightsFile }
+  const part = new SignaturesPart(sources, store, compiler, (set) => void used.push(set))
+  const written: string[] = []
+  const log = createLogTo('info', { write: (line) => void written.push(line) })
+  const { value, reloader } = await Reloader.load(part, log)
+  assert.equal((value.weights as { temperature: number }).temperature, 2)
+  write('warm')
+  await reloader.check(false)
+  assert.deepEqual([used.length, reloader.status.isCurrent], [0, false])
+  assert.match(written.at(-1)!, /weights\.json:1:2: temperature: is no number/)
+  rmSync(weightsFile)
+  await reloader.check(false)
+  assert.match(written.at(-1)!, /weights\.json: no such file/)
+  write(3)
+  own('own.yaml', '- {id: x, name: one, kind: tool}')
+  await reloader.check(false)
+  assert.deepEqual([reloader.status.isCurrent, used.length], [true, 1])
+  assert.equal((used[0]!.weights as { temperature: number }).temperature, 3)
+})
+
 function bench(t: Test) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-signatures-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
@@ -83,13 +124,15 @@ function bench(t: Test) {
   const log = createLogTo('info', { write: (line) => void written.push(line) })
   const trusts = ['first', 'second'].map((name) => ({ name, keys: [feedKeyOf(key)] }))
   const store = new FeedStore(join(folder, 'feeds'), trusts, log)
-  let used: readonly Software[] | null = null
-  const part = new SignaturesPart([join(folder, 'own')], store, (software) => {
-    used = software
+  let used: readonly Named[] | null = null
+  const compiler = new SignatureCompiler(join(folder, 'snapshots'))
+  const own = { paths: [join(folder, 'own')], weightsFile: null }
+  const part = new SignaturesPart(own, store, compiler, (set) => {
+    used = softwareIn(set)
   })
   return {
     ...{ folder, part, store },
-    load: () => part.load(),
+    load: async () => softwareIn(await part.load()),
     own: (name: string, text: string) => writeFileSync(join(folder, 'own', name), text),
     publish(name: string, version: number, software: Record<string, string>) {
       const list = Object.entries(software).map(([id, name]) => ({ id, name, kind: 'tool' }))

@@ -19,7 +19,7 @@ import { type Test, test } from 'tap'
 import { parseSoftwareList } from '../../src/classify/software.ts'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
-import { files, loadSoftware, mergeSoftware } from '../../src/commands/signature-files.ts'
+import { files, loadSoftware } from '../../src/commands/signature-files.ts'
 import { exported } from '../../src/commands/signatures-export.ts'
 import { ConfigFault, readSource } from '../../src/config-source.ts'
 import { alpn, clientHello, extension, records, serverName } from '../vectors/hello-builder.ts'
@@ -153,16 +153,13 @@ test('files: sorted, each once, and what is missing as well, for it may come', a
   assert.deepEqual(await loadSoftware([folder]), [])
 })
 
-test("a set of one's own replaces entries of the same id, and those only", async (t) => {
-  const { at } = workbench(t)
-  const ours = await loadSoftware([at('a.yaml', TOOLS)])
-  const own = await loadSoftware([
-    at('b.yaml', '- {id: node, name: Mine, kind: tool}\n- {id: new, name: N, kind: tool}'),
-  ])
-  assert.deepEqual(
-    mergeSoftware([ours, own]).map(({ id, name }) => `${id} ${name}`),
-    ['curl cURL', 'node Mine', 'new N'],
-  )
+test('list: where nobody is like this, it says so, and a program gets nothing', async (t) => {
+  const { at, signatures } = workbench(t)
+  const file = at('t.yaml', TOOLS)
+  const said = await signatures('list', file, '--q', 'nobody')
+  assert.deepEqual([said.exitCode, said.out, said.err], [0, '', 'No software is like this.\n'])
+  const json = await signatures('list', file, '--q', 'nobody', '--json')
+  assert.deepEqual([json.exitCode, json.out, json.err], [0, '', ''])
 })
 
 test('list: a table by id', async (t) => {

@@ -3,20 +3,43 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { parseSoftwareList } from '../../src/classify/software.ts'
-import { KnowledgeReader, SignatureSets } from '../../src/plane/signature-set.ts'
+import { IndexBuilder } from '../../src/classify/index-builder.ts'
+import { fingerprintsOf } from '../../src/classify/knowledge.ts'
+import { parseSoftwareList, type Software } from '../../src/classify/software.ts'
+import { KnowledgeReader, makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot, type Snapshot } from '../../src/plane/snapshot.ts'
 import { SnapshotReader } from '../../src/plane/snapshot-reader.ts'
 
 const WEIGHTS = { temperature: 1, bias: { agent: 0, automation: 0, human: 0 }, weights: {} }
 const JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
 
+/** The sets of one gateway, as they come. */
+class Sets {
+  readonly #folder: string
+  #newest: SignatureSet | null = null
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  async make(list: readonly Software[], weights: unknown): Promise<SignatureSet> {
+    const fingerprints = new IndexBuilder()
+    for (const signature of fingerprintsOf(list)) fingerprints.add(signature)
+    const content = { list, fingerprints, weights }
+    this.#newest = (await makeSignatureSet(content, this.#folder, this.#newest?.hash ?? null)) ?? this.#newest
+    return this.#newest!
+  }
+}
+
 test('what was made is what is read, and made once', async (t) => {
-  const sets = new SignatureSets(temporaryFolder(t))
+  const sets = new Sets(temporaryFolder(t))
   const reader = new KnowledgeReader()
   const set = await sets.make(software(300), WEIGHTS)
   const knowledge = await reader.read(structuredClone(set))
-  assert.deepEqual(knowledge.list, software(300))
+  assert.deepEqual(
+    knowledge.list.map(({ id, name, kind }) => [id, name, kind]),
+    software(300).map(({ id, name, kind }) => [id, name, kind]),
+  )
   assert.deepEqual(
     knowledge.fingerprints.find('ja4', JA4, 'exact').map(({ software }) => knowledge.list[software]!.id),
     ['s000'],
@@ -26,9 +49,37 @@ test('what was made is what is read, and made once', async (t) => {
   assert.equal(await sets.make(software(300), WEIGHTS), set, 'nothing has changed')
 })
 
-test('a later set is built in another thread and takes the place of the one before', async (t) => {
+test('no proxy keeps what only people read, nor fingerprints twice', async (t) => {
+  const source = { source: 'measured here', date: '2026-11-21' }
+  const signatures = [
+    { user_agent: 'curl/', ...source },
+    { ja4: JA4, ...source },
+  ]
+  const said = { description: 'of URLs', vendor: 'curl', homepage: 'https://curl.se', aliases: ['libcurl'] }
+  const list = parseSoftwareList([{ id: 'curl', name: 'curl', kind: 'tool', ...said, signatures }])
+  const set = await new Sets(temporaryFolder(t)).make(list, WEIGHTS)
+  const [curl] = (await new KnowledgeReader().read(set)).list
+  assert.deepEqual([curl!.name, curl!.description, curl!.vendor, curl!.aliases], ['curl', null, null, []])
+  assert.deepEqual(
+    curl!.signatures.map(({ type }) => type),
+    ['user-agent'],
+  )
+})
+
+test('other fingerprints make another set', async (t) => {
+  const sets = new Sets(temporaryFolder(t))
+  const hashes = new Set<string>()
+  const source = { source: 'measured here', date: '2026-11-21' }
+  for (const signature of [{ ja4: JA4 }, { ja4: JA4, observations: 1 }, { ja4: `*${JA4.slice(10)}` }]) {
+    const list = [{ id: 'x', name: 'x', kind: 'tool', signatures: [{ ...signature, ...source }] }]
+    hashes.add((await sets.make(parseSoftwareList(list), WEIGHTS)).hash)
+  }
+  assert.equal(hashes.size, 3)
+})
+
+test('a later set takes the place of the one before', async (t) => {
   const folder = temporaryFolder(t)
-  const sets = new SignatureSets(folder)
+  const sets = new Sets(folder)
   const used: Snapshot[] = []
   const reader = new SnapshotReader((snapshot) => used.push(snapshot))
   for (let number = 1; number <= 4; number++) {
@@ -46,7 +97,7 @@ test('a later set is built in another thread and takes the place of the one befo
 })
 
 test('a policy that changes takes the knowledge over; documents are used in their order', async (t) => {
-  const sets = new SignatureSets(temporaryFolder(t))
+  const sets = new Sets(temporaryFolder(t))
   const used: Snapshot[] = []
   const reader = new SnapshotReader((snapshot) => used.push(snapshot))
   const set = await sets.make(software(500), WEIGHTS)
@@ -59,7 +110,7 @@ test('a policy that changes takes the knowledge over; documents are used in thei
 
 test('what cannot be used leaves what is in use', async (t) => {
   const folder = temporaryFolder(t)
-  const sets = new SignatureSets(folder)
+  const sets = new Sets(folder)
   const used: Snapshot[] = []
   const reader = new SnapshotReader((snapshot) => used.push(snapshot))
   const set = await sets.make(software(100), WEIGHTS)
@@ -71,6 +122,7 @@ test('what cannot be used leaves what is in use', async (t) => {
     { ...other, weights: { temperature: 0 } },
     { ...other, index: { ...other.index, sha256: 'ab'.repeat(32) } },
     { ...other, index: { ...other.index, path: join(folder, 'not-there') } },
+    { ...other, fingerprints: 'ab'.repeat(32) },
     { ...other, index: 7 },
   ]
   for (const signatures of bad) {
@@ -87,7 +139,7 @@ test('what cannot be used leaves what is in use', async (t) => {
 
 test('weights that are none are refused before anything is written', async (t) => {
   const folder = temporaryFolder(t)
-  await assert.rejects(new SignatureSets(folder).make(software(1), { temperature: 'warm' }), {
+  await assert.rejects(new Sets(folder).make(software(1), { temperature: 'warm' }), {
     code: 'WEIGHTS_INVALID',
   })
   assert.deepEqual(readdirSync(folder), [])

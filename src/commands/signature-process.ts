@@ -1,0 +1,25 @@
+import { constants, setPriority } from 'node:os'
+import { Fault } from '../fault.ts'
+import { makeSignatureSet } from '../plane/signature-set.ts'
+import type { CompilerAnswer, CompilerWork } from './signature-compiler.ts'
+import { loadContent } from './signature-content.ts'
+
+// The process that a SignatureCompiler starts: it makes one set, and ends.
+
+async function answerTo({ sources, folder, newest }: CompilerWork): Promise<CompilerAnswer> {
+  try {
+    return { kind: 'set', set: await makeSignatureSet(await loadContent(sources), folder, newest) }
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return { kind: 'fault', code: error.code, message: error.message }
+  }
+}
+
+// A terminal's interrupt reaches every process of the group; this one ends with whoever has started it.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
+process.once('disconnect', () => process.exit())
+process.once('message', async (work: CompilerWork) => {
+  process.send!(await answerTo(work), () => process.disconnect())
+})
+// Requests come first where processors are few.
+setPriority(constants.priority.PRIORITY_BELOW_NORMAL)

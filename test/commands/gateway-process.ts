@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { endWith, plainEnvironment } from '../e2e/programs.ts'
+
+/** `gatehouse proxy` with the `g.yaml` of a folder, in a process of its own; resolves when it is ready. */
+export async function start(t: Test, folder: string) {
+  const child = spawn(process.execPath, [PROGRAM, 'proxy', '--config', 'g.yaml'], {
+    cwd: folder,
+    env: plainEnvironment(folder),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  endWith(t, child)
+  let said = ''
+  const ready = Promise.withResolvers<string>()
+  child.stderr.setEncoding('utf8').on('data', (chunk) => {
+    said += chunk
+    const line = said.split('\n').find((each) => each.includes('"message":"ready"') && each.endsWith('}'))
+    if (line !== undefined) ready.resolve(JSON.parse(line).manage)
+  })
+  const ended = once(child, 'exit')
+  const manage = await Promise.race([ready.promise, ended.then(() => assert.fail(`it ended: ${said}`))])
+  return {
+    said: () => said,
+    hangUp: () => child.kill('SIGHUP'),
+    async stop() {
+      child.kill('SIGINT')
+      assert.deepEqual(await ended, [0, null])
+    },
+    /** Waits for as long as the test may take. */
+    async until(metric: string, value: number) {
+      for (;;) {
+        const metrics = await (await fetch(`http://${manage}/metrics`)).text()
+        if (metrics.split('\n').includes(`gatehouse_${metric} ${value}`)) return
+        await wait(50)
+      }
+    },
+  }
+}
+
+/** What another command prints. */
+export async function run(folder: string, ...argv: readonly string[]): Promise<string> {
+  const env = plainEnvironment(folder)
+  const child = spawn(process.execPath, [PROGRAM, ...argv], { cwd: folder, env })
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  assert.equal(child.exitCode, 0, err)
+  return out
+}
+
+const PROGRAM = resolve('src/bin.js')

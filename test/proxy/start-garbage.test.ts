@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { test } from 'tap'
+
+const MODULE = new URL('../../src/proxy/start-garbage.ts', import.meta.url).href
+const MIB = 1024 * 1024
+
+/** The young generation's bytes before and after. */
+function dropped(...flags: string[]): readonly [before: number, after: number] {
+  const program = `
+    import v8 from 'node:v8'
+    import { dropStartGarbage } from ${JSON.stringify(MODULE)}
+    const young = () => v8.getHeapSpaceStatistics().find((space) => space.space_name === 'new_space').space_size
+    let kept = []
+    for (let i = 0; i < 400_000; i++) kept.push({ i, text: String(i) })
+    const before = young()
+    kept = []
+    dropStartGarbage()
+    console.log(JSON.stringify([before, young()]))`
+  const args = ['--max-semi-space-size=16', ...flags, '--input-type=module', '--eval', program]
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }))
+}
+
+test('what the start has grown is given back', async () => {
+  const [before, after] = dropped('--expose-gc')
+  assert.ok(before >= 16 * MIB, `${before}`)
+  assert.ok(after <= 2 * MIB, `${after}`)
+})
+
+test('where nobody may ask for it, nothing happens', async () => {
+  const [before, after] = dropped()
+  assert.ok(after >= before, `${before} ${after}`)
+})
