@@ -21,6 +21,7 @@ import { addUp, CLASSES, calibrated, type Class, toProbabilities } from './weigh
 /**
  * What a client is held for, from all it has shown up to this request. `conduct` is the connection's, and takes note of the
  * request; `null` for a request of which no connection is known. `forged`: how many of our own headers it sent.
+ * `nowMs`: for who is known over time.
  */
 export function classify(
   knowledge: Knowledge,
@@ -28,8 +29,9 @@ export function classify(
   head: RequestHead,
   conduct: Conduct | null,
   forged: number,
+  nowMs = 0,
 ): Verdict {
-  const claim = observe(knowledge, print, head, conduct, forged)
+  const claim = observe(knowledge, print, head, conduct, forged, nowMs)
   const stack = knowledge.stacks.stackOf(print)
   const named = nameOf(claim, stack, conduct?.agent ?? null)
   return verdictFor(knowledge, claim, stack, named)
@@ -41,8 +43,9 @@ export function evidenceOf(
   print: ConnectionPrint,
   head: RequestHead,
   conduct: Conduct | null,
+  nowMs = 0,
 ): readonly EvidenceKind[] {
-  observe(knowledge, print, head, conduct, 0)
+  observe(knowledge, print, head, conduct, 0, nowMs)
   return MARKS.kinds()
 }
 
@@ -53,6 +56,7 @@ function observe(
   head: RequestHead,
   conduct: Conduct | null,
   forged: number,
+  nowMs: number,
 ): Claim {
   READING.read(head, knowledge.headers)
   MARKS.clear()
@@ -62,12 +66,12 @@ function observe(
   markRequest(MARKS, claim, stack, print, head, READING, knowledge.orders)
   if (forged > 0) MARKS.add('forged-headers')
   if (conduct !== null) {
-    conduct.note(head, READING)
+    conduct.note(head, READING, claim, print, stack, nowMs)
     const agent = agentOf(claim)
     if (agent !== null && (conduct.agent === null || conduct.agent.isFamily)) conduct.agent = agent
-    for (const kind of LASTING) if (MARKS.has(kind)) conduct.marks.add(kind)
-    MARKS.low |= conduct.marks.low
-    MARKS.high |= conduct.marks.high
+    conduct.marks.addCommon(MARKS, LASTING)
+    MARKS.addAll(conduct.marks)
+    conduct.markTraffic(MARKS, claim.kind === 'browser' && !isContradicted())
   }
   return claim
 }
@@ -150,7 +154,7 @@ function kindFor(best: Class, human: number): Verdict['kind'] {
 }
 
 function isContradicted(): boolean {
-  for (const kind of CONTRADICTIONS) if (MARKS.has(kind)) return true
+  if (MARKS.hasAny(CONTRADICTIONS)) return true
   let soft = 0
   for (const kind of SOFT_DISAGREEMENTS) if (MARKS.has(kind)) soft++
   return soft >= 2
@@ -215,13 +219,13 @@ const HUMAN = CLASSES.indexOf('human')
 const NAMED_SHARE_MIN = 0.9
 const HUMAN_DOUBT_MAX = 0.25
 const HARD_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
-const CONTRADICTIONS: readonly EvidenceKind[] = [
+const CONTRADICTIONS = EvidenceSet.of([
   ...(['headless', 'agent-header', 'tool-header', 'mcp-request', 'names-agent', 'declares-bot'] as const),
   ...HARD_DISAGREEMENTS,
-]
+])
 /** What a client has once shown on a connection, it is. */
-const LASTING: readonly EvidenceKind[] = [
+const LASTING = EvidenceSet.of([
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
   ...(['llm-request', 'forged-headers'] as const),
   ...HARD_DISAGREEMENTS,
-]
+])

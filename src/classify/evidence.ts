@@ -49,18 +49,30 @@ export const EVIDENCE_KINDS = [
   'header-case-odd',
   'header-order-agrees',
   'header-order-disagrees',
-  // What it has done on this connection.
+  // What it has done, on this connection and lately.
   'robots-first',
   'crawls',
   'loads-parts',
+  'asks-sitemap',
+  'asks-broadly',
+  'asks-fast',
+  'asks-from-many',
 ] as const
 
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number]
+
+const BITS: ReadonlyMap<EvidenceKind, number> = new Map(EVIDENCE_KINDS.map((kind, bit) => [kind, bit]))
 
 /** A set of kinds: no more than 64 of them, in two halves. */
 export class EvidenceSet {
   low = 0
   high = 0
+
+  static of(kinds: Iterable<EvidenceKind>): EvidenceSet {
+    const set = new EvidenceSet()
+    for (const kind of kinds) set.add(kind)
+    return set
+  }
 
   add(kind: EvidenceKind): void {
     const bit = BITS.get(kind)!
@@ -68,10 +80,19 @@ export class EvidenceSet {
     else this.high |= 1 << (bit - 32)
   }
 
-  remove(kind: EvidenceKind): void {
-    const bit = BITS.get(kind)!
-    if (bit < 32) this.low &= ~(1 << bit)
-    else this.high &= ~(1 << (bit - 32))
+  addAll({ low, high }: EvidenceSet): void {
+    this.low |= low
+    this.high |= high
+  }
+
+  /** What is in both of these. */
+  addCommon(one: EvidenceSet, other: EvidenceSet): void {
+    this.low |= one.low & other.low
+    this.high |= one.high & other.high
+  }
+
+  hasAny({ low, high }: EvidenceSet): boolean {
+    return (this.low & low) !== 0 || (this.high & high) !== 0
   }
 
   has(kind: EvidenceKind): boolean {
@@ -119,5 +140,3 @@ export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'header-case-odd',
   'header-order-disagrees',
 ])
-
-const BITS: ReadonlyMap<EvidenceKind, number> = new Map(EVIDENCE_KINDS.map((kind, bit) => [kind, bit]))

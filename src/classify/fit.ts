@@ -162,6 +162,8 @@ function logSum(values: readonly number[]): number {
 function expected(kind: EvidenceKind, name: Class): number {
   if (SELF_DECLARED_AGENT.has(kind)) return name === 'agent' ? 4 : 0
   if (kind === 'names-tool' || kind === 'tool-header') return name === 'automation' ? 2 : 0
+  const habit = HABITS[kind]
+  if (habit !== undefined) return habit[name] ?? 0
   if (SOFT_DISAGREEMENTS.has(kind)) return name === 'human' ? -1 : 0
   if (DISAGREEMENTS.has(kind)) return name === 'human' ? -2 : name === 'agent' ? 1 : 0
   return 0
@@ -170,6 +172,17 @@ function expected(kind: EvidenceKind, name: Class): number {
 const SELF_DECLARED_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
 ])
+/**
+ * What crawlers do, and no person does. Many addresses or things that are asked for can also be an app's and its users',
+ * where nothing says what is a page: that alone makes nobody an agent.
+ */
+const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Class, number>>>>>> = {
+  crawls: { agent: 3 },
+  'asks-sitemap': { agent: 3 },
+  'asks-broadly': { agent: 0.7, human: -1 },
+  'asks-fast': { human: -2 },
+  'asks-from-many': { agent: 0.5, human: -1 },
+}
 const C = CLASSES.length
 /** The bias first, then each kind. */
 const MEANS = [
