@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { classify } from '../../src/classify/classify.ts'
 import { Conduct } from '../../src/classify/conduct.ts'
 import { type CorpusRow, parseCorpusRow } from '../../src/classify/corpus.ts'
+import { Traffic } from '../../src/classify/traffic.ts'
 import type { Knowledge } from '../../src/classify/knowledge.ts'
 import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
@@ -69,7 +70,7 @@ function isNavigation({ rawHeaders }: RequestHead): boolean {
 }
 
 function requestsOf(client: Client, name: Case): readonly Request[] {
-  const conduct = new Conduct()
+  const conduct = conductOf()
   const isSame = name === CASES[0] || name === CASES[1]
   const isNewUserAgent = name === CASES[3] || name === CASES[5]
   const isNewStack = name === CASES[4] || name === CASES[5]
@@ -103,10 +104,17 @@ function copied(text: string): string {
 function nanoseconds(knowledge: Knowledge, requests: readonly Request[]): number {
   const from = process.hrtime.bigint()
   for (const { print, head, conduct } of requests)
-    SINK.last = classify(knowledge, print, head, conduct ?? new Conduct(), 0)
+    SINK.last = classify(knowledge, print, head, conduct ?? conductOf(), 0, NOW_MS)
   return Number(process.hrtime.bigint() - from) / requests.length
 }
 
+/** Of a client that has been here. */
+function conductOf(): Conduct {
+  return new Conduct(TRAFFIC, '192.0.2.1')
+}
+
+const TRAFFIC = new Traffic()
+const NOW_MS = 1.8e12
 const CASES = [
   'the very same strings again',
   'as the one before on its connection',
