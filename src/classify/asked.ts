@@ -10,14 +10,15 @@ export type Asked =
   | 'page'
   /** A HEAD: is there such a page? */
   | 'check'
-  /** What a browser loads on behalf of a page. */
+  /** What a browser loads on behalf of a page: images, frames. */
   | 'part'
-  /** What a page in a browser asks for by itself: frames, media, its scripts' requests. */
+  /** What the scripts of a page ask for. */
   | 'aside'
   /** What is sent, what programs ask of programs, and what is fetched before anybody wants it. */
   | 'other'
 
-export function askedFor({ method, target }: RequestHead, reading: Reading): Asked {
+/** `isBrowser`: it says to be one, and those ask for HTML where a page is wanted. */
+export function askedFor({ method, target }: RequestHead, reading: Reading, isBrowser: boolean): Asked {
   if (method !== 'GET' && method !== 'HEAD') return 'other'
   if (target.startsWith('/robots.txt') && (target.length === ROBOTS_LENGTH || target[ROBOTS_LENGTH] === '?'))
     return 'robots'
@@ -26,9 +27,14 @@ export function askedFor({ method, target }: RequestHead, reading: Reading): Ask
   if (path.includes('sitemap') && isSitemap(path)) return 'sitemap'
   if (method === 'HEAD') return 'check'
   const { fetchDest } = reading
-  if (fetchDest === null ? PART_NAME.test(path) : PART_DESTINATIONS.has(fetchDest)) return 'part'
-  if (fetchDest !== null && fetchDest !== 'document') return fetchDest === 'empty' ? 'aside' : 'part'
-  return isToBeRead(reading) ? 'page' : 'other'
+  if (fetchDest === null ? PART_NAME.test(path) : fetchDest !== 'document' && fetchDest !== 'empty')
+    return 'part'
+  if (fetchDest === 'empty' || reading.isUpgrade) return 'aside'
+  if ((reading.sent & NOT_READ) !== 0) return 'other'
+  const { accept } = reading
+  if (accept?.includes('html') === true) return 'page'
+  if (isBrowser) return 'aside'
+  return accept === null || accept.startsWith('*/*') ? 'page' : 'other'
 }
 
 /** What ends like a list for crawlers; a page that people call their sitemap does not. */
@@ -37,25 +43,11 @@ function isSitemap(path: string): boolean {
   return path.length - from <= SITEMAP_LENGTH_MAX && SITEMAP.test(path.slice(from))
 }
 
-/** Who has a key, or asks for JSON, is a program that talks to an interface. */
-function isToBeRead(reading: Reading): boolean {
-  const { accept } = reading
-  if (accept !== null && !accept.startsWith('*/*') && !accept.includes('html')) return false
-  return (reading.sent & NOT_READ) === 0
-}
-
 const ROBOTS_LENGTH = '/robots.txt'.length
 const SITEMAP = /sitemap[^.]*\.(?:xml|txt)(?:\.gz)?$/
 const SITEMAP_LENGTH_MAX = 100
-const PART_DESTINATIONS: ReadonlySet<string> = new Set([
-  'script',
-  'style',
-  'image',
-  'font',
-  'track',
-  'manifest',
-])
 const PART_NAME = /\.(?:css|js|mjs|png|jpe?g|gif|svg|webp|avif|ico|woff2?)$/
+/** Who has a key is a program that talks to an interface, and what is fetched ahead may never be looked at. */
 const NOT_READ =
   (1 << HEADER.authorization) |
   (1 << HEADER['x-api-key']) |

@@ -45,7 +45,7 @@ export class Conduct {
     nowMs: number,
   ): void {
     const tally = this.#tally ?? this.#begin(claim, print, stack)
-    const asked = askedFor(head, reading)
+    const asked = askedFor(head, reading, claim.kind === 'browser')
     if (asked === 'robots' && this.#requests === 0) this.marks.add('robots-first')
     if (asked === 'part') this.marks.add('loads-parts')
     if (asked === 'part' || asked === 'aside') this.#hasParts = true

@@ -41,11 +41,26 @@ const CASES: readonly (readonly [asked: Asked, method: string, target: string, .
   ['other', 'GET', '/b', 'x-api-key', 'a'],
   ['other', 'GET', '/b', 'sec-fetch-dest', 'document', 'sec-purpose', 'prefetch'],
   ['other', 'GET', '/b', 'purpose', 'prefetch'],
+  ['aside', 'GET', '/live', 'upgrade', 'websocket', 'connection', 'Upgrade'],
+]
+
+/** Over http, and of old, browsers do not say what for. */
+const OF_BROWSERS: typeof CASES = [
+  ['page', 'GET', '/b', 'accept', 'text/html,*/*;q=0.8'],
+  ['aside', 'GET', '/b', 'accept', '*/*'],
+  ['aside', 'GET', '/b', 'accept', 'image/avif,image/webp,*/*'],
+  ['aside', 'GET', '/b'],
+  ['part', 'GET', '/a.css', 'accept', '*/*'],
 ]
 
 for (const [asked, method, target, ...headers] of CASES)
   test(`${method} ${target} ${headers.join(' ')}`, async () => {
     assert.equal(askedOf(method, target, headers), asked)
+  })
+
+for (const [asked, method, target, ...headers] of OF_BROWSERS)
+  test(`a browser: ${method} ${target} ${headers.join(' ')}`, async () => {
+    assert.equal(askedOf(method, target, headers, true), asked)
   })
 
 test('the longest targets are told apart at once', async () => {
@@ -55,9 +70,9 @@ test('the longest targets are told apart at once', async () => {
   assert.ok(performance.now() - startMs < 200)
 })
 
-function askedOf(method: string, target: string, rawHeaders: readonly string[]): Asked {
+function askedOf(method: string, target: string, rawHeaders: readonly string[], isBrowser = false): Asked {
   const head = { method, target, version: '11', rawHeaders } as const
   const reading = new Reading()
   reading.read(head, new HeaderIndex([]))
-  return askedFor(head, reading)
+  return askedFor(head, reading, isBrowser)
 }

@@ -136,6 +136,13 @@ test('an office of people behind one address, who open many pages with what belo
   }
 })
 
+test('a person whose browser has loaded on this connection what belongs to pages, however long ago', async () => {
+  const visit = visitor({ traffic: new Traffic(), isPerson: true })
+  shownBy(visit, [['/', ...NAVIGATION], IMAGE])
+  const seen = shownBy(visit, pages(60, NAVIGATION), NOW_MS + 60 * 60_000)
+  assert.deepEqual(seen, ['loads-parts'])
+})
+
 test('a person who has all parts of the pages by now, and whose pages run scripts', async () => {
   const traffic = new Traffic()
   const visit = visitor({ traffic, isPerson: true })
@@ -254,14 +261,14 @@ function visitor(who: Who = {}): Visitor {
 }
 
 /** What is known after the last of these requests, which come at once. */
-function shownBy(visit: Visitor, asked: readonly Asked[]): readonly EvidenceKind[] {
+function shownBy(visit: Visitor, asked: readonly Asked[], nowMs = NOW_MS): readonly EvidenceKind[] {
   const { conduct, isPerson, claim = AGENTS.claim(null), print = PRINT, stack = STACK } = visit
   const marks = new EvidenceSet()
   for (const [target, ...rawHeaders] of asked) {
     const head: RequestHead = { method: 'GET', target, version: '11', rawHeaders }
     const reading = new Reading()
     reading.read(head, HEADERS)
-    conduct.note(head, reading, claim, print, stack, NOW_MS)
+    conduct.note(head, reading, claim, print, stack, nowMs)
     marks.clear()
     marks.addAll(conduct.marks)
     conduct.markTraffic(marks, isPerson)

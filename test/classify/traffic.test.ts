@@ -32,6 +32,12 @@ test('who was seen lately is kept, however many others come', async () => {
   assert.notEqual(traffic.of('192.0.2.2', HELLO, 'curl'), forgotten)
 })
 
+test('who comes again is counted once', async () => {
+  const traffic = new Traffic(8)
+  for (const network of ['a', 'b', 'c', 'd', 'e', 'a', 'b']) traffic.of(network, null, 'curl')
+  assert.equal(traffic.size, 5)
+})
+
 test('whatever is made up, no more is kept than was allowed', async () => {
   const keys = fc.array(fc.tuple(fc.string(), fc.option(fc.string()), fc.string()), { maxLength: 300 })
   fc.assert(
