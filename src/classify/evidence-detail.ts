@@ -1,10 +1,11 @@
 import type { EvidenceKind } from './evidence.ts'
+import type { Shown } from './marks.ts'
+import type { Share } from './owners.ts'
 import type { Reading } from './reading.ts'
-import type { Stack } from './stack.ts'
-import type { Claim } from './user-agent.ts'
 
 /** Evidence in words, for people. What the client sent is not repeated at length, and its secrets not at all. */
-export function detailOf(kind: EvidenceKind, claim: Claim, stack: Stack, reading: Reading): string {
+export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): string {
+  const { claim, stack, headers, certificate } = shown
   const named = claim.software?.name ?? 'a browser'
   // An earlier request said to be a browser; this one says to be something else.
   if (DENYING.has(kind) && claim.kind !== 'browser') return DETAILS[kind]
@@ -24,9 +25,15 @@ export function detailOf(kind: EvidenceKind, claim: Claim, stack: Stack, reading
     case 'stack-of-browsers':
     case 'stack-of-libraries':
     case 'stack-shared':
-      return `${DETAILS[kind]}: ${sharesText(stack)}`
+      return `${DETAILS[kind]}: ${sharesText(stack.shares)}`
+    case 'headers-of-agents':
+    case 'headers-shared':
+      return `${DETAILS[kind]}: ${sharesText(headers.shares)}`
+    case 'certificate-of-agents':
+    case 'certificate-of-libraries':
+      return `${DETAILS[kind]}: ${sharesText(certificate.shares)}`
     case 'stack-disagrees':
-      return `the TLS is not ${named}'s but that of ${sharesText(stack)}`
+      return `the TLS is not ${named}'s but that of ${sharesText(stack.shares)}`
     case 'version-disagrees':
       return `the TLS is not that of ${named} ${claim.version}`
     case 'client-hints-disagree':
@@ -37,7 +44,7 @@ export function detailOf(kind: EvidenceKind, claim: Claim, stack: Stack, reading
 }
 
 /** Shared fingerprints say so: who else has it, and how often. */
-function sharesText({ shares }: Stack): string {
+function sharesText(shares: readonly Share[]): string {
   const said = shares.slice(0, SHARES_SAID_MAX)
   const parts = said.map(({ software, share }) => `${software.name} ${Math.round(share * 100)} %`)
   const more = shares.length - said.length
@@ -72,6 +79,10 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'stack-of-libraries': 'the TLS is that of libraries and tools',
   'stack-shared': 'browsers and other programs share this TLS',
   'stack-unknown': 'nobody is known to have this TLS',
+  'headers-of-agents': 'only agents are known to order headers so',
+  'headers-shared': 'agents and other programs order headers so',
+  'certificate-of-agents': 'agents have such a certificate',
+  'certificate-of-libraries': 'libraries and tools have such a certificate',
   'stack-agrees': 'the TLS is that of the browser it says to be',
   'stack-disagrees': 'the TLS is not that of the browser it says to be',
   'stack-alike': 'parts of the TLS are those of the browser it says to be',

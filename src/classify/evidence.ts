@@ -29,6 +29,11 @@ export const EVIDENCE_KINDS = [
   'stack-of-libraries',
   'stack-shared',
   'stack-unknown',
+  // What else is known of who sends such: its order of headers (JA4H), its certificate (JA4X).
+  'headers-of-agents',
+  'headers-shared',
+  'certificate-of-agents',
+  'certificate-of-libraries',
   // What a browser shows that it says to be.
   'stack-agrees',
   'stack-disagrees',

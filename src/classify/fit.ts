@@ -161,7 +161,8 @@ function logSum(values: readonly number[]): number {
 /** What a kind is expected to say: who says what he is, is believed; what a browser would not show, speaks against one. */
 function expected(kind: EvidenceKind, name: Class): number {
   if (SELF_DECLARED_AGENT.has(kind)) return name === 'agent' ? 4 : 0
-  if (kind === 'names-tool' || kind === 'tool-header') return name === 'automation' ? 2 : 0
+  if (TOOL.has(kind)) return name === 'automation' ? 2 : 0
+  if (KNOWN_AGENT.has(kind)) return name === 'agent' ? 2 : 0
   const habit = HABITS[kind]
   if (habit !== undefined) return habit[name] ?? 0
   if (SOFT_DISAGREEMENTS.has(kind)) return name === 'human' ? -1 : 0
@@ -171,6 +172,12 @@ function expected(kind: EvidenceKind, name: Class): number {
 
 const SELF_DECLARED_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
+])
+const KNOWN_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  ...(['headers-of-agents', 'certificate-of-agents'] as const),
+])
+const TOOL: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  ...(['names-tool', 'tool-header', 'certificate-of-libraries'] as const),
 ])
 /**
  * What crawlers do, and no person does. Many addresses or things that are asked for can also be an app's and its users',

@@ -116,8 +116,8 @@ function* examplesWith(
     const truth = truthOf(label)
     if (truth === null) continue
     const conduct = new Conduct()
-    for (const { head, atMs } of requests) {
-      const kinds = evidenceOf(knowledge, print, head, conduct, atMs ?? 0)
+    for (const { head, ja4h, atMs } of requests) {
+      const kinds = evidenceOf(knowledge, { connection: print, ja4h }, head, conduct, atMs ?? 0)
       const marks = kinds.map((kind) => EVIDENCE_KINDS.indexOf(kind))
       yield { client, example: { marks, truth, weight: share / requests.length } }
     }

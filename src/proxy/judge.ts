@@ -42,7 +42,7 @@ export function judge(
     connection: connectionPrint(proxy, connection, head),
     ja4h: proxy.ja4plus ? ja4h(head) : null,
   }
-  const verdict = verdictOn(proxy, snapshot, connection, head, print.connection, received, address)
+  const verdict = verdictOn(proxy, snapshot, connection, head, print, received, address)
   const facts: Facts = {
     method: head.method,
     host: authority,
@@ -66,7 +66,7 @@ function verdictOn(
   { knowledge }: Snapshot,
   connection: Connection,
   head: RequestHead,
-  print: ConnectionPrint,
+  print: Print,
   { forged, hop }: ReceivedHeaders,
   address: string,
 ): Verdict {
@@ -79,7 +79,7 @@ function verdictOn(
   // the hop says whose they are.
   const conduct = address === connection.address ? null : new Conduct(traffic, clientNetwork(address))
   const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
-  const shown = print.ja4Source === 'hop' ? print : relayed
+  const shown = print.connection.ja4Source === 'hop' ? print : relayed
   return classify(knowledge, shown, head, conduct, forged.length, clock.nowMs)
 }
 
@@ -157,14 +157,17 @@ function userAgentOf(headers: readonly string[]): string | null {
 const USER_AGENT = 'user-agent'
 
 /** Of a client whose connection a hop has ended, and does not tell of. */
-const RELAYED: ConnectionPrint = {
-  ja4: null,
-  stable: null,
-  traits: null,
-  ja4s: null,
-  ja4x: null,
-  http2: null,
-  noHello: 'not-tls',
-  ja4Source: 'hop',
+const RELAYED: Print = {
+  connection: {
+    ja4: null,
+    stable: null,
+    traits: null,
+    ja4s: null,
+    ja4x: null,
+    http2: null,
+    noHello: 'not-tls',
+    ja4Source: 'hop',
+  },
+  ja4h: null,
 }
-const RELAYED_SECURE: ConnectionPrint = { ...RELAYED, noHello: null }
+const RELAYED_SECURE: Print = { connection: { ...RELAYED.connection, noHello: null }, ja4h: null }

@@ -460,7 +460,7 @@ function pageOf(rows: readonly CorpusRow[], client: string): Request {
 }
 
 function marks({ print: of, head }: Request): readonly EvidenceKind[] {
-  return evidenceOf(KNOWLEDGE, of, head, null)
+  return evidenceOf(KNOWLEDGE, { connection: of, ja4h: null }, head, null)
 }
 
 function disagreements(request: Request): readonly EvidenceKind[] {

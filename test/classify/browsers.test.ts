@@ -7,7 +7,7 @@ import type { Knowledge } from '../../src/classify/knowledge.ts'
 import type { Claim } from '../../src/classify/user-agent.ts'
 import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
-import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
+import type { Print } from '../../src/fingerprint/print.ts'
 
 const knowledge = await loadKnowledge(null, null)
 
@@ -135,8 +135,8 @@ function platform(claim: Claim): string {
 }
 
 /** Of a hello of which no more is known. */
-function print(ja4: Ja4 | null): ConnectionPrint {
-  return {
+function print(ja4: Ja4 | null): Print {
+  const connection = {
     ja4,
     stable: null,
     traits: null,
@@ -145,5 +145,6 @@ function print(ja4: Ja4 | null): ConnectionPrint {
     http2: null,
     noHello: null,
     ja4Source: 'own',
-  }
+  } as const
+  return { connection, ja4h: null }
 }

@@ -8,8 +8,10 @@ import { Traffic } from '../../src/classify/traffic.ts'
 import type { Verdict } from '../../src/classify/verdict.ts'
 import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
+import { ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
 import type { StableKey } from '../../src/fingerprint/stable-key.ts'
+import type { RequestHead } from '../../src/wire/request-head.ts'
 
 const KNOWLEDGE = await loadKnowledge(null, null)
 const NOW_MS = 1_800_000_000_000
@@ -85,7 +87,9 @@ function crawlAs(row: CorpusRow, traffic: Traffic): Verdict {
 }
 
 function judged(row: CorpusRow, conduct: Conduct): readonly Verdict[] {
-  return row.requests.map(({ head }) => classify(KNOWLEDGE, row.print, head, conduct, 0, NOW_MS))
+  return row.requests.map(({ head, ja4h }) =>
+    classify(KNOWLEDGE, { connection: row.print, ja4h }, head, conduct, 0, NOW_MS),
+  )
 }
 
 function judge(row: CorpusRow, conduct: Conduct, target: string, more: readonly string[]): Verdict {
@@ -101,5 +105,6 @@ function say(
   nowMs = NOW_MS,
 ): Verdict {
   const version = print.http2 === null ? '11' : '20'
-  return classify(KNOWLEDGE, print, { method: 'GET', target, version, rawHeaders }, conduct, 0, nowMs)
+  const head: RequestHead = { method: 'GET', target, version, rawHeaders }
+  return classify(KNOWLEDGE, { connection: print, ja4h: ja4h(head) }, head, conduct, 0, nowMs)
 }
