@@ -173,7 +173,7 @@ function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability
  * very same browser is among those.
  */
 function kindFor(best: Class, human: number): Verdict['kind'] {
-  if (best === 'human') return 'human'
+  if (best === 'human') return MARKS.has('stack-unlike') ? 'unknown' : 'human'
   const saysBrowser = MARKS.has('names-browser') || MARKS.has('names-plain-browser')
   if (!saysBrowser) return best
   if (isContradicted()) return human <= HUMAN_DOUBT_MAX ? best : 'unknown'

@@ -88,6 +88,7 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'stack-alike': 'parts of the TLS are those of the browser it says to be',
   'stack-unlike': 'no part of the TLS is known of the browser it says to be',
   'version-disagrees': 'the TLS lacks what that version has, or has what it lacks',
+  'post-quantum-missing': 'it offers no post-quantum key, as that version does unless it is turned off',
   'http2-agrees': 'HTTP/2 is opened as that browser does',
   'http2-disagrees': 'HTTP/2 is opened as no version of that browser does',
   'http2-unlike': 'HTTP/2 is opened with settings that are not known of that browser',

@@ -40,6 +40,7 @@ export const EVIDENCE_KINDS = [
   'stack-alike',
   'stack-unlike',
   'version-disagrees',
+  'post-quantum-missing',
   'http2-agrees',
   'http2-disagrees',
   'http2-unlike',
@@ -121,6 +122,7 @@ export class EvidenceSet {
 /** Those of DISAGREEMENTS that one browser can show, too: its next version, or one behind a proxy. */
 export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...([
+    'post-quantum-missing',
     'http2-unlike',
     'http1-only',
     'encoding-disagrees',
@@ -133,6 +135,7 @@ export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKin
 export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'stack-disagrees',
   'version-disagrees',
+  'post-quantum-missing',
   'http2-disagrees',
   'http2-unlike',
   'http1-only',

@@ -672,6 +672,14 @@ test('what we answered tells those apart who share a hello, and nobody else', as
   assert.equal(judged({ ja4: CURL_JA4, ja4s: fast! }, own).software?.id, 'one')
 })
 
+test('nobody is a person for whom no part of his TLS speaks', async () => {
+  const trusting = knowledge({ weights: { 'names-browser': [-1, -2, 4] } })
+  const kind = (ja4: string | null) => judged({ userAgent: CHROME_USER_AGENT, ja4 }, trusting).kind
+  assert.equal(kind(UNKNOWN_JA4), 'unknown')
+  assert.equal(kind('t13d1599h2_8daaf6152771_000000000000'), 'human', 'a next version keeps its ciphers')
+  assert.equal(kind(null), 'human')
+})
+
 interface Said {
   readonly userAgent?: string | null
   readonly headers?: readonly string[]
