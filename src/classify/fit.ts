@@ -32,8 +32,18 @@ export function fitWeights(examples: readonly Example[], prior: number): Weights
       const spread = Math.sqrt(second[i]! * (1 / (1 - 0.999 ** step))) + 1e-9
       parameters[i] = parameters[i]! - rate * (mean / spread)
     }
+    levelAgreements(parameters)
   }
   return weightsOf(parameters)
+}
+
+/** Automation that drives a browser has all that is the browser's: no more than that is held against who has it, too. */
+function levelAgreements(parameters: Float64Array): void {
+  for (const row of AGREEMENTS) {
+    const [agent, human] = [row * C + CLASSES.indexOf('agent'), row * C + CLASSES.indexOf('human')]
+    if (parameters[agent]! <= parameters[human]!) continue
+    parameters[agent] = parameters[human] = (parameters[agent]! + parameters[human]!) / 2
+  }
 }
 
 /** What the sums have to be divided by so that probabilities hold for examples that were not fitted to. */
@@ -174,7 +184,7 @@ const SELF_DECLARED_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
 ])
 const KNOWN_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
-  ...(['headers-of-agents', 'certificate-of-agents'] as const),
+  ...(['asks-for-pages', 'headers-of-agents', 'certificate-of-agents'] as const),
 ])
 const TOOL: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...(['names-tool', 'tool-header', 'certificate-of-libraries'] as const),
@@ -190,6 +200,7 @@ const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Clas
   'asks-fast': { human: -2 },
   'asks-from-many': { agent: 0.5, human: -1 },
 }
+const AGREEMENTS = EVIDENCE_KINDS.flatMap((kind, bit) => (kind.endsWith('-agrees') ? [bit + 1] : []))
 const C = CLASSES.length
 /** The bias first, then each kind. */
 const MEANS = [

@@ -37,6 +37,7 @@ export function markRequest(
   if (claim.kind === 'browser') markBrowser(marks, claim, stack, print, head, reading, orders)
   else {
     if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
+    if (reading.accept?.startsWith(PAGE_ACCEPT) === true) marks.add('asks-for-pages')
     const ofHeaders = HEADERS[headers.kind]
     if (ofHeaders !== null) marks.add(ofHeaders)
     const ofCertificate = CERTIFICATES[certificate.kind]
@@ -119,6 +120,8 @@ const CERTIFICATES: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
   browsers: null,
   unknown: null,
 }
+/** As browsers accept pages. Libraries take anything, and text browsers word it otherwise. */
+const PAGE_ACCEPT = 'text/html,application/xhtml+xml'
 /** Where the interfaces of models are asked, which others have taken over. */
 const MODEL_PATHS = [
   ...['/chat/completions', '/completions', '/responses', '/embeddings', '/v1/messages', '/v2/chat'],

@@ -680,6 +680,15 @@ test('nobody is a person for whom no part of his TLS speaks', async () => {
   assert.equal(kind(null), 'human')
 })
 
+test('who asks for pages as browsers do, and is none, is seen', async () => {
+  const asks = (userAgent: string, accept: string) =>
+    kindsOf({ userAgent, headers: ['accept', accept] }).includes('asks-for-pages')
+  assert.ok(asks('curl/8.0', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'))
+  assert.ok(!asks('curl/8.0', '*/*'))
+  assert.ok(!asks('curl/8.0', 'text/html, text/plain'), 'text browsers')
+  assert.ok(!asks('Plain/3', 'text/html,application/xhtml+xml,*/*;q=0.8'))
+})
+
 interface Said {
   readonly userAgent?: string | null
   readonly headers?: readonly string[]
