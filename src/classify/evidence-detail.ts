@@ -74,7 +74,7 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'api-token': 'it has a token or key of an API',
   'api-call': 'it sends JSON, and is no browser',
   'runtime-fetch': 'it has sec-fetch-mode without sec-fetch-site and -dest: the fetch of a runtime',
-  'asks-for-pages': 'it accepts pages as browsers do, and is none',
+  'accepts-pages': 'it accepts pages as browsers do, and is none',
   'forged-headers': 'it sent headers that only the gate sets',
   'stack-of-browsers': 'the TLS is that of browsers',
   'stack-of-libraries': 'the TLS is that of libraries and tools',

@@ -23,7 +23,7 @@ export const EVIDENCE_KINDS = [
   'api-token',
   'api-call',
   'runtime-fetch',
-  'asks-for-pages',
+  'accepts-pages',
   'forged-headers',
   // What the connection is made with.
   'stack-of-browsers',

@@ -184,7 +184,7 @@ const SELF_DECLARED_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
 ])
 const KNOWN_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
-  ...(['asks-for-pages', 'headers-of-agents', 'certificate-of-agents'] as const),
+  ...(['accepts-pages', 'headers-of-agents', 'certificate-of-agents'] as const),
 ])
 const TOOL: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...(['names-tool', 'tool-header', 'certificate-of-libraries'] as const),

@@ -37,7 +37,7 @@ export function markRequest(
   if (claim.kind === 'browser') markBrowser(marks, claim, stack, print, head, reading, orders)
   else {
     if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
-    if (reading.accept?.startsWith(PAGE_ACCEPT) === true) marks.add('asks-for-pages')
+    if (reading.accept?.startsWith(PAGE_ACCEPT) === true) marks.add('accepts-pages')
     const ofHeaders = HEADERS[headers.kind]
     if (ofHeaders !== null) marks.add(ofHeaders)
     const ofCertificate = CERTIFICATES[certificate.kind]

@@ -93,7 +93,7 @@ const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
     factExample('automation', 'names-tool', stack),
     factExample('automation', 'names-tool', 'runtime-fetch', stack),
     // Nutch, Heritrix and Scrapy do, and what others make with a library to read pages.
-    factExample('agent', 'names-tool', 'asks-for-pages', stack),
+    factExample('agent', 'names-tool', 'accepts-pages', stack),
     factExample('human', 'names-plain-browser', stack),
   ]),
   ...(['stack-of-browsers', 'stack-unknown'] as const).flatMap((stack) => [

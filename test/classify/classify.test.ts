@@ -682,7 +682,7 @@ test('nobody is a person for whom no part of his TLS speaks', async () => {
 
 test('who asks for pages as browsers do, and is none, is seen', async () => {
   const asks = (userAgent: string, accept: string) =>
-    kindsOf({ userAgent, headers: ['accept', accept] }).includes('asks-for-pages')
+    kindsOf({ userAgent, headers: ['accept', accept] }).includes('accepts-pages')
   assert.ok(asks('curl/8.0', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'))
   assert.ok(!asks('curl/8.0', '*/*'))
   assert.ok(!asks('curl/8.0', 'text/html, text/plain'), 'text browsers')

@@ -45,7 +45,7 @@ test('what was never seen weighs what is expected of it', async () => {
   assert.ok(tool[1] > tool[0] && tool[1] > tool[2])
   const soft = at('http1-only')[2]!
   assert.ok(at('version-disagrees')[2]! < soft && soft < 0, 'a hard disagreement says more than a soft one')
-  const habits = ['asks-for-pages', 'crawls', 'asks-sitemap'] as const
+  const habits = ['accepts-pages', 'crawls', 'asks-sitemap'] as const
   for (const kind of ['headers-of-agents', 'certificate-of-agents', ...habits] as const)
     assert.ok(at(kind)[0]! > at(kind)[1]! && at(kind)[0]! > at(kind)[2]!, kind)
   assert.ok(at('certificate-of-libraries')[1]! > at('certificate-of-libraries')[0]!)
