@@ -105,7 +105,8 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'header-order-agrees': 'its headers are in the order of that browser',
   'header-order-disagrees': 'its headers are in another order than that browser sends',
   'robots-first': 'it asked for robots.txt first',
-  crawls: 'it follows the links of a page faster than anybody reads',
+  crawls:
+    'it goes through the site as crawlers do: from robots.txt to the sitemap, or by links faster than anybody reads',
   'loads-parts': 'it loads what belongs to pages',
   'asks-sitemap': 'it asks for a sitemap, which is for crawlers',
   'asks-broadly': 'it asks for many pages in a few minutes, and for next to nothing that belongs to them',

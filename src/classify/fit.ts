@@ -195,7 +195,7 @@ const TOOL: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
  */
 const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Class, number>>>>>> = {
   crawls: { agent: 3 },
-  'asks-sitemap': { agent: 3 },
+  'asks-sitemap': { agent: 1 },
   'asks-broadly': { agent: 0.7, human: -1 },
   'asks-fast': { human: -2 },
   'asks-from-many': { agent: 0.5, human: -1 },

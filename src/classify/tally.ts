@@ -23,7 +23,11 @@ export class Tally {
   note(asked: Asked, target: string, referer: string | null, network: number, nowMs: number): void {
     this.#turn(nowMs)
     if (asked === 'robots' && this.#both.requests === 0) this.#show('robots-first')
-    if (asked === 'sitemap') this.#show('asks-sitemap')
+    if (asked === 'sitemap') {
+      this.#show('asks-sitemap')
+      // What it may ask for, and then all there is.
+      if (this.marks.has('robots-first')) this.#show('crawls')
+    }
     this.#both.requests++
     this.#current.requests++
     if (asked === 'part' || asked === 'aside') {

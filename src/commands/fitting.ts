@@ -94,6 +94,10 @@ const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
     factExample('automation', 'names-tool', 'runtime-fetch', stack),
     // Nutch, Heritrix and Scrapy do, and what others make with a library to read pages.
     factExample('agent', 'names-tool', 'accepts-pages', stack),
+    factExample('agent', 'names-tool', 'crawls', stack),
+    // Monitors, and whoever looks at his own.
+    factExample('automation', 'names-tool', 'asks-sitemap', stack),
+    factExample('automation', 'names-tool', 'runtime-fetch', 'asks-sitemap', stack),
     factExample('human', 'names-plain-browser', stack),
   ]),
   ...(['stack-of-browsers', 'stack-unknown'] as const).flatMap((stack) => [

@@ -27,6 +27,11 @@ const STRANGE: ConnectionPrint = {
   ja4: 't13d0707h2_000000000001_000000000002' as Ja4,
   stable: 'gs1-t13d0707h2-000000000001-000000000002' as StableKey,
 }
+/** But for jsdom, which accepts pages as browsers do. */
+const TOOLS = ROWS.filter(
+  ({ label, client, requests }) =>
+    label === 'http-library' && client !== 'jsdom' && requests.some(({ head }) => head.method === 'GET'),
+)
 const PEOPLE = ROWS.filter(({ label, requests }) => label === 'human-browser' && requests.length > 0)
 
 test('nobody is held for less of a person because of a program with the same browser at the same address', async () => {
@@ -52,6 +57,24 @@ test('a library that nobody can name is an agent by what it does', async () => {
   assert.equal(judge(row, conduct, '/b', []).kind, 'automation')
   for (let i = 0; i < 40; i++) judge(row, conduct, `/page/${i}`, ['Referer', 'https://a.test/'])
   assert.equal(judge(row, conduct, '/c', []).kind, 'agent')
+})
+
+test('a library or tool that looks at a sitemap is none for that', async () => {
+  assert.ok(TOOLS.length > 30)
+  for (const row of TOOLS) {
+    for (const print of [row.print, { ...row.print, ja4: STRANGE.ja4, stable: STRANGE.stable }]) {
+      const { kind } = judge({ ...row, print }, new Conduct(), '/sitemap.xml', [])
+      assert.equal(kind, 'automation', `${row.id} ${row.client}`)
+    }
+  }
+})
+
+test('but is one if it has asked for robots.txt first', async () => {
+  for (const row of TOOLS) {
+    const traffic = new Traffic()
+    judge(row, new Conduct(traffic, NETWORK), '/robots.txt', [])
+    assert.equal(judge(row, new Conduct(traffic, NETWORK), '/sitemap.xml', []).kind, 'agent', row.client)
+  }
 })
 
 test('a person who reads with a text browser crawls not', async () => {

@@ -10,7 +10,13 @@ const HOME = 'https://a.test/'
 test('robots.txt first, and not later', async () => {
   assert.deepEqual(shown(['robots', '/robots.txt'], ['page', '/']), ['robots-first'])
   assert.deepEqual(shown(['page', '/'], ['robots', '/robots.txt']), [])
+})
+
+test("a sitemap is anybody's to look at, but a crawler's after robots.txt", async () => {
   assert.deepEqual(shown(['sitemap', '/sitemap.xml']), ['asks-sitemap'])
+  assert.deepEqual(shown(['sitemap', '/sitemap.xml'], ['robots', '/robots.txt']), ['asks-sitemap'])
+  const both = shown(['robots', '/robots.txt'], ['page', '/'], ['sitemap', '/sitemap.xml'])
+  assert.deepEqual(both, ['robots-first', 'crawls', 'asks-sitemap'])
 })
 
 test('links of one page are followed one after the other', async () => {
