@@ -3,10 +3,12 @@ import { readFileSync } from 'node:fs'
 import { classify } from '../../src/classify/classify.ts'
 import { Conduct } from '../../src/classify/conduct.ts'
 import { type CorpusRow, parseCorpusRow } from '../../src/classify/corpus.ts'
+import { Traffic } from '../../src/classify/traffic.ts'
 import type { Knowledge } from '../../src/classify/knowledge.ts'
 import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
-import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
+import type { ConnectionPrint, Print } from '../../src/fingerprint/print.ts'
+import type { Ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import type { StableKey } from '../../src/fingerprint/stable-key.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 
@@ -38,14 +40,14 @@ async function main(): Promise<void> {
 
 interface Client {
   readonly name: string
-  readonly print: ConnectionPrint
+  readonly print: Print
   readonly head: RequestHead
   /** How many, HTTP/2's own among them. */
   readonly headers: number
 }
 
 interface Request {
-  readonly print: ConnectionPrint
+  readonly print: Print
   readonly head: RequestHead
   /** `null`: of a connection of its own. */
   readonly conduct: Conduct | null
@@ -58,8 +60,8 @@ function clientOf(name: string, client: string, isWanted: (head: RequestHead) =>
   for (const row of ROWS) {
     const request = row.client === client ? row.requests.find(({ head }) => isWanted(head)) : undefined
     if (request === undefined) continue
-    const { head } = request
-    return { name, print: row.print, head, headers: head.rawHeaders.length / 2 }
+    const { head, ja4h } = request
+    return { name, print: { connection: row.print, ja4h }, head, headers: head.rawHeaders.length / 2 }
   }
   throw new Error(`no such request of ${client} was recorded`)
 }
@@ -69,12 +71,12 @@ function isNavigation({ rawHeaders }: RequestHead): boolean {
 }
 
 function requestsOf(client: Client, name: Case): readonly Request[] {
-  const conduct = new Conduct()
+  const conduct = conductOf()
   const isSame = name === CASES[0] || name === CASES[1]
   const isNewUserAgent = name === CASES[3] || name === CASES[5]
   const isNewStack = name === CASES[4] || name === CASES[5]
   return Array.from({ length: RUNS }, () => ({
-    print: isSame ? client.print : isNewStack ? newStack(client.print) : { ...client.print },
+    print: printLike(client.print, isSame, isNewStack, name === CASES[0]),
     head: name === CASES[0] ? client.head : headLike(client.head, isNewUserAgent),
     conduct: isSame ? conduct : null,
   }))
@@ -86,6 +88,12 @@ function headLike({ method, target, version, rawHeaders }: RequestHead, isNew: b
   const at = rawHeaders.findIndex((name) => name.toLowerCase() === 'user-agent') + 1
   if (isNew) copies[at] = copied(copies[at]!.replace(LAST_NUMBER, String(randomBytes(5).readUIntBE(0, 5))))
   return { method: copied(method), target: copied(target), version, rawHeaders: copies }
+}
+
+/** JA4H is a new string for each request; making it is not timed. */
+function printLike({ connection, ja4h }: Print, isSame: boolean, isNew: boolean, isVerySame: boolean): Print {
+  const of = isSame ? connection : isNew ? newStack(connection) : { ...connection }
+  return { connection: of, ja4h: isVerySame || ja4h === null ? ja4h : (copied(ja4h) as Ja4h) }
 }
 
 function newStack(print: ConnectionPrint): ConnectionPrint {
@@ -103,10 +111,17 @@ function copied(text: string): string {
 function nanoseconds(knowledge: Knowledge, requests: readonly Request[]): number {
   const from = process.hrtime.bigint()
   for (const { print, head, conduct } of requests)
-    SINK.last = classify(knowledge, print, head, conduct ?? new Conduct(), 0)
+    SINK.last = classify(knowledge, print, head, conduct ?? conductOf(), 0, NOW_MS)
   return Number(process.hrtime.bigint() - from) / requests.length
 }
 
+/** Of a client that has been here. */
+function conductOf(): Conduct {
+  return new Conduct(TRAFFIC, '192.0.2.1')
+}
+
+const TRAFFIC = new Traffic()
+const NOW_MS = 1.8e12
 const CASES = [
   'the very same strings again',
   'as the one before on its connection',

@@ -26,11 +26,12 @@ export function markBrowser(
   }
   marks.add('names-browser')
   const { isUpgrade } = reading
-  if (print.ja4 !== null) markStack(marks, claim, engine, stack)
-  if (print.traits !== null && !claim.isEmbedded && isTraitsOdd(claim, engine, print))
-    marks.add('version-disagrees')
+  // Of QUIC's hellos nothing is known but what somebody has written down.
+  const isHttp3 = head.version === '30'
+  if (print.ja4 !== null && (stack.isKnown || !isHttp3)) markStack(marks, claim, engine, stack)
+  if (print.traits !== null && !claim.isEmbedded && !isHttp3) markTraits(marks, claim, engine, stack, print)
   if (print.http2 !== null && head.version === '20') markHttp2(marks, claim, engine, stack, print.http2)
-  if (print.ja4 !== null && !claim.isEmbedded && !isUpgrade && print.ja4.slice(8, 10) !== 'h2')
+  if (print.ja4 !== null && !isHttp3 && !claim.isEmbedded && !isUpgrade && print.ja4.slice(8, 10) !== 'h2')
     marks.add('http1-only')
   // What browsers send to secure origins only, and not before a WebSocket or as a CORS preflight.
   if (print.noHello !== 'not-tls' && !isUpgrade && head.method !== 'OPTIONS')
@@ -41,7 +42,7 @@ export function markBrowser(
     marks.add('client-hints-disagree')
   if (reading.acceptLanguage === null) marks.add('language-missing')
   // A hop has written the request anew: how it is spelled and ordered is the hop's.
-  if (isRelayed(print)) return
+  if (isRelayed(print) || isHttp3) return
   const isHttp1 = head.version !== '20'
   if (isHttp1 && !reading.hasCapitals) marks.add('header-case-odd')
   const order = orders.compare(engine, isHttp1 ? 'h1' : 'h2', reading)
@@ -62,7 +63,24 @@ function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stac
   else marks.add(stack.enginesAlike.has(engine) ? 'stack-alike' : 'stack-unlike')
 }
 
-/** What an engine's hellos have had since a version, or have not had before. */
+function markTraits(
+  marks: EvidenceSet,
+  claim: Claim,
+  engine: Engine,
+  stack: Stack,
+  print: ConnectionPrint,
+): void {
+  if (isTraitsOdd(claim, engine, print)) {
+    marks.add('version-disagrees')
+    return
+  }
+  if (claim.version < POST_QUANTUM_SINCE[engine] || hasTraits(print.traits!, TRAIT.postQuantum)) return
+  // Companies turn it off by a policy, and the rest of the hello stays what it was.
+  const isItsStack = stack.engines.has(engine) || stack.enginesAlike.has(engine)
+  marks.add(isItsStack ? 'post-quantum-missing' : 'version-disagrees')
+}
+
+/** What an engine's hellos have had since a version, or have not had before; but for a post-quantum key share. */
 function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: ConnectionPrint): boolean {
   const has = (trait: number) => hasTraits(traits!, trait)
   const offersHttp2 = ja4 !== null && ja4.slice(8, 10) === 'h2'
@@ -71,14 +89,13 @@ function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: Connec
       if (!has(TRAIT.greaseCiphers)) return true
       if (version >= 91 && offersHttp2 && !has(TRAIT.alps)) return true
       if (version >= 70 && !has(TRAIT.compressCertificate)) return true
-      return version >= 131 ? !has(TRAIT.postQuantum) : version < 124 && has(TRAIT.postQuantum)
+      return version < 124 && has(TRAIT.postQuantum)
     case 'gecko':
       if (has(TRAIT.greaseCiphers) || !has(TRAIT.recordSizeLimit)) return true
       if (version >= 91 && !has(TRAIT.delegatedCredentials)) return true
-      return version >= 132 ? !has(TRAIT.postQuantum) : version < 118 && has(TRAIT.postQuantum)
+      return version < 118 && has(TRAIT.postQuantum)
     case 'webkit':
-      if (!has(TRAIT.greaseCiphers)) return true
-      return version >= 26 ? !has(TRAIT.postQuantum) : version < 18 && has(TRAIT.postQuantum)
+      return !has(TRAIT.greaseCiphers) || (version < 18 && has(TRAIT.postQuantum))
     case 'other':
       return false
   }
@@ -127,7 +144,9 @@ function isFetchMetadataOdd(head: RequestHead, reading: Reading): boolean {
     return reading.has(HEADER['sec-fetch-user']) || (fetchDest === 'document' && fetchMode !== null)
   }
   if (!NAVIGATION_TARGETS.has(fetchDest)) return true
-  if (head.method !== 'GET' && contentType !== null && contentType.startsWith('application/json')) return true
+  // A form says how it is written.
+  if (head.method === 'POST' && contentType === null) return true
+  if (head.method !== 'GET' && contentType?.startsWith('application/json') === true) return true
   return accept === '*/*' || accept === null
 }
 
@@ -166,6 +185,12 @@ const GREASE_SINCE = 110
 /** How later ones do it is not known yet. */
 const GREASE_UNTIL = 157
 const PRIORITY_SINCE = 125
+const POST_QUANTUM_SINCE: Readonly<Record<Engine, number>> = {
+  blink: 131,
+  gecko: 132,
+  webkit: 26,
+  other: Number.POSITIVE_INFINITY,
+}
 const PSEUDO_ORDERS: Readonly<Record<Engine, readonly string[]>> = {
   blink: ['m,a,s,p'],
   gecko: ['m,p,a,s'],

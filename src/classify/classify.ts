@@ -1,4 +1,4 @@
-import type { ConnectionPrint } from '../fingerprint/print.ts'
+import type { Print } from '../fingerprint/print.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Conduct } from './conduct.ts'
 import {
@@ -10,7 +10,8 @@ import {
 } from './evidence.ts'
 import { detailOf } from './evidence-detail.ts'
 import type { Knowledge } from './knowledge.ts'
-import { markRequest } from './marks.ts'
+import { markRequest, type Shown } from './marks.ts'
+import { NOBODY, type Owners, type Share } from './owners.ts'
 import { Reading } from './reading.ts'
 import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
@@ -21,55 +22,65 @@ import { addUp, CLASSES, calibrated, type Class, toProbabilities } from './weigh
 /**
  * What a client is held for, from all it has shown up to this request. `conduct` is the connection's, and takes note of the
  * request; `null` for a request of which no connection is known. `forged`: how many of our own headers it sent.
+ * `nowMs`: for who is known over time.
  */
 export function classify(
   knowledge: Knowledge,
-  print: ConnectionPrint,
+  print: Print,
   head: RequestHead,
   conduct: Conduct | null,
   forged: number,
+  nowMs = 0,
 ): Verdict {
-  const claim = observe(knowledge, print, head, conduct, forged)
-  const stack = knowledge.stacks.stackOf(print)
-  const named = nameOf(claim, stack, conduct?.agent ?? null)
-  return verdictFor(knowledge, claim, stack, named)
+  const shown = observe(knowledge, print, head, conduct, forged, nowMs)
+  return verdictFor(knowledge, shown, conduct?.agent ?? null)
 }
 
 /** The kinds of evidence alone, for who fits weights to them. */
 export function evidenceOf(
   knowledge: Knowledge,
-  print: ConnectionPrint,
+  print: Print,
   head: RequestHead,
   conduct: Conduct | null,
+  nowMs = 0,
 ): readonly EvidenceKind[] {
-  observe(knowledge, print, head, conduct, 0)
+  observe(knowledge, print, head, conduct, 0, nowMs)
   return MARKS.kinds()
 }
 
 /** Reads the request into READING and MARKS. */
 function observe(
   knowledge: Knowledge,
-  print: ConnectionPrint,
+  print: Print,
   head: RequestHead,
   conduct: Conduct | null,
   forged: number,
-): Claim {
+  nowMs: number,
+): Shown {
   READING.read(head, knowledge.headers)
   MARKS.clear()
   const claim = knowledge.userAgents.claim(READING.userAgent)
   if (claim.kind === 'browser' && READING.isOfScript) READING.forgetScripted()
-  const stack = knowledge.stacks.stackOf(print)
-  markRequest(MARKS, claim, stack, print, head, READING, knowledge.orders)
+  const { stacks, owners, orders } = knowledge
+  // Browsers order headers as a page, its visitor and his extensions have them, and imitators as browsers do.
+  const isBrowser = claim.kind === 'browser'
+  const shown: Shown = {
+    claim,
+    stack: stacks.stackOf(print.connection),
+    headers: isBrowser ? NOBODY : owners.ofHeaders(print),
+    certificate: isBrowser ? NOBODY : owners.ofCertificate(print),
+  }
+  markRequest(MARKS, shown, print.connection, head, READING, orders)
   if (forged > 0) MARKS.add('forged-headers')
   if (conduct !== null) {
-    conduct.note(head, READING)
+    conduct.note(head, READING, claim, print.connection, shown.stack, nowMs)
     const agent = agentOf(claim)
     if (agent !== null && (conduct.agent === null || conduct.agent.isFamily)) conduct.agent = agent
-    for (const kind of LASTING) if (MARKS.has(kind)) conduct.marks.add(kind)
-    MARKS.low |= conduct.marks.low
-    MARKS.high |= conduct.marks.high
+    conduct.marks.addCommon(MARKS, LASTING)
+    MARKS.addAll(conduct.marks)
+    conduct.markTraffic(MARKS, claim.kind === 'browser' && !isContradicted())
   }
-  return claim
+  return shown
 }
 
 /** An agent by what it says itself: the User-Agent first, which is nearest to the program that is run. */
@@ -79,25 +90,16 @@ function agentOf(claim: Claim): Software | null {
   return READING.agent ?? (software?.kind === 'agent' ? software : null)
 }
 
-function nameOf(claim: Claim, stack: Stack, before: Software | null): Software | null {
-  const agent = agentOf(claim)
-  if (agent !== null && !(agent.isFamily && before !== null)) return agent
-  if (before !== null) return before
-  if (claim.software !== null) return claim.software
-  if (READING.tool !== null) return READING.tool
-  // Nothing is said: a hello that is almost only one program's names it.
-  const first = stack.shares[0]
-  return first !== undefined && first.share >= NAMED_SHARE_MIN ? first.software : null
-}
-
 /** The same evidence about the same program is the same Verdict: one object, as long as it is remembered. */
-function verdictFor(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software | null): Verdict {
+function verdictFor(knowledge: Knowledge, shown: Shown, before: Software | null): Verdict {
+  const { claim, stack, headers, certificate } = shown
   const memory = memoryOf(knowledge)
-  const key = `${MARKS.low} ${MARKS.high} ${claim.number} ${stack.number} ${named?.id ?? ''}${headerKey()}`
+  const owners = headers === certificate ? '' : `,${headers.number},${certificate.number}`
+  const key = `${MARKS.low} ${MARKS.high} ${claim.number} ${stack.number}${owners} ${before?.id ?? ''}${headerKey()}`
   const found = memory.get(key)
   if (found !== undefined) return found
   if (memory.size >= VERDICTS_MAX) memory.clear()
-  const verdict = judge(knowledge, claim, stack, named)
+  const verdict = judge(knowledge, shown, nameOf(shown, before))
   if (key.length <= KEY_LENGTH_MAX) memory.set(key, verdict)
   return verdict
 }
@@ -108,7 +110,36 @@ function headerKey(): string {
   return agent === null && tool === null ? '' : ` ${agent?.id ?? ''} ${agentHeader ?? ''} ${tool?.id ?? ''}`
 }
 
-function judge(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software | null): Verdict {
+function nameOf({ claim, stack, headers, certificate }: Shown, before: Software | null): Software | null {
+  const agent = agentOf(claim)
+  if (agent !== null && !(agent.isFamily && before !== null)) return agent
+  if (before !== null) return before
+  const shows = mostlyOne(certificate.shares) ?? mostlyOne(haveBoth(headers, stack))
+  // What it says is the library it is made with.
+  const isAgent = MARKS.has('headers-of-agents') || MARKS.has('certificate-of-agents')
+  if (isAgent && shows?.kind === 'agent') return shows
+  if (claim.software !== null) return claim.software
+  if (READING.tool !== null) return READING.tool
+  return shows ?? mostlyOne(stack.shares)
+}
+
+/** Of those who order headers so, who have the hello, too: nobody, if others are known to have it. */
+function haveBoth(headers: Owners, stack: Stack): readonly Share[] {
+  if (stack.shares.length === 0) return headers.shares
+  const both = headers.shares.flatMap(({ software, share }) => {
+    const other = stack.shares.find((each) => each.software === software)
+    return other === undefined ? [] : [{ software, share: share * other.share }]
+  })
+  const total = both.reduce((sum, { share }) => sum + share, 0)
+  return both.map(({ software, share }) => ({ software, share: share / total }))
+}
+
+/** What is almost only one program's names it. */
+function mostlyOne(shares: readonly Share[]): Software | null {
+  return shares.find(({ share }) => share >= NAMED_SHARE_MIN)?.software ?? null
+}
+
+function judge(knowledge: Knowledge, shown: Shown, named: Software | null): Verdict {
   const { weights } = knowledge
   addUp(weights, MARKS, SUMS)
   toProbabilities(SUMS, weights.temperature)
@@ -118,8 +149,8 @@ function judge(knowledge: Knowledge, claim: Claim, stack: Stack, named: Software
   const kind = kindFor(CLASSES[best]!, human)
   const held = kind === 'human' ? HUMAN : best
   const other = order.find((c) => c !== held)!
-  const evidence = evidenceFor(knowledge, claim, stack, held, other)
-  if (isSpoofed(kind)) evidence.unshift(spoofed(claim, evidence))
+  const evidence = evidenceFor(knowledge, shown, held, other)
+  if (isSpoofed(kind)) evidence.unshift(spoofed(shown.claim, evidence))
   const software = kind === 'agent' && named?.kind === 'browser' ? null : named
   return Object.freeze({
     kind,
@@ -142,7 +173,7 @@ function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability
  * very same browser is among those.
  */
 function kindFor(best: Class, human: number): Verdict['kind'] {
-  if (best === 'human') return 'human'
+  if (best === 'human') return MARKS.has('stack-unlike') ? 'unknown' : 'human'
   const saysBrowser = MARKS.has('names-browser') || MARKS.has('names-plain-browser')
   if (!saysBrowser) return best
   if (isContradicted()) return human <= HUMAN_DOUBT_MAX ? best : 'unknown'
@@ -150,7 +181,7 @@ function kindFor(best: Class, human: number): Verdict['kind'] {
 }
 
 function isContradicted(): boolean {
-  for (const kind of CONTRADICTIONS) if (MARKS.has(kind)) return true
+  if (MARKS.hasAny(CONTRADICTIONS)) return true
   let soft = 0
   for (const kind of SOFT_DISAGREEMENTS) if (MARKS.has(kind)) soft++
   return soft >= 2
@@ -169,13 +200,7 @@ function spoofed(claim: Claim, evidence: readonly Evidence[]): Evidence {
   return { kind: 'spoofed-browser', detail: `says to be ${name}, which ${odd.join(', ')} deny`, weight: 0 }
 }
 
-function evidenceFor(
-  knowledge: Knowledge,
-  claim: Claim,
-  stack: Stack,
-  best: number,
-  second: number,
-): Evidence[] {
+function evidenceFor(knowledge: Knowledge, shown: Shown, best: number, second: number): Evidence[] {
   const { kinds, temperature } = knowledge.weights
   const evidence: Evidence[] = []
   for (const [bit, kind] of EVIDENCE_KINDS.entries()) {
@@ -183,7 +208,7 @@ function evidenceFor(
     const weight = (kinds[bit]![best]! - kinds[bit]![second]!) / temperature
     evidence.push({
       kind,
-      detail: detailOf(kind, claim, stack, READING),
+      detail: detailOf(kind, shown, READING),
       weight: Math.round(weight * 100) / 100,
     })
   }
@@ -215,13 +240,13 @@ const HUMAN = CLASSES.indexOf('human')
 const NAMED_SHARE_MIN = 0.9
 const HUMAN_DOUBT_MAX = 0.25
 const HARD_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
-const CONTRADICTIONS: readonly EvidenceKind[] = [
+const CONTRADICTIONS = EvidenceSet.of([
   ...(['headless', 'agent-header', 'tool-header', 'mcp-request', 'names-agent', 'declares-bot'] as const),
   ...HARD_DISAGREEMENTS,
-]
+])
 /** What a client has once shown on a connection, it is. */
-const LASTING: readonly EvidenceKind[] = [
+const LASTING = EvidenceSet.of([
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
   ...(['llm-request', 'forged-headers'] as const),
   ...HARD_DISAGREEMENTS,
-]
+])

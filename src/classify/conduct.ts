@@ -1,60 +1,92 @@
+import type { ConnectionPrint } from '../fingerprint/print.ts'
 import type { RequestHead } from '../wire/request-head.ts'
+import { askedFor } from './asked.ts'
 import { EvidenceSet } from './evidence.ts'
-import { HEADER } from './header-index.ts'
 import type { Reading } from './reading.ts'
 import type { Software } from './software.ts'
+import type { Stack } from './stack.ts'
+import { hashOf, Tally } from './tally.ts'
+import type { Traffic } from './traffic.ts'
+import type { Claim } from './user-agent.ts'
 
 /**
- * What a client has done on one connection so far: who it has said to be once, it is for all that follows, and some things
- * only show over several requests.
+ * What a client has done so far: who it has said to be once on a connection, it is for all that follows, and some things
+ * only show over several requests, on this connection and on others.
  */
 export class Conduct {
+  /** What it has shown on this connection. */
   readonly marks = new EvidenceSet()
   /** An agent that was named before. */
   agent: Software | null = null
+  readonly #traffic: Traffic | null
+  readonly #network: string
+  #networkHash = 0
+  /** Of its client, this connection with it; `null` before the first request. */
+  #tally: Tally | null = null
+  /** Of all who have its hello, where nobody is known to have it. */
+  #ofHello: Tally | null = null
   #requests = 0
   #pages = 0
-  #parts = 0
-  #lastPage = ''
+  #hasParts = false
+
+  /** `network`: its address, or of IPv6 its /64. Without a Traffic, the connection is all that is known of its client. */
+  constructor(traffic: Traffic | null = null, network = '') {
+    this.#traffic = traffic
+    this.#network = network
+  }
 
   /** Called for each request, in order. */
-  note(head: RequestHead, reading: Reading): void {
-    const { target } = head
-    if (isRobots(target) && this.#requests === 0) this.marks.add('robots-first')
+  note(
+    head: RequestHead,
+    reading: Reading,
+    claim: Claim,
+    print: ConnectionPrint,
+    stack: Stack,
+    nowMs: number,
+  ): void {
+    const tally = this.#tally ?? this.#begin(claim, print, stack)
+    const asked = askedFor(head, reading, claim.kind === 'browser')
+    if (asked === 'robots' && this.#requests === 0) this.marks.add('robots-first')
+    if (asked === 'part') this.marks.add('loads-parts')
+    if (asked === 'part' || asked === 'aside') this.#hasParts = true
+    if (asked === 'page') this.#pages++
     this.#requests++
-    if (head.method !== 'GET') return
-    if (isPart(target, reading)) this.#parts++
-    else if (target !== this.#lastPage && !isRobots(target)) {
-      this.#pages++
-      this.#lastPage = target
-    }
-    if (this.#parts > 0) {
-      this.marks.add('loads-parts')
-      this.marks.remove('crawls')
-    }
-    if (this.#pages >= CRAWL_PAGES_MIN && this.#parts === 0 && reading.has(HEADER.referer))
-      this.marks.add('crawls')
+    tally.note(asked, head.target, reading.referer, this.#networkHash, nowMs)
+    this.#ofHello?.note(asked, head.target, reading.referer, this.#networkHash, nowMs)
+  }
+
+  /**
+   * What its client has done lately, into `marks`. Who may be a person is not held to what others do behind his address:
+   * only to pages that he opens here, and only if nothing that belongs to pages is loaded here or there.
+   */
+  markTraffic(marks: EvidenceSet, mayBePerson: boolean): void {
+    const tally = this.#tally!
+    if (!mayBePerson) marks.addCommon(tally.marks, tally.isBare ? ALL : OF_WHOLE_PAGES)
+    else if (this.#pages >= OWN_PAGES_MIN && !this.#hasParts && !tally.hasParts)
+      marks.addCommon(tally.marks, OF_PERSONS)
+    const ofHello = this.#ofHello
+    if (ofHello !== null && !this.#hasParts && ofHello.isFromMany && ofHello.isBare)
+      marks.add('asks-from-many')
+  }
+
+  #begin(claim: Claim, print: ConnectionPrint, stack: Stack): Tally {
+    this.#tally = this.#traffic === null ? new Tally() : this.#join(this.#traffic, claim, print, stack)
+    return this.#tally
+  }
+
+  #join(traffic: Traffic, { software, kind }: Claim, { stable, ja4 }: ConnectionPrint, stack: Stack): Tally {
+    const hello = stable ?? ja4
+    this.#networkHash = hashOf(this.#network, this.#network.length)
+    const isStrange = stack.kind === 'unknown' && !stack.isKnown
+    if (hello !== null && isStrange) this.#ofHello = traffic.ofHello(hello)
+    return traffic.of(this.#network, hello, software?.id ?? kind)
   }
 }
 
-function isRobots(target: string): boolean {
-  return target === '/robots.txt' || target.startsWith('/robots.txt?')
-}
-
-/** What a browser asks for on behalf of a page. */
-function isPart(target: string, { fetchDest }: Reading): boolean {
-  if (fetchDest !== null) return PART_DESTINATIONS.has(fetchDest)
-  const end = target.indexOf('?')
-  return PART_NAME.test(end === -1 ? target : target.slice(0, end))
-}
-
-const CRAWL_PAGES_MIN = 2
-const PART_DESTINATIONS: ReadonlySet<string> = new Set([
-  'script',
-  'style',
-  'image',
-  'font',
-  'track',
-  'manifest',
-])
-const PART_NAME = /\.(?:css|js|mjs|png|jpe?g|gif|svg|webp|avif|ico|woff2?)$/
+const ALL = EvidenceSet.of(['robots-first', 'crawls', 'asks-sitemap', 'asks-broadly', 'asks-fast'])
+/** Of who loads what belongs to pages, too: as many pages as he likes. */
+const OF_WHOLE_PAGES = EvidenceSet.of(['robots-first', 'crawls', 'asks-sitemap'])
+/** People open one link after the other, and look for sitemaps. */
+const OF_PERSONS = EvidenceSet.of(['asks-broadly', 'asks-fast'])
+/** The first page of a connection comes before all that belongs to it. */
+const OWN_PAGES_MIN = 2

@@ -5,6 +5,7 @@ import { type Ja4h, ja4h } from '../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint } from '../fingerprint/print.ts'
 import { stableKey } from '../fingerprint/stable-key.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { isFingerprint } from './signature.ts'
 import { type ClientHello, HELLO_BYTES_MAX, parseClientHello } from '../wire/client-hello.ts'
 import { HelloReader } from '../wire/record.ts'
 import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
@@ -28,7 +29,8 @@ export interface CorpusRow {
 
 export interface CorpusRequest {
   readonly head: RequestHead
-  readonly ja4h: Ja4h
+  /** `null` when JA4+ is turned off. */
+  readonly ja4h: Ja4h | null
   readonly bodyBytes: number
   readonly situation: string | null
   /** Since the connection was accepted. */
@@ -37,16 +39,16 @@ export interface CorpusRequest {
 
 /**
  * One line of a corpus, which is a JSON object. Throws a DocumentFault with everything that is wrong. Members of other
- * names are left alone, for others may have added their own.
+ * names are left alone, for others may have added their own. `ja4plus`: whether JA4H is computed.
  */
-export function parseCorpusRow(value: unknown): CorpusRow {
+export function parseCorpusRow(value: unknown, ja4plus = true): CorpusRow {
   const problems: DocumentProblem[] = []
-  const row = readRow(new Place(value, problems))
+  const row = readRow(new Place(value, problems), ja4plus)
   if (row === null || problems.length > 0) throw new DocumentFault('CORPUS_ROW_INVALID', problems)
   return row
 }
 
-function readRow(place: Place): CorpusRow | null {
+function readRow(place: Place, ja4plus: boolean): CorpusRow | null {
   const members = place.entries()
   if (!place.isMapping) return null
   const id = required(place, members, 'id')
@@ -56,7 +58,7 @@ function readRow(place: Place): CorpusRow | null {
   const runtime = optional(members.get('runtime'))
   const situation = optional(members.get('situation'))
   const ts = optional(members.get('ts'))
-  const requests = list(members.get('requests'), REQUESTS_MAX, readRequest)
+  const requests = list(members.get('requests'), REQUESTS_MAX, (item) => readRequest(item, ja4plus))
   const print = readPrint(members, requests?.[0]?.head ?? null)
   if (id === null || client === null || label === null || requests === null || print === null) return null
   return { id, client, version, label, runtime, situation, ts, print, requests }
@@ -109,7 +111,8 @@ function bytesOf(hex: string): Uint8Array {
 function readJa4(place: Place): HelloPrint | null {
   const text = place.text('a JA4')
   if (text === null) return null
-  if (!JA4.test(text)) return place.refuse(`is ${shown(text)}, which is no JA4`)
+  if (text.includes('*') || !isFingerprint('ja4', text))
+    return place.refuse(`is ${shown(text)}, which is no JA4`)
   return { ja4: text as Ja4, stable: null, traits: null, noHello: null, ja4Source: 'own' }
 }
 
@@ -163,7 +166,7 @@ function prioritiesBeforeHeaders(frameTypes: readonly number[]): number {
   return before.filter((type) => type === FRAME_PRIORITY).length
 }
 
-function readRequest(place: Place): CorpusRequest | null {
+function readRequest(place: Place, ja4plus: boolean): CorpusRequest | null {
   const members = place.entries()
   if (!place.isMapping) return null
   const http = members.has('http')
@@ -177,7 +180,7 @@ function readRequest(place: Place): CorpusRequest | null {
   const atMs = number(members.get('t'))
   if (http === null || method === null || target === null || headers === null) return null
   const head: RequestHead = { method, target, version: VERSIONS[http], rawHeaders: headers.flat() }
-  return { head, ja4h: ja4h(head), bodyBytes: bodyBytes ?? 0, situation, atMs }
+  return { head, ja4h: ja4plus ? ja4h(head) : null, bodyBytes: bodyBytes ?? 0, situation, atMs }
 }
 
 function readHeader(place: Place): readonly [name: string, value: string] | null {
@@ -278,4 +281,3 @@ const FRAME_HEADERS = 1
 const FRAME_PRIORITY = 2
 const HEX = /^[0-9a-f]+$/i
 const BYTES = /^[\0-\xff]*$/
-const JA4 = /^[tqd][0-9s][0-9][di]\d{4}[0-9a-zA-Z]{2}_[0-9a-f]{12}_[0-9a-f]{12}$/

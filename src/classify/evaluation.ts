@@ -24,7 +24,8 @@ export function truthOf(label: string): Class | null {
 export function judgeRow(knowledge: Knowledge, row: CorpusRow): Judgement | null {
   const conduct = new Conduct()
   let verdict: Verdict | null = null
-  for (const { head } of row.requests) verdict = classify(knowledge, row.print, head, conduct, 0)
+  for (const { head, ja4h, atMs } of row.requests)
+    verdict = classify(knowledge, { connection: row.print, ja4h }, head, conduct, 0, atMs ?? 0)
   if (verdict === null) return null
   return {
     row,

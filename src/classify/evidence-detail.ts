@@ -1,10 +1,11 @@
 import type { EvidenceKind } from './evidence.ts'
+import type { Shown } from './marks.ts'
+import type { Share } from './owners.ts'
 import type { Reading } from './reading.ts'
-import type { Stack } from './stack.ts'
-import type { Claim } from './user-agent.ts'
 
 /** Evidence in words, for people. What the client sent is not repeated at length, and its secrets not at all. */
-export function detailOf(kind: EvidenceKind, claim: Claim, stack: Stack, reading: Reading): string {
+export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): string {
+  const { claim, stack, headers, certificate } = shown
   const named = claim.software?.name ?? 'a browser'
   // An earlier request said to be a browser; this one says to be something else.
   if (DENYING.has(kind) && claim.kind !== 'browser') return DETAILS[kind]
@@ -24,9 +25,15 @@ export function detailOf(kind: EvidenceKind, claim: Claim, stack: Stack, reading
     case 'stack-of-browsers':
     case 'stack-of-libraries':
     case 'stack-shared':
-      return `${DETAILS[kind]}: ${sharesText(stack)}`
+      return `${DETAILS[kind]}: ${sharesText(stack.shares)}`
+    case 'headers-of-agents':
+    case 'headers-shared':
+      return `${DETAILS[kind]}: ${sharesText(headers.shares)}`
+    case 'certificate-of-agents':
+    case 'certificate-of-libraries':
+      return `${DETAILS[kind]}: ${sharesText(certificate.shares)}`
     case 'stack-disagrees':
-      return `the TLS is not ${named}'s but that of ${sharesText(stack)}`
+      return `the TLS is not ${named}'s but that of ${sharesText(stack.shares)}`
     case 'version-disagrees':
       return `the TLS is not that of ${named} ${claim.version}`
     case 'client-hints-disagree':
@@ -37,7 +44,7 @@ export function detailOf(kind: EvidenceKind, claim: Claim, stack: Stack, reading
 }
 
 /** Shared fingerprints say so: who else has it, and how often. */
-function sharesText({ shares }: Stack): string {
+function sharesText(shares: readonly Share[]): string {
   const said = shares.slice(0, SHARES_SAID_MAX)
   const parts = said.map(({ software, share }) => `${software.name} ${Math.round(share * 100)} %`)
   const more = shares.length - said.length
@@ -67,16 +74,22 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'api-token': 'it has a token or key of an API',
   'api-call': 'it sends JSON, and is no browser',
   'runtime-fetch': 'it has sec-fetch-mode without sec-fetch-site and -dest: the fetch of a runtime',
+  'accepts-pages': 'it accepts pages as browsers do, and is none',
   'forged-headers': 'it sent headers that only the gate sets',
   'stack-of-browsers': 'the TLS is that of browsers',
   'stack-of-libraries': 'the TLS is that of libraries and tools',
   'stack-shared': 'browsers and other programs share this TLS',
   'stack-unknown': 'nobody is known to have this TLS',
+  'headers-of-agents': 'only agents are known to order headers so',
+  'headers-shared': 'agents and other programs order headers so',
+  'certificate-of-agents': 'agents have such a certificate',
+  'certificate-of-libraries': 'libraries and tools have such a certificate',
   'stack-agrees': 'the TLS is that of the browser it says to be',
   'stack-disagrees': 'the TLS is not that of the browser it says to be',
   'stack-alike': 'parts of the TLS are those of the browser it says to be',
   'stack-unlike': 'no part of the TLS is known of the browser it says to be',
   'version-disagrees': 'the TLS lacks what that version has, or has what it lacks',
+  'post-quantum-missing': 'it offers no post-quantum key, as that version does unless it is turned off',
   'http2-agrees': 'HTTP/2 is opened as that browser does',
   'http2-disagrees': 'HTTP/2 is opened as no version of that browser does',
   'http2-unlike': 'HTTP/2 is opened with settings that are not known of that browser',
@@ -92,6 +105,12 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'header-order-agrees': 'its headers are in the order of that browser',
   'header-order-disagrees': 'its headers are in another order than that browser sends',
   'robots-first': 'it asked for robots.txt first',
-  crawls: 'it goes from page to page and loads nothing else',
+  crawls:
+    'it goes through the site as crawlers do: from robots.txt to the sitemap, or by links faster than anybody reads',
   'loads-parts': 'it loads what belongs to pages',
+  'asks-sitemap': 'it asks for a sitemap, which is for crawlers',
+  'asks-broadly': 'it asks for many pages in a few minutes, and for next to nothing that belongs to them',
+  'asks-fast': 'it asks for pages faster than a person reads',
+  'asks-from-many':
+    'nobody is known to have this TLS, and many addresses ask with it for pages and nothing else',
 }

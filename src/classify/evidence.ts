@@ -23,18 +23,25 @@ export const EVIDENCE_KINDS = [
   'api-token',
   'api-call',
   'runtime-fetch',
+  'accepts-pages',
   'forged-headers',
   // What the connection is made with.
   'stack-of-browsers',
   'stack-of-libraries',
   'stack-shared',
   'stack-unknown',
+  // What else is known of who sends such: its order of headers (JA4H), its certificate (JA4X).
+  'headers-of-agents',
+  'headers-shared',
+  'certificate-of-agents',
+  'certificate-of-libraries',
   // What a browser shows that it says to be.
   'stack-agrees',
   'stack-disagrees',
   'stack-alike',
   'stack-unlike',
   'version-disagrees',
+  'post-quantum-missing',
   'http2-agrees',
   'http2-disagrees',
   'http2-unlike',
@@ -49,18 +56,30 @@ export const EVIDENCE_KINDS = [
   'header-case-odd',
   'header-order-agrees',
   'header-order-disagrees',
-  // What it has done on this connection.
+  // What it has done, on this connection and lately.
   'robots-first',
   'crawls',
   'loads-parts',
+  'asks-sitemap',
+  'asks-broadly',
+  'asks-fast',
+  'asks-from-many',
 ] as const
 
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number]
+
+const BITS: ReadonlyMap<EvidenceKind, number> = new Map(EVIDENCE_KINDS.map((kind, bit) => [kind, bit]))
 
 /** A set of kinds: no more than 64 of them, in two halves. */
 export class EvidenceSet {
   low = 0
   high = 0
+
+  static of(kinds: Iterable<EvidenceKind>): EvidenceSet {
+    const set = new EvidenceSet()
+    for (const kind of kinds) set.add(kind)
+    return set
+  }
 
   add(kind: EvidenceKind): void {
     const bit = BITS.get(kind)!
@@ -68,10 +87,19 @@ export class EvidenceSet {
     else this.high |= 1 << (bit - 32)
   }
 
-  remove(kind: EvidenceKind): void {
-    const bit = BITS.get(kind)!
-    if (bit < 32) this.low &= ~(1 << bit)
-    else this.high &= ~(1 << (bit - 32))
+  addAll({ low, high }: EvidenceSet): void {
+    this.low |= low
+    this.high |= high
+  }
+
+  /** What is in both of these. */
+  addCommon(one: EvidenceSet, other: EvidenceSet): void {
+    this.low |= one.low & other.low
+    this.high |= one.high & other.high
+  }
+
+  hasAny({ low, high }: EvidenceSet): boolean {
+    return (this.low & low) !== 0 || (this.high & high) !== 0
   }
 
   has(kind: EvidenceKind): boolean {
@@ -95,6 +123,7 @@ export class EvidenceSet {
 /** Those of DISAGREEMENTS that one browser can show, too: its next version, or one behind a proxy. */
 export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...([
+    'post-quantum-missing',
     'http2-unlike',
     'http1-only',
     'encoding-disagrees',
@@ -107,6 +136,7 @@ export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKin
 export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'stack-disagrees',
   'version-disagrees',
+  'post-quantum-missing',
   'http2-disagrees',
   'http2-unlike',
   'http1-only',
@@ -119,5 +149,3 @@ export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'header-case-odd',
   'header-order-disagrees',
 ])
-
-const BITS: ReadonlyMap<EvidenceKind, number> = new Map(EVIDENCE_KINDS.map((kind, bit) => [kind, bit]))

@@ -32,8 +32,18 @@ export function fitWeights(examples: readonly Example[], prior: number): Weights
       const spread = Math.sqrt(second[i]! * (1 / (1 - 0.999 ** step))) + 1e-9
       parameters[i] = parameters[i]! - rate * (mean / spread)
     }
+    levelAgreements(parameters)
   }
   return weightsOf(parameters)
+}
+
+/** Automation that drives a browser has all that is the browser's: no more than that is held against who has it, too. */
+function levelAgreements(parameters: Float64Array): void {
+  for (const row of AGREEMENTS) {
+    const [agent, human] = [row * C + CLASSES.indexOf('agent'), row * C + CLASSES.indexOf('human')]
+    if (parameters[agent]! <= parameters[human]!) continue
+    parameters[agent] = parameters[human] = (parameters[agent]! + parameters[human]!) / 2
+  }
 }
 
 /** What the sums have to be divided by so that probabilities hold for examples that were not fitted to. */
@@ -161,7 +171,10 @@ function logSum(values: readonly number[]): number {
 /** What a kind is expected to say: who says what he is, is believed; what a browser would not show, speaks against one. */
 function expected(kind: EvidenceKind, name: Class): number {
   if (SELF_DECLARED_AGENT.has(kind)) return name === 'agent' ? 4 : 0
-  if (kind === 'names-tool' || kind === 'tool-header') return name === 'automation' ? 2 : 0
+  if (TOOL.has(kind)) return name === 'automation' ? 2 : 0
+  if (KNOWN_AGENT.has(kind)) return name === 'agent' ? 2 : 0
+  const habit = HABITS[kind]
+  if (habit !== undefined) return habit[name] ?? 0
   if (SOFT_DISAGREEMENTS.has(kind)) return name === 'human' ? -1 : 0
   if (DISAGREEMENTS.has(kind)) return name === 'human' ? -2 : name === 'agent' ? 1 : 0
   return 0
@@ -170,6 +183,24 @@ function expected(kind: EvidenceKind, name: Class): number {
 const SELF_DECLARED_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
 ])
+const KNOWN_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  ...(['accepts-pages', 'headers-of-agents', 'certificate-of-agents'] as const),
+])
+const TOOL: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  ...(['names-tool', 'tool-header', 'certificate-of-libraries'] as const),
+])
+/**
+ * What crawlers do, and no person does. Many addresses or things that are asked for can also be an app's and its users',
+ * where nothing says what is a page: that alone makes nobody an agent.
+ */
+const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Class, number>>>>>> = {
+  crawls: { agent: 3 },
+  'asks-sitemap': { agent: 1 },
+  'asks-broadly': { agent: 0.7, human: -1 },
+  'asks-fast': { human: -2 },
+  'asks-from-many': { agent: 0.5, human: -1 },
+}
+const AGREEMENTS = EVIDENCE_KINDS.flatMap((kind, bit) => (kind.endsWith('-agrees') ? [bit + 1] : []))
 const C = CLASSES.length
 /** The bias first, then each kind. */
 const MEANS = [

@@ -18,12 +18,20 @@ export class HeaderOrders {
     }
   }
 
-  /** It agrees if it is one of the known orders, with any header left out; it can't be told of only a few. */
+  /**
+   * It agrees if it is one of the known orders, with any header left out, and disagrees if it is none of them. It can't be
+   * told of a few headers, nor where an order says nothing of some that were sent: a short one would agree with anything.
+   */
   compare(engine: Engine, protocol: 'h1' | 'h2', reading: Reading): 'agrees' | 'disagrees' | 'unknown' {
     const orders = this.#orders.get(KEYS[engine][protocol])
     if (orders === undefined || reading.orderLength < COMPARED_MIN) return 'unknown'
-    for (const order of orders) if (isInOrder(order, reading)) return 'agrees'
-    return 'disagrees'
+    let found: 'disagrees' | 'unknown' = 'disagrees'
+    for (const order of orders) {
+      if (!isInOrder(order, reading)) continue
+      if (placesAll(order, reading)) return 'agrees'
+      found = 'unknown'
+    }
+    return found
   }
 }
 
@@ -48,6 +56,16 @@ function isInOrder(order: Uint8Array, reading: Reading): boolean {
   return true
 }
 
+/** But for what a visitor's settings add to any order. */
+function placesAll(order: Uint8Array, reading: Reading): boolean {
+  for (let i = 0; i < reading.orderLength; i++) {
+    const code = reading.order[i]!
+    if (order[code] === 0 && !ADDED.has(code)) return false
+  }
+  return true
+}
+
+const ADDED: ReadonlySet<number> = new Set([HEADER.dnt, HEADER['sec-gpc'], HEADER.authorization])
 /** Fewer headers are in some order by chance. */
 const COMPARED_MIN = 5
 const KEYS: Readonly<Record<Engine, { readonly h1: string; readonly h2: string }>> = {

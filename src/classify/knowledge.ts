@@ -1,6 +1,7 @@
 import type { IndexedSignature } from './index-builder.ts'
 import { HeaderIndex } from './header-index.ts'
 import { HeaderOrders } from './header-orders.ts'
+import { OwnerIndex } from './owners.ts'
 import type { SignatureIndex } from './signature-index.ts'
 import type { Software } from './software.ts'
 import { StackIndex } from './stack.ts'
@@ -15,6 +16,7 @@ export interface Knowledge {
   readonly orders: HeaderOrders
   readonly fingerprints: SignatureIndex
   readonly stacks: StackIndex
+  readonly owners: OwnerIndex
   readonly weights: Weights
 }
 
@@ -50,6 +52,7 @@ export function* compilingKnowledge(
     orders,
     fingerprints,
     stacks: new StackIndex(list, fingerprints),
+    owners: new OwnerIndex(list, fingerprints),
     weights,
   }
 }

@@ -4,15 +4,25 @@ import { markBrowser } from './browser-marks.ts'
 import type { EvidenceKind, EvidenceSet } from './evidence.ts'
 import { HEADER } from './header-index.ts'
 import type { HeaderOrders } from './header-orders.ts'
+import type { Owners } from './owners.ts'
 import type { Reading } from './reading.ts'
 import type { Stack } from './stack.ts'
 import type { Claim, ClaimKind } from './user-agent.ts'
 
+/** What a request's client says of itself, and who is known to show what it shows. */
+export interface Shown {
+  readonly claim: Claim
+  readonly stack: Stack
+  /** Of the order of its headers. */
+  readonly headers: Owners
+  /** Of its certificate. */
+  readonly certificate: Owners
+}
+
 /** Finds all evidence of one request. */
 export function markRequest(
   marks: EvidenceSet,
-  claim: Claim,
-  stack: Stack,
+  { claim, stack, headers, certificate }: Shown,
   print: ConnectionPrint,
   head: RequestHead,
   reading: Reading,
@@ -25,7 +35,14 @@ export function markRequest(
   if (reading.tool !== null) marks.add('tool-header')
   if (print.ja4 !== null) marks.add(STACKS[stack.kind])
   if (claim.kind === 'browser') markBrowser(marks, claim, stack, print, head, reading, orders)
-  else if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
+  else {
+    if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
+    if (reading.accept?.startsWith(PAGE_ACCEPT) === true) marks.add('accepts-pages')
+    const ofHeaders = HEADERS[headers.kind]
+    if (ofHeaders !== null) marks.add(ofHeaders)
+    const ofCertificate = CERTIFICATES[certificate.kind]
+    if (ofCertificate !== null) marks.add(ofCertificate)
+  }
   markCall(marks, claim, head, reading)
 }
 
@@ -88,6 +105,23 @@ const STACKS: Readonly<Record<Stack['kind'], EvidenceKind>> = {
   shared: 'stack-shared',
   unknown: 'stack-unknown',
 }
+const HEADERS: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
+  agents: 'headers-of-agents',
+  // An agent's library is a library.
+  libraries: null,
+  shared: 'headers-shared',
+  browsers: null,
+  unknown: null,
+}
+const CERTIFICATES: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
+  agents: 'certificate-of-agents',
+  libraries: 'certificate-of-libraries',
+  shared: null,
+  browsers: null,
+  unknown: null,
+}
+/** As browsers accept pages. Libraries take anything, and text browsers word it otherwise. */
+const PAGE_ACCEPT = 'text/html,application/xhtml+xml'
 /** Where the interfaces of models are asked, which others have taken over. */
 const MODEL_PATHS = [
   ...['/chat/completions', '/completions', '/responses', '/embeddings', '/v1/messages', '/v2/chat'],

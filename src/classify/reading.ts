@@ -18,6 +18,7 @@ export class Reading {
   fetchMode: string | null = null
   fetchDest: string | null = null
   connection: string | null = null
+  referer: string | null = null
   /** Which of HEADER were sent: a bit for each. */
   sent = 0
   /** Codes of HEADER, in order. */
@@ -112,6 +113,9 @@ export class Reading {
       case HEADER.connection:
         this.connection = value
         return
+      case HEADER.referer:
+        this.referer = value
+        return
       case HEADER['sec-fetch-dest']:
         this.fetchDest = value
         return
@@ -130,6 +134,7 @@ export class Reading {
     this.fetchMode = null
     this.fetchDest = null
     this.connection = null
+    this.referer = null
     this.sent = 0
     this.orderLength = 0
     this.hasCapitals = false

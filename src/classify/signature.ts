@@ -111,14 +111,27 @@ function fingerprint(type: FingerprintType): (place: Place) => FingerprintPatter
   }
 }
 
+/** As fingerprint/ writes them: TLS 1.0 to 1.3, SSL, DTLS, or a version that has no mark. */
+const VERSION = '(?:1[0-3]|s[23]|d[1-3]|00)'
+const ALPN = '[0-9a-zA-Z]{2}'
+const HELLO = `[tqd]${VERSION}[di]\\d{4}${ALPN}`
+const HASH = '[0-9a-f]{12}'
+/** A method is any token. Of one that has a single letter, the JA4H is too short to be told from others. */
+const REQUEST = "[!#$%&'*+.^_`|~0-9a-z-]{2}(?:10|11|20|30)[cn][rn]\\d\\d[a-z0-9]{4}"
+
 /** Any part of the four may be `*`, but not all of them; an HTTP/2 fingerprint and a stable key are whole. */
 const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
-  ja4: /^(?!\*_\*_\*$)(?:[tqd][0-9s][0-9][di]\d{4}[0-9a-zA-Z]{2}|\*)_(?:[0-9a-f]{12}|\*)_(?:[0-9a-f]{12}|\*)$/,
-  ja4s: /^(?!\*_\*_\*$)(?:[tqd][0-9s][0-9]\d\d[0-9a-zA-Z]{2}|\*)_(?:[0-9a-f]{4}|\*)_(?:[0-9a-f]{12}|\*)$/,
-  ja4h: /^(?!\*_\*_\*_\*$)(?:[a-z0-9]{2}\d\d[cn][rn]\d\d[a-z0-9]{4}|\*)(?:_(?:[0-9a-f]{12}|\*)){3}$/,
-  ja4x: /^(?!\*_\*_\*$)(?:[0-9a-f]{12}|\*)(?:_(?:[0-9a-f]{12}|\*)){2}$/,
-  stable: /^gs1-[tqd][0-9s][0-9][di]\d{4}[0-9a-zA-Z]{2}-[0-9a-f]{12}-[0-9a-f]{12}$/,
+  ja4: inParts(HELLO, HASH, HASH),
+  ja4s: inParts(`[tqd]${VERSION}\\d\\d${ALPN}`, '[0-9a-f]{4}', HASH),
+  ja4h: inParts(REQUEST, HASH, HASH, HASH),
+  ja4x: inParts(HASH, HASH, HASH),
+  stable: new RegExp(`^gs1-${HELLO}-${HASH}-${HASH}$`),
   http2: /^[0-9:;]*\|[0-9]+\|[0-9:,]+\|(?:[a-z](?:,[a-z])*)?$/,
+}
+
+function inParts(...parts: readonly string[]): RegExp {
+  const anything = parts.map(() => '\\*').join('_')
+  return new RegExp(`^(?!${anything}$)${parts.map((part) => `(?:${part}|\\*)`).join('_')}$`)
 }
 
 export const FINGERPRINT_TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x', 'stable', 'http2'] as const

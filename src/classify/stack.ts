@@ -1,4 +1,6 @@
 import type { ConnectionPrint } from '../fingerprint/print.ts'
+import { MOST, type Share, sharesOf } from './owners.ts'
+import type { FingerprintPattern, Provenance, Signature } from './signature.ts'
 import type { Candidate, Nearest, SignatureIndex } from './signature-index.ts'
 import type { Engine, Software } from './software.ts'
 
@@ -19,15 +21,12 @@ export interface Stack {
   readonly shares: readonly Share[]
 }
 
-export interface Share {
-  readonly software: Software
-  readonly share: number
-}
-
 /** Looks fingerprints up once for each connection. */
 export class StackIndex {
   readonly #list: readonly Software[]
   readonly #index: SignatureIndex
+  /** The JA4S that were seen of each Software, by its number, in parts. */
+  readonly #answers = new Map<number, readonly (readonly string[])[]>()
   readonly #ofPrint = new WeakMap<ConnectionPrint, Stack>()
   #known = new Map<string, Stack>()
   #count = 0
@@ -35,6 +34,15 @@ export class StackIndex {
   constructor(list: readonly Software[], index: SignatureIndex) {
     this.#list = list
     this.#index = index
+    for (const [number, { signatures }] of list.entries()) {
+      // What is only published was another server's answer.
+      const seen = signatures.filter(isJa4s).filter(({ observations }) => observations > 0)
+      if (seen.length > 0)
+        this.#answers.set(
+          number,
+          seen.map(({ value }) => value.split('_')),
+        )
+    }
   }
 
   stackOf(print: ConnectionPrint): Stack {
@@ -47,7 +55,8 @@ export class StackIndex {
 
   /** Clients of one kind have the same, and there are few kinds. */
   #stackFor(print: ConnectionPrint): Stack {
-    const key = `${print.ja4} ${print.stable} ${print.http2}`
+    const ja4s = this.#answers.size === 0 ? '' : print.ja4s
+    const key = `${print.ja4} ${print.stable} ${print.http2} ${ja4s}`
     const found = this.#known.get(key)
     if (found !== undefined) return found
     if (this.#known.size >= STACKS_MAX) this.#known = new Map()
@@ -56,7 +65,7 @@ export class StackIndex {
     return stack
   }
 
-  #look({ ja4, stable, http2 }: ConnectionPrint): Stack {
+  #look({ ja4, stable, http2, ja4s }: ConnectionPrint): Stack {
     const nearest = ja4 === null ? null : this.#index.nearest('ja4', ja4, stable)
     const isKnown = nearest !== null && isWhole(nearest)
     const known = isKnown ? nearest.candidates : []
@@ -68,13 +77,24 @@ export class StackIndex {
       engines: this.#enginesOf(known),
       enginesAlike: this.#enginesOf(alike),
       http2Engines: this.#enginesOf(http2 === null ? [] : this.#index.find('http2', http2, 'exact')),
-      shares: this.#sharesOf(known),
+      shares: sharesOf(this.#list, ja4s === null ? known : this.#narrowed(known, ja4s)),
     }
   }
 
   /** A browser's next version mostly keeps its ciphers, or all but them. */
   #alike(ja4: string, nearest: Nearest): readonly Candidate[] {
     return [...nearest.candidates, ...this.#index.find('ja4', ja4, 'b')]
+  }
+
+  /**
+   * JA4S is our answer, which follows from the hello and from how we are set up. So it only tells those apart who share a
+   * hello, and only where it was seen of one of them.
+   */
+  #narrowed(candidates: readonly Candidate[], ja4s: string): readonly Candidate[] {
+    const parts = ja4s.split('_')
+    const isSeen = ({ software }: Candidate) =>
+      this.#answers.get(software)?.some((seen) => seen.every((part, i) => part === '*' || part === parts[i]))
+    return candidates.some(isSeen) ? candidates.filter((each) => isSeen(each) ?? true) : candidates
   }
 
   /** Automated browsers have their browser's, and imitators want to: neither says whose it is. */
@@ -99,19 +119,14 @@ export class StackIndex {
     }
     return engines
   }
+}
 
-  #sharesOf(candidates: readonly Candidate[]): readonly Share[] {
-    const total = candidates.reduce((sum, { observations }) => sum + Math.max(observations, 1), 0)
-    return candidates.map(({ software, observations }) => ({
-      software: this.#list[software]!,
-      share: Math.max(observations, 1) / total,
-    }))
-  }
+function isJa4s(signature: Signature): signature is FingerprintPattern & Provenance {
+  return signature.type === 'ja4s'
 }
 
 function isWhole({ likeness }: Nearest): boolean {
   return likeness === 'exact' || likeness === 'stable'
 }
 
-const MOST = 0.95
 const STACKS_MAX = 8192

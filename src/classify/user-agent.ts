@@ -199,7 +199,7 @@ const NOBODY: Claim = {
 const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE_INFINITY }
 const WORD = /[a-z0-9]+/
 /** No phone is called so but Cubot's. */
-const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|\bagent\b/
+const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|\bagent\b/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]/
 const VERSIONS: Readonly<Partial<Record<Engine, RegExp>>> = {
   blink: /\b(?:headless)?(?:chrome|chromium)\/(\d{1,4})/,

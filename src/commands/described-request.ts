@@ -46,7 +46,7 @@ export async function describedRequest(
   const { method, path: target, rawHeaders, forged } = facts
   const head: RequestHead = { method, target, version, rawHeaders }
   // As the first request of a connection.
-  const made = classify(await knowledge(), print.connection, head, new Conduct(), forged.length)
+  const made = classify(await knowledge(), print, head, new Conduct(), forged.length)
   return { facts: { ...facts, verdict: made }, print, isVerdictGiven: false }
 }
 

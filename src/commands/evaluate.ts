@@ -7,6 +7,7 @@ import type { Action, Arguments, ExitCode } from './command.ts'
 import { readCorpus } from './corpus-file.ts'
 import { crossValidate, fitTo, weightsDocument } from './fitting.ts'
 import type { Io } from './io.ts'
+import { ja4plusFrom } from './ja4plus-setting.ts'
 import { loadKnowledge } from './knowledge-files.ts'
 import { writeWhole } from './signatures-feed.ts'
 import { type Column, renderTable } from './table.ts'
@@ -63,10 +64,11 @@ async function readAll(paths: readonly string[], io: Io): Promise<{ rows: Corpus
   let refused = 0
   for (const path of paths) {
     try {
-      const found = readCorpus(createReadStream(path), (number, fault) => {
+      const refuse = (number: number, fault: Fault) => {
         refused++
         io.stderr.write(`${path}:${number}: ${fault.message}\n`)
-      })
+      }
+      const found = readCorpus(createReadStream(path), refuse, ja4plusFrom(io.env))
       for await (const { row } of found) rows.push(row)
     } catch (error) {
       if (error instanceof Fault) throw error

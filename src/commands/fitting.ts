@@ -91,6 +91,13 @@ const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
     factExample('agent', 'agent-header', stack),
     factExample('agent', 'declares-bot', stack),
     factExample('automation', 'names-tool', stack),
+    factExample('automation', 'names-tool', 'runtime-fetch', stack),
+    // Nutch, Heritrix and Scrapy do, and what others make with a library to read pages.
+    factExample('agent', 'names-tool', 'accepts-pages', stack),
+    factExample('agent', 'names-tool', 'crawls', stack),
+    // Monitors, and whoever looks at his own.
+    factExample('automation', 'names-tool', 'asks-sitemap', stack),
+    factExample('automation', 'names-tool', 'runtime-fetch', 'asks-sitemap', stack),
     factExample('human', 'names-plain-browser', stack),
   ]),
   ...(['stack-of-browsers', 'stack-unknown'] as const).flatMap((stack) => [
@@ -116,8 +123,8 @@ function* examplesWith(
     const truth = truthOf(label)
     if (truth === null) continue
     const conduct = new Conduct()
-    for (const { head } of requests) {
-      const kinds = evidenceOf(knowledge, print, head, conduct)
+    for (const { head, ja4h, atMs } of requests) {
+      const kinds = evidenceOf(knowledge, { connection: print, ja4h }, head, conduct, atMs ?? 0)
       const marks = kinds.map((kind) => EVIDENCE_KINDS.indexOf(kind))
       yield { client, example: { marks, truth, weight: share / requests.length } }
     }

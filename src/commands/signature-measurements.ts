@@ -87,8 +87,8 @@ export async function measureCorpus(file: string, reading: CorpusReading, into: 
   try {
     // For rows that do not say when they were recorded. The day of the import would change with every import.
     const day = (await stat(file)).mtime.toISOString().slice(0, 10)
-    for await (const { number, row } of readCorpus(createReadStream(file), refuse)) {
-      const fault = measure(row, day, reading, into)
+    for await (const { number, row } of readCorpus(createReadStream(file), refuse, reading.ja4plus)) {
+      const fault = measure(row, day, reading.source, into)
       if (fault !== null) refuse(number, fault)
     }
   } catch (error) {
@@ -102,19 +102,14 @@ export async function isCorpus(file: string): Promise<boolean> {
   return !/\.ya?ml$/i.test(basename(file)) && !(await hasSignatureLines(file))
 }
 
-function measure(
-  row: CorpusRow,
-  day: string,
-  { source, ja4plus }: CorpusReading,
-  into: Measurements,
-): Fault | null {
+function measure(row: CorpusRow, day: string, source: string, into: Measurements): Fault | null {
   const software = into.software(row.client)
   if (software === null) {
     into.addStranger(row.client)
     return null
   }
   const date = row.ts !== null && DAY_AND_TIME.test(row.ts) ? row.ts.slice(0, 10) : day
-  for (const pattern of patternsOf(row, software, ja4plus)) {
+  for (const pattern of patternsOf(row, software)) {
     if (into.add(software.id, { ...pattern, source, date, observations: 1 })) continue
     const what = `"${software.id}" has more than ${SIGNATURES_MAX} different values: this is not one program`
     return new Fault('CORPUS_INVALID', what)
@@ -125,11 +120,7 @@ function measure(
 type Pattern = Pick<Signature & { type: FingerprintType }, 'type' | 'value'> | HeaderOrderPattern
 type HeaderOrderPattern = Pick<Signature & { type: 'header-order' }, 'type' | 'protocol' | 'names'>
 
-function patternsOf(
-  { print, requests }: CorpusRow,
-  { kind }: Software,
-  ja4plus: boolean,
-): readonly Pattern[] {
+function patternsOf({ print, requests }: CorpusRow, { kind }: Software): readonly Pattern[] {
   const patterns: Pattern[] = []
   const add = (type: FingerprintType, value: string | null) => {
     // A peer can make one that no signature can be written for.
@@ -140,7 +131,7 @@ function patternsOf(
   add('http2', print.http2)
   for (const request of requests) {
     // Cookies, in the last two parts, are the site's and the visitor's.
-    if (ja4plus) add('ja4h', `${request.ja4h.split('_', 2).join('_')}_*_*`)
+    if (request.ja4h !== null) add('ja4h', `${request.ja4h.split('_', 2).join('_')}_*_*`)
     const order = kind === 'browser' && isNavigation(request) ? headerOrder(request) : null
     if (order !== null) patterns.push(order)
   }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { Conduct } from '../classify/conduct.ts'
+import type { Conduct } from '../classify/conduct.ts'
 import type { ConnectionPrint } from '../fingerprint/print.ts'
 
 /** One client connection, made once and asked by every request on it. */
@@ -16,8 +16,8 @@ export interface Connection {
   readonly isTls: boolean
   readonly serverName: string | null
   readonly print: ConnectionPrint
-  /** What the client has done on it so far. */
-  readonly conduct: Conduct
+  /** What the client has done on it so far; `null` before its first request, and of who sends for others. */
+  conduct: Conduct | null
   /** `address` is a trusted proxy's: what its requests say of where they come from is to be believed. */
   readonly isTrusted: boolean
   /** `address` is that of a hop whose JA4 header is taken over. */
@@ -77,7 +77,7 @@ export class ClientConnection implements Connection {
   protocol: 'h1' | 'h2' = 'h1'
   serverName: string | null = null
   print: ConnectionPrint = NOTHING_KNOWN
-  readonly conduct = new Conduct()
+  conduct: Conduct | null = null
   stage: Stage = 'opening'
   /** What is counted for the address of this connection; `null` while nothing is. */
   countedAs: string | null = null

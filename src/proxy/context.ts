@@ -1,3 +1,4 @@
+import type { Traffic } from '../classify/traffic.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { ConnectionFailure } from './connection.ts'
@@ -28,6 +29,7 @@ export interface ProxyContext {
   readonly upgradeIdleTimeoutMs: number
   readonly signer: TagSigner | null
   readonly limiter: RateLimiter
+  readonly traffic: Traffic
   readonly tarpit: Tarpit
   readonly upgrades: Upgrades
   readonly ids: DecisionIds

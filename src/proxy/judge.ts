@@ -1,4 +1,5 @@
 import { classify } from '../classify/classify.ts'
+import { Conduct } from '../classify/conduct.ts'
 import { UNKNOWN, type Verdict } from '../classify/verdict.ts'
 import { ja4h } from '../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
@@ -11,7 +12,7 @@ import { BARRED, type Bar, barOf } from './bar.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import type { DecisionId } from './decision-id.ts'
-import { clientAddress, hopJa4 } from './peer-address.ts'
+import { clientAddress, clientNetwork, hopJa4 } from './peer-address.ts'
 import { type ReceivedHeaders, receiveHeaders } from './request-headers.ts'
 
 /** All that is known and decided of a request before anything is done about it. */
@@ -41,7 +42,7 @@ export function judge(
     connection: connectionPrint(proxy, connection, head),
     ja4h: proxy.ja4plus ? ja4h(head) : null,
   }
-  const verdict = verdictOn(snapshot, connection, head, print.connection, received)
+  const verdict = verdictOn(proxy, snapshot, connection, head, print, received, address)
   const facts: Facts = {
     method: head.method,
     host: authority,
@@ -61,18 +62,25 @@ export function judge(
 }
 
 function verdictOn(
+  { traffic, clock }: ProxyContext,
   { knowledge }: Snapshot,
   connection: Connection,
   head: RequestHead,
-  print: ConnectionPrint,
+  print: Print,
   { forged, hop }: ReceivedHeaders,
+  address: string,
 ): Verdict {
   if (knowledge === null) return UNKNOWN
-  if (!connection.isTrusted && !connection.isJa4Hop)
-    return classify(knowledge, print, head, connection.conduct, forged.length)
-  // A hop before us sends many clients' requests on one connection, which is its own: none answers for another.
+  if (!connection.isTrusted && !connection.isJa4Hop) {
+    connection.conduct ??= new Conduct(traffic, clientNetwork(address))
+    return classify(knowledge, print, head, connection.conduct, forged.length, clock.nowMs)
+  }
+  // A hop before us sends many clients' requests on one connection, which is its own: none answers for another, but where
+  // the hop says whose they are.
+  const conduct = address === connection.address ? null : new Conduct(traffic, clientNetwork(address))
   const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
-  return classify(knowledge, print.ja4Source === 'hop' ? print : relayed, head, null, forged.length)
+  const shown = print.connection.ja4Source === 'hop' ? print : relayed
+  return classify(knowledge, shown, head, conduct, forged.length, clock.nowMs)
 }
 
 /** A hop that is listed saw the client's own hello; what we saw, and answered, is the hop's. */
@@ -149,14 +157,17 @@ function userAgentOf(headers: readonly string[]): string | null {
 const USER_AGENT = 'user-agent'
 
 /** Of a client whose connection a hop has ended, and does not tell of. */
-const RELAYED: ConnectionPrint = {
-  ja4: null,
-  stable: null,
-  traits: null,
-  ja4s: null,
-  ja4x: null,
-  http2: null,
-  noHello: 'not-tls',
-  ja4Source: 'hop',
+const RELAYED: Print = {
+  connection: {
+    ja4: null,
+    stable: null,
+    traits: null,
+    ja4s: null,
+    ja4x: null,
+    http2: null,
+    noHello: 'not-tls',
+    ja4Source: 'hop',
+  },
+  ja4h: null,
 }
-const RELAYED_SECURE: ConnectionPrint = { ...RELAYED, noHello: null }
+const RELAYED_SECURE: Print = { connection: { ...RELAYED.connection, noHello: null }, ja4h: null }

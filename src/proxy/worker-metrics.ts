@@ -11,6 +11,7 @@ export interface CountSources {
   readonly listeners: readonly { readonly counts: ListenerCounts }[]
   readonly upstreams: readonly UpstreamGroup[]
   readonly recorder: { readonly counts: RecorderCounts }
+  readonly traffic: { readonly size: number }
 }
 
 /** The numbers of one worker. Every label is from a list here or from the configuration. */
@@ -27,6 +28,9 @@ export class WorkerMetrics {
     this.#addConnections(sources.listeners)
     this.#addUpstreams(sources.upstreams)
     this.#addSightings(sources.recorder)
+    const help =
+      'Clients, and TLS hellos that nobody is known to have, of which it is known what they asked for lately.'
+    this.#metrics.gauge('traffic_remembered', help, 'sum', () => one(sources.traffic.size))
     addProcessMetrics(this.#metrics)
   }
 

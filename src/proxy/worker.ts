@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
+import { Traffic } from '../classify/traffic.ts'
 import type { Log, LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import type { ProxyBus } from '../plane/bus.ts'
@@ -59,6 +60,7 @@ export class Worker {
   readonly #recorder: Recorder
   readonly #metrics: WorkerMetrics
   readonly #upgrades = new Upgrades()
+  readonly #traffic = new Traffic()
   readonly #clock = new Clock()
   readonly #context: ProxyContext
   readonly #listeners: readonly Listener[]
@@ -109,7 +111,9 @@ export class Worker {
     this.#upstreams = settings.upstreams.map((upstream) => new UpstreamGroup(upstream, upstreamCounters()))
     this.#recorder = new Recorder(bus)
     const listeners: Listener[] = []
-    this.#metrics = new WorkerMetrics({ listeners, upstreams: this.#upstreams, recorder: this.#recorder })
+    this.#metrics = new WorkerMetrics({
+      ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
+    })
     this.#context = this.#contextWith(snapshot)
 
     const handlers = createHandler(this.#context)
@@ -171,6 +175,7 @@ export class Worker {
       upgradeIdleTimeoutMs: settings.upgradeIdleTimeoutMs,
       signer: settings.signatureKey === null ? null : new TagSigner(settings.signatureKey),
       limiter: new RateLimiter(),
+      traffic: this.#traffic,
       tarpit: new Tarpit(),
       upgrades: this.#upgrades,
       ids: this.#clock.ids,

@@ -86,12 +86,12 @@ const HEADER_CHANGES: readonly Change[] = [
   [
     'hints of a Firefox',
     withHeader(FIREFOX, 'sec-ch-ua', '"Firefox";v="153"', 'last'),
-    ['+client-hints-disagree'],
+    ['+client-hints-disagree', '-header-order-agrees'],
   ],
   [
     'hints of a Safari',
     withHeader(SAFARI, 'sec-ch-ua', '"Safari";v="26"', 'last'),
-    ['+client-hints-disagree'],
+    ['+client-hints-disagree', '-header-order-agrees'],
   ],
   [
     'hints that say headless',
@@ -117,6 +117,8 @@ const HEADER_CHANGES: readonly Change[] = [
     method(withHeader(CHROMIUM, 'content-type', 'application/json'), 'POST'),
     ['+fetch-metadata-odd'],
   ],
+  ['a form that does not say how it is written', method(CHROMIUM, 'POST'), ['+fetch-metadata-odd']],
+  ['a form', method(withHeader(CHROMIUM, 'content-type', 'application/x-www-form-urlencoded'), 'POST'), []],
   ['a fetch of a page', withHeader(CHROMIUM, 'sec-fetch-mode', 'cors'), ['+fetch-metadata-odd']],
   [
     'a fetch by a click',
@@ -167,7 +169,7 @@ const CONNECTION_CHANGES: readonly Change[] = [
   ['no GREASE', lacking(CHROMIUM, TRAIT.greaseCiphers), ['+version-disagrees']],
   ['no ALPS', lacking(CHROMIUM, TRAIT.alps), ['+version-disagrees']],
   ['no compressed certificates', lacking(CHROMIUM, TRAIT.compressCertificate), ['+version-disagrees']],
-  ['no post-quantum group', lacking(CHROMIUM, TRAIT.postQuantum), ['+version-disagrees']],
+  ['no post-quantum group', lacking(CHROMIUM, TRAIT.postQuantum), ['+post-quantum-missing']],
   ['GREASE in a Firefox', having(FIREFOX, TRAIT.greaseCiphers), ['+version-disagrees']],
   ['no record size limit in a Firefox', lacking(FIREFOX, TRAIT.recordSizeLimit), ['+version-disagrees']],
   [
@@ -175,10 +177,10 @@ const CONNECTION_CHANGES: readonly Change[] = [
     lacking(FIREFOX, TRAIT.delegatedCredentials),
     ['+version-disagrees'],
   ],
-  ['no post-quantum group in a Firefox', lacking(FIREFOX, TRAIT.postQuantum), ['+version-disagrees']],
+  ['no post-quantum group in a Firefox', lacking(FIREFOX, TRAIT.postQuantum), ['+post-quantum-missing']],
   ['a post-quantum group in Firefox 117', version(FIREFOX, 117), ['+version-disagrees']],
   ['no GREASE in a Safari', lacking(SAFARI, TRAIT.greaseCiphers), ['+version-disagrees']],
-  ['no post-quantum group in a Safari', lacking(SAFARI, TRAIT.postQuantum), ['+version-disagrees']],
+  ['no post-quantum group in a Safari', lacking(SAFARI, TRAIT.postQuantum), ['+post-quantum-missing']],
   ['a post-quantum group in Safari 17', version(SAFARI, 17), ['+version-disagrees']],
   ['a post-quantum group in Safari 18', version(SAFARI, 18), []],
 ]
@@ -195,6 +197,32 @@ test('settings of HTTP/2 that no Safari has had', async () => {
   assert.deepEqual(opened('7:1|1|0|m,s,a,p'), ['http2-unlike'])
   assert.deepEqual(opened('7:1|1|0|m,s,p,a'), ['http2-unlike'])
   assert.deepEqual(opened('7:1|1|0|m,a,s,p'), ['http2-disagrees'])
+})
+
+test('no post-quantum group, in a hello that is otherwise not the browser’s, is no policy of a company', async () => {
+  const unknown = { ja4: 't13d0303h2_000000000000_000000000000' as Ja4, stable: null }
+  assert.deepEqual(disagreements(print(lacking(CHROMIUM, TRAIT.postQuantum), unknown)), ['version-disagrees'])
+  const both = lacking(lacking(CHROMIUM, TRAIT.postQuantum), TRAIT.alps)
+  assert.deepEqual(disagreements(both), ['version-disagrees'])
+})
+
+test('HTTP/3 is not held to what TCP and HTTP/1 would show', async () => {
+  const ja4 = 'q13d0312h3_55b375c5d22e_000000000000' as Ja4
+  const over = print(CHROMIUM, { ja4, stable: null, http2: null, traits: 0 as HelloTraits })
+  const found = marks({ ...over, head: { ...over.head, version: '30' } })
+  assert.deepEqual(
+    found.filter((kind) => DISAGREEMENTS.has(kind) || kind === 'stack-unlike'),
+    [],
+  )
+  assert.ok(found.includes('stack-unknown'))
+})
+
+test('what a visitor’s settings add is no other order, and what else is not placed is none', async () => {
+  const found = (name: string) =>
+    marks(withHeader(CHROMIUM, name, '1', 'last')).filter((kind) => kind.startsWith('header-order'))
+  for (const name of ['dnt', 'sec-gpc', 'save-data', 'x-of-an-extension'])
+    assert.deepEqual(found(name), ['header-order-agrees'], name)
+  for (const name of ['te', 'sec-purpose']) assert.deepEqual(found(name), [], name)
 })
 
 test('a hello of a library denies a browser', async () => {
@@ -460,7 +488,7 @@ function pageOf(rows: readonly CorpusRow[], client: string): Request {
 }
 
 function marks({ print: of, head }: Request): readonly EvidenceKind[] {
-  return evidenceOf(KNOWLEDGE, of, head, null)
+  return evidenceOf(KNOWLEDGE, { connection: of, ja4h: null }, head, null)
 }
 
 function disagreements(request: Request): readonly EvidenceKind[] {

@@ -3,11 +3,13 @@ import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { classify } from '../../src/classify/classify.ts'
 import { Conduct } from '../../src/classify/conduct.ts'
+import { parseCorpusRow } from '../../src/classify/corpus.ts'
 import type { Knowledge } from '../../src/classify/knowledge.ts'
 import type { Claim } from '../../src/classify/user-agent.ts'
 import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
+import { type HelloTraits, TRAIT } from '../../src/fingerprint/hello-traits.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
-import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
+import type { Print } from '../../src/fingerprint/print.ts'
 
 const knowledge = await loadKnowledge(null, null)
 
@@ -22,6 +24,24 @@ test("no person's browser is held for anything else, whatever its version, and t
       const { kind, evidence } = classify(knowledge, print(ja4), head, new Conduct(), 0)
       const found = evidence.map((each) => each.kind).join(' ')
       assert.ok(kind === 'human' || kind === 'unknown', `${id} is ${kind}: ${userAgent}: ${found}`)
+    }
+  }
+})
+
+test('no person is held for anything else because a company turns post-quantum keys off', async () => {
+  const rows = readFileSync(new URL('recorded.jsonl', import.meta.url), 'utf8')
+    .trimEnd()
+    .split('\n')
+  const people = rows
+    .map((row) => parseCorpusRow(JSON.parse(row)))
+    .filter(({ label, print }) => label === 'human-browser' && print.traits !== null)
+  assert.ok(people.length >= 5)
+  for (const { id, print: of, requests } of people) {
+    const connection = { ...of, traits: (of.traits! & ~TRAIT.postQuantum) as HelloTraits }
+    const conduct = new Conduct()
+    for (const { head, ja4h } of requests) {
+      const { kind } = classify(knowledge, { connection, ja4h }, head, conduct, 0)
+      assert.ok(kind === 'human' || kind === 'unknown', `${id}: ${kind}`)
     }
   }
 })
@@ -135,8 +155,8 @@ function platform(claim: Claim): string {
 }
 
 /** Of a hello of which no more is known. */
-function print(ja4: Ja4 | null): ConnectionPrint {
-  return {
+function print(ja4: Ja4 | null): Print {
+  const connection = {
     ja4,
     stable: null,
     traits: null,
@@ -145,5 +165,6 @@ function print(ja4: Ja4 | null): ConnectionPrint {
     http2: null,
     noHello: null,
     ja4Source: 'own',
-  }
+  } as const
+  return { connection, ja4h: null }
 }

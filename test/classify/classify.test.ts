@@ -11,7 +11,10 @@ import { CLASSES, type Class, parseWeights } from '../../src/classify/weights.ts
 import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
 import type { HelloTraits } from '../../src/fingerprint/hello-traits.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
-import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
+import type { Ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
+import type { Ja4s } from '../../src/fingerprint/ja4plus/ja4s.ts'
+import type { Ja4x } from '../../src/fingerprint/ja4plus/ja4x.ts'
+import type { ConnectionPrint, Print } from '../../src/fingerprint/print.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 
 const CHROME_JA4 = 't13d1517h2_8daaf6152771_cb7bf5808d99'
@@ -25,6 +28,15 @@ const BARE_CHROME = 'Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0.0.0 Safari/537
 const CHROME_USER_AGENT =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
 
+const NONE = '000000000000_000000000000'
+const AGENT_JA4H = `po11nn142a00_aaaaaaaaaaaa_${NONE}`
+const AGENTS_JA4H = `po11nn130000_ffffffffffff_${NONE}`
+const SHARED_JA4H = `ge11nn100000_bbbbbbbbbbbb_${NONE}`
+/** Of few headers. */
+const SHORT_JA4H = `ge11nn050000_cccccccccccc_${NONE}`
+const COOKIE_JA4H = 'ge11cn110000_dddddddddddd_eeeeeeeeeeee_*'
+const AGENT_JA4X = 'aaaaaaaaaaaa_bbbbbbbbbbbb_cccccccccccc'
+const TOOL_JA4X = 'aaaaaaaaaaaa_bbbbbbbbbbbb_dddddddddddd'
 const UNKNOWN_HTTP2 = '1:65536;3:1000|15663105|0|m,a,s,p'
 const BROWSER_HEADERS = [
   ...['sec-ch-ua', '"Not:A-Brand";v="8", "Chromium";v="156"', 'accept-language', 'en', 'accept', '*/*'],
@@ -53,6 +65,10 @@ const LIST = parseSoftwareList([
   software('curl', 'cURL', { kind: 'tool' }, [
     { user_agent: 'curl/' },
     { ja4: CURL_JA4, observations: 90 },
+    { ja4h: withoutCookies(SHARED_JA4H), observations: 1 },
+    { ja4h: withoutCookies(AGENT_JA4H), observations: 1 },
+    { ja4h: withoutCookies(SHORT_JA4H), observations: 7 },
+    { ja4x: TOOL_JA4X, observations: 1 },
     { ja4: PROXY_JA4, observations: 70 },
   ]),
   software('wcurl', 'wcurl', { kind: 'tool' }, [{ ja4: CURL_JA4, observations: 10 }]),
@@ -60,12 +76,23 @@ const LIST = parseSoftwareList([
   software('got', 'Got', { kind: 'tool' }, [{ ja4: NODE_JA4, observations: 11 }]),
   software('kit-a', 'Kit A', { kind: 'tool' }, [{ header: 'x-kit', value: 'a*' }]),
   software('kit-b', 'Kit B', { kind: 'tool' }, [{ header: 'x-kit', value: 'b*' }]),
-  software('acme', 'Acme SDK', { kind: 'agent', category: 'llm-sdk' }, [{ user_agent: 'AcmeSDK/' }]),
+  software('acme', 'Acme SDK', { kind: 'agent', category: 'llm-sdk' }, [
+    { user_agent: 'AcmeSDK/' },
+    { ja4h: withoutCookies(AGENT_JA4H), observations: 19 },
+    { ja4h: withoutCookies(SHARED_JA4H), observations: 3 },
+    { ja4x: AGENT_JA4X, observations: 1 },
+  ]),
   software('helper', 'Helper', { kind: 'agent', category: 'custom' }, [
     { header: 'x-helper', value: 'one' },
+    { ja4h: withoutCookies(AGENTS_JA4H), observations: 1 },
+    { ja4h: COOKIE_JA4H, observations: 1 },
     { user_agent: 'HelperBot' },
   ]),
-  software('aide', 'Aide', { kind: 'agent', category: 'custom' }, [{ header: 'x-helper', value: 'two' }]),
+  software('aide', 'Aide', { kind: 'agent', category: 'custom' }, [
+    { header: 'x-helper', value: 'two' },
+    { ja4h: withoutCookies(AGENTS_JA4H), observations: 1 },
+    { ja4h: COOKIE_JA4H.replace('eeeeeeeeeeee', 'ffffffffffff'), observations: 1 },
+  ]),
   software('made', 'Made by a generator', { kind: 'agent', category: 'llm-sdk', family: true }, [
     { header: 'x-made-with' },
     { user_agent: 'MadeSDK/' },
@@ -83,6 +110,8 @@ const WEIGHTS: Readonly<Partial<Record<EvidenceKind, readonly [number, number, n
   'mcp-request': [6, -2, 0],
   'declares-bot': [5, -1, 0],
   headless: [8, 0, -4],
+  'headers-of-agents': [6, 0, 0],
+  'certificate-of-agents': [6, 0, 0],
   'stack-of-libraries': [0.5, 0.5, -1],
   'stack-disagrees': [3, 0, -5],
   'stack-unlike': [3, 0, -5],
@@ -345,26 +374,30 @@ test('what one knowledge has remembered is not what another says', async () => {
   assert.equal(judged(said).kind, 'automation')
 })
 
-test('verdicts, claims and stacks are remembered up to a bound', async () => {
+test('verdicts, claims, stacks and orders of headers are remembered up to a bound', async () => {
   const own = knowledge()
   const said = { userAgent: 'AcmeSDK/1.0', ja4: NODE_JA4 }
-  const stack = own.stacks.stackOf(print({ ja4: NODE_JA4 }))
+  const stack = own.stacks.stackOf(print({ ja4: NODE_JA4 }).connection)
   const claim = own.userAgents.claim('AcmeSDK/1.0')
+  const owners = own.owners.ofHeaders(print({ ja4h: AGENT_JA4H }))
   const first = judged(said, own)
   for (let i = 0; i < 100; i++) judged({ userAgent: `AcmeSDK/1.0 (${i})` }, own)
   assert.equal(judged(said, own), first)
-  assert.equal(own.stacks.stackOf(print({ ja4: NODE_JA4 })), stack)
+  assert.equal(own.stacks.stackOf(print({ ja4: NODE_JA4 }).connection), stack)
   assert.equal(own.userAgents.claim('AcmeSDK/1.0'), claim)
+  assert.equal(own.owners.ofHeaders(print({ ja4h: AGENT_JA4H })), owners)
 
   for (let i = 0; i < 17_000; i++) {
     const ja4 = `t13d0707h2_${i.toString(16).padStart(12, '0')}_000000000000`
-    judged({ userAgent: `AcmeSDK/2.0 (${i})`, ja4 }, own)
+    const ja4h = `ge11nn120000_${i.toString(16).padStart(12, '0')}_${NONE}`
+    judged({ userAgent: `AcmeSDK/2.0 (${i})`, ja4, ja4h }, own)
   }
   const again = judged(said, own)
   assert.notEqual(again, first, 'it is made anew')
   assert.deepEqual(again, first)
-  assert.notEqual(own.stacks.stackOf(print({ ja4: NODE_JA4 })), stack)
+  assert.notEqual(own.stacks.stackOf(print({ ja4: NODE_JA4 }).connection), stack)
   assert.notEqual(own.userAgents.claim('AcmeSDK/1.0'), claim)
+  assert.notEqual(own.owners.ofHeaders(print({ ja4h: AGENT_JA4H })), owners)
 })
 
 test('our own headers, forged, are evidence that lasts', async () => {
@@ -437,6 +470,8 @@ const connection = fc
     ja4: fc.constantFrom(CHROME_JA4, CURL_JA4, NODE_JA4, PROXY_JA4, UNKNOWN_JA4, null),
     http2: fc.constantFrom(CHROME_HTTP2, null),
     traits: fc.constantFrom(0, 1, 2 ** 18 - 1, null),
+    ja4h: fc.constantFrom(AGENT_JA4H, SHARED_JA4H, `${AGENT_JA4H.slice(0, -1)}1`, 'x', null),
+    ja4x: fc.constantFrom(AGENT_JA4X, TOOL_JA4X, 'x', null),
   })
   .map(print)
 
@@ -527,12 +562,143 @@ test('any bytes at all are judged', async () => {
   )
 })
 
+test('an order of headers that only agents have is an agent’s, and names it', async () => {
+  const { kind, software, evidence } = judged({ userAgent: 'thing/1', ja4: UNKNOWN_JA4, ja4h: AGENT_JA4H })
+  assert.deepEqual([kind, software?.id], ['agent', 'acme'])
+  assert.equal(
+    detail(evidence, 'headers-of-agents'),
+    'only agents are known to order headers so: Acme SDK 95 %, cURL 5 %',
+  )
+  assert.equal(named({ userAgent: 'curl/8.0', ja4h: AGENT_JA4H }), 'acme', 'also on a library')
+  assert.equal(named({ userAgent: 'curl/8.0', ja4h: AGENTS_JA4H }), 'curl', 'where it is one agent’s')
+  assert.equal(
+    named({ userAgent: 'Helper HelperBot', ja4h: AGENT_JA4H }),
+    'helper',
+    'but not against its word',
+  )
+})
+
+test('cookies, and what else is not the order of headers, are left out where they are others', async () => {
+  const found = (ja4h: string) => kindsOf({ userAgent: 'thing/1', ja4h })
+  assert.ok(found(AGENT_JA4H.replace(NONE, '111111111111_222222222222')).includes('headers-of-agents'))
+  assert.ok(found(`ge20cr14enus_aaaaaaaaaaaa_${NONE}`).includes('headers-of-agents'))
+  assert.ok(!found(`po11nn142a00_aaaaaaaaaaab_${NONE}`).includes('headers-of-agents'))
+})
+
+test('cookies say who it is where a signature has them, whoever came before', async () => {
+  const own = knowledge()
+  const found = (cookies: string) => {
+    const ja4h = `ge11cn110000_dddddddddddd_${cookies}`
+    return judged({ userAgent: 'thing/1', ja4h }, own).software?.id ?? null
+  }
+  assert.equal(found('eeeeeeeeeeee_111111111111'), 'helper')
+  assert.equal(found('ffffffffffff_111111111111'), 'aide')
+  assert.equal(found('111111111111_111111111111'), null, 'either')
+  assert.equal(found('eeeeeeeeeeee_222222222222'), 'helper')
+})
+
+test('an order of headers that agents share with others says so, and who they are', async () => {
+  const { evidence, software } = judged({ userAgent: 'thing/1', ja4h: SHARED_JA4H })
+  assert.equal(
+    detail(evidence, 'headers-shared'),
+    'agents and other programs order headers so: Acme SDK 75 %, cURL 25 %',
+  )
+  assert.equal(software, null, 'nobody has nearly all of it')
+})
+
+test('of those who share an order of headers, the hello tells', async () => {
+  assert.equal(named({ ja4h: SHARED_JA4H, ja4: CURL_JA4 }), 'curl')
+  assert.equal(named({ ja4h: SHARED_JA4H, ja4: PROXY_JA4 }), 'curl')
+  assert.equal(named({ ja4h: SHARED_JA4H, ja4: NODE_JA4 }), null, 'none of them has it')
+})
+
+test('few headers are what a library sends: they name it, where nothing is said, and are no evidence', async () => {
+  assert.equal(named({ ja4h: SHORT_JA4H }), 'curl')
+  assert.equal(named({ ja4h: SHORT_JA4H, userAgent: 'AcmeSDK/1.0' }), 'acme')
+  assert.deepEqual(kindsOf({ ja4h: SHORT_JA4H }), kindsOf({}))
+})
+
+test('nobody’s order of headers is held against a browser, nor taken from a hop, nor missed', async () => {
+  for (const ja4h of [AGENT_JA4H, SHARED_JA4H]) {
+    for (const said of [
+      { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, ja4h },
+      { userAgent: 'Plain/3', ja4h },
+      { userAgent: 'thing/1', ja4Source: 'hop', ja4h },
+    ] as const)
+      assert.deepEqual(judged(said), judged({ ...said, ja4h: null }))
+  }
+  assert.ok(!kindsOf({ userAgent: 'thing/1' }).some((kind) => kind.startsWith('headers-')), 'JA4+ is off')
+})
+
+test('the same order of headers with other cookies is the same verdict', async () => {
+  const own = knowledge()
+  const verdict = (cookies: string) =>
+    judged({ userAgent: 'thing/1', ja4h: AGENT_JA4H.replace(NONE, cookies) }, own)
+  assert.equal(verdict('111111111111_222222222222'), verdict('111111111111_333333333333'))
+})
+
+test('a certificate that is known names who has it, but for browsers', async () => {
+  const { kind, software, evidence } = judged({ ja4x: AGENT_JA4X })
+  assert.deepEqual([kind, software?.id], ['agent', 'acme'])
+  assert.equal(detail(evidence, 'certificate-of-agents'), 'agents have such a certificate: Acme SDK 100 %')
+  assert.equal(named({ ja4x: TOOL_JA4X }), 'curl')
+  assert.ok(kindsOf({ ja4x: TOOL_JA4X }).includes('certificate-of-libraries'))
+  assert.deepEqual(kindsOf({ ja4x: 'dddddddddddd_bbbbbbbbbbbb_cccccccccccc' }), kindsOf({}))
+  for (const ja4x of [AGENT_JA4X, TOOL_JA4X])
+    assert.deepEqual(judged({ userAgent: 'Plain/3', ja4x }), judged({ userAgent: 'Plain/3' }))
+})
+
+test('what we answered tells those apart who share a hello, and nobody else', async () => {
+  const [fast, slow, other] = [
+    't130200_1301_234ea6891581',
+    't130300_1302_234ea6891581',
+    't120300_c030_52d195ce1d92',
+  ]
+  const has = { ja4: CURL_JA4, observations: 10 }
+  const own = knowledge({
+    list: parseSoftwareList([
+      software('one', 'One', { kind: 'tool' }, [has, { ja4s: fast, observations: 3 }]),
+      software('two', 'Two', { kind: 'tool' }, [has, { ja4s: 't130300_*_*', observations: 3 }]),
+      software('published', 'Published', { kind: 'tool' }, [{ ...has, observations: 1 }, { ja4s: fast }]),
+    ]),
+  })
+  const shares = (ja4s: string | null) => {
+    const { evidence } = judged({ ja4: CURL_JA4, ja4s }, own)
+    return detail(evidence, 'stack-of-libraries')?.split(': ')[1]
+  }
+  assert.equal(shares(fast!), 'One 91 %, Published 9 %', 'of whom none was seen is not left out')
+  assert.equal(shares(slow!), 'Two 91 %, Published 9 %')
+  for (const unseen of [other!, null]) assert.equal(shares(unseen), 'One 48 %, Two 48 %, Published 5 %')
+  assert.equal(judged({ ja4: CURL_JA4, ja4s: fast! }, own).software?.id, 'one')
+})
+
+test('nobody is a person for whom no part of his TLS speaks', async () => {
+  const trusting = knowledge({ weights: { 'names-browser': [-1, -2, 4] } })
+  const kind = (ja4: string | null) => judged({ userAgent: CHROME_USER_AGENT, ja4 }, trusting).kind
+  assert.equal(kind(UNKNOWN_JA4), 'unknown')
+  assert.equal(kind('t13d1599h2_8daaf6152771_000000000000'), 'human', 'a next version keeps its ciphers')
+  assert.equal(kind(null), 'human')
+})
+
+test('who asks for pages as browsers do, and is none, is seen', async () => {
+  const asks = (userAgent: string, accept: string) =>
+    kindsOf({ userAgent, headers: ['accept', accept] }).includes('accepts-pages')
+  assert.ok(asks('curl/8.0', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'))
+  assert.ok(!asks('curl/8.0', '*/*'))
+  assert.ok(!asks('curl/8.0', 'text/html, text/plain'), 'text browsers')
+  assert.ok(!asks('Plain/3', 'text/html,application/xhtml+xml,*/*;q=0.8'))
+})
+
 interface Said {
   readonly userAgent?: string | null
   readonly headers?: readonly string[]
   readonly ja4?: string | null
   readonly http2?: string | null
   readonly traits?: number | null
+  readonly ja4s?: string | null
+  readonly ja4x?: string | null
+  readonly ja4h?: string | null
+  readonly ja4Source?: 'hop'
   readonly noHello?: ConnectionPrint['noHello']
   readonly version?: RequestHead['version']
   readonly target?: string
@@ -542,6 +708,14 @@ interface Said {
 
 function judged(said: Said, by: Knowledge = KNOWLEDGE): Verdict {
   return classify(by, print(said), head(said), said.conduct ?? null, said.forged ?? 0)
+}
+
+function kindsOf(said: Said): readonly EvidenceKind[] {
+  return evidenceOf(KNOWLEDGE, print(said), head(said), null)
+}
+
+function withoutCookies(ja4h: string): string {
+  return ja4h.replace(NONE, '*_*')
 }
 
 /** Who is named, if anybody is. */
@@ -568,17 +742,19 @@ function head({ userAgent = null, headers = [], version = '20', target = '/' }: 
   return { method: 'GET', target, version, rawHeaders }
 }
 
-function print(said: Pick<Said, 'ja4' | 'http2' | 'traits' | 'noHello'>): ConnectionPrint {
-  return {
-    ja4: (said.ja4 ?? null) as Ja4 | null,
+function print(said: Omit<Said, 'userAgent' | 'headers' | 'conduct'>): Print {
+  const ja4 = (said.ja4 ?? null) as Ja4 | null
+  const connection: ConnectionPrint = {
+    ja4,
     stable: null,
     traits: (said.traits ?? null) as HelloTraits | null,
-    ja4s: null,
-    ja4x: null,
+    ja4s: (said.ja4s ?? null) as Ja4s | null,
+    ja4x: (said.ja4x ?? null) as Ja4x | null,
     http2: said.http2 ?? null,
-    noHello: said.noHello ?? ((said.ja4 ?? null) === null ? 'not-tls' : null),
-    ja4Source: (said.ja4 ?? null) === null ? null : 'own',
+    noHello: said.noHello ?? (ja4 === null ? 'not-tls' : null),
+    ja4Source: said.ja4Source ?? (ja4 === null ? null : 'own'),
   }
+  return { connection, ja4h: (said.ja4h ?? null) as Ja4h | null }
 }
 
 function knowledge({ list = LIST, weights = WEIGHTS }: { list?: typeof LIST; weights?: object } = {}) {

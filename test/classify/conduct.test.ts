@@ -1,72 +1,281 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { Conduct } from '../../src/classify/conduct.ts'
-import type { EvidenceKind } from '../../src/classify/evidence.ts'
+import { type EvidenceKind, EvidenceSet } from '../../src/classify/evidence.ts'
 import { HeaderIndex } from '../../src/classify/header-index.ts'
 import { Reading } from '../../src/classify/reading.ts'
+import type { Stack } from '../../src/classify/stack.ts'
+import { Traffic } from '../../src/classify/traffic.ts'
+import { type Claim, UserAgentIndex } from '../../src/classify/user-agent.ts'
+import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
+import type { StableKey } from '../../src/fingerprint/stable-key.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 
-/** A request: its target, and headers after it; those that follow a method are sent by it. */
+/** A request: its target, and headers after it. */
 type Asked = readonly [target: string, ...headers: readonly string[]]
 
+const NOW_MS = 1_800_000_000_000
 const REFERER = ['Referer', 'https://a.test/'] as const
+const NAVIGATION = ['sec-fetch-dest', 'document'] as const
+const OF_SCRIPT = ['sec-fetch-dest', 'empty'] as const
+const IMAGE: Asked = ['/a.png', 'sec-fetch-dest', 'image']
+const HELLO = 'gs1-t13d1516h2-8daaf6152771-d8a2da3f94cd'
+const NETWORK = '192.0.2.1'
+
+const AGENTS = new UserAgentIndex([])
+const HEADERS = new HeaderIndex([])
+const PRINT: ConnectionPrint = {
+  ja4: null,
+  stable: null,
+  traits: null,
+  ja4s: null,
+  ja4x: null,
+  http2: null,
+  noHello: null,
+  ja4Source: 'own',
+}
+const STACK: Stack = {
+  number: 1,
+  isKnown: true,
+  kind: 'libraries',
+  engines: new Set(),
+  enginesAlike: new Set(),
+  http2Engines: new Set(),
+  shares: [],
+}
 
 const CASES: readonly (readonly [what: string, asked: readonly Asked[], kinds: readonly EvidenceKind[]])[] = [
   ['nothing but a page', [['/']], []],
   ['robots.txt first', [['/robots.txt'], ['/']], ['robots-first']],
-  ['robots.txt with a query', [['/robots.txt?v=1']], ['robots-first']],
   ['robots.txt later', [['/'], ['/robots.txt']], []],
-  ['something named alike', [['/robots.txt.html'], ['/a/robots.txt']], []],
-  ['pages, each from another', [['/'], ['/b', ...REFERER]], ['crawls']],
-  ['pages without a referer', [['/'], ['/b'], ['/c']], []],
-  ['robots.txt is no page', [['/robots.txt'], ['/b', ...REFERER]], ['robots-first']],
-  ['one page again and again', [['/'], ['/', ...REFERER], ['/', ...REFERER]], []],
+  ['a sitemap', [['/'], ['/sitemap.xml'], ['/']], ['asks-sitemap']],
+  ['links of a page', [['/'], ['/b', ...REFERER], ['/c', ...REFERER], ['/d', ...REFERER]], ['crawls']],
+  ['pages without a referer', [['/'], ['/b'], ['/c'], ['/d']], []],
+  ['robots.txt is no page', [['/robots.txt'], ['/b', ...REFERER], ['/c', ...REFERER]], ['robots-first']],
   ['a page and its parts', [['/'], ['/site.css', ...REFERER], ['/b', ...REFERER]], ['loads-parts']],
-  ['parts by their names', [['/a.js?v=2'], ['/b.WOFF2'], ['/c.woff2']], ['loads-parts']],
-  ['what only looks like a part', [['/a.json'], ['/a.css/more'], ['/?file=a.css']], []],
-  ['parts by what they are for', [['/a', 'sec-fetch-dest', 'style']], ['loads-parts']],
-  ['a page by what it is for', [['/a.css', 'Sec-Fetch-Dest', 'document']], []],
-  ['what scripts ask for', [['/a.png', 'sec-fetch-dest', 'empty']], []],
+  [
+    'links, and all that belongs to them',
+    [
+      ['/b', ...REFERER],
+      ['/c.js', ...REFERER],
+      ['/d', ...REFERER],
+      ['/e', ...REFERER],
+    ],
+    ['crawls', 'loads-parts'],
+  ],
+  [
+    'what scripts ask for',
+    [
+      ['/a.png', ...OF_SCRIPT],
+      ['/api/b', ...OF_SCRIPT],
+    ],
+    [],
+  ],
+  ['many pages', pages(30), ['asks-broadly', 'asks-fast']],
 ]
 
-for (const [what, asked, kinds] of CASES) {
+for (const [what, asked, kinds] of CASES)
   test(what, async () => {
-    assert.deepEqual(noted(asked.map((each) => ['GET', each] as const)).marks.kinds(), kinds)
+    assert.deepEqual(shownBy(visitor(), asked), kinds)
   })
-}
 
-test('only what is fetched counts', async () => {
-  for (const method of ['POST', 'HEAD', 'OPTIONS'])
-    assert.deepEqual(
-      noted([
-        [method, ['/a.css']],
-        [method, ['/b', ...REFERER]],
-        [method, ['/c', ...REFERER]],
-      ]).marks.kinds(),
-      [],
-      method,
-    )
-})
-
-test('what was shown stays', async () => {
-  const conduct = noted([['GET', ['/robots.txt']]])
-  for (let i = 0; i < 50; i++) note(conduct, 'POST', ['/api'])
-  assert.deepEqual(conduct.marks.kinds(), ['robots-first'])
+test('a connection on its own is a client of its own', async () => {
+  assert.deepEqual(shownBy({ conduct: new Conduct(), isPerson: false }, pages(30)), [
+    'asks-broadly',
+    'asks-fast',
+  ])
+  assert.deepEqual(shownBy({ conduct: new Conduct(), isPerson: false }, [['/']]), [])
 })
 
 test('nobody is named before anything was read', async () => {
   assert.equal(new Conduct().agent, null)
 })
 
-function noted(asked: readonly (readonly [method: string, asked: Asked])[]): Conduct {
-  const conduct = new Conduct()
-  for (const [method, each] of asked) note(conduct, method, each)
-  return conduct
+test('what a client has shown on one connection is known on its next', async () => {
+  const traffic = new Traffic()
+  shownBy(visitor({ traffic }), [['/robots.txt']])
+  for (const page of pages(30)) shownBy(visitor({ traffic }), [page])
+  assert.deepEqual(shownBy(visitor({ traffic }), [['/']]), ['robots-first', 'asks-broadly', 'asks-fast'])
+})
+
+test('and not of others: of another address, another TLS, another program', async () => {
+  const traffic = new Traffic()
+  shownBy(visitor({ traffic }), pages(30))
+  assert.deepEqual(shownBy(visitor({ traffic, network: '192.0.2.2' }), [['/']]), [])
+  assert.deepEqual(shownBy(visitor({ traffic, hello: null }), [['/']]), [])
+  assert.deepEqual(shownBy(visitor({ traffic, userAgent: 'thing/1.0' }), [['/']]), [])
+})
+
+test('where there is no hello, who says the same is one client', async () => {
+  const traffic = new Traffic()
+  shownBy(visitor({ traffic, hello: null }), pages(30))
+  assert.deepEqual(shownBy(visitor({ traffic, hello: null }), [['/']]), ['asks-broadly', 'asks-fast'])
+})
+
+test('on connections that are open at once, all of them count', async () => {
+  const traffic = new Traffic()
+  const all = Array.from({ length: 6 }, () => visitor({ traffic }))
+  let last: readonly string[] = []
+  for (const [i, page] of pages(30).entries()) last = shownBy(all[i % all.length]!, [page])
+  assert.deepEqual(last, ['asks-broadly', 'asks-fast'])
+})
+
+test('an office of people behind one address, who open many pages with what belongs to them', async () => {
+  const traffic = new Traffic()
+  for (let person = 0; person < 50; person++) {
+    const visit = visitor({ traffic, isPerson: true })
+    for (let page = 0; page < 4; page++) {
+      const seen = shownBy(visit, [[`/page/${person}/${page}`, ...NAVIGATION, ...REFERER]])
+      assert.deepEqual(
+        seen.filter((kind) => kind !== 'loads-parts'),
+        [],
+        `${person} ${page}`,
+      )
+      shownBy(visit, [IMAGE])
+    }
+  }
+})
+
+test('a person whose browser has loaded on this connection what belongs to pages, however long ago', async () => {
+  const visit = visitor({ traffic: new Traffic(), isPerson: true })
+  shownBy(visit, [['/', ...NAVIGATION], IMAGE])
+  const seen = shownBy(visit, pages(60, NAVIGATION), NOW_MS + 60 * 60_000)
+  assert.deepEqual(seen, ['loads-parts'])
+})
+
+test('a person who has all parts of the pages by now, and whose pages run scripts', async () => {
+  const traffic = new Traffic()
+  const visit = visitor({ traffic, isPerson: true })
+  for (const page of pages(60, NAVIGATION))
+    assert.deepEqual(shownBy(visit, [page, ['/api/a', ...OF_SCRIPT]]), [])
+})
+
+test("a page's script that asks for much and often", async () => {
+  const visit = visitor({ traffic: new Traffic(), isPerson: true })
+  assert.deepEqual(shownBy(visit, pages(500, OF_SCRIPT)), [])
+})
+
+test('what a browser fetches before anybody wants it', async () => {
+  const visit = visitor({ traffic: new Traffic(), isPerson: true })
+  assert.deepEqual(shownBy(visit, pages(60, [...NAVIGATION, 'sec-purpose', 'prefetch'])), [])
+})
+
+test('a reader of feeds, and a monitor', async () => {
+  const feeds = Array.from({ length: 100 }, (): Asked => ['/feed.xml', 'accept', 'application/rss+xml, */*'])
+  const health = Array.from({ length: 100 }, (): Asked => ['/health'])
+  assert.deepEqual(shownBy(visitor({ traffic: new Traffic() }), feeds), [])
+  assert.deepEqual(shownBy(visitor({ traffic: new Traffic() }), health), [])
+})
+
+test('a person is not held to what a program does behind the same address by the same browser', async () => {
+  const traffic = new Traffic()
+  shownBy(visitor({ traffic, isPerson: true }), [
+    ['/robots.txt'],
+    ['/sitemap.xml'],
+    ...pages(100, NAVIGATION),
+  ])
+  const person = visitor({ traffic, isPerson: true })
+  assert.deepEqual(shownBy(person, [['/', ...NAVIGATION]]), [], 'the first page')
+  assert.deepEqual(shownBy(person, [IMAGE]), ['loads-parts'])
+  assert.deepEqual(shownBy(person, [['/next', ...NAVIGATION]]), ['loads-parts'])
+  const another = visitor({ traffic, isPerson: true })
+  assert.deepEqual(
+    shownBy(another, [
+      ['/', ...NAVIGATION],
+      ['/next', ...NAVIGATION],
+    ]),
+    [],
+    'parts were loaded there',
+  )
+})
+
+test('who says to be a browser and opens page after page without anything that belongs to them', async () => {
+  const traffic = new Traffic()
+  const seen = shownBy(visitor({ traffic, isPerson: true }), pages(60, NAVIGATION))
+  assert.deepEqual(seen, ['asks-broadly', 'asks-fast'])
+})
+
+test('one TLS that nobody is known to have, from many addresses', async () => {
+  const traffic = new Traffic()
+  const swarm = (i: number, isStrange = true) =>
+    visitor({ traffic, network: `198.51.100.${i}`, isStrange, isPerson: i % 2 === 0 })
+  for (let i = 0; i < 90; i++) shownBy(swarm(i), [[`/page/${i}`]])
+  assert.deepEqual(shownBy(swarm(100), [['/']]), ['asks-from-many'])
+  assert.deepEqual(shownBy(swarm(101), [['/']]), ['asks-from-many'])
+  assert.deepEqual(shownBy(swarm(102), [IMAGE]), ['loads-parts'], 'who loads what belongs to pages')
+  assert.deepEqual(shownBy(swarm(103, false), [['/']]), [], 'whose TLS is known')
+})
+
+test('the next version of a browser, which nobody knows yet, loads what belongs to pages', async () => {
+  const traffic = new Traffic()
+  for (let i = 0; i < 90; i++)
+    shownBy(visitor({ traffic, network: `198.51.100.${i}`, isStrange: true, isPerson: true }), [
+      [`/page/${i}`, ...NAVIGATION],
+      ...(i % 10 === 0 ? [IMAGE] : []),
+    ])
+  assert.deepEqual(shownBy(visitor({ traffic, isStrange: true, isPerson: true }), [['/']]), [])
+})
+
+test('an app that shows pages as a browser does, and says that it is another program', async () => {
+  const traffic = new Traffic()
+  const app = visitor({ traffic, userAgent: 'Shop/7.1' })
+  for (const page of pages(60, NAVIGATION)) shownBy(app, [page, IMAGE])
+  assert.deepEqual(shownBy(app, [['/']]), ['loads-parts'])
+})
+
+test('a TLS that somebody is known to have says nothing of others who have it', async () => {
+  const traffic = new Traffic()
+  for (let i = 0; i < 90; i++)
+    shownBy(visitor({ traffic, network: `198.51.100.${i}`, isStrange: false }), [[`/page/${i}`]])
+  assert.deepEqual(shownBy(visitor({ traffic, isStrange: false }), [['/']]), [])
+})
+
+interface Visitor {
+  readonly conduct: Conduct
+  readonly isPerson: boolean
+  readonly claim?: Claim
+  readonly print?: ConnectionPrint
+  readonly stack?: Stack
 }
 
-function note(conduct: Conduct, method: string, [target, ...rawHeaders]: Asked): void {
-  const head: RequestHead = { method, target, version: '11', rawHeaders }
-  const reading = new Reading()
-  reading.read(head, new HeaderIndex([]))
-  conduct.note(head, reading)
+interface Who {
+  readonly traffic?: Traffic
+  readonly network?: string
+  readonly hello?: string | null
+  readonly userAgent?: string | null
+  /** Nobody is known to have its TLS. */
+  readonly isStrange?: boolean
+  readonly isPerson?: boolean
+}
+
+/** A connection of a client. */
+function visitor(who: Who = {}): Visitor {
+  const { traffic = new Traffic(), network = NETWORK, hello = HELLO, isStrange = false } = who
+  return {
+    conduct: new Conduct(traffic, network),
+    isPerson: who.isPerson ?? false,
+    claim: AGENTS.claim(who.userAgent ?? null),
+    print: { ...PRINT, stable: hello as StableKey | null },
+    stack: { ...STACK, kind: isStrange ? 'unknown' : 'libraries', isKnown: !isStrange },
+  }
+}
+
+/** What is known after the last of these requests, which come at once. */
+function shownBy(visit: Visitor, asked: readonly Asked[], nowMs = NOW_MS): readonly EvidenceKind[] {
+  const { conduct, isPerson, claim = AGENTS.claim(null), print = PRINT, stack = STACK } = visit
+  const marks = new EvidenceSet()
+  for (const [target, ...rawHeaders] of asked) {
+    const head: RequestHead = { method: 'GET', target, version: '11', rawHeaders }
+    const reading = new Reading()
+    reading.read(head, HEADERS)
+    conduct.note(head, reading, claim, print, stack, nowMs)
+    marks.clear()
+    marks.addAll(conduct.marks)
+    conduct.markTraffic(marks, isPerson)
+  }
+  return marks.kinds()
+}
+
+function pages(count: number, headers: readonly string[] = []): readonly Asked[] {
+  return Array.from({ length: count }, (_, i): Asked => [`/page/${i}`, ...headers])
 }

@@ -73,7 +73,12 @@ test('a request is a RequestHead, with its own JA4H and what else was noted', as
     version: '10',
     rawHeaders: ['User-Agent', 'caf\u00e9', 'Cookie', 'a=1'],
   })
-  assert.match(read!.ja4h, /^po10cn010000_/)
+  assert.match(read!.ja4h!, /^po10cn010000_/)
+  assert.equal(
+    parseCorpusRow({ ...LEAST, requests: [request] }, false).requests[0]!.ja4h,
+    null,
+    'JA4+ is off',
+  )
   assert.deepEqual([read!.bodyBytes, read!.situation, read!.atMs], [7, 'form', 12])
   const [plain] = parseCorpusRow({ ...LEAST, requests: [GET] }).requests
   assert.deepEqual([plain!.bodyBytes, plain!.situation, plain!.atMs], [0, null, null])

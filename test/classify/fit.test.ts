@@ -45,7 +45,24 @@ test('what was never seen weighs what is expected of it', async () => {
   assert.ok(tool[1] > tool[0] && tool[1] > tool[2])
   const soft = at('http1-only')[2]!
   assert.ok(at('version-disagrees')[2]! < soft && soft < 0, 'a hard disagreement says more than a soft one')
-  assert.deepEqual(at('crawls'), [0, 0, 0])
+  const habits = ['accepts-pages', 'crawls', 'asks-sitemap'] as const
+  for (const kind of ['headers-of-agents', 'certificate-of-agents', ...habits] as const)
+    assert.ok(at(kind)[0]! > at(kind)[1]! && at(kind)[0]! > at(kind)[2]!, kind)
+  assert.ok(at('certificate-of-libraries')[1]! > at('certificate-of-libraries')[0]!)
+  assert.ok(at('asks-broadly')[2]! < 0)
+  for (const kind of ['asks-broadly', 'asks-sitemap'] as const)
+    assert.ok(at(kind)[0]! < tool[1], `${kind} makes no agent of a tool`)
+  assert.deepEqual(at('loads-parts'), [0, 0, 0])
+})
+
+test('what is the browser’s own speaks for nobody who says to be one against a person', async () => {
+  const driven = marksOf(['names-browser', 'stack-agrees', 'header-order-agrees'])
+  const { kinds } = fitWeights([{ marks: driven, truth: 'agent', weight: 100 }], 0.05)
+  for (const kind of ['stack-agrees', 'http2-agrees', 'header-order-agrees'] as const) {
+    const [agent, , human] = kinds[EVIDENCE_KINDS.indexOf(kind)]!
+    assert.ok(agent! <= human!, kind)
+  }
+  assert.ok(kinds[EVIDENCE_KINDS.indexOf('names-browser')]![0]! > 0, 'what is said may')
 })
 
 test('few examples move a weight less than many', async () => {

@@ -152,6 +152,8 @@ test('what nobody has, says what it is, or nothing', async () => {
     [' \t ', 'none'],
     ['corpus-bot/1.0', 'bot'],
     ['MyCrawler', 'bot'],
+    ['acme-link-checker/1', 'bot'],
+    ['W3C-checklink/5.0', 'bot'],
     ['web spider', 'bot'],
     ['acme scraper 2', 'bot'],
     ['an agent of mine', 'bot'],

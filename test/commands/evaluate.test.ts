@@ -8,6 +8,7 @@ import { EVIDENCE_KINDS } from '../../src/classify/evidence.ts'
 import { parseWeights } from '../../src/classify/weights.ts'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
+import { ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import { memoryIo } from './memory-io.ts'
 
 const RECORDED = 'test/classify/recorded.jsonl'
@@ -156,6 +157,36 @@ test('--folds judges each client by what is known of the others', async (t) => {
   assert.equal(json.labels['http-library']!.automation, 4)
 })
 
+const TWELVE = Array.from({ length: 12 }, (_, i) => [`x-${i}`, '1'])
+test('--folds holds back the order of headers that was measured on a client itself', async (t) => {
+  const signatures = written(t, 'acme.yaml', measured())
+  const rows = ['acme', 'other'].map((client) =>
+    row({ id: client, client, label: 'human-browser', requests: [request({ headers: TWELVE })] }),
+  )
+  const file = corpus(t, rows)
+  const found = (json: Evaluation) =>
+    json.misses.filter(({ evidence }) => evidence.includes('headers-of-agents'))
+  const all = (await evaluated(['--signatures', signatures, file])).json
+  assert.deepEqual(
+    found(all).map(({ client }) => client),
+    ['acme', 'other'],
+  )
+  const held = (await evaluated(['--folds', '2', '--signatures', signatures, file])).json
+  assert.ok(!found(held).some(({ client }) => client === 'acme'))
+})
+
+test('where JA4+ is turned off, nobody is judged by it', async (t) => {
+  const operands = [
+    '--signatures',
+    written(t, 'acme.yaml', measured()),
+    corpus(t, [row({ label: 'human-browser', requests: [request({ headers: TWELVE })] })]),
+  ]
+  const io = memoryIo('', { env: { GATEHOUSE_FINGERPRINTS_JA4PLUS: 'false' } })
+  assert.equal(await runCli(COMMANDS, ['evaluate', '--json', ...operands], io), 0)
+  assert.doesNotMatch(io.out, /headers-of-agents/)
+  assert.match((await evaluated(operands)).out, /headers-of-agents/)
+})
+
 test('--folds takes a whole number', async (t) => {
   for (const folds of ['0', '1', '-3', '2.5', 'ten', '', '1001', '1e9']) {
     const { code, out, err } = await run(['evaluate', `--folds=${folds}`, corpus(t, [row()])])
@@ -211,6 +242,18 @@ async function evaluated(operands: readonly string[]): Promise<Ran & { readonly 
   const ran = await run(['evaluate', '--json', ...operands])
   assert.match(ran.out, /^\{.*\}\n$/, ran.err)
   return { ...ran, json: JSON.parse(ran.out) as Evaluation }
+}
+
+/** Of `acme`, whose headers they are. */
+function measured(): string {
+  const value = ja4h({ method: 'GET', target: '/', version: '11', rawHeaders: TWELVE.flat() })
+  return `- id: acme
+  name: Acme
+  kind: agent
+  category: llm-sdk
+  signatures:
+    - {ja4h: ${value.replace(/_0+_0+$/, '_*_*')}, source: made for this test, date: 2026-11-21, observations: 3}
+`
 }
 
 /** The evidence of one row: its label is turned so that it is missed. */

@@ -7,6 +7,9 @@ import { text } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { type Test, test } from 'tap'
 import type { Sighting } from '../../src/plane/sighting.ts'
+import { parseSoftwareList } from '../../src/classify/software.ts'
+import { parseWeights } from '../../src/classify/weights.ts'
+import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
 import { createHandler } from '../../src/proxy/handler.ts'
 import { AddressSet } from '../../src/proxy/peer-address.ts'
 import { dialPlain, dialTls, LOOPBACK } from './front.ts'
@@ -70,6 +73,29 @@ test('a listed hop says the JA4 of its client, once and as a JA4', async (t) => 
     assert.equal(gate.sightings.at(-1)!.ja4, told)
   }
 })
+
+test('whose order of headers it is says something, but not where JA4+ is off, nor of what a hop passes on', async (t) => {
+  const headers = Array.from({ length: 12 }, (_, i) => [`x-${i}`, '1']).flat()
+  let known: string | null = null
+  for (const [plan, isFound] of [
+    [{}, true],
+    [{ context: { ja4plus: false } }, false],
+    [{ options: { trusted: LOOPBACK } }, false],
+  ] as const) {
+    const { gate } = await gateWithApp(t, plan)
+    await ask(gate, 'h1', { headers })
+    known ??= gate.sightings[0]!.ja4h!.replace(/_0+_0+$/, '_*_*')
+    const knowledge = knowledgeOf(parseSoftwareList([agentWith(known)]), parseWeights({ temperature: 1 }))
+    gate.context.snapshot = { ...gate.context.snapshot, knowledge }
+    await ask(gate, 'h1', { headers })
+    assert.equal(gate.sightings[1]!.evidence.includes('headers-of-agents'), isFound, JSON.stringify(plan))
+  }
+})
+
+function agentWith(ja4h: string): object {
+  const measured = { ja4h, source: 'made for this test', date: '2026-11-21', observations: 1 }
+  return { id: 'acme', name: 'Acme', kind: 'agent', category: 'llm-sdk', signatures: [measured] }
+}
 
 test('tag: the app is told all that is known, and what the rule adds', async (t) => {
   const { gate, seen } = await gateWithApp(t, {

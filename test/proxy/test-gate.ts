@@ -1,4 +1,6 @@
 import type { Test } from 'tap'
+import type { Knowledge } from '../../src/classify/knowledge.ts'
+import { Traffic } from '../../src/classify/traffic.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
 import type { ProxyContext } from '../../src/proxy/context.ts'
@@ -16,6 +18,7 @@ export interface GatePlan {
   /** The first is where requests go when no rule says otherwise. */
   readonly upstreams: readonly UpstreamSettings[]
   readonly policy?: unknown
+  readonly knowledge?: Knowledge
   readonly context?: Partial<ProxyContext>
   readonly options?: Partial<Omit<ListenerOptions, 'tls' | 'limits'>>
   readonly limits?: Partial<ListenerLimits>
@@ -45,7 +48,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
   const done: Done[] = []
   let forged = 0
   let number = 0
-  const snapshotOf = (policy: unknown) => parseSnapshot(makeSnapshot(++number, policy, 0))
+  const snapshotOf = (policy: unknown) => parseSnapshot(makeSnapshot(++number, policy, 0), plan.knowledge)
   const clock = { nowMs: Date.now() }
   const groups = plan.upstreams.map((settings) => new UpstreamGroup(settings, upstreamCounters()))
   const context: ProxyContext = {
@@ -61,6 +64,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     upgradeIdleTimeoutMs: 0,
     signer: null,
     limiter: new RateLimiter(),
+    traffic: new Traffic(),
     tarpit: new Tarpit(),
     upgrades: new Upgrades(),
     ids: new DecisionIds(clock.nowMs),

@@ -57,6 +57,7 @@ test('what others count is read when somebody asks, over all listeners and targe
     listeners: [{ counts }, { counts: { ...counts, h1: 30 } }],
     upstreams: [group],
     recorder,
+    traffic: { size: 12 },
   })
   await metrics.read()
   group.counters.failed['head-timeout'] += 2
@@ -76,6 +77,7 @@ test('what others count is read when somebody asks, over all listeners and targe
   assert.equal(outcomes['shop answered'], 0)
   assert.deepEqual(valuesOf(reading, 'upstream_targets_healthy'), { shop: 2 })
   assert.deepEqual(valuesOf(reading, 'sightings_total'), { recorded: 9, delivered: 8, dropped: 1 })
+  assert.deepEqual(valuesOf(reading, 'traffic_remembered'), { '': 12 })
   group.close()
 })
 
@@ -95,6 +97,7 @@ function sources(): CountSources {
     listeners: [{ counts }],
     upstreams: [],
     recorder: { counts: { recorded: 0, delivered: 0, dropped: 0 } },
+    traffic: { size: 0 },
   }
 }
 

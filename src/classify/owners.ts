@@ -1,0 +1,117 @@
+import type { Print } from '../fingerprint/print.ts'
+import type { Candidate, SignatureIndex } from './signature-index.ts'
+import type { Software } from './software.ts'
+
+/** Who is known to have a fingerprint. */
+export interface Owners {
+  /** Distinct for each that is remembered; 0 for nobody. */
+  readonly number: number
+  /** Of nearly all of them; `unknown` where it says nothing of what they are. */
+  readonly kind: 'agents' | 'libraries' | 'browsers' | 'shared' | 'unknown'
+  /** Most observed first, and which part of what was observed of it was theirs. */
+  readonly shares: readonly Share[]
+}
+
+export interface Share {
+  readonly software: Software
+  readonly share: number
+}
+
+/** Looks up what a request, or its connection, shows besides the hello: how it orders headers, and its certificate. */
+export class OwnerIndex {
+  readonly #list: readonly Software[]
+  readonly #index: SignatureIndex
+  /** JA4H without cookies of which there are signatures with cookies. */
+  readonly #withCookies = new Set<string>()
+  #ofHeaders = new Map<string, Owners>()
+  #ofCertificate = new Map<string, Owners>()
+  #count = 0
+
+  constructor(list: readonly Software[], index: SignatureIndex) {
+    this.#list = list
+    this.#index = index
+    for (const { signatures } of list) {
+      for (const signature of signatures) {
+        if (signature.type === 'ja4h' && !signature.value.endsWith('_*_*'))
+          this.#withCookies.add(withoutCookies(signature.value))
+      }
+    }
+  }
+
+  /** By the order of its headers: many visitors have one, and their cookies are remembered only where they matter. */
+  ofHeaders({ ja4h, connection }: Print): Owners {
+    // A hop has written the request anew.
+    if (ja4h === null || connection.ja4Source === 'hop') return NOBODY
+    const names = withoutCookies(ja4h)
+    const key = this.#withCookies.size > 0 && this.#withCookies.has(names) ? ja4h : names
+    const known = this.#ofHeaders.get(key)
+    if (known !== undefined) return known
+    if (this.#ofHeaders.size >= REMEMBERED_MAX) this.#ofHeaders = new Map()
+    const isTelling = Number(ja4h.slice(6, 8)) >= NAMES_MIN
+    const owners = this.#ownersOf(this.#findHeaders(ja4h), isTelling)
+    if (key.length <= JA4H_LENGTH) this.#ofHeaders.set(key, owners)
+    return owners
+  }
+
+  ofCertificate({ connection: { ja4x } }: Print): Owners {
+    if (ja4x === null) return NOBODY
+    const known = this.#ofCertificate.get(ja4x)
+    if (known !== undefined) return known
+    if (this.#ofCertificate.size >= REMEMBERED_MAX) this.#ofCertificate = new Map()
+    const owners = this.#ownersOf(this.#index.find('ja4x', ja4x, 'exact'))
+    this.#ofCertificate.set(ja4x, owners)
+    return owners
+  }
+
+  #findHeaders(ja4h: string): readonly Candidate[] {
+    for (const likeness of ['exact', 'a_b_c', 'a_b', 'b'] as const) {
+      const found = this.#index.find('ja4h', ja4h, likeness)
+      if (found.length > 0) return found
+    }
+    return []
+  }
+
+  #ownersOf(candidates: readonly Candidate[], isTelling = true): Owners {
+    if (candidates.length === 0) return NOBODY
+    const kind = isTelling ? this.#kindOf(candidates) : 'unknown'
+    return { number: ++this.#count, kind, shares: sharesOf(this.#list, candidates) }
+  }
+
+  /** Automated browsers have their browser's, and imitators want to: neither says whose it is. */
+  #kindOf(candidates: readonly Candidate[]): Owners['kind'] {
+    const counts = { agents: 0, libraries: 0, browsers: 0 }
+    for (const { software, observations } of candidates) {
+      const { kind, category, isImitator } = this.#list[software]!
+      if (category === 'browser-agent' || isImitator) continue
+      const of = kind === 'agent' ? 'agents' : kind === 'browser' ? 'browsers' : 'libraries'
+      counts[of] += Math.max(observations, 1)
+    }
+    const total = counts.agents + counts.libraries + counts.browsers
+    if (total === 0) return 'unknown'
+    for (const kind of ['agents', 'libraries', 'browsers'] as const)
+      if (counts[kind] >= MOST * total) return kind
+    return 'shared'
+  }
+}
+
+export function sharesOf(list: readonly Software[], candidates: readonly Candidate[]): readonly Share[] {
+  const total = candidates.reduce((sum, { observations }) => sum + Math.max(observations, 1), 0)
+  return candidates.map(({ software, observations }) => ({
+    software: list[software]!,
+    share: Math.max(observations, 1) / total,
+  }))
+}
+
+/** Method, version, names and language: the first two parts. */
+function withoutCookies(ja4h: string): string {
+  return ja4h.slice(0, JA4H_NAMES_LENGTH)
+}
+
+export const NOBODY: Owners = Object.freeze({ number: 0, kind: 'unknown', shares: Object.freeze([]) })
+/** Nearly all: what the others have of it may be a mistake. */
+export const MOST = 0.95
+const JA4H_LENGTH = 51
+const JA4H_NAMES_LENGTH = 25
+/** What a library sends by itself is no more, and says nothing of what is made with it: Node's fetch has nine for JSON. */
+const NAMES_MIN = 10
+const REMEMBERED_MAX = 8192
