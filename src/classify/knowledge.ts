@@ -45,13 +45,15 @@ export function* compilingKnowledge(
   yield
   const orders = new HeaderOrders(list)
   yield
+  const stacks = new StackIndex(list, fingerprints)
+  yield
   return {
     list,
     userAgents,
     headers,
     orders,
     fingerprints,
-    stacks: new StackIndex(list, fingerprints),
+    stacks,
     owners: new OwnerIndex(list, fingerprints),
     weights,
   }

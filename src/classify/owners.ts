@@ -21,8 +21,8 @@ export interface Share {
 export class OwnerIndex {
   readonly #list: readonly Software[]
   readonly #index: SignatureIndex
-  /** JA4H without cookies of which there are signatures with cookies. */
-  readonly #withCookies = new Set<string>()
+  /** The JA4H without cookies that somebody has: who it is may hang on the cookies. */
+  #known = new Set<string>()
   #ofHeaders = new Map<string, Owners>()
   #ofCertificate = new Map<string, Owners>()
   #count = 0
@@ -30,12 +30,6 @@ export class OwnerIndex {
   constructor(list: readonly Software[], index: SignatureIndex) {
     this.#list = list
     this.#index = index
-    for (const { signatures } of list) {
-      for (const signature of signatures) {
-        if (signature.type === 'ja4h' && !signature.value.endsWith('_*_*'))
-          this.#withCookies.add(withoutCookies(signature.value))
-      }
-    }
   }
 
   /** By the order of its headers: many visitors have one, and their cookies are remembered only where they matter. */
@@ -43,13 +37,37 @@ export class OwnerIndex {
     // A hop has written the request anew.
     if (ja4h === null || connection.ja4Source === 'hop') return NOBODY
     const names = withoutCookies(ja4h)
-    const key = this.#withCookies.size > 0 && this.#withCookies.has(names) ? ja4h : names
-    const known = this.#ofHeaders.get(key)
+    const known = this.#ofHeaders.get(this.#known.has(names) ? ja4h : names)
     if (known !== undefined) return known
-    if (this.#ofHeaders.size >= REMEMBERED_MAX) this.#ofHeaders = new Map()
-    const isTelling = Number(ja4h.slice(6, 8)) >= NAMES_MIN
-    const owners = this.#ownersOf(this.#findHeaders(ja4h), isTelling)
-    if (key.length <= JA4H_LENGTH) this.#ofHeaders.set(key, owners)
+    if (this.#ofHeaders.size >= REMEMBERED_MAX) {
+      this.#ofHeaders = new Map()
+      this.#known = new Set()
+    }
+    const owners = this.#ownersByCookies(ja4h, names) ?? this.#ownersByNames(ja4h, names)
+    if (ja4h.length <= JA4H_LENGTH && this.#known.has(names)) this.#ofHeaders.set(ja4h, owners)
+    return owners
+  }
+
+  #ownersByCookies(ja4h: string, names: string): Owners | null {
+    for (const likeness of ['exact', 'a_b_c'] as const) {
+      const found = this.#index.find('ja4h', ja4h, likeness)
+      if (found.length === 0) continue
+      this.#known.add(names)
+      return this.#ownersOf(found, isTelling(ja4h))
+    }
+    return null
+  }
+
+  #ownersByNames(ja4h: string, names: string): Owners {
+    const known = this.#ofHeaders.get(names)
+    if (known !== undefined) return known
+    const found = this.#index.find('ja4h', ja4h, 'a_b')
+    if (found.length > 0) this.#known.add(names)
+    const owners = this.#ownersOf(
+      found.length > 0 ? found : this.#index.find('ja4h', ja4h, 'b'),
+      isTelling(ja4h),
+    )
+    this.#ofHeaders.set(names, owners)
     return owners
   }
 
@@ -63,17 +81,9 @@ export class OwnerIndex {
     return owners
   }
 
-  #findHeaders(ja4h: string): readonly Candidate[] {
-    for (const likeness of ['exact', 'a_b_c', 'a_b', 'b'] as const) {
-      const found = this.#index.find('ja4h', ja4h, likeness)
-      if (found.length > 0) return found
-    }
-    return []
-  }
-
-  #ownersOf(candidates: readonly Candidate[], isTelling = true): Owners {
+  #ownersOf(candidates: readonly Candidate[], isSaying = true): Owners {
     if (candidates.length === 0) return NOBODY
-    const kind = isTelling ? this.#kindOf(candidates) : 'unknown'
+    const kind = isSaying ? this.#kindOf(candidates) : 'unknown'
     return { number: ++this.#count, kind, shares: sharesOf(this.#list, candidates) }
   }
 
@@ -100,6 +110,11 @@ export function sharesOf(list: readonly Software[], candidates: readonly Candida
     software: list[software]!,
     share: Math.max(observations, 1) / total,
   }))
+}
+
+/** There are so many names that their order is no library's alone. */
+function isTelling(ja4h: string): boolean {
+  return Number(ja4h.slice(6, 8)) >= NAMES_MIN
 }
 
 /** Method, version, names and language: the first two parts. */

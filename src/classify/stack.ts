@@ -35,8 +35,7 @@ export class StackIndex {
     this.#list = list
     this.#index = index
     for (const [number, { signatures }] of list.entries()) {
-      // What is only published was another server's answer.
-      const seen = signatures.filter(isJa4s).filter(({ observations }) => observations > 0)
+      const seen = signatures.filter(isSeenAnswer)
       if (seen.length > 0)
         this.#answers.set(
           number,
@@ -121,8 +120,9 @@ export class StackIndex {
   }
 }
 
-function isJa4s(signature: Signature): signature is FingerprintPattern & Provenance {
-  return signature.type === 'ja4s'
+/** Our answer as it was seen of somebody: what is only published was another server's. */
+export function isSeenAnswer(signature: Signature): signature is FingerprintPattern & Provenance {
+  return signature.type === 'ja4s' && signature.observations > 0
 }
 
 function isWhole({ likeness }: Nearest): boolean {

@@ -6,6 +6,7 @@ import type { IndexBuilder } from '../classify/index-builder.ts'
 import { compilingKnowledge, type Knowledge } from '../classify/knowledge.ts'
 import { parseSoftwareList, type Software, type Verification } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
+import { isSeenAnswer } from '../classify/stack.ts'
 import { parseWeights } from '../classify/weights.ts'
 import { Fault } from '../fault.ts'
 import { type IndexFile, IndexLoader, writeIndexFile } from './index-file.ts'
@@ -107,10 +108,14 @@ export function isSignatureSet(value: unknown): value is SignatureSet {
   )
 }
 
-/** Fingerprints are in the index; the rest is for people to read. */
+/** Fingerprints are in the index, but for those asked for by Software; the rest is for people to read. */
 function judged(software: Software): Software {
   const signatures = software.signatures.filter(
-    ({ type }) => type === 'user-agent' || type === 'header' || type === 'header-order',
+    (signature) =>
+      signature.type === 'user-agent' ||
+      signature.type === 'header' ||
+      signature.type === 'header-order' ||
+      isSeenAnswer(signature),
   )
   const unsaid = { description: null, homepage: null, vendor: null, robotsToken: null, aliases: [] }
   return { ...software, ...unsaid, verification: UNVERIFIED, signatures }

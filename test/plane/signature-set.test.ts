@@ -3,9 +3,13 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { IndexBuilder } from '../../src/classify/index-builder.ts'
-import { fingerprintsOf } from '../../src/classify/knowledge.ts'
+import { buildSignatureIndex, IndexBuilder } from '../../src/classify/index-builder.ts'
+import { compileKnowledge, fingerprintsOf, type Knowledge } from '../../src/classify/knowledge.ts'
+import { SignatureIndex } from '../../src/classify/signature-index.ts'
 import { parseSoftwareList, type Software } from '../../src/classify/software.ts'
+import { parseWeights } from '../../src/classify/weights.ts'
+import type { Ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
+import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
 import { KnowledgeReader, makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot, type Snapshot } from '../../src/plane/snapshot.ts'
 import { SnapshotReader } from '../../src/plane/snapshot-reader.ts'
@@ -47,6 +51,44 @@ test('what was made is what is read, and made once', async (t) => {
   assert.equal(knowledge.userAgents.claim('s299/1.0').software?.id, 's299')
   assert.equal(await reader.read(set), knowledge)
   assert.equal(await sets.make(software(300), WEIGHTS), set, 'nothing has changed')
+})
+
+test('of what a proxy is told, it knows as much as who reads the files', async (t) => {
+  const source = { source: 'measured here', date: '2026-11-21', observations: 3 }
+  const names = 'ge11cn110000_a1b2c3d4e5f6'
+  const [ja4s, mine, yours] = [
+    't130200_1301_234ea6891581',
+    `${names}_${'1'.repeat(12)}`,
+    `${names}_${'2'.repeat(12)}`,
+  ]
+  const tool = (id: string, ...own: object[]) => {
+    const signatures = [{ ja4: JA4, ...source }, ...own.map((each) => ({ ...each, ...source }))]
+    return { id, name: id, kind: 'tool', signatures }
+  }
+  const list = parseSoftwareList([
+    tool('one', { ja4s }, { ja4h: `${mine}_*` }),
+    tool('two', { ja4s: 't130300_*_*' }, { ja4h: `${yours}_*` }),
+  ])
+  const connection = { ja4: JA4, ja4s, stable: null, traits: null, ja4x: null, http2: null, noHello: null }
+  const own = { ...connection, ja4Source: 'own' } as unknown as ConnectionPrint
+  const owners = (knowledge: Knowledge, ja4h: string) =>
+    knowledge.owners
+      .ofHeaders({ connection: own, ja4h: ja4h as Ja4h })
+      .shares.map(({ software }) => software.id)
+  const told = await new KnowledgeReader().read(await new Sets(temporaryFolder(t)).make(list, WEIGHTS))
+  const read = compileKnowledge(
+    list,
+    parseWeights(WEIGHTS),
+    SignatureIndex.open(buildSignatureIndex(fingerprintsOf(list), [1, 2]).buffer),
+  )
+  for (const knowledge of [read, told]) {
+    assert.deepEqual(
+      knowledge.stacks.stackOf(own).shares.map(({ software }) => software.id),
+      ['one'],
+    )
+    assert.deepEqual(owners(knowledge, `${mine}_${'3'.repeat(12)}`), ['one'])
+    assert.deepEqual(owners(knowledge, `${yours}_${'4'.repeat(12)}`), ['two'])
+  }
 })
 
 test('no proxy keeps what only people read, nor fingerprints twice', async (t) => {
