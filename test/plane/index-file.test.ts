@@ -122,8 +122,8 @@ test('the thread goes on while an index is loaded', async (t) => {
   setImmediate(turn)
   await new IndexLoader().load(said)
   isLoaded = true
-  // Two chunks to read, and more than thirty slices to look through.
-  assert.ok(turns > 30, `${turns} turns`)
+  // Two chunks to read, and some thirty slices to look through.
+  assert.ok(turns > 20, `${turns} turns`)
 })
 
 async function written(t: Test): Promise<IndexFile> {
