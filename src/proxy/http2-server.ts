@@ -126,6 +126,7 @@ class Http2Connection {
     stream.on('close', () => {
       this.streamCount--
       exchange.lose()
+      letGo(stream)
       this.#memory.closed(stream)
       if (this.#memory.isWornOut) this.drain()
     })
@@ -166,6 +167,15 @@ class Http2Connection {
     // Any other is the socket's, or the client's own farewell.
     if (code === 'ERR_HTTP2_ERROR') this.#server.handlers.failed(this.#connection, 'h2-protocol', code)
   }
+}
+
+/**
+ * Node's map of a session's streams keeps closed ones, until V8 looks at its old generation: not with the request and all
+ * that is known of it.
+ */
+function letGo(stream: ServerHttp2Stream): void {
+  stream.removeAllListeners()
+  stream.on('error', ignore)
 }
 
 function sessionOptions(limits: Http2Limits): ServerOptions {
