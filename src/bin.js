@@ -20,7 +20,7 @@ if (Number(major) >= 24) {
  * V8 reads the size of its young generation once, before it runs anything. Left alone it grows it under load to some
  * 150 MiB of pages that it has to be given one by one, which is what the slowest requests of the first seconds wait for
  * (bench/README.md). Whoever sets a size keeps it; where a process can't replace itself (Windows, a child that talks to
- * its parent), it goes on with V8's. `--expose-gc` is for proxy/start-garbage.ts, which has it collected once.
+ * its parent), it goes on with V8's. `--expose-gc` is for proxy/garbage.ts, which has it collected once.
  */
 function startAgainForTraffic() {
   const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')

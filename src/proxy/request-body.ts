@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { noteBuffer } from './garbage.ts'
 import type { UpstreamStream } from './upstream-stream.ts'
 
 /** What becomes of a request's body. One call, and none after `stop`. */
@@ -45,6 +46,7 @@ export class RequestBody {
   readonly #came = (chunk: Uint8Array): void => {
     if (this.#stream === null) return
     this.bytesSent += chunk.length
+    noteBuffer(chunk.length)
     // A byte too many would be taken for the next request.
     if (this.#length !== null && this.bytesSent > this.#length) return this.#broke()
     if (!this.#stream.write(chunk)) this.#body.pause()

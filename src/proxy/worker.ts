@@ -15,7 +15,7 @@ import { createListener, type Listener, type ListenerLimits, type ListenerOption
 import { AddressSet } from './peer-address.ts'
 import { RateLimiter } from './rate-limiter.ts'
 import { Recorder } from './recorder.ts'
-import { dropStartGarbage } from './start-garbage.ts'
+import { dropStartGarbage } from './garbage.ts'
 import { TagSigner } from './tag-signature.ts'
 import type { Tap } from './tap.ts'
 import { Tarpit } from './tarpit.ts'

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'tap'
+import { noteBuffer } from '../../src/proxy/garbage.ts'
 
-const MODULE = new URL('../../src/proxy/start-garbage.ts', import.meta.url).href
+const MODULE = new URL('../../src/proxy/garbage.ts', import.meta.url).href
 const MIB = 1024 * 1024
 
 /** The young generation's bytes before and after. */
@@ -30,4 +31,21 @@ test('what the start has grown is given back', async () => {
 test('where nobody may ask for it, nothing happens', async () => {
   const [before, after] = dropped()
   assert.ok(after >= before, `${before} ${after}`)
+})
+
+test('bytes of bodies have the young generation looked through, and not in the middle of anything', async (t) => {
+  const asked: unknown[] = []
+  const before = globalThis.gc
+  t.teardown(() => Object.assign(globalThis, { gc: before }))
+  Object.assign(globalThis, { gc: (options: unknown) => void asked.push(options) })
+  for (let i = 0; i < 255; i++) noteBuffer(16_384)
+  await new Promise(setImmediate)
+  assert.deepEqual(asked, [])
+  noteBuffer(16_384)
+  assert.deepEqual(asked, [])
+  await new Promise(setImmediate)
+  assert.deepEqual(asked, [{ type: 'minor' }])
+  Object.assign(globalThis, { gc: undefined })
+  noteBuffer(MIB * 4)
+  await new Promise(setImmediate)
 })
