@@ -117,7 +117,7 @@ export class Http1Exchange implements Exchange, Sender {
       return this.#breakOff()
     }
     if (bodyLength === 0) this.#finish(null)
-    else process.nextTick(flushHead, this)
+    else OUTBOX.put(this, '')
   }
 
   write(chunk: Uint8Array): boolean {
@@ -174,8 +174,7 @@ export class Http1Exchange implements Exchange, Sender {
     tell?.()
   }
 
-  /** Called when whoever answers has paused: a head must not wait for the body of an event stream. */
-  flushHead(): void {
+  #flushHead(): void {
     if (this.#state !== 'answering' || this.#isHeadSent) return
     this.#isHeadSent = true
     this.#response.flushHeaders()
@@ -209,9 +208,10 @@ export class Http1Exchange implements Exchange, Sender {
     else this.#response.end(last)
   }
 
-  /** Of the outbox. */
+  /** Of the outbox: the answer, or, where whoever answers has paused, its head, which must not wait for an event stream. */
   send(text: string): void {
-    this.#response.end(text, 'latin1')
+    if (text === '') this.#flushHead()
+    else this.#response.end(text, 'latin1')
   }
 
   /** The holder's own mistake, or a header that cannot be written: to the client it is an answer cut off. */
@@ -237,10 +237,6 @@ export class Http1Exchange implements Exchange, Sender {
     this.#hearsDrain = true
     this.#response.on('drain', () => this.onDrain?.())
   }
-}
-
-function flushHead(exchange: Http1Exchange): void {
-  exchange.flushHead()
 }
 
 /** What may come after a body, and is not of ours: a client cannot tag itself at the end either. */

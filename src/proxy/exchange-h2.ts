@@ -10,10 +10,11 @@ import type { ClientConnection } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { receivedTrailers } from './exchange-h1.ts'
 import { isFieldValue } from './field-syntax.ts'
+import { OUTBOX, type Sender } from './outbox.ts'
 import type { RequestFacts } from './request-check.ts'
 
 /** One request of HTTP/2 and its answer: a stream. */
-export class Http2Exchange implements Exchange {
+export class Http2Exchange implements Exchange, Sender {
   readonly connection: ClientConnection
   readonly head: RequestHead
   readonly authority: string | null
@@ -89,7 +90,7 @@ export class Http2Exchange implements Exchange {
     this.#due = bodyLength
     this.#head = responseList(status, headers)
     if (this.#head === null) return this.#breakOff()
-    if (bodyLength !== 0) process.nextTick(flushHead, this)
+    if (bodyLength !== 0) OUTBOX.put(this, '')
     else if (this.#respond(WITHOUT_BODY)) this.#finished()
   }
 
@@ -136,8 +137,8 @@ export class Http2Exchange implements Exchange {
     this.#stream.destroy(new Error('broken off'))
   }
 
-  /** Called when whoever answers has paused: a head must not wait for the body of an event stream. */
-  flushHead(): void {
+  /** Of the outbox, when whoever answers has paused: a head must not wait for the body of an event stream. */
+  send(): void {
     if (this.#state === 'answering') this.#respond(WITH_TRAILERS)
   }
 
@@ -196,10 +197,6 @@ export class Http2Exchange implements Exchange {
     this.abort()
     tell?.()
   }
-}
-
-function flushHead(exchange: Http2Exchange): void {
-  exchange.flushHead()
 }
 
 /**

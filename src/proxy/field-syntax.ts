@@ -15,7 +15,7 @@ export function isFieldValue(text: string): boolean {
 export function areFieldLines(text: string, count: number): boolean {
   let pattern = LINES[count]
   if (pattern === undefined) {
-    pattern = new RegExp(`^(?:${NAME}: [\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n){${count}}$`)
+    pattern = new RegExp(`^(?:${FIELD_LINE}){${count}}$`)
     LINES[count] = pattern
   }
   return pattern.test(text)
@@ -38,6 +38,8 @@ export function trailersToPass(trailers: readonly string[]): string[] {
 
 const NAME = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
 const TOKEN = new RegExp(`^${NAME}$`)
+/** The pattern of one, with its end. */
+export const FIELD_LINE = `${NAME}:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n`
 /** By how many: one pass over all is a sixth of what it takes to look at each name and value. */
 const LINES: RegExp[] = []
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/

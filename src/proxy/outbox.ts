@@ -1,4 +1,4 @@
-/** Who can send a text, whole and at once. */
+/** Who can send a text at once. */
 export interface Sender {
   send(text: string): void
 }

@@ -1,4 +1,4 @@
-import { isToken } from './field-syntax.ts'
+import { FIELD_LINE } from './field-syntax.ts'
 
 /** The head of an HTTP/1 response, and what it says of the bytes behind it. */
 export interface ResponseHead {
@@ -29,9 +29,8 @@ export type HeadFault = 'bad-head' | 'bad-framing' | 'too-many-fields' | 'unaske
  * feed, a folded line, a blank before the colon, two lengths) is refused, as somebody behind us may repair it otherwise.
  */
 export function readResponseHead(text: string, asked: Asked): ResponseHead | HeadFault {
-  if (STRAY.test(text)) return 'bad-head'
-  const status = statusOf(text)
-  if (status === 0) return 'bad-head'
+  if (!HEAD.test(text)) return 'bad-head'
+  const status = Number(text.slice(STATUS_AT, STATUS_AT + 3))
   const fields: string[] = []
   const lineEnd = text.indexOf(CRLF)
   const fault = readFields(text, lineEnd + CRLF.length, fields)
@@ -41,36 +40,22 @@ export function readResponseHead(text: string, asked: Asked): ResponseHead | Hea
   return framed(text.charCodeAt(MINOR_VERSION_AT) - DIGIT_0, status, reason, fields, asked)
 }
 
+/** Lines of fields between the end of a line and an empty one, as trailers are. */
+export function readTrailers(text: string, trailers: string[]): HeadFault | null {
+  return TRAILERS.test(text) ? readFields(text, CRLF.length, trailers) : 'bad-head'
+}
+
 /** Field lines up to an empty one, which ends `text`: name, value, … */
-export function readFields(text: string, start: number, fields: string[]): HeadFault | null {
+function readFields(text: string, start: number, fields: string[]): HeadFault | null {
   const end = text.length - CRLF.length
   for (let at = start; at < end; ) {
     if (fields.length === FIELDS_MAX * 2) return 'too-many-fields'
     const lineEnd = text.indexOf(CRLF, at)
     const colon = text.indexOf(':', at)
-    if (colon === -1 || colon > lineEnd) return 'bad-head'
-    const name = text.slice(at, colon)
-    if (!isToken(name)) return 'bad-head'
-    fields.push(name, trimmed(text, colon + 1, lineEnd))
+    fields.push(text.slice(at, colon), trimmed(text, colon + 1, lineEnd))
     at = lineEnd + CRLF.length
   }
   return null
-}
-
-/** Whether a text of whole lines holds what must not be in one: a control character, or half of a line's end. */
-export function hasStray(text: string): boolean {
-  return STRAY.test(text)
-}
-
-/** 0 when the status line is none. A missing space before a missing reason is common, and means the same. */
-function statusOf(text: string): number {
-  if (!text.startsWith('HTTP/1.1 ') && !text.startsWith('HTTP/1.0 ')) return 0
-  const hundreds = text.charCodeAt(9) - DIGIT_0
-  const tens = text.charCodeAt(10) - DIGIT_0
-  const ones = text.charCodeAt(11) - DIGIT_0
-  if (!(hundreds >= 1 && hundreds <= 5 && tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9)) return 0
-  const next = text.charCodeAt(12)
-  return next === SPACE || next === CR ? hundreds * 100 + tens * 10 + ones : 0
 }
 
 function framed(
@@ -241,14 +226,18 @@ function isBlank(code: number): boolean {
 export const FIELDS_MAX = 256
 
 const CRLF = '\r\n'
-const CR = 0x0d
 const SPACE = 0x20
 const TAB = 0x09
 const DIGIT_0 = 0x30
 /** HTTP/1.x */
 const MINOR_VERSION_AT = 7
+const STATUS_AT = 9
 const REASON_AT = 13
-const STRAY = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
+/** A missing space before a missing reason is common, and means the same. */
+const HEAD = new RegExp(
+  `^HTTP/1\\.[01] [1-5][0-9]{2}(?: [\\t\\x20-\\x7e\\x80-\\xff]*)?\\r\\n(?:${FIELD_LINE})*\\r\\n$`,
+)
+const TRAILERS = new RegExp(`^\\r\\n(?:${FIELD_LINE})*\\r\\n$`)
 const NO_LENGTH = -1
 /** Fifteen digits are beyond any body and within what a number counts exactly. */
 const LENGTH = /^[0-9]{1,15}$/

@@ -2,10 +2,9 @@ import { ByteQueue } from '../wire/byte-queue.ts'
 import {
   type Asked,
   type HeadFault,
-  hasStray,
   type ResponseHead,
-  readFields,
   readResponseHead,
+  readTrailers,
 } from './response-head.ts'
 
 /** What comes out of a ResponseReader, in order. No call follows `ended` or `faulted` until the next `begin`. */
@@ -182,7 +181,7 @@ export class ResponseReader {
     const text = this.#section(TRAILER_BYTES_MAX, 'trailers-too-large')
     if (text === null) return
     const trailers: string[] = []
-    if (hasStray(text) || readFields(text, CRLF.length, trailers) !== null) return this.#fault('bad-trailers')
+    if (readTrailers(text, trailers) !== null) return this.#fault('bad-trailers')
     this.#finish(trailers)
   }
 
