@@ -5,6 +5,7 @@ import {
   type ServerHttp2Stream,
   type ServerOptions,
 } from 'node:http2'
+import { Beat, type Swept } from './beat.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { Http2Exchange } from './exchange-h2.ts'
@@ -31,6 +32,7 @@ export interface Http2Handlers {
 export class Http2Server {
   readonly limits: Http2Limits
   readonly handlers: Http2Handlers
+  readonly beat = new Beat()
   readonly #options: ServerOptions
   readonly #sessions = new Set<Http2Connection>()
   #isDraining = false
@@ -57,7 +59,11 @@ export class Http2Server {
     const handshake = performServerHandshake(connection.stream, this.#options)
     const session = new Http2Connection(connection, handshake, opening, this)
     this.#sessions.add(session)
-    handshake.on('close', () => this.#sessions.delete(session))
+    this.beat.join(session)
+    handshake.on('close', () => {
+      this.#sessions.delete(session)
+      this.beat.leave(session)
+    })
     if (this.#isDraining) session.drain()
   }
 
@@ -72,7 +78,7 @@ export class Http2Server {
 }
 
 /** One session. */
-class Http2Connection {
+class Http2Connection implements Swept {
   streamCount = 0
   readonly #connection: ClientConnection
   readonly #session: ServerHttp2Session
@@ -81,6 +87,8 @@ class Http2Connection {
   #opening: Http2Opening | null
   #requests = 0
   readonly #memory: SessionMemory
+  /** When it has been without a request for long enough. */
+  #idleMs = Number.POSITIVE_INFINITY
 
   constructor(
     connection: ClientConnection,
@@ -94,8 +102,8 @@ class Http2Connection {
     this.#server = server
     this.#memory = new SessionMemory(megabytes(server.limits.h2SessionMemoryBytes))
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
-    session.setTimeout(server.limits.keepAliveTimeoutMs)
-    session.on('timeout', () => this.#timeOut())
+    // Not by the session's own time-out: to set that anew for whatever moves is a tenth of a request.
+    this.#expectRequest()
     session.on('error', (error: Error & { code?: string }) => this.#error(error))
     session.on('stream', (stream, _headers, flags, rawHeaders) => this.#stream(stream, flags, rawHeaders))
   }
@@ -111,6 +119,7 @@ class Http2Connection {
     if (stream.destroyed || stream.closed) return
     const { limits, handlers } = this.#server
     this.#requests++
+    this.#expectRequest()
     const hasEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
     const facts = checkHttp2(rawHeaders, hasEnded, limits)
     if (!facts.isGood) {
@@ -125,6 +134,7 @@ class Http2Connection {
     stream.on('aborted', () => exchange.lose())
     stream.on('close', () => {
       this.streamCount--
+      this.#expectRequest()
       exchange.lose()
       letGo(stream)
       this.#memory.closed(stream)
@@ -156,10 +166,14 @@ class Http2Connection {
     })
   }
 
-  /** Nothing has moved on the whole session. */
-  #timeOut(): void {
-    if (this.streamCount > 0) this.#session.setTimeout(this.#server.limits.keepAliveTimeoutMs)
-    else this.#session.close()
+  sweep(nowMs: number): void {
+    if (nowMs < this.#idleMs || this.streamCount > 0) return
+    this.#idleMs = Number.POSITIVE_INFINITY
+    this.drain()
+  }
+
+  #expectRequest(): void {
+    this.#idleMs = this.#server.beat.after(this.#server.limits.keepAliveTimeoutMs)
   }
 
   #error(error: Error & { code?: string }): void {

@@ -239,7 +239,7 @@ test('a session without a request is closed in time, and one with a silent strea
   const session = http2.connect(`https://127.0.0.1:${front.port}`, { rejectUnauthorized: false })
   const stream = session.request()
   const closed = once(session, 'close')
-  await new Promise((resolve) => setTimeout(resolve, 200))
+  await new Promise((resolve) => setTimeout(resolve, 500))
   answerText(open[0]!, 'late')
   assert.equal((await once(stream, 'response'))[0][':status'], 200)
   stream.resume()
