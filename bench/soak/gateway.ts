@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createWriteStream, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SoakFiles } from './files.ts'
+import { commandOf } from './sockets.ts'
 
 /** The `gatehouse up` that is soaked, as an operator starts it. */
 export class SoakedGateway {
@@ -44,10 +45,14 @@ export class SoakedGateway {
     this.managePort = managePort
   }
 
-  /** The youngest last. */
+  /** The youngest last. Beside them is now and then a process that makes an index of signatures. */
   get workers(): readonly number[] {
     const children = readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, 'utf8')
-    return children.split(' ').filter(Boolean).map(Number)
+    return children
+      .split(' ')
+      .filter(Boolean)
+      .map(Number)
+      .filter((pid) => commandOf(pid).includes('worker-process'))
   }
 
   signal(signal: NodeJS.Signals): void {
