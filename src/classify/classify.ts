@@ -33,7 +33,13 @@ export function classify(
   nowMs = 0,
 ): Verdict {
   const shown = observe(knowledge, print, head, conduct, forged, nowMs)
-  return verdictFor(knowledge, shown, conduct?.agent ?? null)
+  if (conduct === null) return verdictFor(knowledge, shown, null)
+  const { agent, last } = conduct
+  const same = last.recall(knowledge, MARKS, shown, agent, READING)
+  if (same !== null) return same
+  const verdict = verdictFor(knowledge, shown, agent)
+  last.keep(knowledge, MARKS, shown, agent, READING, verdict)
+  return verdict
 }
 
 /** The kinds of evidence alone, for who fits weights to them. */

@@ -2,6 +2,7 @@ import type { ConnectionPrint } from '../fingerprint/print.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import { askedFor } from './asked.ts'
 import { EvidenceSet } from './evidence.ts'
+import { LastVerdict } from './last-verdict.ts'
 import type { Reading } from './reading.ts'
 import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
@@ -18,6 +19,7 @@ export class Conduct {
   readonly marks = new EvidenceSet()
   /** An agent that was named before. */
   agent: Software | null = null
+  readonly last = new LastVerdict()
   readonly #traffic: Traffic | null
   readonly #network: string
   #networkHash = 0
