@@ -689,6 +689,26 @@ test('who asks for pages as browsers do, and is none, is seen', async () => {
   assert.ok(!asks('Plain/3', 'text/html,application/xhtml+xml,*/*;q=0.8'))
 })
 
+test('what a connection was held for last holds only while all of it is the same', async () => {
+  const conduct = new Conduct()
+  const quiet = { userAgent: 'thing/1', ja4: CURL_JA4, conduct }
+  const first = judged(quiet)
+  assert.equal(judged(quiet), first)
+  const others: Said[] = [
+    { ...quiet, userAgent: 'curl/8.0' },
+    { ...quiet, ja4: NODE_JA4 },
+    { ...quiet, ja4h: AGENT_JA4H },
+    { ...quiet, headers: ['Authorization', 'Bearer x'] },
+  ]
+  for (const other of others) {
+    assert.deepEqual(judged(other), judged({ ...other, conduct: new Conduct() }))
+    assert.equal(judged(quiet), first)
+  }
+  const other = knowledge({ weights: { 'unknown-product': [5, 0, 0] } })
+  assert.deepEqual(judged(quiet, other), judged({ ...quiet, conduct: new Conduct() }, other))
+  assert.notDeepEqual(judged(quiet, other), first)
+})
+
 interface Said {
   readonly userAgent?: string | null
   readonly headers?: readonly string[]
