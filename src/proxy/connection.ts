@@ -95,7 +95,8 @@ export class ClientConnection implements Connection {
   }
 }
 
-const NOTHING_KNOWN: ConnectionPrint = {
+/** Of a connection that has shown nothing of its own. */
+export const NOTHING_KNOWN: ConnectionPrint = {
   ja4: null,
   stable: null,
   traits: null,

@@ -9,7 +9,7 @@ import { type Decision, decide } from '../policy/decide.ts'
 import type { Facts } from '../policy/facts.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import { BARRED, type Bar, barOf } from './bar.ts'
-import type { Connection } from './connection.ts'
+import { type Connection, NOTHING_KNOWN } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import type { DecisionId } from './decision-id.ts'
 import { clientAddress, clientNetwork, hopJa4 } from './peer-address.ts'
@@ -88,16 +88,7 @@ function connectionPrint(proxy: ProxyContext, connection: Connection, head: Requ
   if (!connection.isJa4Hop) return connection.print
   const ja4 = hopJa4(connection, head.rawHeaders, proxy.hopJa4Header)
   if (ja4 === null) return connection.print
-  return {
-    ja4,
-    stable: null,
-    traits: null,
-    ja4s: null,
-    ja4x: null,
-    http2: null,
-    noHello: null,
-    ja4Source: 'hop',
-  }
+  return { ...NOTHING_KNOWN, ja4, noHello: null, ja4Source: 'hop' }
 }
 
 function sighting(
@@ -158,16 +149,7 @@ const USER_AGENT = 'user-agent'
 
 /** Of a client whose connection a hop has ended, and does not tell of. */
 const RELAYED: Print = {
-  connection: {
-    ja4: null,
-    stable: null,
-    traits: null,
-    ja4s: null,
-    ja4x: null,
-    http2: null,
-    noHello: 'not-tls',
-    ja4Source: 'hop',
-  },
+  connection: { ...NOTHING_KNOWN, ja4Source: 'hop' },
   ja4h: null,
 }
 const RELAYED_SECURE: Print = { connection: { ...RELAYED.connection, noHello: null }, ja4h: null }
