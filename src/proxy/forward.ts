@@ -63,7 +63,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
   #status = 0
   #bytesReceived = 0
   #retriesLeft: number
-  #hasRetried = false
+  #resends = 0
   #tried: UpstreamTarget[] | null = null
   #isOver = false
 
@@ -173,8 +173,8 @@ class Forwarding implements Receiver, RequestBodyEvents {
     if (retry === 'never' || this.#body !== null || this.#isOver) return false
     if (retry === 'idempotent' && !this.request.isIdempotent) return false
     if (NOT_REACHED.has(failure)) return this.#asksAnother()
-    if (failure !== 'reset' || this.#hasRetried) return false
-    this.#hasRetried = true
+    if (failure !== 'reset' || this.#resends >= RESENDS_MAX[retry]) return false
+    this.#resends++
     this.#group.counters.retries++
     this.#target!.health.tried()
     this.#ask(this.#target!, true)
@@ -244,6 +244,9 @@ function requestTrailers(trailers: readonly string[]): readonly string[] {
 const LET_GO = null as never
 const NONE_TRIED: readonly UpstreamTarget[] = []
 const NO_TRAILERS: readonly string[] = []
+
+/** Connections that leave may all do so at once, as their app does. */
+const RESENDS_MAX = { safe: 3, idempotent: 1 } as const
 
 /** The app cannot have seen the request, and another target may be there. */
 export const NOT_REACHED: ReadonlySet<UpstreamFailure> = new Set([

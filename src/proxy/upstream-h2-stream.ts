@@ -15,6 +15,11 @@ export interface H2StreamOwner {
   /** The last stream a GOAWAY lets through; those beyond it have not been seen by the app (RFC 9113 §6.8). */
   readonly lastStreamId: number
   closed(stream: H2Stream, failure: UpstreamFailure | null): void
+  /**
+   * The upstream has enough of the connection. A server of Node's refuses all further streams of one on which downloads
+   * were broken off, as it counts what it could not send for as long as the connection lives (24.21).
+   */
+  wornOut(): void
   /** Node has done with it. */
   gone(stream: ClientHttp2Stream): void
 }
@@ -188,10 +193,10 @@ export class H2Stream implements UpstreamStream {
   #retryAfter(failure: UpstreamFailure): Retry {
     if (failure !== 'reset' || this.#phase !== 'head' || this.#interim > 0) return 'never'
     const id = this.#stream.id ?? 0
-    const isUnseen =
-      this.#stream.rstCode === constants.NGHTTP2_REFUSED_STREAM || id > this.#owner.lastStreamId
-    if (isUnseen) return 'safe'
-    return this.#isReused && this.#owner.session.destroyed ? 'idempotent' : 'never'
+    const { rstCode } = this.#stream
+    if (rstCode === constants.NGHTTP2_REFUSED_STREAM || id > this.#owner.lastStreamId) return 'safe'
+    const isOldAge = this.#owner.session.destroyed || rstCode === constants.NGHTTP2_ENHANCE_YOUR_CALM
+    return this.#isReused && isOldAge ? 'idempotent' : 'never'
   }
 
   #close(failure: UpstreamFailure | null): void {
@@ -200,6 +205,7 @@ export class H2Stream implements UpstreamStream {
     this.#phase = 'closed'
     this.#receiver = null
     this.deadlineMs = Number.POSITIVE_INFINITY
+    if (this.#stream.rstCode === constants.NGHTTP2_ENHANCE_YOUR_CALM) this.#owner.wornOut()
     if (!isWhole && !this.#stream.destroyed) setImmediate(cancel, this.#stream)
     this.#owner.closed(this, failure)
   }

@@ -105,8 +105,12 @@ export class H2Pool implements Pool, Swept {
 
   /** One at a time: it may have room for all who wait. */
   #connect(): void {
-    for (const connection of this.#connections) if (connection.isConnecting) return
-    if (this.#connections.size >= CONNECTIONS_MAX || this.#streamCount() >= this.times.connectionsMax) return
+    let staying = 0
+    for (const connection of this.#connections) {
+      if (connection.isConnecting) return
+      if (connection.isOpen) staying++
+    }
+    if (staying >= CONNECTIONS_MAX || this.#streamCount() >= this.times.connectionsMax) return
     this.beat.join(this)
     this.#counters.connectionsOpened++
     this.#connections.add(new H2Connection(this, this.beat.after(this.times.connectTimeoutMs)))
@@ -222,7 +226,11 @@ class H2Connection implements H2StreamOwner {
   /** Node has closed the stream, which may be some time after it has ended for us. */
   gone(stream: http2.ClientHttp2Stream): void {
     this.#memory.closed(stream)
-    if (!this.#memory.isWornOut || this.#phase !== 'open') return
+    if (this.#memory.isWornOut) this.wornOut()
+  }
+
+  wornOut(): void {
+    if (this.#phase !== 'open') return
     this.#phase = 'leaving'
     if (this.#streams.size === 0) this.#close(null)
   }
@@ -342,7 +350,10 @@ class RefusedStream implements UpstreamStream {
   resume(): void {}
 }
 
-/** With 100 streams on each. More than one, as a lost packet holds up all streams of a connection. */
+/**
+ * With 100 streams on each, beside those that only bring what is under way to its end. More than one, as a lost packet
+ * holds up all streams of a connection.
+ */
 const CONNECTIONS_MAX = 8
 /** What RFC 9113 §6.5.2 has every server allow. */
 const STREAMS_MAX = 100

@@ -16,7 +16,7 @@ export type UpstreamFailure =
 
 /**
  * Whether the same request may be sent once more: `safe` when the app cannot have seen it, `idempotent` when it may
- * have, on a connection that had died of age, and not a byte of an answer came.
+ * have, on a connection that had died of age or took no more, and not a byte of an answer came.
  */
 export type Retry = 'safe' | 'idempotent' | 'never'
 

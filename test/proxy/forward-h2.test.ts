@@ -704,3 +704,75 @@ test('uploads that are answered before they are read do not wear a connection ou
   group.close()
   await server.stop()
 })
+
+test('downloads that are broken off do not wear the app out for those that follow', async () => {
+  const server = await app((stream, headers) => {
+    stream.respond({ ':status': 200 })
+    stream.end(headers[':path'] === '/film' ? Buffer.alloc(1_000_000) : 'ok')
+  })
+  const group = groupOf([server.url])
+  for (let i = 0; i < 40; i++) {
+    const film = ask(group, { target: '/film' })
+    film.exchange.isSlow = true
+    await film.exchange.until('written')
+    film.exchange.leave()
+    await film.outcome
+    assert.equal((await answerOf(group)).text, 'ok', `after ${i}`)
+  }
+  assert.ok(server.opened > 1 && server.opened < 10, `${server.opened} connections`)
+  group.close()
+  await server.stop()
+})
+
+test('a connection of which the app has enough takes no more, and what can be is sent once more', async () => {
+  const { NGHTTP2_ENHANCE_YOUR_CALM } = http2.constants
+  const seen: string[] = []
+  let worn: http2.Http2Session | undefined
+  const server = await app((stream, headers) => {
+    seen.push(`${headers[':method']} ${headers[':path']}`)
+    if (headers[':path'] === '/first') {
+      worn = stream.session
+      stream.respond({ ':status': 204 }, { endStream: true })
+    } else if (stream.session === worn) stream.close(NGHTTP2_ENHANCE_YOUR_CALM)
+    else stream.respond({ ':status': 204 }, { endStream: true })
+  })
+  for (const method of ['GET', 'POST']) {
+    const group = groupOf([server.url])
+    await answerOf(group, { target: '/first' })
+    const refused = await ask(group, { method, target: '/refused' }).outcome
+    assert.equal(refused.kind, method === 'GET' ? 'answered' : 'failed')
+    if (refused.kind === 'failed') assert.equal(refused.reason, 'reset')
+    await answerOf(group, { method: 'POST', target: '/next' })
+    group.close()
+  }
+  assert.deepEqual(seen, [
+    ...['GET /first', 'GET /refused', 'GET /refused', 'POST /next'],
+    ...['GET /first', 'POST /refused', 'POST /next'],
+  ])
+  await server.stop()
+})
+
+test('connections that only bring long answers to their end leave room for others', async () => {
+  const server = await app((stream, headers) => {
+    stream.respond({ ':status': 200 })
+    if (headers[':path'] === '/events') stream.write('event')
+    else stream.end('ok')
+  })
+  const group = groupOf([server.url])
+  const listening = []
+  for (let i = 0; i < 12; i++) {
+    const events = ask(group, { target: '/events' })
+    listening.push(events)
+    await events.exchange.until('written')
+    for (const session of server.sessions) session.goaway()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  assert.equal((await answerOf(group)).text, 'ok')
+  assert.equal(server.opened, 13)
+  for (const { exchange, outcome } of listening) {
+    exchange.leave()
+    assert.equal((await outcome).kind, 'client-gone')
+  }
+  group.close()
+  await server.stop()
+})
