@@ -1,5 +1,5 @@
 import { createPrivateKey, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
-import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../fault.ts'
 
@@ -124,8 +124,13 @@ async function makeLeaf(folder: string, names: readonly string[], nowMs: number)
 
 /** However the folder came here (a restored backup, a volume): its keys are its owner's. */
 async function guard(folder: string): Promise<void> {
-  await chmod(folder, 0o700)
-  for (const file of [CA_KEY, LEAF]) await chmod(join(folder, file), 0o600)
+  await setMode(folder, 0o700)
+  for (const file of [CA_KEY, LEAF]) await setMode(join(folder, file), 0o600)
+}
+
+/** Whoever watches the file hears also of a change to the same. */
+async function setMode(path: string, mode: number): Promise<void> {
+  if (((await stat(path)).mode & 0o777) !== mode) await chmod(path, mode)
 }
 
 function besides(path: string): string {

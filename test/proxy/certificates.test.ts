@@ -330,6 +330,17 @@ test('the development certificate', async (t) => {
     )
   })
 
+  // Each change is told to whoever watches the files, and has them read again: it would never end.
+  await t.test('changes nothing where nothing is to be changed', async () => {
+    const changes = () =>
+      [folder, made.file, made.caFile, join(folder, 'ca-key.pem')].map(
+        (path) => statSync(path, { bigint: true }).ctimeNs,
+      )
+    const before = changes()
+    await developmentCertificate(folder, 'box.example.test', NOW)
+    assert.deepEqual(changes(), before)
+  })
+
   const leafOf = () => new X509Certificate(readFileSync(made.file)).fingerprint256
   await t.test('is used again, and renewed with the same CA before it expires', async () => {
     const before = leafOf()
