@@ -26,7 +26,12 @@ export interface Place {
 }
 
 export const CONTENDERS: readonly Contender[] = [
-  { name: 'gatehouse', speaksHttp2: true, isDirect: false, start: startGatehouse },
+  {
+    name: 'gatehouse',
+    speaksHttp2: true,
+    isDirect: false,
+    start: (place, port) => startGatehouse(place, port),
+  },
   { name: 'nginx', speaksHttp2: true, isDirect: false, start: startNginx },
   { name: 'haproxy', speaksHttp2: true, isDirect: false, start: startHaproxy },
   { name: 'http-proxy', speaksHttp2: false, isDirect: false, start: startHttpProxy },
@@ -35,7 +40,7 @@ export const CONTENDERS: readonly Contender[] = [
 
 /** What is measured; `null` where it is not installed. */
 export function version(name: string): string | null {
-  if (name === 'gatehouse') return `Node ${process.versions.node}`
+  if (name.startsWith('gatehouse')) return `Node ${process.versions.node}`
   if (name === 'http-proxy') return `http-proxy ${DEPENDENCIES[name]}`
   if (name === 'app, directly') return 'the app without TLS'
   const { error, stdout, stderr } = spawnSync(name, ['-v'], { encoding: 'utf8' })
@@ -71,9 +76,20 @@ export async function listening(port: number): Promise<void> {
   throw new Error(`nothing listens on ${port}`)
 }
 
-function startGatehouse(place: Place, port: number): ChildProcess {
+/** Gatehouse with a worker on each of two processors. */
+export const TWO_WORKERS: Contender = {
+  name: 'gatehouse, two workers',
+  speaksHttp2: true,
+  isDirect: false,
+  start: (place, port) => {
+    const both = `${place.processor},${place.loadProcessor}`
+    return startGatehouse({ ...place, folder: join(place.folder, 'two'), processor: both }, port, 2)
+  },
+}
+
+function startGatehouse(place: Place, port: number, workers = 1): ChildProcess {
   const program = new URL('../../dist/bin.js', import.meta.url).pathname
-  const upstream = ['--upstream', `http://127.0.0.1:${place.appPort}`, '--workers', '1']
+  const upstream = ['--upstream', `http://127.0.0.1:${place.appPort}`, '--workers', String(workers)]
   const where = [
     '--listen',
     `127.0.0.1:${port}`,

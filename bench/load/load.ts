@@ -4,7 +4,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { CONTENDERS, type Contender, listening, type Place, startApp, version } from './contenders.ts'
+import {
+  CONTENDERS,
+  type Contender,
+  listening,
+  type Place,
+  startApp,
+  TWO_WORKERS,
+  version,
+} from './contenders.ts'
 import { LOADS, type Load, type Result, steady, usage } from './loads.ts'
 import { type Column, table } from './table.ts'
 
@@ -40,6 +48,7 @@ try {
   if (values.only === undefined) {
     say(await compare(await halfLoad()))
     say(memoryTable(idle))
+    say(await twoWorkers())
     put(report)
   }
 } finally {
@@ -75,15 +84,20 @@ function enter(contender: Contender, port: number) {
 }
 
 /** Everyone in turn, `rounds` times; the first round warms up. */
-async function compare(load: Load): Promise<string> {
+async function alternate(those: readonly Entrant[], load: Load): Promise<ReadonlyMap<string, Sample[]>> {
   const samples = new Map<string, Sample[]>()
-  const able = entrants.filter(({ speaksHttp2 }) => speaksHttp2 || !load.isHttp2)
   for (let round = 0; round <= rounds; round++) {
-    for (const entrant of able) {
+    for (const entrant of those) {
       const sample = await measure(entrant, load)
       if (round > 0) samples.set(entrant.name, [...(samples.get(entrant.name) ?? []), sample])
     }
   }
+  return samples
+}
+
+async function compare(load: Load): Promise<string> {
+  const able = entrants.filter(({ speaksHttp2 }) => speaksHttp2 || !load.isHttp2)
+  const samples = await alternate(able, load)
   const nginx = quartile(samples.get('nginx')?.map(({ cpuMicros }) => cpuMicros) ?? [])
   const columns: Column<readonly Sample[]>[] = [
     ['CPU µs/request', (taken) => quartile(taken.map(({ cpuMicros }) => cpuMicros)).toFixed(1)],
@@ -110,6 +124,25 @@ async function measure({ pid, port, isDirect }: Entrant, load: Load): Promise<Sa
     : await load.run('https', port, seconds, place.loadProcessor)
   const cpuMicros = ((usage(pid).cpuSeconds - before) * 1e6) / result.requests
   return { ...result, cpuMicros }
+}
+
+/** How much more two workers on two processors can do than one: what a request takes of a processor decides. */
+async function twoWorkers(): Promise<string> {
+  const one = entrants.find(({ name }) => name === 'gatehouse')!
+  const two = enter(TWO_WORKERS, 18_500)!
+  entrants.push(two) // ended with the others
+  await listening(two.port)
+  const taken = await alternate([one, two], LOADS[0]!)
+  const cpu = (entrant: Entrant) => quartile(taken.get(entrant.name)!.map(({ cpuMicros }) => cpuMicros))
+  const columns: Column<Entrant>[] = [
+    ['CPU µs/request', (entrant) => cpu(entrant).toFixed(1)],
+    ['× one', (entrant) => ((cpu(one) / cpu(entrant)) * (entrant === two ? 2 : 1)).toFixed(2)],
+  ]
+  return table(
+    'What two workers can do on two processors',
+    columns,
+    new Map([one, two].map((entrant) => [entrant.name, entrant])),
+  )
 }
 
 /** What is waited for when nobody is short of anything: half of what we can do, and the same for all. */
