@@ -8,7 +8,7 @@ export type Ja4h = Brand<string, 'Ja4h'>
 /** The JA4H of a request: method, version, header names in order and case as sent, cookies by name. */
 export function ja4h(head: RequestHead): Ja4h {
   const said = read(head)
-  return `${said.a}_${hash12(said.names)}_${hash12(said.cookieNames)}_${hash12(said.cookiePairs)}` as Ja4h
+  return `${said.a}_${namesHash(said.names)}_${namesHash(said.cookieNames)}_${hash12(said.cookiePairs)}` as Ja4h
 }
 
 /** JA4H not hashed. Empty parts leave bare underscores. Cookie values stand in it: it is not for logs. */
@@ -23,6 +23,19 @@ interface Said {
   readonly cookieNames: string
   readonly cookiePairs: string
 }
+
+/** Most requests have names that another had before them, which a look-up tells in a fifth of the time of a hash. */
+function namesHash(names: string): string {
+  const known = hashes.get(names)
+  if (known !== undefined) return known
+  const hashed = hash12(names)
+  if (names.length > KEPT_LENGTH_MAX) return hashed
+  if (hashes.size === HASHES_MAX) hashes = new Map()
+  hashes.set(names, hashed)
+  return hashed
+}
+
+let hashes = new Map<string, string>()
 
 /** Everything between a request and its hashes. Cookie and Referer are flags, not names; pseudo-headers are neither. */
 function read(head: RequestHead): Said {
@@ -161,6 +174,9 @@ const METHOD_MARKS: ReadonlyMap<string, string> = new Map([
   ['UPDATEREDIRECTREF', 'ur'],
 ])
 const INSERTION_MAX = 32
+/** Together a megabyte, whoever makes them up. */
+const HASHES_MAX = 2048
+const KEPT_LENGTH_MAX = 400
 const COOKIE = 'cookie'
 const REFERER = 'referer'
 const LANGUAGE = 'accept-language'

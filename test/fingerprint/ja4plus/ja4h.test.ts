@@ -131,6 +131,16 @@ test('the order in which cookies are sent does not matter, that of headers does'
   assert.notEqual(ja4h(requestOf(['A', '', 'B', ''])), ja4h(requestOf(['B', '', 'A', ''])))
 })
 
+test('names that came before hash as the first time, however many others came between', async () => {
+  for (let pass = 0; pass < 2; pass++) {
+    for (let i = 0; i < 5000; i++) {
+      const name = i % 500 === 0 ? `x-${i}-`.padEnd(1000, '.') : `x-${i}`
+      const found = ja4h(requestOf([name, '', 'Cookie', `c${i}=1`]))
+      assert.equal(found, `ge11cn010000_${sha12(name)}_${sha12(`c${i}`)}_${sha12(`c${i}=1`)}`)
+    }
+  }
+})
+
 function requestOf(rawHeaders: readonly string[]): RequestHead {
   return { method: 'GET', target: '/', version: '11', rawHeaders }
 }
