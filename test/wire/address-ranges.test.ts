@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { Address, AddressRanges, parseAddressRange } from '../../src/policy/address-ranges.ts'
+import { Address, AddressRanges, parseAddressRange } from '../../src/wire/address-ranges.ts'
 
 test('which addresses a range holds', async () => {
   const cases: readonly (readonly [ranges: string, yes: readonly string[], no: readonly string[]])[] = [
