@@ -76,6 +76,22 @@ test('agrees with BlockList, also where ranges overlap and touch', async () => {
   )
 })
 
+test('touches a range if and only if it holds an address of it', async () => {
+  const range = fc.tuple(fc.nat(0xffff), fc.integer({ min: 16, max: 32 })).map(([low, bits]) => {
+    return `10.0.${low >> 8}.${low & 255}/${bits}`
+  })
+  fc.assert(
+    fc.property(fc.array(range, { maxLength: 8 }), range, (ranges, other) => {
+      const { first, last } = parseAddressRange(other)!
+      const ends = ranges.map((each) => parseAddressRange(each)!)
+      const expected = ends.some((each) => each.first[3]! <= last[3]! && each.last[3]! >= first[3]!)
+      assert.equal(rangesOf(ranges).touches(parseAddressRange(other)!), expected)
+      assert.ok(!rangesOf(ranges).touches(parseAddressRange('2001:db8::/32')!))
+    }),
+    { numRuns: 3000 },
+  )
+})
+
 test('thousands of ranges are as good as one', async () => {
   const ranges = Array.from({ length: 20_000 }, (_, i) => `10.${i >> 8}.${i & 255}.128/25`).reverse()
   assert.ok(holds(ranges, '10.0.0.128') && holds(ranges, '10.78.31.255'))
