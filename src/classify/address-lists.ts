@@ -1,6 +1,7 @@
 import { type Address, type AddressRange, AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
-import { dayNumber } from './calendar.ts'
-import type { PublishedRanges } from './published-ranges.ts'
+import { DAY_MS, dayNumber } from './calendar.ts'
+import type { EvidenceSet } from './evidence.ts'
+import { isPublic, type PublishedRanges } from './published-ranges.ts'
 import type { Software, SoftwareId } from './software.ts'
 
 /** The addresses that an agent is published to have. */
@@ -47,6 +48,28 @@ export class AddressLists {
   }
 }
 
+/**
+ * What the address of whoever claims to be the one with this list says of the claim, into `marks`; whether it says
+ * anything. An address that is not known, and one that many have, says nothing. Nor is anybody a liar by a list that lacks
+ * addresses, or may by now.
+ */
+export function markAddress(
+  marks: EvidenceSet,
+  { published, ranges, day }: AddressList,
+  address: Address,
+  nowMs: number,
+): boolean {
+  if (ranges.has(address)) {
+    marks.add('address-published')
+    return true
+  }
+  const ageDays = Math.floor(nowMs / DAY_MS) - day
+  if (published.isPartial || ageDays < AGE_DAYS_MIN || ageDays > AGE_DAYS_MAX) return false
+  if (!isPublic(address)) return false
+  marks.add('address-foreign')
+  return true
+}
+
 /** Those with one `ranges_url` have one list, which stands with one of them: if with more, the newest is meant. */
 function newestByUrl(all: readonly Software[]): ReadonlyMap<string, PublishedRanges> {
   const byUrl = new Map<string, PublishedRanges>()
@@ -69,4 +92,8 @@ function* compilingRanges({ prefixes }: PublishedRanges): Generator<undefined, A
   return new AddressRanges(ranges)
 }
 
+/** The day may be that of a time zone that is ahead. A list from the future, or a clock that is not set, says nothing. */
+const AGE_DAYS_MIN = -1
+/** Lists change some times a year. */
+const AGE_DAYS_MAX = 90
 const SLICE = 500
