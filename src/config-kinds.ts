@@ -1,7 +1,7 @@
 import { isIP, isIPv6 } from 'node:net'
 import { didYouMean } from './did-you-mean.ts'
 import { Fault } from './fault.ts'
-import { parseAddressRange } from './policy/address-ranges.ts'
+import { parseAddressRange } from './wire/address-ranges.ts'
 import { parseDurationMs } from './policy/duration.ts'
 import { shown } from './problem.ts'
 

@@ -19,7 +19,7 @@ import {
   urlPath,
   webUrl,
 } from './config-kinds.ts'
-import { parseAddressRange } from './policy/address-ranges.ts'
+import { parseAddressRange } from './wire/address-ranges.ts'
 import type { Secret } from './secret.ts'
 
 /** Settings under one name. */

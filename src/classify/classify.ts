@@ -1,5 +1,7 @@
 import type { Print } from '../fingerprint/print.ts'
 import type { RequestHead } from '../wire/request-head.ts'
+import { type AddressList, markAddress } from './address-lists.ts'
+import { DAY_MS } from './calendar.ts'
 import type { Conduct } from './conduct.ts'
 import {
   DISAGREEMENTS,
@@ -70,18 +72,22 @@ function observe(
   const { stacks, owners, orders } = knowledge
   // Browsers order headers as a page, its visitor and his extensions have them, and imitators as browsers do.
   const isBrowser = claim.kind === 'browser'
+  const agent = agentOf(claim)
+  if (conduct !== null && agent !== null && (conduct.agent === null || conduct.agent.isFamily))
+    conduct.agent = agent
+  const addresses = conduct === null ? null : addressesFor(knowledge, conduct, agent, nowMs)
   const shown: Shown = {
     claim,
     stack: stacks.stackOf(print.connection),
     headers: isBrowser ? NOBODY : owners.ofHeaders(print),
     certificate: isBrowser ? NOBODY : owners.ofCertificate(print),
+    addresses,
+    addressesAgeDays: addresses === null ? 0 : Math.floor(nowMs / DAY_MS) - addresses.day,
   }
   markRequest(MARKS, shown, print.connection, head, READING, orders)
   if (forged > 0) MARKS.add('forged-headers')
   if (conduct !== null) {
     conduct.note(head, READING, claim, print.connection, shown.stack, nowMs)
-    const agent = agentOf(claim)
-    if (agent !== null && (conduct.agent === null || conduct.agent.isFamily)) conduct.agent = agent
     conduct.marks.addCommon(MARKS, LASTING)
     MARKS.addAll(conduct.marks)
     conduct.markTraffic(MARKS, claim.kind === 'browser' && !isContradicted())
@@ -96,12 +102,30 @@ function agentOf(claim: Claim): Software | null {
   return READING.agent ?? (software?.kind === 'agent' ? software : null)
 }
 
+/** By who it says to be, or has said to be on its connection: the very one that the verdict names. */
+function addressesFor(
+  { addresses }: Knowledge,
+  conduct: Conduct,
+  agent: Software | null,
+  nowMs: number,
+): AddressList | null {
+  const claimed = claimedAgent(agent, conduct.agent)
+  const list = claimed === null ? null : addresses.of(claimed)
+  return list !== null && markAddress(MARKS, list, conduct.address, nowMs) ? list : null
+}
+
+/** `before`: what it has said first. */
+function claimedAgent(agent: Software | null, before: Software | null): Software | null {
+  return agent !== null && !(agent.isFamily && before !== null) ? agent : before
+}
+
 /** The same evidence about the same program is the same Verdict: one object, as long as it is remembered. */
 function verdictFor(knowledge: Knowledge, shown: Shown, before: Software | null): Verdict {
-  const { claim, stack, headers, certificate } = shown
+  const { claim, stack, headers, certificate, addresses } = shown
   const memory = memoryOf(knowledge)
   const owners = headers === certificate ? '' : `,${headers.number},${certificate.number}`
-  const key = `${MARKS.low} ${MARKS.high} ${claim.number} ${stack.number}${owners} ${before?.id ?? ''}${headerKey()}`
+  const age = addresses === null ? '' : `@${shown.addressesAgeDays}`
+  const key = `${MARKS.low} ${MARKS.high} ${claim.number} ${stack.number}${owners}${age} ${before?.id ?? ''}${headerKey()}`
   const found = memory.get(key)
   if (found !== undefined) return found
   if (memory.size >= VERDICTS_MAX) memory.clear()
@@ -117,9 +141,8 @@ function headerKey(): string {
 }
 
 function nameOf({ claim, stack, headers, certificate }: Shown, before: Software | null): Software | null {
-  const agent = agentOf(claim)
-  if (agent !== null && !(agent.isFamily && before !== null)) return agent
-  if (before !== null) return before
+  const claimed = claimedAgent(agentOf(claim), before)
+  if (claimed !== null) return claimed
   const shows = mostlyOne(certificate.shares) ?? mostlyOne(haveBoth(headers, stack))
   // What it says is the library it is made with.
   const isAgent = MARKS.has('headers-of-agents') || MARKS.has('certificate-of-agents')
@@ -163,7 +186,7 @@ function judge(knowledge: Knowledge, shown: Shown, named: Software | null): Verd
     agent: kind === 'agent' && software?.kind === 'agent' ? agentFor(software) : null,
     software: software === null ? null : { id: software.id, name: software.name, kind: software.kind },
     confidence: confidenceOf(knowledge, kind, SUMS[held]!),
-    verified: null,
+    verified: kind === 'agent' && MARKS.has('address-published') ? 'ip-range' : null,
     evidence,
   })
 }

@@ -1,5 +1,6 @@
 import type { ConnectionPrint } from '../fingerprint/print.ts'
 import type { RequestHead } from '../wire/request-head.ts'
+import { Address } from '../wire/address-ranges.ts'
 import { askedFor } from './asked.ts'
 import { EvidenceSet } from './evidence.ts'
 import { LastVerdict } from './last-verdict.ts'
@@ -22,6 +23,8 @@ export class Conduct {
   readonly last = new LastVerdict()
   readonly #traffic: Traffic | null
   readonly #network: string
+  readonly #addressText: string
+  #address: Address | null = null
   #networkHash = 0
   /** Of its client, this connection with it; `null` before the first request. */
   #tally: Tally | null = null
@@ -31,10 +34,23 @@ export class Conduct {
   #pages = 0
   #hasParts = false
 
-  /** `network`: its address, or of IPv6 its /64. Without a Traffic, the connection is all that is known of its client. */
-  constructor(traffic: Traffic | null = null, network = '') {
+  /**
+   * `network`: its `address`, or of IPv6 its /64; '' where nobody knows. Without a Traffic, the connection is all that is
+   * known of its client.
+   */
+  constructor(traffic: Traffic | null = null, network = '', address = '') {
     this.#traffic = traffic
     this.#network = network
+    this.#addressText = address
+  }
+
+  /** Where its client is: read once, and only if somebody asks. */
+  get address(): Address {
+    if (this.#address !== null) return this.#address
+    const address = new Address()
+    address.read(this.#addressText)
+    this.#address = address
+    return address
   }
 
   /** Called for each request, in order. */

@@ -22,6 +22,9 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
         : `${reading.agentHeader} is a header of ${reading.agent.name}`
     case 'tool-header':
       return `it has a header of ${reading.tool?.name}`
+    case 'address-published':
+    case 'address-foreign':
+      return `${DETAILS[kind]} ${addressesText(shown)}`
     case 'stack-of-browsers':
     case 'stack-of-libraries':
     case 'stack-shared':
@@ -41,6 +44,13 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
     default:
       return DETAILS[kind]
   }
+}
+
+/** Whose they are, from where, and how old: who reads it knows how far to believe it. */
+function addressesText({ addresses, addressesAgeDays: days }: Shown): string {
+  const { software, published } = addresses!
+  const age = days < 0 ? '' : days === 1 ? ', a day old' : `, ${days} days old`
+  return `${software.name} (${published.source}, ${published.date}${age})`
 }
 
 /** Shared fingerprints say so: who else has it, and how often. */
@@ -76,6 +86,8 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'runtime-fetch': 'it has sec-fetch-mode without sec-fetch-site and -dest: the fetch of a runtime',
   'accepts-pages': 'it accepts pages as browsers do, and is none',
   'forged-headers': 'it sent headers that only the gate sets',
+  'address-published': 'the address is one of those published for',
+  'address-foreign': 'the address is none of those published for',
   'stack-of-browsers': 'the TLS is that of browsers',
   'stack-of-libraries': 'the TLS is that of libraries and tools',
   'stack-shared': 'browsers and other programs share this TLS',

@@ -25,6 +25,9 @@ export const EVIDENCE_KINDS = [
   'runtime-fetch',
   'accepts-pages',
   'forged-headers',
+  // Where who claims to be an agent is, against where its vendor says that it is.
+  'address-published',
+  'address-foreign',
   // What the connection is made with.
   'stack-of-browsers',
   'stack-of-libraries',

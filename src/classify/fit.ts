@@ -171,6 +171,7 @@ function logSum(values: readonly number[]): number {
 /** What a kind is expected to say: who says what he is, is believed; what a browser would not show, speaks against one. */
 function expected(kind: EvidenceKind, name: Class): number {
   if (SELF_DECLARED_AGENT.has(kind)) return name === 'agent' ? 4 : 0
+  if (kind === 'address-published') return name === 'agent' ? 4 : 0
   if (TOOL.has(kind)) return name === 'automation' ? 2 : 0
   if (KNOWN_AGENT.has(kind)) return name === 'agent' ? 2 : 0
   const habit = HABITS[kind]

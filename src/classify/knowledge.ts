@@ -1,3 +1,4 @@
+import { AddressLists } from './address-lists.ts'
 import type { IndexedSignature } from './index-builder.ts'
 import { HeaderIndex } from './header-index.ts'
 import { HeaderOrders } from './header-orders.ts'
@@ -17,6 +18,7 @@ export interface Knowledge {
   readonly fingerprints: SignatureIndex
   readonly stacks: StackIndex
   readonly owners: OwnerIndex
+  readonly addresses: AddressLists
   readonly weights: Weights
 }
 
@@ -47,6 +49,8 @@ export function* compilingKnowledge(
   yield
   const stacks = new StackIndex(list, fingerprints)
   yield
+  const addresses = yield* AddressLists.compiling(list)
+  yield
   return {
     list,
     userAgents,
@@ -55,6 +59,7 @@ export function* compilingKnowledge(
     fingerprints,
     stacks,
     owners: new OwnerIndex(list, fingerprints),
+    addresses,
     weights,
   }
 }

@@ -21,7 +21,7 @@ export class LastVerdict {
   recall(
     knowledge: Knowledge,
     { low, high }: EvidenceSet,
-    { claim, stack, headers, certificate }: Shown,
+    { claim, stack, headers, certificate, addresses, addressesAgeDays }: Shown,
     before: Software | null,
     { agent, agentHeader, tool }: Reading,
   ): Verdict | null {
@@ -30,6 +30,7 @@ export class LastVerdict {
       return null
     if (claim !== shown.claim || stack !== shown.stack) return null
     if (headers !== shown.headers || certificate !== shown.certificate) return null
+    if (addresses !== shown.addresses || addressesAgeDays !== shown.addressesAgeDays) return null
     if (before !== this.#before || agent !== this.#agent || tool !== this.#tool) return null
     return agentHeader === this.#agentHeader ? this.#verdict : null
   }

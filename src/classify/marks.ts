@@ -1,5 +1,6 @@
 import type { ConnectionPrint } from '../fingerprint/print.ts'
 import type { RequestHead } from '../wire/request-head.ts'
+import type { AddressList } from './address-lists.ts'
 import { markBrowser } from './browser-marks.ts'
 import type { EvidenceKind, EvidenceSet } from './evidence.ts'
 import { HEADER } from './header-index.ts'
@@ -17,6 +18,10 @@ export interface Shown {
   readonly headers: Owners
   /** Of its certificate. */
   readonly certificate: Owners
+  /** By which its address says something of who it claims to be; `null` where it says nothing. */
+  readonly addresses: AddressList | null
+  /** How old that is. */
+  readonly addressesAgeDays: number
 }
 
 /** Finds all evidence of one request. */

@@ -1,3 +1,4 @@
+import type { PublishedRanges } from './published-ranges.ts'
 import type { Signature } from './signature.ts'
 import type { Software, Verification } from './software.ts'
 
@@ -49,11 +50,16 @@ function verificationDocument(verification: Verification): Readonly<Record<strin
   const { rangesUrl, ranges, reverseDns, signatureAgent } = verification
   const document = said({
     ranges_url: rangesUrl,
-    ranges: ranges === null ? null : { prefixes: ranges.prefixes, source: ranges.source, date: ranges.date },
+    ranges: ranges === null ? null : rangesDocument(ranges),
     reverse_dns: reverseDns,
     signature_agent: signatureAgent,
   })
   return Object.keys(document).length === 0 ? null : document
+}
+
+function rangesDocument(ranges: PublishedRanges): Readonly<Record<string, unknown>> {
+  const { source, date, isPartial, prefixes } = ranges
+  return said({ source, date, partial: isPartial ? true : null, prefixes })
 }
 
 /** A file leaves out what it does not say, also empty lists. */

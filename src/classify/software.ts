@@ -1,5 +1,6 @@
 import type { Brand } from '../brand.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { type PublishedRanges, readPublishedRanges } from './published-ranges.ts'
 import { readSignature, type Signature } from './signature.ts'
 
 export type SoftwareId = Brand<string, 'SoftwareId'>
@@ -45,12 +46,6 @@ export interface Verification {
   readonly reverseDns: readonly string[]
   /** The origin of its key directory, as it says it in Signature-Agent. */
   readonly signatureAgent: string | null
-}
-
-export interface PublishedRanges {
-  readonly prefixes: readonly string[]
-  readonly source: string
-  readonly date: string
 }
 
 /** Throws a DocumentFault with everything that is wrong. A file of signatures is a list of Software. */
@@ -119,7 +114,7 @@ function readSoftware(item: Place, ids: Set<string>): Software | null {
     givesWay: members.get('gives_way')?.choice([0, 1, 2] as const) ?? 0,
     isImitator: members.get('imitates_browsers')?.boolean() ?? false,
     isFamily: members.get('family')?.boolean() ?? false,
-    verification: readVerification(members.get('verification')),
+    verification: readVerification(members.get('verification'), kind),
     signatures: signatures.filter((signature) => signature !== null),
   }
   if (id === null || name === null || kind === null) return null
@@ -138,25 +133,20 @@ function idOf(item: Place, ids: Set<string>): SoftwareId | null {
   return id as SoftwareId
 }
 
-function readVerification(place: Place | undefined): Verification {
+function readVerification(place: Place | undefined, kind: SoftwareKind | null): Verification {
   const members = place?.members(['ranges_url', 'ranges', 'reverse_dns', 'signature_agent'])
   return {
     rangesUrl: url(members?.get('ranges_url')),
-    ranges: readRanges(members?.get('ranges')),
+    ranges: readRanges(members?.get('ranges'), kind),
     reverseDns: texts(members?.get('reverse_dns')),
     signatureAgent: url(members?.get('signature_agent')),
   }
 }
 
-function readRanges(place: Place | undefined): PublishedRanges | null {
-  const members = place?.members(['prefixes', 'source', 'date'])
-  const prefixes = texts(members?.get('prefixes'))
-  const source = members?.get('source')?.text('where it was found') ?? null
-  const date = members?.get('date')?.text('a day') ?? null
+/** Nobody but agents is ever verified. */
+function readRanges(place: Place | undefined, kind: SoftwareKind | null): PublishedRanges | null {
   if (place === undefined) return null
-  if (prefixes.length === 0 || source === null || date === null)
-    return place.refuse('needs `prefixes`, `source` and `date`')
-  return { prefixes, source, date }
+  return kind === null || kind === 'agent' ? readPublishedRanges(place) : place.refuse('is for agents only')
 }
 
 function texts(place: Place | undefined): readonly string[] {

@@ -43,10 +43,11 @@ export async function describedRequest(
   knowledge: () => Promise<Knowledge>,
 ): Promise<DescribedRequest> {
   if (verdict !== null) return { facts: { ...facts, verdict }, print, isVerdictGiven: true }
-  const { method, path: target, rawHeaders, forged } = facts
+  const { method, path: target, rawHeaders, forged, address } = facts
   const head: RequestHead = { method, target, version, rawHeaders }
   // As the first request of a connection.
-  const made = classify(await knowledge(), print, head, new Conduct(), forged.length)
+  const conduct = new Conduct(null, '', address)
+  const made = classify(await knowledge(), print, head, conduct, forged.length, Date.now())
   return { facts: { ...facts, verdict: made }, print, isVerdictGiven: false }
 }
 

@@ -1,3 +1,5 @@
+import { AddressLists } from '../classify/address-lists.ts'
+import type { PublishedRanges } from '../classify/published-ranges.ts'
 import {
   FINGERPRINT_TYPES,
   type FingerprintPattern,
@@ -8,6 +10,7 @@ import {
 } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
 import { type ClaimKind, UserAgentIndex } from '../classify/user-agent.ts'
+import { Address, AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { loadSoftware } from './signature-files.ts'
@@ -15,11 +18,11 @@ import { type Column, renderTable, visible } from './table.ts'
 
 export const explainSignatures: Action = {
   name: 'explain',
-  summary: 'Say what is known of a software, a fingerprint or a User-Agent',
+  summary: 'Say what is known of a software, a fingerprint, an address or a User-Agent',
   description: [
     'Of the id or an alias of a software: everything, with where and when each signature was measured. Of a JA4, ' +
       'stable key, JA4S, JA4H, JA4X or HTTP/2 fingerprint: who has it, in what shares, and who has parts of it. Of ' +
-      'any other text, taken for a User-Agent: whom it names, and why.',
+      'an address: whom it is published for. Of any other text, taken for a User-Agent: whom it names, and why.',
   ],
   operands: [{ name: 'TEXT', description: 'What to explain; several words are one text', many: true }],
   options: [
@@ -35,6 +38,7 @@ export const explainSignatures: Action = {
       command: 'signatures explain t13d5212h1_b262b3658495_8e6e362c5eac',
       description: 'Who has this JA4, or a part of it',
     },
+    { command: 'signatures explain 66.249.66.1', description: 'Whose address it is' },
     { command: 'signatures explain "Mozilla/5.0 (compatible; GPTBot/1.3)"', description: 'Whom it names' },
   ],
   run,
@@ -52,6 +56,9 @@ function explained(list: readonly Software[], text: string): readonly string[] {
   const byId = list.filter(({ id }) => id === text)
   const named = byId.length > 0 ? byId : list.filter(({ aliases }) => aliases.includes(text))
   if (named.length > 0) return named.flatMap(softwareLines)
+  const address = new Address()
+  address.read(text)
+  if (address.family !== 0) return addressLines(list, address)
   // With `*` for some of its parts it may be of several types.
   const types = FINGERPRINT_TYPES.filter((type) => isFingerprint(type, text))
   return types.length > 0
@@ -75,10 +82,7 @@ function softwareLines(software: Software): readonly string[] {
     ['gives way', GIVES_WAY[software.givesWay]],
     ['imitates', software.isImitator ? 'browsers' : null],
     ['ranges at', verification.rangesUrl],
-    [
-      'ranges',
-      verification.ranges && `${verification.ranges.prefixes.join(', ')} (${measured(verification.ranges)})`,
-    ],
+    ['ranges', verification.ranges && rangesText(verification.ranges)],
     ['reverse DNS', verification.reverseDns.join(', ')],
     ['key directory', verification.signatureAgent],
   ]
@@ -97,6 +101,34 @@ function softwareLines(software: Software): readonly string[] {
     '',
     ...table(['SIGNATURE', '>SEEN', 'MEASURED', 'SOURCE', 'PATTERN'], rows, 'No signatures.'),
   ]
+}
+
+function rangesText(ranges: PublishedRanges): string {
+  const more = ranges.isPartial ? ' and more' : ''
+  return `${ranges.prefixes.join(', ')}${more} (${measured(ranges)})`
+}
+
+function addressLines(list: readonly Software[], address: Address): readonly string[] {
+  const rows = listsOf(list)
+    .with(address)
+    .map(({ software, published }) => {
+      const range = published.prefixes.find((prefix) =>
+        new AddressRanges([parseAddressRange(prefix)!]).has(address),
+      )
+      return [software.id, range!, published.date, published.source]
+    })
+  return [
+    'This address is published for:',
+    ...table(['ID', 'RANGE', 'MEASURED', 'SOURCE'], rows, 'nobody that is known'),
+  ]
+}
+
+function listsOf(list: readonly Software[]): AddressLists {
+  const compiling = AddressLists.compiling(list)
+  for (;;) {
+    const step = compiling.next()
+    if (step.done) return step.value
+  }
 }
 
 function fingerprintLines(list: readonly Software[], wanted: FingerprintPattern): readonly string[] {

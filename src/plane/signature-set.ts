@@ -118,7 +118,8 @@ function judged(software: Software): Software {
       isSeenAnswer(signature),
   )
   const unsaid = { description: null, homepage: null, vendor: null, robotsToken: null, aliases: [] }
-  return { ...software, ...unsaid, verification: UNVERIFIED, signatures }
+  const { ranges, rangesUrl } = software.verification
+  return { ...software, ...unsaid, verification: { ...UNVERIFIED, ranges, rangesUrl }, signatures }
 }
 
 function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | 'index'>): string {

@@ -1,4 +1,4 @@
-import { AddressRanges, parseAddressRange } from './address-ranges.ts'
+import { AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import { asBytes, Glob, matchesAny } from './glob.ts'
 import { readExpression } from './expression.ts'
 import { isOurs } from './our-headers.ts'

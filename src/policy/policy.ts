@@ -1,5 +1,6 @@
 import { isRestricting, type Outcome, readAction } from './action.ts'
 import { type CompiledCondition, compileConditions, type Test } from './condition.ts'
+import { daysSince1970 } from '../classify/calendar.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
 import type { Asked } from './request.ts'
 
@@ -130,18 +131,6 @@ export function timestampMs(place: Place): number | null {
   return ((days * 24 + Number(hour)) * 60 + Number(minute) - offset) * 60_000 + Number(second) * 1000
 }
 
-/** `null` for a day there is not. No clock and no time zone of this machine has a part in it. */
-function daysSince1970(year: number, month: number, day: number): number | null {
-  const isLeap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0
-  const lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-  const length = lengths[month - 1]
-  if (length === undefined || day < 1 || day > length) return null
-  const before = year - 1
-  const leapDays = Math.floor(before / 4) - Math.floor(before / 100) + Math.floor(before / 400)
-  const daysOfYear = lengths.slice(0, month - 1).reduce((sum, each) => sum + each, 0) + day - 1
-  return before * 365 + leapDays + daysOfYear - DAYS_BEFORE_1970
-}
-
 const OTHERWISE = 'otherwise'
 const TAG = { kind: 'tag', headers: [] } as const
 const RULE_MEMBERS = ['name', 'when', 'action', 'dry_run', 'expires']
@@ -149,5 +138,3 @@ const RULE_NAME = /^[\w.:/-](?:[\w .:/-]{0,62}[\w.:/-])?$/
 /** Each request may try them all; a thousand take some ten microseconds. */
 const RULES_MAX = 1000
 const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))$/
-/** From the first day of the year 1. */
-const DAYS_BEFORE_1970 = 719_162

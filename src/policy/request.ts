@@ -1,4 +1,4 @@
-import { Address } from './address-ranges.ts'
+import { Address } from '../wire/address-ranges.ts'
 import { UNKNOWN } from '../classify/verdict.ts'
 import type { Facts } from './facts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'

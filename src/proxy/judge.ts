@@ -72,12 +72,13 @@ function verdictOn(
 ): Verdict {
   if (knowledge === null) return UNKNOWN
   if (!connection.isTrusted && !connection.isJa4Hop) {
-    connection.conduct ??= new Conduct(traffic, clientNetwork(address))
+    connection.conduct ??= new Conduct(traffic, clientNetwork(address), address)
     return classify(knowledge, print, head, connection.conduct, forged.length, clock.nowMs)
   }
   // A hop before us sends many clients' requests on one connection, which is its own: none answers for another, but where
   // the hop says whose they are.
-  const conduct = address === connection.address ? null : new Conduct(traffic, clientNetwork(address))
+  const conduct =
+    address === connection.address ? null : new Conduct(traffic, clientNetwork(address), address)
   const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
   const shown = print.connection.ja4Source === 'hop' ? print : relayed
   return classify(knowledge, shown, head, conduct, forged.length, clock.nowMs)

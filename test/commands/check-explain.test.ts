@@ -45,6 +45,29 @@ test('what a policy does to a request, rule by rule', async (t) => {
     assert.ok(out.split('\n').includes(line), `${line}\n${out}`)
 })
 
+test('an address that is published for who it says to be is proof of it, and any other is none', async (t) => {
+  const { at, check } = workbench(t)
+  const userAgent = 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)'
+  const from = (address: string) =>
+    at('r.json', JSON.stringify({ method: 'POST', address, headers: { 'User-Agent': userAgent } }))
+  const proven = await check(from('66.249.66.1'), at('p.yaml', POLICY))
+  assert.match(
+    proven.out,
+    /^verdict {2}agent, agent googlebot \(crawler\), .*, verified by ip-range \(by what/m,
+  )
+  assert.match(
+    proven.out,
+    /^ {9}address-published +\+\d\.\d\d {2}the address is one of those published for Googlebot \(\S+, \S+, /m,
+  )
+  assert.match(proven.out, /^crawlers +no {3}not .*verified/m)
+  assert.match(proven.out, /^ {2}X-Agent-Verified: ip-range$/m)
+  for (const address of ['198.51.100.7', '127.0.0.1', 'unknown']) {
+    const claimed = await check(from(address), at('p.yaml', POLICY))
+    assert.match(claimed.out, /^verdict {2}agent, agent googlebot \(crawler\), .*, not verified \(by what/m)
+    assert.match(claimed.out, /^crawlers +yes {2}decides$/m)
+  }
+})
+
 test('what the app or the client sees of each action', async (t) => {
   const { at, check } = workbench(t)
   const policy = at('p.yaml', POLICY)

@@ -219,7 +219,7 @@ const EXPLAINED = `
   name: A
   kind: tool
   aliases: [alias-of-a]
-  verification: {reverse_dns: [.a.test], ranges: {prefixes: [192.0.2.0/24], source: its page, date: 2026-11-19}}
+  verification: {reverse_dns: [.a.test]}
   signatures:
     - {ja4: ${JA4}, source: lab, date: 2026-11-20, observations: 30}
     - {ja4h: ge11nn05enus_974ebe531c03_*_*, source: lab, date: 2026-11-20, observations: 4}
@@ -238,6 +238,18 @@ const EXPLAINED = `
   signatures:
     - {ja4: "*_8daaf6152771_*", source: field, date: 2026-11-21}
     - {user_agent: c, match: whole, source: s, date: 2026-11-21}
+- id: d
+  name: D
+  kind: agent
+  category: crawler
+  verification:
+    ranges_url: https://d.test/ips.json
+    ranges: {source: its page, date: 2026-11-19, partial: true, prefixes: [192.0.2.0/24, '2001:db8::/32']}
+- id: e
+  name: E
+  kind: agent
+  category: custom
+  verification: {ranges_url: https://d.test/ips.json}
 `
 
 test('explain: a software', async (t) => {
@@ -248,14 +260,34 @@ test('explain: a software', async (t) => {
     assert.equal(exitCode, 0)
     for (const said of [
       /^reverse DNS {4}\.a\.test$/m,
-      /^ranges {9}192\.0\.2\.0\/24 \(2026-11-19, its page\)$/m,
       new RegExp(`^ja4 +30 +2026-11-20 +lab +${JA4}$`, 'm'),
       /^user-agent +- +2026-11-19 +its page +a-tool$/m,
     ])
       assert.match(out, said)
   }
+  const { out: addresses } = await signatures('explain', '--from', file, 'd')
+  assert.match(addresses, /^ranges {9}192\.0\.2\.0\/24, 2001:db8::\/32 and more \(2026-11-19, its page\)$/m)
   const { out } = await signatures('explain', '--from', file, 'b')
   assert.match(out, /^name {11}B\\u\{1b\}\[2J$/m)
+})
+
+test('explain: an address', async (t) => {
+  const { at, signatures } = workbench(t)
+  const file = at('e.yaml', EXPLAINED)
+  for (const [address, range] of [
+    ['192.0.2.9', '192\\.0\\.2\\.0/24'],
+    ['::ffff:192.0.2.9', '192\\.0\\.2\\.0/24'],
+    ['2001:DB8::9', '2001:db8::/32'],
+  ] as const) {
+    const { out } = await signatures('explain', '--from', file, address)
+    for (const id of ['d', 'e'])
+      assert.match(out, new RegExp(`^${id} +${range} +2026-11-19 +its page$`, 'm'), address)
+  }
+  for (const address of ['192.0.3.0', '2001:db9::'])
+    assert.equal(
+      (await signatures('explain', '--from', file, address)).out,
+      'This address is published for:\nnobody that is known\n',
+    )
 })
 
 test('explain: a fingerprint: who has it, in what shares, and who has a part', async (t) => {

@@ -180,7 +180,7 @@ verdict:                                          # what the client is held for;
   agent: {id: gptbot, name: GPTBot, category: crawler}
   software: {id: gptbot, name: GPTBot, kind: agent}
   confidence: 0.9
-  verified: published-range                       # left out where it is not
+  verified: ip-range                              # left out where it is not
   evidence: [declares-bot]
 \`\`\`
 

@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { join, resolve } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { type Test, test } from 'tap'
+import { loadSoftware } from '../../src/commands/signature-files.ts'
 import { headerV1 } from '../proxy/proxy-header.ts'
 import { type App, type Asked, type Route, startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
@@ -155,6 +156,30 @@ for (const [file, visits] of Object.entries(READY_MADE)) {
     assert.equal(toldOf(app, '/picture.png').verdict, 'human')
   })
 }
+
+test('behind a balancer, GPTBot comes in from where it is published to be', {
+  skip: skipped('curl'),
+}, async (t) => {
+  const app = await startApp(t, ROUTES)
+  const settings = ['trusted_proxies: [127.0.0.1]']
+  const gptbot = (await loadSoftware(null)).find(({ id }) => id === 'gptbot')!
+  const [own] = gptbot.verification.ranges!.prefixes[0]!.split('/')
+  const from = (address: string) => curl(`from ${address}`, '-A', GPTBOT, '-H', `X-Forwarded-For: ${address}`)
+  for (const [file, status] of [
+    ['allow-verified-only.yaml', '403'],
+    ['block-unverified-crawlers.yaml', '503'],
+  ] as const) {
+    const argv = ['--policy', resolve('config', file)]
+    const { url } = await startGatehouse(t, { upstream: app.url, settings, argv })
+    app.asked.length = 0
+    assert.equal(await visit(t, from('198.51.100.7'), `${url}/page`), status)
+    assert.equal(await visit(t, from(own!), `${url}/page`), '200')
+    assert.deepEqual(
+      app.asked.map((asked) => headerIn(asked, 'X-Agent-Verified')),
+      ['ip-range'],
+    )
+  }
+})
 
 test('what a client was, it is for the rest of its connection', async (t) => {
   const app = await startApp(t)

@@ -162,6 +162,11 @@ test('a payload that is signed is not yet a good one', async () => {
     [{ ...good, created: '2026-02-30T00:00:00Z' }, /^created: /],
     [{ ...good, expires: null }, /^expires: is empty/],
     [{ ...good, sofware: [] }, /^sofware: is not known \(did you mean "software"\?\)$/],
+    [
+      { ...good, software: [bot('10.0.0.0/8')] },
+      /"bot": .*ranges\.prefixes\.0: .*not on the public internet/,
+    ],
+    [{ ...good, software: [bot('0.0.0.0/0')] }, /"bot": .*ranges\.prefixes\.0: .*the widest ranges are/],
     [{ ...good, software: null }, /^software: is empty; it takes a list$/],
     [{ ...good, software: [{ id: 'x' }, { id: 'y', name: 1 }] }, /"x": 0: needs `name`\n.*"x": .*\n.*"y": /],
   ]
@@ -231,6 +236,12 @@ test('keys', async () => {
 
 function content(more: Partial<FeedContent>): FeedContent {
   return { name: 'vendor', version: 1, created: CREATED, expires: null, software: SOFTWARE, ...more }
+}
+
+/** One that claims these addresses. */
+function bot(prefix: string): object {
+  const ranges = { source: 'bot.test', date: '2026-11-21', prefixes: [prefix] }
+  return { id: 'bot', name: 'Bot', kind: 'agent', category: 'crawler', verification: { ranges } }
 }
 
 function signed(more: Partial<FeedContent>): string {

@@ -13,6 +13,7 @@ import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
 import { KnowledgeReader, makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot, type Snapshot } from '../../src/plane/snapshot.ts'
 import { SnapshotReader } from '../../src/plane/snapshot-reader.ts'
+import { Address } from '../../src/wire/address-ranges.ts'
 
 const WEIGHTS = { temperature: 1, bias: { agent: 0, automation: 0, human: 0 }, weights: {} }
 const JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
@@ -89,6 +90,33 @@ test('of what a proxy is told, it knows as much as who reads the files', async (
     assert.deepEqual(owners(knowledge, `${mine}_${'3'.repeat(12)}`), ['one'])
     assert.deepEqual(owners(knowledge, `${yours}_${'4'.repeat(12)}`), ['two'])
   }
+})
+
+test('a proxy is told of published addresses, and new ones are another set', async (t) => {
+  const agents = (prefix: string, url = 'https://bot.test/ips.json') => {
+    const ranges = { source: 'bot.test', date: '2026-11-21', partial: true, prefixes: [prefix] }
+    const agent = { kind: 'agent', category: 'crawler' }
+    const others = { reverse_dns: ['.bot.test'], signature_agent: 'https://bot.test' }
+    return parseSoftwareList([
+      { id: 'bot', name: 'Bot', ...agent, verification: { ranges_url: url, ranges, ...others } },
+      { id: 'bot-image', name: 'Image', ...agent, verification: { ranges_url: url } },
+    ])
+  }
+  const sets = new Sets(temporaryFolder(t))
+  const reader = new KnowledgeReader()
+  const address = new Address()
+  const listed = async (prefix: string, text: string) => {
+    const { addresses } = await reader.read(structuredClone(await sets.make(agents(prefix), WEIGHTS)))
+    address.read(text)
+    return addresses.with(address).map(({ software, published }) => [software.id, published.isPartial])
+  }
+  const both = [
+    ['bot', true],
+    ['bot-image', true],
+  ]
+  assert.deepEqual(await listed('192.0.2.0/24', '192.0.2.7'), both)
+  assert.deepEqual(await listed('198.51.100.0/24', '192.0.2.7'), [])
+  assert.deepEqual(await listed('198.51.100.0/24', '198.51.100.7'), both)
 })
 
 test('no proxy keeps what only people read, nor fingerprints twice', async (t) => {

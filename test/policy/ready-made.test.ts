@@ -15,7 +15,7 @@ const CHROME =
 const CLIENTS = {
   person: client({ kind: 'human', confidence: 0.97 }, CHROME),
   personWithOddStack: client({ kind: 'human', confidence: 0.6, evidence: ['stack-disagrees'] }, CHROME),
-  googlebot: client({ ...crawler('googlebot'), verified: 'published-range' }, 'Googlebot/2.1'),
+  googlebot: client({ ...crawler('googlebot'), verified: 'ip-range' }, 'Googlebot/2.1'),
   fakeGooglebot: client(crawler('googlebot'), 'Googlebot/2.1'),
   previewBot: client({ ...crawler('previewbot'), agent: agent('previewbot', 'custom') }, 'PreviewBot/1.0'),
   openaiSdk: client({ ...crawler('x'), agent: agent('openai-node', 'llm-sdk') }, 'OpenAI/JS 6.0'),

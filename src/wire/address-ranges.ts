@@ -19,14 +19,23 @@ export class AddressRanges {
   }
 
   has({ words, family }: Address): boolean {
-    if (family === 4) return isWithin(this.#ipv4, words, IPV4_AT)
-    return family === 6 && isWithin(this.#ipv6, words, IPV6_AT)
+    if (family === 4) return touches(this.#ipv4, words, words, IPV4_AT)
+    return family === 6 && touches(this.#ipv6, words, words, IPV6_AT)
+  }
+
+  /** Whether it holds any address of the range. */
+  touches({ isIpv4, first, last }: AddressRange): boolean {
+    return isIpv4 ? touches(this.#ipv4, first, last, IPV4_AT) : touches(this.#ipv6, first, last, IPV6_AT)
   }
 }
 
 /** The first and the last address. */
 export interface AddressRange {
   readonly isIpv4: boolean
+  /** How many bits all of them have in common, as their family counts. */
+  readonly length: number
+  /** The one that was written, which need not be the first. */
+  readonly written: Words
   readonly first: Words
   readonly last: Words
 }
@@ -60,16 +69,19 @@ export function parseAddressRange(text: string): AddressRange | null {
   if (bits > 128) return null
   // Wider than the prefix of the mapped form, it is a range of IPv6 after all.
   const isIpv4 = read.family === 4 && bits >= 96
-  return { isIpv4, first: masked(words, bits, 0), last: masked(words, bits, 0xffff_ffff) }
+  const [first, last] = [masked(words, bits, 0), masked(words, bits, 0xffff_ffff)]
+  return { isIpv4, length: isIpv4 ? bits - 96 : bits, written: words, first, last }
 }
 
 /** The words with all bits from `bits` on set to those of `fill`. */
 function masked(words: Words, bits: number, fill: number): Words {
-  return words.map((word, index) => {
-    const kept = Math.min(Math.max(bits - index * 32, 0), 32)
-    const mask = kept === 0 ? 0 : (-1 << (32 - kept)) >>> 0
-    return ((word & mask) | (fill & ~mask)) >>> 0
-  })
+  const result = new Uint32Array(4)
+  for (let i = 0; i < 4; i++) {
+    const kept = Math.min(Math.max(bits - i * 32, 0), 32)
+    const mask = kept === 0 ? 0 : -1 << (32 - kept)
+    result[i] = (words[i]! & mask) | (fill & ~mask)
+  }
+  return result
 }
 
 /** `from`: where in the words these addresses begin, here and below. */
@@ -82,18 +94,24 @@ function merged(ranges: readonly AddressRange[], from: number): Uint32Array {
     if (before === undefined || compare(before.last, first) < 0) kept.push({ first, last })
     else if (compare(before.last, last) < 0) before.last = last
   }
-  return Uint32Array.from(kept.flatMap(({ first, last }) => [...first.slice(from), ...last.slice(from)]))
+  const size = 4 - from
+  const table = new Uint32Array(kept.length * 2 * size)
+  for (const [i, { first, last }] of kept.entries()) {
+    table.set(first.subarray(from), i * 2 * size)
+    table.set(last.subarray(from), (i * 2 + 1) * size)
+  }
+  return table
 }
 
-function isWithin(table: Uint32Array, words: Words, from: number): boolean {
+function touches(table: Uint32Array, first: Words, last: Words, from: number): boolean {
   const size = 4 - from
   let low = 0
   let high = table.length / (2 * size) - 1
   while (low <= high) {
     const middle = (low + high) >>> 1
     const at = middle * 2 * size
-    if (compareAt(table, at, words, from) > 0) high = middle - 1
-    else if (compareAt(table, at + size, words, from) < 0) low = middle + 1
+    if (compareAt(table, at, last, from) > 0) high = middle - 1
+    else if (compareAt(table, at + size, first, from) < 0) low = middle + 1
     else return true
   }
   return false
@@ -142,7 +160,13 @@ function readIpv6(text: string, words: Words): boolean {
   let gap = text.startsWith('::') ? 0 : -1
   let at = gap === 0 ? 2 : 0
   while (at < text.length) {
-    const end = endOfGroup(text, at)
+    let end = at
+    let number = 0
+    for (let digit = 0; end < text.length; end++) {
+      digit = digitOf(text.charCodeAt(end))
+      if (digit === NO_DIGIT) break
+      number = number * 16 + digit
+    }
     if (text.charCodeAt(end) === DOT) {
       if (count > 6 || !readIpv4(text, at, text.length, words)) return false
       GROUPS[count++] = words[3]! >>> 16
@@ -150,7 +174,7 @@ function readIpv6(text: string, words: Words): boolean {
       break
     }
     if (count === 8 || end === at || end - at > 4) return false
-    GROUPS[count++] = hexNumber(text, at, end)
+    GROUPS[count++] = number
     if (end === text.length) break
     if (text.charCodeAt(end) !== COLON || end + 1 === text.length) return false
     at = end + 1
@@ -170,18 +194,6 @@ function widen(gap: number, count: number): void {
   const tailAt = 8 - (count - gap)
   GROUPS.copyWithin(tailAt, gap, count)
   GROUPS.fill(0, gap, tailAt)
-}
-
-function endOfGroup(text: string, from: number): number {
-  let at = from
-  while (at < text.length && digitOf(text.charCodeAt(at)) !== NO_DIGIT) at++
-  return at
-}
-
-function hexNumber(text: string, from: number, to: number): number {
-  let number = 0
-  for (let at = from; at < to; at++) number = number * 16 + digitOf(text.charCodeAt(at))
-  return number
 }
 
 function digitOf(code: number): number {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { Address, AddressRanges, parseAddressRange } from '../../src/policy/address-ranges.ts'
+import { Address, AddressRanges, parseAddressRange } from '../../src/wire/address-ranges.ts'
 
 test('which addresses a range holds', async () => {
   const cases: readonly (readonly [ranges: string, yes: readonly string[], no: readonly string[]])[] = [
@@ -73,6 +73,22 @@ test('agrees with BlockList, also where ranges overlap and touch', async () => {
       assert.equal(holds(ranges, address), list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6'))
     }),
     { numRuns: 5000 },
+  )
+})
+
+test('touches a range if and only if it holds an address of it', async () => {
+  const range = fc.tuple(fc.nat(0xffff), fc.integer({ min: 16, max: 32 })).map(([low, bits]) => {
+    return `10.0.${low >> 8}.${low & 255}/${bits}`
+  })
+  fc.assert(
+    fc.property(fc.array(range, { maxLength: 8 }), range, (ranges, other) => {
+      const { first, last } = parseAddressRange(other)!
+      const ends = ranges.map((each) => parseAddressRange(each)!)
+      const expected = ends.some((each) => each.first[3]! <= last[3]! && each.last[3]! >= first[3]!)
+      assert.equal(rangesOf(ranges).touches(parseAddressRange(other)!), expected)
+      assert.ok(!rangesOf(ranges).touches(parseAddressRange('2001:db8::/32')!))
+    }),
+    { numRuns: 3000 },
   )
 })
 
