@@ -22,6 +22,10 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
         : `${reading.agentHeader} is a header of ${reading.agent.name}`
     case 'tool-header':
       return `it has a header of ${reading.tool?.name}`
+    case 'unknown-product':
+      return claim.called === null
+        ? DETAILS[kind]
+        : `the User-Agent names a product called as ${claim.called.name} is`
     case 'stack-of-browsers':
     case 'stack-of-libraries':
     case 'stack-shared':
