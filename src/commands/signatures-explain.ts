@@ -11,6 +11,7 @@ import { type ClaimKind, UserAgentIndex } from '../classify/user-agent.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { loadSoftware } from './signature-files.ts'
+import type { Keeps } from './signature-lines.ts'
 import { type Column, renderTable, visible } from './table.ts'
 
 export const explainSignatures: Action = {
@@ -42,18 +43,33 @@ export const explainSignatures: Action = {
 
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const from = given.values('from')
-  const list = await loadSoftware(from.length === 0 ? null : from)
   const text = given.operands.join(' ')
+  const list = await loadSoftware(from.length === 0 ? null : from, keepsFor(text))
   for (const line of explained(list, text)) io.stdout.write(`${line}\n`)
   return 0
+}
+
+/** Of long lists only what will be said. */
+function keepsFor(text: string): Keeps {
+  const types = typesOf(text)
+  if (types.length === 0) return ({ id, aliases }) => id === text || aliases.includes(text)
+  return (software, signature) => {
+    if (!types.includes(signature.type)) return false
+    const { isWhole, shared } = compared(software, signature, text)
+    return isWhole || shared.length > 0
+  }
+}
+
+/** With `*` for some of its parts it may be of several. */
+function typesOf(text: string): readonly FingerprintType[] {
+  return FINGERPRINT_TYPES.filter((type) => isFingerprint(type, text))
 }
 
 function explained(list: readonly Software[], text: string): readonly string[] {
   const byId = list.filter(({ id }) => id === text)
   const named = byId.length > 0 ? byId : list.filter(({ aliases }) => aliases.includes(text))
   if (named.length > 0) return named.flatMap(softwareLines)
-  // With `*` for some of its parts it may be of several types.
-  const types = FINGERPRINT_TYPES.filter((type) => isFingerprint(type, text))
+  const types = typesOf(text)
   return types.length > 0
     ? types.flatMap((type) => fingerprintLines(list, { type, value: text }))
     : userAgentLines(list, text)
