@@ -8,6 +8,7 @@ import {
 } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
 import { type ClaimKind, UserAgentIndex } from '../classify/user-agent.ts'
+import { didYouMean } from '../did-you-mean.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { loadSoftware } from './signature-files.ts'
@@ -191,7 +192,7 @@ function isPatternOf(
 
 function userAgentLines(list: readonly Software[], text: string): readonly string[] {
   const index = new UserAgentIndex(list)
-  const { software, kind } = index.claim(text)
+  const { software, kind, called } = index.claim(text)
   const rows = index.matches(text).map(({ software, text: words, at }) => {
     const signature = software.signatures.find((each) => each.type === 'user-agent' && each.text === words)!
     const isWhole = signature.type === 'user-agent' && signature.match === 'whole'
@@ -201,8 +202,19 @@ function userAgentLines(list: readonly Software[], text: string): readonly strin
   const named = software === null ? CLAIMS[kind] : `names ${visible(software.name)} (${software.id}, ${kind})`
   return [
     `As a User-Agent, this ${named}.`,
+    ...(called === null ? [] : [`Its first product has the name of ${visible(called.name)} (${called.id}).`]),
+    ...(software === null && called === null ? nearLines(list, text) : []),
     ...table(['ID', 'KIND', 'PATTERN', 'STANDS AT', 'GIVES WAY', 'MEASURED'], rows, 'No pattern is in it.'),
   ]
+}
+
+/** Where it may be an id or alias that was mistyped. */
+function nearLines(list: readonly Software[], text: string): readonly string[] {
+  const near = didYouMean(
+    text.toLowerCase(),
+    list.flatMap(({ id, aliases }) => [id, ...aliases]),
+  )
+  return near === '' ? [] : [`No software has this id or alias${near}.`]
 }
 
 /** Nothing is cut, however wide: this is all there is to know. `>` before a title is a column of numbers. */
