@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createReadStream, existsSync } from 'node:fs'
 import { test } from 'tap'
 import type { CorpusRow } from '../../src/classify/corpus.ts'
+import { PeopleShown } from '../../src/classify/differences.ts'
 import { type Evaluation, evaluate, judgeRow } from '../../src/classify/evaluation.ts'
 import { readCorpus } from '../../src/commands/corpus-file.ts'
 import { crossValidate } from '../../src/commands/fitting.ts'
@@ -73,6 +74,19 @@ test('with the shared recordings, each client judged by what is known of the oth
     marked: { calledAgentMin: 0.96 },
     eceMax: 0.03,
   })
+})
+
+test('a person leaves no mark that other people with Chromium or Firefox do not', SKIP, async () => {
+  const rows = await rowsOf([RECORDED, SHARED])
+  const ofPeople = rows.filter(
+    ({ client, label, requests }) =>
+      label === 'human-browser' && /^(?:chromium|firefox)/.test(client) && requests.length > 0,
+  )
+  assert.ok(ofPeople.length >= 30)
+  for (const one of ofPeople) {
+    const others = new PeopleShown(ofPeople.filter((row) => row !== one))
+    assert.deepEqual(others.differencesOf(one), [], one.id)
+  }
 })
 
 async function judged(paths: readonly string[]): Promise<Evaluation> {
