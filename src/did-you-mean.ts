@@ -2,7 +2,7 @@
 export function didYouMean(typed: string, known: readonly string[]): string {
   const ranked = known
     .map((word) => ({ word, distance: word.startsWith(typed) ? 0 : editDistance(typed, word) }))
-    .sort((a, b) => a.distance - b.distance)
+    .sort((a, b) => a.distance - b.distance || a.word.length - b.word.length)
   const nearest = ranked[0]
   if (nearest === undefined || nearest.distance > mistakesIn(typed)) return ''
   return ` (did you mean "${nearest.word}"?)`

@@ -129,7 +129,7 @@ function verdictFor(knowledge: Knowledge, shown: Shown, before: Software | null)
   const found = memory.get(key)
   if (found !== undefined) return found
   if (memory.size >= VERDICTS_MAX) memory.clear()
-  const verdict = judge(knowledge, shown, nameOf(shown, before))
+  const verdict = judge(knowledge, shown, before)
   if (key.length <= KEY_LENGTH_MAX) memory.set(key, verdict)
   return verdict
 }
@@ -140,8 +140,17 @@ function headerKey(): string {
   return agent === null && tool === null ? '' : ` ${agent?.id ?? ''} ${agentHeader ?? ''} ${tool?.id ?? ''}`
 }
 
-function nameOf({ claim, stack, headers, certificate }: Shown, before: Software | null): Software | null {
-  const claimed = claimedAgent(agentOf(claim), before)
+function nameOf(
+  kind: Verdict['kind'],
+  { claim, stack, headers, certificate }: Shown,
+  before: Software | null,
+): Software | null {
+  const agent = agentOf(claim)
+  if (agent !== null && !agent.isFamily) return agent
+  // A name alone makes nobody an agent: it may be anybody's word.
+  const called = claim.called?.kind === 'agent' && kind !== 'agent' ? null : claim.called
+  if (called?.kind === 'agent' && (before === null || before.isFamily)) return called
+  const claimed = claimedAgent(agent, before)
   if (claimed !== null) return claimed
   const shows = mostlyOne(certificate.shares) ?? mostlyOne(haveBoth(headers, stack))
   // What it says is the library it is made with.
@@ -149,6 +158,7 @@ function nameOf({ claim, stack, headers, certificate }: Shown, before: Software 
   if (isAgent && shows?.kind === 'agent') return shows
   if (claim.software !== null) return claim.software
   if (READING.tool !== null) return READING.tool
+  if (called !== null) return called
   return shows ?? mostlyOne(stack.shares)
 }
 
@@ -168,7 +178,7 @@ function mostlyOne(shares: readonly Share[]): Software | null {
   return shares.find(({ share }) => share >= NAMED_SHARE_MIN)?.software ?? null
 }
 
-function judge(knowledge: Knowledge, shown: Shown, named: Software | null): Verdict {
+function judge(knowledge: Knowledge, shown: Shown, before: Software | null): Verdict {
   const { weights } = knowledge
   addUp(weights, MARKS, SUMS)
   toProbabilities(SUMS, weights.temperature)
@@ -180,15 +190,21 @@ function judge(knowledge: Knowledge, shown: Shown, named: Software | null): Verd
   const other = order.find((c) => c !== held)!
   const evidence = evidenceFor(knowledge, shown, held, other)
   if (isSpoofed(kind)) evidence.unshift(spoofed(shown.claim, evidence))
+  const named = nameOf(kind, shown, before)
   const software = kind === 'agent' && named?.kind === 'browser' ? null : named
   return Object.freeze({
     kind,
     agent: kind === 'agent' && software?.kind === 'agent' ? agentFor(software) : null,
     software: software === null ? null : { id: software.id, name: software.name, kind: software.kind },
     confidence: confidenceOf(knowledge, kind, SUMS[held]!),
-    verified: kind === 'agent' && MARKS.has('address-published') ? 'ip-range' : null,
+    verified: kind === 'agent' && isProven(shown, software) ? 'ip-range' : null,
     evidence,
   })
+}
+
+/** The address is that of the one who is named, and not of another that was claimed as well. */
+function isProven({ addresses }: Shown, named: Software | null): boolean {
+  return MARKS.has('address-published') && addresses?.software.id === named?.id
 }
 
 /** Of `unknown` nothing is said. */

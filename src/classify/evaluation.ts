@@ -1,7 +1,10 @@
 import { Conduct } from './conduct.ts'
 import { classify } from './classify.ts'
 import type { CorpusRow } from './corpus.ts'
+import { PeopleShown } from './differences.ts'
 import type { Knowledge } from './knowledge.ts'
+import { NameBook } from './own-name.ts'
+import type { Software } from './software.ts'
 import type { Verdict } from './verdict.ts'
 import type { Class } from './weights.ts'
 
@@ -12,6 +15,8 @@ export interface Judgement {
   readonly verdict: Verdict
   /** The Software that the verdict names is the client. */
   readonly isNamed: boolean
+  /** The client says its name anywhere: see `NameBook`. */
+  readonly namesItself: boolean
   readonly isSpoofFlagged: boolean
 }
 
@@ -27,10 +32,12 @@ export function judgeRow(knowledge: Knowledge, row: CorpusRow): Judgement | null
   for (const { head, ja4h, atMs } of row.requests)
     verdict = classify(knowledge, { connection: row.print, ja4h }, head, conduct, 0, atMs ?? 0)
   if (verdict === null) return null
+  const names = namesIn(knowledge.list)
   return {
     row,
     verdict,
-    isNamed: verdict.software !== null && isCalled(knowledge, verdict.software.id, row.client),
+    isNamed: verdict.software !== null && names.isCalled(verdict.software.id, row.client),
+    namesItself: names.namesItself(row),
     isSpoofFlagged: verdict.evidence.some(({ kind }) => kind === 'spoofed-browser'),
   }
 }
@@ -43,6 +50,16 @@ export interface LabelCounts {
   unknown: number
   named: number
   spoof_flagged: number
+  /** Those that say their name anywhere, and those of them that were named rightly. */
+  self_named: number
+  self_named_right: number
+  /**
+   * Of automated browsers: those that show something that no person's browser was recorded to show, and those of them that
+   * were called agents; and those with which no person's can be compared.
+   */
+  marked: number
+  marked_agent: number
+  incomparable: number
 }
 
 export interface Evaluation {
@@ -81,14 +98,17 @@ export function evaluate(judgements: readonly Judgement[], withoutRequests: numb
   const labels = new Map<string, LabelCounts>()
   const clients = new Map<string, LabelCounts & { label: string }>()
   const misses: Miss[] = []
+  const people = new PeopleShown(judgements.map(({ row }) => row).filter(({ label }) => label === PERSON))
   for (const judgement of judgements) {
     const { row, verdict } = judgement
     const label = labels.get(row.label) ?? zero()
     const client = clients.get(row.client) ?? { label: row.label, ...zero() }
     labels.set(row.label, label)
     clients.set(row.client, client)
-    count(label, judgement)
-    count(client, judgement)
+    for (const counts of [label, client]) {
+      count(counts, judgement)
+      if (row.label === AUTOMATED) countMark(counts, verdict, people.differencesOf(row))
+    }
     const truth = truthOf(row.label)
     if (truth !== null && verdict.kind !== truth) misses.push(missOf(judgement))
   }
@@ -110,14 +130,27 @@ export function evaluate(judgements: readonly Judgement[], withoutRequests: numb
 }
 
 function zero(): LabelCounts {
-  return { n: 0, agent: 0, automation: 0, human: 0, unknown: 0, named: 0, spoof_flagged: 0 }
+  return {
+    ...{ n: 0, agent: 0, automation: 0, human: 0, unknown: 0, named: 0, spoof_flagged: 0 },
+    ...{ self_named: 0, self_named_right: 0, marked: 0, marked_agent: 0, incomparable: 0 },
+  }
 }
 
-function count(into: LabelCounts, { verdict, isNamed, isSpoofFlagged }: Judgement): void {
+function count(into: LabelCounts, { verdict, isNamed, namesItself, isSpoofFlagged }: Judgement): void {
   into.n++
   into[verdict.kind]++
   if (isNamed) into.named++
+  if (namesItself) into.self_named++
+  if (namesItself && isNamed) into.self_named_right++
   if (isSpoofFlagged) into.spoof_flagged++
+}
+
+function countMark(into: LabelCounts, { kind }: Verdict, differences: readonly string[] | null): void {
+  if (differences === null) into.incomparable++
+  else if (differences.length > 0) {
+    into.marked++
+    if (kind === 'agent') into.marked_agent++
+  }
 }
 
 function missOf({ row, verdict }: Judgement): Miss {
@@ -155,16 +188,10 @@ function reliabilityOf(judgements: readonly Judgement[]): readonly ReliabilityBi
   return bins
 }
 
-/** By its id, its name or what else it is called. */
-function isCalled(knowledge: Knowledge, id: string, client: string): boolean {
-  const software = knowledge.list.find((each) => each.id === id)
-  if (software === undefined) return false
-  const wanted = plain(client)
-  return [software.id, software.name, ...software.aliases].some((name) => plain(name) === wanted)
-}
-
-function plain(name: string): string {
-  return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')
+function namesIn(list: readonly Software[]): NameBook {
+  const names = BOOKS.get(list) ?? new NameBook(list)
+  BOOKS.set(list, names)
+  return names
 }
 
 function mean(values: readonly number[]): number {
@@ -175,7 +202,10 @@ function rounded(value: number): number {
   return Math.round(value * 10_000) / 10_000
 }
 
+const BOOKS = new WeakMap<readonly Software[], NameBook>()
 const BINS = 10
+const PERSON = 'human-browser'
+const AUTOMATED = 'browser-agent'
 /** Who passes himself off as a person's browser acts on his own, whatever he uses for it. */
 const TRUTHS: ReadonlyMap<string, Class> = new Map<string, Class>([
   ['human-browser', 'human'],

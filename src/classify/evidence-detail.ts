@@ -25,6 +25,10 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
     case 'address-published':
     case 'address-foreign':
       return `${DETAILS[kind]} ${addressesText(shown)}`
+    case 'unknown-product':
+      return claim.called === null
+        ? DETAILS[kind]
+        : `the User-Agent names a product called as ${claim.called.name} is`
     case 'stack-of-browsers':
     case 'stack-of-libraries':
     case 'stack-shared':

@@ -68,7 +68,7 @@ export class HeaderIndex {
     for (const name of [...Object.keys(HEADER), ...patterns.keys()])
       this.#headers.set(name, {
         code: Object.hasOwn(HEADER, name) ? HEADER[name as HeaderName] : 0,
-        patterns: patterns.get(name) ?? [],
+        patterns: (patterns.get(name) ?? []).sort((a, b) => a.software.givesWay - b.software.givesWay),
       })
   }
 
@@ -82,7 +82,7 @@ export class HeaderIndex {
   }
 }
 
-/** The first Software whose pattern the value fits; one that asks for the value comes before one that does not. */
+/** The first Software whose pattern the value fits, of those that give way least; one that asks for the value comes before one that does not. */
 export function softwareOf({ patterns }: Header, value: string): Software | null {
   let found: Software | null = null
   for (const pattern of patterns) {

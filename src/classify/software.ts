@@ -64,6 +64,16 @@ export function parseSoftware(value: unknown): Software {
   return software
 }
 
+/** All that it is called. */
+export function namesOf({ id, name, aliases }: Software): readonly string[] {
+  return [id, name, ...aliases]
+}
+
+/** A name as it is compared: however it is written. */
+export function plainName(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')
+}
+
 function readSoftwareList(place: Place): readonly Software[] {
   const { value } = place
   if (!Array.isArray(value)) {

@@ -1,4 +1,4 @@
-import type { Engine, Software } from './software.ts'
+import { type Engine, namesOf, plainName, type Software } from './software.ts'
 
 /** What a User-Agent says of who sends it. Made once for each text, as long as it is remembered. */
 export interface Claim {
@@ -7,6 +7,11 @@ export interface Claim {
   /** What the text has been found to name, the most telling kind first: an agent, a tool, a browser. */
   readonly software: Software | null
   readonly kind: ClaimKind
+  /**
+   * Where nothing is named: the Software that is called as the first product is. It only says how to call who is held for
+   * an agent or a tool for other reasons, because names are words that others use, too.
+   */
+  readonly called: Software | null
   /** Of a browser that is named. */
   readonly engine: Engine | null
   /** The engine's main version, as its own browser counts them (Chrome, Firefox, Safari); 0 where it is not said. */
@@ -50,14 +55,23 @@ interface Pattern {
 export class UserAgentIndex {
   /** By the first word of the pattern. */
   readonly #patterns = new Map<string, Pattern[]>()
+  /** Agents and tools by what they are called. */
+  readonly #names = new Map<string, Software>()
   #claims = new Map<string, Claim>()
   #olderClaims = new Map<string, Claim>()
   #count = 0
 
   constructor(list: readonly Software[]) {
-    for (const software of list)
+    for (const software of list) {
       for (const signature of software.signatures)
         if (signature.type === 'user-agent') this.#add(software, signature.text, signature.match === 'whole')
+      if (software.kind === 'browser') continue
+      for (const name of [
+        ...namesOf(software),
+        ...(software.robotsToken === null ? [] : [software.robotsToken]),
+      ])
+        if (!this.#names.has(plainName(name))) this.#names.set(plainName(name), software)
+    }
   }
 
   /** `null` for a request without the header. */
@@ -107,6 +121,7 @@ export class UserAgentIndex {
       number: ++this.#count,
       software,
       kind,
+      called: software === null ? this.#called(text) : null,
       engine,
       version: engine === null ? 0 : versionOf(text, engine),
       platform: platformOf(text),
@@ -114,6 +129,11 @@ export class UserAgentIndex {
       isHeadless: text.includes('headless'),
       isEmbedded: isEmbedded(text, engine),
     }
+  }
+
+  #called(text: string): Software | null {
+    const product = FIRST_PRODUCT.exec(text)?.[1]
+    return product === undefined ? null : (this.#names.get(plainName(product)) ?? null)
   }
 
   #walk(text: string, found: (pattern: Pattern, at: number) => void): void {
@@ -189,6 +209,7 @@ const NOBODY: Claim = {
   number: 0,
   software: null,
   kind: 'none',
+  called: null,
   engine: null,
   version: 0,
   platform: null,
@@ -198,6 +219,8 @@ const NOBODY: Claim = {
 }
 const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE_INFINITY }
 const WORD = /[a-z0-9]+/
+/** Up to its version; of a package with a scope, both. */
+const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
 /** No phone is called so but Cubot's. */
 const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|\bagent\b/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]/

@@ -19,8 +19,9 @@ export const evaluate: Action = {
   summary: 'Measure the verdicts on recorded connections of known clients',
   description: [
     'Reads a corpus (JSON lines, as `gatehouse record` writes them), judges each connection by all it shows up to its last request, with the code that judges traffic, and counts what was said of whom: for each label agents, automation, people, unknown ones, those that were named rightly and those whose claim to be a browser was found false. Connections on which no request was sent are counted apart.',
+    '"says" are those connections that say whose they are, and "so named" those of them that were named rightly: a header other than Host, Origin, Referer and cookies has a name of the client in its name or value, one by which the recording or the signatures call it, less words like SDK, client and Python at its ends. That an automated browser leaves a mark means that it shows what no person with the same browser and version was recorded to show: the word headless, another TLS hello or HTTP/2 opening, a header that people always have and it has not, another order of headers, another placeholder in sec-ch-ua. Neither asks what was said of it.',
     '"Brier" and "expected calibration error" say how far the confidence of verdicts can be believed; 0 is best.',
-    '--folds measures on clients that were held back: the clients are dealt to so many groups, each is judged with weights fitted to the others, and without the fingerprints that were measured on its own clients. --fit writes weights fitted to all of the rows, for the setting weights.file.',
+    '--folds measures on clients that were held back: the clients are dealt to so many groups, each is judged with weights fitted to the others, and without what was measured on its own clients: fingerprints, and words and headers that nobody has published. --fit writes weights fitted to all of the rows, for the setting weights.file.',
   ],
   operands: [{ name: 'FILE', description: 'A corpus in JSON lines', many: true }],
   options: [
@@ -87,20 +88,25 @@ function report(evaluation: Evaluation): string {
   const parts = [
     `${connections} connections; ${without_requests} more without a request\n`,
     table(
-      ['label', 'n', 'agent', 'automation', 'human', 'unknown', 'named', 'spoofed'],
-      Object.entries(labels).map(([label, each]) =>
-        [
-          label,
-          each.n,
-          each.agent,
-          each.automation,
-          each.human,
-          each.unknown,
-          each.named,
-          each.spoof_flagged,
-        ].map(String),
-      ),
+      ['label', 'n', 'agent', 'automation', 'human', 'unknown', 'named', 'says', 'so named', 'spoofed'],
+      Object.entries(labels)
+        .sort()
+        .map(([label, each]) =>
+          [
+            label,
+            each.n,
+            each.agent,
+            each.automation,
+            each.human,
+            each.unknown,
+            each.named,
+            each.self_named,
+            each.self_named_right,
+            each.spoof_flagged,
+          ].map(String),
+        ),
     ),
+    shares(labels),
     `Brier ${brier}, expected calibration error ${ece}\n`,
     table(
       ['confidence', 'n', 'said', 'right'],
@@ -121,10 +127,35 @@ function report(evaluation: Evaluation): string {
   return parts.join('\n')
 }
 
+/** The shares that the table does not have in one line. */
+function shares(labels: Evaluation['labels']): string {
+  const named = SELF_NAMING.map((name) => labels[name]).filter((counts) => counts !== undefined)
+  const says = sum(named.map(({ self_named }) => self_named))
+  const right = sum(named.map(({ self_named_right }) => self_named_right))
+  const { n = 0, agent = 0, marked = 0, marked_agent = 0, incomparable = 0 } = labels['browser-agent'] ?? {}
+  const unmarked = n - marked - incomparable
+  return [
+    `${SELF_NAMING.join(', ')}: of ${says} that say who they are, ${share(right, says)} named so\n`,
+    `browser-agent: of ${marked} that leave a mark, ${share(marked_agent, marked)} called agent;`,
+    ` of ${unmarked} that leave none${incomparable === 0 ? '' : ` and ${incomparable} that nothing was recorded to compare with`},`,
+    ` ${agent - marked_agent}\n`,
+  ].join('')
+}
+
+function share(part: number, whole: number): string {
+  return whole === 0 ? `${part}` : `${part} (${Math.round((1000 * part) / whole) / 10} %)`
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
+
 /** The first column is words, the others are numbers. */
 function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const columns = titles.map((title, index): Column => (index === 0 ? { title } : { title, align: 'right' }))
   return `${renderTable(columns, rows, Number.POSITIVE_INFINITY).join('\n')}\n`
 }
 
+/** Programs that act on their own and mostly say whose they are. */
+const SELF_NAMING = ['llm-sdk', 'orchestrator', 'mcp-client', 'crawler'] as const
 const MISSES_SAID_MAX = 100

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { createManageServer } from '../manage/app.ts'
+import { FeedOpener } from '../manage/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
@@ -61,6 +62,7 @@ export class Gateway {
   readonly #signatures: SignaturesPart
   readonly #compiler: SignatureCompiler
   readonly #feeds: FeedPuller
+  readonly #feedOpener = new FeedOpener()
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
   #snapshots = 0
@@ -98,7 +100,7 @@ export class Gateway {
       this.#publish()
     })
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
-    const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log)
+    const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
     this.#signatures = new SignaturesPart(settings.signatures, store, this.#compiler, (set) => {
       this.#signatureSet = set
       this.#publish()
@@ -148,6 +150,7 @@ export class Gateway {
     this.#state = 'draining'
     this.#watch?.close()
     this.#feeds.close()
+    this.#feedOpener.close()
     this.#compiler.close()
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
@@ -178,6 +181,7 @@ export class Gateway {
     this.#signatureSet = signatures.value
     this.#publish()
     if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
+    this.#feedOpener.leave()
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())

@@ -7,7 +7,7 @@ import { parseSoftwareList, type Software } from '../classify/software.ts'
 import { ConfigFault, type Problem, placed, pointerTo, readSource, type Source } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { DocumentFault, type DocumentProblem, shown } from '../problem.ts'
-import { isLongList, LineObjects, type LineSink, readSignatureLines } from './signature-lines.ts'
+import { isLongList, type Keeps, LineObjects, type LineSink, readSignatureLines } from './signature-lines.ts'
 import { unreadable } from './unreadable.ts'
 
 /** A file of signatures: a list of Software in YAML or JSON, or a long one in lines of JSON. */
@@ -25,27 +25,33 @@ export interface TextFile extends SignatureFile {
 
 /**
  * What one set of files and folders says; `null` is the folder that comes with Gatehouse. Throws a ConfigFault with
- * everything that is wrong in any of them.
+ * everything that is wrong in any of them. `keeps`: which fingerprints of long lists are wanted.
  */
-export async function loadSoftware(paths: readonly string[] | null): Promise<readonly Software[]> {
-  if (paths !== null) return softwareAt(paths)
+export async function loadSoftware(
+  paths: readonly string[] | null,
+  keeps: Keeps = () => true,
+): Promise<readonly Software[]> {
+  if (paths !== null) return softwareAt(paths, keeps)
   if (existsSync(BUILT)) return parseSoftwareList(JSON.parse(await readText(BUILT)))
-  ours ??= softwareAt(null)
+  ours ??= softwareAt(null, () => true)
   return ours
 }
 
 /** Once for each process: so much YAML takes a good part of a second, and it changes with the program only. */
 let ours: Promise<readonly Software[]> | null = null
 
-async function softwareAt(paths: readonly string[] | null): Promise<readonly Software[]> {
-  return (await loadSignatureFiles(paths)).flatMap(({ list }) => list)
+async function softwareAt(paths: readonly string[] | null, keeps: Keeps): Promise<readonly Software[]> {
+  return (await loadSignatureFiles(paths, keeps)).flatMap(({ list }) => list)
 }
 
 /** The same, file by file: long lists at the end. */
-export async function loadSignatureFiles(paths: readonly string[] | null): Promise<readonly SignatureFile[]> {
+export async function loadSignatureFiles(
+  paths: readonly string[] | null,
+  keeps: Keeps = () => true,
+): Promise<readonly SignatureFile[]> {
   const reading = await SignatureReading.of(paths)
   if (reading.longLists.length === 0) return reading.done()
-  const objects = new LineObjects(reading.lists, paths === null ? [] : await loadSoftware(null))
+  const objects = new LineObjects(reading.lists, paths === null ? [] : await loadSoftware(null), keeps)
   await reading.readLines(objects)
   reading.done()
   const texts = new Map(reading.lists.map(({ path, text }) => [path, text]))

@@ -60,15 +60,20 @@ export async function readSignatureLines(
   return problems
 }
 
+/** Whether a fingerprint in a long list is to be kept: there may be a million that nobody asks for. */
+export type Keeps = (software: Software, signature: FingerprintSignature) => boolean
+
 /** Keeps what long lists say as Software: for commands that show it. Fingerprints of ours are an entry of their own. */
 export class LineObjects implements LineSink {
   readonly #files = new Map<string, Map<string, Software>>()
   readonly #added = new Map<string, FingerprintSignature[]>()
   readonly #known: Map<string, Map<string, Software>>
   readonly #ours: ReadonlyMap<string, Software>
+  readonly #keeps: Keeps
 
   /** `ours`: what comes with Gatehouse. */
-  constructor(files: readonly ListFile[], ours: readonly Software[]) {
+  constructor(files: readonly ListFile[], ours: readonly Software[], keeps: Keeps) {
+    this.#keeps = keeps
     this.#known = new Map()
     for (const { path, list } of files) {
       const byId = new Map(list.map((software) => [software.id as string, software]))
@@ -90,6 +95,7 @@ export class LineObjects implements LineSink {
       if (ours === undefined) return false
       this.software({ ...ours, signatures: [] }, path)
     }
+    if (!this.#keeps(this.#known.get(of)!.get(of)!, signature)) return true
     const added = this.#added.get(of)
     if (added === undefined) this.#added.set(of, [signature])
     else added.push(signature)

@@ -10,10 +10,12 @@ import {
 } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
 import { type ClaimKind, UserAgentIndex } from '../classify/user-agent.ts'
+import { didYouMean } from '../did-you-mean.ts'
 import { Address, AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { loadSoftware } from './signature-files.ts'
+import type { Keeps } from './signature-lines.ts'
 import { type Column, renderTable, visible } from './table.ts'
 
 export const explainSignatures: Action = {
@@ -46,10 +48,26 @@ export const explainSignatures: Action = {
 
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const from = given.values('from')
-  const list = await loadSoftware(from.length === 0 ? null : from)
   const text = given.operands.join(' ')
+  const list = await loadSoftware(from.length === 0 ? null : from, keepsFor(text))
   for (const line of explained(list, text)) io.stdout.write(`${line}\n`)
   return 0
+}
+
+/** Of long lists only what will be said. */
+function keepsFor(text: string): Keeps {
+  const types = typesOf(text)
+  if (types.length === 0) return ({ id, aliases }) => id === text || aliases.includes(text)
+  return (software, signature) => {
+    if (!types.includes(signature.type)) return false
+    const { isWhole, shared } = compared(software, signature, text)
+    return isWhole || shared.length > 0
+  }
+}
+
+/** With `*` for some of its parts it may be of several. */
+function typesOf(text: string): readonly FingerprintType[] {
+  return FINGERPRINT_TYPES.filter((type) => isFingerprint(type, text))
 }
 
 function explained(list: readonly Software[], text: string): readonly string[] {
@@ -59,8 +77,7 @@ function explained(list: readonly Software[], text: string): readonly string[] {
   const address = new Address()
   address.read(text)
   if (address.family !== 0) return addressLines(list, address)
-  // With `*` for some of its parts it may be of several types.
-  const types = FINGERPRINT_TYPES.filter((type) => isFingerprint(type, text))
+  const types = typesOf(text)
   return types.length > 0
     ? types.flatMap((type) => fingerprintLines(list, { type, value: text }))
     : userAgentLines(list, text)
@@ -207,7 +224,7 @@ function isPatternOf(
 
 function userAgentLines(list: readonly Software[], text: string): readonly string[] {
   const index = new UserAgentIndex(list)
-  const { software, kind } = index.claim(text)
+  const { software, kind, called } = index.claim(text)
   const rows = index.matches(text).map(({ software, text: words, at }) => {
     const signature = software.signatures.find((each) => each.type === 'user-agent' && each.text === words)!
     const isWhole = signature.type === 'user-agent' && signature.match === 'whole'
@@ -217,8 +234,19 @@ function userAgentLines(list: readonly Software[], text: string): readonly strin
   const named = software === null ? CLAIMS[kind] : `names ${visible(software.name)} (${software.id}, ${kind})`
   return [
     `As a User-Agent, this ${named}.`,
+    ...(called === null ? [] : [`Its first product has the name of ${visible(called.name)} (${called.id}).`]),
+    ...(software === null && called === null ? nearLines(list, text) : []),
     ...table(['ID', 'KIND', 'PATTERN', 'STANDS AT', 'GIVES WAY', 'MEASURED'], rows, 'No pattern is in it.'),
   ]
+}
+
+/** Where it may be an id or alias that was mistyped. */
+function nearLines(list: readonly Software[], text: string): readonly string[] {
+  const near = didYouMean(
+    text.toLowerCase(),
+    list.flatMap(({ id, aliases }) => [id, ...aliases]),
+  )
+  return near === '' ? [] : [`No software has this id or alias${near}.`]
 }
 
 /** Nothing is cut, however wide: this is all there is to know. `>` before a title is a column of numbers. */

@@ -3,7 +3,7 @@ import { Fault } from '../fault.ts'
 import { createLog } from '../log.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
-import { type Feed, FeedFault } from '../plane/feed.ts'
+import { type FeedFacts, FeedFault } from '../plane/feed.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import { CONFIG_OPTIONS, configFlags } from './config-options.ts'
@@ -121,7 +121,7 @@ async function runRollback(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 /** The next good one below the one in use. */
-async function olderOf(feed: FeedSettings, store: FeedStore): Promise<Feed> {
+async function olderOf(feed: FeedSettings, store: FeedStore): Promise<FeedFacts> {
   await store.load()
   const inUse = store.inUse(feed.name).feed?.version ?? Number.POSITIVE_INFINITY
   for (const version of await store.versions(feed.name)) {
@@ -135,7 +135,7 @@ async function olderOf(feed: FeedSettings, store: FeedStore): Promise<Feed> {
   )
 }
 
-async function keptVersion(feed: FeedSettings, store: FeedStore, version: number): Promise<Feed> {
+async function keptVersion(feed: FeedSettings, store: FeedStore, version: number): Promise<FeedFacts> {
   if ((await store.versions(feed.name)).includes(version)) return store.read(feed, version)
   throw new Fault(
     'FEED_VERSION_UNKNOWN',
@@ -148,7 +148,11 @@ async function kept(feed: FeedSettings, store: FeedStore): Promise<string> {
   return versions.length === 0 ? '; none is' : `; kept: ${versions.join(', ')}`
 }
 
-async function readKept(feed: FeedSettings, store: FeedStore, version: number): Promise<Feed | FeedFault> {
+async function readKept(
+  feed: FeedSettings,
+  store: FeedStore,
+  version: number,
+): Promise<FeedFacts | FeedFault> {
   try {
     return await store.read(feed, version)
   } catch (error) {

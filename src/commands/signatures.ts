@@ -86,11 +86,19 @@ async function validate(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 async function list(given: Arguments, io: Io): Promise<ExitCode> {
-  const wanted = (await loadSoftware(pathsOf(given)))
+  const inLines = new Map<string, number>()
+  const software = await loadSoftware(pathsOf(given), ({ id }) => {
+    inLines.set(id, (inLines.get(id) ?? 0) + 1)
+    return false
+  })
+  const countOf = ({ id, signatures }: Software) => signatures.length + (inLines.get(id) ?? 0)
+  const wanted = software
     .filter((software) => isWanted(software, given))
     .sort((a, b) => (a.id < b.id ? -1 : 1))
   if (given.flag('json')) {
-    io.stdout.write(wanted.map((software) => `${JSON.stringify(summaryOf(software))}\n`).join(''))
+    io.stdout.write(
+      wanted.map((software) => `${JSON.stringify(summaryOf(software, countOf(software)))}\n`).join(''),
+    )
     return 0
   }
   if (wanted.length === 0) {
@@ -104,8 +112,9 @@ async function list(given: Arguments, io: Io): Promise<ExitCode> {
     { title: 'CATEGORY' },
     { title: 'SIGNATURES', align: 'right' },
   ] as const
-  const rows = wanted.map(({ id, name, kind, category, signatures }) => {
-    return [id, name, kind, category ?? '', String(signatures.length)]
+  const rows = wanted.map((software) => {
+    const { id, name, kind, category } = software
+    return [id, name, kind, category ?? '', String(countOf(software))]
   })
   io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
   return 0
@@ -122,8 +131,8 @@ function isWanted(software: Software, given: Arguments): boolean {
   )
 }
 
-function summaryOf({ id, name, kind, category, vendor, aliases, signatures }: Software): object {
-  return { id, name, kind, category, vendor, aliases, signatures: signatures.length }
+function summaryOf({ id, name, kind, category, vendor, aliases }: Software, signatures: number): object {
+  return { id, name, kind, category, vendor, aliases, signatures }
 }
 
 /** What there is, without keeping a million of it. */

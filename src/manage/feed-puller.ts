@@ -1,14 +1,7 @@
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import { Tally } from '../metrics.ts'
-import {
-  FEED_REASONS,
-  FeedFault,
-  type FeedReason,
-  openFeed,
-  refuseExpired,
-  succession,
-} from '../plane/feed.ts'
+import { FEED_REASONS, FeedFault, type FeedReason, refuseExpired, succession } from '../plane/feed.ts'
 import { type FeedPlace, fetchFeed } from './feed-fetch.ts'
 import type { FeedStore, FeedTrust } from './feed-store.ts'
 
@@ -109,7 +102,7 @@ export class FeedPuller {
     const etag = newest !== null && newest.version === pull.tagged?.version ? pull.tagged.etag : null
     const fetched = await fetchFeed(settings, etag, this.#stop.signal)
     if (fetched === null) return refuseExpired(newest!, Date.now())
-    const next = openFeed(fetched.body, name, keys)
+    const next = await this.#store.opener.open(fetched.body, name, keys)
     const step = succession(next, newest, Date.now())
     // Also of the same: it may be signed with another key by now, and the one before may be taken away.
     await this.#store.keep(next, fetched.body)

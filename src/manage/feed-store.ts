@@ -3,7 +3,8 @@ import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promis
 import { join } from 'node:path'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
-import { type Feed, type FeedKey, FeedFault, openFeed } from '../plane/feed.ts'
+import { type FeedFacts, type FeedKey, FeedFault } from '../plane/feed.ts'
+import { FeedOpener } from './feed-opener.ts'
 
 /** What it takes to believe a feed. */
 export interface FeedTrust {
@@ -12,7 +13,7 @@ export interface FeedTrust {
 }
 
 export interface FeedInUse {
-  readonly feed: Feed | null
+  readonly feed: FeedFacts | null
   /** Nothing newer is used. */
   readonly pin: number | null
 }
@@ -26,19 +27,21 @@ export interface FeedInUse {
 export class FeedStore {
   readonly folder: string
   readonly feeds: readonly FeedTrust[]
+  readonly opener: FeedOpener
   readonly #log: Log
   /** By file, so that each is said once. */
   readonly #said = new Map<string, string>()
   readonly #inUse = new Map<string, FeedInUse>()
 
-  constructor(folder: string, feeds: readonly FeedTrust[], log: Log) {
+  constructor(folder: string, feeds: readonly FeedTrust[], log: Log, opener = new FeedOpener()) {
     this.folder = folder
     this.feeds = feeds
+    this.opener = opener
     this.#log = log
   }
 
   /** Of each feed what its entries are taken from. Files that are no good are said, and passed over. */
-  async load(): Promise<readonly Feed[]> {
+  async load(): Promise<readonly FeedFacts[]> {
     for (const trust of this.feeds) this.#inUse.set(trust.name, await this.#load(trust))
     return this.feeds.flatMap(({ name }) => this.inUse(name).feed ?? [])
   }
@@ -56,7 +59,7 @@ export class FeedStore {
   }
 
   /** The newest that was ever taken, if it is still here and believed. */
-  async newest(trust: FeedTrust): Promise<Feed | null> {
+  async newest(trust: FeedTrust): Promise<FeedFacts | null> {
     return this.#newestOf(trust, Number.POSITIVE_INFINITY)
   }
 
@@ -71,15 +74,15 @@ export class FeedStore {
   }
 
   /** Throws a FeedFault where it is not here, or not to be believed. */
-  async read(trust: FeedTrust, version: number): Promise<Feed> {
+  async read(trust: FeedTrust, version: number): Promise<FeedFacts> {
     const envelope = await this.#bytes(this.#file(trust.name, version))
-    const feed = openFeed(envelope, trust.name, trust.keys)
+    const feed = await this.opener.open(envelope, trust.name, trust.keys)
     if (feed.version === version) return feed
     throw new FeedFault('content', `the file of version ${version} has version ${feed.version}`)
   }
 
   /** Appears whole or not at all, and lasts. */
-  async keep({ name, version }: Feed, envelope: Uint8Array): Promise<void> {
+  async keep({ name, version }: FeedFacts, envelope: Uint8Array): Promise<void> {
     const file = this.#file(name, version)
     try {
       const before = await readFile(file).catch(() => null)
@@ -132,7 +135,7 @@ export class FeedStore {
     }
   }
 
-  async #newestOf(trust: FeedTrust, versionMax: number): Promise<Feed | null> {
+  async #newestOf(trust: FeedTrust, versionMax: number): Promise<FeedFacts | null> {
     for (const version of await this.versions(trust.name)) {
       if (version > versionMax) continue
       const file = this.#file(trust.name, version)

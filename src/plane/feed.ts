@@ -33,6 +33,9 @@ export interface Feed {
   readonly payload: Buffer
 }
 
+/** All but what is in it. */
+export type FeedFacts = Omit<Feed, 'software'>
+
 /** A public key, as configurations have it. */
 export interface FeedKey {
   /** The first 128 bits of the SHA-256 of the key. Only says which key to try. */
@@ -78,7 +81,7 @@ export function softwareInFeed(payload: Uint8Array): readonly Software[] {
  * Whether a feed that was fetched may follow the newest one there was: `same` bytes or a `newer` version. Throws a
  * FeedFault on an older one, on other bytes under the same version, and on one that has expired.
  */
-export function succession(next: Feed, newest: Feed | null, nowMs: number): 'same' | 'newer' {
+export function succession(next: FeedFacts, newest: FeedFacts | null, nowMs: number): 'same' | 'newer' {
   refuseExpired(next, nowMs)
   if (newest === null || next.version > newest.version) return 'newer'
   if (next.version < newest.version)
@@ -90,7 +93,7 @@ export function succession(next: Feed, newest: Feed | null, nowMs: number): 'sam
   throw new FeedFault('conflict', `version ${next.version} was here with other content`)
 }
 
-export function refuseExpired({ version, expiresMs }: Feed, nowMs: number): void {
+export function refuseExpired({ version, expiresMs }: FeedFacts, nowMs: number): void {
   if (expiresMs > nowMs) return
   throw new FeedFault('expired', `version ${version} expired on ${new Date(expiresMs).toISOString()}`)
 }

@@ -125,6 +125,26 @@ const TEMPERATURE = 1.6
 
 const KNOWLEDGE = knowledge()
 
+test('who is called like a known program is called so, and no agent for that', async () => {
+  const agent = ['x-made-with', '1']
+  assert.deepEqual(facts(judged({ userAgent: 'acme/1.0', ja4: UNKNOWN_JA4 })), ['automation', null, null])
+  assert.deepEqual(facts(judged({ userAgent: 'acme/1.0', ja4: NODE_JA4, headers: agent })), [
+    'agent',
+    'acme',
+    'acme',
+  ])
+  assert.deepEqual(facts(judged({ userAgent: 'AcmeSDK/1', headers: agent })), ['agent', 'acme', 'acme'])
+  assert.deepEqual(facts(judged({ userAgent: 'other/1.0', headers: agent })), ['agent', 'made', 'made'])
+  // One that nobody else has is worth more than a name.
+  const helper = { userAgent: 'acme/1.0', headers: ['x-helper', 'one'] }
+  assert.deepEqual(facts(judged(helper)), ['agent', 'helper', 'helper'])
+  assert.deepEqual(facts(judged({ userAgent: 'wcurl/1.0', ja4: UNKNOWN_JA4 })), ['automation', 'wcurl', null])
+  assert.equal(
+    judged({ userAgent: 'acme/1.0', ja4: UNKNOWN_JA4 }).kind,
+    judged({ userAgent: 'none/1.0', ja4: UNKNOWN_JA4 }).kind,
+  )
+})
+
 test('a verdict for each class', async () => {
   assert.deepEqual(facts(judged({ userAgent: 'AcmeSDK/1.0', ja4: NODE_JA4 })), ['agent', 'acme', 'acme'])
   assert.deepEqual(facts(judged({ userAgent: 'curl/8.0', ja4: CURL_JA4 })), ['automation', 'curl', null])

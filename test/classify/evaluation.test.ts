@@ -10,27 +10,52 @@ import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
 test('connections are counted by their label and by their client', async () => {
   const { connections, without_requests, labels, clients } = evaluate(
     [
-      judgement('llm-sdk', 'agent', 0.9, { isNamed: true }),
-      judgement('llm-sdk', 'automation', 0.6),
+      judgement('llm-sdk', 'agent', 0.9, { isNamed: true, namesItself: true }),
+      judgement('llm-sdk', 'automation', 0.6, { namesItself: true }),
       judgement('llm-sdk', 'unknown', 0.4, { client: 'other' }),
       judgement('spoofed-browser', 'agent', 0.8, { client: 'sham', isSpoofFlagged: true }),
       judgement('human-browser', 'human', 0.7, { client: 'chromium', isNamed: true }),
     ],
     3,
   )
-  const none = { n: 0, agent: 0, automation: 0, human: 0, unknown: 0, named: 0, spoof_flagged: 0 }
+  const none = {
+    ...{ n: 0, agent: 0, automation: 0, human: 0, unknown: 0, named: 0, spoof_flagged: 0 },
+    ...{ self_named: 0, self_named_right: 0, marked: 0, marked_agent: 0, incomparable: 0 },
+  }
+  const own = { self_named: 2, self_named_right: 1 }
   assert.deepEqual([connections, without_requests], [5, 3])
   assert.deepEqual(labels, {
-    'llm-sdk': { ...none, n: 3, agent: 1, automation: 1, unknown: 1, named: 1 },
+    'llm-sdk': { ...none, ...own, n: 3, agent: 1, automation: 1, unknown: 1, named: 1 },
     'spoofed-browser': { ...none, n: 1, agent: 1, spoof_flagged: 1 },
     'human-browser': { ...none, n: 1, human: 1, named: 1 },
   })
   assert.deepEqual(clients, {
-    client: { ...none, label: 'llm-sdk', n: 2, agent: 1, automation: 1, named: 1 },
+    client: { ...none, ...own, label: 'llm-sdk', n: 2, agent: 1, automation: 1, named: 1 },
     other: { ...none, label: 'llm-sdk', n: 1, unknown: 1 },
     sham: { ...none, label: 'spoofed-browser', n: 1, agent: 1, spoof_flagged: 1 },
     chromium: { ...none, label: 'human-browser', n: 1, human: 1, named: 1 },
   })
+})
+
+test('of automated browsers those are counted that differ from the recorded people', async () => {
+  const { labels } = evaluate(
+    [
+      judgement('human-browser', 'human', 0.9, { userAgents: ['Chrome/156'] }),
+      judgement('browser-agent', 'human', 0.9, { userAgents: ['Chrome/156'] }),
+      judgement('browser-agent', 'agent', 0.9, { userAgents: ['HeadlessChrome/156'] }),
+      judgement('browser-agent', 'human', 0.9, { userAgents: ['HeadlessChrome/156'] }),
+      judgement('browser-agent', 'agent', 0.9, { userAgents: ['Chrome/147'] }),
+      judgement('llm-sdk', 'agent', 0.9, { userAgents: ['HeadlessChrome/156'] }),
+    ],
+    0,
+  )
+  const of = (label: string) => {
+    const { n, marked, marked_agent, incomparable } = labels[label]!
+    return [n, marked, marked_agent, incomparable]
+  }
+  assert.deepEqual(of('browser-agent'), [4, 2, 1, 1])
+  assert.deepEqual(of('human-browser'), [1, 0, 0, 0])
+  assert.deepEqual(of('llm-sdk'), [1, 0, 0, 0])
 })
 
 test('misses are those that are not what they are', async () => {
@@ -140,6 +165,18 @@ test('a client is named by its id, its name or an alias, however they are writte
   assert.ok(!judgeRow(KNOWLEDGE, row('acme', ['thing/1']))!.isNamed, 'nobody is named')
 })
 
+test('whether a client says its name has nothing to do with whether it is known', async () => {
+  for (const [client, userAgent, isNamed, namesItself] of [
+    ['acme', 'AcmeSDK/1.0', true, true],
+    ['acme', 'thing/1', false, false],
+    ['thing', 'thing/1', false, true],
+    ['thing', 'AcmeSDK/1.0', false, false],
+  ] as const) {
+    const judged = judgeRow(KNOWLEDGE, row(client, [userAgent]))!
+    assert.deepEqual([judged.isNamed, judged.namesItself], [isNamed, namesItself], `${client} ${userAgent}`)
+  }
+})
+
 function judgement(
   label: string,
   kind: Verdict['kind'],
@@ -149,18 +186,21 @@ function judgement(
     software?: string
     evidence?: readonly string[]
     isNamed?: boolean
+    namesItself?: boolean
+    userAgents?: readonly string[]
     isSpoofFlagged?: boolean
   } = {},
 ): Judgement {
   const { client = 'client', software = null, evidence = [] } = more
   return {
-    row: { ...row(client, []), label },
+    row: { ...row(client, more.userAgents ?? []), label },
     verdict: {
       ...{ kind, agent: null, confidence, verified: null },
       software: software === null ? null : { id: software, name: software, kind: 'tool' },
       evidence: evidence.map((each) => ({ kind: each, detail: '', weight: 0 })),
     },
     isNamed: more.isNamed ?? false,
+    namesItself: more.namesItself ?? false,
     isSpoofFlagged: more.isSpoofFlagged ?? false,
   }
 }

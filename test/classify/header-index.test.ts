@@ -66,6 +66,18 @@ test('values fit as a regular expression would have it', async () => {
   )
 })
 
+test('of two that a value fits the one is meant that gives way less', async () => {
+  const list = [
+    { ...agent('base', [{ header: 'x', value: '*base*' }]), gives_way: 1 },
+    agent('built-on-it', [{ header: 'x', value: '*built*' }]),
+  ]
+  for (const each of [list, list.toReversed()]) {
+    const index = new HeaderIndex(parseSoftwareList(each))
+    assert.equal(softwareOf(index.find('x'), 'base, built')?.id, 'built-on-it')
+    assert.equal(softwareOf(index.find('x'), 'base')?.id, 'base')
+  }
+})
+
 test('a name that nobody uses says nothing, and one of an object’s members neither', async () => {
   for (const name of ['x-other', '', 'constructor', '__proto__', 'x-sdk ', 'x'.repeat(100_000)]) {
     const header = INDEX.find(name)

@@ -51,6 +51,32 @@ test('a word may begin with signs, which have to be there', async () => {
     assert.equal(nameIn(index, text), id, text)
 })
 
+test('where no word is found, the first product may have the name of a program', async () => {
+  const index = indexOf(
+    { id: 'acme-kit', words: ['Kit of Acme/'] },
+    { id: 'curl', words: ['curl/'] },
+    { id: 'acme-browser', kind: 'browser', words: ['AcmeB/'] },
+  )
+  for (const [text, id] of [
+    ['acme-kit/1.0', 'acme-kit'],
+    ['Acme_Kit/1.0 node/24 (linux)', 'acme-kit'],
+    ['acme-kit', 'acme-kit'],
+    ['acme-kit 1.0', null],
+    ['acme-kits/1.0', null],
+    ['other/1.0 acme-kit/1.0', null],
+    ['(acme-kit/1.0)', null],
+    ['acme-browser/1.0', null],
+    // Something is named.
+    ['acme-kit/1.0 curl/8.0', null],
+    ['', null],
+    ['/', null],
+  ] as const) {
+    const { called, software } = index.claim(text)
+    assert.equal(called?.id ?? null, id, text)
+    assert.ok(called === null || software === null, text)
+  }
+})
+
 test('a pattern without a letter or digit names nobody', async () => {
   const index = indexOf({ id: 'dashes', words: ['---'] })
   assert.equal(nameIn(index, '---'), null)

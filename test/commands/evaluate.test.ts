@@ -24,6 +24,7 @@ const ACME = `- id: acme
   signatures:
     - {user_agent: plainget/, source: made for this test, date: 2026-11-21}
 `
+const SHARE = '[0-9.]+ %'
 const JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
 
 test('one JSON object, with what each label was held for', async () => {
@@ -38,10 +39,13 @@ test('one JSON object, with what each label was held for', async () => {
   assert.deepEqual(new Set(Object.keys(json.labels)), new Set(withRequests.map(({ label }) => label)))
   for (const [label, counts] of Object.entries(json.labels)) {
     assert.deepEqual(Object.keys(counts).sort(), [
-      ...['agent', 'automation', 'human', 'n', 'named', 'spoof_flagged', 'unknown'],
+      ...['agent', 'automation', 'human', 'incomparable', 'marked', 'marked_agent', 'n', 'named'],
+      ...['self_named', 'self_named_right', 'spoof_flagged', 'unknown'],
     ])
     assert.equal(counts.n, withRequests.filter((row) => row.label === label).length, label)
     assert.equal(counts.agent + counts.automation + counts.human + counts.unknown, counts.n, label)
+    assert.ok(counts.self_named_right <= Math.min(counts.self_named, counts.named), label)
+    assert.ok(counts.marked_agent <= counts.marked && counts.marked + counts.incomparable <= counts.n, label)
     assert.ok(counts.named <= counts.n && counts.spoof_flagged <= counts.n, label)
   }
   assert.ok(json.brier >= 0 && json.brier <= 1 && json.ece >= 0 && json.ece <= 1)
@@ -59,7 +63,24 @@ test('a report for people says the same', async () => {
   assert.ok(out.includes(`Brier ${json.brier}, expected calibration error ${json.ece}\n`))
   for (const [label, { n, agent }] of Object.entries(json.labels))
     assert.match(out, new RegExp(`^${label} +${n} +${agent} `, 'm'))
+  const acting = ['llm-sdk', 'orchestrator', 'mcp-client', 'crawler'].map((label) => json.labels[label]!)
+  const says = acting.reduce((sum, { self_named }) => sum + self_named, 0)
+  const right = acting.reduce((sum, { self_named_right }) => sum + self_named_right, 0)
+  assert.match(out, new RegExp(`: of ${says} that say who they are, ${right} \\(${SHARE}\\) named so\\n`))
+  const { n, agent, marked, marked_agent } = json.labels['browser-agent']!
+  const lines = `: of ${marked} that leave a mark, ${marked_agent} \\(${SHARE}\\) called agent; of ${n - marked} that leave none, ${agent - marked_agent}\\n`
+  assert.match(out, new RegExp(lines))
   for (const { id, client } of json.misses) assert.ok(out.includes(`  ${id} ${client} (`), id)
+})
+
+test('automated browsers that nothing can be compared with are said apart', async (t) => {
+  const headers = [['User-Agent', 'Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0.0.0 Safari/537.36']]
+  const file = corpus(t, [row({ label: 'browser-agent', requests: [request({ headers })] })])
+  const { out } = await run(['evaluate', file])
+  assert.match(
+    out,
+    /of 0 that leave a mark, 0 called agent; of 0 that leave none and 1 that nothing was recorded/,
+  )
 })
 
 test('several files are judged together, and in the same way each time', async (t) => {

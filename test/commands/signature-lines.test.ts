@@ -118,6 +118,34 @@ test('validate counts a long list, beside others', async (t) => {
   assert.equal(err, '')
 })
 
+test('list counts the fingerprints of a long list, and explain shows those that are asked for', async (t) => {
+  const { at, folder, signatures } = workbench(t)
+  at('a.yaml', '- {id: a, name: A, kind: tool, aliases: [also]}')
+  at('b.jsonl', [MINE, of('mine', 1, 7), of('a', 1, 3), of('a', 2), of('curl', 3)])
+  const { out } = await signatures('list', folder, '--json')
+  const counts = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  assert.deepEqual(
+    counts.map(({ id, signatures }) => [id, signatures]),
+    [
+      ['a', 2],
+      ['curl', 1],
+      ['mine', 2],
+    ],
+  )
+  const explain = async (text: string) => (await signatures('explain', '--from', folder, text)).out
+  for (const name of ['a', 'also']) assert.equal((await explain(name)).match(/^ja4 /gm)?.length, 2, name)
+  const whole = (await explain(JA4(1))).split('\n\n')[0]!
+  assert.match(whole, /^mine +tool +70\.0 % +7 /m)
+  assert.match(whole, /^a +tool +30\.0 % +3 /m)
+  assert.match(await explain(JA4(2)), /^a +tool +- +2026/m)
+  const parts = (await explain('t13d9999h1_000000000001_ffffffffffff')).split('\n\n')[1]!
+  assert.deepEqual(parts.match(/^\w+ +tool +b /gm)?.length, 2)
+  assert.match(await explain('mine/1.0'), /names Mine/)
+})
+
 test('what is exported as a long list says the same, and is imported', async (t) => {
   const { at, folder, signatures } = workbench(t)
   const exported = at('all.jsonl', (await signatures('export', '--format', 'jsonl')).out.split('\n'))

@@ -318,6 +318,22 @@ test('explain: a fingerprint: who has it, in what shares, and who has a part', a
   assert.match(ja4h.whole.join(), /^a .*ge11nn05enus_974ebe531c03_\*_\*$/)
 })
 
+test('explain: an id that nobody has', async (t) => {
+  const { at, signatures } = workbench(t)
+  const file = at('e.yaml', EXPLAINED)
+  const explain = async (text: string) => (await signatures('explain', '--from', file, text)).out
+  for (const typed of ['alias-fo-a', 'alias-of', 'ALIAS-OF-B'])
+    assert.match(
+      await explain(typed),
+      /^No software has this id or alias \(did you mean "alias-of-a"\?\)\.$/m,
+      typed,
+    )
+  for (const typed of ['something-else', 'Mozilla/5.0 (alias-of-a)'])
+    assert.doesNotMatch(await explain(typed), /did you mean/, typed)
+  // The shortest of those that begin so.
+  assert.match((await signatures('explain', 'cur')).out, /did you mean "curl"/)
+})
+
 test('explain: a User-Agent', async (t) => {
   const { at, signatures } = workbench(t)
   const file = at('e.yaml', EXPLAINED)
@@ -327,7 +343,11 @@ test('explain: a User-Agent', async (t) => {
     /^As a User-Agent, this names A \(a, tool\)\.\n.*\na +tool +a-tool +character 6 /,
   )
   assert.match(await explain('C'), /names C \(c, tool\)\.\n.*\nc +tool +c +all of it /)
-  assert.match(await explain('c/1'), /names nobody that is known\.\nNo pattern is in it\.\n$/)
+  assert.match(
+    await explain('c/1'),
+    /names nobody that is known\.\nIts first product has the name of C \(c\)\.\nNo pattern is in it\.\n$/,
+  )
+  assert.match(await explain('c1/1'), /names nobody that is known\.\nNo pattern is in it\.\n$/)
   assert.match(await explain('Somebot/1'), /calls itself a bot/)
   assert.equal((await signatures('explain')).exitCode, 2)
 })
