@@ -81,7 +81,7 @@ export class SignatureIndex {
     }
   }
 
-  /** The same, with a pause after each millisecond or less of looking. */
+  /** The same, with a pause after each half a millisecond or less of looking. */
   static *opening(bytes: ArrayBufferLike, length = bytes.byteLength): Generator<undefined, SignatureIndex> {
     if (length % 4 !== 0) throw indexFault('has a length that is no multiple of 4')
     const words = new Int32Array(bytes, 0, length / 4)
@@ -286,4 +286,4 @@ const NO_HEAD = 0
 const KEPT_LISTS = 4096
 const TAG_MASK = 2 ** (32 - LIST_BITS) - 1
 const COUNT_MASK = 2 ** COUNT_BITS - 1
-const SLICE = 32_768
+const SLICE = 8192

@@ -133,7 +133,7 @@ async function forgetAllBut(hashes: readonly (string | null)[], folder: string):
   await Promise.all(files.map((name) => rm(join(folder, name), { force: true })))
 }
 
-/** Some two milliseconds of parsing. */
-const PIECE = 64
+/** A millisecond of parsing. */
+const PIECE = 32
 const SUFFIX = '.index'
 const UNVERIFIED: Verification = { rangesUrl: null, ranges: null, reverseDns: [], signatureAgent: null }
