@@ -72,6 +72,7 @@ export class KnowledgeReader {
   async read(set: SignatureSet): Promise<Knowledge> {
     if (this.#newest?.hash === set.hash) return this.#newest.knowledge
     if (hashOf(set) !== set.hash) throw new Fault('SNAPSHOT_INVALID', 'the signatures are not whole')
+    await turn()
     const list: Software[] = []
     for (const piece of set.pieces) {
       list.push(...parseSoftwareList(JSON.parse(piece)))
