@@ -70,7 +70,10 @@ function answerOf(child: ChildProcess, work: CompilerWork): Promise<SignatureSet
     })
     child.once('error', (error) => reject(notCompiled(`cannot be started: ${error.message}`, error)))
     child.once('exit', () => reject(notCompiled('has ended')))
-    child.send(work, (error) => error !== null && reject(notCompiled('cannot be reached', error)))
+    setImmediate(() => {
+      if (child.killed) return
+      child.send(work, (error) => error !== null && reject(notCompiled('cannot be reached', error)))
+    })
   })
 }
 
