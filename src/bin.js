@@ -21,10 +21,15 @@ if (Number(major) >= 24) {
  * 150 MiB of pages that it has to be given one by one, which is what the slowest requests of the first seconds wait for
  * (bench/README.md). Whoever sets a size keeps it; where a process can't replace itself (Windows, a child that talks to
  * its parent), it goes on with V8's. `--expose-gc` is for proxy/garbage.ts, which has it collected once.
+ *
+ * The C library, too, reads once how memory is to be had: in pages of 2 MiB where the kernel gives them on request. To
+ * start a process, which is how signatures are compiled, is to copy a table of all pages, and everybody waits for it.
  */
 function startAgainForTraffic() {
   const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
   if (process.execve === undefined || process.connected || /[-_]semi[-_]space[-_]/.test(given)) return
   const args = ['--max-semi-space-size=16', '--expose-gc', ...process.execArgv, ...process.argv.slice(1)]
-  process.execve(process.execPath, [process.execPath, ...args], process.env)
+  // Of two that say different things, the later one has the last word.
+  const tunables = ['glibc.malloc.hugetlb=1', process.env.GLIBC_TUNABLES].filter(Boolean).join(':')
+  process.execve(process.execPath, [process.execPath, ...args], { ...process.env, GLIBC_TUNABLES: tunables })
 }

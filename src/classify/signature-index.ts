@@ -81,7 +81,7 @@ export class SignatureIndex {
     }
   }
 
-  /** The same, with a pause after each millisecond or less of looking. */
+  /** The same, with a pause after each half a millisecond or less of looking. */
   static *opening(bytes: ArrayBufferLike, length = bytes.byteLength): Generator<undefined, SignatureIndex> {
     if (length % 4 !== 0) throw indexFault('has a length that is no multiple of 4')
     const words = new Int32Array(bytes, 0, length / 4)
@@ -102,12 +102,16 @@ export class SignatureIndex {
 
   /** By all of it; then by the stable key of the same client, where one is given; then by the most telling parts. */
   nearest(type: FingerprintType, value: string, stable: string | null = null): Nearest | null {
-    const whole = this.find(type, value, 'exact')
-    if (whole.length > 0) return { likeness: 'exact', candidates: whole }
-    const sameStable = stable === null ? NOBODY : this.find('stable', stable, 'exact')
-    if (sameStable.length > 0) return { likeness: 'stable', candidates: sameStable }
     const form = KEY_FORM_OF[type]
-    if (form.order.length === 0 || !readKey(form, value)) return null
+    const isOne = readKey(form, value)
+    const whole = isOne ? this.#headFor(form, form.whole) : NO_HEAD
+    if (whole !== NO_HEAD) return { likeness: 'exact', candidates: this.#candidates(whole) }
+    if (stable !== null) {
+      const same = this.find('stable', stable, 'exact')
+      if (same.length > 0) return { likeness: 'stable', candidates: same }
+      if (isOne) readKey(form, value) // `KEY` is the stable one by now
+    }
+    if (!isOne) return null
     for (let i = 0; i < form.order.length; i++) {
       const head = this.#headFor(form, form.orderParts[i]!)
       if (head !== NO_HEAD) return { likeness: form.order[i]!, candidates: this.#candidates(head) }
@@ -286,4 +290,4 @@ const NO_HEAD = 0
 const KEPT_LISTS = 4096
 const TAG_MASK = 2 ** (32 - LIST_BITS) - 1
 const COUNT_MASK = 2 ** COUNT_BITS - 1
-const SLICE = 32_768
+const SLICE = 8192

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../fault.ts'
 import { makeSignatureSet, type SignatureSet } from '../plane/signature-set.ts'
@@ -26,6 +27,7 @@ export class SignatureCompiler {
   readonly #folder: string
   #newest: SignatureSet | null = null
   #child: ChildProcess | null = null
+  #isClosed = false
 
   /** `folder`: where the files of the newest two are kept. */
   constructor(folder: string) {
@@ -46,10 +48,13 @@ export class SignatureCompiler {
 
   /** Nobody waits for a set any more: what is under way is given up, and never settled. */
   close(): void {
+    this.#isClosed = true
     this.#child?.removeAllListeners('exit').kill('SIGKILL')
   }
 
-  #inProcess(work: CompilerWork): Promise<SignatureSet | null> {
+  async #inProcess(work: CompilerWork): Promise<SignatureSet | null> {
+    await turn() // to start it takes long enough by itself
+    if (this.#isClosed) return new Promise(() => undefined)
     const child = fork(PROGRAM, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     this.#child = child
     return answerOf(child, work)
@@ -65,7 +70,10 @@ function answerOf(child: ChildProcess, work: CompilerWork): Promise<SignatureSet
     })
     child.once('error', (error) => reject(notCompiled(`cannot be started: ${error.message}`, error)))
     child.once('exit', () => reject(notCompiled('has ended')))
-    child.send(work, (error) => error !== null && reject(notCompiled('cannot be reached', error)))
+    setImmediate(() => {
+      if (child.killed) return
+      child.send(work, (error) => error !== null && reject(notCompiled('cannot be reached', error)))
+    })
   })
 }
 

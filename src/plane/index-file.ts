@@ -144,7 +144,7 @@ function codeOf(error: unknown): unknown {
 }
 
 /** Read and hashed in one go, with no other work in between. */
-const CHUNK_BYTES = 1024 * 1024
+const CHUNK_BYTES = 256 * 1024
 const ROOM = 1.25
 /** The largest index of the most signatures has less. */
 const INDEX_BYTES_MAX = 1024 ** 3

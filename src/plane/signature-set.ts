@@ -72,6 +72,7 @@ export class KnowledgeReader {
   async read(set: SignatureSet): Promise<Knowledge> {
     if (this.#newest?.hash === set.hash) return this.#newest.knowledge
     if (hashOf(set) !== set.hash) throw new Fault('SNAPSHOT_INVALID', 'the signatures are not whole')
+    await turn()
     const list: Software[] = []
     for (const piece of set.pieces) {
       list.push(...parseSoftwareList(JSON.parse(piece)))
@@ -134,7 +135,7 @@ async function forgetAllBut(hashes: readonly (string | null)[], folder: string):
   await Promise.all(files.map((name) => rm(join(folder, name), { force: true })))
 }
 
-/** Some two milliseconds of parsing. */
-const PIECE = 64
+/** A millisecond of parsing. */
+const PIECE = 32
 const SUFFIX = '.index'
 const UNVERIFIED: Verification = { rangesUrl: null, ranges: null, reverseDns: [], signatureAgent: null }

@@ -351,6 +351,29 @@ test('what carries traffic starts with a young generation of its own size, unles
   assert.deepEqual(starts('--max-semi-space-size=4'), ['["--max-semi-space-size=4"]'])
 })
 
+test('what carries traffic asks for large pages, unless it is told otherwise', async () => {
+  const starts = (...given: string[]) => {
+    const report = `--import=data:text/javascript,console.error(process.env.GLIBC_TUNABLES)`
+    const argv = [
+      '-u',
+      'GLIBC_TUNABLES',
+      ...given,
+      `NODE_OPTIONS=${report}`,
+      process.execPath,
+      PROGRAM,
+      'up',
+      '--help',
+    ]
+    const { status, stderr } = spawnSync('env', argv, { encoding: 'utf8' })
+    assert.equal(status, 0)
+    return stderr.trim().split('\n')
+  }
+  const ours = 'glibc.malloc.hugetlb=1'
+  assert.deepEqual(starts(), ['undefined', ours])
+  const theirs = 'glibc.malloc.hugetlb=0'
+  assert.deepEqual(starts(`GLIBC_TUNABLES=${theirs}`), [theirs, `${ours}:${theirs}`])
+})
+
 test('zsh accepts the script', { skip: isMissing('zsh') }, async () => {
   const script = (await run('completion', 'zsh')).out
   const { status, stderr } = spawnSync('zsh', ['-f', '-c', `autoload -U compinit; compinit -D; ${script}`], {

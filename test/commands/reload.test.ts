@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
 import {
   mkdirSync,
   mkdtempSync,
@@ -52,6 +53,30 @@ test('a large file is noticed when it changes, too', async (t) => {
   utimesSync(file, 1, 1)
   await reloader.check(false)
   assert.equal(used.length, 2, 'another time is no other file')
+})
+
+test('the hash in use is of all bytes of its files, also of those that are read in pieces', async (t) => {
+  const { file, reloader } = await part(t, 'one')
+  for (const length of [0, 65_536, 3 * 65_536 + 1]) {
+    const bytes = randomBytes(length)
+    writeFileSync(file, bytes)
+    await reloader.check(false)
+    const hashes = createHash('sha256').update(bytes).digest('hex')
+    assert.equal(reloader.status.hash, createHash('sha256').update(hashes).digest('hex'), `${length} bytes`)
+  }
+})
+
+test('hashing a large file leaves no memory for V8 to collect', async (t) => {
+  const { file, reloader } = await part(t, 'one')
+  writeFileSync(file, Buffer.alloc(64 * 1024 * 1024))
+  const before = process.memoryUsage().arrayBuffers
+  let most = 0
+  const timer = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before)
+  }, 1)
+  await reloader.check(false)
+  clearInterval(timer)
+  assert.ok(most < 2 * 1024 * 1024, `${most} bytes`)
 })
 
 test('a bad file leaves the old one in use, and is said once', async (t) => {

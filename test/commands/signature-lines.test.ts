@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import {
   appendFileSync,
   mkdirSync,
@@ -190,20 +191,36 @@ test('a set with a long list is made by another process after the first, and fit
   assert.equal(await compiler.make(sources), second)
 })
 
-test('what nobody waits for any more is given up', async (t) => {
+test('what nobody waits for any more is given up, and leaves no process', async (t) => {
+  const { at, folder } = workbench(t)
+  for (const isUnderWay of [false, true]) {
+    const compiler = new SignatureCompiler(join(folder, 'snapshots'))
+    const sources = { feeds: [], paths: [at('long.jsonl', [MINE])], weightsFile: null }
+    await compiler.make(sources)
+    at('long.jsonl', [MINE, of('mine', 1)])
+    const files = readdirSync(join(folder, 'snapshots'))
+    const settled = compiler.make(sources).then(
+      () => 'settled',
+      () => 'settled',
+    )
+    if (isUnderWay) await child()
+    compiler.close()
+    assert.equal(await Promise.race([settled, wait(2000, 'given up')]), 'given up')
+    assert.deepEqual(readdirSync(join(folder, 'snapshots')), files)
+    assert.deepEqual(children(), [])
+  }
+})
+
+test('a process that dies leaves the set there was, and the next one is made by another', async (t) => {
   const { at, folder } = workbench(t)
   const compiler = new SignatureCompiler(join(folder, 'snapshots'))
   const sources = { feeds: [], paths: [at('long.jsonl', [MINE])], weightsFile: null }
-  await compiler.make(sources)
+  const first = await compiler.make(sources)
   at('long.jsonl', [MINE, of('mine', 1)])
-  const files = readdirSync(join(folder, 'snapshots'))
-  const settled = compiler.make(sources).then(
-    () => 'settled',
-    () => 'settled',
-  )
-  compiler.close()
-  assert.equal(await Promise.race([settled, wait(2000, 'given up')]), 'given up')
-  assert.deepEqual(readdirSync(join(folder, 'snapshots')), files)
+  const failed = assert.rejects(compiler.make(sources), { code: 'SIGNATURES_NOT_COMPILED' })
+  process.kill(await child(), 'SIGKILL')
+  await failed
+  assert.notEqual(await compiler.make(sources), first)
 })
 
 test('a line is software or a fingerprint', async () => {
@@ -212,6 +229,23 @@ test('a line is software or a fingerprint', async () => {
   for (const bad of [null, 7, [], {}, { software: 'x' }, { software: {}, ...SOURCE }])
     assert.throws(() => parseSignatureLine(bad), { code: 'SIGNATURES_INVALID' }, JSON.stringify(bad))
 })
+
+/** As soon as there is one. */
+async function child(): Promise<number> {
+  for (;;) {
+    const [pid] = children()
+    if (pid !== undefined) return pid
+    await wait(5)
+  }
+}
+
+function children(): readonly number[] {
+  const { stdout, pid: ps } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(process.pid)], {
+    encoding: 'utf8',
+  })
+  const pids = stdout.split('\n').filter((line) => line.trim() !== '')
+  return pids.map(Number).filter((pid) => pid !== ps)
+}
 
 function of(software: string, i: number, observations = 0): Readonly<Record<string, unknown>> {
   return { software, ja4: JA4(i), ...SOURCE, ...(observations > 0 && { observations }) }
