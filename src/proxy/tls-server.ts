@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { constants } from 'node:crypto'
-import { Socket } from 'node:net'
 import {
   createServer,
   type SecureContext,
@@ -91,7 +90,6 @@ export class TlsServer {
     raw.once('close', () => {
       if (connection.stage === 'handshake') this.#report(handshake, cause ?? 'closed')
     })
-    raw.read = readPiece
     this.#underway.run(handshake, () => this.#server.emit('connection', raw))
   }
 
@@ -149,15 +147,6 @@ export class TlsServer {
   }
 }
 
-/**
- * What was put back, for Node's TLS to begin with: it asks for all of it at once, and (24.21) where that is 1 KiB or more
- * takes a buffer of 16 KiB, which the connection then has for as long as it lives.
- */
-function readPiece(this: Socket): Buffer | null {
-  const length = Math.min(this.readableLength, PIECE_BYTES)
-  return length === 0 ? null : Socket.prototype.read.call(this, length)
-}
-
 /** Once per connection, and after the handshake: those who never finish one are not worth it. */
 function printOf(
   { message, hello }: Handshake,
@@ -209,5 +198,3 @@ function ja4xOf(der: Uint8Array | undefined): Ja4x | null {
 
 /** Sessions of this server are not taken for those of another one with the same ticket keys. */
 const SESSION_ID_CONTEXT = 'gatehouse'
-/** One that fills Node's first buffer has it take the next. */
-const PIECE_BYTES = 1000
