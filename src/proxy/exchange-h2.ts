@@ -13,6 +13,17 @@ import { isFieldValue } from './field-syntax.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
 import type { RequestFacts } from './request-check.ts'
 
+/**
+ * A stream tells its listeners' exchange from itself, and forgets it when it has closed: Node's map of a session's streams
+ * keeps closed ones, until V8 looks at its old generation, and should not keep the request and all that is known of it.
+ * Listeners that are the same for all streams need not be made for each of them, and not taken away.
+ */
+export interface ServedStream extends ServerHttp2Stream {
+  [EXCHANGE]?: Http2Exchange | null
+}
+
+export const EXCHANGE: unique symbol = Symbol('exchange')
+
 /** One request of HTTP/2 and its answer: a stream. */
 export class Http2Exchange implements Exchange, Sender {
   readonly connection: ClientConnection
@@ -25,7 +36,7 @@ export class Http2Exchange implements Exchange, Sender {
   trailers: readonly string[] = NONE
   onGone: (() => void) | null = null
   onDrain: (() => void) | null = null
-  readonly #stream: ServerHttp2Stream
+  readonly #stream: ServedStream
   #state: State = 'open'
   /** Bytes of the answer's body still to come; `null` when nobody knows. */
   #due: number | null = null
@@ -40,7 +51,7 @@ export class Http2Exchange implements Exchange, Sender {
     connection: ClientConnection,
     head: RequestHead,
     facts: RequestFacts,
-    stream: ServerHttp2Stream,
+    stream: ServedStream,
     hasEnded: boolean,
   ) {
     this.connection = connection
@@ -51,7 +62,8 @@ export class Http2Exchange implements Exchange, Sender {
     this.#isAwaited = !facts.expectsContinue
     this.body = stream
     this.#stream = stream
-    if (!hasEnded) stream.on('trailers', (_headers, _flags, raw) => this.#receiveTrailers(raw))
+    stream[EXCHANGE] = this
+    if (!hasEnded) stream.on('trailers', cameTrailers)
   }
 
   get answered(): boolean {
@@ -115,7 +127,7 @@ export class Http2Exchange implements Exchange, Sender {
     const hasRoom = this.#stream.write(bytes)
     if (!hasRoom && !this.#hearsDrain) {
       this.#hearsDrain = true
-      this.#stream.on('drain', () => this.onDrain?.())
+      this.#stream.on('drain', drained)
     }
     return hasRoom
   }
@@ -161,7 +173,7 @@ export class Http2Exchange implements Exchange, Sender {
     const head = this.#head
     if (head === null) return true
     this.#head = null
-    if (options.waitForTrailers === true) this.#stream.on('wantTrailers', () => this.#sendTrailers())
+    if (options.waitForTrailers === true) this.#stream.on('wantTrailers', wantsTrailers)
     try {
       this.#stream.respond(head as unknown as OutgoingHttpHeaders, options)
       return true
@@ -171,11 +183,8 @@ export class Http2Exchange implements Exchange, Sender {
     }
   }
 
-  #receiveTrailers(raw: readonly string[]): void {
-    this.trailers = receivedTrailers(raw)
-  }
-
-  #sendTrailers(): void {
+  /** Node asks for them once all of the body has gone out. */
+  sendTrailers(): void {
     const fields = fieldsOf(this.#trailersOut) ?? {}
     try {
       this.#stream.sendTrailers(fields)
@@ -197,6 +206,19 @@ export class Http2Exchange implements Exchange, Sender {
     this.abort()
     tell?.()
   }
+}
+
+function cameTrailers(this: ServedStream, _headers: unknown, _flags: number, raw: readonly string[]): void {
+  const exchange = this[EXCHANGE]
+  if (exchange) exchange.trailers = receivedTrailers(raw)
+}
+
+function drained(this: ServedStream): void {
+  this[EXCHANGE]?.onDrain?.()
+}
+
+function wantsTrailers(this: ServedStream): void {
+  this[EXCHANGE]?.sendTrailers()
 }
 
 /**

@@ -8,7 +8,7 @@ import {
 import { Beat, type Swept } from './beat.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
-import { Http2Exchange } from './exchange-h2.ts'
+import { EXCHANGE, Http2Exchange, type ServedStream } from './exchange-h2.ts'
 import type { Http2Opening } from './http2-opening.ts'
 import { SessionMemory } from './http2-memory.ts'
 import { checkHttp2, type RequestLimits } from './request-check.ts'
@@ -89,6 +89,8 @@ class Http2Connection implements Swept {
   readonly #memory: SessionMemory
   /** When it has been without a request for long enough. */
   #idleMs = Number.POSITIVE_INFINITY
+  /** Of its streams, when they close. */
+  readonly #closed: (this: ServedStream) => void
 
   constructor(
     connection: ClientConnection,
@@ -101,6 +103,10 @@ class Http2Connection implements Swept {
     this.#opening = opening
     this.#server = server
     this.#memory = new SessionMemory(megabytes(server.limits.h2SessionMemoryBytes))
+    const end = (stream: ServedStream) => this.#ended(stream)
+    this.#closed = function () {
+      end(this)
+    }
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
     // Not by the session's own time-out: to set that anew for whatever moves is a tenth of a request.
     this.#expectRequest()
@@ -112,7 +118,7 @@ class Http2Connection implements Swept {
     if (!this.#session.closed && !this.#session.destroyed) this.#session.close()
   }
 
-  #stream(stream: ServerHttp2Stream, flags: number, rawHeaders: readonly string[]): void {
+  #stream(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
     stream.on('error', ignore) // its close says all there is to say
     this.#completePrint(rawHeaders)
     // Announced a tick later than it came: it may be over by now.
@@ -130,19 +136,25 @@ class Http2Connection implements Swept {
     const head = { method, target: facts.target, version: '20', rawHeaders } as const
     const exchange = new Http2Exchange(this.#connection, head, facts, stream, hasEnded)
     this.streamCount++
-    // Its body ends before it closes, as if it were whole.
-    stream.on('aborted', () => exchange.lose())
-    stream.on('close', () => {
-      this.streamCount--
-      this.#expectRequest()
-      exchange.lose()
-      letGo(stream)
-      this.#memory.closed(stream)
-      if (this.#memory.isWornOut) this.drain()
-    })
-    if (!hasEnded && limits.bodyIdleTimeoutMs > 0 && !isGrpc(rawHeaders)) this.#watchBody(stream, exchange)
+    stream.on('close', this.#closed)
+    if (!hasEnded) {
+      // The body ends before the stream closes, as if it were whole.
+      stream.on('aborted', aborted)
+      if (limits.bodyIdleTimeoutMs > 0 && !isGrpc(rawHeaders)) this.#watchBody(stream)
+    }
     handlers.request(exchange)
     if (this.#requests === limits.requestsPerConnectionMax) this.#session.close()
+  }
+
+  #ended(stream: ServedStream): void {
+    this.streamCount--
+    this.#expectRequest()
+    const exchange = stream[EXCHANGE]!
+    stream[EXCHANGE] = null
+    exchange.lose()
+    if (exchange.bodyLength !== 0) forgetListeners(stream)
+    this.#memory.closed(stream)
+    if (this.#memory.isWornOut) this.drain()
   }
 
   /** The order of the pseudo-headers belongs to the fingerprint of the connection, and only a request shows it. */
@@ -154,11 +166,12 @@ class Http2Connection implements Swept {
   }
 
   /** A body that has stopped coming ends its request, unless the answer has begun: then it is a conversation. */
-  #watchBody(stream: ServerHttp2Stream, exchange: Http2Exchange): void {
+  #watchBody(stream: ServedStream): void {
     const { limits, handlers } = this.#server
     stream.setTimeout(limits.bodyIdleTimeoutMs)
     stream.on('timeout', () => {
-      if (exchange.answered || exchange.isBodyWhole) return
+      const exchange = stream[EXCHANGE]
+      if (!exchange || exchange.answered || exchange.isBodyWhole) return
       if (exchange.isHeldBack) return void stream.setTimeout(limits.bodyIdleTimeoutMs)
       handlers.failed(this.#connection, 'bad-request', 'body-timeout')
       exchange.lose()
@@ -183,11 +196,12 @@ class Http2Connection implements Swept {
   }
 }
 
-/**
- * Node's map of a session's streams keeps closed ones, until V8 looks at its old generation: not with the request and all
- * that is known of it.
- */
-function letGo(stream: ServerHttp2Stream): void {
+function aborted(this: ServedStream): void {
+  this[EXCHANGE]?.lose()
+}
+
+/** Those of a body belong to its request, which a closed stream should not keep. */
+function forgetListeners(stream: ServerHttp2Stream): void {
   stream.removeAllListeners()
   stream.on('error', ignore)
 }
