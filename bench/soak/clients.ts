@@ -147,11 +147,17 @@ class Clients {
     return planFor(this.#random, randomKind(this.#random) as Kind)
   }
 
-  /** An answer that never comes is the connection's end after a while, and nothing accounts for it. */
+  /** A connection on which nothing moves any more is ended after a while, and nothing accounts for it. */
   async #watched<T>({ socket, port, connectedMs }: Connected, plan: Plan, answer: Promise<T>): Promise<T> {
     const startedMs = Date.now()
-    const timer = setTimeout(() => {
+    let moved = -1
+    const timer = setInterval(() => {
       const { alpnProtocol, bytesRead, bytesWritten } = socket
+      if (bytesRead + bytesWritten > moved) {
+        moved = bytesRead + bytesWritten
+        return
+      }
+      clearInterval(timer)
       const what = `hangs: ${alpnProtocol}, ${bytesRead} bytes read and ${bytesWritten} written, port ${port}`
       this.#failed(plan.kind, { port, connectedMs }, startedMs, plan, 'wrong', what, null)
       socket.destroy()
@@ -159,7 +165,7 @@ class Clients {
     try {
       return await answer
     } finally {
-      clearTimeout(timer)
+      clearInterval(timer)
     }
   }
 
@@ -271,7 +277,7 @@ const SESSIONS = [
 const TALLY_MS = 500
 const PAUSE_MS_MAX = 200
 /** Above every time-out of the soak's configuration, on a machine that has much else to do. */
-const HANGS_MS = 60_000
+const HANGS_MS = 30_000
 const GOODBYE_MS = 2000
 
 let clients: Clients | null = null
