@@ -31,6 +31,14 @@ export class H2Client {
     return !this.isGoingAway && !this.#session.closed && !this.#session.destroyed
   }
 
+  /** Of a session that does not get on. */
+  get state(): string {
+    if (this.#session.destroyed) return 'destroyed'
+    const { remoteWindowSize, localWindowSize, outboundQueueSize } = this.#session.state
+    const windows = `may send ${remoteWindowSize} and take ${localWindowSize} bytes`
+    return `${windows}, ${outboundQueueSize} frames to send${this.isGoingAway ? ', going away' : ''}`
+  }
+
   async exchange(plan: Plan): Promise<{ answer: Answer; hasLeft: boolean }> {
     const answer = new Answer(plan)
     if (!this.isUsable) return { answer, hasLeft: false }

@@ -105,7 +105,7 @@ class Clients {
         if (!client.isUsable) return
         const plan = this.#plan()
         const startedMs = Date.now()
-        const { answer, hasLeft } = await this.#watched(connected, plan, client.exchange(plan))
+        const { answer, hasLeft } = await this.#watched(connected, plan, client.exchange(plan), client)
         const isRefused = client.isGoingAway && answer.status === 0 && !hasLeft
         if (isRefused) this.#count(plan.kind, 'not-begun')
         else this.#note(connected, plan, answer, hasLeft, 'h2', startedMs)
@@ -147,8 +147,13 @@ class Clients {
     return planFor(this.#random, randomKind(this.#random) as Kind)
   }
 
-  /** A connection on which nothing moves any more is ended after a while, and nothing accounts for it. */
-  async #watched<T>({ socket, port, connectedMs }: Connected, plan: Plan, answer: Promise<T>): Promise<T> {
+  /** A connection on which nothing moves any more is ended after a while. */
+  async #watched<T>(
+    { socket, port, connectedMs }: Connected,
+    plan: Plan,
+    answer: Promise<T>,
+    session: H2Client | null = null,
+  ): Promise<T> {
     const startedMs = Date.now()
     let moved = -1
     const timer = setInterval(() => {
@@ -158,8 +163,9 @@ class Clients {
         return
       }
       clearInterval(timer)
-      const what = `hangs: ${alpnProtocol}, ${bytesRead} bytes read and ${bytesWritten} written, port ${port}`
-      this.#failed(plan.kind, { port, connectedMs }, startedMs, plan, 'wrong', what, null)
+      const state = session === null ? '' : ` (${session.state})`
+      const what = `hangs: ${alpnProtocol}, ${bytesRead} bytes read and ${bytesWritten} written${state}, port ${port}`
+      this.#failed(plan.kind, { port, connectedMs }, startedMs, plan, 'lost', what, null)
       socket.destroy()
     }, HANGS_MS)
     try {
