@@ -91,6 +91,8 @@ export class H2Stream implements UpstreamStream {
   }
 
   expire(): void {
+    // What has not left by now may hold up others, too, who send something on this connection.
+    if (this.#phase === 'head' && this.#stream.writableLength > 0) this.#owner.wornOut()
     this.#broke(this.#phase === 'head' ? 'head-timeout' : 'idle-timeout')
   }
 

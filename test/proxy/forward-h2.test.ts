@@ -776,3 +776,22 @@ test('connections that only bring long answers to their end leave room for other
   group.close()
   await server.stop()
 })
+
+test('a connection on which an upload does not leave in time takes no more requests', async () => {
+  const server = await app(
+    (stream, headers) => {
+      if (headers[':method'] === 'GET') stream.respond({ ':status': 204 }, { endStream: true })
+    },
+    { settings: { initialWindowSize: 0 } },
+  )
+  const group = groupOf([server.url], { headTimeoutMs: 200 })
+  await answerOf(group)
+  const stuck = await ask(group, { method: 'POST', body: Buffer.from('stays here') }).outcome
+  assert.equal(stuck.kind === 'failed' && stuck.reason, 'head-timeout')
+  await new Promise((resolve) => setTimeout(resolve, 100)) // it is asked whether it is alive, and is
+  assert.equal(server.opened, 1)
+  await answerOf(group)
+  assert.equal(server.opened, 2)
+  group.close()
+  await server.stop()
+})
