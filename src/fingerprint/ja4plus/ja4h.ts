@@ -31,7 +31,8 @@ function namesHash(names: string): string {
   const hashed = hash12(names)
   if (names.length > KEPT_LENGTH_MAX) return hashed
   if (hashes.size === HASHES_MAX) hashes = new Map()
-  hashes.set(names, hashed)
+  // A copy: a piece of a header keeps all of the header, and may be one of a thousand of 60 KB.
+  hashes.set(Buffer.from(names, 'latin1').toString('latin1'), hashed)
   return hashed
 }
 

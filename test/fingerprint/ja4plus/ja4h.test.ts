@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { test } from 'tap'
@@ -139,6 +140,21 @@ test('names that came before hash as the first time, however many others came be
       assert.equal(found, `ge11cn010000_${sha12(name)}_${sha12(`c${i}`)}_${sha12(`c${i}=1`)}`)
     }
   }
+})
+
+test('what is remembered of names keeps nothing else of their headers', async () => {
+  const program = `
+    import { ja4h } from ${JSON.stringify(new URL('../../../src/fingerprint/ja4plus/ja4h.ts', import.meta.url).href)}
+    const used = () => { gc(); gc(); return process.memoryUsage().heapUsed }
+    const before = used()
+    for (let i = 0; i < 2000; i++) {
+      const cookie = 'a-long-cookie-name-' + i + '=' + Buffer.alloc(60_000, 'x').toString('latin1')
+      ja4h({ method: 'GET', target: '/', version: '11', rawHeaders: ['Cookie', cookie] })
+    }
+    console.log(used() - before)`
+  const args = ['--expose-gc', '--input-type=module', '--eval', program]
+  const held = Number(execFileSync(process.execPath, args, { encoding: 'utf8' }))
+  assert.ok(held < 4_000_000, `${held} bytes`)
 })
 
 function requestOf(rawHeaders: readonly string[]): RequestHead {
