@@ -1,3 +1,4 @@
+import { ownText } from '../wire/own-text.ts'
 import { isIP } from 'node:net'
 import type { Ja4 } from '../fingerprint/ja4.ts'
 import type { Connection } from './connection.ts'
@@ -77,7 +78,7 @@ export function clientAddress(connection: Connection, claims: HopClaims, trusted
     client = address
     if (!trusted.has(client)) break
   }
-  return client
+  return client === connection.address ? client : ownText(client)
 }
 
 /**

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { BlockList, isIP } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
@@ -278,3 +279,25 @@ function peer(address: string, isTrusted: boolean): Connection {
     isJa4Hop: false,
   }
 }
+
+test('the address of a client keeps nothing of the header it stood in', async () => {
+  const source = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
+  const program = `
+    import { Traffic } from ${source('classify/traffic.ts')}
+    import { clientAddress, clientNetwork } from ${source('proxy/peer-address.ts')}
+    const used = () => { gc(); gc(); return process.memoryUsage().heapUsed }
+    const traffic = new Traffic()
+    const connection = { isTrusted: true, address: '10.0.0.1' }
+    const trusted = { has: (address) => address === '10.0.0.1' }
+    const before = used()
+    for (let i = 0; i < 2000; i++) {
+      const forwardedFor = 'x'.repeat(30_000) + i + ', 203.100.' + (100 + (i >> 7)) + '.' + (100 + (i & 127))
+      const address = clientAddress(connection, { forwardedFor, forwarded: null }, trusted)
+      traffic.of(clientNetwork(address), 'hello', 'claim')
+    }
+    if (traffic.size !== 2000) throw new Error(String(traffic.size))
+    console.log(used() - before)`
+  const args = ['--expose-gc', '--input-type=module', '--eval', program]
+  const held = Number(execFileSync(process.execPath, args, { encoding: 'utf8' }))
+  assert.ok(held < 8_000_000, `${held} bytes`)
+})

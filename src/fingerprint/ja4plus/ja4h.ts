@@ -1,4 +1,5 @@
 import type { Brand } from '../../brand.ts'
+import { ownText } from '../../wire/own-text.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 import { twoDigits } from '../ja4.ts'
 import { hash12 } from '../text.ts'
@@ -31,8 +32,7 @@ function namesHash(names: string): string {
   const hashed = hash12(names)
   if (names.length > KEPT_LENGTH_MAX) return hashed
   if (hashes.size === HASHES_MAX) hashes = new Map()
-  // A copy: a piece of a header keeps all of the header, and may be one of a thousand of 60 KB.
-  hashes.set(Buffer.from(names, 'latin1').toString('latin1'), hashed)
+  hashes.set(ownText(names), hashed)
   return hashed
 }
 
