@@ -137,6 +137,7 @@ class Http2Connection implements Swept {
     const exchange = new Http2Exchange(this.#connection, head, facts, stream, hasEnded)
     this.streamCount++
     stream.on('close', this.#closed)
+    stream.on('end', ended)
     if (!hasEnded) {
       // The body ends before the stream closes, as if it were whole.
       stream.on('aborted', aborted)
@@ -196,8 +197,18 @@ class Http2Connection implements Swept {
   }
 }
 
+/**
+ * Node (24.21) destroys a stream that was reset without an error only when its body has been read and all of its answer
+ * has gone out, which then never happens. Nothing more can come of it.
+ */
 function aborted(this: ServedStream): void {
   this[EXCHANGE]?.lose()
+  this.destroy()
+}
+
+/** The same for one whose answer is whole, which is not said to be aborted, and for a request without a body. */
+function ended(this: ServedStream): void {
+  if (this.closed) this.destroy()
 }
 
 /** Those of a body belong to its request, which a closed stream should not keep. */

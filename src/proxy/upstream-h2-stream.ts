@@ -155,8 +155,11 @@ export class H2Stream implements UpstreamStream {
    * does not tell: servers of Node end streams that way, instead of with END_STREAM, under flow control.
    */
   #ended(): void {
+    // Reset without an error before its request was whole: Node (24.21) waits for that to go out, which it never will.
+    if (this.#stream.closed && !this.#stream.writableFinished) setImmediate(cancel, this.#stream)
     const receiver = this.#receiver
-    if (receiver === null || this.#phase !== 'body') return
+    if (receiver === null) return
+    if (this.#phase === 'head') return this.#broke('reset')
     const isReset = (this.#stream.rstCode ?? 0) !== 0 && this.#trailers === NO_TRAILERS
     if (isReset || (this.#left ?? 0) > 0) return this.#broke(failureOfCode(this.#stream.rstCode))
     const trailers = fieldsOf(this.#trailers, false)
@@ -218,7 +221,8 @@ export class H2Stream implements UpstreamStream {
  * the upstream's window, a stream has Node (24.21) go round in its sending for ever, and take all memory.
  */
 function cancel(stream: ClientHttp2Stream): void {
-  if (!stream.destroyed) stream.close(constants.NGHTTP2_CANCEL)
+  if (stream.closed) stream.destroy()
+  else stream.close(constants.NGHTTP2_CANCEL)
 }
 
 /** The fields without pseudo-headers and what HTTP/2 should not have; `null` when one could not be passed on. */

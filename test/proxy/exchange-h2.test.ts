@@ -9,6 +9,7 @@ import { data, type Frame, frame, framesOf, getRequest, headers, PREFACE, settin
 const TOTAL = 12_000_000
 const SMALL = { headerCountMax: 20, headerBytesMax: 8192, requestLineBytesMax: 1024 }
 const [PROTOCOL_ERROR, ENHANCE_YOUR_CALM] = [1, 11]
+const INITIAL_WINDOW_SIZE = 4
 
 /** Reset by nghttp2, before anybody hears of it. */
 const RESET: readonly [title: string, code: number, request: Buffer][] = [
@@ -349,6 +350,34 @@ test('whoever holds an exchange hears once that the client has gone, and not onc
         assert.equal(gone, wanted)
         await leave(front, session)
       }
+    }
+  }
+})
+
+test('a stream that is reset without an error is as gone as any other, whatever waits for a window or a reader', async () => {
+  for (const method of ['GET', 'POST']) {
+    for (const stage of ['asked', 'answering', 'answered']) {
+      let gone = 0
+      const front = await startFront({
+        request(exchange) {
+          exchange.onGone = () => gone++
+          if (stage !== 'asked') exchange.answer(200, [], stage === 'answered' ? 100_000 : null)
+          if (stage !== 'asked') exchange.write(Buffer.alloc(100_000))
+        },
+      })
+      const peer = await dialTls(front.port, { ALPNProtocols: ['h2'] })
+      const request = headers(1, getRequest({ ':method': method }), { hasEnded: method === 'GET' })
+      peer.write(Buffer.concat([PREFACE, settings([INITIAL_WINDOW_SIZE, 0]), request]))
+      if (method === 'POST') peer.write(data(1, 'nobody reads this', false))
+      // What comes of the request is there before the answer to a PING behind it.
+      peer.write(frame(6, 0, 0, Buffer.alloc(8)))
+      await peer.hears(() => framesOf(peer.bytes).some(({ type, flags }) => type === 6 && flags === 1))
+      assert.equal(front.listener.counts.streams, 1)
+      peer.write(frame(3, 0, 1, Buffer.alloc(4)))
+      while (front.listener.counts.streams > 0) await new Promise((resolve) => setImmediate(resolve))
+      assert.equal(gone, stage === 'answered' ? 0 : 1, `${method} ${stage}`)
+      peer.socket.destroy()
+      await front.close()
     }
   }
 })

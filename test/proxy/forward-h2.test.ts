@@ -777,6 +777,23 @@ test('connections that only bring long answers to their end leave room for other
   await server.stop()
 })
 
+test('an upload that is reset without an error before its answer fails at once', async () => {
+  const server = await app((stream, headers) => {
+    if (headers[':method'] === 'GET') stream.respond({ ':status': 204 }, { endStream: true })
+    else stream.once('data', () => stream.close(http2.constants.NGHTTP2_NO_ERROR))
+  })
+  const group = groupOf([server.url], { headTimeoutMs: 60_000 })
+  for (const bodyLength of [3_000_000, null]) {
+    const asking = ask(group, { method: 'POST', body: Buffer.alloc(3_000_000), bodyLength })
+    const outcome = await asking.outcome
+    assert.equal(outcome.kind === 'failed' && outcome.reason, 'reset', JSON.stringify(outcome))
+    assertClean(asking)
+  }
+  await answerOf(group)
+  group.close()
+  await server.stop()
+})
+
 test('a connection on which an upload does not leave in time takes no more requests', async () => {
   const server = await app(
     (stream, headers) => {
