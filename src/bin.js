@@ -22,13 +22,18 @@ if (Number(major) >= 24) {
  * (bench/README.md). Whoever sets a size keeps it; where a process can't replace itself (Windows, a child that talks to
  * its parent), it goes on with V8's. `--expose-gc` is for proxy/garbage.ts, which has it collected once.
  *
+ * Where objects have lived long, V8 makes those that follow from the same line of code old at once, for good. A while of
+ * slow uploads would have the requests of all connections after them born old, and be garbage that only a look at the
+ * whole heap can find.
+ *
  * The C library, too, reads once how memory is to be had: in pages of 2 MiB where the kernel gives them on request. To
  * start a process, which is how signatures are compiled, is to copy a table of all pages, and everybody waits for it.
  */
 function startAgainForTraffic() {
   const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
   if (process.execve === undefined || process.connected || /[-_]semi[-_]space[-_]/.test(given)) return
-  const args = ['--max-semi-space-size=16', '--expose-gc', ...process.execArgv, ...process.argv.slice(1)]
+  const flags = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring', '--expose-gc']
+  const args = [...flags, ...process.execArgv, ...process.argv.slice(1)]
   // Of two that say different things, the later one has the last word.
   const tunables = ['glibc.malloc.hugetlb=1', process.env.GLIBC_TUNABLES].filter(Boolean).join(':')
   process.execve(process.execPath, [process.execPath, ...args], { ...process.env, GLIBC_TUNABLES: tunables })

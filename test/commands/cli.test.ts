@@ -347,7 +347,10 @@ test('what carries traffic starts with a young generation of its own size, unles
     assert.equal(status, 0)
     return stderr.trim().split('\n')
   }
-  assert.deepEqual(starts(), ['[]', '["--max-semi-space-size=16","--expose-gc"]'])
+  assert.deepEqual(starts(), [
+    '[]',
+    '["--max-semi-space-size=16","--no-allocation-site-pretenuring","--expose-gc"]',
+  ])
   assert.deepEqual(starts('--max-semi-space-size=4'), ['["--max-semi-space-size=4"]'])
 })
 
