@@ -339,7 +339,7 @@ test('fish completes from the script', { skip: isMissing('fish') }, async (t) =>
   assert.deepEqual(complete('gatehouse keys create oth'), [])
 })
 
-test('what carries traffic starts with a young generation of its own size, unless one is given', async () => {
+test('what carries traffic starts with generations of its own sizes, unless one is given', async () => {
   const starts = (...nodeOptions: string[]) => {
     const report = `--import=data:text/javascript,console.error(JSON.stringify(process.execArgv))`
     const argv = [process.execPath, ...nodeOptions, PROGRAM, 'proxy', '--help']
@@ -347,10 +347,13 @@ test('what carries traffic starts with a young generation of its own size, unles
     assert.equal(status, 0)
     return stderr.trim().split('\n')
   }
-  assert.deepEqual(starts(), [
-    '[]',
-    '["--max-semi-space-size=16","--no-allocation-site-pretenuring","--expose-gc"]',
-  ])
+  const ours = [
+    '--max-semi-space-size=16',
+    '--no-allocation-site-pretenuring',
+    '--heap-growing-percent=150',
+    '--expose-gc',
+  ]
+  assert.deepEqual(starts(), ['[]', JSON.stringify(ours)])
   assert.deepEqual(starts('--max-semi-space-size=4'), ['["--max-semi-space-size=4"]'])
 })
 
