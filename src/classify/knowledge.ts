@@ -41,7 +41,7 @@ export function* compilingKnowledge(
   weights: Weights,
   fingerprints: SignatureIndex,
 ): Generator<undefined, Knowledge> {
-  const userAgents = new UserAgentIndex(list)
+  const userAgents = yield* UserAgentIndex.compiling(list)
   yield
   const headers = new HeaderIndex(list)
   yield

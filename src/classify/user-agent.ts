@@ -62,16 +62,17 @@ export class UserAgentIndex {
   #count = 0
 
   constructor(list: readonly Software[]) {
-    for (const software of list) {
-      for (const signature of software.signatures)
-        if (signature.type === 'user-agent') this.#add(software, signature.text, signature.match === 'whole')
-      if (software.kind === 'browser') continue
-      for (const name of [
-        ...namesOf(software),
-        ...(software.robotsToken === null ? [] : [software.robotsToken]),
-      ])
-        if (!this.#names.has(plainName(name))) this.#names.set(plainName(name), software)
+    for (const software of list) this.#learn(software)
+  }
+
+  /** With pauses in between: some thousand Software take some milliseconds. */
+  static *compiling(list: readonly Software[]): Generator<undefined, UserAgentIndex> {
+    const index = new UserAgentIndex([])
+    for (const [number, software] of list.entries()) {
+      index.#learn(software)
+      if (number % SLICE === SLICE - 1) yield
     }
+    return index
   }
 
   /** `null` for a request without the header. */
@@ -98,6 +99,17 @@ export class UserAgentIndex {
       found.push({ software: pattern.software, text: pattern.text, at }),
     )
     return found
+  }
+
+  #learn(software: Software): void {
+    for (const signature of software.signatures)
+      if (signature.type === 'user-agent') this.#add(software, signature.text, signature.match === 'whole')
+    if (software.kind === 'browser') return
+    const { robotsToken } = software
+    for (const name of robotsToken === null ? namesOf(software) : [...namesOf(software), robotsToken]) {
+      const plain = plainName(name)
+      if (!this.#names.has(plain)) this.#names.set(plain, software)
+    }
   }
 
   #add(software: Software, text: string, isWhole: boolean): void {
@@ -244,3 +256,4 @@ const LENGTH_READ_MAX = 1024
 const REMEMBERED_LENGTH_MAX = 512
 /** Of each of two generations. */
 const CLAIMS_MAX = 4096
+const SLICE = 128
