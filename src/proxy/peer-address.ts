@@ -1,6 +1,6 @@
-import { ownText } from '../wire/own-text.ts'
 import { isIP } from 'node:net'
 import type { Ja4 } from '../fingerprint/ja4.ts'
+import { ownText } from '../wire/own-text.ts'
 import type { Connection } from './connection.ts'
 
 /**

@@ -780,11 +780,17 @@ test('connections that only bring long answers to their end leave room for other
 test('an upload that is reset without an error before its answer fails at once', async () => {
   const server = await app((stream, headers) => {
     if (headers[':method'] === 'GET') stream.respond({ ':status': 204 }, { endStream: true })
+    else if (headers.expect !== undefined) stream.close(http2.constants.NGHTTP2_NO_ERROR)
     else stream.once('data', () => stream.close(http2.constants.NGHTTP2_NO_ERROR))
   })
   const group = groupOf([server.url], { headTimeoutMs: 60_000 })
-  for (const bodyLength of [3_000_000, null]) {
-    const asking = ask(group, { method: 'POST', body: Buffer.alloc(3_000_000), bodyLength })
+  const requests: readonly MemoryRequest[] = [
+    { body: Buffer.alloc(3_000_000), bodyLength: 3_000_000 },
+    { body: Buffer.alloc(3_000_000), bodyLength: null },
+    { body: new PassThrough(), bodyLength: 10, expectsContinue: true },
+  ]
+  for (const request of requests) {
+    const asking = ask(group, { method: 'POST', ...request })
     const outcome = await asking.outcome
     assert.equal(outcome.kind === 'failed' && outcome.reason, 'reset', JSON.stringify(outcome))
     assertClean(asking)
