@@ -131,6 +131,21 @@ export const webUrl: Kind<string> = {
   fromText: same,
 }
 
+/** Nothing in it is secret, so that it may be shown. */
+export const storeUrl: Kind<string> = {
+  takes: 'sqlite:FILE or postgres://USER@HOST/DATABASE',
+  parse(raw) {
+    if (typeof raw !== 'string') throw refused(raw, this.takes)
+    if (/^sqlite:./.test(raw)) return raw
+    const url = /^postgres(?:ql)?:/.test(raw) ? URL.parse(raw) : null
+    if (url !== null && url.password !== '')
+      throw new Fault(INVALID, 'has a password in it; it goes into `store.password`, which is never shown')
+    if (url !== null) return raw
+    throw refused(raw, this.takes)
+  },
+  fromText: same,
+}
+
 /** Of what is fetched. Nothing in it is secret, so that it may be shown. */
 export const httpsUrl: Kind<string> = {
   takes: 'https:// URL',

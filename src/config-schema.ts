@@ -15,6 +15,7 @@ import {
   optional,
   path,
   size,
+  storeUrl,
   upstreamUrl,
   urlPath,
   webUrl,
@@ -320,7 +321,7 @@ const MANAGE = section('The management plane.', {
   listen: setting(
     listenAddress,
     '127.0.0.1:9080',
-    'Where it listens, without TLS: health, metrics, and later its API.',
+    'Where it listens, without TLS: health, metrics, and its API.',
     (place) =>
       isEverywhere(place) ? 'metrics and management can be reached from wherever this machine is' : null,
   ),
@@ -367,6 +368,14 @@ export const SETTINGS = section('', {
   manage: MANAGE,
   data: section('', {
     dir: setting(path, './data', 'The folder for what has to last: the development CA, feeds of signatures.'),
+  }),
+  store: section('What the management plane keeps.', {
+    url: setting(
+      optional(storeUrl),
+      null,
+      'Its database. `null`: SQLite, in the file `gatehouse.db` of `data.dir`.',
+    ),
+    password: secret('Of the user in a `postgres://` URL.', 0),
   }),
   signatures: list(
     path,

@@ -18,6 +18,8 @@ export interface StartupConfig {
     readonly adminKey: Secret<string> | null
   }
   readonly data: { readonly dir: string }
+  /** Without a URL it is SQLite in the data folder. */
+  readonly store: { readonly url: string | null; readonly password: Secret<string> | null }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -269,6 +271,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     },
     manage: { listen: manage.listen, publicUrl: manage.public_url, adminKey: manage.admin_key },
     data: others.data,
+    store: others.store,
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),

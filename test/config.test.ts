@@ -562,8 +562,7 @@ function flattened(value: unknown, name: string): [string, unknown][] {
 function sampleOf(item: Item, pointer: string): string | null {
   if (item.item === 'list') return '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
-  if (item.item !== 'setting' || pointer.endsWith('_passphrase_file') || pointer.endsWith('_key_file'))
-    return null
+  if (item.item !== 'setting' || /(?:_passphrase|_key|\/password)_file$/.test(pointer)) return null
   const candidates = [
     '7s',
     '20KiB',
@@ -577,7 +576,7 @@ function sampleOf(item: Item, pointer: string): string | null {
     'closed',
     'debug',
   ]
-  const more = ['127.0.0.1:1', 'https://a.example.test/', 'x-other', 'other']
+  const more = ['127.0.0.1:1', 'https://a.example.test/', 'x-other', 'other', 'sqlite:other.db']
   return [...candidates, ...more].find((text) => isTaken(item, text)) ?? null
 }
 

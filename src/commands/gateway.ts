@@ -9,6 +9,7 @@ import { createManageServer } from '../manage/app.ts'
 import { FeedOpener } from '../manage/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
+import { ManagementPlane, type ManagementSettings } from '../manage/management-plane.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
@@ -41,6 +42,8 @@ export interface GatewaySettings {
   readonly feeds: readonly FeedSettings[]
   readonly dataFolder: string
   readonly manageListen: ListenAddress
+  /** `null`: the data plane alone, and of the management plane only probes and metrics. */
+  readonly management: ManagementSettings | null
   readonly logLevel: LogLevel
 }
 
@@ -55,6 +58,7 @@ export class Gateway {
   readonly #metrics = new Metrics()
   readonly #dataPlane: DataPlane
   readonly #manage: Server
+  readonly #management: ManagementPlane | null
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
@@ -115,7 +119,9 @@ export class Gateway {
       this.#sightings += batch.length
       this.#sightingFile?.append(batch)
     })
+    this.#management = settings.management === null ? null : new ManagementPlane(settings.management, log)
     this.#manage = createManageServer({
+      ...(this.#management === null ? {} : { api: this.#management.middleware }),
       unready: () => this.#unready(),
       metrics: async () => metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())]),
       failed: (error) => log.error('the management plane failed at a request', { error }),
@@ -159,6 +165,7 @@ export class Gateway {
     await this.#sightingFile?.close()
     this.#manage.close()
     this.#manage.closeAllConnections()
+    await this.#management?.close()
   }
 
   /** For who cannot wait: what is open is cut off. */
@@ -169,6 +176,7 @@ export class Gateway {
   async #start(): Promise<void> {
     // First of all, so that a probe is answered while the rest takes its time.
     await listen(this.#manage, this.settings.manageListen)
+    void this.#management?.start(this.manageAddress) // nobody's request waits for a database
     const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),

@@ -18,6 +18,7 @@ export const proxy: Command = {
   ],
   run: async (given, io) => {
     const { settings, warnings } = await startupSettings(given, io, 1)
-    return serve({ ...settings, workers: settings.workers === 1 ? null : settings.workers }, warnings, io)
+    const workers = settings.workers === 1 ? null : settings.workers
+    return serve({ ...settings, workers, management: null }, warnings, io)
   },
 }

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { loadConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
@@ -36,7 +37,7 @@ export async function startupFrom(
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
 async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> {
-  const { proxy, manage, data, policy, sightings, log } = config
+  const { proxy, manage, data, store, policy, sightings, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
@@ -51,6 +52,12 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
     feeds: feedSettings(config),
     dataFolder: data.dir,
     manageListen: manage.listen,
+    management: {
+      storeUrl: store.url ?? `sqlite:${join(data.dir, 'gatehouse.db')}`,
+      storePassword: store.password?.reveal() ?? null,
+      publicUrl: manage.publicUrl,
+      adminKey: manage.adminKey?.reveal() ?? null,
+    },
     logLevel: log.level,
   }
 }

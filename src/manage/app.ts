@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import Koa from 'koa'
 import { METRICS_TYPE } from '../metrics.ts'
+import type { RequestState } from './api/router.ts'
+import { problems } from './problem.ts'
+import { Refusal } from './refusal.ts'
 
 /** What the management plane asks the rest of the process. */
 export interface ManageContext {
@@ -10,27 +14,36 @@ export interface ManageContext {
   metrics(): Promise<string>
   /** A bug of ours, met while answering. */
   failed(error: Error): void
+  /** Answers below /v1; there is none where only the data plane runs. */
+  readonly api?: Koa.Middleware<RequestState>
 }
 
-/** The management plane's HTTP side: probes and metrics until the API joins them. */
+/** The management plane's HTTP side. */
 export function createManageServer(context: ManageContext): Server {
-  const app = new Koa()
+  const app = new Koa<RequestState>()
   app.on('error', (error: Error) => context.failed(error))
-  app.use(problems)
-  app.use(async (ctx) => {
+  app.use(async (ctx, next) => {
+    ctx.state.requestId = requestIdOf(ctx.get('X-Request-Id'))
+    ctx.set(EVERYWHERE)
+    ctx.set('X-Request-Id', ctx.state.requestId)
+    return next()
+  })
+  app.use(problems(context.failed))
+  app.use(async (ctx, next) => {
     // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-    const resource = RESOURCES.get(ctx.url.split('?', 1)[0]!)
-    if (resource === undefined) return problem(ctx, 404, 'not-found', 'There is nothing at this address.')
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
-      ctx.set('Allow', 'GET, HEAD')
-      return problem(ctx, 405, 'method-not-allowed', 'This can only be read.')
-    }
+    const path = ctx.url.split('?', 1)[0]!
+    if (context.api !== undefined && (path === '/v1' || path.startsWith('/v1/')))
+      return context.api(ctx, next)
+    const resource = RESOURCES.get(path)
+    if (resource === undefined) throw new Refusal('not_found', 'there is nothing at this address')
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
+      throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
     await resource(ctx, context)
   })
   return createServer(LIMITS, app.callback())
 }
 
-type Resource = (ctx: Koa.Context, context: ManageContext) => void | Promise<void>
+type Resource = (ctx: Koa.ParameterizedContext<RequestState>, context: ManageContext) => void | Promise<void>
 
 /** The process runs, whatever it is able to do: who restarts it for less makes things worse. */
 const live: Resource = (ctx) => {
@@ -54,25 +67,13 @@ const RESOURCES: ReadonlyMap<string, Resource> = new Map([
   ['/metrics', metrics],
 ])
 
-/** What goes wrong in here is told to the log in full and to the caller not at all. */
-async function problems(ctx: Koa.Context, next: Koa.Next): Promise<void> {
-  ctx.set('Cache-Control', 'no-store')
-  ctx.set('X-Content-Type-Options', 'nosniff')
-  try {
-    await next()
-  } catch (error) {
-    problem(ctx, 500, 'internal', 'This is a bug in Gatehouse; its log says more.')
-    ctx.app.emit('error', error instanceof Error ? error : new Error(String(error)))
-  }
+/** The caller's own, where it is a sane one. */
+function requestIdOf(given: string): string {
+  return SANE_ID.test(given) ? given : randomUUID()
 }
 
-/** RFC 9457. */
-function problem(ctx: Koa.Context, status: number, code: string, detail: string): void {
-  ctx.status = status
-  ctx.body = { type: 'about:blank', title: ctx.message, status, detail, code }
-  ctx.type = 'application/problem+json'
-}
-
+const EVERYWHERE = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
+const SANE_ID = /^[\w.:=-]{1,128}$/
 /** Probes and scrapers are few and quick; anything else is in the wrong place. */
 const LIMITS = {
   headersTimeout: 5_000,

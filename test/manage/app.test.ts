@@ -49,14 +49,14 @@ test('what is not there, or not for that, is a problem with a code', async (t) =
     const body = await problemIn(response)
     assert.deepEqual(
       [response.status, body.status, body.code, body.title],
-      [404, 404, 'not-found', 'Not Found'],
+      [404, 404, 'not_found', 'There is no such thing'],
       path,
     )
     assert.equal(response.headers.get('content-type'), 'application/problem+json')
   }
   for (const method of ['POST', 'DELETE', 'OPTIONS', 'PROPFIND']) {
     const response = await fetch(at('/metrics'), { method })
-    assert.deepEqual([response.status, (await problemIn(response)).code], [405, 'method-not-allowed'])
+    assert.deepEqual([response.status, (await problemIn(response)).code], [405, 'method_not_allowed'])
     assert.equal(response.headers.get('allow'), 'GET, HEAD')
   }
 })

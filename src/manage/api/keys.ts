@@ -1,0 +1,122 @@
+import * as z from 'zod'
+import type { KeyRecord } from '../../store/keys.ts'
+import { changed } from '../audit.ts'
+import { makeKey, type WantedKey } from '../auth/make-key.ts'
+import { ACCESS, type Access, PLANS, type Plan, SCOPES, type Scope } from '../auth/principal.ts'
+import { invalid } from '../refusal.ts'
+import { actorOf, type AnyOperation, operation } from './operation.ts'
+import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+
+const scope = z.enum(SCOPES).meta({ id: 'Scope' })
+const plan = z.enum(PLANS).meta({
+  id: 'Plan',
+  description: 'How much it may ask for: `free` 1,000 a day, `standard` 10,000 an hour.',
+})
+const keyFields = {
+  id: z.string().meta({ example: 'key_x7c1Jq0aT5b2' }),
+  name: z.string(),
+  scopes: z.array(scope),
+  plan,
+  created_at: time,
+  expires_at: time.nullable(),
+}
+const key = z.strictObject({ ...keyFields, last_used_at: time.nullable() }).meta({ id: 'Key' })
+const newKeyAnswer = z
+  .strictObject({ ...keyFields, key: z.string().meta({ description: 'Shown here only.' }) })
+  .meta({ id: 'NewKey' })
+
+const keyRequest = z
+  .strictObject({
+    name: z.string().min(1, 'is empty').max(100, 'is longer than 100 characters'),
+    access: z.enum(Object.keys(ACCESS) as [Access, ...Access[]]).optional(),
+    scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length).optional(),
+    plan: plan.optional(),
+    expires_at: z.iso.datetime({ offset: true }).optional(),
+  })
+  .meta({ id: 'KeyRequest' })
+
+const createKey = operation({
+  id: 'createKey',
+  method: 'POST',
+  path: '/keys',
+  tag: 'Administration',
+  summary: 'Make an API key',
+  description:
+    'Give `access`, or list `scopes`. The key itself is in this answer only: what is kept of it is a hash.',
+  scopes: ['admin'],
+  body: keyRequest,
+  status: 201,
+  answer: newKeyAnswer,
+  isIdempotent: true,
+  run: async (call, { store, nowMs }) => {
+    const { key, record } = await makeKey(store, wantedKey(call.body, nowMs()), actorOf(call), nowMs())
+    return { body: { ...shown(record), key } }
+  },
+})
+
+const listKeys = operation({
+  id: 'listKeys',
+  method: 'GET',
+  path: '/keys',
+  tag: 'Administration',
+  summary: 'List API keys',
+  description: 'Those that are not revoked, newest first.',
+  scopes: ['admin'],
+  query: z.strictObject(PAGE_FIELDS),
+  answer: z.strictObject({ keys: z.array(key), ...PAGE_ANSWER }),
+  run: async ({ query, target }, { store, publicUrl }) => {
+    const { items, total } = await store.keys.list(query)
+    const keys = items.map((each) => ({ ...shown(each), last_used_at: timeOf(each.lastUsedAtMs) }))
+    return { body: { keys, total, ...query }, headers: links(publicUrl, target, query, total) }
+  },
+})
+
+const revokeKey = operation({
+  id: 'revokeKey',
+  method: 'DELETE',
+  path: '/keys/{id}',
+  tag: 'Administration',
+  summary: 'Revoke an API key',
+  description: 'Within a second it opens nothing any more.',
+  scopes: ['admin'],
+  params: z.strictObject({ id: z.string() }),
+  status: 204,
+  find: async ({ params }, { store }) => {
+    const found = await store.keys.byId(params.id)
+    return found?.revokedAtMs === null ? found : null
+  },
+  run: async (call, { store, apiKeys, nowMs }) => {
+    const { id: subject, name } = call.subject
+    await changed(
+      store,
+      actorOf(call),
+      { action: 'revokeKey', subject, detail: { name } },
+      nowMs(),
+      (queries) => store.keys.revoke(subject, nowMs(), queries),
+    )
+    apiKeys.forget()
+    return { body: null }
+  },
+})
+
+export const KEY_OPERATIONS: readonly AnyOperation[] = [createKey, listKeys, revokeKey]
+
+/** The bodies of two members cannot both say what it may do. */
+function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey {
+  const { name, access, scopes } = body
+  if ((access === undefined) === (scopes === undefined))
+    throw invalid([{ pointer: '/access', detail: 'takes the place of scopes: give one of them' }])
+  const expiresAtMs = body.expires_at === undefined ? null : Date.parse(body.expires_at)
+  if (expiresAtMs !== null && expiresAtMs <= nowMs)
+    throw invalid([{ pointer: '/expires_at', detail: 'is over already' }])
+  const may = [...new Set<Scope>(scopes ?? ACCESS[access!])]
+  const planOf: Plan = may.includes('admin') ? 'unlimited' : 'standard'
+  return { name, scopes: may, plan: body.plan ?? planOf, expiresAtMs }
+}
+
+function shown({ id, name, scopes, plan, createdAtMs, expiresAtMs }: KeyRecord) {
+  return {
+    ...{ id, name, scopes: scopes as Scope[], plan: plan as Plan },
+    ...{ created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) },
+  }
+}

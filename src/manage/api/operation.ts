@@ -1,0 +1,133 @@
+import * as z from 'zod'
+import type { Actor } from '../audit.ts'
+import type { Principal, Scope } from '../auth/principal.ts'
+import type { Management } from '../management.ts'
+import type { ProblemCode } from '../refusal.ts'
+
+/** One thing that can be asked of the API: routes, validation, types and the OpenAPI document are made from these. */
+export interface Operation<
+  Params extends Fields,
+  Query extends Fields,
+  Body extends z.ZodType,
+  Result,
+  Subject,
+> {
+  /** `listAgents`: never changed once released. */
+  readonly id: string
+  readonly method: Method
+  /** Behind the version: `/agents/{agent_id}`. */
+  readonly path: `/${string}`
+  readonly tag: Tag
+  readonly summary: string
+  /** Markdown. */
+  readonly description: string
+  /** One of these is enough; `admin` always is. */
+  readonly scopes: readonly Scope[]
+  readonly params: Params
+  readonly query: Query
+  /** `null`: it takes none. */
+  readonly body: Body | null
+  /** `204`: there is no body. */
+  readonly status: 200 | 201 | 204
+  readonly answer: z.ZodType<Result> | null
+  /** Beside those that any operation may answer with. */
+  readonly problems: readonly ProblemCode[]
+  /** `Idempotency-Key` is honoured: for what makes a record. */
+  readonly isIdempotent: boolean
+  readonly bodyBytesMax: number
+  /**
+   * What the path names, looked up before query and body are: who asks for what is not there is told that first. `null`
+   * is 404.
+   */
+  find(asked: Asked<z.output<Params>>, management: Management): Promise<Subject | null> | Subject | null
+  run(
+    call: Call<z.output<Params>, z.output<Query>, z.output<Body>, Subject>,
+    management: Management,
+  ): Promise<Answer<Result>> | Answer<Result>
+}
+
+export type Fields = z.ZodObject
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type Tag = (typeof TAGS)[number]['name']
+// biome-ignore lint/suspicious/noExplicitAny: an operation's types are its own; the table holds all of them
+export type AnyOperation = Operation<any, any, any, any, any>
+
+/** What is known before query and body are. */
+export interface Asked<Params> {
+  readonly params: Params
+  readonly principal: Principal
+}
+
+export interface Call<Params, Query, Body, Subject> extends Asked<Params> {
+  readonly query: Query
+  readonly body: Body
+  readonly subject: Subject
+  readonly requestId: string
+  /** Who is connected. */
+  readonly address: string
+  /** The path and the query as asked for, for links. */
+  readonly target: string
+  /** The entity tag in `If-Match`. */
+  readonly ifMatch: string | null
+}
+
+export interface Answer<Result> {
+  readonly body: Result
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** For the audit log. */
+export function actorOf({ principal, address, requestId }: Call<unknown, unknown, unknown, unknown>): Actor {
+  return { id: principal.id, address, requestId }
+}
+
+/** What most operations leave out. */
+type Optional =
+  | 'description'
+  | 'params'
+  | 'query'
+  | 'body'
+  | 'answer'
+  | 'problems'
+  | 'isIdempotent'
+  | 'bodyBytesMax'
+  | 'find'
+  | 'status'
+
+export function operation<
+  Params extends Fields = typeof NOTHING,
+  Query extends Fields = typeof NOTHING,
+  Body extends z.ZodType = z.ZodNull,
+  Result = null,
+  Subject = true,
+>(
+  given: Omit<Operation<Params, Query, Body, Result, Subject>, Optional> &
+    Partial<Pick<Operation<Params, Query, Body, Result, Subject>, Optional>>,
+): Operation<Params, Query, Body, Result, Subject> {
+  return {
+    description: '',
+    params: NOTHING as unknown as Params,
+    query: NOTHING as unknown as Query,
+    body: null,
+    status: 200,
+    answer: null,
+    problems: [],
+    isIdempotent: false,
+    bodyBytesMax: BODY_BYTES_MAX,
+    find: () => true as Subject,
+    ...given,
+  }
+}
+
+const NOTHING = z.strictObject({})
+const BODY_BYTES_MAX = 1_048_576
+export const TAGS = [
+  { name: 'Detection', description: 'Who sent this request?' },
+  { name: 'Agents', description: 'The agents that are known.' },
+  { name: 'Signatures', description: 'The fingerprints that are known, and new ones.' },
+  { name: 'Tasks', description: 'Work on many items at once.' },
+  { name: 'Tools', description: 'The same for programs that use tools.' },
+  { name: 'Webhooks', description: 'Being told.' },
+  { name: 'Statistics', description: 'What was seen.' },
+  { name: 'Administration', description: 'Keys, settings, policy.' },
+] as const

@@ -1,0 +1,5 @@
+import { KEY_OPERATIONS } from './keys.ts'
+import type { AnyOperation } from './operation.ts'
+
+/** All there is of /v1. */
+export const OPERATIONS: readonly AnyOperation[] = [...KEY_OPERATIONS]

@@ -1,0 +1,74 @@
+import * as z from 'zod'
+import type { Page } from '../../store/page.ts'
+
+// What several resources share. Strict: what is not known is refused, with the nearest name there is.
+
+/** RFC 3339, UTC, with milliseconds. */
+export const time = z.iso
+  .datetime({ precision: 3 })
+  .meta({ id: 'Time', description: 'RFC 3339, UTC, with milliseconds.', example: '2026-11-21T09:30:00.000Z' })
+
+export function timeOf(ms: number): string
+export function timeOf(ms: number | null): string | null
+export function timeOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}
+
+/** A whole number in a query. */
+export function integerInQuery(min: number, max: number, fallback: number, description: string) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, 'takes a whole number')
+    .transform(Number)
+    .pipe(
+      z
+        .int()
+        .min(min, `takes a whole number from ${min} to ${max}`)
+        .max(max, `takes a whole number from ${min} to ${max}`),
+    )
+    .default(fallback)
+    .meta({ description, override: { type: 'integer', minimum: min, maximum: max, default: fallback } })
+}
+
+export function booleanInQuery(fallback: boolean, description: string) {
+  return z
+    .enum(['true', 'false'], 'takes true or false')
+    .transform((text) => text === 'true')
+    .default(fallback)
+    .meta({ description, override: { type: 'boolean', default: fallback } })
+}
+
+/** `page` and `limit`, as every list takes them. */
+export const PAGE_FIELDS = {
+  page: integerInQuery(1, 1_000_000, 1, 'Pages count from 1.'),
+  limit: integerInQuery(1, 200, 50, 'How many to a page.'),
+}
+
+/** `total`, `page` and `limit`, as every list has them. */
+export const PAGE_ANSWER = {
+  total: z.int().min(0).meta({ description: 'How many there are on all pages.' }),
+  page: z.int().min(1),
+  limit: z.int().min(1).max(200),
+}
+
+/** The `Link` header of a page (RFC 8288): first, prev, next, last. `target`: as asked for. */
+export function links(
+  publicUrl: string,
+  target: string,
+  { page, limit }: Page,
+  total: number,
+): Record<string, string> {
+  const last = Math.max(1, Math.ceil(total / limit))
+  const pages: readonly (readonly [string, number])[] = [
+    ['first', 1],
+    ...(page > 1 ? [['prev', Math.min(page - 1, last)] as const] : []),
+    ...(page < last ? [['next', page + 1] as const] : []),
+    ['last', last],
+  ]
+  const url = new URL(target, publicUrl)
+  const text = pages.map(([rel, number]) => {
+    url.searchParams.set('page', String(number))
+    return `<${publicUrl}${url.pathname}${url.search}>; rel="${rel}"`
+  })
+  return { Link: text.join(', ') }
+}

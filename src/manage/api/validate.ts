@@ -1,0 +1,102 @@
+import * as z from 'zod'
+import { didYouMean } from '../../did-you-mean.ts'
+import { type FieldError, Refusal } from '../refusal.ts'
+
+/** What the schema makes of a value from outside. Throws a Refusal with everything that is wrong with it. */
+export function validated<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  what: 'body' | 'query',
+): z.output<Schema> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const errors = result.error.issues
+    .flatMap((issue) => fieldErrors(schema, issue, value))
+    .slice(0, ERRORS_MAX)
+  const first = errors[0]!
+  const place = first.pointer === '' ? `the ${what}` : first.pointer.slice(1)
+  throw new Refusal('invalid_request', `${place} ${first.detail}`, { errors })
+}
+
+function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown): FieldError[] {
+  const at = pointerTo(issue.path)
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return issue.keys.map((key) => ({
+        pointer: `${at}${pointerTo([key])}`,
+        detail: `is not known${didYouMean(key, keysAt(schema, issue.path))}`,
+      }))
+    case 'invalid_type':
+      return [
+        {
+          pointer: at,
+          detail:
+            valueAt(value, issue.path) === undefined ? 'is missing' : `takes ${articled(issue.expected)}`,
+        },
+      ]
+    case 'invalid_value':
+      return [{ pointer: at, detail: takesOneOf(issue.values, valueAt(value, issue.path)) }]
+    case 'invalid_union': {
+      // The member that came furthest says most.
+      const members = issue.errors.map((errors) =>
+        errors.flatMap((each) =>
+          fieldErrors(schema, { ...each, path: [...issue.path, ...each.path] }, value),
+        ),
+      )
+      const deepest = members.toSorted((one, other) => depth(other) - depth(one))[0]
+      return deepest === undefined || deepest.length === 0
+        ? [{ pointer: at, detail: issue.message }]
+        : deepest
+    }
+    default:
+      return [{ pointer: at, detail: issue.message }]
+  }
+}
+
+function depth(errors: readonly FieldError[]): number {
+  return Math.max(0, ...errors.map(({ pointer }) => pointer.split('/').length))
+}
+
+function takesOneOf(values: readonly unknown[], given: unknown): string {
+  const near = typeof given === 'string' ? didYouMean(given, values.map(String)) : ''
+  return given === undefined ? 'is missing' : `takes ${values.map(String).join(', ')}${near}`
+}
+
+function articled(type: string): string {
+  return type === 'array' ? 'a list' : /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
+}
+
+/** RFC 6901. */
+function pointerTo(path: readonly PropertyKey[]): string {
+  return path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (at, part) =>
+      typeof at === 'object' && at !== null ? (at as Record<PropertyKey, unknown>)[part] : undefined,
+    value,
+  )
+}
+
+/** The names that an object there may have. */
+function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly string[] {
+  const inner = unwrapped(schema)
+  if (inner instanceof z.ZodUnion) return inner.options.flatMap((option) => keysAt(option, path))
+  const [part, ...rest] = path
+  if (inner instanceof z.ZodObject) {
+    if (part === undefined) return Object.keys(inner.shape)
+    const member: z.core.$ZodType | undefined = inner.shape[String(part)]
+    return member === undefined ? [] : keysAt(member, rest)
+  }
+  return inner instanceof z.ZodArray && part !== undefined ? keysAt(inner.element, rest) : []
+}
+
+function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)
+    return unwrapped(schema.unwrap())
+  return schema instanceof z.ZodPipe ? unwrapped(schema.in) : schema
+}
+
+/** More are no help to anybody. */
+const ERRORS_MAX = 100

@@ -1,0 +1,41 @@
+import type { Queries } from '../store/database.ts'
+import type { Store } from '../store/store.ts'
+import { newId } from './ids.ts'
+
+/** Who changes something, and how it came here. */
+export interface Actor {
+  /** The id of a principal; `command-line`. */
+  readonly id: string
+  readonly address: string | null
+  readonly requestId: string | null
+}
+
+export interface Change {
+  /** What is done: the id of an operation. */
+  readonly action: string
+  /** The id of what it is done to. */
+  readonly subject: string | null
+  /** What of it a reader wants to know later. No secret. */
+  readonly detail: Readonly<Record<string, unknown>>
+}
+
+/** An administrative change and its entry in the audit log: both, or neither. */
+export function changed<Result>(
+  store: Store,
+  actor: Actor,
+  { action, subject, detail }: Change,
+  atMs: number,
+  work: (queries: Queries) => Promise<Result>,
+): Promise<Result> {
+  return store.transaction(async (queries) => {
+    const result = await work(queries)
+    const { id: principal, address, requestId } = actor
+    await store.audit.add(
+      { id: newId('aud'), atMs, principal, action, subject, detail, address, requestId },
+      queries,
+    )
+    return result
+  })
+}
+
+export const COMMAND_LINE: Actor = { id: 'command-line', address: null, requestId: null }

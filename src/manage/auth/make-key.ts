@@ -1,0 +1,40 @@
+import { type Actor, changed } from '../audit.ts'
+import { newId } from '../ids.ts'
+import type { KeyRecord } from '../../store/keys.ts'
+import type { Store } from '../../store/store.ts'
+import { hashOfKey, newKey } from './api-keys.ts'
+import type { Plan, Scope } from './principal.ts'
+
+export interface WantedKey {
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  readonly plan: Plan
+  /** `null`: never. */
+  readonly expiresAtMs: number | null
+}
+
+/** A new API key, for the API and the command line alike. It is nowhere but in the answer. */
+export async function makeKey(
+  store: Store,
+  wanted: WantedKey,
+  actor: Actor,
+  nowMs: number,
+): Promise<{ key: string; record: KeyRecord }> {
+  const key = newKey()
+  const record: KeyRecord = {
+    ...wanted,
+    id: newId('key'),
+    createdAtMs: nowMs,
+    revokedAtMs: null,
+    lastUsedAtMs: null,
+  }
+  const { id: subject, name, scopes, plan } = record
+  await changed(
+    store,
+    actor,
+    { action: 'createKey', subject, detail: { name, scopes, plan } },
+    nowMs,
+    (queries) => store.keys.add({ ...record, hash: hashOfKey(key) }, queries),
+  )
+  return { key, record }
+}

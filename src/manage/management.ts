@@ -1,0 +1,19 @@
+import type { Log } from '../log.ts'
+import type { Store } from '../store/store.ts'
+import type { ApiKeys } from './auth/api-keys.ts'
+
+/** Where the management port is. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** All that operations, tools and tasks may use: the management plane's one context. */
+export interface Management {
+  readonly store: Store
+  readonly log: Log
+  readonly apiKeys: ApiKeys
+  /** How others reach the API: `https://gate.example`, without a slash at the end. */
+  readonly publicUrl: string
+  nowMs(): number
+}

@@ -1,0 +1,55 @@
+import type Koa from 'koa'
+import { Fault } from '../fault.ts'
+import { PROBLEMS, Refusal } from './refusal.ts'
+
+/** Answers with a problem (RFC 9457) whatever is thrown behind it; a bug of ours is told to the log and not to the caller. */
+export function problems(failed: (error: Error) => void): Koa.Middleware {
+  return async (ctx, next) => {
+    try {
+      await next()
+    } catch (error) {
+      const refusal = refusalFor(error)
+      if (refusal.code === 'internal') failed(error instanceof Error ? error : new Error(String(error)))
+      say(ctx, refusal)
+    }
+  }
+}
+
+export function say(
+  ctx: Koa.ParameterizedContext,
+  { code, status, message, headers, errors }: Refusal,
+): void {
+  const requestId = (ctx.state as { requestId?: string }).requestId
+  ctx.status = status
+  ctx.set({ ...headers })
+  ctx.body = {
+    type: 'about:blank',
+    title: PROBLEMS[code].title,
+    status,
+    detail: message,
+    // As sent: Koa's own `path` throws on what is no URL.
+    instance: ctx.url.split('?', 1)[0],
+    code,
+    ...(requestId === undefined ? {} : { request_id: requestId }),
+    ...(errors.length === 0 ? {} : { errors }),
+  }
+  ctx.type = 'application/problem+json'
+}
+
+function refusalFor(error: unknown): Refusal {
+  if (error instanceof Refusal) return error
+  // What the database cannot do now it may do soon; the proxy goes on meanwhile.
+  if (error instanceof Fault && error.code.startsWith('STORE_'))
+    return new Refusal('unavailable', STORE_REASONS.get(error.code) ?? 'the database cannot be used', {
+      headers: { 'Retry-After': '5' },
+    })
+  return new Refusal('internal', 'the log of Gatehouse says more')
+}
+
+/** Without what the database says itself: it may name hosts and users. */
+const STORE_REASONS: ReadonlyMap<string, string> = new Map([
+  ['STORE_FULL', 'there is no room left for the database'],
+  ['STORE_LOCKED', 'another program holds the database'],
+  ['STORE_UNAVAILABLE', 'the database cannot be reached'],
+  ['STORE_DAMAGED', 'the database is damaged'],
+])

@@ -1,0 +1,59 @@
+/** An answer that is no success, thrown by whoever finds out: RFC 9457, see problem.ts. It is the caller's to mend. */
+export class Refusal extends Error {
+  readonly status: number
+  readonly code: ProblemCode
+  readonly headers: Readonly<Record<string, string>>
+  readonly errors: readonly FieldError[]
+
+  constructor(
+    code: ProblemCode,
+    detail: string,
+    {
+      headers = {},
+      errors = [],
+    }: { headers?: Readonly<Record<string, string>>; errors?: readonly FieldError[] } = {},
+  ) {
+    super(detail)
+    this.name = 'Refusal'
+    this.code = code
+    this.status = PROBLEMS[code].status
+    this.headers = headers
+    this.errors = errors
+  }
+}
+
+/** A body or a query that is well formed, and wrong for what it asks for. */
+export function invalid(errors: readonly [FieldError, ...FieldError[]]): Refusal {
+  const [{ pointer, detail }] = errors
+  return new Refusal('invalid_request', `${pointer.slice(1)} ${detail}`, { errors })
+}
+
+/** One thing that is wrong with a body or a query. */
+export interface FieldError {
+  /** RFC 6901, into the body; of a parameter its name behind a slash. */
+  readonly pointer: string
+  readonly detail: string
+}
+
+/** Every code there is: stable, for programs. */
+export const PROBLEMS = {
+  invalid_request: { status: 400, title: 'The request is not valid' },
+  missing_token: { status: 401, title: 'A token is needed' },
+  invalid_token: { status: 401, title: 'The token is not valid' },
+  expired_token: { status: 401, title: 'The token has expired' },
+  insufficient_scope: { status: 403, title: 'The token does not allow this' },
+  not_found: { status: 404, title: 'There is no such thing' },
+  method_not_allowed: { status: 405, title: 'The method is not allowed here' },
+  not_acceptable: { status: 406, title: 'There is no such representation' },
+  conflict: { status: 409, title: 'This is in conflict with what is there' },
+  idempotency_conflict: { status: 409, title: 'The idempotency key was used for another request' },
+  precondition_failed: { status: 412, title: 'It has been changed meanwhile' },
+  too_large: { status: 413, title: 'The body is too large' },
+  unsupported_media_type: { status: 415, title: 'The body has to be JSON' },
+  precondition_required: { status: 428, title: 'The request has to be conditional' },
+  rate_limited: { status: 429, title: 'Too many requests' },
+  internal: { status: 500, title: 'This is a bug in Gatehouse' },
+  unavailable: { status: 503, title: 'This cannot be answered now' },
+} as const satisfies Record<string, { status: number; title: string }>
+
+export type ProblemCode = keyof typeof PROBLEMS

@@ -1,0 +1,50 @@
+import type { Kysely, Selectable } from 'kysely'
+import type { Queries } from './database.ts'
+import { type Page, type PageOf, pageOf } from './page.ts'
+import type { AuditTable } from './tables/audit.ts'
+import type { Tables } from './tables.ts'
+
+/** An administrative change: who, what, to what. No secret is ever in `detail`. */
+export interface AuditEntry {
+  readonly id: string
+  readonly atMs: number
+  /** Who: the id of a key; `command-line`. */
+  readonly principal: string
+  /** What: the id of an operation of the API, or a name like it. */
+  readonly action: string
+  /** The id of what was changed. */
+  readonly subject: string | null
+  readonly detail: Readonly<Record<string, unknown>>
+  readonly address: string | null
+  readonly requestId: string | null
+}
+
+export class AuditStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  /** In the transaction that makes it true. */
+  async add(entry: AuditEntry, queries: Queries): Promise<void> {
+    const { id, principal, action, subject, address } = entry
+    const named = { id, principal, action, subject, address, request_id: entry.requestId }
+    await queries
+      .insertInto('audit')
+      .values({ ...named, at_ms: entry.atMs, detail: JSON.stringify(entry.detail) })
+      .execute()
+  }
+
+  /** Newest first. */
+  async list(page: Page): Promise<PageOf<AuditEntry>> {
+    const found = this.#db.selectFrom('audit')
+    return pageOf(found, found.selectAll().orderBy('at_ms', 'desc').orderBy('id', 'desc'), page, entryOf)
+  }
+}
+
+function entryOf(row: Selectable<AuditTable>): AuditEntry {
+  const { id, principal, action, subject, address } = row
+  const detail = JSON.parse(row.detail) as Record<string, unknown>
+  return { id, atMs: row.at_ms, principal, action, subject, detail, address, requestId: row.request_id }
+}

@@ -1,0 +1,75 @@
+import { AuditStore } from './audit.ts'
+import { CatalogueStore } from './catalogue.ts'
+import type { Database, Queries } from './database.ts'
+import { IdempotencyStore } from './idempotency.ts'
+import { KeyStore } from './keys.ts'
+import { migrate } from './migrations.ts'
+import { openDatabase } from './open-database.ts'
+import { SettingStore } from './settings.ts'
+import { SightingStore } from './sightings.ts'
+import { SubmissionStore } from './submissions.ts'
+import { TaskStore } from './tasks.ts'
+import { WebhookStore } from './webhooks.ts'
+
+/**
+ * What lasts: all that the management plane calls, and nothing more. Each part has the queries over its own tables.
+ * A failure of the world is a Fault whose code starts with `STORE_`.
+ */
+export class Store {
+  readonly audit: AuditStore
+  readonly catalogue: CatalogueStore
+  readonly idempotency: IdempotencyStore
+  readonly keys: KeyStore
+  readonly settings: SettingStore
+  readonly sightings: SightingStore
+  readonly submissions: SubmissionStore
+  readonly tasks: TaskStore
+  readonly webhooks: WebhookStore
+  readonly #database: Database
+
+  /** `sqlite:FILE` or `postgres://…`; its tables are brought up to date. */
+  static async open(url: string, password: string | null = null): Promise<Store> {
+    const database = await openDatabase(url, password)
+    try {
+      await migrate(database)
+    } catch (error) {
+      await database.close()
+      throw error
+    }
+    return new Store(database)
+  }
+
+  private constructor(database: Database) {
+    const { db, kind } = database
+    this.#database = database
+    this.audit = new AuditStore(db)
+    this.catalogue = new CatalogueStore(db, kind)
+    this.idempotency = new IdempotencyStore(db)
+    this.keys = new KeyStore(db)
+    this.settings = new SettingStore(db)
+    this.sightings = new SightingStore(db, kind)
+    this.submissions = new SubmissionStore(db)
+    this.tasks = new TaskStore(db, kind)
+    this.webhooks = new WebhookStore(db)
+  }
+
+  get kind(): Database['kind'] {
+    return this.#database.kind
+  }
+
+  /**
+   * All that `work` does with the queries it is given, or nothing. It waits for nothing but queries: everybody else who
+   * writes waits for it.
+   */
+  transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result> {
+    return this.#database.db.transaction().execute(work)
+  }
+
+  backup(file: string): Promise<void> {
+    return this.#database.backup(file)
+  }
+
+  close(): Promise<void> {
+    return this.#database.close()
+  }
+}

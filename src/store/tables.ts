@@ -1,0 +1,24 @@
+import type { AuditTables } from './tables/audit.ts'
+import type { CatalogueTables } from './tables/catalogue.ts'
+import type { IdempotencyTables } from './tables/idempotency.ts'
+import type { KeyTables } from './tables/keys.ts'
+import type { SettingTables } from './tables/settings.ts'
+import type { SightingTables } from './tables/sightings.ts'
+import type { SubmissionTables } from './tables/submissions.ts'
+import type { TaskTables } from './tables/tasks.ts'
+import type { WebhookTables } from './tables/webhooks.ts'
+
+/**
+ * Every table, each described where its queries are. Both databases have the same: times are whole milliseconds since
+ * 1970, truth is 0 or 1, what has an inner structure is JSON in text, and columns are in snake_case.
+ */
+export interface Tables
+  extends AuditTables,
+    CatalogueTables,
+    IdempotencyTables,
+    KeyTables,
+    SettingTables,
+    SightingTables,
+    SubmissionTables,
+    TaskTables,
+    WebhookTables {}

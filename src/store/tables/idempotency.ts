@@ -1,0 +1,1 @@
+export type IdempotencyTables = Record<never, never>

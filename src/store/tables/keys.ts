@@ -1,0 +1,17 @@
+export interface KeyTables {
+  api_keys: KeyTable
+}
+
+export interface KeyTable {
+  id: string
+  /** SHA-256 of the key, in hexadecimal; the key itself is nowhere. */
+  hash: string
+  name: string
+  /** JSON: a list. */
+  scopes: string
+  plan: string
+  created_at_ms: number
+  expires_at_ms: number | null
+  revoked_at_ms: number | null
+  last_used_at_ms: number | null
+}

@@ -1,0 +1,1 @@
+export type SettingTables = Record<never, never>

@@ -1,0 +1,1 @@
+export type SubmissionTables = Record<never, never>

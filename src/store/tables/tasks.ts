@@ -1,0 +1,1 @@
+export type TaskTables = Record<never, never>

@@ -1,0 +1,1 @@
+export type WebhookTables = Record<never, never>

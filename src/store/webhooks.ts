@@ -1,0 +1,10 @@
+import type { Kysely } from 'kysely'
+import type { Tables } from './tables.ts'
+
+export class WebhookStore {
+  readonly db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.db = db
+  }
+}

@@ -1,0 +1,100 @@
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { createLogTo } from '../../src/log.ts'
+import { createManageServer } from '../../src/manage/app.ts'
+import { COMMAND_LINE } from '../../src/manage/audit.ts'
+import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
+import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import { Store } from '../../src/store/store.ts'
+
+/** A management plane that listens, with a database of its own, and whoever calls it. */
+export class TestManagement {
+  readonly url: string
+  readonly storeUrl: string
+  readonly failures: Error[] = []
+  readonly #adminKey: string
+
+  static async start(t: Test): Promise<TestManagement> {
+    const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
+    const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
+    const adminKey = await keyIn(storeUrl, ADMIN)
+    const plane = new ManagementPlane(
+      { storeUrl, storePassword: null, publicUrl: null, adminKey: null },
+      createLogTo('silent', { write: () => undefined }),
+    )
+    const failures: Error[] = []
+    const server = createManageServer({
+      unready: () => [],
+      metrics: async () => '',
+      failed: (error) => failures.push(error),
+      api: plane.middleware,
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    await plane.start({ host: '127.0.0.1', port })
+    t.teardown(async () => {
+      server.close()
+      server.closeAllConnections()
+      await plane.close()
+    })
+    return new TestManagement(`http://127.0.0.1:${port}`, storeUrl, adminKey, failures)
+  }
+
+  private constructor(url: string, storeUrl: string, adminKey: string, failures: Error[]) {
+    this.url = url
+    this.storeUrl = storeUrl
+    this.#adminKey = adminKey
+    this.failures = failures
+  }
+
+  /** With the key of an administrator, unless `headers` has another. A `body` is sent as JSON. */
+  async ask(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answered> {
+    const response = await fetch(`${this.url}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.#adminKey}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
+    const read = (text === '' ? null : JSON.parse(text)) as any
+    return { status: response.status, headers: response.headers, body: read }
+  }
+
+  /** Another key for it. */
+  key(wanted: Partial<WantedKey>): Promise<string> {
+    return keyIn(this.storeUrl, { ...ADMIN, ...wanted })
+  }
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
+  readonly body: any
+}
+
+async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
+  const store = await Store.open(storeUrl)
+  try {
+    return (await makeKey(store, wanted, COMMAND_LINE, Date.now())).key
+  } finally {
+    await store.close()
+  }
+}
+
+const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
