@@ -57,6 +57,7 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
       storePassword: store.password?.reveal() ?? null,
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
+      ja4plus: config.fingerprints.ja4plus,
     },
     logLevel: log.level,
   }

@@ -1,5 +1,7 @@
 import type Koa from 'koa'
 import type { Log } from '../log.ts'
+import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
+import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import type { RequestState } from './api/router.ts'
@@ -15,6 +17,7 @@ export interface ManagementSettings {
   readonly publicUrl: string | null
   /** The first key of an administrator. */
   readonly adminKey: string | null
+  readonly ja4plus: boolean
 }
 
 /**
@@ -27,6 +30,10 @@ export class ManagementPlane {
   #store: Store | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
+  #snapshot: Snapshot | null = null
+  readonly #snapshots = new SnapshotReader((snapshot) => {
+    this.#snapshot = snapshot
+  })
   #isClosed = false
 
   constructor(settings: ManagementSettings, log: Log) {
@@ -49,6 +56,13 @@ export class ManagementPlane {
     }
   }
 
+  /** Resolves when the API judges by it, too, or cannot. */
+  use(document: SnapshotDocument): Promise<void> {
+    return this.#snapshots.read(document).catch((error: Error) => {
+      this.#log.error('the API cannot use the newest signatures', { error })
+    })
+  }
+
   /** Everything below /v1. */
   get middleware(): Koa.Middleware<RequestState> {
     return (ctx, next) => {
@@ -65,7 +79,9 @@ export class ManagementPlane {
 
   #management(store: Store, publicUrl: string): Management {
     const apiKeys = new ApiKeys(store.keys)
-    return { store, apiKeys, log: this.#log, publicUrl, nowMs: Date.now }
+    const { ja4plus } = this.#settings
+    const snapshot = () => this.#snapshot
+    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
   }
 }
 

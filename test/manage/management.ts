@@ -4,11 +4,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { loadContent } from '../../src/commands/signature-content.ts'
 import { createLogTo } from '../../src/log.ts'
 import { createManageServer } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import { makeSignatureSet } from '../../src/plane/signature-set.ts'
+import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { Store } from '../../src/store/store.ts'
 
 /** A management plane that listens, with a database of its own, and whoever calls it. */
@@ -18,13 +21,14 @@ export class TestManagement {
   readonly failures: Error[] = []
   readonly #adminKey: string
 
-  static async start(t: Test): Promise<TestManagement> {
+  /** With `knows` it judges by the signatures that come with Gatehouse. */
+  static async start(t: Test, { knows = false } = {}): Promise<TestManagement> {
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null },
+      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
       createLogTo('silent', { write: () => undefined }),
     )
     const failures: Error[] = []
@@ -38,6 +42,11 @@ export class TestManagement {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     await plane.start({ host: '127.0.0.1', port })
+    if (knows) {
+      const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
+      const set = await makeSignatureSet(content, join(folder, 'snapshots'), null)
+      await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
+    }
     t.teardown(async () => {
       server.close()
       server.closeAllConnections()
