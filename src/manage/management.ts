@@ -1,6 +1,8 @@
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { BootstrapKey } from './auth/bootstrap-key.ts'
+import type { FailureThrottle } from './auth/failure-throttle.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -13,6 +15,9 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  /** `null`: there is none in the configuration. */
+  readonly bootstrapKey: BootstrapKey | null
+  readonly failureThrottle: FailureThrottle
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   nowMs(): number

@@ -1,30 +1,26 @@
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Test } from 'tap'
 import { createLogTo } from '../../src/log.ts'
 import { createManageServer } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
-import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import { ManagementPlane, type ManagementSettings } from '../../src/manage/management-plane.ts'
 import { Store } from '../../src/store/store.ts'
+import { freshUrl } from '../store/databases.ts'
 
-/** A management plane that listens, with a database of its own, and whoever calls it. */
+/** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
   readonly failures: Error[] = []
   readonly #adminKey: string
 
-  static async start(t: Test): Promise<TestManagement> {
-    const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
-    t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
+  static async start(t: Test, given: Partial<ManagementSettings> = {}): Promise<TestManagement> {
+    const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null },
+      { ...SETTINGS, ...given, storeUrl },
       createLogTo('silent', { write: () => undefined }),
     )
     const failures: Error[] = []
@@ -97,4 +93,11 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
+  storePassword: null,
+  publicUrl: null,
+  adminKey: null,
+  authFailuresPerMinute: 120,
+  auditRetentionMs: 86_400_000,
+}
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
