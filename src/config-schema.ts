@@ -328,12 +328,20 @@ const MANAGE = section('The management plane.', {
   public_url: setting(
     optional(webUrl),
     null,
-    'How others reach it, where that differs from where it listens. Checked, and of no effect before there is an API.',
+    'How others reach it, where that differs from where it listens: what every link and discovery document says.',
     (url) => (url?.startsWith('http:') ? 'keys and tokens would travel unencrypted' : null),
   ),
   admin_key: secret(
-    'The first key of an administrator. Checked, and of no effect before there is an API.',
+    'A key of an administrator, the way in before there is another: any text, sent like an API key. It is kept nowhere else; another one takes its place.',
     16,
+  ),
+})
+
+const AUTH = section('Who may use the API.', {
+  failures_per_minute: setting(
+    integer(1, 100_000),
+    120,
+    'How many refused credentials from one address (of IPv6, one /64) in a minute; more are answered 429. A good one is taken all the same.',
   ),
 })
 
@@ -366,6 +374,7 @@ const FEED = section('', {
 export const SETTINGS = section('', {
   proxy: PROXY,
   manage: MANAGE,
+  auth: AUTH,
   data: section('', {
     dir: setting(path, './data', 'The folder for what has to last: the development CA, feeds of signatures.'),
   }),
@@ -376,6 +385,11 @@ export const SETTINGS = section('', {
       'Its database. `null`: SQLite, in the file `gatehouse.db` of `data.dir`.',
     ),
     password: secret('Of the user in a `postgres://` URL.', 0),
+    audit_retention: setting(
+      duration('1d', '3650d'),
+      '400d',
+      'How long the audit log remembers who changed what.',
+    ),
   }),
   signatures: list(
     path,

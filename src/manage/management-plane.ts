@@ -6,7 +6,10 @@ import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
+import { BootstrapKey } from './auth/bootstrap-key.ts'
+import { FailureThrottle } from './auth/failure-throttle.ts'
 import type { ListenAddress, Management } from './management.ts'
+import { Periodic, type PeriodicJob } from './periodic.ts'
 import { Refusal } from './refusal.ts'
 
 export interface ManagementSettings {
@@ -18,6 +21,8 @@ export interface ManagementSettings {
   /** The first key of an administrator. */
   readonly adminKey: string | null
   readonly ja4plus: boolean
+  readonly authFailuresPerMinute: number
+  readonly auditRetentionMs: number
 }
 
 /**
@@ -27,7 +32,8 @@ export interface ManagementSettings {
 export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #log: Log
-  #store: Store | null = null
+  readonly #periodic: Periodic
+  #management: Management | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
@@ -39,6 +45,7 @@ export class ManagementPlane {
   constructor(settings: ManagementSettings, log: Log) {
     this.#settings = settings
     this.#log = log
+    this.#periodic = new Periodic(log)
   }
 
   /** Resolves when the database is open, or will be tried again later. */
@@ -47,8 +54,10 @@ export class ManagementPlane {
     try {
       const store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
-      this.#store = store
-      this.#api = api(this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen)))
+      const management = this.#managementOf(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen))
+      this.#management = management
+      this.#api = api(management)
+      this.#periodic.start(jobsOf(management, this.#settings))
     } catch (error) {
       if (this.#isClosed) return
       this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
@@ -74,15 +83,57 @@ export class ManagementPlane {
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.#store?.close()
+    await this.#periodic.close()
+    if (this.#management === null) return
+    const { apiKeys, store, log } = this.#management
+    await apiKeys
+      .writeUsed()
+      .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
+    await store.close()
   }
 
-  #management(store: Store, publicUrl: string): Management {
-    const apiKeys = new ApiKeys(store.keys)
-    const { ja4plus } = this.#settings
-    const snapshot = () => this.#snapshot
-    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
+  #managementOf(store: Store, publicUrl: string): Management {
+    const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
+    return {
+      store,
+      apiKeys: new ApiKeys(store.keys),
+      bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
+      failureThrottle: new FailureThrottle(authFailuresPerMinute),
+      log: this.#log,
+      publicUrl,
+      ja4plus,
+      snapshot: () => this.#snapshot,
+      nowMs: Date.now,
+    }
   }
+}
+
+/** What is done on the side. */
+function jobsOf(
+  { apiKeys, store }: Management,
+  { auditRetentionMs }: ManagementSettings,
+): readonly PeriodicJob[] {
+  const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
+  return [
+    {
+      name: 'write down when keys were used',
+      everyMs: 10_000,
+      run: async () => {
+        await apiKeys.writeUsed()
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old entries of the audit log',
+      everyMs: 3_600_000,
+      run: async (nowMs) => more(await store.audit.forget(nowMs - auditRetentionMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old idempotency keys',
+      everyMs: 600_000,
+      run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
+    },
+  ]
 }
 
 function urlOf({ host, port }: ListenAddress): string {
@@ -90,3 +141,5 @@ function urlOf({ host, port }: ListenAddress): string {
 }
 
 const RETRY_MS = 5_000
+/** Some milliseconds of SQLite. */
+const SLICE_ROWS = 500

@@ -2,6 +2,8 @@ import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { BootstrapKey } from './auth/bootstrap-key.ts'
+import type { FailureThrottle } from './auth/failure-throttle.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -14,6 +16,9 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  /** `null`: there is none in the configuration. */
+  readonly bootstrapKey: BootstrapKey | null
+  readonly failureThrottle: FailureThrottle
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */

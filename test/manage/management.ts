@@ -9,12 +9,13 @@ import { createLogTo } from '../../src/log.ts'
 import { createManageServer } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
-import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import { ManagementPlane, type ManagementSettings } from '../../src/manage/management-plane.ts'
 import { Store } from '../../src/store/store.ts'
+import { freshUrl } from '../store/databases.ts'
 
-/** A management plane that listens, with a database of its own, and whoever calls it. */
+/** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
@@ -22,13 +23,14 @@ export class TestManagement {
   readonly #adminKey: string
 
   /** With `knows` it judges by the signatures that come with Gatehouse. */
-  static async start(t: Test, { knows = false } = {}): Promise<TestManagement> {
-    const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
-    t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
+  static async start(
+    t: Test,
+    { knows = false, ...given }: Partial<ManagementSettings> & { knows?: boolean } = {},
+  ): Promise<TestManagement> {
+    const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
+      { ...SETTINGS, ...given, storeUrl },
       createLogTo('silent', { write: () => undefined }),
     )
     const failures: Error[] = []
@@ -43,8 +45,10 @@ export class TestManagement {
     const { port } = server.address() as AddressInfo
     await plane.start({ host: '127.0.0.1', port })
     if (knows) {
+      const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
+      t.teardown(() => rm(folder, { recursive: true, force: true }))
       const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
-      const set = await makeSignatureSet(content, join(folder, 'snapshots'), null)
+      const set = await makeSignatureSet(content, folder, null)
       await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
     }
     t.teardown(async () => {
@@ -106,4 +110,12 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
+  storePassword: null,
+  publicUrl: null,
+  adminKey: null,
+  ja4plus: true,
+  authFailuresPerMinute: 120,
+  auditRetentionMs: 86_400_000,
+}
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

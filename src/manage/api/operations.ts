@@ -1,5 +1,6 @@
+import { AUDIT_OPERATIONS } from './audit.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 
 /** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [...KEY_OPERATIONS]
+export const OPERATIONS: readonly AnyOperation[] = [...KEY_OPERATIONS, ...AUDIT_OPERATIONS]

@@ -5,7 +5,7 @@ import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
 import { readBody } from './body.ts'
 import type { AnyOperation, Call } from './operation.ts'
-import { validated } from './validate.ts'
+import { pointerToZero, validated } from './validate.ts'
 
 /** What the middleware before has found out about a request. */
 export interface RequestState {
@@ -71,7 +71,7 @@ async function serve(
 /** What cannot be the name of anything names nothing. */
 function named(operation: AnyOperation, params: Record<string, string>): unknown {
   const result = operation.params.safeParse(params)
-  if (!result.success) throw notThere()
+  if (!result.success || pointerToZero(params) !== null) throw notThere()
   return result.data
 }
 
