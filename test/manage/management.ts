@@ -9,6 +9,7 @@ import { createManageServer } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 
 /** A management plane that listens, with a database of its own, and whoever calls it. */
@@ -24,7 +25,7 @@ export class TestManagement {
     const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null },
+      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, seen: SEEN },
       createLogTo('silent', { write: () => undefined }),
     )
     const failures: Error[] = []
@@ -97,4 +98,11 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+const DAY_MS = 86_400_000
+const SEEN: KeeperSettings = {
+  sightingsMs: DAY_MS,
+  sightingsMax: 100_000,
+  rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
+  observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
+}
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -1,5 +1,6 @@
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
+import { STATS_OPERATIONS } from './stats.ts'
 
 /** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [...KEY_OPERATIONS]
+export const OPERATIONS: readonly AnyOperation[] = [...KEY_OPERATIONS, ...STATS_OPERATIONS]
