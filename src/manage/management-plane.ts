@@ -1,16 +1,22 @@
 import type Koa from 'koa'
+import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Sighting } from '../plane/sighting.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { Ingest } from './ingest.ts'
+import { IngestMetrics } from './ingest-metrics.ts'
 import type { ListenAddress, Management } from './management.ts'
 import { Periodic, type PeriodicJob } from './periodic.ts'
 import { Refusal } from './refusal.ts'
+import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -23,6 +29,7 @@ export interface ManagementSettings {
   readonly ja4plus: boolean
   readonly authFailuresPerMinute: number
   readonly auditRetentionMs: number
+  readonly seen: KeeperSettings
 }
 
 /**
@@ -34,6 +41,10 @@ export class ManagementPlane {
   readonly #log: Log
   readonly #periodic: Periodic
   #management: Management | null = null
+  readonly #stored: (batch: readonly Sighting[]) => void
+  readonly #ingestMetrics = new IngestMetrics()
+  #ingest: Ingest | null = null
+  #keeper: SightingKeeper | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
@@ -42,10 +53,16 @@ export class ManagementPlane {
   })
   #isClosed = false
 
-  constructor(settings: ManagementSettings, log: Log) {
+  /** `stored`: is told of every Sighting, once it is in the database. */
+  constructor(
+    settings: ManagementSettings,
+    log: Log,
+    stored: (batch: readonly Sighting[]) => void = () => undefined,
+  ) {
     this.#settings = settings
     this.#log = log
     this.#periodic = new Periodic(log)
+    this.#stored = stored
   }
 
   /** Resolves when the database is open, or will be tried again later. */
@@ -56,6 +73,7 @@ export class ManagementPlane {
       if (this.#isClosed) return await store.close()
       const management = this.#managementOf(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen))
       this.#management = management
+      this.#listenTo(store)
       this.#api = api(management)
       this.#periodic.start(jobsOf(management, this.#settings))
     } catch (error) {
@@ -80,16 +98,49 @@ export class ManagementPlane {
     }
   }
 
+  /** Resolves when the database has them; rejects when it cannot take them now. */
+  async take(batch: readonly unknown[]): Promise<void> {
+    if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
+    await this.#ingest.take(batch)
+  }
+
+  addMetrics(metrics: Metrics): void {
+    this.#ingestMetrics.addTo(metrics)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.#periodic.close()
+    await Promise.all([this.#periodic.close(), this.#ingest?.close(), this.#keeper?.close()])
     if (this.#management === null) return
     const { apiKeys, store, log } = this.#management
     await apiKeys
       .writeUsed()
       .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
     await store.close()
+  }
+
+  #listenTo(store: Store): void {
+    const { seen } = this.#settings
+    const metrics = this.#ingestMetrics
+    const keeper = new SightingKeeper(store, seen, [], metrics, this.#log)
+    const ingest = new Ingest(
+      store,
+      {
+        retention: seen.rollups,
+        counters: [],
+        stored: (batch, unnamed) => {
+          this.#stored(batch)
+          keeper.noticed(unnamed)
+        },
+        nowMs: Date.now,
+      },
+      metrics,
+      this.#log,
+    )
+    keeper.start()
+    this.#keeper = keeper
+    this.#ingest = ingest
   }
 
   #managementOf(store: Store, publicUrl: string): Management {

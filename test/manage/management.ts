@@ -12,6 +12,7 @@ import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { ManagementPlane, type ManagementSettings } from '../../src/manage/management-plane.ts'
+import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl } from '../store/databases.ts'
 
@@ -110,6 +111,13 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+const DAY_MS = 86_400_000
+const SEEN: KeeperSettings = {
+  sightingsMs: DAY_MS,
+  sightingsMax: 100_000,
+  rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
+  observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
+}
 const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
   storePassword: null,
   publicUrl: null,
@@ -117,5 +125,6 @@ const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
   ja4plus: true,
   authFailuresPerMinute: 120,
   auditRetentionMs: 86_400_000,
+  seen: SEEN,
 }
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
