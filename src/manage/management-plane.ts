@@ -7,6 +7,7 @@ import { api } from './api/api.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import type { ListenAddress, Management } from './management.ts'
+import type { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
 
 export interface ManagementSettings {
@@ -20,12 +21,20 @@ export interface ManagementSettings {
   readonly ja4plus: boolean
 }
 
+/** What it tells the rest of the process. */
+export interface ManagementLinks {
+  readonly publisher: Publisher
+  /** The database is open. */
+  opened(store: Store): void
+}
+
 /**
  * All that is behind the management port but probes and metrics. It is there before its database is: until that opens,
  * and while it cannot be used, the API says so, and the proxies go on.
  */
 export class ManagementPlane {
   readonly #settings: ManagementSettings
+  readonly #links: ManagementLinks
   readonly #log: Log
   #store: Store | null = null
   #api: Koa.Middleware<RequestState> | null = null
@@ -36,8 +45,9 @@ export class ManagementPlane {
   })
   #isClosed = false
 
-  constructor(settings: ManagementSettings, log: Log) {
+  constructor(settings: ManagementSettings, log: Log, links: ManagementLinks) {
     this.#settings = settings
+    this.#links = links
     this.#log = log
   }
 
@@ -49,6 +59,7 @@ export class ManagementPlane {
       if (this.#isClosed) return await store.close()
       this.#store = store
       this.#api = api(this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen)))
+      this.#links.opened(store)
     } catch (error) {
       if (this.#isClosed) return
       this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
@@ -80,8 +91,9 @@ export class ManagementPlane {
   #management(store: Store, publicUrl: string): Management {
     const apiKeys = new ApiKeys(store.keys)
     const { ja4plus } = this.#settings
+    const { publisher } = this.#links
     const snapshot = () => this.#snapshot
-    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
+    return { store, apiKeys, publisher, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
   }
 }
 

@@ -2,6 +2,7 @@ import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { Publisher } from './publisher.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -14,6 +15,8 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  /** Told what changes in the database that proxies judge by. */
+  readonly publisher: Publisher
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */

@@ -1,5 +1,6 @@
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
+import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { IdempotencyStore } from './idempotency.ts'
 import { KeyStore } from './keys.ts'
@@ -18,6 +19,7 @@ import { WebhookStore } from './webhooks.ts'
 export class Store {
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly catalogueMerge: CatalogueMerge
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
   readonly settings: SettingStore
@@ -44,6 +46,7 @@ export class Store {
     this.#database = database
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.catalogueMerge = new CatalogueMerge(db, kind)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
     this.settings = new SettingStore(db)

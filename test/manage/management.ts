@@ -10,6 +10,7 @@ import { createManageServer } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import { Publisher } from '../../src/manage/publisher.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { Store } from '../../src/store/store.ts'
@@ -30,6 +31,7 @@ export class TestManagement {
     const plane = new ManagementPlane(
       { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
       createLogTo('silent', { write: () => undefined }),
+      { publisher: idlePublisher(), opened: () => undefined },
     )
     const failures: Error[] = []
     const server = createManageServer({
@@ -104,6 +106,11 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   } finally {
     await store.close()
   }
+}
+
+/** Nobody judges by what it publishes. */
+function idlePublisher(): Publisher {
+  return new Publisher({ publish: () => undefined, remake: async () => undefined, nowMs: Date.now })
 }
 
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
