@@ -15,6 +15,7 @@ import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import type { ListenAddress, Management } from './management.ts'
 import { Periodic, type PeriodicJob } from './periodic.ts'
+import type { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 
@@ -32,16 +33,25 @@ export interface ManagementSettings {
   readonly seen: KeeperSettings
 }
 
+/** What it tells the rest of the process. */
+export interface ManagementLinks {
+  readonly publisher: Publisher
+  /** The database is open. */
+  opened(store: Store): void
+  /** They are in the database. */
+  stored(batch: readonly Sighting[]): void
+}
+
 /**
  * All that is behind the management port but probes and metrics. It is there before its database is: until that opens,
  * and while it cannot be used, the API says so, and the proxies go on.
  */
 export class ManagementPlane {
   readonly #settings: ManagementSettings
+  readonly #links: ManagementLinks
   readonly #log: Log
   readonly #periodic: Periodic
   #management: Management | null = null
-  readonly #stored: (batch: readonly Sighting[]) => void
   readonly #ingestMetrics = new IngestMetrics()
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
@@ -53,16 +63,11 @@ export class ManagementPlane {
   })
   #isClosed = false
 
-  /** `stored`: is told of every Sighting, once it is in the database. */
-  constructor(
-    settings: ManagementSettings,
-    log: Log,
-    stored: (batch: readonly Sighting[]) => void = () => undefined,
-  ) {
+  constructor(settings: ManagementSettings, log: Log, links: ManagementLinks) {
     this.#settings = settings
+    this.#links = links
     this.#log = log
     this.#periodic = new Periodic(log)
-    this.#stored = stored
   }
 
   /** Resolves when the database is open, or will be tried again later. */
@@ -76,6 +81,7 @@ export class ManagementPlane {
       this.#listenTo(store)
       this.#api = api(management)
       this.#periodic.start(jobsOf(management, this.#settings))
+      this.#links.opened(store)
     } catch (error) {
       if (this.#isClosed) return
       this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
@@ -130,7 +136,7 @@ export class ManagementPlane {
         retention: seen.rollups,
         counters: [],
         stored: (batch, unnamed) => {
-          this.#stored(batch)
+          this.#links.stored(batch)
           keeper.noticed(unnamed)
         },
         nowMs: Date.now,
@@ -148,6 +154,7 @@ export class ManagementPlane {
     return {
       store,
       apiKeys: new ApiKeys(store.keys),
+      publisher: this.#links.publisher,
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,

@@ -4,6 +4,7 @@ import type { Store } from '../store/store.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
+import type { Publisher } from './publisher.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -19,6 +20,8 @@ export interface Management {
   /** `null`: there is none in the configuration. */
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: FailureThrottle
+  /** Told what changes in the database that proxies judge by. */
+  readonly publisher: Publisher
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */

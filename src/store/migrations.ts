@@ -45,8 +45,13 @@ const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0006-webhooks', webhooks],
 ])
 const TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
-  sqlite: { integer: 'integer', real: 'real', bytes: 'blob' },
-  postgres: { integer: 'bigint', real: 'double precision', bytes: 'bytea' },
+  sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },
+  postgres: {
+    integer: 'bigint',
+    real: 'double precision',
+    bytes: 'bytea',
+    key: sql`text collate "C"`,
+  },
 }
 /** Any number, as long as nobody else in the database uses it. */
 const LOCK = 7_164_201_911

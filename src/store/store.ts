@@ -1,6 +1,7 @@
 import { AgentsSeenStore } from './agents-seen.ts'
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
+import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
 import { IdempotencyStore } from './idempotency.ts'
@@ -23,6 +24,7 @@ export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly catalogueMerge: CatalogueMerge
   readonly fingerprintsSeen: FingerprintsSeenStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
@@ -46,6 +48,7 @@ export class Store {
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.catalogueMerge = new CatalogueMerge(db, kind)
     this.fingerprintsSeen = new FingerprintsSeenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)

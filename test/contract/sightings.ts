@@ -328,6 +328,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       type: 'ja4' as const,
       value: 'named',
       software_id: 'curl',
+      ...{ part_b: '', part_c: '' },
       first_seen_ms: 1,
       confidence: 1,
     }

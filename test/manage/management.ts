@@ -9,6 +9,7 @@ import { createLogTo } from '../../src/log.ts'
 import { createManageServer } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
+import { Publisher } from '../../src/manage/publisher.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { ManagementPlane, type ManagementSettings } from '../../src/manage/management-plane.ts'
@@ -33,6 +34,7 @@ export class TestManagement {
     const plane = new ManagementPlane(
       { ...SETTINGS, ...given, storeUrl },
       createLogTo('silent', { write: () => undefined }),
+      { publisher: idlePublisher(), opened: () => undefined, stored: () => undefined },
     )
     const failures: Error[] = []
     const server = createManageServer({
@@ -127,4 +129,9 @@ const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
   auditRetentionMs: 86_400_000,
   seen: SEEN,
 }
+/** Nobody judges by what it publishes. */
+function idlePublisher(): Publisher {
+  return new Publisher({ publish: () => undefined, remake: async () => undefined, nowMs: Date.now })
+}
+
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
