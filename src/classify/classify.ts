@@ -66,7 +66,7 @@ export function classifyDescribed(
 
 export interface DescribedVerdict {
   readonly verdict: Verdict
-  /** How likely it is each of them, whatever it is held for; together 1. */
+  /** How likely it is each of them, whatever it is held for; together 1, but for rounding. */
   readonly probabilities: Readonly<Record<Class, number>>
 }
 
@@ -84,9 +84,11 @@ function probabilitiesOf(
   const left = (1 - right) / (1 - SUMS[held]!)
   for (let c = 0; c < SUMS.length; c++) SUMS[c] = c === held ? right : SUMS[c]! * left
   const moved = held === AUTOMATION ? SUMS[AUTOMATION]! * HIDDEN_AGENTS[knownBy] : 0
-  const automation = rounded(SUMS[AUTOMATION]! - moved)
-  const human = rounded(SUMS[HUMAN]!)
-  return { agent: rounded(1 - automation - human), automation, human }
+  return {
+    agent: rounded(SUMS[AGENT]! + moved),
+    automation: rounded(SUMS[AUTOMATION]! - moved),
+    human: rounded(SUMS[HUMAN]!),
+  }
 }
 
 function rounded(probability: number): number {
@@ -330,11 +332,12 @@ const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
 /** Some ten megabytes, whoever fills it. */
 const VERDICTS_MAX = 4096
 const KEY_LENGTH_MAX = 256
+const AGENT = CLASSES.indexOf('agent')
 const AUTOMATION = CLASSES.indexOf('automation')
 const HUMAN = CLASSES.indexOf('human')
 const NAMED_SHARE_MIN = 0.9
 const ANYBODY: DescribedVerdict['probabilities'] = Object.freeze({
-  ...{ agent: 0.3334, automation: 0.3333, human: 0.3333 },
+  ...{ agent: 0.3333, automation: 0.3333, human: 0.3333 },
 })
 /** Of recorded clients that show a library's name, or its TLS, and nothing else is told, so many are agents by their headers. */
 const HIDDEN_AGENTS: Readonly<Record<DescribedRequest['knownBy'], number>> = {
