@@ -1,6 +1,14 @@
+import { toolsOf } from '../tool-list.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
+import { toolOperations } from './tools.ts'
+
+/** What tools can be made of. */
+const FOR_ALL: readonly AnyOperation[] = [...DETECT_OPERATIONS]
+
+/** For `/execute`, MCP and A2A. */
+export const TOOLS = toolsOf(FOR_ALL)
 
 /** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [...DETECT_OPERATIONS, ...KEY_OPERATIONS]
+export const OPERATIONS: readonly AnyOperation[] = [...FOR_ALL, ...toolOperations(TOOLS), ...KEY_OPERATIONS]
