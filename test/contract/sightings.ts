@@ -363,7 +363,8 @@ export function sightingsContract(kind: DatabaseKind): void {
     const [row, ...others] = await rows()
     assert.deepEqual(others, [])
     assert.deepEqual(row, {
-      ...{ type: 'ja4', value: 'many', software_id: '', status: 'unknown', source: 'observed' },
+      ...{ type: 'ja4', value: 'many', software_id: '', part_b: '', part_c: '' },
+      ...{ status: 'unknown', source: 'observed' },
       ...{ provenance: 'live traffic', first_seen_ms: START_MS, observations: 5, confidence: 0 },
     })
     const { fingerprints } = await statistics(store, '1h', '1m', NOW_MS)

@@ -12,7 +12,11 @@ import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { Publisher } from '../../src/manage/publisher.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
-import { ManagementPlane, type ManagementSettings } from '../../src/manage/management-plane.ts'
+import {
+  type ManagementLinks,
+  ManagementPlane,
+  type ManagementSettings,
+} from '../../src/manage/management-plane.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl } from '../store/databases.ts'
@@ -34,7 +38,7 @@ export class TestManagement {
     const plane = new ManagementPlane(
       { ...SETTINGS, ...given, storeUrl },
       createLogTo('silent', { write: () => undefined }),
-      { publisher: idlePublisher(), opened: () => undefined, stored: () => undefined },
+      idleLinks(),
     )
     const failures: Error[] = []
     const server = createManageServer({
@@ -120,7 +124,8 @@ const SEEN: KeeperSettings = {
   rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
   observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
 }
-const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
+/** Of a management plane that is tried alone. */
+export const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
   storePassword: null,
   publicUrl: null,
   adminKey: null,
@@ -129,9 +134,14 @@ const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
   auditRetentionMs: 86_400_000,
   seen: SEEN,
 }
-/** Nobody judges by what it publishes. */
-function idlePublisher(): Publisher {
-  return new Publisher({ publish: () => undefined, remake: async () => undefined, nowMs: Date.now })
+/** To a process in which there is nothing else. */
+export function idleLinks(): ManagementLinks {
+  const publisher = new Publisher({
+    publish: () => undefined,
+    remake: async () => undefined,
+    nowMs: Date.now,
+  })
+  return { publisher, opened: () => undefined, stored: () => undefined }
 }
 
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
