@@ -3,13 +3,23 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { createLogTo } from '../../src/log.ts'
-import { createManageServer } from '../../src/manage/app.ts'
+import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import type { Visit } from '../../src/manage/front/traffic.ts'
+import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import { Store } from '../../src/store/store.ts'
+import type { Owner } from '../store/databases.ts'
+
+export interface TestOptions {
+  /** Where there is none: SQLite, in a folder of its own. */
+  readonly storeUrl?: string
+  readonly rateLimits?: Partial<RateLimitSettings>
+  readonly front?: Partial<FrontSettings>
+  readonly answered?: (visit: Visit) => void
+}
 
 /** A management plane that listens, with a database of its own, and whoever calls it. */
 export class TestManagement {
@@ -18,22 +28,27 @@ export class TestManagement {
   readonly failures: Error[] = []
   readonly #adminKey: string
 
-  static async start(t: Test): Promise<TestManagement> {
+  static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
+    const { storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`, front, answered } = options
+    const rateLimits = { freePerDay: 1_000, standardPerHour: 10_000, ...options.rateLimits }
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null },
+      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, rateLimits, hasTls: false },
       createLogTo('silent', { write: () => undefined }),
     )
     const failures: Error[] = []
-    const server = createManageServer({
-      unready: () => [],
-      metrics: async () => '',
-      failed: (error) => failures.push(error),
-      api: plane.middleware,
-    })
+    const server = createManageServer(
+      {
+        unready: () => [],
+        metrics: async () => '',
+        failed: (error) => failures.push(error),
+        api: plane.middleware,
+        ...(answered === undefined ? {} : { answered }),
+      },
+      { ...FRONT_DEFAULTS, ...front },
+    )
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
@@ -51,6 +66,10 @@ export class TestManagement {
     this.storeUrl = storeUrl
     this.#adminKey = adminKey
     this.failures = failures
+  }
+
+  get adminKey(): string {
+    return this.#adminKey
   }
 
   /** With the key of an administrator, unless `headers` has another. A `body` is sent as JSON. */

@@ -3,3 +3,5 @@ import type { AnyOperation } from './operation.ts'
 
 /** All there is of /v1. */
 export const OPERATIONS: readonly AnyOperation[] = [...KEY_OPERATIONS]
+
+export const OPERATION_IDS: readonly string[] = OPERATIONS.map(({ id }) => id)
