@@ -234,7 +234,9 @@ export class Gateway {
   }
 
   #publish(): void {
-    this.#bus.publish(makeSnapshot(++this.#snapshots, this.#policyInUse, Date.now(), this.#signatureSet))
+    const document = makeSnapshot(++this.#snapshots, this.#policyInUse, Date.now(), this.#signatureSet)
+    this.#bus.publish(document)
+    void this.#management?.use(document)
   }
 
   #unready(): readonly string[] {

@@ -66,6 +66,7 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
       adminKey: manage.adminKey?.reveal() ?? null,
       rateLimits: config.limits,
       hasTls: manage.certificate !== null,
+      ja4plus: config.fingerprints.ja4plus,
     },
     logLevel: log.level,
   }

@@ -1,5 +1,7 @@
 import type Koa from 'koa'
 import type { Log } from '../log.ts'
+import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
+import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import { documents } from './api/documents.ts'
@@ -21,6 +23,7 @@ export interface ManagementSettings {
   readonly rateLimits: RateLimitSettings
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
+  readonly ja4plus: boolean
 }
 
 /**
@@ -36,6 +39,10 @@ export class ManagementPlane {
   #documents: Koa.Middleware<RequestState> | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
+  #snapshot: Snapshot | null = null
+  readonly #snapshots = new SnapshotReader((snapshot) => {
+    this.#snapshot = snapshot
+  })
   #isClosed = false
 
   constructor(settings: ManagementSettings, log: Log) {
@@ -64,6 +71,13 @@ export class ManagementPlane {
     }
   }
 
+  /** Resolves when the API judges by it, too, or cannot. */
+  use(document: SnapshotDocument): Promise<void> {
+    return this.#snapshots.read(document).catch((error: Error) => {
+      this.#log.error('the API cannot use the newest signatures', { error })
+    })
+  }
+
   /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
     return async (ctx, next) => {
@@ -87,7 +101,9 @@ export class ManagementPlane {
 
   #management(store: Store, publicUrl: string): Management {
     const apiKeys = new ApiKeys(store.keys)
-    return { store, apiKeys, log: this.#log, publicUrl, nowMs: Date.now }
+    const { ja4plus } = this.#settings
+    const snapshot = () => this.#snapshot
+    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Log } from '../log.ts'
+import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 
@@ -15,5 +16,9 @@ export interface Management {
   readonly apiKeys: ApiKeys
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
+  /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */
+  snapshot(): Snapshot | null
+  /** Whether JA4S, JA4H and JA4X are computed. */
+  readonly ja4plus: boolean
   nowMs(): number
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { loadContent } from '../../src/commands/signature-content.ts'
 import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
@@ -10,10 +11,14 @@ import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
+import { makeSignatureSet } from '../../src/plane/signature-set.ts'
+import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { Store } from '../../src/store/store.ts'
 import type { Owner } from '../store/databases.ts'
 
 export interface TestOptions {
+  /** It judges by the signatures that come with Gatehouse. */
+  readonly knows?: boolean
   /** Where there is none: SQLite, in a folder of its own. */
   readonly storeUrl?: string
   readonly rateLimits?: Partial<RateLimitSettings>
@@ -31,11 +36,14 @@ export class TestManagement {
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const { storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`, front, answered } = options
+    const { storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`, front, answered, knows = false } = options
     const rateLimits = { freePerDay: 1_000, standardPerHour: 10_000, ...options.rateLimits }
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, rateLimits, hasTls: false },
+      {
+        ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
+        ...{ rateLimits, hasTls: false },
+      },
       createLogTo('silent', { write: () => undefined }),
     )
     const failures: Error[] = []
@@ -53,6 +61,11 @@ export class TestManagement {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     await plane.start({ host: '127.0.0.1', port })
+    if (knows) {
+      const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
+      const set = await makeSignatureSet(content, join(folder, 'snapshots'), null)
+      await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
+    }
     t.teardown(async () => {
       server.close()
       server.closeAllConnections()
