@@ -26,7 +26,12 @@ export interface StartupConfig {
   readonly limits: { readonly freePerDay: number; readonly standardPerHour: number }
   readonly data: { readonly dir: string }
   /** Without a URL it is SQLite in the data folder. */
-  readonly store: { readonly url: string | null; readonly password: Secret<string> | null }
+  readonly store: {
+    readonly url: string | null
+    readonly password: Secret<string> | null
+    readonly auditRetentionMs: number
+  }
+  readonly auth: { readonly failuresPerMinute: number }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -281,7 +286,12 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     manage: manageConfig(manage),
     limits: { freePerDay: others.limits.free_per_day, standardPerHour: others.limits.standard_per_hour },
     data: others.data,
-    store: others.store,
+    store: {
+      url: others.store.url,
+      password: others.store.password,
+      auditRetentionMs: others.store.audit_retention,
+    },
+    auth: { failuresPerMinute: others.auth.failures_per_minute },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),

@@ -38,7 +38,7 @@ export async function startupFrom(
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
 async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> {
-  const { proxy, manage, data, store, policy, sightings, log } = config
+  const { proxy, manage, auth, data, store, policy, sightings, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
@@ -67,6 +67,8 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
       rateLimits: config.limits,
       hasTls: manage.certificate !== null,
       ja4plus: config.fingerprints.ja4plus,
+      authFailuresPerMinute: auth.failuresPerMinute,
+      auditRetentionMs: store.auditRetentionMs,
     },
     logLevel: log.level,
   }

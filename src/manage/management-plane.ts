@@ -7,10 +7,12 @@ import { api } from './api/api.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
+import { BootstrapKey } from './auth/bootstrap-key.ts'
+import { FailureThrottle } from './auth/failure-throttle.ts'
 import type { ListenAddress, Management } from './management.ts'
 import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
+import { Periodic, type PeriodicJob } from './periodic.ts'
 import { Refusal } from './refusal.ts'
-import { Sweeper } from './sweeper.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -24,6 +26,8 @@ export interface ManagementSettings {
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
+  readonly authFailuresPerMinute: number
+  readonly auditRetentionMs: number
 }
 
 /**
@@ -33,10 +37,9 @@ export interface ManagementSettings {
 export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #log: Log
-  #store: Store | null = null
-  #rateLimits: RateLimits | null = null
-  #sweeper: Sweeper | null = null
   #documents: Koa.Middleware<RequestState> | null = null
+  readonly #periodic: Periodic
+  #management: Management | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
@@ -48,23 +51,24 @@ export class ManagementPlane {
   constructor(settings: ManagementSettings, log: Log) {
     this.#settings = settings
     this.#log = log
+    this.#periodic = new Periodic(log)
   }
 
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
-    const { storeUrl, storePassword, publicUrl, rateLimits, hasTls } = this.#settings
+    const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
+    let store: Store | null = null
     try {
-      const store = await Store.open(storeUrl, storePassword)
+      store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
-      this.#store = store
-      this.#rateLimits = await RateLimits.open(store, rateLimits, this.#log)
-      this.#sweeper = new Sweeper(store, this.#log)
-      this.#api = api(this.#management(store, url), this.#rateLimits)
+      const management = await this.#managementOf(store, url)
+      this.#management = management
+      this.#api = api(management)
+      this.#periodic.start(jobsOf(management, this.#settings))
     } catch (error) {
-      await this.#store?.close()
-      this.#store = null
+      await store?.close()
       if (this.#isClosed) return
       this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
@@ -94,17 +98,77 @@ export class ManagementPlane {
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    this.#sweeper?.close()
-    await this.#rateLimits?.close()
-    await this.#store?.close()
+    await this.#periodic.close()
+    if (this.#management === null) return
+    const { apiKeys, rateLimits, store, log } = this.#management
+    await rateLimits
+      .write()
+      .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
+    await apiKeys
+      .writeUsed()
+      .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
+    await store.close()
   }
 
-  #management(store: Store, publicUrl: string): Management {
-    const apiKeys = new ApiKeys(store.keys)
-    const { ja4plus } = this.#settings
-    const snapshot = () => this.#snapshot
-    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
+  async #managementOf(store: Store, publicUrl: string): Promise<Management> {
+    const { adminKey, authFailuresPerMinute, rateLimits, ja4plus } = this.#settings
+    return {
+      store,
+      rateLimits: await RateLimits.open(store, rateLimits, this.#log),
+      ja4plus,
+      snapshot: () => this.#snapshot,
+      apiKeys: new ApiKeys(store.keys),
+      bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
+      failureThrottle: new FailureThrottle(authFailuresPerMinute),
+      log: this.#log,
+      publicUrl,
+      nowMs: Date.now,
+    }
   }
+}
+
+/** What is done on the side. */
+function jobsOf(
+  { apiKeys, rateLimits, store }: Management,
+  { auditRetentionMs }: ManagementSettings,
+): readonly PeriodicJob[] {
+  const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
+  return [
+    {
+      name: 'write down when keys were used',
+      everyMs: 10_000,
+      run: async () => {
+        await apiKeys.writeUsed()
+        return 'done'
+      },
+    },
+    {
+      name: 'write down counts of requests',
+      everyMs: 1_000,
+      run: async () => {
+        await rateLimits.write()
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old counts of requests',
+      everyMs: 3_600_000,
+      run: async (nowMs) => {
+        await store.rateLimits.sweep(nowMs)
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old entries of the audit log',
+      everyMs: 3_600_000,
+      run: async (nowMs) => more(await store.audit.forget(nowMs - auditRetentionMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old idempotency keys',
+      everyMs: 600_000,
+      run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
+    },
+  ]
 }
 
 function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
@@ -112,3 +176,5 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
 }
 
 const RETRY_MS = 5_000
+/** Some milliseconds of SQLite. */
+const SLICE_ROWS = 500

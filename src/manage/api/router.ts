@@ -7,7 +7,7 @@ import { invalid, Refusal } from '../refusal.ts'
 import { readBody, readNoBody } from './body.ts'
 import { Idempotency } from './idempotency.ts'
 import type { AnyOperation, Call } from './operation.ts'
-import { validated } from './validate.ts'
+import { pointerToZero, validated } from './validate.ts'
 
 /** What the middleware before has found out about a request. */
 export interface RequestState {
@@ -89,7 +89,7 @@ async function serve(
 /** What cannot be the name of anything names nothing. */
 function named(operation: AnyOperation, params: Record<string, string>): unknown {
   const result = operation.params.safeParse(params)
-  if (!result.success) throw notThere()
+  if (!result.success || pointerToZero(params) !== null) throw notThere()
   return result.data
 }
 
