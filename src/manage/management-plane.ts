@@ -7,6 +7,7 @@ import type { Metrics } from '../metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
+import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
@@ -14,6 +15,7 @@ import { FailureThrottle } from './auth/failure-throttle.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import type { ListenAddress, Management } from './management.ts'
+import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
 import { Periodic, type PeriodicJob } from './periodic.ts'
 import type { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
@@ -27,6 +29,9 @@ export interface ManagementSettings {
   readonly publicUrl: string | null
   /** The first key of an administrator. */
   readonly adminKey: string | null
+  readonly rateLimits: RateLimitSettings
+  /** Whether the port it listens on speaks TLS. */
+  readonly hasTls: boolean
   readonly ja4plus: boolean
   readonly authFailuresPerMinute: number
   readonly auditRetentionMs: number
@@ -50,6 +55,7 @@ export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #links: ManagementLinks
   readonly #log: Log
+  #documents: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
@@ -72,17 +78,21 @@ export class ManagementPlane {
 
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
-    const { storeUrl, storePassword, publicUrl } = this.#settings
+    const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
+    const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
+    this.#documents = documents(url)
+    let store: Store | null = null
     try {
-      const store = await Store.open(storeUrl, storePassword)
+      store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
-      const management = this.#managementOf(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen))
+      const management = await this.#managementOf(store, url)
       this.#management = management
       this.#listenTo(store)
       this.#api = api(management)
       this.#periodic.start(jobsOf(management, this.#settings))
       this.#links.opened(store)
     } catch (error) {
+      await store?.close()
       if (this.#isClosed) return
       this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
@@ -96,11 +106,16 @@ export class ManagementPlane {
     })
   }
 
-  /** Everything below /v1. */
+  /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
-    return (ctx, next) => {
-      if (this.#api !== null) return this.#api(ctx, next)
-      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+    return async (ctx, next) => {
+      const answer = async () => {
+        // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
+        if (this.#api !== null) return this.#api(ctx, next)
+        throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+      }
+      return this.#documents === null ? answer() : this.#documents(ctx, answer)
     }
   }
 
@@ -119,7 +134,10 @@ export class ManagementPlane {
     if (this.#retry !== null) clearTimeout(this.#retry)
     await Promise.all([this.#periodic.close(), this.#ingest?.close(), this.#keeper?.close()])
     if (this.#management === null) return
-    const { apiKeys, store, log } = this.#management
+    const { apiKeys, rateLimits, store, log } = this.#management
+    await rateLimits
+      .write()
+      .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
     await apiKeys
       .writeUsed()
       .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
@@ -149,18 +167,19 @@ export class ManagementPlane {
     this.#ingest = ingest
   }
 
-  #managementOf(store: Store, publicUrl: string): Management {
-    const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
+  async #managementOf(store: Store, publicUrl: string): Promise<Management> {
+    const { adminKey, authFailuresPerMinute, rateLimits, ja4plus } = this.#settings
     return {
       store,
+      rateLimits: await RateLimits.open(store, rateLimits, this.#log),
+      ja4plus,
+      snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
       publisher: this.#links.publisher,
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,
       publicUrl,
-      ja4plus,
-      snapshot: () => this.#snapshot,
       nowMs: Date.now,
     }
   }
@@ -168,7 +187,7 @@ export class ManagementPlane {
 
 /** What is done on the side. */
 function jobsOf(
-  { apiKeys, store }: Management,
+  { apiKeys, rateLimits, store }: Management,
   { auditRetentionMs }: ManagementSettings,
 ): readonly PeriodicJob[] {
   const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
@@ -178,6 +197,22 @@ function jobsOf(
       everyMs: 10_000,
       run: async () => {
         await apiKeys.writeUsed()
+        return 'done'
+      },
+    },
+    {
+      name: 'write down counts of requests',
+      everyMs: 1_000,
+      run: async () => {
+        await rateLimits.write()
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old counts of requests',
+      everyMs: 3_600_000,
+      run: async (nowMs) => {
+        await store.rateLimits.sweep(nowMs)
         return 'done'
       },
     },
@@ -194,8 +229,8 @@ function jobsOf(
   ]
 }
 
-function urlOf({ host, port }: ListenAddress): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
+  return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 const RETRY_MS = 5_000

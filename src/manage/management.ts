@@ -1,6 +1,7 @@
 import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
+import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
@@ -17,6 +18,7 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  readonly rateLimits: RateLimits
   /** `null`: there is none in the configuration. */
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: FailureThrottle

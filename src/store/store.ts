@@ -10,6 +10,7 @@ import { migrate } from './migrations.ts'
 import { ObservedStore } from './observed.ts'
 import { openDatabase } from './open-database.ts'
 import { RollupStore } from './rollups.ts'
+import { RateLimitStore } from './rate-limits.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
@@ -30,6 +31,7 @@ export class Store {
   readonly keys: KeyStore
   readonly observed: ObservedStore
   readonly rollups: RollupStore
+  readonly rateLimits: RateLimitStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
@@ -54,6 +56,7 @@ export class Store {
     this.keys = new KeyStore(db)
     this.observed = new ObservedStore(db)
     this.rollups = new RollupStore(db)
+    this.rateLimits = new RateLimitStore(db)
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)

@@ -30,9 +30,22 @@ const listAudit = operation({
   scopes: ['admin'],
   query: z.strictObject({
     ...PAGE_FIELDS,
-    action: z.string().min(1, 'is empty').max(100).optional(),
-    principal: z.string().min(1, 'is empty').max(200).optional(),
-    since: z.iso.datetime({ offset: true, error: 'takes a time (RFC 3339)' }).optional(),
+    action: z
+      .string()
+      .min(1, 'is empty')
+      .max(100)
+      .optional()
+      .meta({ description: 'Only these: `createKey`.' }),
+    principal: z
+      .string()
+      .min(1, 'is empty')
+      .max(200)
+      .optional()
+      .meta({ description: 'Only what this one did.' }),
+    since: z.iso
+      .datetime({ offset: true, error: 'takes a time (RFC 3339)' })
+      .optional()
+      .meta({ description: 'Only what is not older.' }),
   }),
   answer: z.strictObject({ audit: z.array(auditEntry), ...PAGE_ANSWER }),
   run: async ({ query, target }, { store, publicUrl }) => {

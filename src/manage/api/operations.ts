@@ -19,3 +19,5 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
 ]
+
+export const OPERATION_IDS: readonly string[] = OPERATIONS.map(({ id }) => id)
