@@ -19,7 +19,12 @@ export interface StartupConfig {
   }
   readonly data: { readonly dir: string }
   /** Without a URL it is SQLite in the data folder. */
-  readonly store: { readonly url: string | null; readonly password: Secret<string> | null }
+  readonly store: {
+    readonly url: string | null
+    readonly password: Secret<string> | null
+    readonly encryptionKey: Secret<string> | null
+  }
+  readonly webhooks: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -227,12 +232,14 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage }: Settings, warn: Say): void {
+function warnTogether({ proxy, manage, store }: Settings, warn: Say): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (tls.client_ca_file !== null && tls.client_certificates === 'off')
     warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
+  if (store.url?.startsWith('postgres') && store.encryption_key === null)
+    warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {
@@ -243,6 +250,7 @@ function warnTogether({ proxy, manage }: Settings, warn: Say): void {
   for (const [pointer, key] of [
     ['/proxy/signature_key', proxy.signature_key],
     ['/manage/admin_key', manage.admin_key],
+    ['/store/encryption_key', store.encryption_key],
   ] as const) {
     if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
       warn(
@@ -271,7 +279,12 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     },
     manage: { listen: manage.listen, publicUrl: manage.public_url, adminKey: manage.admin_key },
     data: others.data,
-    store: others.store,
+    store: {
+      url: others.store.url,
+      password: others.store.password,
+      encryptionKey: others.store.encryption_key,
+    },
+    webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),

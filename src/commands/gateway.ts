@@ -10,6 +10,8 @@ import { FeedOpener } from '../manage/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { ManagementPlane, type ManagementSettings } from '../manage/management-plane.ts'
+import { PolicyCopy } from '../manage/policy-copy.ts'
+import { type PolicyInForce, PolicyKeeper } from '../manage/policy-keeper.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
@@ -62,6 +64,8 @@ export class Gateway {
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
+  /** `null`: a file says the policy, or nobody does. */
+  readonly #policyKeeper: PolicyKeeper | null
   readonly #sightingFile: SightingFile | null
   readonly #signatures: SignaturesPart
   readonly #compiler: SignatureCompiler
@@ -99,10 +103,16 @@ export class Gateway {
     )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
     const upstreams = worker.upstreams.map(({ name }) => name)
-    this.#policy = new PolicyPart(policyFile, upstreams, (policy) => {
+    const usePolicy = (policy: unknown) => {
       this.#policyInUse = policy
-      this.#publish()
-    })
+      if (this.#signatureSet !== null) this.#publish() // until then it is part of the first one
+    }
+    this.#policy = new PolicyPart(policyFile, upstreams, usePolicy)
+    const copy = new PolicyCopy(join(dataFolder, 'policy.json'))
+    this.#policyKeeper =
+      policyFile === null && settings.management !== null
+        ? new PolicyKeeper({ upstreams, copy, log, use: usePolicy })
+        : null
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
     this.#signatures = new SignaturesPart(settings.signatures, store, this.#compiler, (set) => {
@@ -119,7 +129,10 @@ export class Gateway {
       this.#sightings += batch.length
       this.#sightingFile?.append(batch)
     })
-    this.#management = settings.management === null ? null : new ManagementPlane(settings.management, log)
+    this.#management =
+      settings.management === null
+        ? null
+        : new ManagementPlane(settings.management, log, this.#policyKeeper ?? this.#policy)
     this.#manage = createManageServer({
       ...(this.#management === null ? {} : { api: this.#management.middleware }),
       unready: () => this.#unready(),
@@ -142,10 +155,17 @@ export class Gateway {
     return this.#certificates
   }
 
+  get policyInForce(): PolicyInForce {
+    return (this.#policyKeeper ?? this.#policy).inForce()
+  }
+
   /** Loads all files anew, changed or not, fetches feeds, and makes new keys for session tickets; never rejects. */
   async reload(): Promise<void> {
     void this.#feeds.pull() // takes as long as their servers do
-    await Promise.all(this.#reloaders.map((reloader) => reloader.check(true)))
+    await Promise.all([
+      ...this.#reloaders.map((reloader) => reloader.check(true)),
+      this.#policyKeeper?.follow(),
+    ])
   }
 
   /**
@@ -176,16 +196,18 @@ export class Gateway {
   async #start(): Promise<void> {
     // First of all, so that a probe is answered while the rest takes its time.
     await listen(this.#manage, this.settings.manageListen)
-    void this.#management?.start(this.manageAddress) // nobody's request waits for a database
+    const startOfManagement = this.#startManagement()
     const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
       Reloader.load(this.#policy, this.#log),
       Reloader.load(this.#signatures, this.#log),
+      startOfManagement,
     ])
-    this.#reloaders = [certificates, ticketKeys, policy, signatures].map(({ reloader }) => reloader)
+    const reloading = [certificates, ticketKeys, ...(this.#policyKeeper === null ? [policy] : []), signatures]
+    this.#reloaders = reloading.map(({ reloader }) => reloader)
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
-    this.#policyInUse = policy.value
+    this.#policyInUse = this.#policyKeeper?.inForce().document ?? policy.value
     this.#signatureSet = signatures.value
     this.#publish()
     if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
@@ -198,6 +220,16 @@ export class Gateway {
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
     this.#state = 'serving'
+  }
+
+  /** Nobody's request waits for a database, but where nothing else knows the policy it is given a moment. */
+  async #startManagement(): Promise<void> {
+    const isPolicyKnown = await this.#policyKeeper?.start()
+    const started = this.#management?.start(this.manageAddress)
+    if (isPolicyKnown !== false) return
+    const hasStarted = started!.then(() => true)
+    if (await Promise.race([hasStarted, wait(POLICY_WAIT_MS, false, { ref: false })])) return
+    this.#log.warn('the database does not answer: until it does, no policy of the API is in force')
   }
 
   #look(): void {
@@ -235,7 +267,11 @@ export class Gateway {
     ])
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
-    addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))
+    addReloadMetrics(metrics, () => {
+      return [...this.#reloaders, ...(this.#policyKeeper === null ? [] : [this.#policyKeeper])].map(
+        ({ status }) => status,
+      )
+    })
     if (this.#dataPlane instanceof WorkerPool) this.#addPoolMetrics(this.#dataPlane)
   }
 
@@ -274,5 +310,7 @@ async function listen(server: Server, address: ListenAddress): Promise<void> {
   }
 }
 
+/** A database on this machine takes some ten milliseconds; one that does not answer must not be waited for. */
+const POLICY_WAIT_MS = 3_000
 /** A stolen key opens the sessions of so long; a session that outlives it costs one full handshake. */
 const TICKET_KEY_LIFE_MS = 86_400_000

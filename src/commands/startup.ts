@@ -58,6 +58,10 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
       ja4plus: config.fingerprints.ja4plus,
+      dataFolder: data.dir,
+      encryptionKey: store.encryptionKey,
+      allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
+      upstreams: proxy.upstreams.map(({ name }) => name),
     },
     logLevel: log.level,
   }

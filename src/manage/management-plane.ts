@@ -1,13 +1,17 @@
 import type Koa from 'koa'
+import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import type { ListenAddress, Management } from './management.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
+import { Sealer } from './sealer.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -18,6 +22,13 @@ export interface ManagementSettings {
   /** The first key of an administrator. */
   readonly adminKey: string | null
   readonly ja4plus: boolean
+  /** For what lasts and is not in the database. */
+  readonly dataFolder: string
+  /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
+  readonly encryptionKey: Secret<string> | null
+  readonly allowPrivateWebhooks: boolean
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
 }
 
 /**
@@ -27,6 +38,7 @@ export interface ManagementSettings {
 export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #log: Log
+  readonly #policy: PolicyFile | PolicyKeeper
   #store: Store | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
@@ -34,20 +46,24 @@ export class ManagementPlane {
   readonly #snapshots = new SnapshotReader((snapshot) => {
     this.#snapshot = snapshot
   })
+  #beat: NodeJS.Timeout | null = null
   #isClosed = false
 
-  constructor(settings: ManagementSettings, log: Log) {
+  constructor(settings: ManagementSettings, log: Log, policy: PolicyFile | PolicyKeeper) {
     this.#settings = settings
     this.#log = log
+    this.#policy = policy
   }
 
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
     const { storeUrl, storePassword, publicUrl } = this.#settings
+    if (this.#isClosed) return
     try {
       const store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
       this.#store = store
+      await this.#follow(store)
       this.#api = api(this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen)))
     } catch (error) {
       if (this.#isClosed) return
@@ -74,14 +90,28 @@ export class ManagementPlane {
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
+    if (this.#beat !== null) clearInterval(this.#beat)
     await this.#store?.close()
+  }
+
+  /** What other processes on the same database change is in force here on the next beat. */
+  async #follow(store: Store): Promise<void> {
+    const policy = this.#policy
+    if (policy.kind === 'file') return
+    await policy.open(store)
+    if (!this.#isClosed) this.#beat = setInterval(() => void policy.follow(), BEAT_MS)
   }
 
   #management(store: Store, publicUrl: string): Management {
     const apiKeys = new ApiKeys(store.keys)
-    const { ja4plus } = this.#settings
+    const { ja4plus, upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
+    const policy = this.#policy
     const snapshot = () => this.#snapshot
-    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
+    return {
+      ...{ store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now },
+      ...{ policy, upstreams, sealer, allowPrivateWebhooks },
+    }
   }
 }
 
@@ -90,3 +120,4 @@ function urlOf({ host, port }: ListenAddress): string {
 }
 
 const RETRY_MS = 5_000
+const BEAT_MS = 1_000

@@ -2,6 +2,8 @@ import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
+import type { Sealer } from './sealer.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -20,5 +22,13 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  /** Which policy is in force, and where it comes from. */
+  readonly policy: PolicyFile | PolicyKeeper
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
+  /** For secrets that have to be known again. */
+  readonly sealer: Sealer
+  /** Whether webhooks may lead to addresses that are not on the public internet. */
+  readonly allowPrivateWebhooks: boolean
   nowMs(): number
 }

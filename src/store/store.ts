@@ -5,6 +5,7 @@ import { IdempotencyStore } from './idempotency.ts'
 import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
+import { PolicyStore } from './policies.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
@@ -20,6 +21,7 @@ export class Store {
   readonly catalogue: CatalogueStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
+  readonly policies: PolicyStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
@@ -46,6 +48,7 @@ export class Store {
     this.catalogue = new CatalogueStore(db, kind)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
+    this.policies = new PolicyStore(db)
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)

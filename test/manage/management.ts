@@ -12,24 +12,43 @@ import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import { PolicyCopy } from '../../src/manage/policy-copy.ts'
+import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 
 /** A management plane that listens, with a database of its own, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
-  readonly failures: Error[] = []
+  readonly failures: Error[]
+  /** The folder of data. */
+  readonly folder: string
+  /** The lines of the log. */
+  readonly said: readonly string[]
+  /** All that were put in force by way of the API. */
+  readonly policies: readonly unknown[]
   readonly #adminKey: string
 
-  /** With `knows` it judges by the signatures that come with Gatehouse. */
-  static async start(t: Test, { knows = false } = {}): Promise<TestManagement> {
+  static async start(
+    t: Test,
+    { knows = false, allowPrivateWebhooks = false, policy }: TestManagementOptions = {},
+  ): Promise<TestManagement> {
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
     const adminKey = await keyIn(storeUrl, ADMIN)
+    const said: string[] = []
+    const log = createLogTo('info', { write: (line) => said.push(line) })
+    const copy = new PolicyCopy(join(folder, 'policy.json'))
+    const policies: unknown[] = []
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
-      createLogTo('silent', { write: () => undefined }),
+      {
+        ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
+        ...{ dataFolder: folder, encryptionKey: null, allowPrivateWebhooks, upstreams: UPSTREAMS },
+      },
+      log,
+      policy ??
+        new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
     )
     const failures: Error[] = []
     const server = createManageServer({
@@ -52,12 +71,17 @@ export class TestManagement {
       server.closeAllConnections()
       await plane.close()
     })
-    return new TestManagement(`http://127.0.0.1:${port}`, storeUrl, adminKey, failures)
+    const url = `http://127.0.0.1:${port}`
+    return new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
   }
 
-  private constructor(url: string, storeUrl: string, adminKey: string, failures: Error[]) {
+  private constructor(facts: TestManagementFacts, adminKey: string) {
+    const { url, folder, storeUrl, said, policies, failures } = facts
     this.url = url
+    this.folder = folder
     this.storeUrl = storeUrl
+    this.said = said
+    this.policies = policies
     this.#adminKey = adminKey
     this.failures = failures
   }
@@ -90,6 +114,19 @@ export class TestManagement {
   }
 }
 
+export interface TestManagementOptions {
+  /** It judges by the signatures that come with Gatehouse. */
+  readonly knows?: boolean
+  readonly allowPrivateWebhooks?: boolean
+  /** Instead of the one that the API puts. */
+  readonly policy?: PolicyFile
+}
+
+type TestManagementFacts = Pick<
+  TestManagement,
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures'
+>
+
 export interface Answered {
   readonly status: number
   readonly headers: Headers
@@ -106,4 +143,6 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+/** What rules may route to. */
+const UPSTREAMS = ['default', 'other']
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

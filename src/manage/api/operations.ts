@@ -1,5 +1,11 @@
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
+import { POLICY_OPERATIONS } from './policy.ts'
+import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [...KEY_OPERATIONS]
+export const OPERATIONS: readonly AnyOperation[] = [
+  ...KEY_OPERATIONS,
+  ...POLICY_OPERATIONS,
+  ...WEBHOOK_OPERATIONS,
+]
