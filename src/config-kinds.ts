@@ -131,6 +131,18 @@ export const webUrl: Kind<string> = {
   fromText: same,
 }
 
+/** As a browser says it: no path, no default port. */
+export const webOrigin: Kind<string> = {
+  takes: 'https://HOST or https://HOST:PORT',
+  parse(raw) {
+    const url = typeof raw === 'string' ? URL.parse(raw) : null
+    const isWeb = url !== null && ['http:', 'https:'].includes(url.protocol)
+    if (isWeb && url.href === `${url.origin}/`) return url.origin
+    throw refused(raw, 'an origin like https://console.example, without a path')
+  },
+  fromText: same,
+}
+
 /** Nothing in it is secret, so that it may be shown. */
 export const storeUrl: Kind<string> = {
   takes: 'sqlite:FILE or postgres://USER@HOST/DATABASE',

@@ -6,12 +6,15 @@ import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
+import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import type { ListenAddress, Management } from './management.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
+import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
+import { Sweeper } from './sweeper.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -21,6 +24,9 @@ export interface ManagementSettings {
   readonly publicUrl: string | null
   /** The first key of an administrator. */
   readonly adminKey: string | null
+  readonly rateLimits: RateLimitSettings
+  /** Whether the port it listens on speaks TLS. */
+  readonly hasTls: boolean
   readonly ja4plus: boolean
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
@@ -40,6 +46,9 @@ export class ManagementPlane {
   readonly #log: Log
   readonly #policy: PolicyFile | PolicyKeeper
   #store: Store | null = null
+  #rateLimits: RateLimits | null = null
+  #sweeper: Sweeper | null = null
+  #documents: Koa.Middleware<RequestState> | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
@@ -57,15 +66,21 @@ export class ManagementPlane {
 
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
-    const { storeUrl, storePassword, publicUrl } = this.#settings
     if (this.#isClosed) return
+    const { storeUrl, storePassword, publicUrl, rateLimits, hasTls } = this.#settings
+    const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
+    this.#documents = documents(url)
     try {
       const store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
       this.#store = store
+      this.#rateLimits = await RateLimits.open(store, rateLimits, this.#log)
+      this.#sweeper = new Sweeper(store, this.#log)
       await this.#follow(store)
-      this.#api = api(this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen)))
+      this.#api = api(this.#management(store, url), this.#rateLimits)
     } catch (error) {
+      await this.#store?.close()
+      this.#store = null
       if (this.#isClosed) return
       this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
@@ -79,11 +94,16 @@ export class ManagementPlane {
     })
   }
 
-  /** Everything below /v1. */
+  /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
-    return (ctx, next) => {
-      if (this.#api !== null) return this.#api(ctx, next)
-      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+    return async (ctx, next) => {
+      const answer = async () => {
+        // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
+        if (this.#api !== null) return this.#api(ctx, next)
+        throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+      }
+      return this.#documents === null ? answer() : this.#documents(ctx, answer)
     }
   }
 
@@ -91,6 +111,8 @@ export class ManagementPlane {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
     if (this.#beat !== null) clearInterval(this.#beat)
+    this.#sweeper?.close()
+    await this.#rateLimits?.close()
     await this.#store?.close()
   }
 
@@ -115,8 +137,8 @@ export class ManagementPlane {
   }
 }
 
-function urlOf({ host, port }: ListenAddress): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
+  return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 const RETRY_MS = 5_000

@@ -8,7 +8,8 @@ import { sightings } from './migrations/0003-sightings.ts'
 import { submissions } from './migrations/0004-submissions.ts'
 import { tasks } from './migrations/0005-tasks.ts'
 import { webhooks } from './migrations/0006-webhooks.ts'
-import { policies } from './migrations/0007-policies.ts'
+import { rateLimits } from './migrations/0007-rate-limits.ts'
+import { policies } from './migrations/0008-policies.ts'
 
 /**
  * Brings the tables to where this program needs them: all steps or none, and one process at a time. Throws a Fault at
@@ -43,7 +44,8 @@ const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0004-submissions', submissions],
   ['0005-tasks', tasks],
   ['0006-webhooks', webhooks],
-  ['0007-policies', policies],
+  ['0007-rate-limits', rateLimits],
+  ['0008-policies', policies],
 ])
 const TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob' },

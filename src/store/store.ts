@@ -6,6 +6,7 @@ import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
 import { PolicyStore } from './policies.ts'
+import { RateLimitStore } from './rate-limits.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
@@ -22,6 +23,7 @@ export class Store {
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
   readonly policies: PolicyStore
+  readonly rateLimits: RateLimitStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
@@ -49,6 +51,7 @@ export class Store {
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
     this.policies = new PolicyStore(db)
+    this.rateLimits = new RateLimitStore(db)
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)

@@ -3,18 +3,33 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { loadContent } from '../../src/commands/signature-content.ts'
 import { createLogTo } from '../../src/log.ts'
-import { createManageServer } from '../../src/manage/app.ts'
+import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import type { Visit } from '../../src/manage/front/traffic.ts'
+import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { PolicyCopy } from '../../src/manage/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
 import { Store } from '../../src/store/store.ts'
+import type { Owner } from '../store/databases.ts'
+
+export interface TestOptions {
+  /** It judges by the signatures that come with Gatehouse. */
+  readonly knows?: boolean
+  /** Where there is none: SQLite, in a folder of its own. */
+  readonly storeUrl?: string
+  readonly rateLimits?: Partial<RateLimitSettings>
+  readonly front?: Partial<FrontSettings>
+  readonly answered?: (visit: Visit) => void
+  readonly allowPrivateWebhooks?: boolean
+  /** Instead of the one that the API puts. */
+  readonly policy?: PolicyFile
+}
 
 /** A management plane that listens, with a database of its own, and whoever calls it. */
 export class TestManagement {
@@ -29,13 +44,12 @@ export class TestManagement {
   readonly policies: readonly unknown[]
   readonly #adminKey: string
 
-  static async start(
-    t: Test,
-    { knows = false, allowPrivateWebhooks = false, policy }: TestManagementOptions = {},
-  ): Promise<TestManagement> {
+  static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
+    const { storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`, front, answered, knows = false } = options
+    const { allowPrivateWebhooks = false, policy } = options
+    const rateLimits = { freePerDay: 1_000, standardPerHour: 10_000, ...options.rateLimits }
     const adminKey = await keyIn(storeUrl, ADMIN)
     const said: string[] = []
     const log = createLogTo('info', { write: (line) => said.push(line) })
@@ -44,6 +58,7 @@ export class TestManagement {
     const plane = new ManagementPlane(
       {
         ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
+        ...{ rateLimits, hasTls: false },
         ...{ dataFolder: folder, encryptionKey: null, allowPrivateWebhooks, upstreams: UPSTREAMS },
       },
       log,
@@ -51,12 +66,16 @@ export class TestManagement {
         new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
     )
     const failures: Error[] = []
-    const server = createManageServer({
-      unready: () => [],
-      metrics: async () => '',
-      failed: (error) => failures.push(error),
-      api: plane.middleware,
-    })
+    const server = createManageServer(
+      {
+        unready: () => [],
+        metrics: async () => '',
+        failed: (error) => failures.push(error),
+        api: plane.middleware,
+        ...(answered === undefined ? {} : { answered }),
+      },
+      { ...FRONT_DEFAULTS, ...front },
+    )
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
@@ -86,6 +105,10 @@ export class TestManagement {
     this.failures = failures
   }
 
+  get adminKey(): string {
+    return this.#adminKey
+  }
+
   /** With the key of an administrator, unless `headers` has another. A `body` is sent as JSON. */
   async ask(
     method: string,
@@ -112,14 +135,6 @@ export class TestManagement {
   key(wanted: Partial<WantedKey>): Promise<string> {
     return keyIn(this.storeUrl, { ...ADMIN, ...wanted })
   }
-}
-
-export interface TestManagementOptions {
-  /** It judges by the signatures that come with Gatehouse. */
-  readonly knows?: boolean
-  readonly allowPrivateWebhooks?: boolean
-  /** Instead of the one that the API puts. */
-  readonly policy?: PolicyFile
 }
 
 type TestManagementFacts = Pick<

@@ -9,3 +9,5 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...POLICY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
 ]
+
+export const OPERATION_IDS: readonly string[] = OPERATIONS.map(({ id }) => id)
