@@ -40,6 +40,13 @@ test('a webhook is registered, shown, changed and removed', async (t) => {
     [changed.status, changed.body.enabled, changed.body.description, changed.body.events, changed.body.url],
     [200, false, null, ['new_agent', 'threat_detected'], URL_GIVEN],
   )
+  const tag = (await manage.ask('GET', `/v1/webhooks/${id}`)).headers.get('etag')!
+  const patch = (etag: string) =>
+    manage.ask('PATCH', `/v1/webhooks/${id}`, { enabled: true }, { 'if-match': etag })
+  assert.deepEqual(
+    [(await patch('"x"')).status, (await patch(tag)).status, (await patch(tag)).status],
+    [412, 200, 412],
+  )
   assert.equal((await manage.ask('PATCH', `/v1/webhooks/${id}`, {})).status, 200)
   assert.equal((await manage.ask('DELETE', `/v1/webhooks/${id}`)).status, 204)
   for (const [method, path] of [

@@ -1,3 +1,4 @@
+import { tagOf } from '../front/entity-tags.ts'
 import { Refusal } from '../refusal.ts'
 
 /**
@@ -19,6 +20,11 @@ export function checkMatch(ifMatch: string | null, etag: string): void {
   // A weak tag (W/) is never the same as a strong one.
   if (ifMatch.split(',').some((tag) => tag.trim() === etag)) return
   throw changedMeanwhile(etag)
+}
+
+/** The one that a GET of this has. */
+export function etagOf(body: unknown): string {
+  return tagOf(Buffer.from(JSON.stringify(body)))
 }
 
 export function changedMeanwhile(etag: string): Refusal {

@@ -7,6 +7,7 @@ import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { readWebhookUrl } from '../webhook-url.ts'
 import { actorOf, type AnyOperation, type Asked, operation } from './operation.ts'
+import { checkMatch, etagOf } from './precondition.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
 
 /** All that webhooks can be told of. */
@@ -139,13 +140,15 @@ const updateWebhook = operation({
   path: '/webhooks/{id}',
   tag: 'Webhooks',
   summary: 'Change a webhook',
-  description: 'What is left out stays. `enabled: false` pauses it.',
+  description: 'What is left out stays. `enabled: false` pauses it. `If-Match` is heeded.',
   scopes: ['admin'],
   ...byId,
   body: webhookChanges,
   answer: webhook,
+  problems: ['precondition_failed'],
   run: async (call, management) => {
     const { store, nowMs } = management
+    checkMatch(call.ifMatch, etagOf(await current(call.subject, management)))
     const { enabled, url, events, description } = call.body
     const { id } = call.subject
     const changes = {
