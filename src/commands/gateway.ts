@@ -17,6 +17,7 @@ import { type PolicyInForce, PolicyKeeper } from '../manage/policy-keeper.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
+import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import { makeSnapshot } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
@@ -40,7 +41,7 @@ export interface GatewaySettings {
   readonly certificates: readonly KeyPairSource[]
   readonly ticketKeyFile: string | null
   readonly policyFile: string | null
-  /** `null`: they are counted and forgotten. */
+  /** `null`: there is no file of them. */
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
@@ -140,14 +141,13 @@ export class Gateway {
         ? new SingleWorker(worker, this.#bus, log)
         : new WorkerPool(workers, worker, this.#bus, log)
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
-    this.#bus.onSightings((batch) => {
-      this.#sightings += batch.length
-      this.#sightingFile?.append(batch)
-    })
     this.#management =
       settings.management === null
         ? null
-        : new ManagementPlane(settings.management, log, this.#policyKeeper ?? this.#policy)
+        : new ManagementPlane(settings.management, log, this.#policyKeeper ?? this.#policy, (batch) =>
+            this.#sightingFile?.append(batch),
+          )
+    this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(OPERATION_IDS, settings.isAccessLogged, log)
     this.#manage = createManageServer(
       {
@@ -256,6 +256,13 @@ export class Gateway {
     this.#log.warn('the database does not answer: until it does, no policy of the API is in force')
   }
 
+  /** Without a database they are counted, and forgotten unless there is a file for them. */
+  #take(batch: readonly Sighting[]): void | Promise<void> {
+    if (this.#management !== null) return this.#management.take(batch)
+    this.#sightings += batch.length
+    this.#sightingFile?.append(batch)
+  }
+
   #look(): void {
     for (const reloader of this.#reloaders) void reloader.check(false)
   }
@@ -288,9 +295,11 @@ export class Gateway {
         },
       ),
     )
-    metrics.counter('sightings_received_total', 'Sightings that reached the management plane.', () => [
-      { labels: {}, value: this.#sightings },
-    ])
+    if (this.#management !== null) this.#management.addMetrics(metrics)
+    else
+      metrics.counter('sightings_received_total', 'Sightings that workers have sent.', () => [
+        { labels: {}, value: this.#sightings },
+      ])
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
     this.#traffic.addMetrics(metrics)

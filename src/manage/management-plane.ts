@@ -1,6 +1,9 @@
 import type Koa from 'koa'
 import { join } from 'node:path'
+import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import type { Secret } from '../secret.ts'
@@ -9,11 +12,14 @@ import { api } from './api/api.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
+import { Ingest } from './ingest.ts'
+import { IngestMetrics } from './ingest-metrics.ts'
 import type { ListenAddress, Management } from './management.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
+import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { Sweeper } from './sweeper.ts'
 
 export interface ManagementSettings {
@@ -35,6 +41,7 @@ export interface ManagementSettings {
   readonly allowPrivateWebhooks: boolean
   /** The names that a rule may route to. */
   readonly upstreams: readonly string[]
+  readonly seen: KeeperSettings
 }
 
 /**
@@ -45,7 +52,11 @@ export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #log: Log
   readonly #policy: PolicyFile | PolicyKeeper
+  readonly #stored: (batch: readonly Sighting[]) => void
+  readonly #ingestMetrics = new IngestMetrics()
   #store: Store | null = null
+  #ingest: Ingest | null = null
+  #keeper: SightingKeeper | null = null
   #rateLimits: RateLimits | null = null
   #sweeper: Sweeper | null = null
   #documents: Koa.Middleware<RequestState> | null = null
@@ -58,10 +69,17 @@ export class ManagementPlane {
   #beat: NodeJS.Timeout | null = null
   #isClosed = false
 
-  constructor(settings: ManagementSettings, log: Log, policy: PolicyFile | PolicyKeeper) {
+  /** `stored`: is told of every Sighting, once it is in the database. */
+  constructor(
+    settings: ManagementSettings,
+    log: Log,
+    policy: PolicyFile | PolicyKeeper,
+    stored: (batch: readonly Sighting[]) => void = () => undefined,
+  ) {
     this.#settings = settings
     this.#log = log
     this.#policy = policy
+    this.#stored = stored
   }
 
   /** Resolves when the database is open, or will be tried again later. */
@@ -77,6 +95,7 @@ export class ManagementPlane {
       this.#rateLimits = await RateLimits.open(store, rateLimits, this.#log)
       this.#sweeper = new Sweeper(store, this.#log)
       await this.#follow(store)
+      this.#listenTo(store)
       this.#api = api(this.#management(store, url), this.#rateLimits)
     } catch (error) {
       await this.#store?.close()
@@ -107,12 +126,22 @@ export class ManagementPlane {
     }
   }
 
+  /** Resolves when the database has them; rejects when it cannot take them now. */
+  async take(batch: readonly unknown[]): Promise<void> {
+    if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
+    await this.#ingest.take(batch)
+  }
+
+  addMetrics(metrics: Metrics): void {
+    this.#ingestMetrics.addTo(metrics)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
     if (this.#beat !== null) clearInterval(this.#beat)
     this.#sweeper?.close()
-    await this.#rateLimits?.close()
+    await Promise.all([this.#ingest?.close(), this.#keeper?.close(), this.#rateLimits?.close()])
     await this.#store?.close()
   }
 
@@ -122,6 +151,29 @@ export class ManagementPlane {
     if (policy.kind === 'file') return
     await policy.open(store)
     if (!this.#isClosed) this.#beat = setInterval(() => void policy.follow(), BEAT_MS)
+  }
+
+  #listenTo(store: Store): void {
+    const { seen } = this.#settings
+    const metrics = this.#ingestMetrics
+    const keeper = new SightingKeeper(store, seen, [], metrics, this.#log)
+    const ingest = new Ingest(
+      store,
+      {
+        retention: seen.rollups,
+        counters: [],
+        stored: (batch, unnamed) => {
+          this.#stored(batch)
+          keeper.noticed(unnamed)
+        },
+        nowMs: Date.now,
+      },
+      metrics,
+      this.#log,
+    )
+    keeper.start()
+    this.#keeper = keeper
+    this.#ingest = ingest
   }
 
   #management(store: Store, publicUrl: string): Management {

@@ -15,6 +15,7 @@ import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { PolicyCopy } from '../../src/manage/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
+import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 import type { Owner } from '../store/databases.ts'
 
@@ -58,7 +59,7 @@ export class TestManagement {
     const plane = new ManagementPlane(
       {
         ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
-        ...{ rateLimits, hasTls: false },
+        ...{ rateLimits, hasTls: false, seen: SEEN },
         ...{ dataFolder: folder, encryptionKey: null, allowPrivateWebhooks, upstreams: UPSTREAMS },
       },
       log,
@@ -160,4 +161,11 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
 
 /** What rules may route to. */
 const UPSTREAMS = ['default', 'other']
+const DAY_MS = 86_400_000
+const SEEN: KeeperSettings = {
+  sightingsMs: DAY_MS,
+  sightingsMax: 100_000,
+  rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
+  observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
+}
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -1,12 +1,14 @@
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
+import { STATS_OPERATIONS } from './stats.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** All there is of /v1. */
 export const OPERATIONS: readonly AnyOperation[] = [
   ...KEY_OPERATIONS,
   ...POLICY_OPERATIONS,
+  ...STATS_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
 ]
 
