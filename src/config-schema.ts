@@ -431,6 +431,19 @@ export const SETTINGS = section('', {
       '400d',
       'How long the audit log remembers who changed what.',
     ),
+    encryption_key: secret(
+      'Encrypts the secrets of webhooks in the database; the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
+      16,
+    ),
+  }),
+  webhooks: section('Where others are told of events.', {
+    allow_private_addresses: setting(
+      boolean,
+      false,
+      'Whether webhooks may lead to addresses that are not on the public internet, and be plain `http://`.',
+      (isAllowed) =>
+        isAllowed ? 'whoever may register a webhook can have hosts in here asked, and read on the way' : null,
+    ),
   }),
   signatures: list(
     path,

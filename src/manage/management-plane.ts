@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type Koa from 'koa'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
@@ -5,6 +6,7 @@ import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
+import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import { documents } from './api/documents.ts'
@@ -18,7 +20,9 @@ import type { ListenAddress, Management } from './management.ts'
 import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
 import { Periodic, type PeriodicJob } from './periodic.ts'
 import type { Publisher } from './publisher.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
+import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 
 export interface ManagementSettings {
@@ -35,12 +39,20 @@ export interface ManagementSettings {
   readonly ja4plus: boolean
   readonly authFailuresPerMinute: number
   readonly auditRetentionMs: number
+  /** For what lasts and is not in the database. */
+  readonly dataFolder: string
+  /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
+  readonly encryptionKey: Secret<string> | null
+  readonly allowPrivateWebhooks: boolean
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
   readonly seen: KeeperSettings
 }
 
 /** What it tells the rest of the process. */
 export interface ManagementLinks {
   readonly publisher: Publisher
+  readonly policy: PolicyFile | PolicyKeeper
   /** The database is open. */
   opened(store: Store): void
   /** They are in the database. */
@@ -67,6 +79,7 @@ export class ManagementPlane {
   readonly #snapshots = new SnapshotReader((snapshot) => {
     this.#snapshot = snapshot
   })
+  #beat: NodeJS.Timeout | null = null
   #isClosed = false
 
   constructor(settings: ManagementSettings, log: Log, links: ManagementLinks) {
@@ -87,6 +100,7 @@ export class ManagementPlane {
       if (this.#isClosed) return await store.close()
       const management = await this.#managementOf(store, url)
       this.#management = management
+      await this.#follow(store)
       this.#listenTo(store)
       this.#api = api(management)
       this.#periodic.start(jobsOf(management, this.#settings))
@@ -132,6 +146,7 @@ export class ManagementPlane {
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
+    if (this.#beat !== null) clearInterval(this.#beat)
     await Promise.all([this.#periodic.close(), this.#ingest?.close(), this.#keeper?.close()])
     if (this.#management === null) return
     const { apiKeys, rateLimits, store, log } = this.#management
@@ -142,6 +157,14 @@ export class ManagementPlane {
       .writeUsed()
       .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
     await store.close()
+  }
+
+  /** What other processes on the same database change is in force here on the next beat. */
+  async #follow(store: Store): Promise<void> {
+    const { policy } = this.#links
+    if (policy.kind === 'file') return
+    await policy.open(store)
+    if (!this.#isClosed) this.#beat = setInterval(() => void policy.follow(), BEAT_MS)
   }
 
   #listenTo(store: Store): void {
@@ -169,6 +192,7 @@ export class ManagementPlane {
 
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
     const { adminKey, authFailuresPerMinute, rateLimits, ja4plus } = this.#settings
+    const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
     return {
       store,
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
@@ -176,6 +200,9 @@ export class ManagementPlane {
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
       publisher: this.#links.publisher,
+      policy: this.#links.policy,
+      sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
+      ...{ upstreams, allowPrivateWebhooks },
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,
@@ -233,6 +260,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** Some milliseconds of SQLite. */
 const SLICE_ROWS = 500

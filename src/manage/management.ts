@@ -6,6 +6,8 @@ import type { ApiKeys } from './auth/api-keys.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
 import type { Publisher } from './publisher.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
+import type { Sealer } from './sealer.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -30,5 +32,13 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  /** Which policy is in force, and where it comes from. */
+  readonly policy: PolicyFile | PolicyKeeper
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
+  /** For secrets that have to be known again. */
+  readonly sealer: Sealer
+  /** Whether webhooks may lead to addresses that are not on the public internet. */
+  readonly allowPrivateWebhooks: boolean
   nowMs(): number
 }

@@ -9,6 +9,7 @@ import { submissions } from './migrations/0004-submissions.ts'
 import { tasks } from './migrations/0005-tasks.ts'
 import { webhooks } from './migrations/0006-webhooks.ts'
 import { rateLimits } from './migrations/0007-rate-limits.ts'
+import { policies } from './migrations/0008-policies.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -45,6 +46,7 @@ const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0005-tasks', tasks],
   ['0006-webhooks', webhooks],
   ['0007-rate-limits', rateLimits],
+  ['0008-policies', policies],
 ])
 const TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

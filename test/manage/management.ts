@@ -17,6 +17,8 @@ import {
   ManagementPlane,
   type ManagementSettings,
 } from '../../src/manage/management-plane.ts'
+import { PolicyCopy } from '../../src/manage/policy-copy.ts'
+import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
@@ -26,24 +28,39 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly knows?: boolean
   readonly front?: Partial<FrontSettings>
   readonly answered?: (visit: Visit) => void
+  /** Instead of the one that the API puts. */
+  readonly policy?: PolicyFile
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
-  readonly failures: Error[] = []
+  readonly failures: Error[]
+  /** The folder of data. */
+  readonly folder: string
+  /** The lines of the log. */
+  readonly said: readonly string[]
+  /** All that were put in force by way of the API. */
+  readonly policies: readonly unknown[]
   readonly #adminKey: string
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
-    const { knows = false, front, answered, ...given } = options
+    const { knows = false, front, answered, policy, ...given } = options
+    const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
     const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
     const adminKey = await keyIn(storeUrl, ADMIN)
-    const plane = new ManagementPlane(
-      { ...SETTINGS, ...given, storeUrl },
-      createLogTo('silent', { write: () => undefined }),
-      idleLinks(),
-    )
+    const said: string[] = []
+    const log = createLogTo('info', { write: (line) => said.push(line) })
+    const copy = new PolicyCopy(join(folder, 'policy.json'))
+    const policies: unknown[] = []
+    const plane = new ManagementPlane({ ...SETTINGS, dataFolder: folder, ...given, storeUrl }, log, {
+      ...idleLinks(),
+      policy:
+        policy ??
+        new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
+    })
     const failures: Error[] = []
     const server = createManageServer(
       {
@@ -65,12 +82,17 @@ export class TestManagement {
       server.closeAllConnections()
       await plane.close()
     })
-    return new TestManagement(`http://127.0.0.1:${port}`, storeUrl, adminKey, failures)
+    const url = `http://127.0.0.1:${port}`
+    return new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
   }
 
-  private constructor(url: string, storeUrl: string, adminKey: string, failures: Error[]) {
+  private constructor(facts: TestManagementFacts, adminKey: string) {
+    const { url, folder, storeUrl, said, policies, failures } = facts
     this.url = url
+    this.folder = folder
     this.storeUrl = storeUrl
+    this.said = said
+    this.policies = policies
     this.#adminKey = adminKey
     this.failures = failures
   }
@@ -107,6 +129,11 @@ export class TestManagement {
   }
 }
 
+type TestManagementFacts = Pick<
+  TestManagement,
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures'
+>
+
 export interface Answered {
   readonly status: number
   readonly headers: Headers
@@ -131,6 +158,8 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+/** What rules may route to. */
+const UPSTREAMS = ['default', 'other']
 const DAY_MS = 86_400_000
 const SEEN: KeeperSettings = {
   sightingsMs: DAY_MS,
@@ -139,7 +168,7 @@ const SEEN: KeeperSettings = {
   observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
 }
 /** Of a management plane that is tried alone. */
-export const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
+export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   storePassword: null,
   publicUrl: null,
   adminKey: null,
@@ -149,9 +178,12 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
   seen: SEEN,
   rateLimits: { freePerDay: 1_000, standardPerHour: 10_000 },
   hasTls: false,
+  encryptionKey: null,
+  allowPrivateWebhooks: false,
+  upstreams: UPSTREAMS,
 }
 /** To a process in which there is nothing else. */
-export function idleLinks(): ManagementLinks {
+export function idleLinks(): Omit<ManagementLinks, 'policy'> {
   const publisher = new Publisher({
     publish: () => undefined,
     remake: async () => undefined,

@@ -3,8 +3,10 @@ import { AUDIT_OPERATIONS } from './audit.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
+import { POLICY_OPERATIONS } from './policy.ts'
 import { STATS_OPERATIONS } from './stats.ts'
 import { toolOperations } from './tools.ts'
+import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** What tools can be made of. */
 const FOR_ALL: readonly AnyOperation[] = [...DETECT_OPERATIONS, ...STATS_OPERATIONS]
@@ -18,6 +20,8 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...toolOperations(TOOLS),
   ...KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
+  ...POLICY_OPERATIONS,
+  ...WEBHOOK_OPERATIONS,
 ]
 
 export const OPERATION_IDS: readonly string[] = OPERATIONS.map(({ id }) => id)
