@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { KeyRecord } from '../../store/keys.ts'
 import { changed } from '../audit.ts'
 import { makeKey, type WantedKey } from '../auth/make-key.ts'
-import { ACCESS, type Access, PLANS, type Plan, SCOPES, type Scope } from '../auth/principal.ts'
+import { ACCESS, type Access, PLANS, type Plan, planFor, SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid } from '../refusal.ts'
 import { actorOf, type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
@@ -110,8 +110,7 @@ function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey 
   if (expiresAtMs !== null && expiresAtMs <= nowMs)
     throw invalid([{ pointer: '/expires_at', detail: 'is over already' }])
   const may = [...new Set<Scope>(scopes ?? ACCESS[access!])]
-  const planOf: Plan = may.includes('admin') ? 'unlimited' : 'standard'
-  return { name, scopes: may, plan: body.plan ?? planOf, expiresAtMs }
+  return { name, scopes: may, plan: body.plan ?? planFor(may), expiresAtMs }
 }
 
 function shown({ id, name, scopes, plan, createdAtMs, expiresAtMs }: KeyRecord) {
