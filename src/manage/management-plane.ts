@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
@@ -32,6 +33,8 @@ export class ManagementPlane {
   readonly #periodic: Periodic
   #management: Management | null = null
   #api: Koa.Middleware<RequestState> | null = null
+  /** Why the database is not open. */
+  #failure: Error | null = null
   #retry: NodeJS.Timeout | null = null
   #isClosed = false
 
@@ -53,7 +56,10 @@ export class ManagementPlane {
       this.#periodic.start(jobsOf(management, this.#settings))
     } catch (error) {
       if (this.#isClosed) return
-      this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
+      const failure = error as Error
+      if (failure.message !== this.#failure?.message)
+        this.#log.error('the database cannot be opened; it is tried again', { error: failure })
+      this.#failure = failure
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
     }
   }
@@ -62,6 +68,7 @@ export class ManagementPlane {
   get middleware(): Koa.Middleware<RequestState> {
     return (ctx, next) => {
       if (this.#api !== null) return this.#api(ctx, next)
+      if (this.#failure instanceof Fault) throw this.#failure
       throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
     }
   }

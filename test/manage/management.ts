@@ -16,9 +16,14 @@ export class TestManagement {
   readonly failures: Error[] = []
   readonly #adminKey: string
 
-  static async start(t: Test, given: Partial<ManagementSettings> = {}): Promise<TestManagement> {
+  /** `admin`: whom it asks as; `null` where the database is not there yet. */
+  static async start(
+    t: Test,
+    given: Partial<ManagementSettings> = {},
+    admin: WantedKey | null = ADMIN,
+  ): Promise<TestManagement> {
     const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
-    const adminKey = await keyIn(storeUrl, ADMIN)
+    const adminKey = admin === null ? '' : await keyIn(storeUrl, admin)
     const plane = new ManagementPlane(
       { ...SETTINGS, ...given, storeUrl },
       createLogTo('silent', { write: () => undefined }),
