@@ -19,8 +19,9 @@ import { migrate } from '../../src/store/migrations.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
-import { newKey, storeContract } from '../contract/store.ts'
+import { storeContract } from '../contract/store.ts'
 import { freshUrl, openAt } from './databases.ts'
+import { newKey } from './samples.ts'
 
 storeContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
 idempotencyContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
