@@ -3,7 +3,7 @@ import type { KeyRecord } from '../../store/keys.ts'
 import { changed } from '../audit.ts'
 import { makeKey, type WantedKey } from '../auth/make-key.ts'
 import { ACCESS, type Access, PLANS, type Plan, planFor, SCOPES, type Scope } from '../auth/principal.ts'
-import { invalid } from '../refusal.ts'
+import { invalid, Refusal } from '../refusal.ts'
 import { actorOf, type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
 
@@ -92,7 +92,11 @@ const revokeKey = operation({
       actorOf(call),
       { action: 'revokeKey', subject, detail: { name } },
       nowMs(),
-      (queries) => store.keys.revoke(subject, nowMs(), queries),
+      async (queries) => {
+        // Somebody was faster.
+        if (!(await store.keys.revoke(subject, nowMs(), queries)))
+          throw new Refusal('not_found', 'there is nothing of this name')
+      },
     )
     apiKeys.forget()
     return { body: null }
