@@ -74,6 +74,8 @@ export class ManagementPlane {
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
   #api: Koa.Middleware<RequestState> | null = null
+  /** Why the database is not open. */
+  #failure: Error | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
   readonly #snapshots = new SnapshotReader((snapshot) => {
@@ -108,7 +110,10 @@ export class ManagementPlane {
     } catch (error) {
       await store?.close()
       if (this.#isClosed) return
-      this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
+      const failure = error as Error
+      if (failure.message !== this.#failure?.message)
+        this.#log.error('the database cannot be opened; it is tried again', { error: failure })
+      this.#failure = failure
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
     }
   }
@@ -127,6 +132,7 @@ export class ManagementPlane {
         // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
         if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
         if (this.#api !== null) return this.#api(ctx, next)
+        if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
       }
       return this.#documents === null ? answer() : this.#documents(ctx, answer)
@@ -222,10 +228,7 @@ function jobsOf(
     {
       name: 'write down when keys were used',
       everyMs: 10_000,
-      run: async () => {
-        await apiKeys.writeUsed()
-        return 'done'
-      },
+      run: () => apiKeys.writeUsed(),
     },
     {
       name: 'write down counts of requests',

@@ -27,6 +27,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** It judges by the signatures that come with Gatehouse. */
   readonly knows?: boolean
   readonly front?: Partial<FrontSettings>
+  /** Whom it asks as; `null` where the database is not there yet. */
+  readonly admin?: WantedKey | null
   readonly answered?: (visit: Visit) => void
   /** Instead of the one that the API puts. */
   readonly policy?: PolicyFile
@@ -46,11 +48,11 @@ export class TestManagement {
   readonly #adminKey: string
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
-    const { knows = false, front, answered, policy, ...given } = options
+    const { knows = false, front, answered, policy, admin = ADMIN, ...given } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
-    const adminKey = await keyIn(storeUrl, ADMIN)
+    const adminKey = admin === null ? '' : await keyIn(storeUrl, admin)
     const said: string[] = []
     const log = createLogTo('info', { write: (line) => said.push(line) })
     const copy = new PolicyCopy(join(folder, 'policy.json'))

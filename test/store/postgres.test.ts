@@ -13,8 +13,9 @@ import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { policiesContract } from '../contract/policies.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
-import { newKey, storeContract } from '../contract/store.ts'
+import { storeContract } from '../contract/store.ts'
 import { freshUrl, inServer, openAt } from './databases.ts'
+import { newKey } from './samples.ts'
 import { Relay } from './relay.ts'
 
 storeContract('postgres', (t) => freshUrl('postgres', t), openAt)
