@@ -123,9 +123,10 @@ export function sightingsContract(kind: DatabaseKind): void {
     ]
     await ingest.take([...bad, ...odd, seen(8)])
     await ingest.take([...bad])
+    for (const batch of [null, 'text', { length: 1 }, undefined]) await ingest.take(batch)
     assert.deepEqual(
       [metrics.counts.stored, metrics.counts.refused, metrics.counts.failures],
-      [odd.length + 1, 2 * bad.length, 0],
+      [odd.length + 1, 2 * bad.length + 4, 0],
     )
     const stats = await statistics(store, '1h', '1m', NOW_MS)
     assert.equal(stats.detection.requests, odd.length) // the one of 1970 is long over
@@ -157,7 +158,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.equal(await requests(store), 9)
     // What the database says that nobody has foreseen is no reason to lose anything.
     fault = Object.assign(new Error('?'), { code: kind === 'sqlite' ? 'SQLITE_PROTOCOL' : 'XX000' })
-    await assert.rejects(ingest.take([seen(20), seen(21)]), /\?/)
+    await assert.rejects(ingest.take([seen(20), null, seen(21)]), /\?/)
     fault = null
     await ingest.take([seen(20), seen(21)])
     assert.equal(await requests(store), 11)

@@ -5,10 +5,14 @@ import { createInterface } from 'node:readline'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
 import { statistics } from '../../src/manage/api/stats.ts'
+import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import { networkHash, takeIn } from '../../src/manage/sighting-intake.ts'
+import type { Sighting } from '../../src/plane/sighting.ts'
 import { addsUp } from '../contract/sightings.ts'
-import { ingestInto, NOW_MS, seen } from '../contract/seen.ts'
+import { ingestInto, NOW_MS, seen, SILENT } from '../contract/seen.ts'
+import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { SEEN } from './management.ts'
 
 for (const kind of KINDS) {
   test(`${kind}: a process that is killed has lost nothing it has acknowledged, and nothing counts twice`, async (t) => {
@@ -83,3 +87,37 @@ test('a Sighting as a proxy makes it is kept as it is', async () => {
 
 const PROGRAM = new URL('ingest-process.ts', import.meta.url).pathname
 const COUNT = 2_000
+
+test('what comes before the database is open stays where it comes from', async (t) => {
+  const folder = temporaryFolder(t)
+  const settings = { storePassword: null, publicUrl: null, adminKey: null, seen: SEEN }
+  const unable = new ManagementPlane({ ...settings, storeUrl: `sqlite:${folder}` }, SILENT)
+  await unable.start({ host: '127.0.0.1', port: 1 })
+  await assert.rejects(unable.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
+  await unable.close()
+
+  const told: Sighting[] = []
+  const storeUrl = `sqlite:${folder}/gatehouse.db`
+  const plane = new ManagementPlane({ ...settings, storeUrl }, SILENT, (batch) => void told.push(...batch))
+  await assert.rejects(plane.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
+  await plane.start({ host: '127.0.0.1', port: 1 })
+  await plane.take([seen(1), seen(2)])
+  await plane.take([seen(2), seen(3)])
+  assert.deepEqual(told, [seen(1), seen(2), seen(3)])
+  const last = plane.take([seen(4)])
+  await Promise.all([last, plane.close()])
+  await assert.rejects(plane.take([seen(5)]), { code: 'STORE_UNAVAILABLE' })
+  const store = await openAt(t, storeUrl)
+  assert.deepEqual(await store.sightings.byId(seen(4).id), seen(4))
+})
+
+test('more than can wait is not taken', async (t) => {
+  const store = await openAt(t, await freshUrl('sqlite', t))
+  const { ingest, metrics } = ingestInto(store)
+  const nothing = Array.from({ length: 60_000 }, () => null)
+  const taken = ingest.take(nothing)
+  await assert.rejects(ingest.take(nothing), { code: 'STORE_LOCKED' })
+  await taken
+  await ingest.close()
+  assert.ok(metrics.counts.refused < 70_000)
+})
