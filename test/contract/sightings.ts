@@ -136,6 +136,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     addsUp(stats)
     const kept = await store.sightings.byId(odd[0]!.id)
     assert.equal(kept?.path.length, 1024)
+    assert.deepEqual([kept.path.includes('\0'), kept.userAgent, kept.host], [false, '\ufffd', '\ufffd'])
     assert.ok(JSON.stringify(await store.sightings.byId(odd[3]!.id)).length < 20_000)
   })
 
@@ -227,10 +228,12 @@ export function sightingsContract(kind: DatabaseKind): void {
     await ingestInto(store).ingest.take([
       seen(1, { action: 'block', dryRun: true, done: 'tag' }),
       seen(2, { action: 'tag', dryRun: true, done: 'block' }),
-      seen(3, { action: 'block', done: 'block' }),
+      seen(3, { action: 'block', dryRun: true, done: 'pass' }),
+      seen(4, { action: 'block', done: 'block' }),
     ])
-    const { detection } = await statistics(store, '1h', '1m', NOW_MS)
-    assert.deepEqual([detection.blocked, detection.tagged], [2, 1])
+    const stats = await statistics(store, '1h', '1m', NOW_MS)
+    addsUp(stats)
+    assert.deepEqual([stats.detection.blocked, stats.detection.tagged], [2, 1])
   })
 
   test(`${kind}: what is old goes, and what was counted of it stays as long as its counts do`, async (t) => {
