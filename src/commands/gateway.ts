@@ -226,10 +226,10 @@ export class Gateway {
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
     this.#bus.close()
-    await this.#sightingFile?.close()
     this.#manage.close()
     this.#manage.closeAllConnections()
     await this.#management?.close()
+    await this.#sightingFile?.close() // what was stored last is on its way into it
   }
 
   /** For who cannot wait: what is open is cut off. */

@@ -140,7 +140,7 @@ export class ManagementPlane {
   }
 
   /** Resolves when the database has them; rejects when it cannot take them now. */
-  async take(batch: readonly unknown[]): Promise<void> {
+  async take(batch: unknown): Promise<void> {
     if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
     await this.#ingest.take(batch)
   }

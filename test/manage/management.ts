@@ -163,7 +163,7 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
 /** What rules may route to. */
 const UPSTREAMS = ['default', 'other']
 const DAY_MS = 86_400_000
-const SEEN: KeeperSettings = {
+export const SEEN: KeeperSettings = {
   sightingsMs: DAY_MS,
   sightingsMax: 100_000,
   rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
