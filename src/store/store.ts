@@ -1,5 +1,7 @@
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
+import { CatalogueLists } from './catalogue-lists.ts'
+import { CatalogueLookup } from './catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { IdempotencyStore } from './idempotency.ts'
@@ -19,6 +21,8 @@ import { WebhookStore } from './webhooks.ts'
 export class Store {
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly catalogueLists: CatalogueLists
+  readonly catalogueLookup: CatalogueLookup
   readonly catalogueMerge: CatalogueMerge
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
@@ -46,6 +50,8 @@ export class Store {
     this.#database = database
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.catalogueLists = new CatalogueLists(db)
+    this.catalogueLookup = new CatalogueLookup(db)
     this.catalogueMerge = new CatalogueMerge(db, kind)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)

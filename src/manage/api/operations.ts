@@ -1,5 +1,11 @@
+import { AGENT_OPERATIONS } from './agents.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
+import { SIGNATURE_OPERATIONS } from './signatures.ts'
 
 /** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [...KEY_OPERATIONS]
+export const OPERATIONS: readonly AnyOperation[] = [
+  ...AGENT_OPERATIONS,
+  ...KEY_OPERATIONS,
+  ...SIGNATURE_OPERATIONS,
+]
