@@ -16,6 +16,7 @@ import { Publisher } from '../manage/publisher.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
+import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
@@ -41,7 +42,7 @@ export interface GatewaySettings {
   readonly certificates: readonly KeyPairSource[]
   readonly ticketKeyFile: string | null
   readonly policyFile: string | null
-  /** `null`: they are counted and forgotten. */
+  /** `null`: there is no file of them. */
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
@@ -134,17 +135,15 @@ export class Gateway {
         ? new SingleWorker(worker, this.#bus, log)
         : new WorkerPool(workers, worker, this.#bus, log)
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
-    this.#bus.onSightings((batch) => {
-      this.#sightings += batch.length
-      this.#sightingFile?.append(batch)
-    })
     this.#management =
       settings.management === null
         ? null
         : new ManagementPlane(settings.management, log, {
             publisher: this.#publisher,
             opened: (opened) => void this.#opened(opened),
+            stored: (batch) => this.#sightingFile?.append(batch),
           })
+    this.#bus.onSightings((batch) => this.#take(batch))
     this.#manage = createManageServer({
       ...(this.#management === null ? {} : { api: this.#management.middleware }),
       unready: () => this.#unready(),
@@ -227,6 +226,13 @@ export class Gateway {
     this.#state = 'serving'
   }
 
+  /** Without a database they are counted, and forgotten unless there is a file for them. */
+  #take(batch: readonly Sighting[]): void | Promise<void> {
+    if (this.#management !== null) return this.#management.take(batch)
+    this.#sightings += batch.length
+    this.#sightingFile?.append(batch)
+  }
+
   #look(): void {
     for (const reloader of this.#reloaders) void reloader.check(false)
   }
@@ -272,9 +278,11 @@ export class Gateway {
         return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
       }),
     )
-    metrics.counter('sightings_received_total', 'Sightings that reached the management plane.', () => [
-      { labels: {}, value: this.#sightings },
-    ])
+    if (this.#management !== null) this.#management.addMetrics(metrics)
+    else
+      metrics.counter('sightings_received_total', 'Sightings that workers have sent.', () => [
+        { labels: {}, value: this.#sightings },
+      ])
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
     addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))

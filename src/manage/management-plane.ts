@@ -1,14 +1,20 @@
 import type Koa from 'koa'
+import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Sighting } from '../plane/sighting.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
+import { Ingest } from './ingest.ts'
+import { IngestMetrics } from './ingest-metrics.ts'
 import type { ListenAddress, Management } from './management.ts'
 import type { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
+import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -19,6 +25,7 @@ export interface ManagementSettings {
   /** The first key of an administrator. */
   readonly adminKey: string | null
   readonly ja4plus: boolean
+  readonly seen: KeeperSettings
 }
 
 /** What it tells the rest of the process. */
@@ -26,6 +33,8 @@ export interface ManagementLinks {
   readonly publisher: Publisher
   /** The database is open. */
   opened(store: Store): void
+  /** These are in the database. */
+  stored(batch: readonly Sighting[]): void
 }
 
 /**
@@ -36,7 +45,10 @@ export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #links: ManagementLinks
   readonly #log: Log
+  readonly #ingestMetrics = new IngestMetrics()
   #store: Store | null = null
+  #ingest: Ingest | null = null
+  #keeper: SightingKeeper | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
@@ -58,6 +70,7 @@ export class ManagementPlane {
       const store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
       this.#store = store
+      this.#listenTo(store)
       this.#api = api(this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen)))
       this.#links.opened(store)
     } catch (error) {
@@ -82,10 +95,44 @@ export class ManagementPlane {
     }
   }
 
+  /** Resolves when the database has them; rejects when it cannot take them now. */
+  async take(batch: readonly unknown[]): Promise<void> {
+    if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
+    await this.#ingest.take(batch)
+  }
+
+  addMetrics(metrics: Metrics): void {
+    this.#ingestMetrics.addTo(metrics)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
+    await Promise.all([this.#ingest?.close(), this.#keeper?.close()])
     await this.#store?.close()
+  }
+
+  #listenTo(store: Store): void {
+    const { seen } = this.#settings
+    const metrics = this.#ingestMetrics
+    const keeper = new SightingKeeper(store, seen, [], metrics, this.#log)
+    const ingest = new Ingest(
+      store,
+      {
+        retention: seen.rollups,
+        counters: [],
+        stored: (batch, unnamed) => {
+          this.#links.stored(batch)
+          keeper.noticed(unnamed)
+        },
+        nowMs: Date.now,
+      },
+      metrics,
+      this.#log,
+    )
+    keeper.start()
+    this.#keeper = keeper
+    this.#ingest = ingest
   }
 
   #management(store: Store, publicUrl: string): Management {

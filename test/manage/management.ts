@@ -13,6 +13,7 @@ import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import { Publisher } from '../../src/manage/publisher.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 
 /** A management plane that listens, with a database of its own, and whoever calls it. */
@@ -29,9 +30,9 @@ export class TestManagement {
     const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
+      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true, seen: SEEN },
       createLogTo('silent', { write: () => undefined }),
-      { publisher: idlePublisher(), opened: () => undefined },
+      { publisher: idlePublisher(), opened: () => undefined, stored: () => undefined },
     )
     const failures: Error[] = []
     const server = createManageServer({
@@ -113,4 +114,11 @@ function idlePublisher(): Publisher {
   return new Publisher({ publish: () => undefined, remake: async () => undefined, nowMs: Date.now })
 }
 
+const DAY_MS = 86_400_000
+const SEEN: KeeperSettings = {
+  sightingsMs: DAY_MS,
+  sightingsMax: 100_000,
+  rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
+  observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
+}
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { DAY_MS } from '../../classify/calendar.ts'
 import { CATEGORIES, parseSoftware, type Software, SOFTWARE_KINDS } from '../../classify/software.ts'
 import type { FingerprintLists, KnownAgent } from '../../store/catalogue-lists.ts'
 import type { SoftwareRow } from '../../store/catalogue.ts'
@@ -147,15 +148,18 @@ async function shownDetail(row: SoftwareRow, store: Store, nowMs: number) {
     robots_token: robotsToken,
     verification: shownVerification(software),
     signatures: items.map(shownSignature),
-    sightings: await agentSightings(store, id, nowMs),
+    sightings: await agentSightings(store, id, seen?.requests ?? 0, nowMs),
     versions: [] as string[],
   }
 }
 
 /** Requests of it that this installation has seen. */
-export async function agentSightings(store: Store, softwareId: string, _nowMs: number) {
-  const seen = await store.catalogueLists.agentSeen(softwareId)
-  return { '24h': 0, '7d': 0, total: seen?.requests ?? 0 }
+async function agentSightings({ rollups }: Store, softwareId: string, total: number, nowMs: number) {
+  return {
+    '24h': await rollups.requestsOf(softwareId, nowMs - DAY_MS, nowMs),
+    '7d': await rollups.requestsOf(softwareId, nowMs - 7 * DAY_MS, nowMs),
+    total,
+  }
 }
 
 /** The page of a vendor is its homepage; what stands deeper there is about the agent. */

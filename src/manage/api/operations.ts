@@ -2,10 +2,12 @@ import { AGENT_OPERATIONS } from './agents.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { SIGNATURE_OPERATIONS } from './signatures.ts'
+import { STATS_OPERATIONS } from './stats.ts'
 
 /** All there is of /v1. */
 export const OPERATIONS: readonly AnyOperation[] = [
   ...AGENT_OPERATIONS,
   ...KEY_OPERATIONS,
   ...SIGNATURE_OPERATIONS,
+  ...STATS_OPERATIONS,
 ]
