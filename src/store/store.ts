@@ -1,6 +1,8 @@
 import { AgentsSeenStore } from './agents-seen.ts'
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
+import { CatalogueLists } from './catalogue-lists.ts'
+import { CatalogueLookup } from './catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
@@ -26,6 +28,8 @@ export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly catalogueLists: CatalogueLists
+  readonly catalogueLookup: CatalogueLookup
   readonly catalogueMerge: CatalogueMerge
   readonly fingerprintsSeen: FingerprintsSeenStore
   readonly idempotency: IdempotencyStore
@@ -52,6 +56,8 @@ export class Store {
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.catalogueLists = new CatalogueLists(db)
+    this.catalogueLookup = new CatalogueLookup(db)
     this.catalogueMerge = new CatalogueMerge(db, kind)
     this.fingerprintsSeen = new FingerprintsSeenStore(db)
     this.idempotency = new IdempotencyStore(db)

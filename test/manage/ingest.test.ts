@@ -12,7 +12,7 @@ import { addsUp } from '../contract/sightings.ts'
 import { ingestInto, NOW_MS, seen, SILENT } from '../contract/seen.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
-import { SEEN } from './management.ts'
+import { idleLinks, SETTINGS } from './management.ts'
 
 for (const kind of KINDS) {
   test(`${kind}: a process that is killed has lost nothing it has acknowledged, and nothing counts twice`, async (t) => {
@@ -90,15 +90,20 @@ const COUNT = 2_000
 
 test('what comes before the database is open stays where it comes from', async (t) => {
   const folder = temporaryFolder(t)
-  const settings = { storePassword: null, publicUrl: null, adminKey: null, seen: SEEN }
-  const unable = new ManagementPlane({ ...settings, storeUrl: `sqlite:${folder}` }, SILENT)
+  const settings = { ...SETTINGS, dataFolder: folder }
+  const policy = { kind: 'file', inForce: () => assert.fail('nobody asks for it') } as const
+  const links = { ...idleLinks(), policy }
+  const unable = new ManagementPlane({ ...settings, storeUrl: `sqlite:${folder}` }, SILENT, links)
   await unable.start({ host: '127.0.0.1', port: 1 })
   await assert.rejects(unable.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
   await unable.close()
 
   const told: Sighting[] = []
   const storeUrl = `sqlite:${folder}/gatehouse.db`
-  const plane = new ManagementPlane({ ...settings, storeUrl }, SILENT, (batch) => void told.push(...batch))
+  const plane = new ManagementPlane({ ...settings, storeUrl }, SILENT, {
+    ...links,
+    stored: (batch) => void told.push(...batch),
+  })
   await assert.rejects(plane.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
   await plane.start({ host: '127.0.0.1', port: 1 })
   await plane.take([seen(1), seen(2)])
