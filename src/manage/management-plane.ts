@@ -4,10 +4,12 @@ import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
+import { TASK_TYPES } from './api/operations.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import type { ListenAddress, Management } from './management.ts'
 import { Refusal } from './refusal.ts'
+import { TaskRunner } from './task-runner.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -28,6 +30,7 @@ export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #log: Log
   #store: Store | null = null
+  #tasks: TaskRunner | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
@@ -48,7 +51,10 @@ export class ManagementPlane {
       const store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
       this.#store = store
-      this.#api = api(this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen)))
+      const management = this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen))
+      this.#tasks = new TaskRunner(TASK_TYPES, management)
+      await this.#tasks.start()
+      this.#api = api(management)
     } catch (error) {
       if (this.#isClosed) return
       this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
@@ -74,6 +80,7 @@ export class ManagementPlane {
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
+    await this.#tasks?.close()
     await this.#store?.close()
   }
 
@@ -81,7 +88,8 @@ export class ManagementPlane {
     const apiKeys = new ApiKeys(store.keys)
     const { ja4plus } = this.#settings
     const snapshot = () => this.#snapshot
-    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
+    const tasks = { wake: () => this.#tasks?.wake() }
+    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, tasks, snapshot, nowMs: Date.now }
   }
 }
 

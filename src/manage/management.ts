@@ -20,5 +20,7 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  /** Works on what is queued; told of what is new. */
+  readonly tasks: { wake(): void }
   nowMs(): number
 }

@@ -1,14 +1,22 @@
+import { ANALYZE_CAPTURE } from '../capture-analysis.ts'
+import { taskTypesOf } from '../task-types.ts'
 import { toolsOf } from '../tool-list.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
+import { taskOperations } from './tasks.ts'
 import { toolOperations } from './tools.ts'
 
-/** What tools can be made of. */
-const FOR_ALL: readonly AnyOperation[] = [...DETECT_OPERATIONS]
+/** What can be done to one item, by tools, or to many, by tasks. */
+const RESOURCES: readonly AnyOperation[] = [...DETECT_OPERATIONS]
+
+/** What tasks can do. */
+export const TASK_TYPES = taskTypesOf(toolsOf(RESOURCES), [ANALYZE_CAPTURE])
+
+const FOR_TOOLS: readonly AnyOperation[] = [...RESOURCES, ...taskOperations(TASK_TYPES)]
 
 /** For `/execute`, MCP and A2A. */
-export const TOOLS = toolsOf(FOR_ALL)
+export const TOOLS = toolsOf(FOR_TOOLS)
 
 /** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [...FOR_ALL, ...toolOperations(TOOLS), ...KEY_OPERATIONS]
+export const OPERATIONS: readonly AnyOperation[] = [...FOR_TOOLS, ...toolOperations(TOOLS), ...KEY_OPERATIONS]

@@ -108,11 +108,18 @@ function described({ name, title, description, scopes, protocols, annotations, i
   }
 }
 
-/** For programs: JSON Schema 2020-12. */
+/** For programs: JSON Schema 2020-12, of an object, which stands at its root as MCP wants it. */
 export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): Record<string, unknown> {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
-  return rest
+  const {
+    $schema: _dialect,
+    $ref,
+    $defs = {},
+    ...rest
+  } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  const root = $ref === undefined ? rest : $defs[$ref.slice(DEFS.length)]
+  return { type: 'object', ...root, ...(Object.keys($defs).length === 0 ? {} : { $defs }) }
 }
 
+const DEFS = '#/$defs/'
 /** A task's items may come through here. */
 const BODY_BYTES_MAX = 8 * 1_048_576

@@ -22,7 +22,7 @@ function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown)
   const at = pointerTo(issue.path)
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((key) => ({
+      return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
         pointer: `${at}${pointerTo([key])}`,
         detail: `is not known${didYouMean(key, keysAt(schema, issue.path))}`,
       }))
