@@ -28,7 +28,7 @@ const tool = z
 const executeRequest = z
   .strictObject({
     tool: z.string(),
-    arguments: z.unknown().meta({ description: 'What its `input_schema` has; an object.' }),
+    arguments: z.unknown().optional().meta({ description: 'What its `input_schema` has; an object.' }),
   })
   .meta({ id: 'ExecuteRequest' })
 
