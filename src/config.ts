@@ -16,10 +16,22 @@ export interface StartupConfig {
     readonly listen: HostPort
     readonly publicUrl: string | null
     readonly adminKey: Secret<string> | null
+    /** `null`: without TLS. */
+    readonly certificate: CertificateConfig | null
+    readonly corsOrigins: readonly string[]
+    readonly requestTimeoutMs: number
+    readonly connectionsMax: number
+    readonly isAccessLogged: boolean
   }
+  readonly limits: { readonly freePerDay: number; readonly standardPerHour: number }
   readonly data: { readonly dir: string }
   /** Without a URL it is SQLite in the data folder. */
-  readonly store: { readonly url: string | null; readonly password: Secret<string> | null }
+  readonly store: {
+    readonly url: string | null
+    readonly password: Secret<string> | null
+    readonly auditRetentionMs: number
+  }
+  readonly auth: { readonly failuresPerMinute: number }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -233,6 +245,8 @@ function warnTogether({ proxy, manage }: Settings, warn: Say): void {
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (tls.client_ca_file !== null && tls.client_certificates === 'off')
     warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
+  if (manage.tls.cert_file === null && manage.tls.key_file !== null)
+    warn('/manage/tls/key_file', 'has no effect without cert_file')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {
@@ -269,9 +283,15 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       signatureKey: proxy.signature_key,
       fail: proxy.fail,
     },
-    manage: { listen: manage.listen, publicUrl: manage.public_url, adminKey: manage.admin_key },
+    manage: manageConfig(manage),
+    limits: { freePerDay: others.limits.free_per_day, standardPerHour: others.limits.standard_per_hour },
     data: others.data,
-    store: others.store,
+    store: {
+      url: others.store.url,
+      password: others.store.password,
+      auditRetentionMs: others.store.audit_retention,
+    },
+    auth: { failuresPerMinute: others.auth.failures_per_minute },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),
@@ -279,6 +299,23 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     sightings: { file: others.sightings.file, bytesMax: others.sightings.max_size },
     fingerprints: others.fingerprints,
     log: others.log,
+  }
+}
+
+function manageConfig(manage: Settings['manage']): StartupConfig['manage'] {
+  const { cert_file, key_file, key_passphrase } = manage.tls
+  return {
+    listen: manage.listen,
+    publicUrl: manage.public_url,
+    adminKey: manage.admin_key,
+    certificate:
+      cert_file === null
+        ? null
+        : { certificateFile: cert_file, keyFile: key_file, passphrase: key_passphrase },
+    corsOrigins: manage.cors_origins,
+    requestTimeoutMs: manage.request_timeout,
+    connectionsMax: manage.connections_max,
+    isAccessLogged: manage.access_log,
   }
 }
 
@@ -360,7 +397,9 @@ function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
 /** Files of secrets that anybody on this machine can read. One that cannot be looked at is for others to complain of. */
 function readableByOthers({ config, effective }: ParsedConfig, configFile: string | null): Problem[] {
   const files = new Map<string, string>()
-  for (const { certificateFile, keyFile } of config.proxy.tls.certificates)
+  const { certificate } = config.manage
+  const certificates = [...config.proxy.tls.certificates, ...(certificate === null ? [] : [certificate])]
+  for (const { certificateFile, keyFile } of certificates)
     files.set(keyFile ?? certificateFile, 'the private key in it')
   if (config.proxy.tls.ticketKeyFile !== null)
     files.set(config.proxy.tls.ticketKeyFile, 'the ticket key, and with it recorded sessions,')

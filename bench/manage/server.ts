@@ -38,7 +38,11 @@ async function manage(): Promise<{ server: Server; key: string }> {
   const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
   await store.close()
   const plane = new ManagementPlane(
-    { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
+    {
+      ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true, hasTls: false },
+      ...{ rateLimits: { freePerDay: 1_000, standardPerHour: 10_000 }, authFailuresPerMinute: 120 },
+      auditRetentionMs: 86_400_000,
+    },
     createLogTo('error', process.stderr),
   )
   await plane.start({ host: '127.0.0.1', port: 1 })

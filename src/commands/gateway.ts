@@ -1,11 +1,13 @@
 import { once } from 'node:events'
-import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
-import { createManageServer } from '../manage/app.ts'
+import { OPERATION_IDS } from '../manage/api/operations.ts'
+import { createManageServer, type FrontSettings } from '../manage/app.ts'
+import { type ManageServer, useCertificate } from '../manage/front/server.ts'
+import { ManageTraffic } from '../manage/front/traffic.ts'
 import { FeedOpener } from '../manage/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
@@ -42,6 +44,10 @@ export interface GatewaySettings {
   readonly feeds: readonly FeedSettings[]
   readonly dataFolder: string
   readonly manageListen: ListenAddress
+  readonly manageFront: FrontSettings
+  /** `null`: the management port is without TLS. */
+  readonly manageCertificate: KeyPairSource | null
+  readonly isAccessLogged: boolean
   /** `null`: the data plane alone, and of the management plane only probes and metrics. */
   readonly management: ManagementSettings | null
   readonly logLevel: LogLevel
@@ -57,7 +63,9 @@ export class Gateway {
   readonly #bus = new LocalManageBus()
   readonly #metrics = new Metrics()
   readonly #dataPlane: DataPlane
-  readonly #manage: Server
+  readonly #manage: ManageServer
+  readonly #manageCertificate: CertificatePart | null
+  readonly #traffic: ManageTraffic
   readonly #management: ManagementPlane | null
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
@@ -94,9 +102,16 @@ export class Gateway {
     this.settings = settings
     this.#log = log
     const { certificates, dataFolder, ticketKeyFile, policyFile, worker, workers } = settings
-    this.#certificates = new CertificatePart(certificates, dataFolder, log, (keyPairs) =>
+    this.#certificates = new CertificatePart('certificates', certificates, dataFolder, log, (keyPairs) =>
       this.#use({ keyPairs }),
     )
+    const { manageCertificate } = settings
+    this.#manageCertificate =
+      manageCertificate === null
+        ? null
+        : new CertificatePart('manage-certificate', [manageCertificate], dataFolder, log, ([pair]) =>
+            useCertificate(this.#manage, pair!),
+          )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
     const upstreams = worker.upstreams.map(({ name }) => name)
     this.#policy = new PolicyPart(policyFile, upstreams, (policy) => {
@@ -120,12 +135,17 @@ export class Gateway {
       this.#sightingFile?.append(batch)
     })
     this.#management = settings.management === null ? null : new ManagementPlane(settings.management, log)
-    this.#manage = createManageServer({
-      ...(this.#management === null ? {} : { api: this.#management.middleware }),
-      unready: () => this.#unready(),
-      metrics: async () => metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())]),
-      failed: (error) => log.error('the management plane failed at a request', { error }),
-    })
+    this.#traffic = new ManageTraffic(OPERATION_IDS, settings.isAccessLogged, log)
+    this.#manage = createManageServer(
+      {
+        ...(this.#management === null ? {} : { api: this.#management.middleware }),
+        unready: () => this.#unready(),
+        metrics: async () => metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())]),
+        failed: (error) => log.error('the management plane failed at a request', { error }),
+        answered: (visit) => this.#traffic.answered(visit),
+      },
+      settings.manageFront,
+    )
     this.#addMetrics()
   }
 
@@ -175,6 +195,9 @@ export class Gateway {
 
   async #start(): Promise<void> {
     // First of all, so that a probe is answered while the rest takes its time.
+    const manageCertificate =
+      this.#manageCertificate === null ? null : await Reloader.load(this.#manageCertificate, this.#log)
+    if (manageCertificate !== null) useCertificate(this.#manage, manageCertificate.value[0]!)
     await listen(this.#manage, this.settings.manageListen)
     void this.#management?.start(this.manageAddress) // nobody's request waits for a database
     const [certificates, ticketKeys, policy, signatures] = await Promise.all([
@@ -184,6 +207,7 @@ export class Gateway {
       Reloader.load(this.#signatures, this.#log),
     ])
     this.#reloaders = [certificates, ticketKeys, policy, signatures].map(({ reloader }) => reloader)
+    if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#policyInUse = policy.value
     this.#signatureSet = signatures.value
@@ -226,15 +250,18 @@ export class Gateway {
       { labels: { version, node: process.versions.node }, value: 1 },
     ])
     metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
-      this.#certificates.inUse.map(({ name, keyType, notAfterMs }) => {
-        return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
-      }),
+      [...this.#certificates.inUse, ...(this.#manageCertificate?.inUse ?? [])].map(
+        ({ name, keyType, notAfterMs }) => {
+          return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
+        },
+      ),
     )
     metrics.counter('sightings_received_total', 'Sightings that reached the management plane.', () => [
       { labels: {}, value: this.#sightings },
     ])
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
+    this.#traffic.addMetrics(metrics)
     addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))
     if (this.#dataPlane instanceof WorkerPool) this.#addPoolMetrics(this.#dataPlane)
   }
@@ -259,7 +286,7 @@ function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFile): voi
   ])
 }
 
-async function listen(server: Server, address: ListenAddress): Promise<void> {
+async function listen(server: ManageServer, address: ListenAddress): Promise<void> {
   try {
     server.listen({ ...address })
     await once(server, 'listening')

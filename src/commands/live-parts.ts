@@ -16,7 +16,7 @@ import { files } from './signature-files.ts'
 
 /** Certificates from the files of the configuration; without any, the development certificate. */
 export class CertificatePart implements Part<readonly KeyPair[]> {
-  readonly what = 'certificates'
+  readonly what: string
   /** `null` where the operator has brought certificates. */
   development: DevelopmentCertificate | null = null
   readonly #sources: readonly KeyPairSource[]
@@ -26,11 +26,13 @@ export class CertificatePart implements Part<readonly KeyPair[]> {
   #inUse: readonly KeyPair[] = []
 
   constructor(
+    what: string,
     sources: readonly KeyPairSource[],
     dataFolder: string,
     log: Log,
     use: (pairs: readonly KeyPair[]) => void,
   ) {
+    this.what = what
     this.#sources = sources
     this.#folder = join(dataFolder, 'dev-ca')
     this.#log = log

@@ -5,11 +5,16 @@ import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
+import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
+import { BootstrapKey } from './auth/bootstrap-key.ts'
+import { FailureThrottle } from './auth/failure-throttle.ts'
 import type { ListenAddress, Management } from './management.ts'
+import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
+import { Periodic, type PeriodicJob } from './periodic.ts'
 import { Refusal } from './refusal.ts'
-import { TaskRunner } from './task-runner.ts'
+import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -19,7 +24,12 @@ export interface ManagementSettings {
   readonly publicUrl: string | null
   /** The first key of an administrator. */
   readonly adminKey: string | null
+  readonly rateLimits: RateLimitSettings
+  /** Whether the port it listens on speaks TLS. */
+  readonly hasTls: boolean
   readonly ja4plus: boolean
+  readonly authFailuresPerMinute: number
+  readonly auditRetentionMs: number
 }
 
 /**
@@ -29,7 +39,9 @@ export interface ManagementSettings {
 export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #log: Log
-  #store: Store | null = null
+  #documents: Koa.Middleware<RequestState> | null = null
+  readonly #periodic: Periodic
+  #management: Management | null = null
   #tasks: TaskRunner | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
@@ -42,20 +54,26 @@ export class ManagementPlane {
   constructor(settings: ManagementSettings, log: Log) {
     this.#settings = settings
     this.#log = log
+    this.#periodic = new Periodic(log)
   }
 
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
-    const { storeUrl, storePassword, publicUrl } = this.#settings
+    const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
+    const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
+    this.#documents = documents(url)
+    let store: Store | null = null
     try {
-      const store = await Store.open(storeUrl, storePassword)
+      store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
-      this.#store = store
-      const management = this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen))
+      const management = await this.#managementOf(store, url)
+      this.#management = management
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
       this.#api = api(management)
+      this.#periodic.start(jobsOf(management, this.#settings))
     } catch (error) {
+      await store?.close()
       if (this.#isClosed) return
       this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
@@ -69,32 +87,109 @@ export class ManagementPlane {
     })
   }
 
-  /** Everything below /v1. */
+  /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
-    return (ctx, next) => {
-      if (this.#api !== null) return this.#api(ctx, next)
-      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+    return async (ctx, next) => {
+      const answer = async () => {
+        // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
+        if (this.#api !== null) return this.#api(ctx, next)
+        throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+      }
+      return this.#documents === null ? answer() : this.#documents(ctx, answer)
     }
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
+    await this.#periodic.close()
     await this.#tasks?.close()
-    await this.#store?.close()
+    if (this.#management === null) return
+    const { apiKeys, rateLimits, store, log } = this.#management
+    await rateLimits
+      .write()
+      .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
+    await apiKeys
+      .writeUsed()
+      .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
+    await store.close()
   }
 
-  #management(store: Store, publicUrl: string): Management {
-    const apiKeys = new ApiKeys(store.keys)
-    const { ja4plus } = this.#settings
-    const snapshot = () => this.#snapshot
-    const tasks = { wake: () => this.#tasks?.wake() }
-    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, tasks, snapshot, nowMs: Date.now }
+  async #managementOf(store: Store, publicUrl: string): Promise<Management> {
+    const { adminKey, authFailuresPerMinute, rateLimits, ja4plus } = this.#settings
+    return {
+      store,
+      rateLimits: await RateLimits.open(store, rateLimits, this.#log),
+      ja4plus,
+      snapshot: () => this.#snapshot,
+      apiKeys: new ApiKeys(store.keys),
+      bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
+      failureThrottle: new FailureThrottle(authFailuresPerMinute),
+      log: this.#log,
+      publicUrl,
+      tasks: { wake: () => this.#tasks?.wake() },
+      nowMs: Date.now,
+    }
   }
 }
 
-function urlOf({ host, port }: ListenAddress): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+/** What is done on the side. */
+function jobsOf(
+  { apiKeys, rateLimits, store }: Management,
+  { auditRetentionMs }: ManagementSettings,
+): readonly PeriodicJob[] {
+  const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
+  return [
+    {
+      name: 'write down when keys were used',
+      everyMs: 10_000,
+      run: async () => {
+        await apiKeys.writeUsed()
+        return 'done'
+      },
+    },
+    {
+      name: 'write down counts of requests',
+      everyMs: 1_000,
+      run: async () => {
+        await rateLimits.write()
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old counts of requests',
+      everyMs: 3_600_000,
+      run: async (nowMs) => {
+        await store.rateLimits.sweep(nowMs)
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old entries of the audit log',
+      everyMs: 3_600_000,
+      run: async (nowMs) => more(await store.audit.forget(nowMs - auditRetentionMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old idempotency keys',
+      everyMs: 600_000,
+      run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old tasks',
+      everyMs: 600_000,
+      run: async (nowMs) =>
+        (await store.tasks.forget(nowMs - TASK_KEPT_MS, SLICE_TASKS)) < SLICE_TASKS ? 'done' : 'more',
+    },
+  ]
+}
+
+function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
+  return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 const RETRY_MS = 5_000
+/** Some milliseconds of SQLite. */
+const SLICE_ROWS = 500
+/** Each may have some megabytes. */
+const SLICE_TASKS = 5

@@ -1,7 +1,10 @@
 import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
+import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { BootstrapKey } from './auth/bootstrap-key.ts'
+import type { FailureThrottle } from './auth/failure-throttle.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -14,6 +17,10 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  readonly rateLimits: RateLimits
+  /** `null`: there is none in the configuration. */
+  readonly bootstrapKey: BootstrapKey | null
+  readonly failureThrottle: FailureThrottle
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */

@@ -20,7 +20,6 @@ export class TaskRunner {
   #lanes: readonly Promise<void>[] = []
   #wake: () => void = () => undefined
   #woken: Promise<void> = Promise.resolve()
-  #forgottenAtMs = 0
 
   constructor(types: ReadonlyMap<string, TaskType>, management: Management) {
     this.#types = types
@@ -57,10 +56,7 @@ export class TaskRunner {
         ? await this.#attempt(() => this.#management.store.tasks.claim(this.#lease()))
         : null
       if (task != null) await this.#attempt(() => this.#work(task))
-      else {
-        await this.#attempt(() => this.#forget())
-        await this.#pause(woken)
-      }
+      else await this.#pause(woken)
     }
   }
 
@@ -128,17 +124,6 @@ export class TaskRunner {
     return { owner: this.#owner, nowMs, untilMs: nowMs + LEASE_MS }
   }
 
-  /** Some at a time: a database is not held up by what nobody wants any more. */
-  async #forget(): Promise<void> {
-    const { store, nowMs } = this.#management
-    if (nowMs() - this.#forgottenAtMs < FORGET_EVERY_MS) return
-    this.#forgottenAtMs = nowMs()
-    while ((await store.tasks.forget(nowMs() - KEPT_MS, FORGOTTEN_AT_ONCE)) === FORGOTTEN_AT_ONCE) {
-      if (this.#closing.signal.aborted) return
-      await turn()
-    }
-  }
-
   /** Until somebody has a task here, or may have one elsewhere. */
   async #pause(woken: Promise<void>): Promise<void> {
     if (this.#closing.signal.aborted) return
@@ -180,6 +165,5 @@ const POLL_MS = 1_000
 const ATTEMPTS_MAX = 5
 /** What takes longer is begun anew. */
 const CLOSE_MS = 2_000
-const KEPT_MS = 7 * 86_400_000
-const FORGET_EVERY_MS = 600_000
-const FORGOTTEN_AT_ONCE = 20
+/** For whoever comes back for the results. */
+export const TASK_KEPT_MS = 7 * 86_400_000

@@ -5,6 +5,7 @@ import { IdempotencyStore } from './idempotency.ts'
 import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
 import { openDatabase } from './open-database.ts'
+import { RateLimitStore } from './rate-limits.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
@@ -20,6 +21,7 @@ export class Store {
   readonly catalogue: CatalogueStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
+  readonly rateLimits: RateLimitStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
@@ -29,14 +31,7 @@ export class Store {
 
   /** `sqlite:FILE` or `postgres://…`; its tables are brought up to date. */
   static async open(url: string, password: string | null = null): Promise<Store> {
-    const database = await openDatabase(url, password)
-    try {
-      await migrate(database)
-    } catch (error) {
-      await database.close()
-      throw error
-    }
-    return new Store(database)
+    return new Store(await openDatabase(url, password, migrate))
   }
 
   private constructor(database: Database) {
@@ -46,6 +41,7 @@ export class Store {
     this.catalogue = new CatalogueStore(db, kind)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
+    this.rateLimits = new RateLimitStore(db)
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)
@@ -63,10 +59,6 @@ export class Store {
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result> {
     return this.#database.db.transaction().execute(work)
-  }
-
-  backup(file: string): Promise<void> {
-    return this.#database.backup(file)
   }
 
   close(): Promise<void> {

@@ -3,50 +3,56 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { loadContent } from '../../src/commands/signature-content.ts'
 import { createLogTo } from '../../src/log.ts'
-import { createManageServer } from '../../src/manage/app.ts'
+import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
-import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import type { Visit } from '../../src/manage/front/traffic.ts'
+import { ManagementPlane, type ManagementSettings } from '../../src/manage/management-plane.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { Store } from '../../src/store/store.ts'
+import { freshUrl, type Owner } from '../store/databases.ts'
 
-/** A management plane that listens, with a database of its own, and whoever calls it. */
+export interface TestOptions extends Partial<ManagementSettings> {
+  /** It judges by the signatures that come with Gatehouse. */
+  readonly knows?: boolean
+  readonly front?: Partial<FrontSettings>
+  readonly answered?: (visit: Visit) => void
+}
+
+/** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
   readonly failures: Error[] = []
   readonly #adminKey: string
 
-  /** With `knows` it judges by the signatures that come with Gatehouse. */
-  static async start(t: Test, { knows = false } = {}): Promise<TestManagement> {
-    const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
-    t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
+  static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
+    const { knows = false, front, answered, ...given } = options
+    const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
+      { ...SETTINGS, ...given, storeUrl },
       createLogTo('silent', { write: () => undefined }),
     )
     const failures: Error[] = []
-    const server = createManageServer({
-      unready: () => [],
-      metrics: async () => '',
-      failed: (error) => failures.push(error),
-      api: plane.middleware,
-    })
+    const server = createManageServer(
+      {
+        unready: () => [],
+        metrics: async () => '',
+        failed: (error) => failures.push(error),
+        api: plane.middleware,
+        ...(answered === undefined ? {} : { answered }),
+      },
+      { ...FRONT_DEFAULTS, ...front },
+    )
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     await plane.start({ host: '127.0.0.1', port })
-    if (knows) {
-      const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
-      const set = await makeSignatureSet(content, join(folder, 'snapshots'), null)
-      await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
-    }
+    if (knows) await useOurSignatures(t, plane)
     t.teardown(async () => {
       server.close()
       server.closeAllConnections()
@@ -60,6 +66,10 @@ export class TestManagement {
     this.storeUrl = storeUrl
     this.#adminKey = adminKey
     this.failures = failures
+  }
+
+  get adminKey(): string {
+    return this.#adminKey
   }
 
   /** With the key of an administrator, unless `headers` has another. A `body` is sent as JSON. */
@@ -97,6 +107,14 @@ export interface Answered {
   readonly body: any
 }
 
+async function useOurSignatures(t: Owner, plane: ManagementPlane): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
+  const set = await makeSignatureSet(content, folder, null)
+  await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
+}
+
 async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   const store = await Store.open(storeUrl)
   try {
@@ -106,4 +124,14 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
+  storePassword: null,
+  publicUrl: null,
+  adminKey: null,
+  authFailuresPerMinute: 120,
+  auditRetentionMs: 86_400_000,
+  rateLimits: { freePerDay: 1_000, standardPerHour: 10_000 },
+  hasTls: false,
+  ja4plus: true,
+}
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -1,6 +1,7 @@
 import { ANALYZE_CAPTURE } from '../capture-analysis.ts'
 import { taskTypesOf } from '../task-types.ts'
 import { toolsOf } from '../tool-list.ts'
+import { AUDIT_OPERATIONS } from './audit.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
@@ -19,4 +20,11 @@ const FOR_TOOLS: readonly AnyOperation[] = [...RESOURCES, ...taskOperations(TASK
 export const TOOLS = toolsOf(FOR_TOOLS)
 
 /** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [...FOR_TOOLS, ...toolOperations(TOOLS), ...KEY_OPERATIONS]
+export const OPERATIONS: readonly AnyOperation[] = [
+  ...FOR_TOOLS,
+  ...toolOperations(TOOLS),
+  ...KEY_OPERATIONS,
+  ...AUDIT_OPERATIONS,
+]
+
+export const OPERATION_IDS: readonly string[] = OPERATIONS.map(({ id }) => id)
