@@ -187,5 +187,5 @@ class Caller {
 }
 
 const IDS_MAX = 200
-/** Written whatever the answer is. */
-const OF_REQUESTS = new Set(['rate_limits', 'idempotency', 'audit'])
+/** Written whatever the answer is; tasks are worked on while others ask. */
+const OF_REQUESTS = new Set(['rate_limits', 'idempotency', 'audit', 'tasks', 'task_chunks'])

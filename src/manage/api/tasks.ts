@@ -131,6 +131,9 @@ function createTask(types: Types): AnyOperation {
     answer: taskWithResults,
     isIdempotent: true,
     problems: ['rate_limited', 'unavailable'],
+    examples: {
+      body: { type: 'detect', items: [{ user_agent: 'GPTBot/1.2' }, { user_agent: 'curl/8.17.0' }] },
+    },
     run: async ({ body, principal }, management) => {
       const type = types.get(body.type)!
       const items = itemsIn(body, type)

@@ -77,6 +77,14 @@ function executeTool(tools: Tools): AnyOperation {
     bodyBytesMax: BODY_BYTES_MAX,
     answer: executeAnswer,
     problems: ['not_found', 'unavailable'],
+    examples: {
+      body: { tool: 'detect_agent', arguments: { user_agent: 'GPTBot/1.2' } },
+      answer: {
+        tool: 'detect_agent',
+        result: { is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
+        ...{ is_error: false, duration_ms: 0.21 },
+      },
+    },
     run: async ({ body, principal, requestId, address }, management) => {
       const asked = tools.find(body.tool)
       if (asked === null) throw noTool(tools, body.tool)
