@@ -38,7 +38,17 @@ export function routesOf(
     router.register(path, operation.method === 'GET' ? ['GET', 'HEAD'] : [operation.method], handler)
   }
   const routes = router.routes()
+  // Most requests are for a path without a name in it, which is found at once.
+  const fixed = new Map(
+    operations
+      .filter(({ path }) => !path.includes('{'))
+      .map((operation) => [`${operation.method} ${prefix}${operation.path}`, operation]),
+  )
   return async (ctx, next) => {
+    const found = fixed.get(`${ctx.method} ${ctx.path}`)
+    if (found !== undefined) {
+      return serve(Object.assign(ctx, { params: NO_PARAMS }), found, management, idempotency)
+    }
     const { pathAndMethod, path } = router.match(ctx.path, ctx.method)
     if (pathAndMethod.length > 0) return routes(ctx as never, next)
     if (path.length === 0) return next()
@@ -125,3 +135,5 @@ function insufficient({ scopes }: AnyOperation): Refusal {
 function notThere(): Refusal {
   return new Refusal('not_found', 'there is nothing of this name')
 }
+
+const NO_PARAMS: Record<string, string> = Object.freeze({})
