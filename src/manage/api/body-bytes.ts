@@ -6,8 +6,9 @@ export function readBytes(request: IncomingMessage, bytesMax: number): Promise<B
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
+    const leave = () => request.off('data', add).off('end', end).off('error', cut).off('close', cut)
     const refuse = (refusal: Refusal) => {
-      request.off('data', add).off('end', end).off('error', cut).off('close', cut)
+      leave()
       // Whoever sends more than is taken reads the answer all the same, until the time of the request is up.
       request.on('error', () => undefined).resume()
       reject(refusal)
@@ -17,7 +18,10 @@ export function readBytes(request: IncomingMessage, bytesMax: number): Promise<B
       if (length > bytesMax) refuse(new Refusal('too_large', `the body may have ${bytesMax} bytes`))
       else chunks.push(chunk)
     }
-    const end = () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length))
+    const end = () => {
+      leave()
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length))
+    }
     const cut = () => refuse(new Refusal('invalid_request', 'the body is damaged, or was cut off'))
     request.on('data', add).on('end', end).on('error', cut).on('close', cut)
   })

@@ -9,7 +9,7 @@ import { shapeProblem } from './json-shape.ts'
 /** The JSON in a request. Throws a Refusal at what is none, or too long. */
 export async function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<unknown> {
   if (!hasBody(ctx)) throw invalid([{ pointer: '', detail: 'is missing' }])
-  if (!ctx.request.is('json', '+json'))
+  if (!isPlainJson(ctx) && !ctx.request.is('json', '+json'))
     throw new Refusal('unsupported_media_type', 'the body has to be JSON (Content-Type: application/json)', {
       headers: { Accept: 'application/json' },
     })
@@ -25,7 +25,7 @@ export async function readNoBody(ctx: Koa.ParameterizedContext): Promise<void> {
 }
 
 async function readText(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<string> {
-  const charset = ctx.request.charset.toLowerCase()
+  const charset = isPlainJson(ctx) ? '' : ctx.request.charset.toLowerCase()
   if (charset !== '' && charset !== 'utf-8' && charset !== 'utf8')
     throw new Refusal('unsupported_media_type', `the body has to be UTF-8, not ${charset}`)
   const coding = ctx.get('Content-Encoding').toLowerCase()
@@ -91,6 +91,11 @@ function parserFor(bytesMax: number): Koa.Middleware {
 
 function tooLarge(bytesMax: number): Refusal {
   return new Refusal('too_large', `the body may have ${bytesMax} bytes`)
+}
+
+/** As most say it. */
+function isPlainJson({ req }: Koa.ParameterizedContext): boolean {
+  return req.headers['content-type'] === 'application/json'
 }
 
 function hasBody({ req }: Koa.ParameterizedContext): boolean {
