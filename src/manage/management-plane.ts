@@ -9,6 +9,7 @@ import type { Sighting } from '../plane/sighting.ts'
 import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
+import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
@@ -24,6 +25,7 @@ import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
+import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -73,6 +75,7 @@ export class ManagementPlane {
   readonly #ingestMetrics = new IngestMetrics()
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
+  #tasks: TaskRunner | null = null
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
   #failure: Error | null = null
@@ -104,6 +107,8 @@ export class ManagementPlane {
       this.#management = management
       await this.#follow(store)
       this.#listenTo(store)
+      this.#tasks = new TaskRunner(TASK_TYPES, management)
+      await this.#tasks.start()
       this.#api = api(management)
       this.#periodic.start(jobsOf(management, this.#settings))
       this.#links.opened(store)
@@ -153,7 +158,8 @@ export class ManagementPlane {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
     if (this.#beat !== null) clearInterval(this.#beat)
-    await Promise.all([this.#periodic.close(), this.#ingest?.close(), this.#keeper?.close()])
+    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
+    await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
     const { apiKeys, rateLimits, store, log } = this.#management
     await rateLimits
@@ -213,6 +219,7 @@ export class ManagementPlane {
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,
       publicUrl,
+      tasks: { wake: () => this.#tasks?.wake() },
       nowMs: Date.now,
     }
   }
@@ -256,6 +263,12 @@ function jobsOf(
       everyMs: 600_000,
       run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
     },
+    {
+      name: 'forget old tasks',
+      everyMs: 600_000,
+      run: async (nowMs) =>
+        (await store.tasks.forget(nowMs - TASK_KEPT_MS, SLICE_TASKS)) < SLICE_TASKS ? 'done' : 'more',
+    },
   ]
 }
 
@@ -267,3 +280,5 @@ const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** Some milliseconds of SQLite. */
 const SLICE_ROWS = 500
+/** Each may have some megabytes. */
+const SLICE_TASKS = 5

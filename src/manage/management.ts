@@ -40,5 +40,7 @@ export interface Management {
   readonly sealer: Sealer
   /** Whether webhooks may lead to addresses that are not on the public internet. */
   readonly allowPrivateWebhooks: boolean
+  /** Works on what is queued; told of what is new. */
+  readonly tasks: { wake(): void }
   nowMs(): number
 }

@@ -65,6 +65,11 @@ function bodyOf({ body }: AnyOperation): z.ZodType {
   return body as z.ZodType
 }
 
+/** Its schema is the tool's, and has read it. */
+function asBody(body: Given): AskedOf {
+  return { body, isBodyRead: true }
+}
+
 /** Of those that are given, each as it would stand in a query. */
 function inQuery(given: Readonly<Record<string, unknown>>): Record<string, string> {
   const said = Object.entries(given).filter(([, value]) => value !== undefined)
@@ -83,7 +88,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
       'Says whether a request comes from an AI agent, which one, how sure that is, and why: from its User-Agent, its JA4 and JA4H fingerprints, its headers, or any of them.',
     input: bodyOf,
     isReadOnly: true,
-    asked: (body) => ({ body }),
+    asked: asBody,
   },
   {
     name: 'lookup_fingerprint',
@@ -133,7 +138,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     description: 'Submits a new fingerprint for analysis. It judges nothing before it is accepted.',
     input: bodyOf,
     isReadOnly: false,
-    asked: (body) => ({ body }),
+    asked: asBody,
   },
   {
     name: 'create_task',
@@ -143,7 +148,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
       'Works on many items at once: `detect`, `lookup`, `compare`, `explain`, `analyze_capture`. Small ones are finished in the answer; of larger ones get_task has the results.',
     input: bodyOf,
     isReadOnly: false,
-    asked: (body) => ({ body }),
+    asked: asBody,
   },
   {
     name: 'get_task',

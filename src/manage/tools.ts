@@ -91,6 +91,8 @@ export interface AskedOf {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
   readonly body?: unknown
+  /** The operation's own schema has made it. */
+  readonly isBodyRead?: boolean
 }
 
 /** Does what the API does at the operation's path, by the same function, and with the same checks. */
@@ -106,7 +108,10 @@ export async function ask(
   const subject: unknown = params === null ? null : await operation.find({ params, principal }, management)
   if (subject === null) throw new Refusal('not_found', 'there is nothing of this name')
   const query: unknown = validated(operation.query, asked.query ?? {}, 'query')
-  const body: unknown = operation.body === null ? null : validated(operation.body, asked.body ?? {}, 'body')
+  const body: unknown =
+    operation.body === null || asked.isBodyRead === true
+      ? (asked.body ?? null)
+      : validated(operation.body, asked.body ?? {}, 'body')
   const target = `/v1${operation.path}`
   const call = { params, query, body, subject, principal, requestId, address, target, ifMatch: null }
   return (await operation.run(call, management)).body

@@ -37,7 +37,7 @@ const relation = z.enum(['identical', 'same_client', 'same_library', 'different'
     '`same_client`: they differ only in what comes and goes with sessions and requests; `same_library`: other versions of what they are made with, or set up otherwise.',
 })
 
-const comparedFingerprint = z.strictObject({
+export const comparedFingerprint = z.strictObject({
   type: comparedType,
   fingerprint: z.string(),
   known: z.string().nullable().meta({

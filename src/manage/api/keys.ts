@@ -48,6 +48,13 @@ const createKey = operation({
   status: 201,
   answer: newKeyAnswer,
   isIdempotent: true,
+  examples: {
+    body: { name: 'nightly build', access: 'read' },
+    answer: {
+      ...{ id: 'key_x7c1Jq0aT5b2', name: 'nightly build', scopes: ['read', 'detect'], plan: 'standard' },
+      ...{ created_at: '2026-11-21T09:30:00.000Z', expires_at: null, key: 'ghk_…' },
+    },
+  },
   run: async (call, { store, nowMs }) => {
     const { key, record } = await makeKey(store, wantedKey(call.body, nowMs()), actorOf(call), nowMs())
     return { body: { ...shown(record), key } }

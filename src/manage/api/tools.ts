@@ -28,7 +28,7 @@ const tool = z
 const executeRequest = z
   .strictObject({
     tool: z.string(),
-    arguments: z.unknown().meta({ description: 'What its `input_schema` has; an object.' }),
+    arguments: z.unknown().optional().meta({ description: 'What its `input_schema` has; an object.' }),
   })
   .meta({ id: 'ExecuteRequest' })
 
@@ -77,6 +77,14 @@ function executeTool(tools: Tools): AnyOperation {
     bodyBytesMax: BODY_BYTES_MAX,
     answer: executeAnswer,
     problems: ['not_found', 'unavailable'],
+    examples: {
+      body: { tool: 'detect_agent', arguments: { user_agent: 'GPTBot/1.2' } },
+      answer: {
+        tool: 'detect_agent',
+        result: { is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
+        ...{ is_error: false, duration_ms: 0.21 },
+      },
+    },
     run: async ({ body, principal, requestId, address }, management) => {
       const asked = tools.find(body.tool)
       if (asked === null) throw noTool(tools, body.tool)
@@ -108,11 +116,18 @@ function described({ name, title, description, scopes, protocols, annotations, i
   }
 }
 
-/** For programs: JSON Schema 2020-12. */
+/** For programs: JSON Schema 2020-12, of an object, which stands at its root as MCP wants it. */
 export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): Record<string, unknown> {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
-  return rest
+  const {
+    $schema: _dialect,
+    $ref,
+    $defs = {},
+    ...rest
+  } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  const root = $ref === undefined ? rest : $defs[$ref.slice(DEFS.length)]
+  return { type: 'object', ...root, ...(Object.keys($defs).length === 0 ? {} : { $defs }) }
 }
 
+const DEFS = '#/$defs/'
 /** A task's items may come through here. */
 const BODY_BYTES_MAX = 8 * 1_048_576
