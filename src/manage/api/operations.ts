@@ -1,6 +1,7 @@
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
+import { previewPolicy } from './policy-preview.ts'
 import { STATS_OPERATIONS } from './stats.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
@@ -8,6 +9,7 @@ import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 export const OPERATIONS: readonly AnyOperation[] = [
   ...KEY_OPERATIONS,
   ...POLICY_OPERATIONS,
+  previewPolicy,
   ...STATS_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
 ]
