@@ -1,5 +1,6 @@
 import type Koa from 'koa'
 import { join } from 'node:path'
+import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
@@ -14,9 +15,10 @@ import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
+import { LiveSettings } from './live-settings.ts'
 import type { ListenAddress, Management } from './management.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
-import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
+import { RateLimits } from './rate-limits.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
@@ -30,7 +32,6 @@ export interface ManagementSettings {
   readonly publicUrl: string | null
   /** The first key of an administrator. */
   readonly adminKey: string | null
-  readonly rateLimits: RateLimitSettings
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
@@ -42,6 +43,8 @@ export interface ManagementSettings {
   /** The names that a rule may route to. */
   readonly upstreams: readonly string[]
   readonly seen: KeeperSettings
+  /** All settings, and who has said each. */
+  readonly configured: readonly Effective[]
 }
 
 /**
@@ -51,6 +54,8 @@ export interface ManagementSettings {
 export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #log: Log
+  /** What may change while it runs. */
+  readonly settings: LiveSettings
   readonly #policy: PolicyFile | PolicyKeeper
   readonly #stored: (batch: readonly Sighting[]) => void
   readonly #ingestMetrics = new IngestMetrics()
@@ -78,6 +83,11 @@ export class ManagementPlane {
   ) {
     this.#settings = settings
     this.#log = log
+    this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onChange('limits.free_per_day', (freePerDay) => this.#rateLimits?.use({ freePerDay }))
+    this.settings.onChange('limits.standard_per_hour', (standardPerHour) =>
+      this.#rateLimits?.use({ standardPerHour }),
+    )
     this.#policy = policy
     this.#stored = stored
   }
@@ -85,13 +95,17 @@ export class ManagementPlane {
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
     if (this.#isClosed) return
-    const { storeUrl, storePassword, publicUrl, rateLimits, hasTls } = this.#settings
+    const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
     try {
       const store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
       this.#store = store
+      const rateLimits = {
+        freePerDay: this.settings.value('limits.free_per_day'),
+        standardPerHour: this.settings.value('limits.standard_per_hour'),
+      }
       this.#rateLimits = await RateLimits.open(store, rateLimits, this.#log)
       this.#sweeper = new Sweeper(store, this.#log)
       await this.#follow(store)
@@ -147,10 +161,13 @@ export class ManagementPlane {
 
   /** What other processes on the same database change is in force here on the next beat. */
   async #follow(store: Store): Promise<void> {
-    const policy = this.#policy
-    if (policy.kind === 'file') return
-    await policy.open(store)
-    if (!this.#isClosed) this.#beat = setInterval(() => void policy.follow(), BEAT_MS)
+    const policy = this.#policy.kind === 'file' ? null : this.#policy
+    await Promise.all([this.settings.open(store), policy?.open(store)])
+    if (this.#isClosed) return
+    this.#beat = setInterval(() => {
+      void this.settings.follow()
+      void policy?.follow()
+    }, BEAT_MS)
   }
 
   #listenTo(store: Store): void {
@@ -184,7 +201,7 @@ export class ManagementPlane {
     const snapshot = () => this.#snapshot
     return {
       ...{ store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now },
-      ...{ policy, upstreams, sealer, allowPrivateWebhooks },
+      ...{ policy, upstreams, sealer, allowPrivateWebhooks, settings: this.settings },
     }
   }
 }

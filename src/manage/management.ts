@@ -2,6 +2,7 @@ import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import type { Sealer } from './sealer.ts'
 
@@ -22,6 +23,7 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  readonly settings: LiveSettings
   /** Which policy is in force, and where it comes from. */
   readonly policy: PolicyFile | PolicyKeeper
   /** The names that a rule may route to. */

@@ -4,6 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadContent } from '../../src/commands/signature-content.ts'
+import { parseConfig } from '../../src/config.ts'
+import type { Effective } from '../../src/config-reader.ts'
 import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
@@ -50,7 +52,6 @@ export class TestManagement {
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const { storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`, front, answered, knows = false } = options
     const { allowPrivateWebhooks = false, policy } = options
-    const rateLimits = { freePerDay: 1_000, standardPerHour: 10_000, ...options.rateLimits }
     const adminKey = await keyIn(storeUrl, ADMIN)
     const said: string[] = []
     const log = createLogTo('info', { write: (line) => said.push(line) })
@@ -59,7 +60,7 @@ export class TestManagement {
     const plane = new ManagementPlane(
       {
         ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
-        ...{ rateLimits, hasTls: false, seen: SEEN },
+        ...{ configured: configured(options.rateLimits), hasTls: false, seen: SEEN },
         ...{ dataFolder: folder, encryptionKey: null, allowPrivateWebhooks, upstreams: UPSTREAMS },
       },
       log,
@@ -148,6 +149,16 @@ export interface Answered {
   readonly headers: Headers
   // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
   readonly body: any
+}
+
+/** As somebody has who says nothing but the limits. */
+function configured({ freePerDay, standardPerHour }: Partial<RateLimitSettings> = {}): readonly Effective[] {
+  const env = {
+    ...(freePerDay !== undefined && { GATEHOUSE_LIMITS_FREE_PER_DAY: String(freePerDay) }),
+    ...(standardPerHour !== undefined && { GATEHOUSE_LIMITS_STANDARD_PER_HOUR: String(standardPerHour) }),
+    GATEHOUSE_STORE_PASSWORD: 'nobody-sees-this',
+  }
+  return parseConfig({ flags: { upstream: ['http://127.0.0.1:3000'] }, env, file: null }).effective
 }
 
 async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {

@@ -2,6 +2,7 @@ import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
 import { previewPolicy } from './policy-preview.ts'
+import { SETTING_OPERATIONS } from './settings.ts'
 import { STATS_OPERATIONS } from './stats.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
@@ -10,6 +11,7 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...KEY_OPERATIONS,
   ...POLICY_OPERATIONS,
   previewPolicy,
+  ...SETTING_OPERATIONS,
   ...STATS_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
 ]
