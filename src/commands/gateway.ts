@@ -181,6 +181,13 @@ export class Gateway {
       },
       settings.manageFront,
     )
+    this.#management?.settings.onChange('manage.access_log', (isLogged) => {
+      this.#traffic.isLogged = isLogged
+    })
+    this.#management?.settings.onChange('log.level', (level) => {
+      log.setLevel(level)
+      this.#dataPlane.logAt(level)
+    })
     this.#addMetrics()
   }
 

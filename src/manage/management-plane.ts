@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type Koa from 'koa'
+import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
@@ -17,8 +18,9 @@ import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
+import { LiveSettings } from './live-settings.ts'
 import type { ListenAddress, Management } from './management.ts'
-import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
+import { RateLimits } from './rate-limits.ts'
 import { Periodic, type PeriodicJob } from './periodic.ts'
 import type { Publisher } from './publisher.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
@@ -35,7 +37,6 @@ export interface ManagementSettings {
   readonly publicUrl: string | null
   /** The first key of an administrator. */
   readonly adminKey: string | null
-  readonly rateLimits: RateLimitSettings
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
@@ -49,6 +50,8 @@ export interface ManagementSettings {
   /** The names that a rule may route to. */
   readonly upstreams: readonly string[]
   readonly seen: KeeperSettings
+  /** All settings, and who has said each. */
+  readonly configured: readonly Effective[]
 }
 
 /** What it tells the rest of the process. */
@@ -69,6 +72,8 @@ export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #links: ManagementLinks
   readonly #log: Log
+  /** What may change while it runs. */
+  readonly settings: LiveSettings
   #documents: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
@@ -92,10 +97,18 @@ export class ManagementPlane {
     this.#links = links
     this.#log = log
     this.#periodic = new Periodic(log)
+    this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onChange('limits.free_per_day', (freePerDay) =>
+      this.#management?.rateLimits.use({ freePerDay }),
+    )
+    this.settings.onChange('limits.standard_per_hour', (standardPerHour) =>
+      this.#management?.rateLimits.use({ standardPerHour }),
+    )
   }
 
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
+    if (this.#isClosed) return
     const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
@@ -173,10 +186,13 @@ export class ManagementPlane {
 
   /** What other processes on the same database change is in force here on the next beat. */
   async #follow(store: Store): Promise<void> {
-    const { policy } = this.#links
-    if (policy.kind === 'file') return
-    await policy.open(store)
-    if (!this.#isClosed) this.#beat = setInterval(() => void policy.follow(), BEAT_MS)
+    const policy = this.#links.policy.kind === 'file' ? null : this.#links.policy
+    await Promise.all([this.settings.open(store), policy?.open(store)])
+    if (this.#isClosed) return
+    this.#beat = setInterval(() => {
+      void this.settings.follow()
+      void policy?.follow()
+    }, BEAT_MS)
   }
 
   #listenTo(store: Store): void {
@@ -203,8 +219,12 @@ export class ManagementPlane {
   }
 
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
-    const { adminKey, authFailuresPerMinute, rateLimits, ja4plus } = this.#settings
+    const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
     const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const rateLimits = {
+      freePerDay: this.settings.value('limits.free_per_day'),
+      standardPerHour: this.settings.value('limits.standard_per_hour'),
+    }
     return {
       store,
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
@@ -214,6 +234,7 @@ export class ManagementPlane {
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
+      settings: this.settings,
       ...{ upstreams, allowPrivateWebhooks },
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),

@@ -6,6 +6,7 @@ import type { ApiKeys } from './auth/api-keys.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
 import type { Publisher } from './publisher.ts'
+import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import type { Sealer } from './sealer.ts'
 
@@ -32,6 +33,7 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  readonly settings: LiveSettings
   /** Which policy is in force, and where it comes from. */
   readonly policy: PolicyFile | PolicyKeeper
   /** The names that a rule may route to. */

@@ -17,6 +17,8 @@ export interface RunningGatehouse {
   /** Who signed its certificate, which is for localhost: PEM, and the file it is in. */
   readonly ca: string
   readonly caFile: string
+  /** What it has written to its log. */
+  said(): string
   /** As its user ends it; resolves when it is gone. */
   stop(): Promise<void>
 }
@@ -87,7 +89,16 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
     await once(child, 'exit')
   }
   const manage = `http://${manageAt}`
-  return { pid: child.pid!, port, url: `https://localhost:${port}`, manage, ca: ca.certificate, caFile, stop }
+  return {
+    pid: child.pid!,
+    port,
+    url: `https://localhost:${port}`,
+    manage,
+    ca: ca.certificate,
+    caFile,
+    said: () => said,
+    stop,
+  }
 }
 
 const PROGRAM = resolve('src/bin.js')

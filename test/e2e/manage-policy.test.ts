@@ -53,6 +53,33 @@ test('a policy put by way of the API blocks in every worker, is taken back, and 
   assert.deepEqual(after.body.problems, [])
 })
 
+test('settings that are changed act at once, and after a restart', async (t) => {
+  const app = await startApp(t)
+  const folder = temporaryFolder(t)
+  const key = await keyIn(folder)
+  const options = { command: 'up', upstream: app.url, argv: ['--workers', '1', '--data', folder] } as const
+  const gatehouse = await startGatehouse(t, options)
+  const api = client(gatehouse, key)
+  const answered = ({ said }: RunningGatehouse) => said().split('"message":"answered"').length - 1
+  await api('GET', '/v1/policy')
+  assert.equal(answered(gatehouse), 0)
+  assert.equal((await api('PATCH', '/v1/settings', { 'manage.access_log': true })).status, 200)
+  await api('GET', '/v1/policy')
+  await within(2_000, async () => assert.ok(answered(gatehouse) > 0))
+  assert.equal((await api('PATCH', '/v1/settings', { 'log.level': 'error' })).status, 200)
+  const before = answered(gatehouse)
+  await api('GET', '/v1/policy')
+  await wait(200)
+  assert.ok(answered(gatehouse) <= before + 1, 'the PATCH itself at most')
+  await api('PATCH', '/v1/settings', { 'log.level': null })
+  await gatehouse.stop()
+  const again = await startGatehouse(t, options)
+  const after = await client(again, key)('GET', '/v1/settings')
+  const shown = after.body.settings.find((each: { name: string }) => each.name === 'manage.access_log')
+  assert.deepEqual([shown.value, shown.configured, shown.origin], [true, false, 'api'])
+  await within(2_000, async () => assert.ok(answered(again) > 0))
+})
+
 /** The status that each worker answers with, asked while the others are held. */
 async function statusesOfEach(gatehouse: RunningGatehouse): Promise<readonly number[]> {
   const workers = workersOf(gatehouse.pid)

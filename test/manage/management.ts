@@ -4,6 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadContent } from '../../src/commands/signature-content.ts'
+import { parseConfig } from '../../src/config.ts'
+import type { Effective } from '../../src/config-reader.ts'
 import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
@@ -19,6 +21,7 @@ import {
 } from '../../src/manage/management-plane.ts'
 import { PolicyCopy } from '../../src/manage/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
+import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
@@ -26,6 +29,7 @@ import { freshUrl, type Owner } from '../store/databases.ts'
 export interface TestOptions extends Partial<ManagementSettings> {
   /** It judges by the signatures that come with Gatehouse. */
   readonly knows?: boolean
+  readonly rateLimits?: Partial<RateLimitSettings>
   readonly front?: Partial<FrontSettings>
   /** Whom it asks as; `null` where the database is not there yet. */
   readonly admin?: WantedKey | null
@@ -48,7 +52,7 @@ export class TestManagement {
   readonly #adminKey: string
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
-    const { knows = false, front, answered, policy, admin = ADMIN, ...given } = options
+    const { knows = false, front, answered, policy, rateLimits, admin = ADMIN, ...given } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
@@ -57,12 +61,16 @@ export class TestManagement {
     const log = createLogTo('info', { write: (line) => said.push(line) })
     const copy = new PolicyCopy(join(folder, 'policy.json'))
     const policies: unknown[] = []
-    const plane = new ManagementPlane({ ...SETTINGS, dataFolder: folder, ...given, storeUrl }, log, {
-      ...idleLinks(),
-      policy:
-        policy ??
-        new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
-    })
+    const plane = new ManagementPlane(
+      { ...SETTINGS, dataFolder: folder, configured: configured(rateLimits), ...given, storeUrl },
+      log,
+      {
+        ...idleLinks(),
+        policy:
+          policy ??
+          new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
+      },
+    )
     const failures: Error[] = []
     const server = createManageServer(
       {
@@ -151,6 +159,16 @@ async function useOurSignatures(t: Owner, plane: ManagementPlane): Promise<void>
   await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
 }
 
+/** As somebody has who says nothing but the limits. */
+function configured({ freePerDay, standardPerHour }: Partial<RateLimitSettings> = {}): readonly Effective[] {
+  const env = {
+    ...(freePerDay !== undefined && { GATEHOUSE_LIMITS_FREE_PER_DAY: String(freePerDay) }),
+    ...(standardPerHour !== undefined && { GATEHOUSE_LIMITS_STANDARD_PER_HOUR: String(standardPerHour) }),
+    GATEHOUSE_STORE_PASSWORD: 'nobody-sees-this',
+  }
+  return parseConfig({ flags: { upstream: ['http://127.0.0.1:3000'] }, env, file: null }).effective
+}
+
 async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   const store = await Store.open(storeUrl)
   try {
@@ -171,6 +189,7 @@ export const SEEN: KeeperSettings = {
 }
 /** Of a management plane that is tried alone. */
 export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
+  configured: configured(),
   storePassword: null,
   publicUrl: null,
   adminKey: null,
@@ -178,7 +197,6 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   authFailuresPerMinute: 120,
   auditRetentionMs: 86_400_000,
   seen: SEEN,
-  rateLimits: { freePerDay: 1_000, standardPerHour: 10_000 },
   hasTls: false,
   encryptionKey: null,
   allowPrivateWebhooks: false,

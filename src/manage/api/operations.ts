@@ -7,6 +7,8 @@ import { DETECT_OPERATIONS } from './detect.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
+import { previewPolicy } from './policy-preview.ts'
+import { SETTING_OPERATIONS } from './settings.ts'
 import { SIGNATURE_OPERATIONS } from './signatures.ts'
 import { STATS_OPERATIONS } from './stats.ts'
 import { taskOperations } from './tasks.ts'
@@ -36,6 +38,8 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...POLICY_OPERATIONS,
+  previewPolicy,
+  ...SETTING_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
 ]
 

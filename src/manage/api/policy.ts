@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { parsePolicy } from '../../policy/policy.ts'
+import { type Policy, parsePolicy } from '../../policy/policy.ts'
 import { DocumentFault } from '../../problem.ts'
 import type { PolicyVersion } from '../../store/policies.ts'
 import type { Management } from '../management.ts'
@@ -9,7 +9,7 @@ import { actorOf, type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
 
 /** What it holds is for `parsePolicy` to say, as for a file. */
-const policyDocument = z.unknown().meta({
+export const policyDocument = z.unknown().meta({
   id: 'Policy',
   description: 'The same as a policy file, see config/README.md. The first rule that holds decides.',
   override: {
@@ -164,10 +164,10 @@ function keeperIn({ policy }: Management): PolicyKeeper {
 }
 
 /** Throws a Refusal with every problem it has: the rule, the place, and why. `pointer`: where it is in the body. */
-function checkPolicy(value: unknown, { upstreams }: Management, pointer: string): void {
+export function checkPolicy(value: unknown, { upstreams }: Management, pointer: string): Policy {
   if (value === null) throw invalid([{ pointer, detail: 'is null; a policy without rules is {"rules": []}' }])
   try {
-    parsePolicy(value, upstreams)
+    return parsePolicy(value, upstreams)
   } catch (error) {
     if (!(error instanceof DocumentFault)) throw error
     const [first, ...others] = error.problems.slice(0, ERRORS_MAX).map(({ pointer: at, within, what }) => {
