@@ -18,7 +18,7 @@ import { makeSnapshot } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
-import { dropStartGarbage } from '../proxy/garbage.ts'
+import { collectAsUsual, dropStartGarbage } from '../proxy/garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
@@ -188,7 +188,11 @@ export class Gateway {
     this.#policyInUse = policy.value
     this.#signatureSet = signatures.value
     this.#publish()
-    if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
+    // What serves in this process does it itself.
+    if (this.settings.workers !== null) {
+      collectAsUsual() // first: each look decides when the next one comes
+      dropStartGarbage()
+    }
     this.#feedOpener.leave()
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
