@@ -8,7 +8,7 @@ import { Disturbances } from './disturbances.ts'
 import { SERVER_NAMES, SoakFiles } from './files.ts'
 import { SoakedGateway, soakConfig } from './gateway.ts'
 import { Ledger } from './ledger.ts'
-import { growthOf, MemoryWatch } from './memory.ts'
+import { MemoryWatch } from './memory.ts'
 import type { FromApp, FromClients, Seen } from './messages.ts'
 import { ALL_KINDS, type Kind } from './plan.ts'
 import { Random } from './random.ts'
@@ -32,11 +32,11 @@ async function soak(): Promise<number> {
     app.on('message', (said: FromApp) => ledger.app(said))
     gateway = await SoakedGateway.start(files, soakConfig(files, ports, workers))
     const clients = await startClients(children, gateway, files, ledger, connections, kinds, random)
-    const memory = new MemoryWatch(gateway)
+    const memory = new MemoryWatch(gateway, seconds)
     const disturbances = new Disturbances(gateway, files, random, { reloadMs, killMs })
     await Promise.race([progress(seconds, ledger, disturbances, gateway), crashed.promise])
     await disturbances.stop()
-    memory.stop()
+    const growths = await memory.stop()
     const firstWorkers = gateway.workers
     await Promise.race([stopClients(clients), crashed.promise])
     const problems = [
@@ -48,7 +48,6 @@ async function soak(): Promise<number> {
     const metrics = await gateway.metrics()
     problems.push(...(await stopProblems(gateway, firstWorkers)))
     const { accounts, unaccounted } = await ledger.accounts(disturbances.kills)
-    const growths = memory.series.map(growthOf)
     problems.push(
       ...unaccounted,
       ...growths.filter(({ isFlat }) => isFlat === false).map(({ name }) => `${name} grows`),
