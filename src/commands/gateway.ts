@@ -25,7 +25,7 @@ import type { SignatureSet } from '../plane/signature-set.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
-import { dropStartGarbage } from '../proxy/garbage.ts'
+import { collectAsUsual, dropStartGarbage } from '../proxy/garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
@@ -265,7 +265,11 @@ export class Gateway {
     this.#signaturesReloader = signatures.reloader
     this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
     this.#catalogue.nudge()
-    if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
+    // What serves in this process does it itself.
+    if (this.settings.workers !== null) {
+      collectAsUsual() // first: each look decides when the next one comes
+      dropStartGarbage()
+    }
     this.#feedOpener.leave()
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
