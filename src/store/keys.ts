@@ -65,8 +65,14 @@ export class KeyStore {
     return numUpdatedRows > 0n
   }
 
+  /** It never goes back: several processes say so, each in its own time. */
   async used(id: string, atMs: number): Promise<void> {
-    await this.#db.updateTable('api_keys').set({ last_used_at_ms: atMs }).where('id', '=', id).execute()
+    await this.#db
+      .updateTable('api_keys')
+      .set({ last_used_at_ms: atMs })
+      .where('id', '=', id)
+      .where(({ eb, or }) => or([eb('last_used_at_ms', 'is', null), eb('last_used_at_ms', '<', atMs)]))
+      .execute()
   }
 }
 

@@ -29,14 +29,7 @@ export class Store {
 
   /** `sqlite:FILE` or `postgres://…`; its tables are brought up to date. */
   static async open(url: string, password: string | null = null): Promise<Store> {
-    const database = await openDatabase(url, password)
-    try {
-      await migrate(database)
-    } catch (error) {
-      await database.close()
-      throw error
-    }
-    return new Store(database)
+    return new Store(await openDatabase(url, password, migrate))
   }
 
   private constructor(database: Database) {
@@ -63,10 +56,6 @@ export class Store {
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result> {
     return this.#database.db.transaction().execute(work)
-  }
-
-  backup(file: string): Promise<void> {
-    return this.#database.backup(file)
   }
 
   close(): Promise<void> {

@@ -14,7 +14,12 @@ export interface Owner {
 
 /** A store of its own, empty, which is closed and gone when the test ends. */
 export async function openFresh(kind: DatabaseKind, t: Owner): Promise<Store> {
-  const store = await Store.open(await freshUrl(kind, t))
+  return openAt(t, await freshUrl(kind, t))
+}
+
+/** One more store on a database that may have others: what another process would be. */
+export async function openAt(t: Owner, url: string): Promise<Store> {
+  const store = await Store.open(url)
   t.teardown(() => store.close())
   return store
 }
