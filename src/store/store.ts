@@ -1,6 +1,7 @@
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
 import type { Database, Queries } from './database.ts'
+import { FeedbackStore } from './feedback.ts'
 import { IdempotencyStore } from './idempotency.ts'
 import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
@@ -9,6 +10,7 @@ import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
 import { TaskStore } from './tasks.ts'
+import { TrialStore } from './trials.ts'
 import { WebhookStore } from './webhooks.ts'
 
 /**
@@ -18,12 +20,14 @@ import { WebhookStore } from './webhooks.ts'
 export class Store {
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly feedback: FeedbackStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
   readonly tasks: TaskStore
+  readonly trials: TrialStore
   readonly webhooks: WebhookStore
   readonly #database: Database
 
@@ -37,12 +41,14 @@ export class Store {
     this.#database = database
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.feedback = new FeedbackStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)
     this.tasks = new TaskStore(db, kind)
+    this.trials = new TrialStore(db, kind)
     this.webhooks = new WebhookStore(db)
   }
 
