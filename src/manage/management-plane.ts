@@ -6,7 +6,8 @@ import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
-import type { ListenAddress, Management } from './management.ts'
+import { RecentDetections } from './detections.ts'
+import type { ListenAddress, Management, Publisher } from './management.ts'
 import { Refusal } from './refusal.ts'
 
 export interface ManagementSettings {
@@ -27,6 +28,8 @@ export interface ManagementSettings {
 export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #log: Log
+  readonly #publisher: Publisher
+  readonly #detections = new RecentDetections()
   #store: Store | null = null
   #api: Koa.Middleware<RequestState> | null = null
   #retry: NodeJS.Timeout | null = null
@@ -36,9 +39,10 @@ export class ManagementPlane {
   })
   #isClosed = false
 
-  constructor(settings: ManagementSettings, log: Log) {
+  constructor(settings: ManagementSettings, log: Log, publisher: Publisher = NOBODY) {
     this.#settings = settings
     this.#log = log
+    this.#publisher = publisher
   }
 
   /** Resolves when the database is open, or will be tried again later. */
@@ -81,7 +85,9 @@ export class ManagementPlane {
     const apiKeys = new ApiKeys(store.keys)
     const { ja4plus } = this.#settings
     const snapshot = () => this.#snapshot
-    return { store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
+    const [publisher, detections] = [this.#publisher, this.#detections]
+    const log = this.#log
+    return { store, apiKeys, log, publicUrl, ja4plus, snapshot, publisher, detections, nowMs: Date.now }
   }
 }
 
@@ -89,4 +95,6 @@ function urlOf({ host, port }: ListenAddress): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+/** Where there are no proxies to bring anything to. */
+const NOBODY: Publisher = { nudge: () => undefined }
 const RETRY_MS = 5_000

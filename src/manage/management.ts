@@ -2,6 +2,7 @@ import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { RecentDetections } from './detections.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -20,5 +21,14 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  /** Brings to the proxies what was changed of what they judge by. */
+  readonly publisher: Publisher
+  /** The newest answers of `/detect`, for who has feedback on them. */
+  readonly detections: RecentDetections
   nowMs(): number
+}
+
+export interface Publisher {
+  /** Something has changed: soon there is a new Snapshot. */
+  nudge(): void
 }

@@ -19,6 +19,8 @@ export class TestManagement {
   readonly url: string
   readonly storeUrl: string
   readonly failures: Error[] = []
+  /** How often something was to be brought to proxies. */
+  nudges = 0
   readonly #adminKey: string
 
   /** With `knows` it judges by the signatures that come with Gatehouse. */
@@ -30,6 +32,7 @@ export class TestManagement {
     const plane = new ManagementPlane(
       { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
       createLogTo('silent', { write: () => undefined }),
+      { nudge: () => void manage.nudges++ },
     )
     const failures: Error[] = []
     const server = createManageServer({
@@ -41,6 +44,7 @@ export class TestManagement {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
+    const manage = new TestManagement(`http://127.0.0.1:${port}`, storeUrl, adminKey, failures)
     await plane.start({ host: '127.0.0.1', port })
     if (knows) {
       const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
@@ -52,7 +56,7 @@ export class TestManagement {
       server.closeAllConnections()
       await plane.close()
     })
-    return new TestManagement(`http://127.0.0.1:${port}`, storeUrl, adminKey, failures)
+    return manage
   }
 
   private constructor(url: string, storeUrl: string, adminKey: string, failures: Error[]) {
