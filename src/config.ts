@@ -26,7 +26,14 @@ export interface StartupConfig {
   readonly weights: { readonly file: string | null }
   readonly feeds: readonly FeedConfig[]
   readonly policy: { readonly file: string | null }
-  readonly sightings: { readonly file: string | null; readonly bytesMax: number }
+  readonly sightings: {
+    readonly file: string | null
+    readonly bytesMax: number
+    readonly retentionMs: number
+    readonly rowsMax: number
+  }
+  readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
+  readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -276,7 +283,22 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),
     policy: others.policy,
-    sightings: { file: others.sightings.file, bytesMax: others.sightings.max_size },
+    sightings: {
+      file: others.sightings.file,
+      bytesMax: others.sightings.max_size,
+      retentionMs: others.sightings.retention,
+      rowsMax: others.sightings.rows_max,
+    },
+    rollups: {
+      minutesMs: others.rollups.minutes,
+      hoursMs: others.rollups.hours,
+      daysMs: others.rollups.days,
+    },
+    observed: {
+      addressesMin: others.observed.addresses_min,
+      requestsMin: others.observed.requests_min,
+      max: others.observed.max,
+    },
     fingerprints: others.fingerprints,
     log: others.log,
   }

@@ -39,6 +39,11 @@ export function partsOfFingerprint(type: Ja4Type, text: string): readonly string
   return splitParts(text, lengthOf(PARTS[type][0]!))
 }
 
+/** Characters of each part. */
+export function partLengths(type: Ja4Type): readonly number[] {
+  return PARTS[type].map(lengthOf)
+}
+
 /** The source of an expression for the part `a`, `b`… of a type. */
 export function formOfPart(type: Ja4Type, index: number): string {
   return PARTS[type][index]!.map(({ form }) => form).join('')

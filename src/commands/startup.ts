@@ -37,7 +37,7 @@ export async function startupFrom(
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
 async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> {
-  const { proxy, manage, data, store, policy, sightings, log } = config
+  const { proxy, manage, data, store, policy, sightings, rollups, observed, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
@@ -58,6 +58,7 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
       ja4plus: config.fingerprints.ja4plus,
+      seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,
   }

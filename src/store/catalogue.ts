@@ -114,6 +114,37 @@ export class CatalogueStore {
     return true
   }
 
+  /** Signatures that the API has accepted and that judge, in the order of their key, from behind `last`. */
+  accepted(last: SignatureKey | null, limit: number): Promise<SignatureRow[]> {
+    return this.#db
+      .selectFrom('signatures')
+      .selectAll()
+      .where(sql<boolean>`source <> 'builtin'`)
+      .where('source', '=', 'submitted')
+      .where('status', '=', 'active')
+      .where('software_id', '<>', '')
+      .where(
+        sql<boolean>`(type, value, software_id) > (${last?.type ?? ''}, ${last?.value ?? ''}, ${last?.softwareId ?? ''})`,
+      )
+      .orderBy('type')
+      .orderBy('value')
+      .orderBy('software_id')
+      .limit(limit)
+      .execute()
+  }
+
+  /** Software that no file knows, in the order of its ids, from behind `last`. */
+  madeHere(last: string, limit: number): Promise<SoftwareRow[]> {
+    return this.#db
+      .selectFrom('software')
+      .selectAll()
+      .where('origin', '=', 'api')
+      .where('id', '>', last)
+      .orderBy('id')
+      .limit(limit)
+      .execute()
+  }
+
   /** All who are said to have a fingerprint, as it is written, those that were retired too. */
   signaturesOf(type: Ja4Type, value: string, queries: Queries = this.#db): Promise<SignatureRow[]> {
     return queries
@@ -142,19 +173,26 @@ export function softwareRow(
   origin: SoftwareTable['origin'],
   firstSeenMs: number,
 ): SoftwareRow {
-  const { id, name, kind, category, vendor, description } = software
+  const { id, kind, category, vendor, description } = software
   const search = [...namesOf(software), vendor, description].filter((each) => each !== null)
   return {
-    ...{ id, name, kind, category, description, origin, first_seen_ms: firstSeenMs },
-    search: search.join('\n').toLowerCase(),
+    ...{ id, kind, category, origin, first_seen_ms: firstSeenMs },
+    name: storable(software.name),
+    description: description === null ? null : storable(description),
+    search: storable(search.join('\n').toLowerCase()),
     document: JSON.stringify(softwareDocument(software)),
   }
 }
 
 /** Its id first, what others may want as well last. */
 export function allNames(software: Software): readonly string[] {
-  const names = namesOf(software)
-  return [...new Set([...names, ...names.map(plainName)])]
+  const names = namesOf(software).map(storable)
+  return [...new Set([...names, ...names.map(plainName)])].filter(({ length }) => length <= NAME_LENGTH_MAX)
+}
+
+/** No NUL, which PostgreSQL does not take, and no half of a character, which neither keeps. */
+export function storable(text: string): string {
+  return text.replaceAll('\0', '').toWellFormed()
 }
 
 export function signatureRow(signature: NewSignature): SignatureRow {
@@ -166,3 +204,6 @@ export function signatureRow(signature: NewSignature): SignatureRow {
     confidence: softwareId === '' ? 0 : confidenceOf(observations, observations, 1),
   }
 }
+
+/** Nobody asks by a longer one, and PostgreSQL has no index for it. */
+const NAME_LENGTH_MAX = 256

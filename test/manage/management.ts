@@ -12,6 +12,7 @@ import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 
 /** A management plane that listens, with a database of its own, and whoever calls it. */
@@ -30,9 +31,9 @@ export class TestManagement {
     const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
+      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true, seen: SEEN },
       createLogTo('silent', { write: () => undefined }),
-      { nudge: () => void manage.nudges++ },
+      { publisher: { nudge: () => void manage.nudges++ }, opened: () => undefined, stored: () => undefined },
     )
     const failures: Error[] = []
     const server = createManageServer({
@@ -110,4 +111,11 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+const DAY_MS = 86_400_000
+const SEEN: KeeperSettings = {
+  sightingsMs: DAY_MS,
+  sightingsMax: 100_000,
+  rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
+  observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
+}
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
