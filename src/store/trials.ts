@@ -33,10 +33,16 @@ export type Fingerprint = Pick<Trial, 'type' | 'value'>
 export class TrialStore {
   readonly #db: Kysely<Tables>
   readonly #kind: DatabaseKind
+  #begun = 0
 
   constructor(db: Kysely<Tables>, kind: DatabaseKind) {
     this.#db = db
     this.#kind = kind
+  }
+
+  /** Rises whenever counting begins: for who keeps in mind what is counted. */
+  get begun(): number {
+    return this.#begun
   }
 
   /** Counting begins, or goes on. */
@@ -50,6 +56,7 @@ export class TrialStore {
         ...{ addresses: new AddressSketch().text, verdicts: '[]' },
       }
     })
+    if (rows.length > 0) this.#begun++
     for (const part of parts(rows))
       await queries
         .insertInto('trials')

@@ -145,6 +145,27 @@ export function submissionContract(kind: DatabaseKind): void {
     assert.deepEqual([trial!.firstHitMs, trial!.lastHitMs], [sighting(0).seenAtMs, sighting(19).seenAtMs])
   })
 
+  test(`${kind}: what is sent in here is counted from then on, and elsewhere a second later`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const [here, elsewhere] = await Promise.all([openAt(t, url), openAt(t, url)])
+    let nowMs = 0
+    const counters = [here, elsewhere].map((store) => {
+      const counter = trialCounter(store!, () => nowMs)
+      const batch = [{ ...sighting(1), ja4: TRIED.value }]
+      return () => store!.transaction((queries) => counter(batch, queries))
+    })
+    const hits = async () => (await here!.trials.of('ja4', [TRIED.value]))[0]?.hits
+    for (const count of counters) await count()
+    await here!.transaction((queries) => here!.trials.open([TRIED], 1, queries))
+    await counters[1]!()
+    assert.equal(await hits(), 0)
+    await counters[0]!()
+    assert.equal(await hits(), 1)
+    nowMs = 1_000
+    await counters[1]!()
+    assert.equal(await hits(), 2)
+  })
+
   test(`${kind}: any number of agents is counted in little room`, async (t) => {
     const store = await openFresh(kind, t)
     await store.transaction((queries) => store.trials.open([TRIED], 1, queries))

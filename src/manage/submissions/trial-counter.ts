@@ -17,8 +17,10 @@ export function trialCounter(
 ): (batch: readonly Sighting[], queries: Queries) => Promise<void> {
   let counted: ReadonlyMap<string, ReadonlySet<string>> = new Map()
   let readAtMs = Number.NEGATIVE_INFINITY
+  let begun = 0
   return async (batch, queries) => {
-    if (nowMs() - readAtMs >= REMEMBERED_MS) {
+    if (trials.begun !== begun || nowMs() - readAtMs >= REMEMBERED_MS) {
+      begun = trials.begun
       counted = byType(await trials.counted(queries))
       readAtMs = nowMs()
     }
@@ -73,7 +75,7 @@ function counting(trial: Trial, sightings: readonly Sighting[]): Trial {
   return { ...trial, hits: trial.hits + sightings.length, firstHitMs, lastHitMs, verdicts: tally.counts }
 }
 
-/** What was sent in is counted so much later at most. */
+/** What was sent in to another process is counted so much later at most. */
 const REMEMBERED_MS = 1_000
 /** Of a type, in one transaction, which others wait for: those that come most. Some two milliseconds. */
 const VALUES_MAX = 64
