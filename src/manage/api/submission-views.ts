@@ -7,8 +7,9 @@ import { EFFECTS, type FindingCode } from '../submissions/findings.ts'
 import { figuresOf, sumOf, type TrialFigures } from '../submissions/figures.ts'
 import type { Taken } from '../submissions/submit.ts'
 import { time, timeOf } from './schemas.ts'
+import { fingerprintType, shownSignature, signature } from './signature-schemas.ts'
 
-export const type = z.enum(JA4_TYPES)
+export const type = fingerprintType
 export const category = z.enum(CATEGORIES)
 export const status = z.enum(['pending', 'accepted', 'rejected', 'duplicate'])
 const reason = z
@@ -20,28 +21,8 @@ const reason = z
   })
   .meta({ id: 'SubmissionReason' })
 
-const submittedSignature = z
-  .strictObject({
-    fingerprint: z.string(),
-    type,
-    agent_name: z.string().nullable(),
-    agent_id: z.string().nullable(),
-    first_seen: time,
-    last_seen: time.nullable(),
-    confidence: z.number().min(0).max(1),
-    observations: z.int().min(0),
-    source: z.enum(['builtin', 'submitted', 'observed']),
-    status: z.enum(['active', 'trial', 'retired']),
-  })
-  .meta({
-    id: 'SubmittedSignature',
-    description: 'What it is, or would be: nothing is judged by it unless it is `active`.',
-  })
-
 export const submitAnswer = z.strictObject({
-  submissions: z.array(
-    z.strictObject({ id: z.string(), status, signature: submittedSignature, reasons: z.array(reason) }),
-  ),
+  submissions: z.array(z.strictObject({ id: z.string(), status, signature, reasons: z.array(reason) })),
 })
 
 const trial = z
@@ -109,23 +90,20 @@ export const submissionAnswer = z
 /** As it is answered to who has submitted it. */
 export function shownAtOnce({ record, registered, live }: Taken) {
   const { id, status, type, value, agentName, softwareId, createdAtMs } = record
+  const seen = { type, value, lastSeenMs: live?.lastSeenMs ?? null, requestsSeen: live?.requests ?? 0 }
+  // What it would be: nothing is judged by it.
+  const wouldBe = {
+    ...shownSignature({
+      ...{ ...seen, source: 'submitted', status: status === 'rejected' ? 'retired' : 'trial' },
+      ...{ firstSeenMs: live?.firstSeenMs ?? createdAtMs, observations: 0, confidence: 0, software: null },
+    }),
+    ...{ agent_name: agentName, agent_id: softwareId },
+  }
   const signature =
     registered === null
-      ? {
-          ...{ agent_name: agentName, agent_id: softwareId },
-          ...{ first_seen: timeOf(live?.firstSeenMs ?? createdAtMs), confidence: 0 },
-          ...{ observations: live?.requests ?? 0, source: 'submitted' as const },
-          status: status === 'rejected' ? ('retired' as const) : ('trial' as const),
-        }
-      : {
-          ...{ agent_name: registered.name, agent_id: registered.id },
-          ...{ first_seen: timeOf(registered.firstSeenMs), confidence: registered.confidence },
-          ...{ observations: registered.observations, source: registered.source, status: 'active' as const },
-        }
-  return {
-    ...{ id, status, reasons: reasonsOf(record) },
-    signature: { fingerprint: value, type, ...signature, last_seen: timeOf(live?.lastSeenMs ?? null) },
-  }
+      ? wouldBe
+      : shownSignature({ ...registered, ...seen, status: 'active', software: registered })
+  return { id, status, signature, reasons: reasonsOf(record) }
 }
 
 export async function shown(record: SubmissionRecord, management: Management) {
