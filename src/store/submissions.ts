@@ -153,13 +153,18 @@ export class SubmissionStore {
     )
   }
 
-  /** Everything that is known, under each of its names. */
-  async knownNames(): Promise<readonly { readonly called: string; readonly software: NamedSoftware }[]> {
+  /** Some of what is known, under each of its names: in the order of those, behind `after`; none at the end. */
+  async namesAfter(
+    after: string,
+    limit: number,
+  ): Promise<readonly { readonly called: string; readonly software: NamedSoftware }[]> {
     const rows = await this.#db
       .selectFrom('software_names')
       .innerJoin('software', 'software.id', 'software_names.software_id')
       .select(['software_names.name as called', 'software.id', 'software.name', 'kind', 'category'])
-      .limit(NAMES_MAX)
+      .where('software_names.name', '>', after)
+      .orderBy('software_names.name')
+      .limit(limit)
       .execute()
     return rows.map(({ called, ...software }) => ({ called, software }))
   }
@@ -285,7 +290,5 @@ function recordOf(row: Selectable<SubmissionTable>): SubmissionRecord {
   }
 }
 
-/** Ten times as many as come with Gatehouse; some 20 ms. */
-const NAMES_MAX = 20_000
 /** Two milliseconds. */
 const FORGOTTEN_MAX = 1000

@@ -121,21 +121,22 @@ export class TrialStore {
     return rows.map(trialOf)
   }
 
-  async put(trial: Trial, queries: Queries): Promise<void> {
-    await queries
-      .updateTable('trials')
-      .set({
-        hits: trial.hits,
-        first_hit_ms: trial.firstHitMs,
-        last_hit_ms: trial.lastHitMs,
-        addresses: trial.addresses.text,
-        verdicts: JSON.stringify(
-          trial.verdicts.map(({ verdict, agentId, count }) => [verdict, agentId, count]),
-        ),
-      })
-      .where('type', '=', trial.type)
-      .where('value', '=', trial.value)
-      .execute()
+  /** What was counted of those that are held. */
+  async put(trials: readonly Trial[], queries: Queries): Promise<void> {
+    for (const part of parts(trials.map(rowOf)))
+      await queries
+        .insertInto('trials')
+        .values(part)
+        .onConflict((conflict) =>
+          conflict.columns(['type', 'value']).doUpdateSet(({ ref }) => ({
+            hits: ref('excluded.hits'),
+            first_hit_ms: ref('excluded.first_hit_ms'),
+            last_hit_ms: ref('excluded.last_hit_ms'),
+            addresses: ref('excluded.addresses'),
+            verdicts: ref('excluded.verdicts'),
+          })),
+        )
+        .execute()
   }
 
   /** Forgets them, where no submission is left that they could tell anything about. */
@@ -153,6 +154,17 @@ export class TrialStore {
           ),
         )
         .execute()
+  }
+}
+
+function rowOf({ type, value, hits, addresses, verdicts, ...trial }: Trial): TrialTable {
+  return {
+    ...{ type, value, hits, addresses: addresses.text },
+    since_ms: trial.sinceMs,
+    is_open: trial.isOpen ? 1 : 0,
+    first_hit_ms: trial.firstHitMs,
+    last_hit_ms: trial.lastHitMs,
+    verdicts: JSON.stringify(verdicts.map(({ verdict, agentId, count }) => [verdict, agentId, count])),
   }
 }
 

@@ -113,7 +113,12 @@ function knownAlready(
   known: ReadonlyMap<string, string>,
 ): Finding {
   const names = listed([...known.values()])
-  return agentName === null || (software !== null && known.has(software.id))
+  const isKnown =
+    agentName === null ||
+    (software !== null && known.has(software.id)) ||
+    // Its name may be newer than what is known of names.
+    [...known.values()].some((name) => isOneName(name, agentName))
+  return isKnown
     ? { code: 'known', detail: `it is known to be of ${names}` }
     : { code: 'known_of_others', detail: `it is known to be of ${names}` }
 }

@@ -1,5 +1,7 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { looksOf, mixesScripts } from '../../classify/name-likeness.ts'
 import { plainName } from '../../classify/software.ts'
+import type { Store } from '../../store/store.ts'
 import type { NamedSoftware } from '../../store/submissions.ts'
 import type { Finding } from './findings.ts'
 
@@ -8,11 +10,16 @@ export class KnownNames {
   readonly #byName = new Map<string, NamedSoftware>()
   readonly #byLooks = new Map<string, NamedSoftware>()
 
-  constructor(list: readonly { readonly called: string; readonly software: NamedSoftware }[]) {
-    for (const { called, software } of list) {
-      if (isAscii(called)) this.#byName.set(plainName(called), software)
-      else this.#byName.set(called, software)
-      this.#byLooks.set(looksOf(called), software)
+  /** Everybody in the database, in slices: others are served in between. */
+  static async read({ submissions }: Store): Promise<KnownNames> {
+    const names = new KnownNames()
+    let last = ''
+    for (;;) {
+      const some = await submissions.namesAfter(last, SLICE)
+      for (const { called, software } of some) names.#add(called, software)
+      if (some.length < SLICE) return names
+      last = some.at(-1)!.called
+      await turn()
     }
   }
 
@@ -32,6 +39,27 @@ export class KnownNames {
       ? [{ code: 'name_like_known', detail: `${name} reads like ${alike.name}, and is another name` }]
       : [lookAlike(`looks like ${alike.name}, and is written in other letters`)]
   }
+
+  #add(called: string, software: NamedSoftware): void {
+    this.#byName.set(isAscii(called) ? plainName(called) : called, software)
+    this.#byLooks.set(looksOf(called), software)
+  }
+}
+
+/** The names of a database, read anew after a while: they are many, and seldom change. */
+export async function namesIn(store: Store, nowMs: number): Promise<KnownNames> {
+  const kept = KEPT.get(store)
+  if (kept !== undefined && nowMs - kept.atMs < KEPT_MS) return kept.names
+  const names = KnownNames.read(store)
+  KEPT.set(store, { names, atMs: nowMs })
+  // Whoever asks next tries again.
+  names.catch(() => KEPT.delete(store))
+  return names
+}
+
+/** After a change made here, which is then known at once. */
+export function forgetNames(store: Store): void {
+  KEPT.delete(store)
 }
 
 /** An id for an agent that has none: its name, as far as that can stand in a path. */
@@ -61,4 +89,8 @@ function isAscii(text: string): boolean {
   return /^[\x20-\x7e]*$/.test(text)
 }
 
+const KEPT = new WeakMap<Store, { readonly names: Promise<KnownNames>; readonly atMs: number }>()
+const KEPT_MS = 5_000
+/** Some three milliseconds. */
+const SLICE = 500
 const ID_LENGTH_MAX = 64

@@ -8,7 +8,7 @@ import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { analyse } from './analyse.ts'
 import { EFFECTS } from './findings.ts'
-import { idFor } from './names.ts'
+import { forgetNames, idFor } from './names.ts'
 import { surroundingsOf } from './surroundings.ts'
 
 export interface Review {
@@ -29,13 +29,18 @@ export async function review(
   switch (wanted.decision) {
     case 'accept':
       await accept(record, wanted, actor, management)
-      return management.publisher.nudge()
+      return changedKnowledge(management)
     case 'reject':
       return reject(record, actor, management)
     case 'rollback':
       await rollBack(record, actor, management)
-      return management.publisher.nudge()
+      return changedKnowledge(management)
   }
+}
+
+function changedKnowledge({ store, publisher }: Management): void {
+  forgetNames(store)
+  publisher.nudge()
 }
 
 async function accept(
@@ -121,6 +126,8 @@ async function targetOf(
 ): Promise<{ readonly software: NamedSoftware; readonly isNew: boolean }> {
   for (const name of agentId === null ? [softwareId, agentName] : [agentId]) {
     const software = name === null ? null : await store.catalogue.softwareNamed(name)
+    if (software?.kind === 'browser')
+      throw new Refusal('conflict', `it cannot be accepted: ${software.name} is a browser`)
     if (software !== null) return { software, isNew: false }
   }
   if (agentId !== null) throw invalid([{ pointer: '/agent_id', detail: 'names nobody who is known' }])

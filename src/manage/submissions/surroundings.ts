@@ -5,7 +5,7 @@ import type { VerdictCount } from '../../store/trials.ts'
 import { knowledgeOf } from '../detection.ts'
 import type { Management } from '../management.ts'
 import type { Live, Submitted, Surroundings, Waiting } from './analyse.ts'
-import { KnownNames } from './names.ts'
+import { namesIn } from './names.ts'
 import { VerdictTally } from './verdict-tally.ts'
 
 /** Everything that these are compared with, read for all of them at once. */
@@ -15,7 +15,7 @@ export async function surroundingsOf(
 ): Promise<Surroundings> {
   const { store } = management
   const knowledge = knowledgeOf(management)
-  const names = new KnownNames(await store.submissions.knownNames())
+  const names = await namesIn(store, management.nowMs())
   const registered = new Map<string, Registered[]>()
   const waiting = new Map<string, Waiting[]>()
   const seen = new Map<string, Seen>()

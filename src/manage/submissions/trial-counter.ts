@@ -30,8 +30,11 @@ export function trialCounter(
       const values = [...hits.keys()]
       if (values.length > VALUES_MAX)
         values.sort((one, other) => hits.get(other)!.length - hits.get(one)!.length).splice(VALUES_MAX)
-      for (const trial of await trials.held(type, values, queries))
-        await trials.put(counting(trial, hits.get(trial.value)!), queries)
+      const held = await trials.held(type, values, queries)
+      await trials.put(
+        held.map((trial) => counting(trial, hits.get(trial.value)!)),
+        queries,
+      )
     }
   }
 }
