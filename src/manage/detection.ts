@@ -1,9 +1,11 @@
 import { classifyDescribed, type DescribedVerdict } from '../classify/classify.ts'
 import { type DescribedRequest, describeRequest, type Told } from '../classify/described-request.ts'
+import { JA4_TYPES } from '../classify/fingerprint-form.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
 import type { Category } from '../classify/software.ts'
 import type { Evidence } from '../classify/verdict.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
+import type { Judged } from './detections.ts'
 import type { Management } from './management.ts'
 import { Refusal } from './refusal.ts'
 
@@ -63,6 +65,18 @@ export function detectionOf(
     verdict: kind,
     software,
     evidence: strongestFirst(evidence),
+  }
+}
+
+/** What of it there can be feedback on. */
+export function judgedIn(
+  { ja4x }: DetectionRequest,
+  { verdict, agent_id: agentId, fingerprints }: Detection,
+): Judged {
+  const values = { ...fingerprints, ja4x: ja4x ?? '' }
+  return {
+    ...{ verdict, agentId },
+    fingerprints: JA4_TYPES.flatMap((type) => (values[type] === '' ? [] : { type, value: values[type] })),
   }
 }
 

@@ -16,6 +16,7 @@ import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
@@ -28,6 +29,7 @@ import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
+import { trialCounter } from './submissions/trial-counter.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -56,7 +58,7 @@ export interface ManagementSettings {
 
 /** What it tells the rest of the process. */
 export interface ManagementLinks {
-  readonly publisher: Publisher
+  readonly publisher: Pick<Publisher, 'nudge'>
   readonly policy: PolicyFile | PolicyKeeper
   /** The database is open. */
   opened(store: Store): void
@@ -78,6 +80,7 @@ export class ManagementPlane {
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
+  readonly #detections = new RecentDetections()
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
   #tasks: TaskRunner | null = null
@@ -203,7 +206,7 @@ export class ManagementPlane {
       store,
       {
         retention: seen.rollups,
-        counters: [],
+        counters: [trialCounter(store)],
         stored: (batch, unnamed) => {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
@@ -240,6 +243,7 @@ export class ManagementPlane {
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,
       publicUrl,
+      detections: this.#detections,
       tasks: { wake: () => this.#tasks?.wake() },
       nowMs: Date.now,
     }

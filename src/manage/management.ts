@@ -5,6 +5,7 @@ import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
+import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
@@ -26,7 +27,7 @@ export interface Management {
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: FailureThrottle
   /** Told what changes in the database that proxies judge by. */
-  readonly publisher: Publisher
+  readonly publisher: Pick<Publisher, 'nudge'>
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */
@@ -44,5 +45,7 @@ export interface Management {
   readonly allowPrivateWebhooks: boolean
   /** Works on what is queued; told of what is new. */
   readonly tasks: { wake(): void }
+  /** The newest answers of `/detect`, for who has feedback on them. */
+  readonly detections: RecentDetections
   nowMs(): number
 }

@@ -5,6 +5,7 @@ import { CatalogueLists } from './catalogue-lists.ts'
 import { CatalogueLookup } from './catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
+import { FeedbackStore } from './feedback.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
 import { IdempotencyStore } from './idempotency.ts'
 import { KeyStore } from './keys.ts'
@@ -18,6 +19,7 @@ import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
 import { TaskStore } from './tasks.ts'
+import { TrialStore } from './trials.ts'
 import { WebhookStore } from './webhooks.ts'
 
 /**
@@ -28,6 +30,7 @@ export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly feedback: FeedbackStore
   readonly catalogueLists: CatalogueLists
   readonly catalogueLookup: CatalogueLookup
   readonly catalogueMerge: CatalogueMerge
@@ -42,6 +45,7 @@ export class Store {
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
   readonly tasks: TaskStore
+  readonly trials: TrialStore
   readonly webhooks: WebhookStore
   readonly #database: Database
 
@@ -56,6 +60,7 @@ export class Store {
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.feedback = new FeedbackStore(db)
     this.catalogueLists = new CatalogueLists(db)
     this.catalogueLookup = new CatalogueLookup(db)
     this.catalogueMerge = new CatalogueMerge(db, kind)
@@ -70,6 +75,7 @@ export class Store {
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)
     this.tasks = new TaskStore(db, kind)
+    this.trials = new TrialStore(db, kind)
     this.webhooks = new WebhookStore(db)
   }
 

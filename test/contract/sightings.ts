@@ -9,6 +9,7 @@ import type { Sighting } from '../../src/plane/sighting.ts'
 import { AgentsSeenStore } from '../../src/store/agents-seen.ts'
 import type { Database, DatabaseKind } from '../../src/store/database.ts'
 import { FingerprintsSeenStore, FingerprintTally } from '../../src/store/fingerprints-seen.ts'
+import { migrate } from '../../src/store/migrations.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { freshUrl, openAt, openFresh, type Owner } from '../store/databases.ts'
@@ -434,7 +435,7 @@ async function open(
 ): Promise<{ readonly store: Store; readonly db: Database['db'] }> {
   const url = await freshUrl(kind, t)
   const store = await openAt(t, url)
-  const database = await openDatabase(url, null, async () => undefined)
+  const database = await openDatabase(url, null, migrate)
   t.teardown(() => database.close())
   return { store, db: database.db }
 }

@@ -10,7 +10,6 @@ import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
-import { Publisher } from '../../src/manage/publisher.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
@@ -49,6 +48,8 @@ export class TestManagement {
   readonly said: readonly string[]
   /** All that were put in force by way of the API. */
   readonly policies: readonly unknown[]
+  /** How often something was to be brought to proxies. */
+  nudges = 0
   readonly #adminKey: string
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
@@ -66,6 +67,7 @@ export class TestManagement {
       log,
       {
         ...idleLinks(),
+        publisher: { nudge: () => void manage.nudges++ },
         policy:
           policy ??
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
@@ -85,6 +87,8 @@ export class TestManagement {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
+    const url = `http://127.0.0.1:${port}`
+    const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
     await plane.start({ host: '127.0.0.1', port })
     if (knows) await useOurSignatures(t, plane)
     t.teardown(async () => {
@@ -92,8 +96,7 @@ export class TestManagement {
       server.closeAllConnections()
       await plane.close()
     })
-    const url = `http://127.0.0.1:${port}`
-    return new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
+    return manage
   }
 
   private constructor(facts: TestManagementFacts, adminKey: string) {
@@ -204,12 +207,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
 }
 /** To a process in which there is nothing else. */
 export function idleLinks(): Omit<ManagementLinks, 'policy'> {
-  const publisher = new Publisher({
-    publish: () => undefined,
-    remake: async () => undefined,
-    nowMs: Date.now,
-  })
-  return { publisher, opened: () => undefined, stored: () => undefined }
+  return { publisher: { nudge: () => undefined }, opened: () => undefined, stored: () => undefined }
 }
 
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -26,7 +26,22 @@ create index "fingerprints_seen_by_rank" on "fingerprints_seen" ("rank", "type",
 create index "fingerprints_seen_by_time" on "fingerprints_seen" ("last_seen_ms", "type", "is_named");
 create table "agents_seen" ("software_id" text collate "C" primary key, "first_seen_ms" bigint not null, "last_seen_ms" bigint not null, "requests" bigint not null);
 -- 0004-submissions
+create table "submissions" ("id" text primary key, "created_at_ms" bigint not null, "principal" text not null, "type" text collate "C" not null, "value" text collate "C" not null, "agent_name" text, "software_id" text collate "C", "category" text, "user_agent" text, "notes" text, "status" text not null, "reasons" text not null, "duplicate_of" text, "made_software" bigint not null, "decided_at_ms" bigint, "decided_by" text, "rolled_back_at_ms" bigint);
+create index "submissions_by_time" on "submissions" ("created_at_ms", "id");
+create index "submissions_by_status" on "submissions" ("status", "created_at_ms");
+create index "submissions_by_fingerprint" on "submissions" ("value", "status");
+create table "trials" ("type" text collate "C" not null, "value" text collate "C" not null, "since_ms" bigint not null, "is_open" bigint not null, "hits" bigint not null, "first_hit_ms" bigint, "last_hit_ms" bigint, "addresses" text not null, "verdicts" text not null, constraint "trials_key" primary key ("type", "value"));
+create index "trials_by_state" on "trials" ("is_open");
+create table "feedback" ("decision_id" text primary key, "id" text not null, "at_ms" bigint not null, "principal" text not null, "told" text not null, "told_software_id" text, "verdict" text not null, "verdict_software_id" text);
+create index "feedback_by_time" on "feedback" ("at_ms");
+create table "feedback_fingerprints" ("decision_id" text not null, "type" text collate "C" not null, "value" text collate "C" not null, constraint "feedback_fingerprints_key" primary key ("decision_id", "type"));
+create index "feedback_by_fingerprint" on "feedback_fingerprints" ("value", "type");
 -- 0005-tasks
+create table "tasks" ("id" text primary key, "principal" text not null, "type" text not null, "status" text not null, "total" bigint not null, "completed" bigint not null, "failed" bigint not null, "created_at_ms" bigint not null, "started_at_ms" bigint, "finished_at_ms" bigint, "lease_owner" text, "lease_until_ms" bigint, "attempts" bigint not null, "error" text);
+create index "tasks_by_status" on "tasks" ("status", "created_at_ms", "id");
+create index "tasks_by_principal" on "tasks" ("principal", "created_at_ms", "id");
+create index "tasks_by_end" on "tasks" ("finished_at_ms") where "finished_at_ms" is not null;
+create table "task_chunks" ("task_id" text not null references "tasks" ("id") on delete cascade, "number" bigint not null, "from_item" bigint not null, "items" text not null, "results" text, constraint "task_chunks_pk" primary key ("task_id", "number"));
 -- 0006-webhooks
 create table "webhooks" ("id" text primary key, "url" text not null, "events" text not null, "description" text, "enabled" bigint not null, "created_at_ms" bigint not null, "updated_at_ms" bigint not null);
 create table "webhook_secrets" ("id" text primary key, "webhook_id" text not null references "webhooks" ("id") on delete cascade, "sealed" text not null, "created_at_ms" bigint not null, "expires_at_ms" bigint);

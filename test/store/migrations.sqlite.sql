@@ -26,7 +26,22 @@ create index "fingerprints_seen_by_rank" on "fingerprints_seen" ("rank", "type",
 create index "fingerprints_seen_by_time" on "fingerprints_seen" ("last_seen_ms", "type", "is_named");
 create table "agents_seen" ("software_id" text primary key, "first_seen_ms" integer not null, "last_seen_ms" integer not null, "requests" integer not null);
 -- 0004-submissions
+create table "submissions" ("id" text primary key, "created_at_ms" integer not null, "principal" text not null, "type" text not null, "value" text not null, "agent_name" text, "software_id" text, "category" text, "user_agent" text, "notes" text, "status" text not null, "reasons" text not null, "duplicate_of" text, "made_software" integer not null, "decided_at_ms" integer, "decided_by" text, "rolled_back_at_ms" integer);
+create index "submissions_by_time" on "submissions" ("created_at_ms", "id");
+create index "submissions_by_status" on "submissions" ("status", "created_at_ms");
+create index "submissions_by_fingerprint" on "submissions" ("value", "status");
+create table "trials" ("type" text not null, "value" text not null, "since_ms" integer not null, "is_open" integer not null, "hits" integer not null, "first_hit_ms" integer, "last_hit_ms" integer, "addresses" text not null, "verdicts" text not null, constraint "trials_key" primary key ("type", "value"));
+create index "trials_by_state" on "trials" ("is_open");
+create table "feedback" ("decision_id" text primary key, "id" text not null, "at_ms" integer not null, "principal" text not null, "told" text not null, "told_software_id" text, "verdict" text not null, "verdict_software_id" text);
+create index "feedback_by_time" on "feedback" ("at_ms");
+create table "feedback_fingerprints" ("decision_id" text not null, "type" text not null, "value" text not null, constraint "feedback_fingerprints_key" primary key ("decision_id", "type"));
+create index "feedback_by_fingerprint" on "feedback_fingerprints" ("value", "type");
 -- 0005-tasks
+create table "tasks" ("id" text primary key, "principal" text not null, "type" text not null, "status" text not null, "total" integer not null, "completed" integer not null, "failed" integer not null, "created_at_ms" integer not null, "started_at_ms" integer, "finished_at_ms" integer, "lease_owner" text, "lease_until_ms" integer, "attempts" integer not null, "error" text);
+create index "tasks_by_status" on "tasks" ("status", "created_at_ms", "id");
+create index "tasks_by_principal" on "tasks" ("principal", "created_at_ms", "id");
+create index "tasks_by_end" on "tasks" ("finished_at_ms") where "finished_at_ms" is not null;
+create table "task_chunks" ("task_id" text not null references "tasks" ("id") on delete cascade, "number" integer not null, "from_item" integer not null, "items" text not null, "results" text, constraint "task_chunks_pk" primary key ("task_id", "number"));
 -- 0006-webhooks
 create table "webhooks" ("id" text primary key, "url" text not null, "events" text not null, "description" text, "enabled" integer not null, "created_at_ms" integer not null, "updated_at_ms" integer not null);
 create table "webhook_secrets" ("id" text primary key, "webhook_id" text not null references "webhooks" ("id") on delete cascade, "sealed" text not null, "created_at_ms" integer not null, "expires_at_ms" integer);

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
 import { isFingerprint } from '../../classify/signature.ts'
 import { CATEGORIES } from '../../classify/software.ts'
-import { detect, hasSomething, versionIn } from '../detection.ts'
+import { detect, hasSomething, judgedIn, versionIn } from '../detection.ts'
 import { type AnyOperation, operation } from './operation.ts'
 
 /** As long as what requests are recorded with. */
@@ -129,7 +129,7 @@ export const detectAgent = operation({
   tag: 'Detection',
   summary: 'Say who sent a request',
   description:
-    'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. Nothing of it is kept.',
+    'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. What is kept is what came out and by which fingerprints, for a while, so that there can be feedback on it.',
   scopes: ['detect'],
   body: detectionRequest,
   answer: detectionResult,
@@ -156,9 +156,11 @@ export const detectAgent = operation({
       request_id: '5f0c9f0e-6d1b-4c36-8f7c-2d9a3f6a7b10',
     },
   },
-  run: ({ body, requestId }, management) => ({
-    body: { ...detect(body, management), request_id: requestId },
-  }),
+  run: ({ body, requestId }, management) => {
+    const detection = detect(body, management)
+    management.detections.keep(requestId, judgedIn(body, detection))
+    return { body: { ...detection, request_id: requestId } }
+  },
 })
 
 export const DETECT_OPERATIONS: readonly AnyOperation[] = [detectAgent]

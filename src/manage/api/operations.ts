@@ -4,6 +4,7 @@ import { toolsOf } from '../tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
+import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
@@ -11,6 +12,7 @@ import { previewPolicy } from './policy-preview.ts'
 import { SETTING_OPERATIONS } from './settings.ts'
 import { SIGNATURE_OPERATIONS } from './signatures.ts'
 import { STATS_OPERATIONS } from './stats.ts'
+import { SUBMISSION_OPERATIONS } from './submissions.ts'
 import { taskOperations } from './tasks.ts'
 import { toolOperations } from './tools.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
@@ -21,6 +23,7 @@ const RESOURCES: readonly AnyOperation[] = [
   ...AGENT_OPERATIONS,
   ...SIGNATURE_OPERATIONS,
   ...STATS_OPERATIONS,
+  ...SUBMISSION_OPERATIONS,
 ]
 
 /** What tasks can do. */
@@ -35,6 +38,7 @@ export const TOOLS = toolsOf(FOR_TOOLS)
 export const OPERATIONS: readonly AnyOperation[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
+  ...FEEDBACK_OPERATIONS,
   ...KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...POLICY_OPERATIONS,

@@ -63,8 +63,9 @@ function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown)
     case 'invalid_value':
       return [{ pointer: at, detail: takesOneOf(issue.values, valueAt(value, issue.path)) }]
     case 'invalid_union': {
-      // The member that came furthest says most.
-      const members = issue.errors.map((errors) =>
+      // The member that came furthest says most; of those who came as far, the one that knows more of the names.
+      const knowing = issue.errors.toSorted((one, other) => unknownIn(one) - unknownIn(other))
+      const members = knowing.map((errors) =>
         errors.flatMap((each) =>
           fieldErrors(schema, { ...each, path: [...issue.path, ...each.path] }, value),
         ),
@@ -77,6 +78,10 @@ function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown)
     default:
       return [{ pointer: at, detail: issue.message }]
   }
+}
+
+function unknownIn(issues: readonly z.core.$ZodIssue[]): number {
+  return issues.filter(({ code }) => code === 'unrecognized_keys').length
 }
 
 function depth(errors: readonly FieldError[]): number {

@@ -1,0 +1,75 @@
+import * as z from 'zod'
+import { type Counted, giveFeedback, OUTCOMES } from '../feedback.ts'
+import { actorOf, type AnyOperation, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+
+const id = z.string().regex(/^[\w.:=-]{1,128}$/, 'is no id of a decision or a request')
+
+const feedbackRequest = z
+  .strictObject({
+    request_id: id.optional().meta({ description: 'The `request_id` of an answer of `/detect`.' }),
+    decision_id: id.optional().meta({ description: 'Of a request that was proxied.' }),
+    verdict: z.enum(['agent', 'human']).meta({ description: 'What it was in truth.' }),
+    agent: z.string().min(1, 'is empty').max(200, 'is longer than 200 characters').optional().meta({
+      description: 'Which agent it was: its id or its name.',
+    }),
+  })
+  .superRefine((request, context) => {
+    if ((request.request_id === undefined) !== (request.decision_id === undefined)) return
+    const message = 'takes the place of request_id: give one of them'
+    context.addIssue({ code: 'custom', path: ['decision_id'], message })
+  })
+  .meta({ id: 'FeedbackRequest' })
+
+const feedback = z
+  .strictObject({
+    id: z.string(),
+    decision_id: z.string(),
+    verdict: z.enum(['agent', 'human']),
+    agent_id: z.string().nullable(),
+    outcome: z.enum(OUTCOMES).meta({ description: 'What the decision was, if this is true.' }),
+    decided: z
+      .strictObject({ verdict: z.string(), agent_id: z.string().nullable() })
+      .meta({ description: 'What it was held for.' }),
+    counted_for: z
+      .array(z.strictObject({ type: z.string(), fingerprint: z.string() }))
+      .meta({ description: 'The fingerprints that the decision was about.' }),
+    created_at: time,
+  })
+  .meta({ id: 'Feedback' })
+
+const sendFeedback = operation({
+  id: 'giveFeedback',
+  method: 'POST',
+  path: '/feedback',
+  tag: 'Detection',
+  summary: 'Say what a request was in truth',
+  description:
+    'A false positive or a false negative is counted at the fingerprints of the request, once for each decision: of two answers the later counts. Requests are remembered for as long as sightings are, answers of `/detect` as long as they are among the newest 10,000.',
+  scopes: ['admin'],
+  body: feedbackRequest,
+  answer: feedback,
+  problems: ['not_found'],
+  run: async (call, management) => {
+    const { request_id, decision_id, verdict, agent } = call.body
+    const told = {
+      requestId: request_id ?? null,
+      decisionId: decision_id ?? null,
+      verdict,
+      agent: agent ?? null,
+    }
+    return { body: shown(await giveFeedback(told, actorOf(call), management)) }
+  },
+})
+
+export const FEEDBACK_OPERATIONS: readonly AnyOperation[] = [sendFeedback]
+
+function shown(counted: Counted): z.output<typeof feedback> {
+  const { id, decisionId, told, toldSoftwareId, outcome, verdict, verdictSoftwareId, fingerprints } = counted
+  return {
+    ...{ id, decision_id: decisionId, verdict: told, agent_id: toldSoftwareId, outcome },
+    decided: { verdict, agent_id: verdictSoftwareId },
+    counted_for: fingerprints.map(({ type, value }) => ({ type, fingerprint: value })),
+    created_at: timeOf(counted.atMs),
+  }
+}

@@ -1,0 +1,172 @@
+import * as z from 'zod'
+import { JA4_TYPES } from '../../classify/fingerprint-form.ts'
+import { CATEGORIES } from '../../classify/software.ts'
+import type { SubmissionRecord } from '../../store/submissions.ts'
+import type { Management } from '../management.ts'
+import { EFFECTS, type FindingCode } from '../submissions/findings.ts'
+import { figuresOf, sumOf, type TrialFigures } from '../submissions/figures.ts'
+import type { Taken } from '../submissions/submit.ts'
+import { time, timeOf } from './schemas.ts'
+import { fingerprintType, shownSignature, signature } from './signature-schemas.ts'
+
+export const type = fingerprintType
+export const category = z.enum(CATEGORIES)
+export const status = z.enum(['pending', 'accepted', 'rejected', 'duplicate'])
+const reason = z
+  .strictObject({
+    code: z.enum(Object.keys(EFFECTS) as [FindingCode, ...FindingCode[]]).meta({
+      description: 'Stable, for programs.',
+    }),
+    detail: z.string().meta({ description: 'In words.' }),
+  })
+  .meta({ id: 'SubmissionReason' })
+
+export const submitAnswer = z.strictObject({
+  submissions: z.array(z.strictObject({ id: z.string(), status, signature, reasons: z.array(reason) })),
+})
+
+const trial = z
+  .strictObject({
+    since: time,
+    is_counting: z.boolean().meta({ description: 'As long as a submission of it waits.' }),
+    hits: z.int().min(0).meta({ description: 'Requests that had the fingerprint.' }),
+    addresses: z.int().min(0).meta({ description: 'Distinct ones, about.' }),
+    first_hit_at: time.nullable(),
+    last_hit_at: time.nullable(),
+    agreements: z.int().min(0).meta({ description: 'Requests that were held for the agent anyway.' }),
+    undecided: z
+      .int()
+      .min(0)
+      .meta({ description: 'Requests that were held for nobody, or for automation without a name.' }),
+    disagreements: z
+      .strictObject({
+        total: z.int().min(0),
+        by: z.array(
+          z.strictObject({
+            verdict: z.string(),
+            agent_id: z.string().nullable(),
+            requests: z.int().min(0),
+          }),
+        ),
+      })
+      .meta({ description: 'Requests that were held for people, or for other agents.' }),
+    false_positive_reports: z
+      .int()
+      .min(0)
+      .meta({ description: 'Requests with it of which `/feedback` says that they were a person’s.' }),
+    confirmations: z
+      .int()
+      .min(0)
+      .meta({ description: 'Of which it says that they were an agent’s: this one’s, or any.' }),
+    contradictions: z.int().min(0).meta({ description: 'Of which it says that they were another agent’s.' }),
+  })
+  .meta({
+    id: 'SubmissionTrial',
+    description: 'What live traffic has shown of it since, without acting on it.',
+  })
+
+const submissionFields = {
+  id: z.string().meta({ example: 'sub_x7c1Jq0aT5b2' }),
+  status,
+  fingerprint: z.string(),
+  type,
+  agent_name: z.string().nullable(),
+  agent_id: z.string().nullable(),
+  category: category.nullable(),
+  user_agent: z.string().nullable(),
+  notes: z.string().nullable(),
+  reasons: z.array(reason),
+  duplicate_of: z.string().nullable().meta({ description: 'The submission that was there before it.' }),
+  submitted_by: z.string().meta({ description: 'The id of a principal.' }),
+  created_at: time,
+  decided_by: z.string().nullable().meta({ description: 'The id of a principal; `analysis`.' }),
+  decided_at: time.nullable(),
+  rolled_back_at: time.nullable().meta({ description: 'It was accepted, and taken back.' }),
+}
+export const submissionAnswer = z
+  .strictObject({ ...submissionFields, trial: trial.nullable() })
+  .meta({ id: 'Submission' })
+
+/** As it is answered to who has submitted it. */
+export function shownAtOnce({ record, registered, live }: Taken) {
+  const { id, status, type, value, agentName, softwareId, createdAtMs } = record
+  const seen = { type, value, lastSeenMs: live?.lastSeenMs ?? null, requestsSeen: live?.requests ?? 0 }
+  // What it would be: nothing is judged by it.
+  const wouldBe = {
+    ...shownSignature({
+      ...{ ...seen, source: 'submitted', status: status === 'rejected' ? 'retired' : 'trial' },
+      ...{ firstSeenMs: live?.firstSeenMs ?? createdAtMs, observations: 0, confidence: 0, software: null },
+    }),
+    ...{ agent_name: agentName, agent_id: softwareId },
+  }
+  const signature =
+    registered === null
+      ? wouldBe
+      : shownSignature({ ...registered, ...seen, status: 'active', software: registered })
+  return { id, status, signature, reasons: reasonsOf(record) }
+}
+
+export async function shown(record: SubmissionRecord, management: Management) {
+  const [only] = await shownAll([record], management)
+  return only!
+}
+
+export async function shownAll(records: readonly SubmissionRecord[], { store }: Management) {
+  const figures = new Map<string, TrialFigures>()
+  for (const type of JA4_TYPES) {
+    const ofType = records.filter((record) => record.type === type)
+    const values = [...new Set(ofType.map(({ value }) => value))]
+    const trials = new Map((await store.trials.of(type, values)).map((each) => [each.value, each]))
+    const told = await store.feedback.toldOf(type, values)
+    for (const record of ofType) {
+      const trial = trials.get(record.value)
+      const about = told.filter(({ value }) => value === record.value)
+      if (trial !== undefined) figures.set(record.id, figuresOf(record, trial, about))
+    }
+  }
+  return records.map((record) => ({ ...fieldsOf(record), trial: trialOf(figures.get(record.id) ?? null) }))
+}
+
+function fieldsOf(record: SubmissionRecord) {
+  const { id, status, type, category, notes, principal } = record
+  return {
+    ...{ id, status, type, category, notes },
+    fingerprint: record.value,
+    agent_name: record.agentName,
+    agent_id: record.softwareId,
+    user_agent: record.userAgent,
+    reasons: reasonsOf(record),
+    duplicate_of: record.duplicateOf,
+    submitted_by: principal,
+    created_at: timeOf(record.createdAtMs),
+    decided_by: record.decidedBy,
+    decided_at: timeOf(record.decidedAtMs),
+    rolled_back_at: timeOf(record.rolledBackAtMs),
+  }
+}
+
+function reasonsOf({ reasons }: SubmissionRecord) {
+  return reasons.map(({ code, detail }) => ({ code: code as FindingCode, detail }))
+}
+
+function trialOf(figures: TrialFigures | null): z.output<typeof trial> | null {
+  if (figures === null) return null
+  const { trial, agreements, undecided, disagreements } = figures
+  return {
+    ...{ since: timeOf(trial.sinceMs), is_counting: trial.isOpen, hits: trial.hits },
+    ...{ addresses: trial.addresses.count, agreements, undecided },
+    first_hit_at: timeOf(trial.firstHitMs),
+    last_hit_at: timeOf(trial.lastHitMs),
+    disagreements: {
+      total: sumOf(disagreements),
+      by: disagreements.map(({ verdict, agentId, count }) => ({
+        verdict,
+        agent_id: agentId,
+        requests: count,
+      })),
+    },
+    false_positive_reports: figures.falsePositives,
+    confirmations: figures.confirmations,
+    contradictions: figures.contradictions,
+  }
+}

@@ -1,0 +1,85 @@
+import { JA4_TYPES } from '../classify/fingerprint-form.ts'
+import type { Queries } from '../store/database.ts'
+import type { Feedback } from '../store/feedback.ts'
+import { type Actor, changed } from './audit.ts'
+import type { Judged } from './detections.ts'
+import { newId } from './ids.ts'
+import type { Management } from './management.ts'
+import { invalid, Refusal } from './refusal.ts'
+
+/** What an operator says of what was decided. */
+export interface Told {
+  /** Of an answer of `/detect`, or of a request that a proxy has seen; one of the two. */
+  readonly requestId: string | null
+  readonly decisionId: string | null
+  readonly verdict: 'agent' | 'human'
+  /** Which one: an id, or a name. */
+  readonly agent: string | null
+}
+
+export interface Counted extends Feedback {
+  readonly outcome: Outcome
+}
+
+export type Outcome = (typeof OUTCOMES)[number]
+
+export const OUTCOMES = ['confirmed', 'false_positive', 'false_negative', 'wrong_agent'] as const
+
+/** Counts it, once for each decision, at every fingerprint that the decision was about. */
+export async function giveFeedback(told: Told, actor: Actor, management: Management): Promise<Counted> {
+  const { store, nowMs } = management
+  const toldSoftwareId = await agentIdOf(told, management)
+  const judged = await judgedOf(told, management)
+  if (judged === null) throw new Refusal('not_found', 'no decision of this id is remembered')
+  const feedback: Feedback = {
+    ...{
+      id: newId('fbk'),
+      decisionId: told.decisionId ?? told.requestId!,
+      atMs: nowMs(),
+      principal: actor.id,
+    },
+    ...{ told: told.verdict, toldSoftwareId, verdict: judged.verdict, verdictSoftwareId: judged.agentId },
+    fingerprints: judged.fingerprints,
+  }
+  const outcome = outcomeOf(feedback)
+  const detail = { verdict: told.verdict, agent_id: toldSoftwareId, outcome }
+  const change = { action: 'giveFeedback', subject: feedback.decisionId, detail }
+  await changed(store, actor, change, feedback.atMs, async (queries: Queries) => {
+    await store.feedback.put(feedback, queries)
+    await store.feedback.forgetOldest(KEPT_MAX, queries)
+  })
+  return { ...feedback, outcome }
+}
+
+async function agentIdOf({ verdict, agent }: Told, { store }: Management): Promise<string | null> {
+  if (agent === null) return null
+  if (verdict === 'human') throw invalid([{ pointer: '/agent', detail: 'is for the verdict agent' }])
+  const software = await store.catalogue.softwareNamed(agent)
+  if (software?.kind === 'agent') return software.id
+  throw invalid([{ pointer: '/agent', detail: 'names no agent that is known' }])
+}
+
+/** A request's own id is also the id of the decision about it. */
+async function judgedOf({ requestId, decisionId }: Told, management: Management): Promise<Judged | null> {
+  const detection = requestId === null ? null : management.detections.find(requestId)
+  if (detection !== null) return detection
+  const sighting = await management.store.sightings.byId(requestId ?? decisionId!)
+  if (sighting === null) return null
+  const { verdict, agent } = sighting
+  const fingerprints = JA4_TYPES.flatMap((type) => {
+    const value = sighting[type]
+    return value === null ? [] : { type, value }
+  })
+  return { verdict, agentId: agent, fingerprints }
+}
+
+/** Who says that nobody is an agent says that it was no agent's work: a tool is a person's, too. */
+function outcomeOf({ told, toldSoftwareId, verdict, verdictSoftwareId }: Feedback): Outcome {
+  const wasAgent = verdict === 'agent'
+  if (told === 'human') return wasAgent || verdict === 'automation' ? 'false_positive' : 'confirmed'
+  if (!wasAgent) return 'false_negative'
+  return toldSoftwareId === null || toldSoftwareId === verdictSoftwareId ? 'confirmed' : 'wrong_agent'
+}
+
+/** The oldest are forgotten then, and count no more. */
+const KEPT_MAX = 100_000

@@ -1,0 +1,89 @@
+import { JA4_TYPES, type Ja4Type } from '../../classify/fingerprint-form.ts'
+import type { Sighting } from '../../plane/sighting.ts'
+import type { Registered, Seen } from '../../store/submissions.ts'
+import type { VerdictCount } from '../../store/trials.ts'
+import { knowledgeOf } from '../detection.ts'
+import type { Management } from '../management.ts'
+import type { Live, Submitted, Surroundings, Waiting } from './analyse.ts'
+import { namesIn } from './names.ts'
+import { VerdictTally } from './verdict-tally.ts'
+
+/** Everything that these are compared with, read for all of them at once. */
+export async function surroundingsOf(
+  list: readonly Submitted[],
+  management: Management,
+): Promise<Surroundings> {
+  const { store } = management
+  const knowledge = knowledgeOf(management)
+  const names = await namesIn(store, management.nowMs())
+  const registered = new Map<string, Registered[]>()
+  const waiting = new Map<string, Waiting[]>()
+  const seen = new Map<string, Seen>()
+  const counted = new Map<string, readonly VerdictCount[]>()
+  for (const [type, values] of valuesOf(list)) {
+    for (const each of await store.submissions.registered(type, values))
+      add(registered, keyOf({ type, value: each.value }), each)
+    for (const each of await store.submissions.waiting(type, values))
+      add(waiting, keyOf({ type, value: each.value }), each)
+    for (const each of await store.submissions.seen(type, values))
+      seen.set(keyOf({ type, value: each.value }), each)
+    for (const { value, verdicts } of await store.trials.of(type, values))
+      counted.set(keyOf({ type, value }), verdicts)
+  }
+  const newest = seen.size === 0 ? [] : (await store.sightings.before(null, SIGHTINGS_MAX)).sightings
+  const verdicts = verdictsIn(newest, seen)
+  return {
+    knowledge,
+    names,
+    registered: (submitted) => registered.get(keyOf(submitted)) ?? [],
+    waiting: (submitted) => waiting.get(keyOf(submitted)) ?? [],
+    live: (submitted) => {
+      const key = keyOf(submitted)
+      const found = seen.get(key)
+      if (found === undefined) return null
+      // What was counted on purpose is more than what happens to be remembered.
+      const earlier = counted.get(key) ?? []
+      return {
+        ...found,
+        verdicts: earlier.length > 0 ? earlier : (verdicts.get(key)?.counts ?? []),
+      } satisfies Live
+    },
+  }
+}
+
+export function keyOf({ type, value }: Pick<Submitted, 'type' | 'value'>): string {
+  return `${type} ${value}`
+}
+
+function valuesOf(list: readonly Submitted[]): ReadonlyMap<Ja4Type, readonly string[]> {
+  const values = new Map<Ja4Type, Set<string>>()
+  for (const { type, value } of list) values.set(type, (values.get(type) ?? new Set()).add(value))
+  return new Map([...values].map(([type, each]) => [type, [...each]]))
+}
+
+function verdictsIn(
+  sightings: readonly Sighting[],
+  wanted: ReadonlyMap<string, unknown>,
+): ReadonlyMap<string, VerdictTally> {
+  const tallies = new Map<string, VerdictTally>()
+  for (const sighting of sightings) {
+    for (const type of JA4_TYPES) {
+      const value = sighting[type]
+      const key = value === null ? null : keyOf({ type, value })
+      if (key === null || !wanted.has(key)) continue
+      const tally = tallies.get(key) ?? new VerdictTally([])
+      tallies.set(key, tally)
+      tally.add(sighting)
+    }
+  }
+  return tallies
+}
+
+function add<Item>(lists: Map<string, Item[]>, key: string, item: Item): void {
+  const list = lists.get(key)
+  if (list === undefined) lists.set(key, [item])
+  else list.push(item)
+}
+
+/** Read in some ten milliseconds. */
+const SIGHTINGS_MAX = 2_000
