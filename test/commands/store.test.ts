@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import SqliteConnection from 'better-sqlite3'
@@ -83,7 +83,9 @@ test('keys, a backup and a restore, beside a gateway that runs and is written to
   const folder = temporaryFolder(t)
   writeFileSync(
     join(folder, 'g.yaml'),
-    'proxy: {upstream: "http://127.0.0.1:9", listen: "127.0.0.1:0", workers: 1}\nmanage: {listen: "127.0.0.1:0"}\n',
+    `proxy: {upstream: "http://127.0.0.1:9", listen: "127.0.0.1:0", workers: 1}
+manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
+    { mode: 0o600 },
   )
   const gatehouse = (...argv: readonly string[]) => runProgram(folder, ...argv, '--config', 'g.yaml')
   const { manage, stop, said } = await start(t, folder, 'up')
@@ -98,6 +100,7 @@ test('keys, a backup and a restore, beside a gateway that runs and is written to
     return { status: response.status, body: text === '' ? null : JSON.parse(text) }
   }
   assert.equal((await ask('GET', '/keys', key)).status, 200)
+  assert.equal((await ask('GET', '/keys', ADMIN_KEY)).status, 200)
 
   const other = JSON.parse(await gatehouse('keys', 'create', '--name', 'x', '--access', 'admin', '--json'))
   assert.equal((await ask('GET', '/keys', other.key)).status, 200)
@@ -168,7 +171,12 @@ test('keys, a backup and a restore, beside a gateway that runs and is written to
     true,
   )
   await stop()
-  assert.ok(!said().includes(key))
+  assert.ok(!said().includes(key) && !said().includes(ADMIN_KEY))
+  const kept: readonly { readonly name: string; readonly last_used_at: string | null }[] = JSON.parse(
+    await gatehouse('keys', 'list', '--json'),
+  )
+  assert.notEqual(kept.find(({ name }) => name === 'ops')?.last_used_at, null)
+  assert.ok(!readFileSync(join(folder, 'data', 'gatehouse.db'), 'latin1').includes(ADMIN_KEY))
 })
 
 test('a copy is whole or not there; what is no copy of ours is not restored', async (t) => {
@@ -237,3 +245,5 @@ async function runWith(env: Record<string, string>, ...argv: readonly string[]) 
   const code = await runCli(COMMANDS, argv, io)
   return { code, out: io.out, err: io.err }
 }
+
+const ADMIN_KEY = 'a-key-that-is-in-no-database'
