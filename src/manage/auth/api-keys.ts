@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/keys.ts'
-import type { Plan, Principal, Scope } from './principal.ts'
+import { PLANS, type Principal, SCOPES } from './principal.ts'
 
 /**
  * A new key: 32 random bytes behind a prefix that scanners of secrets know, before a checksum by which they, and we, tell
@@ -22,8 +22,16 @@ export function hashOfKey(key: string): string {
   return createHash('sha256').update(key).digest('hex')
 }
 
+/** What this version does not know of gives nothing. */
 export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord): Principal {
-  return { id, name, scopes: new Set(scopes as Scope[]), plan: plan as Plan, expiresAtMs }
+  const known = SCOPES.filter((scope) => scopes.includes(scope))
+  return {
+    id,
+    name,
+    scopes: new Set(known),
+    plan: PLANS.find((each) => each === plan) ?? 'free',
+    expiresAtMs,
+  }
 }
 
 /** Knows the principal behind an API key, and remembers for so short that a revoked key is out within a second. */
