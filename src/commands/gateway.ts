@@ -231,6 +231,7 @@ export class Gateway {
     metrics.counter('sightings_received_total', 'Sightings that reached the management plane.', () => [
       { labels: {}, value: this.#sightings },
     ])
+    this.#management?.addMetrics(metrics)
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
     addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))

@@ -1,6 +1,7 @@
 import type Koa from 'koa'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import type { RequestState } from './api/router.ts'
@@ -10,6 +11,7 @@ import { FailureThrottle } from './auth/failure-throttle.ts'
 import type { ListenAddress, Management } from './management.ts'
 import { Periodic, type PeriodicJob } from './periodic.ts'
 import { Refusal } from './refusal.ts'
+import { StoreWatch } from './store-watch.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -32,6 +34,7 @@ export class ManagementPlane {
   readonly #log: Log
   readonly #periodic: Periodic
   #management: Management | null = null
+  #watch: StoreWatch | null = null
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
   #failure: Error | null = null
@@ -53,7 +56,8 @@ export class ManagementPlane {
       const management = this.#managementOf(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen))
       this.#management = management
       this.#api = api(management)
-      this.#periodic.start(jobsOf(management, this.#settings))
+      this.#watch = new StoreWatch(store, this.#log)
+      this.#periodic.start([this.#watch.job, ...jobsOf(management, this.#settings)])
     } catch (error) {
       if (this.#isClosed) return
       const failure = error as Error
@@ -71,6 +75,12 @@ export class ManagementPlane {
       if (this.#failure instanceof Fault) throw this.#failure
       throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
     }
+  }
+
+  addMetrics(metrics: Metrics): void {
+    metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
+      { labels: {}, value: Number(this.#watch?.isUp ?? false) },
+    ])
   }
 
   async close(): Promise<void> {

@@ -101,6 +101,7 @@ manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
   }
   assert.equal((await ask('GET', '/keys', key)).status, 200)
   assert.equal((await ask('GET', '/keys', ADMIN_KEY)).status, 200)
+  assert.match(await (await fetch(`http://${manage}/metrics`)).text(), /^gatehouse_store_up 1$/m)
 
   const other = JSON.parse(await gatehouse('keys', 'create', '--name', 'x', '--access', 'admin', '--json'))
   assert.equal((await ask('GET', '/keys', other.key)).status, 200)

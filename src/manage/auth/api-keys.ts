@@ -38,9 +38,8 @@ export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord):
 export class ApiKeys {
   readonly #store: KeyStore
   readonly #known = new Map<string, { readonly key: KeyRecord | null; readonly atMs: number }>()
-  /** When keys were last used: what is yet to be written, and what was. */
+  /** When keys were used, where that is yet to be written. */
   readonly #unwritten = new Map<string, number>()
-  readonly #written = new Map<string, number>()
 
   constructor(store: KeyStore) {
     this.#store = store
@@ -59,8 +58,8 @@ export class ApiKeys {
 
   /** Remembers it for `writeUsed`: no request waits for that. */
   used({ id, lastUsedAtMs }: KeyRecord, nowMs: number): void {
-    const writtenMs = Math.max(lastUsedAtMs ?? 0, this.#written.get(id) ?? 0)
-    if (nowMs - writtenMs >= USED_EVERY_MS && !this.#unwritten.has(id)) this.#unwritten.set(id, nowMs)
+    const isRecent = lastUsedAtMs !== null && nowMs - lastUsedAtMs < USED_EVERY_MS
+    if (!isRecent && !this.#unwritten.has(id)) this.#unwritten.set(id, nowMs)
   }
 
   /** One slice of it. */
@@ -68,11 +67,8 @@ export class ApiKeys {
     if (this.#unwritten.size === 0) return 'done'
     const uses = new Map([...this.#unwritten].slice(0, USES_MAX))
     await this.#store.used(uses)
-    for (const [id, atMs] of uses) {
-      this.#unwritten.delete(id)
-      if (this.#written.size >= KNOWN_MAX) this.#written.delete(this.#written.keys().next().value!)
-      this.#written.set(id, atMs)
-    }
+    for (const id of uses.keys()) this.#unwritten.delete(id)
+    this.forget()
     return this.#unwritten.size === 0 ? 'done' : 'more'
   }
 
