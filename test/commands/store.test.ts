@@ -3,10 +3,13 @@ import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFile
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import SqliteConnection from 'better-sqlite3'
+import { sql } from 'kysely'
 import { test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { looksLikeKey } from '../../src/manage/auth/api-keys.ts'
+import { MIGRATIONS, migrate } from '../../src/store/migrations.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { run as runProgram, start } from './gateway-process.ts'
@@ -227,6 +230,33 @@ test('a copy is whole or not there; what is no copy of ours is not restored', as
   mkdirSync(elsewhere)
   assert.equal((await runWith({}, 'restore', copy, '--data', elsewhere)).code, 0)
   assert.match((await runWith({}, 'keys', 'list', '--data', elsewhere)).out, /kept/)
+})
+
+test('a backup of an earlier version is brought up to date, wherever it goes', async (t) => {
+  const folder = temporaryFolder(t)
+  const first = new Map([...MIGRATIONS].slice(0, 1))
+  for (const name of ['new', 'there']) {
+    const data = join(folder, name)
+    mkdirSync(data)
+    const copy = join(folder, `${name}.db`)
+    const old = await openDatabase(`sqlite:${copy}`, null, (db) => migrate(db, 'sqlite', first))
+    await sql`insert into settings (name, value, version, changed_at_ms) values ('x', '"old"', 1, 0)`.execute(
+      old.db,
+    )
+    await old.close()
+    if (name === 'there')
+      await runWith({}, 'keys', 'create', '--name', 'x', '--access', 'read', '--data', data)
+    const { code, err } = await runWith({}, 'restore', copy, '--data', data)
+    assert.equal(code, 0, err)
+    assert.deepEqual(readdirSync(data), ['gatehouse.db'])
+    const file = new SqliteConnection(join(data, 'gatehouse.db'))
+    const values = (query: string) => file.prepare(query).pluck().all()
+    assert.deepEqual(values('select name from migrations order by name'), [...MIGRATIONS.keys()])
+    assert.deepEqual(values('select value from settings'), ['"old"'])
+    assert.deepEqual(values('select name from api_keys'), [])
+    assert.equal(file.pragma('integrity_check', { simple: true }), 'ok')
+    file.close()
+  }
 })
 
 test('PostgreSQL has tools of its own', async (t) => {
