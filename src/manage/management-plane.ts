@@ -89,9 +89,11 @@ export class ManagementPlane {
     await this.#periodic.close()
     if (this.#management === null) return
     const { apiKeys, store, log } = this.#management
-    await apiKeys
-      .writeUsed()
-      .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
+    try {
+      while ((await apiKeys.writeUsed()) === 'more');
+    } catch (error) {
+      log.warn('when keys were used could not be written down', { error: error as Error })
+    }
     await store.close()
   }
 
