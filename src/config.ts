@@ -216,6 +216,11 @@ function checkTogether({ proxy, manage, feeds }: Partly<Settings>, refuse: Say):
     refuse('/proxy/proxy_protocol', 'is required, and without trusted_proxies nobody may send one')
   if (isMore(limits.request_line_bytes, limits.header_bytes))
     refuse('/proxy/limits/request_line_bytes', 'is more than header_bytes, of which it is a part')
+  if (manage.admin_key && UNSENDABLE.test(manage.admin_key.reveal()))
+    refuse(
+      '/manage/admin_key',
+      'has a blank at an end, or a control character in it: no header could carry it',
+    )
   if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
   else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
@@ -478,6 +483,8 @@ const NO_UPSTREAM = [
 const SECRET_LENGTH_GOOD = 32
 /** RFC 6750 §2.1. */
 const BEARER_TOKEN = /^[\w.~+/-]+=*$/
+/** RFC 9110 §5.5: blanks around a value are none of it. */
+const UNSENDABLE = /^\s|\s$|\p{Cc}/u
 const READABLE_BY_OTHERS = 0o004
 const READ_FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file'],

@@ -30,6 +30,7 @@ import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
+import { StoreWatch } from './store-watch.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -84,6 +85,7 @@ export class ManagementPlane {
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
   #tasks: TaskRunner | null = null
+  #watch: StoreWatch | null = null
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
   #failure: Error | null = null
@@ -126,7 +128,8 @@ export class ManagementPlane {
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
       this.#api = api(management)
-      this.#periodic.start(jobsOf(management, this.#settings))
+      this.#watch = new StoreWatch(store, this.#log)
+      this.#periodic.start([this.#watch.job, ...jobsOf(management, this.#settings)])
       this.#links.opened(store)
     } catch (error) {
       await store?.close()
@@ -168,6 +171,9 @@ export class ManagementPlane {
 
   addMetrics(metrics: Metrics): void {
     this.#ingestMetrics.addTo(metrics)
+    metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
+      { labels: {}, value: Number(this.#watch?.isUp ?? false) },
+    ])
   }
 
   async close(): Promise<void> {
@@ -181,9 +187,11 @@ export class ManagementPlane {
     await rateLimits
       .write()
       .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
-    await apiKeys
-      .writeUsed()
-      .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
+    try {
+      while ((await apiKeys.writeUsed()) === 'more');
+    } catch (error) {
+      log.warn('when keys were used could not be written down', { error: error as Error })
+    }
     await store.close()
   }
 

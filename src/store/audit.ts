@@ -1,6 +1,7 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
 import { type Page, type PageOf, pageOf } from './page.ts'
+import { storedObject } from './stored.ts'
 import type { AuditTable } from './tables/audit.ts'
 import type { Tables } from './tables.ts'
 
@@ -68,7 +69,7 @@ export class AuditStore {
 
 function entryOf(row: Selectable<AuditTable>): AuditEntry {
   const { id, principal, action, subject, address } = row
-  const detail = JSON.parse(row.detail) as Record<string, unknown>
+  const detail = storedObject(row.detail)
   return { id, atMs: row.at_ms, principal, action, subject, detail, address, requestId: row.request_id }
 }
 

@@ -1,6 +1,7 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
 import { type Page, type PageOf, pageOf } from './page.ts'
+import { storedTexts } from './stored.ts'
 import type { KeyTable } from './tables/keys.ts'
 import type { Tables } from './tables.ts'
 
@@ -84,7 +85,7 @@ function record(row: Selectable<KeyTable>): KeyRecord {
   return {
     id: row.id,
     name: row.name,
-    scopes: JSON.parse(row.scopes) as string[],
+    scopes: storedTexts(row.scopes),
     plan: row.plan,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,

@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
+import { storedJson } from './stored.ts'
 import type { SettingTable } from './tables/settings.ts'
 import type { Tables } from './tables.ts'
 
@@ -87,5 +88,5 @@ function upserted(queries: Queries, row: SettingTable) {
 }
 
 function settingOf({ name, value, version, changed_at_ms }: Selectable<SettingTable>): Setting {
-  return { name, value: JSON.parse(value), version, changedAtMs: changed_at_ms }
+  return { name, value: storedJson(value), version, changedAtMs: changed_at_ms }
 }

@@ -27,6 +27,7 @@ export class SqliteFile {
       // What is acknowledged outlives the machine, not only the process.
       guarded(() => connection.pragma('synchronous = FULL'))
       guarded(() => connection.pragma('foreign_keys = ON'))
+      guarded(() => connection.pragma(`journal_size_limit = ${LOG_BYTES_MAX}`))
       await patience.with(() => connection.pragma('user_version')) // makes the files beside it
       return new SqliteFile(path, connection)
     } catch (error) {
@@ -115,11 +116,18 @@ async function makeRoom(path: string): Promise<void> {
 
 /** `null`: there is none. */
 function identityOf(path: string): string | null {
-  const status = statSync(path, { throwIfNoEntry: false })
-  return status === undefined ? null : `${status.dev} ${status.ino}`
+  try {
+    const status = statSync(path, { throwIfNoEntry: false })
+    return status === undefined ? null : `${status.dev} ${status.ino}`
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new Fault('STORE_UNAVAILABLE', `the database ${path} cannot be reached (${code})`, { cause: error })
+  }
 }
 
 const MEMORY = ':memory:'
+/** After a restore the log has been as long as the database. */
+const LOG_BYTES_MAX = 67_108_864
 const PATIENCE_MS = 5_000
 const DELAY_MAX_MS = 25
 /** There are some hundred; those whose text depends on a list's length come and go. */

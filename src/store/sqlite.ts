@@ -27,8 +27,13 @@ export async function openSqlite(path: string, prepare: Prepare): Promise<Databa
       throw error
     }
   }
-  const db = kyselyOn(new Session(await open(), open))
-  return { kind: 'sqlite', db, close: () => db.destroy() }
+  const session = new Session(await open(), open)
+  const db = kyselyOn(session)
+  const close = async () => {
+    await db.destroy()
+    session.close() // which Kysely does only where there was a query
+  }
+  return { kind: 'sqlite', db, close }
 }
 
 /** All queries, one after the other, on a file that may be lost and come back. */

@@ -91,6 +91,11 @@ export class Store {
     return this.#database.db.transaction().execute(work)
   }
 
+  /** Throws a Fault if it is not. */
+  async isThere(): Promise<void> {
+    await this.settings.get('')
+  }
+
   close(): Promise<void> {
     return this.#database.close()
   }

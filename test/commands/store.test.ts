@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import SqliteConnection from 'better-sqlite3'
+import { sql } from 'kysely'
 import { test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { looksLikeKey } from '../../src/manage/auth/api-keys.ts'
+import { MIGRATIONS, migrate } from '../../src/store/migrations.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { run as runProgram, start } from './gateway-process.ts'
@@ -83,7 +86,9 @@ test('keys, a backup and a restore, beside a gateway that runs and is written to
   const folder = temporaryFolder(t)
   writeFileSync(
     join(folder, 'g.yaml'),
-    'proxy: {upstream: "http://127.0.0.1:9", listen: "127.0.0.1:0", workers: 1}\nmanage: {listen: "127.0.0.1:0"}\n',
+    `proxy: {upstream: "http://127.0.0.1:9", listen: "127.0.0.1:0", workers: 1}
+manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
+    { mode: 0o600 },
   )
   const gatehouse = (...argv: readonly string[]) => runProgram(folder, ...argv, '--config', 'g.yaml')
   const { manage, stop, said } = await start(t, folder, 'up')
@@ -98,6 +103,8 @@ test('keys, a backup and a restore, beside a gateway that runs and is written to
     return { status: response.status, body: text === '' ? null : JSON.parse(text) }
   }
   assert.equal((await ask('GET', '/keys', key)).status, 200)
+  assert.equal((await ask('GET', '/keys', ADMIN_KEY)).status, 200)
+  assert.match(await (await fetch(`http://${manage}/metrics`)).text(), /^gatehouse_store_up 1$/m)
 
   const other = JSON.parse(await gatehouse('keys', 'create', '--name', 'x', '--access', 'admin', '--json'))
   assert.equal((await ask('GET', '/keys', other.key)).status, 200)
@@ -168,7 +175,12 @@ test('keys, a backup and a restore, beside a gateway that runs and is written to
     true,
   )
   await stop()
-  assert.ok(!said().includes(key))
+  assert.ok(!said().includes(key) && !said().includes(ADMIN_KEY))
+  const kept: readonly { readonly name: string; readonly last_used_at: string | null }[] = JSON.parse(
+    await gatehouse('keys', 'list', '--json'),
+  )
+  assert.notEqual(kept.find(({ name }) => name === 'ops')?.last_used_at, null)
+  assert.ok(!readFileSync(join(folder, 'data', 'gatehouse.db'), 'latin1').includes(ADMIN_KEY))
 })
 
 test('a copy is whole or not there; what is no copy of ours is not restored', async (t) => {
@@ -220,6 +232,33 @@ test('a copy is whole or not there; what is no copy of ours is not restored', as
   assert.match((await runWith({}, 'keys', 'list', '--data', elsewhere)).out, /kept/)
 })
 
+test('a backup of an earlier version is brought up to date, wherever it goes', async (t) => {
+  const folder = temporaryFolder(t)
+  const first = new Map([...MIGRATIONS].slice(0, 1))
+  for (const name of ['new', 'there']) {
+    const data = join(folder, name)
+    mkdirSync(data)
+    const copy = join(folder, `${name}.db`)
+    const old = await openDatabase(`sqlite:${copy}`, null, (db) => migrate(db, 'sqlite', first))
+    await sql`insert into settings (name, value, version, changed_at_ms) values ('x', '"old"', 1, 0)`.execute(
+      old.db,
+    )
+    await old.close()
+    if (name === 'there')
+      await runWith({}, 'keys', 'create', '--name', 'x', '--access', 'read', '--data', data)
+    const { code, err } = await runWith({}, 'restore', copy, '--data', data)
+    assert.equal(code, 0, err)
+    assert.deepEqual(readdirSync(data), ['gatehouse.db'])
+    const file = new SqliteConnection(join(data, 'gatehouse.db'))
+    const values = (query: string) => file.prepare(query).pluck().all()
+    assert.deepEqual(values('select name from migrations order by name'), [...MIGRATIONS.keys()])
+    assert.deepEqual(values('select value from settings'), ['"old"'])
+    assert.deepEqual(values('select name from api_keys'), [])
+    assert.equal(file.pragma('integrity_check', { simple: true }), 'ok')
+    file.close()
+  }
+})
+
 test('PostgreSQL has tools of its own', async (t) => {
   const env = { GATEHOUSE_STORE_URL: await freshUrl('postgres', t) }
   for (const [command, tool] of [
@@ -237,3 +276,5 @@ async function runWith(env: Record<string, string>, ...argv: readonly string[]) 
   const code = await runCli(COMMANDS, argv, io)
   return { code, out: io.out, err: io.err }
 }
+
+const ADMIN_KEY = 'a-key-that-is-in-no-database'

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
+import { sql } from 'kysely'
 import { type Test, test } from 'tap'
+import { principalOf } from '../../src/manage/auth/api-keys.ts'
 import type { AuditEntry, AuditFilter } from '../../src/store/audit.ts'
+import { migrate } from '../../src/store/migrations.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { entry, newKey } from '../store/samples.ts'
 
@@ -157,6 +161,27 @@ export function storeContract(
     assert.equal(await found({}), '987')
   })
 
+  test(`${name}: what was never written is said to be damage, and gives nobody anything`, async (t) => {
+    const url = await freshUrl(t)
+    const store = await open(t, url)
+    await store.keys.add(newKey(1))
+    await store.settings.put('x', 1, 0, 0)
+    await store.transaction((queries) => store.audit.add(entry(1), queries))
+    for (const text of ['["read"', '{"a":1}', '[1]', 'null', '']) {
+      const list = text.startsWith('{') ? '[1]' : text
+      await spoiled(t, url, `update api_keys set scopes = '${text}'`)
+      await spoiled(t, url, `update audit set detail = '${list}'`)
+      await assert.rejects(store.keys.byId('key_1'), { name: 'Fault', code: 'STORE_DAMAGED' })
+      await assert.rejects(store.keys.list(FIRST), { name: 'Fault', code: 'STORE_DAMAGED' })
+      await assert.rejects(store.audit.list(FIRST), { name: 'Fault', code: 'STORE_DAMAGED' })
+    }
+    await spoiled(t, url, "update settings set value = '{'")
+    await assert.rejects(store.settings.get('x'), { name: 'Fault', code: 'STORE_DAMAGED' })
+    await spoiled(t, url, `update api_keys set scopes = '["root","read"]', plan = 'gold'`)
+    const { scopes, plan } = principalOf((await store.keys.byId('key_1'))!)
+    assert.deepEqual([[...scopes], plan], [['read'], 'free'])
+  })
+
   test(`${name}: a setting is as it was put, and counts its changes`, async (t) => {
     const { settings } = await fresh(t)
     assert.equal(await settings.get('policy'), null)
@@ -194,6 +219,13 @@ export function storeContract(
     }
     assert.deepEqual(await one.settings.put('policy', 1, 0, 0), { kind: 'conflict', version: 10 })
   })
+}
+
+/** Whoever has changed rows beside us. */
+async function spoiled(t: Test, url: string, statement: string): Promise<void> {
+  const { db, close } = await openDatabase(url, null, migrate)
+  t.teardown(close)
+  await sql.raw(statement).execute(db)
 }
 
 /** A broken constraint is a bug of ours, and none of the world's failures. */

@@ -3,7 +3,7 @@ create table "api_keys" ("id" text primary key, "hash" text not null unique, "na
 create table "audit" ("id" text primary key, "at_ms" integer not null, "principal" text not null, "action" text not null, "subject" text, "detail" text not null, "address" text, "request_id" text);
 create index "audit_by_time" on "audit" ("at_ms", "id");
 create table "settings" ("name" text primary key, "value" text not null, "version" integer not null, "changed_at_ms" integer not null);
-create table "idempotency" ("principal" text not null, "key" text not null, "request_hash" text not null, "status" integer, "headers" text, "body" text, "created_at_ms" integer not null, "expires_at_ms" integer not null, constraint "idempotency_key" primary key ("principal", "key"));
+create table "idempotency" ("principal" text not null, "key_digest" text not null, "request_hash" text not null, "status" integer, "headers" text, "body" text, "created_at_ms" integer not null, "expires_at_ms" integer not null, constraint "idempotency_key" primary key ("principal", "key_digest"));
 create index "idempotency_by_expiry" on "idempotency" ("expires_at_ms");
 -- 0002-catalogue
 create table "software" ("id" text primary key, "name" text not null, "kind" text not null, "category" text, "description" text, "search" text not null, "document" text not null, "origin" text not null, "first_seen_ms" integer not null);

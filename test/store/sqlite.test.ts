@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  readdirSync,
   renameSync,
   rmSync,
   statSync,
@@ -35,6 +36,13 @@ test('only the user it runs as can read the file, its log, and the folder made f
   const deeper = `${dirname(file)}/new/folder/x.db`
   await openAt(t, `sqlite:${deeper}`)
   assert.equal(statSync(dirname(deeper)).mode & 0o777, 0o700)
+})
+
+test('nothing stays beside a file that is closed, whether it was asked anything or not', async (t) => {
+  const url = await freshUrl('sqlite', t)
+  const folder = dirname(url.slice('sqlite:'.length))
+  await (await openDatabase(url, null, migrate)).close()
+  assert.deepEqual(readdirSync(folder), ['gatehouse.db'])
 })
 
 test('a full disk is said, nothing is half written, and what makes room helps', async (t) => {

@@ -20,6 +20,15 @@ const auditEntry = z
   })
   .meta({ id: 'AuditEntry' })
 
+function filter(description: string) {
+  return z
+    .string()
+    .min(1, 'is empty')
+    .max(200, 'is longer than 200 characters')
+    .optional()
+    .meta({ description })
+}
+
 const listAudit = operation({
   id: 'listAudit',
   method: 'GET',
@@ -30,22 +39,12 @@ const listAudit = operation({
   scopes: ['admin'],
   query: z.strictObject({
     ...PAGE_FIELDS,
-    action: z
-      .string()
-      .min(1, 'is empty')
-      .max(100)
-      .optional()
-      .meta({ description: 'Only these: `createKey`.' }),
-    principal: z
-      .string()
-      .min(1, 'is empty')
-      .max(200)
-      .optional()
-      .meta({ description: 'Only what this one did.' }),
+    action: filter('Only this.'),
+    principal: filter('Only by this one.'),
     since: z.iso
       .datetime({ offset: true, error: 'takes a time (RFC 3339)' })
       .optional()
-      .meta({ description: 'Only what is not older.' }),
+      .meta({ description: 'From this time on.' }),
   }),
   answer: z.strictObject({ audit: z.array(auditEntry), ...PAGE_ANSWER }),
   run: async ({ query, target }, { store, publicUrl }) => {

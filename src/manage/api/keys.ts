@@ -1,8 +1,9 @@
 import * as z from 'zod'
 import type { KeyRecord } from '../../store/keys.ts'
 import { changed } from '../audit.ts'
+import { principalOf } from '../auth/api-keys.ts'
 import { makeKey, type WantedKey } from '../auth/make-key.ts'
-import { ACCESS, type Access, PLANS, type Plan, planFor, SCOPES, type Scope } from '../auth/principal.ts'
+import { ACCESS, type Access, PLANS, planFor, SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { actorOf, type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
@@ -124,9 +125,10 @@ function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey 
   return { name, scopes: may, plan: body.plan ?? planFor(may), expiresAtMs }
 }
 
-function shown({ id, name, scopes, plan, createdAtMs, expiresAtMs }: KeyRecord) {
+function shown(record: KeyRecord) {
+  const { id, name, scopes, plan } = principalOf(record)
   return {
-    ...{ id, name, scopes: scopes as Scope[], plan: plan as Plan },
-    ...{ created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) },
+    ...{ id, name, scopes: [...scopes], plan },
+    ...{ created_at: timeOf(record.createdAtMs), expires_at: timeOf(record.expiresAtMs) },
   }
 }

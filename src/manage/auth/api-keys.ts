@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/keys.ts'
-import type { Plan, Principal, Scope } from './principal.ts'
+import { PLANS, type Principal, SCOPES } from './principal.ts'
 
 /**
  * A new key: 32 random bytes behind a prefix that scanners of secrets know, before a checksum by which they, and we, tell
@@ -22,17 +22,24 @@ export function hashOfKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
+/** What this version does not know of gives nothing. */
 export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord): Principal {
-  return { id, name, scopes: new Set(scopes as Scope[]), plan: plan as Plan, expiresAtMs }
+  const known = SCOPES.filter((scope) => scopes.includes(scope))
+  return {
+    id,
+    name,
+    scopes: new Set(known),
+    plan: PLANS.find((each) => each === plan) ?? 'free',
+    expiresAtMs,
+  }
 }
 
 /** Knows the principal behind an API key, and remembers for so short that a revoked key is out within a second. */
 export class ApiKeys {
   readonly #store: KeyStore
   readonly #known = new Map<string, { readonly key: KeyRecord | null; readonly atMs: number }>()
-  /** When keys were last used: what is yet to be written, and what was. */
+  /** When keys were used, where that is yet to be written. */
   readonly #unwritten = new Map<string, number>()
-  readonly #written = new Map<string, number>()
 
   constructor(store: KeyStore) {
     this.#store = store
@@ -51,8 +58,8 @@ export class ApiKeys {
 
   /** Remembers it for `writeUsed`: no request waits for that. */
   used({ id, lastUsedAtMs }: KeyRecord, nowMs: number): void {
-    const writtenMs = Math.max(lastUsedAtMs ?? 0, this.#written.get(id) ?? 0)
-    if (nowMs - writtenMs >= USED_EVERY_MS && !this.#unwritten.has(id)) this.#unwritten.set(id, nowMs)
+    const isRecent = lastUsedAtMs !== null && nowMs - lastUsedAtMs < USED_EVERY_MS
+    if (!isRecent && !this.#unwritten.has(id)) this.#unwritten.set(id, nowMs)
   }
 
   /** One slice of it. */
@@ -60,11 +67,8 @@ export class ApiKeys {
     if (this.#unwritten.size === 0) return 'done'
     const uses = new Map([...this.#unwritten].slice(0, USES_MAX))
     await this.#store.used(uses)
-    for (const [id, atMs] of uses) {
-      this.#unwritten.delete(id)
-      if (this.#written.size >= KNOWN_MAX) this.#written.delete(this.#written.keys().next().value!)
-      this.#written.set(id, atMs)
-    }
+    for (const id of uses.keys()) this.#unwritten.delete(id)
+    this.forget()
     return this.#unwritten.size === 0 ? 'done' : 'more'
   }
 

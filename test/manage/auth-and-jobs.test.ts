@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
+import { Fault } from '../../src/fault.ts'
 import { createLogTo } from '../../src/log.ts'
 import { ApiKeys, hashOfKey, newKey } from '../../src/manage/auth/api-keys.ts'
 import { FailureThrottle } from '../../src/manage/auth/failure-throttle.ts'
 import { Periodic } from '../../src/manage/periodic.ts'
+import { StoreWatch } from '../../src/manage/store-watch.ts'
 import { openFresh } from '../store/databases.ts'
 import { newKey as record } from '../store/samples.ts'
 
@@ -85,4 +87,24 @@ test('periodic jobs go on after failures, say each once, never run twice at once
   await wait(40)
   assert.deepEqual([runs, most, lines.length], [ended, 1, 1])
   assert.match(lines[0]!, /"job":"try"/)
+})
+
+test('an operator hears once that the database is away, and once that it is back', async (t) => {
+  const store = await openFresh('sqlite', t)
+  const lines: string[] = []
+  let isAway = false
+  const isThere = async () => {
+    if (isAway) throw new Fault('STORE_UNAVAILABLE', 'the database cannot be reached')
+    await store.isThere()
+  }
+  const log = createLogTo('info', { write: (line) => void lines.push(JSON.parse(line).message) })
+  const watch = new StoreWatch(Object.assign(Object.create(store), { isThere }), log)
+  const seen: boolean[] = []
+  for (isAway of [false, true, true, false, false, true]) {
+    await watch.job.run(0)
+    seen.push(watch.isUp)
+  }
+  assert.deepEqual(seen, [true, false, false, true, true, false])
+  const [away, back] = ['the database cannot be used; proxies go on', 'the database can be used again']
+  assert.deepEqual(lines, [away, back, away])
 })
