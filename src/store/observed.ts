@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { parts } from './bulk.ts'
+import { type SignatureRow, signatureRow } from './catalogue.ts'
 import type { Queries } from './database.ts'
 import type { FingerprintKind, UnnamedFingerprint } from './fingerprints-seen.ts'
 import type { Tables } from './tables.ts'
@@ -59,11 +60,11 @@ export class ObservedStore {
   }
 }
 
-function rowOf({ type, value, firstSeenMs, requests }: UnnamedFingerprint) {
-  return {
-    ...{ type, value, software_id: '', status: 'unknown' as const, source: 'observed' as const },
-    ...{ provenance: 'live traffic', first_seen_ms: firstSeenMs, observations: requests, confidence: 0 },
-  }
+function rowOf({ type, value, firstSeenMs, requests }: UnnamedFingerprint): SignatureRow {
+  return signatureRow({
+    ...{ type, value, softwareId: '', status: 'unknown', source: 'observed' },
+    ...{ provenance: 'live traffic', firstSeenMs, observations: requests },
+  })
 }
 
 /** Which of them are signatures, of anybody or of nobody. */

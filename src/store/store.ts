@@ -1,6 +1,7 @@
 import { AgentsSeenStore } from './agents-seen.ts'
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
+import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
 import { IdempotencyStore } from './idempotency.ts'
@@ -8,6 +9,8 @@ import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
 import { ObservedStore } from './observed.ts'
 import { openDatabase } from './open-database.ts'
+import { PolicyStore } from './policies.ts'
+import { RateLimitStore } from './rate-limits.ts'
 import { RollupStore } from './rollups.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
@@ -23,9 +26,12 @@ export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly catalogueMerge: CatalogueMerge
   readonly fingerprintsSeen: FingerprintsSeenStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
+  readonly policies: PolicyStore
+  readonly rateLimits: RateLimitStore
   readonly observed: ObservedStore
   readonly rollups: RollupStore
   readonly settings: SettingStore
@@ -37,14 +43,7 @@ export class Store {
 
   /** `sqlite:FILE` or `postgres://…`; its tables are brought up to date. */
   static async open(url: string, password: string | null = null): Promise<Store> {
-    const database = await openDatabase(url, password)
-    try {
-      await migrate(database)
-    } catch (error) {
-      await database.close()
-      throw error
-    }
-    return new Store(database)
+    return new Store(await openDatabase(url, password, migrate))
   }
 
   private constructor(database: Database) {
@@ -53,9 +52,12 @@ export class Store {
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.catalogueMerge = new CatalogueMerge(db, kind)
     this.fingerprintsSeen = new FingerprintsSeenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
+    this.policies = new PolicyStore(db)
+    this.rateLimits = new RateLimitStore(db)
     this.observed = new ObservedStore(db)
     this.rollups = new RollupStore(db)
     this.settings = new SettingStore(db)
@@ -75,10 +77,6 @@ export class Store {
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result> {
     return this.#database.db.transaction().execute(work)
-  }
-
-  backup(file: string): Promise<void> {
-    return this.#database.backup(file)
   }
 
   close(): Promise<void> {

@@ -53,7 +53,7 @@ test('statistics are what was sent, and what the metrics say, also when a worker
 /** Waits until statistics have that many requests, then checks that the metrics say the same; resolves to them. */
 async function agreed(gatehouse: RunningGatehouse, key: string, requests: number) {
   const stats = async () => {
-    const response = await fetch(`${gatehouse.manageUrl}/v1/stats?window=1h`, {
+    const response = await fetch(`${gatehouse.manage}/v1/stats?window=1h`, {
       headers: { authorization: `Bearer ${key}` },
     })
     assert.equal(response.status, 200)
@@ -81,9 +81,9 @@ async function agreed(gatehouse: RunningGatehouse, key: string, requests: number
 }
 
 /** Sums by name, and by name and label. */
-async function metrics({ manageUrl }: RunningGatehouse): Promise<ReadonlyMap<string, number>> {
+async function metrics({ manage }: RunningGatehouse): Promise<ReadonlyMap<string, number>> {
   const sums = new Map<string, number>()
-  const text = await (await fetch(`${manageUrl}/metrics`)).text()
+  const text = await (await fetch(`${manage}/metrics`)).text()
   for (const [, name, labels = '', value] of text.matchAll(/^gatehouse_(\w+)(?:\{(.*)\})? (\S+)$/gm)) {
     const keys = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, label, of]) => `${name} ${label}=${of}`)
     for (const key of [name!, ...keys]) sums.set(key, (sums.get(key) ?? 0) + Number(value))

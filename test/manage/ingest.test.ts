@@ -12,7 +12,7 @@ import { addsUp } from '../contract/sightings.ts'
 import { ingestInto, NOW_MS, seen, SILENT } from '../contract/seen.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
-import { SEEN } from './management.ts'
+import { idleLinks, SETTINGS } from './management.ts'
 
 for (const kind of KINDS) {
   test(`${kind}: a process that is killed has lost nothing it has acknowledged, and nothing counts twice`, async (t) => {
@@ -90,23 +90,28 @@ const COUNT = 2_000
 
 test('what comes before the database is open stays where it comes from', async (t) => {
   const folder = temporaryFolder(t)
-  const settings = { storePassword: null, publicUrl: null, adminKey: null, seen: SEEN }
-  const unable = new ManagementPlane({ ...settings, storeUrl: `sqlite:${folder}` }, SILENT)
+  const told: Sighting[] = []
+  const plane = (storeUrl: string) =>
+    new ManagementPlane({ ...SETTINGS, dataFolder: folder, storeUrl }, SILENT, {
+      ...idleLinks(),
+      stored: (batch) => told.push(...batch),
+      policy: { kind: 'file', inForce: () => assert.fail('nobody asks') },
+    })
+  const unable = plane(`sqlite:${folder}`)
   await unable.start({ host: '127.0.0.1', port: 1 })
   await assert.rejects(unable.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
   await unable.close()
 
-  const told: Sighting[] = []
   const storeUrl = `sqlite:${folder}/gatehouse.db`
-  const plane = new ManagementPlane({ ...settings, storeUrl }, SILENT, (batch) => void told.push(...batch))
-  await assert.rejects(plane.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
-  await plane.start({ host: '127.0.0.1', port: 1 })
-  await plane.take([seen(1), seen(2)])
-  await plane.take([seen(2), seen(3)])
+  const able = plane(storeUrl)
+  await assert.rejects(able.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
+  await able.start({ host: '127.0.0.1', port: 1 })
+  await able.take([seen(1), seen(2)])
+  await able.take([seen(2), seen(3)])
   assert.deepEqual(told, [seen(1), seen(2), seen(3)])
-  const last = plane.take([seen(4)])
-  await Promise.all([last, plane.close()])
-  await assert.rejects(plane.take([seen(5)]), { code: 'STORE_UNAVAILABLE' })
+  const last = able.take([seen(4)])
+  await Promise.all([last, able.close()])
+  await assert.rejects(able.take([seen(5)]), { code: 'STORE_UNAVAILABLE' })
   const store = await openAt(t, storeUrl)
   assert.deepEqual(await store.sightings.byId(seen(4).id), seen(4))
 })
