@@ -103,9 +103,9 @@ export class ManagementPlane {
       const management = await this.#managementOf(store, url)
       this.#management = management
       await this.#follow(store)
-      this.#listenTo(store)
       this.#api = api(management)
       this.#periodic.start(jobsOf(management, this.#settings))
+      this.#listenTo(store)
       this.#links.opened(store)
     } catch (error) {
       await store?.close()
