@@ -124,12 +124,12 @@ export class ManagementPlane {
       const management = await this.#managementOf(store, url)
       this.#management = management
       await this.#follow(store)
-      this.#listenTo(store)
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
       this.#api = api(management)
       this.#watch = new StoreWatch(store, this.#log)
       this.#periodic.start([this.#watch.job, ...jobsOf(management, this.#settings)])
+      this.#listenTo(store)
       this.#links.opened(store)
     } catch (error) {
       await store?.close()

@@ -78,7 +78,8 @@ export class SightingKeeper {
 
   /** Makes signatures of some of those that were noticed. */
   async observe(): Promise<void> {
-    if (this.#candidates.size === 0) return
+    // Before what comes with Gatehouse is in the database nobody is known to have anything.
+    if (this.#candidates.size === 0 || (await this.#store.agentsSeen.total()) === 0) return
     const some = [...this.#candidates].slice(0, OBSERVED_AT_ONCE)
     const { max } = this.#settings.observed
     await this.#store.transaction(async (queries) => {

@@ -1,17 +1,18 @@
 /**
- * How many distinct addresses there were, in a text of bounded length: exact up to 16, then HyperLogLog with 64
- * registers, which is off by some 13 %. Sketches of the same thing can be joined.
+ * How many distinct addresses there were, in a text of bounded length that nobody can read an address from: of each of
+ * the first 16 it has 16 bits of a hash, which thousands of others have, too, and of more only HyperLogLog's 64
+ * registers, which are off by some 13 %. Sketches of the same thing can be joined.
  */
 export class AddressSketch {
-  /** Hashes, while they are few. */
+  /** The upper half of each hash, while they are few. */
   #few: Set<number> | null = new Set()
   #registers: Uint8Array | null = null
 
   static parse(text: string): AddressSketch {
     const sketch = new AddressSketch()
     if (text.startsWith(FEW)) {
-      for (let at = FEW.length; at < text.length; at += 8)
-        sketch.add(Number.parseInt(text.slice(at, at + 8), 16))
+      for (let at = FEW.length; at < text.length; at += 4)
+        sketch.#addHalf(Number.parseInt(text.slice(at, at + 4), 16))
     } else {
       sketch.#few = null
       sketch.#registers = Uint8Array.from(text, (character) => character.charCodeAt(0) - ZERO)
@@ -21,13 +22,12 @@ export class AddressSketch {
 
   /** `hash`: 32 bits of the address, evenly spread. */
   add(hash: number): void {
-    if (this.#few === null) return this.#register(hash)
-    this.#few.add(hash)
-    if (this.#few.size > FEW_MAX) this.#spread()
+    if (this.#few === null) this.#register(hash)
+    else this.#addHalf(hash >>> 16)
   }
 
   join(other: AddressSketch): void {
-    for (const hash of other.#few ?? []) this.add(hash)
+    for (const half of other.#few ?? []) this.#addHalf(half)
     if (other.#registers === null) return
     if (this.#few !== null) this.#spread()
     const registers = this.#registers!
@@ -52,28 +52,39 @@ export class AddressSketch {
 
   get text(): string {
     if (this.#few === null) return String.fromCharCode(...this.#registers!.map((rank) => rank + ZERO))
-    const hashes = [...this.#few].sort((one, other) => one - other)
-    return FEW + hashes.map((hash) => hash.toString(16).padStart(8, '0')).join('')
+    const halves = [...this.#few].sort((one, other) => one - other)
+    return FEW + halves.map((half) => half.toString(16).padStart(4, '0')).join('')
+  }
+
+  #addHalf(half: number): void {
+    if (this.#few === null) return this.#register(half * 0x10000 + UNKNOWN_HALF)
+    this.#few.add(half)
+    if (this.#few.size > FEW_MAX) this.#spread()
   }
 
   #spread(): void {
     const few = this.#few!
     this.#few = null
     this.#registers = new Uint8Array(REGISTERS)
-    for (const hash of few) this.#register(hash)
+    for (const half of few) this.#addHalf(half)
   }
 
+  /** Which register, and nearly always the rank, are in the upper half: it gives what the whole hash gives. */
   #register(hash: number): void {
-    const at = hash & (REGISTERS - 1)
-    const rank = Math.min(Math.clz32((hash & ~(REGISTERS - 1)) >>> 0), RANK_MAX) + 1
+    const at = (hash >>> 16) & (REGISTERS - 1)
+    const others = (hash >>> 22) * 0x10000 + (hash & 0xffff)
+    const rank = Math.clz32(others) - (32 - RANK_BITS) + 1
     if (rank > this.#registers![at]!) this.#registers![at] = rank
   }
 }
 
 const FEW = 'few:'
 const FEW_MAX = 16
+/** Two to the sixth: six bits of a hash say which. */
 const REGISTERS = 64
-const RANK_MAX = 26
+const RANK_BITS = 26
+/** So that a rank ends at the upper half. */
+const UNKNOWN_HALF = 0xffff
 const ALPHA = 0.709
 /** So that the text has no control characters. */
 const ZERO = 48

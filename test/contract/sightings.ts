@@ -361,6 +361,9 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.deepEqual(told, [])
     await ingest.take(from('many', five.slice(3)))
     await keep.observe()
+    assert.deepEqual(told, [])
+    await knowSomebody(db)
+    await keep.observe()
     await ingest.take(from('many', five))
     await keep.observe()
     assert.deepEqual(told, ['many'])
@@ -394,6 +397,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     const { ingest } = ingestInto(store, { stored: (_, unnamed) => keep.noticed(unnamed) })
     let number = 0
     const times = (ja4: string, count: number) => Array.from({ length: count }, () => seen(number++, { ja4 }))
+    await knowSomebody(db)
     await ingest.take([...times('b', 20), ...times('a', 10), ...times('c', 30)])
     await keep.observe()
     await ingest.take([...times('d', 40), ...times('e', 1)])
@@ -438,6 +442,22 @@ async function open(
   const database = await openDatabase(url, null, migrate)
   t.teardown(() => database.close())
   return { store, db: database.db }
+}
+
+/** Nothing is observed before anybody is known. */
+async function knowSomebody(db: Database['db']): Promise<void> {
+  const named = { id: 'gptbot', name: 'GPTBot', kind: 'agent' as const, category: 'crawler' as const }
+  await db
+    .insertInto('software')
+    .values({
+      ...named,
+      description: null,
+      search: 'gptbot',
+      document: '{}',
+      origin: 'builtin',
+      first_seen_ms: 1,
+    })
+    .execute()
 }
 
 async function requests(store: Store): Promise<number> {

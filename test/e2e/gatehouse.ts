@@ -31,6 +31,8 @@ export interface GatehouseOptions {
   readonly argv?: readonly string[]
   /** Lines of the `proxy` section of its configuration file. */
   readonly settings?: readonly string[]
+  /** Settings that are no part of `proxy`. */
+  readonly variables?: NodeJS.ProcessEnv
   /** Where the TLS secrets are written to. */
   readonly secretsFile?: string
   /** The errors that the test brings about. */
@@ -39,7 +41,15 @@ export interface GatehouseOptions {
 
 /** Resolves once it says that it is ready; it ends with the test. */
 export async function startGatehouse(t: Test, options: GatehouseOptions): Promise<RunningGatehouse> {
-  const { command = 'proxy', upstream, argv = [], settings = [], secretsFile, expects } = options
+  const {
+    command = 'proxy',
+    upstream,
+    argv = [],
+    settings = [],
+    variables = {},
+    secretsFile,
+    expects,
+  } = options
   const folder = temporaryFolder(t)
   const file = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content, { mode: 0o600 })
@@ -59,7 +69,7 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
   const spy = secretsFile === undefined ? [] : ['--import', SPY]
   const child = spawn(process.execPath, [...spy, PROGRAM, command, ...given], {
     cwd: folder,
-    env: plainEnvironment(folder, { E2E_TLS_SECRETS: secretsFile }),
+    env: plainEnvironment(folder, { E2E_TLS_SECRETS: secretsFile, ...variables }),
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let said = ''

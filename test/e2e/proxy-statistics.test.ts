@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -50,20 +50,29 @@ test('statistics are what was sent, and what the metrics say, also when a worker
   assert.equal(agents.new, agents.seen)
 })
 
+test('what was seen last before it is stopped is there when it runs again', async (t) => {
+  const folder = temporaryFolder(t)
+  const key = await keyIn(`sqlite:${join(folder, 'gatehouse.db')}`)
+  const app = await startApp(t)
+  const file = join(folder, 'seen.jsonl')
+  const options = { command: 'up', upstream: app.url, argv: ['--data', folder, '--workers', '2'] } as const
+  const first = await startGatehouse(t, { ...options, variables: { GATEHOUSE_SIGHTINGS_FILE: file } })
+  for (let round = 0; round < 5; round++)
+    await Promise.all(PATHS.map((path) => ask(first, path, 'curl/8.5.0')))
+  await first.stop()
+  const second = await startGatehouse(t, options)
+  await until(async () => (await statsOf(second, key)) !== null)
+  const { detection } = await statsOf(second, key)
+  assert.equal(detection.requests, 15)
+  assert.equal(readFileSync(file, 'utf8').trimEnd().split('\n').length, 15)
+})
+
 /** Waits until statistics have that many requests, then checks that the metrics say the same; resolves to them. */
 async function agreed(gatehouse: RunningGatehouse, key: string, requests: number) {
-  const stats = async () => {
-    const response = await fetch(`${gatehouse.manage}/v1/stats?window=1h`, {
-      headers: { authorization: `Bearer ${key}` },
-    })
-    assert.equal(response.status, 200)
-    // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
-    return (await response.json()) as any
-  }
   // What workers have counted is known here a little later.
   await until(async () => (await metrics(gatehouse)).get('requests_total') === requests)
-  await until(async () => (await stats()).detection.requests >= requests)
-  const found = await stats()
+  await until(async () => (await statsOf(gatehouse, key)).detection.requests >= requests)
+  const found = await statsOf(gatehouse, key)
   const counted = await metrics(gatehouse)
   addsUp(found)
   assert.equal(found.detection.requests, requests)
@@ -78,6 +87,16 @@ async function agreed(gatehouse: RunningGatehouse, key: string, requests: number
   assert.equal(counted.get('requests_total verdict=agent') ?? 0, found.detection.agents)
   assert.equal(counted.get('ingest_failures_total'), 0)
   return found
+}
+
+/** `null`: the database is not open yet. */
+async function statsOf({ manage }: RunningGatehouse, key: string) {
+  const headers = { authorization: `Bearer ${key}` }
+  const response = await fetch(`${manage}/v1/stats?window=1h`, { headers })
+  if (response.status === 503) return null
+  assert.equal(response.status, 200)
+  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
+  return (await response.json()) as any
 }
 
 /** Sums by name, and by name and label. */

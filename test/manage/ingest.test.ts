@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setImmediate as turn } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { test } from 'tap'
 import { statistics } from '../../src/manage/api/stats.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
@@ -90,31 +91,53 @@ const COUNT = 2_000
 
 test('what comes before the database is open stays where it comes from', async (t) => {
   const folder = temporaryFolder(t)
-  const settings = { ...SETTINGS, dataFolder: folder }
-  const policy = { kind: 'file', inForce: () => assert.fail('nobody asks for it') } as const
-  const links = { ...idleLinks(), policy }
-  const unable = new ManagementPlane({ ...settings, storeUrl: `sqlite:${folder}` }, SILENT, links)
+  const told: Sighting[] = []
+  const plane = (storeUrl: string) =>
+    new ManagementPlane({ ...SETTINGS, dataFolder: folder, storeUrl }, SILENT, {
+      ...idleLinks(),
+      stored: (batch) => told.push(...batch),
+      policy: { kind: 'file', inForce: () => assert.fail('nobody asks') },
+    })
+  const unable = plane(`sqlite:${folder}`)
   await unable.start({ host: '127.0.0.1', port: 1 })
   await assert.rejects(unable.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
   await unable.close()
 
-  const told: Sighting[] = []
   const storeUrl = `sqlite:${folder}/gatehouse.db`
-  const plane = new ManagementPlane({ ...settings, storeUrl }, SILENT, {
-    ...links,
-    stored: (batch) => void told.push(...batch),
-  })
-  await assert.rejects(plane.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
-  await plane.start({ host: '127.0.0.1', port: 1 })
-  await plane.take([seen(1), seen(2)])
-  await plane.take([seen(2), seen(3)])
+  const able = plane(storeUrl)
+  await assert.rejects(able.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
+  await able.start({ host: '127.0.0.1', port: 1 })
+  await able.take([seen(1), seen(2)])
+  await able.take([seen(2), seen(3)])
   assert.deepEqual(told, [seen(1), seen(2), seen(3)])
-  const last = plane.take([seen(4)])
-  await Promise.all([last, plane.close()])
-  await assert.rejects(plane.take([seen(5)]), { code: 'STORE_UNAVAILABLE' })
+  const last = able.take([seen(4)])
+  await Promise.all([last, able.close()])
+  await assert.rejects(able.take([seen(5)]), { code: 'STORE_UNAVAILABLE' })
   const store = await openAt(t, storeUrl)
   assert.deepEqual(await store.sightings.byId(seen(4).id), seen(4))
 })
+
+test('a disk that is full loses nothing, and counts nothing twice', async (t) => {
+  const store = await openAt(t, await freshUrl('sqlite', t))
+  const { ingest, metrics } = ingestInto(store)
+  const room = (pages: number) =>
+    store.transaction((queries) => sql`pragma max_page_count = ${sql.raw(String(pages))}`.execute(queries))
+  const batch = (from: number) => Array.from({ length: 200 }, (_, number) => seen(from + number))
+  await ingest.take(batch(0))
+  await room(1) // it is as many as there are
+  for (let from = 0; from < 1_000; from += 200) await ingest.take(batch(from)).catch(full)
+  assert.ok(metrics.counts.failures > 0)
+  await room(10_000)
+  for (let from = 0; from < 1_000; from += 200) await ingest.take(batch(from))
+  const stats = await statistics(store, '1h', '1m', NOW_MS)
+  addsUp(stats)
+  assert.equal(stats.detection.requests, 1_000)
+  assert.equal(metrics.counts.stored, 1_000)
+})
+
+function full(error: { readonly code?: unknown }): void {
+  assert.equal(error.code, 'STORE_FULL')
+}
 
 test('more than can wait is not taken', async (t) => {
   const store = await openAt(t, await freshUrl('sqlite', t))

