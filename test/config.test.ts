@@ -569,6 +569,7 @@ function sampleOf(item: Item, pointer: string): string | null {
     '17',
     '2MiB',
     'false',
+    'true',
     '1.3',
     'optional',
     'request',
@@ -582,8 +583,7 @@ function sampleOf(item: Item, pointer: string): string | null {
 
 function isTaken(item: Extract<Item, { item: 'setting' }>, text: string): boolean {
   try {
-    item.kind.parse(item.kind.fromText(text))
-    return true
+    return item.kind.parse(item.kind.fromText(text)) !== item.fallback
   } catch {
     return false
   }

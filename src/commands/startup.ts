@@ -58,6 +58,7 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
       ja4plus: config.fingerprints.ja4plus,
+      autoAccept: config.submissions.autoAccept,
       seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,

@@ -27,6 +27,8 @@ export interface ManagementSettings {
   /** The first key of an administrator. */
   readonly adminKey: string | null
   readonly ja4plus: boolean
+  /** Submissions that nothing speaks against are accepted without an administrator. */
+  readonly autoAccept: boolean
   readonly seen: KeeperSettings
 }
 
@@ -140,11 +142,22 @@ export class ManagementPlane {
 
   #management(store: Store, publicUrl: string): Management {
     const apiKeys = new ApiKeys(store.keys)
-    const { ja4plus } = this.#settings
+    const { ja4plus, autoAccept } = this.#settings
     const { publisher } = this.#links
     const snapshot = () => this.#snapshot
     const [log, detections] = [this.#log, this.#detections]
-    return { store, apiKeys, publisher, detections, log, publicUrl, ja4plus, snapshot, nowMs: Date.now }
+    return {
+      store,
+      apiKeys,
+      publisher,
+      detections,
+      log,
+      publicUrl,
+      ja4plus,
+      autoAccept,
+      snapshot,
+      nowMs: Date.now,
+    }
   }
 }
 

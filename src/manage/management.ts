@@ -24,6 +24,8 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  /** Submissions that nothing speaks against are accepted without an administrator. */
+  readonly autoAccept: boolean
   /** The newest answers of `/detect`, for who has feedback on them. */
   readonly detections: RecentDetections
   nowMs(): number

@@ -25,13 +25,21 @@ export class TestManagement {
   readonly #adminKey: string
 
   /** With `knows` it judges by the signatures that come with Gatehouse. */
-  static async start(t: Test, { knows = false } = {}): Promise<TestManagement> {
+  static async start(t: Test, { knows = false, autoAccept = false } = {}): Promise<TestManagement> {
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
     const adminKey = await keyIn(storeUrl, ADMIN)
     const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true, seen: SEEN },
+      {
+        storeUrl,
+        storePassword: null,
+        publicUrl: null,
+        adminKey: null,
+        ja4plus: true,
+        autoAccept,
+        seen: SEEN,
+      },
       createLogTo('silent', { write: () => undefined }),
       { publisher: { nudge: () => void manage.nudges++ }, opened: () => undefined, stored: () => undefined },
     )

@@ -70,6 +70,32 @@ test('a clean fingerprint waits, is accepted, and is taken back', async (t) => {
   )
 })
 
+test('where the operator has it so, what nothing speaks against is accepted at once, and all else waits', async (t) => {
+  const { manage, store } = await started(t, { autoAccept: true })
+  const { body } = await manage.ask('POST', '/v1/signatures/submit', {
+    submissions: [
+      { fingerprint: NEW, type: 'ja4', agent_name: 'Acme Agent' },
+      { fingerprint: fresh(1), type: 'ja4', agent_name: 'Acme Agent' },
+      { fingerprint: fresh(2), type: 'ja4', agent_name: 'GPTBot' },
+      { fingerprint: fresh(3), type: 'ja4' },
+      { fingerprint: CHROME[0], type: 'ja4', agent_name: 'Acme Agent' },
+      { fingerprint: fresh(4), type: 'ja4', agent_name: 'Acme', user_agent: 'Mozilla/5.0 Chrome/140.0.0.0' },
+    ],
+  })
+  assert.deepEqual(
+    body.submissions.map((each: Shown) => each.status),
+    ['accepted', 'accepted', 'pending', 'pending', 'rejected', 'pending'],
+  )
+  const [{ id, signature }] = body.submissions
+  assert.deepEqual([signature.status, signature.agent_id], ['active', 'acme-agent'])
+  assert.equal((await store.catalogue.signaturesOf('ja4', fresh(1)))[0]!.software_id, 'acme-agent')
+  assert.ok(manage.nudges > 0)
+  const audit = await store.audit.list({ page: 1, limit: 10 })
+  assert.equal(audit.items.filter(({ subject }) => subject === id).length, 1)
+  assert.equal((await review(manage, id, { decision: 'accept' })).status, 409)
+  assert.equal((await review(manage, id, { decision: 'rollback' })).status, 200)
+})
+
 test('what is malformed is refused with its place, and nothing of the list is taken', async (t) => {
   const { manage } = await started(t)
   const good = { fingerprint: NEW, type: 'ja4', agent_name: 'Acme' }
@@ -421,8 +447,11 @@ interface Shown {
   readonly agent_name: string
 }
 
-async function started(t: Test): Promise<{ manage: TestManagement; store: Store }> {
-  const manage = await TestManagement.start(t, { knows: true })
+async function started(
+  t: Test,
+  { autoAccept = false } = {},
+): Promise<{ manage: TestManagement; store: Store }> {
+  const manage = await TestManagement.start(t, { knows: true, autoAccept })
   const store = await Store.open(manage.storeUrl)
   t.teardown(() => store.close())
   await add(store, {
