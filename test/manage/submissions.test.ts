@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import fc from 'fast-check'
 import { type Test, test } from 'tap'
 import { parseSoftware } from '../../src/classify/software.ts'
 import { trialCounter } from '../../src/manage/submissions/trial-counter.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
+import { FingerprintTally } from '../../src/store/fingerprints-seen.ts'
 import { Store } from '../../src/store/store.ts'
 import { sighting } from '../contract/bus.ts'
 import { TestManagement } from './management.ts'
@@ -351,6 +353,64 @@ test('on trial it is counted on live traffic, decides nothing, and people’s br
   assert.equal((await review(manage, id, { decision: 'accept', despite_people: true })).status, 200)
   await count([seen(8, {})])
   assert.equal((await manage.ask('GET', `/v1/submissions/${id}`)).body.trial.hits, 6)
+})
+
+test('what live traffic says of a fingerprint is told when it comes, and when it is accepted', async (t) => {
+  const { manage, store } = await started(t)
+  const seen = Array.from({ length: 600 }, (_, number) => {
+    const said = number < 3 ? { verdict: 'human' } : { verdict: 'agent', agent: 'gptbot' }
+    return { ...sighting(number), ja4: number < 5 ? NEW : 'x', ...said }
+  })
+  await store.transaction(async (queries) => {
+    await store.sightings.add(seen, queries)
+    const tally = new FingerprintTally()
+    for (const each of seen) tally.add(each, each.snapshot)
+    await store.fingerprintsSeen.add(tally, queries)
+  })
+  const told = async (agent: string) =>
+    codesOf(await submit(manage, { fingerprint: NEW, type: 'ja4', agent_name: agent }))
+  assert.deepEqual(await told('Acme'), ['new', 'seen', 'seen_of_people', 'seen_of_others'])
+  assert.deepEqual(await told('GPTBot'), [
+    ...['known_agent', 'new', 'submitted_for_another', 'seen', 'seen_of_people', 'seen_agrees'],
+  ])
+})
+
+test('whatever is sent in, it is taken or refused with a reason, and nothing of ours fails', async (t) => {
+  const { manage } = await started(t)
+  const anything = fc.oneof(fc.string({ unit: 'binary' }), fc.anything())
+  const member = fc.constantFrom(
+    'fingerprint',
+    'type',
+    'agent_name',
+    'category',
+    'user_agent',
+    'notes',
+    '__proto__',
+  )
+  const wellFormed = fc.record({
+    fingerprint: fc.constantFrom(NEW, CHROME[0]!, fresh(1), 't130200_1302_0123456789ab'),
+    type: fc.constantFrom('ja4', 'ja4s', 'ja4h', 'ja4x'),
+    agent_name: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 100 }),
+    user_agent: fc.string({ maxLength: 50 }),
+    notes: fc.string({ unit: 'grapheme' }),
+  })
+  const outcomes = { taken: 0, refused: 0 }
+  await fc.assert(
+    fc.asyncProperty(wellFormed, member, anything, fc.boolean(), async (good, name, value, isBroken) => {
+      const body = isBroken ? { ...good, [name]: value } : good
+      const { status, body: answer } = await manage.ask('POST', '/v1/signatures/submit', body)
+      assert.ok(status === 200 || status === 400, `${status}`)
+      assert.deepEqual(manage.failures, [])
+      outcomes[status === 400 ? 'refused' : 'taken']++
+      if (status === 400) return assert.ok(answer.errors.length > 0)
+      const [{ id, reasons }] = answer.submissions
+      assert.ok(reasons.length > 0)
+      const shown = await manage.ask('GET', `/v1/submissions/${id}`)
+      assert.equal(shown.body.agent_name, (body.agent_name ?? null)?.normalize('NFC') ?? null)
+    }),
+    { numRuns: 150 },
+  )
+  assert.ok(outcomes.taken > 10 && outcomes.refused > 10, JSON.stringify(outcomes))
 })
 
 test('junk is bounded: nobody waits for more than he may, and others still may', async (t) => {
