@@ -502,6 +502,13 @@ export const SETTINGS = section('', {
       ),
     },
   ),
+  submissions: section('Fingerprints that callers of the API send in.', {
+    auto_accept: setting(
+      boolean,
+      false,
+      'Whether those that nothing speaks against are accepted at once. Else an administrator looks at each: whoever may submit would decide who is held for an agent.',
+    ),
+  }),
   fingerprints: section('', {
     ja4plus: setting(
       boolean,

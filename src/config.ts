@@ -48,6 +48,7 @@ export interface StartupConfig {
   }
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
+  readonly submissions: { readonly autoAccept: boolean }
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -334,6 +335,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       requestsMin: others.observed.requests_min,
       max: others.observed.max,
     },
+    submissions: { autoAccept: others.submissions.auto_accept },
     fingerprints: others.fingerprints,
     log: others.log,
   }

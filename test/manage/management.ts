@@ -197,6 +197,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   publicUrl: null,
   adminKey: null,
   ja4plus: true,
+  autoAccept: false,
   authFailuresPerMinute: 120,
   auditRetentionMs: 86_400_000,
   seen: SEEN,

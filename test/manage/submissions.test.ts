@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import fc from 'fast-check'
 import { type Test, test } from 'tap'
 import { parseSoftware } from '../../src/classify/software.ts'
 import { trialCounter } from '../../src/manage/submissions/trial-counter.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
+import { FingerprintTally } from '../../src/store/fingerprints-seen.ts'
 import { Store } from '../../src/store/store.ts'
 import { sighting } from '../contract/bus.ts'
 import { TestManagement } from './management.ts'
@@ -68,6 +70,32 @@ test('a clean fingerprint waits, is accepted, and is taken back', async (t) => {
     audit.items.filter(({ subject }) => subject === id).map(({ detail }) => detail['decision']),
     ['rollback', 'accept'],
   )
+})
+
+test('where the operator has it so, what nothing speaks against is accepted at once, and all else waits', async (t) => {
+  const { manage, store } = await started(t, { autoAccept: true })
+  const { body } = await manage.ask('POST', '/v1/signatures/submit', {
+    submissions: [
+      { fingerprint: NEW, type: 'ja4', agent_name: 'Acme Agent' },
+      { fingerprint: fresh(1), type: 'ja4', agent_name: 'Acme Agent' },
+      { fingerprint: fresh(2), type: 'ja4', agent_name: 'GPTBot' },
+      { fingerprint: fresh(3), type: 'ja4' },
+      { fingerprint: CHROME[0], type: 'ja4', agent_name: 'Acme Agent' },
+      { fingerprint: fresh(4), type: 'ja4', agent_name: 'Acme', user_agent: 'Mozilla/5.0 Chrome/140.0.0.0' },
+    ],
+  })
+  assert.deepEqual(
+    body.submissions.map((each: Shown) => each.status),
+    ['accepted', 'accepted', 'pending', 'pending', 'rejected', 'pending'],
+  )
+  const [{ id, signature }] = body.submissions
+  assert.deepEqual([signature.status, signature.agent_id], ['active', 'acme-agent'])
+  assert.equal((await store.catalogue.signaturesOf('ja4', fresh(1)))[0]!.software_id, 'acme-agent')
+  assert.ok(manage.nudges > 0)
+  const audit = await store.audit.list({ page: 1, limit: 10 })
+  assert.equal(audit.items.filter(({ subject }) => subject === id).length, 1)
+  assert.equal((await review(manage, id, { decision: 'accept' })).status, 409)
+  assert.equal((await review(manage, id, { decision: 'rollback' })).status, 200)
 })
 
 test('what is malformed is refused with its place, and nothing of the list is taken', async (t) => {
@@ -327,6 +355,64 @@ test('on trial it is counted on live traffic, decides nothing, and people’s br
   assert.equal((await manage.ask('GET', `/v1/submissions/${id}`)).body.trial.hits, 6)
 })
 
+test('what live traffic says of a fingerprint is told when it comes, and when it is accepted', async (t) => {
+  const { manage, store } = await started(t)
+  const seen = Array.from({ length: 600 }, (_, number) => {
+    const said = number < 3 ? { verdict: 'human' } : { verdict: 'agent', agent: 'gptbot' }
+    return { ...sighting(number), ja4: number < 5 ? NEW : 'x', ...said }
+  })
+  await store.transaction(async (queries) => {
+    await store.sightings.add(seen, queries)
+    const tally = new FingerprintTally()
+    for (const each of seen) tally.add(each, each.snapshot)
+    await store.fingerprintsSeen.add(tally, queries)
+  })
+  const told = async (agent: string) =>
+    codesOf(await submit(manage, { fingerprint: NEW, type: 'ja4', agent_name: agent }))
+  assert.deepEqual(await told('Acme'), ['new', 'seen', 'seen_of_people', 'seen_of_others'])
+  assert.deepEqual(await told('GPTBot'), [
+    ...['known_agent', 'new', 'submitted_for_another', 'seen', 'seen_of_people', 'seen_agrees'],
+  ])
+})
+
+test('whatever is sent in, it is taken or refused with a reason, and nothing of ours fails', async (t) => {
+  const { manage } = await started(t)
+  const anything = fc.oneof(fc.string({ unit: 'binary' }), fc.anything())
+  const member = fc.constantFrom(
+    'fingerprint',
+    'type',
+    'agent_name',
+    'category',
+    'user_agent',
+    'notes',
+    '__proto__',
+  )
+  const wellFormed = fc.record({
+    fingerprint: fc.constantFrom(NEW, CHROME[0]!, fresh(1), 't130200_1302_0123456789ab'),
+    type: fc.constantFrom('ja4', 'ja4s', 'ja4h', 'ja4x'),
+    agent_name: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 100 }),
+    user_agent: fc.string({ maxLength: 50 }),
+    notes: fc.string({ unit: 'grapheme' }),
+  })
+  const outcomes = { taken: 0, refused: 0 }
+  await fc.assert(
+    fc.asyncProperty(wellFormed, member, anything, fc.boolean(), async (good, name, value, isBroken) => {
+      const body = isBroken ? { ...good, [name]: value } : good
+      const { status, body: answer } = await manage.ask('POST', '/v1/signatures/submit', body)
+      assert.ok(status === 200 || status === 400, `${status}`)
+      assert.deepEqual(manage.failures, [])
+      outcomes[status === 400 ? 'refused' : 'taken']++
+      if (status === 400) return assert.ok(answer.errors.length > 0)
+      const [{ id, reasons }] = answer.submissions
+      assert.ok(reasons.length > 0)
+      const shown = await manage.ask('GET', `/v1/submissions/${id}`)
+      assert.equal(shown.body.agent_name, (body.agent_name ?? null)?.normalize('NFC') ?? null)
+    }),
+    { numRuns: 150 },
+  )
+  assert.ok(outcomes.taken > 10 && outcomes.refused > 10, JSON.stringify(outcomes))
+})
+
 test('junk is bounded: nobody waits for more than he may, and others still may', async (t) => {
   const { manage, store } = await started(t)
   const flooder = { authorization: `Bearer ${await manage.key({ scopes: ['write'], name: 'flood' })}` }
@@ -421,8 +507,11 @@ interface Shown {
   readonly agent_name: string
 }
 
-async function started(t: Test): Promise<{ manage: TestManagement; store: Store }> {
-  const manage = await TestManagement.start(t, { knows: true })
+async function started(
+  t: Test,
+  { autoAccept = false } = {},
+): Promise<{ manage: TestManagement; store: Store }> {
+  const manage = await TestManagement.start(t, { knows: true, autoAccept })
   const store = await Store.open(manage.storeUrl)
   t.teardown(() => store.close())
   await add(store, {

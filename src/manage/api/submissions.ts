@@ -75,6 +75,7 @@ const submitSignature = operation({
   description: `One, or a list of up to ${LIST_MAX.toLocaleString('en')}; if one of them is not well formed none is taken. Each is analysed at once: its form, whether anything can have it, who is known to have it or parts of it, and live traffic.
 
 - \`pending\`: an administrator decides. Meanwhile it is counted on live traffic, and changes no verdict.
+- \`accepted\`: nothing speaks against it, and the setting \`submissions.auto_accept\` is on.
 - \`duplicate\`: it is known, or waits already.
 - \`rejected\`: it cannot be, or accepting it would do harm, as with the fingerprints of browsers.`,
   scopes: ['write'],
@@ -82,9 +83,10 @@ const submitSignature = operation({
   answer: submitAnswer,
   problems: ['conflict', 'unavailable'],
   isIdempotent: true,
-  run: async ({ body, principal }, management) => {
+  run: async (call, management) => {
+    const { body } = call
     const list = ('submissions' in body ? body.submissions : [body]).map(submittedOf)
-    const taken = await submit(list, principal.id, management)
+    const taken = await submit(list, actorOf(call), management)
     return { body: { submissions: taken.map(shownAtOnce) } }
   },
 })

@@ -50,9 +50,29 @@ async function accept(
   management: Management,
 ): Promise<void> {
   if (record.status !== 'pending') throw notIn('pending', record)
+  const target = await targetOf(record, agentId, management)
+  await refuseHarm(record, target.software, isDespitePeople, management)
+  await promote(record, target, actor, management)
+}
+
+/** One that has just been analysed, and that nothing speaks against, on behalf of who has sent it in. */
+export async function acceptClean(
+  record: SubmissionRecord,
+  actor: Actor,
+  management: Management,
+): Promise<void> {
+  await promote(record, await targetOf(record, null, management), actor, management)
+  changedKnowledge(management)
+}
+
+/** From a submission to a signature, all of it or nothing. What tells others of it belongs here, too. */
+async function promote(
+  record: SubmissionRecord,
+  { software, isNew }: Target,
+  actor: Actor,
+  management: Management,
+): Promise<void> {
   const { store, nowMs } = management
-  const { software, isNew } = await targetOf(record, agentId, management)
-  await refuseHarm(record, software, isDespitePeople, management)
   const atMs = nowMs()
   const { id, type, value } = record
   await changed(store, actor, changeOf('accept', record, software.id), atMs, async (queries) => {
@@ -118,12 +138,18 @@ async function decide(
   await store.trials.close(type, value, queries)
 }
 
+/** Who gets a signature. */
+interface Target {
+  readonly software: NamedSoftware
+  readonly isNew: boolean
+}
+
 /** Whose it is: whom the reviewer names, who is known by that name by now, or an agent that is new. */
 async function targetOf(
   { agentName, softwareId, category }: SubmissionRecord,
   agentId: string | null,
   { store }: Management,
-): Promise<{ readonly software: NamedSoftware; readonly isNew: boolean }> {
+): Promise<Target> {
   for (const name of agentId === null ? [softwareId, agentName] : [agentId]) {
     const software = name === null ? null : await store.catalogue.softwareNamed(name)
     if (software?.kind === 'browser')

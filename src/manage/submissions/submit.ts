@@ -1,9 +1,11 @@
 import type { Registered, SubmissionRecord } from '../../store/submissions.ts'
+import type { Actor } from '../audit.ts'
 import { newId } from '../ids.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
 import { type Analysis, analyse, type Live, type Submitted, type Surroundings } from './analyse.ts'
 import { type Effect, effectOf } from './findings.ts'
+import { acceptClean } from './review.ts'
 import { keyOf, surroundingsOf } from './surroundings.ts'
 
 /** A submission, and what was known of its fingerprint when it came. */
@@ -12,15 +14,18 @@ export interface Taken {
   /** The signature that is there already. */
   readonly registered: Registered | null
   readonly live: Live | null
+  /** It waits, and nothing speaks against it. */
+  readonly isClean: boolean
 }
 
 /** Analyses them, and keeps them all, or none. None of them changes a verdict. */
 export async function submit(
   list: readonly Submitted[],
-  principal: string,
+  actor: Actor,
   management: Management,
 ): Promise<readonly Taken[]> {
   const { store, nowMs } = management
+  const { id: principal } = actor
   const taken = takeAll(list, principal, await surroundingsOf(list, management), nowMs())
   const records = taken.map(({ record }) => record)
   const waiting = records.filter(({ status }) => status === 'pending')
@@ -34,7 +39,19 @@ export async function submit(
     await store.trials.open(waiting, nowMs(), queries)
     await store.trials.forget(await store.submissions.forgetOldest(FINISHED_MAX, queries), queries)
   })
-  return taken
+  if (!management.autoAccept) return taken
+  const accepted: Taken[] = []
+  for (const each of taken) accepted.push(each.isClean ? await acceptedAtOnce(each, actor, management) : each)
+  return accepted
+}
+
+async function acceptedAtOnce(taken: Taken, actor: Actor, management: Management): Promise<Taken> {
+  const { store } = management
+  const { id, type, value } = taken.record
+  await acceptClean(taken.record, actor, management)
+  const record = (await store.submissions.byId(id)) ?? taken.record
+  const known = await store.submissions.registered(type, [value])
+  return { ...taken, record, registered: known.find((each) => each.id === record.softwareId) ?? null }
 }
 
 /** Each is also compared with those before it. */
@@ -56,7 +73,8 @@ function takeAll(
     if (record.status === 'pending') before.set(key, [...(before.get(key) ?? []), record])
     const known = record.status === 'duplicate' ? surroundings.registered(submitted) : []
     const registered = known.find(({ id }) => id === record.softwareId) ?? known[0] ?? null
-    return { record, registered, live: surroundings.live(submitted) }
+    const isClean = effectOf(analysis.findings) === 'notes'
+    return { record, registered, live: surroundings.live(submitted), isClean }
   })
 }
 
@@ -87,7 +105,10 @@ function tooMany(whose: string, count: number, max: number): Refusal {
   )
 }
 
-/** Whatever speaks for it, an administrator accepts it: what is accepted changes who is let in. */
+/**
+ * Whatever speaks for it, an administrator accepts it unless the operator has it otherwise: what is accepted changes who
+ * is let in, and a key that may submit is not one that may decide that.
+ */
 const STATUSES: Readonly<Record<Effect, SubmissionRecord['status']>> = {
   rejects: 'rejected',
   repeats: 'duplicate',

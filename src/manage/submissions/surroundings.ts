@@ -1,5 +1,7 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { JA4_TYPES, type Ja4Type } from '../../classify/fingerprint-form.ts'
 import type { Sighting } from '../../plane/sighting.ts'
+import type { Store } from '../../store/store.ts'
 import type { Registered, Seen } from '../../store/submissions.ts'
 import type { VerdictCount } from '../../store/trials.ts'
 import { knowledgeOf } from '../detection.ts'
@@ -30,8 +32,7 @@ export async function surroundingsOf(
     for (const { value, verdicts } of await store.trials.of(type, values))
       counted.set(keyOf({ type, value }), verdicts)
   }
-  const newest = seen.size === 0 ? [] : (await store.sightings.before(null, SIGHTINGS_MAX)).sightings
-  const verdicts = verdictsIn(newest, seen)
+  const verdicts = await verdictsOn(seen, store)
   return {
     knowledge,
     names,
@@ -61,22 +62,38 @@ function valuesOf(list: readonly Submitted[]): ReadonlyMap<Ja4Type, readonly str
   return new Map([...values].map(([type, each]) => [type, [...each]]))
 }
 
-function verdictsIn(
+/** What the newest requests with these were held for. */
+async function verdictsOn(
+  wanted: ReadonlyMap<string, unknown>,
+  { sightings }: Store,
+): Promise<ReadonlyMap<string, VerdictTally>> {
+  const tallies = new Map<string, VerdictTally>()
+  let next: number | null = null
+  for (let read = 0; wanted.size > 0 && read < SIGHTINGS_MAX; read += SIGHTINGS_AT_ONCE) {
+    const some = await sightings.before(next, SIGHTINGS_AT_ONCE)
+    tally(some.sightings, wanted, tallies)
+    next = some.next
+    if (next === null) break
+    await turn()
+  }
+  return tallies
+}
+
+function tally(
   sightings: readonly Sighting[],
   wanted: ReadonlyMap<string, unknown>,
-): ReadonlyMap<string, VerdictTally> {
-  const tallies = new Map<string, VerdictTally>()
+  tallies: Map<string, VerdictTally>,
+): void {
   for (const sighting of sightings) {
     for (const type of JA4_TYPES) {
       const value = sighting[type]
       const key = value === null ? null : keyOf({ type, value })
       if (key === null || !wanted.has(key)) continue
-      const tally = tallies.get(key) ?? new VerdictTally([])
-      tallies.set(key, tally)
-      tally.add(sighting)
+      const counts = tallies.get(key) ?? new VerdictTally([])
+      tallies.set(key, counts)
+      counts.add(sighting)
     }
   }
-  return tallies
 }
 
 function add<Item>(lists: Map<string, Item[]>, key: string, item: Item): void {
@@ -85,5 +102,7 @@ function add<Item>(lists: Map<string, Item[]>, key: string, item: Item): void {
   else list.push(item)
 }
 
-/** Read in some ten milliseconds. */
+/** Enough to see who has what comes often. */
 const SIGHTINGS_MAX = 2_000
+/** Some three milliseconds. */
+const SIGHTINGS_AT_ONCE = 250
