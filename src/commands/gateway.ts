@@ -144,8 +144,12 @@ export class Gateway {
     this.#management =
       settings.management === null
         ? null
-        : new ManagementPlane(settings.management, log, this.#policyKeeper ?? this.#policy, (batch) =>
-            this.#sightingFile?.append(batch),
+        : new ManagementPlane(
+            settings.management,
+            log,
+            this.#policyKeeper ?? this.#policy,
+            (batch) => this.#sightingFile?.append(batch),
+            () => this.#dataPlane.workers(),
           )
     this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(OPERATION_IDS, settings.isAccessLogged, log)

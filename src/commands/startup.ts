@@ -71,6 +71,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
       upstreams: proxy.upstreams.map(({ name }) => name),
       configured: effective,
+      version: version(),
       seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,

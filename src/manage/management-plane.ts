@@ -7,6 +7,7 @@ import type { Metrics } from '../metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
@@ -35,6 +36,7 @@ export interface ManagementSettings {
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
+  readonly version: string
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
   /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
@@ -57,6 +59,7 @@ export class ManagementPlane {
   /** What may change while it runs. */
   readonly settings: LiveSettings
   readonly #policy: PolicyFile | PolicyKeeper
+  readonly #workers: () => readonly WorkerStatus[]
   readonly #stored: (batch: readonly Sighting[]) => void
   readonly #ingestMetrics = new IngestMetrics()
   #store: Store | null = null
@@ -80,6 +83,7 @@ export class ManagementPlane {
     log: Log,
     policy: PolicyFile | PolicyKeeper,
     stored: (batch: readonly Sighting[]) => void = () => undefined,
+    workers: () => readonly WorkerStatus[] = () => [],
   ) {
     this.#settings = settings
     this.#log = log
@@ -90,6 +94,7 @@ export class ManagementPlane {
     )
     this.#policy = policy
     this.#stored = stored
+    this.#workers = workers
   }
 
   /** Resolves when the database is open, or will be tried again later. */
@@ -201,6 +206,7 @@ export class ManagementPlane {
     const snapshot = () => this.#snapshot
     return {
       ...{ store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now },
+      ...{ version: this.#settings.version, workers: this.#workers },
       ...{ policy, upstreams, sealer, allowPrivateWebhooks, settings: this.settings },
     }
   }

@@ -13,6 +13,7 @@ import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
+import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { PolicyCopy } from '../../src/manage/policy-copy.ts'
@@ -32,6 +33,7 @@ export interface TestOptions {
   readonly allowPrivateWebhooks?: boolean
   /** Instead of the one that the API puts. */
   readonly policy?: PolicyFile
+  readonly workers?: readonly WorkerStatus[]
 }
 
 /** A management plane that listens, with a database of its own, and whoever calls it. */
@@ -60,12 +62,14 @@ export class TestManagement {
     const plane = new ManagementPlane(
       {
         ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
-        ...{ configured: configured(options.rateLimits), hasTls: false, seen: SEEN },
+        ...{ configured: configured(options.rateLimits), hasTls: false, seen: SEEN, version: '1.2.3' },
         ...{ dataFolder: folder, encryptionKey: null, allowPrivateWebhooks, upstreams: UPSTREAMS },
       },
       log,
       policy ??
         new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
+      () => undefined,
+      () => options.workers ?? [],
     )
     const failures: Error[] = []
     const server = createManageServer(

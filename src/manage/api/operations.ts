@@ -1,3 +1,4 @@
+import { FLEET_OPERATIONS } from './fleet.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
@@ -8,6 +9,7 @@ import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** All there is of /v1. */
 export const OPERATIONS: readonly AnyOperation[] = [
+  ...FLEET_OPERATIONS,
   ...KEY_OPERATIONS,
   ...POLICY_OPERATIONS,
   previewPolicy,
