@@ -150,7 +150,7 @@ export const storeUrl: Kind<string> = {
     if (typeof raw !== 'string') throw refused(raw, this.takes)
     if (/^sqlite:./.test(raw)) return raw
     const url = /^postgres(?:ql)?:/.test(raw) ? URL.parse(raw) : null
-    if (url !== null && url.password !== '')
+    if (url !== null && (url.password !== '' || url.searchParams.has('password')))
       throw new Fault(INVALID, 'has a password in it; it goes into `store.password`, which is never shown')
     if (url !== null) return raw
     throw refused(raw, this.takes)

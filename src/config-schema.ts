@@ -329,11 +329,11 @@ const MANAGE = section('The management plane.', {
   public_url: setting(
     optional(webUrl),
     null,
-    'How others reach it, where that differs from where it listens. Checked, and of no effect before there is an API.',
+    'How others reach it, where that differs from where it listens: what every link and discovery document says.',
     (url) => (url?.startsWith('http:') ? 'keys and tokens would travel unencrypted' : null),
   ),
   admin_key: secret(
-    'The first key of an administrator. Checked, and of no effect before there is an API.',
+    'A key of an administrator, the way in before there is another: any text, sent like an API key. It is kept nowhere else; another one takes its place.',
     16,
   ),
   tls: section('For all of that port, probes too. HTTP/1.1 over TLS 1.2 or 1.3.', {
@@ -377,6 +377,14 @@ const RATE_LIMITS = section(
   },
 )
 
+const AUTH = section('Who may use the API.', {
+  failures_per_minute: setting(
+    integer(1, 100_000),
+    120,
+    'How many refused credentials from one address (of IPv6, one /64) in a minute; more are answered 429. A good one is taken all the same.',
+  ),
+})
+
 const FEED = section('', {
   name: setting(name, undefined, 'The name its publisher gave it; it is part of what is signed.'),
   url: setting(httpsUrl, undefined, 'Where it is. Without user and query; no redirect is followed.'),
@@ -407,6 +415,7 @@ export const SETTINGS = section('', {
   proxy: PROXY,
   manage: MANAGE,
   limits: RATE_LIMITS,
+  auth: AUTH,
   data: section('', {
     dir: setting(path, './data', 'The folder for what has to last: the development CA, feeds of signatures.'),
   }),
@@ -417,6 +426,11 @@ export const SETTINGS = section('', {
       'Its database. `null`: SQLite, in the file `gatehouse.db` of `data.dir`.',
     ),
     password: secret('Of the user in a `postgres://` URL.', 0),
+    audit_retention: setting(
+      duration('1d', '3650d'),
+      '400d',
+      'How long the audit log remembers who changed what.',
+    ),
     encryption_key: secret(
       'Encrypts the secrets of webhooks in the database; the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
       16,

@@ -29,8 +29,10 @@ export interface StartupConfig {
   readonly store: {
     readonly url: string | null
     readonly password: Secret<string> | null
+    readonly auditRetentionMs: number
     readonly encryptionKey: Secret<string> | null
   }
+  readonly auth: { readonly failuresPerMinute: number }
   readonly webhooks: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
@@ -143,6 +145,8 @@ export interface LimitsConfig {
 export interface ConfigInput extends LayersInput {
   /** Where `proxy.workers` is not set. */
   readonly workersDefault?: number
+  /** It does nothing but look after what is stored: there may be no upstream. */
+  readonly isForStore?: true
   /** What a file of a secret holds. Throws a Fault. */
   readonly readSecret?: (file: string) => string
 }
@@ -161,7 +165,8 @@ export function parseConfig(input: ConfigInput): ParsedConfig {
   const reader = new ConfigReader(layers, input.readSecret ?? secretIn)
   const settings = reader.read()
   // If there is another problem, that may be why.
-  if (layers.problems.length === 0 && settings.proxy.upstreams.length === 0) layers.refuse(...NO_UPSTREAM)
+  if (!input.isForStore && layers.problems.length === 0 && settings.proxy.upstreams.length === 0)
+    layers.refuse(...NO_UPSTREAM)
   checkTogether(settings, (...problem) => layers.refuse(...problem))
   if (layers.problems.length > 0) throw new ConfigFault(inOrder(layers.problems))
   warnTogether(settings, (...warning) => reader.warn(...warning))
@@ -177,11 +182,11 @@ export function loadConfig(
   flags: ConfigFlags,
   configFile: string | null,
   env: ConfigInput['env'],
-  workersDefault?: number,
+  { workersDefault = defaultWorkers(), ...more }: Pick<ConfigInput, 'workersDefault' | 'isForStore'> = {},
 ): ParsedConfig {
   const named = configFile ?? (env[CONFIG_VARIABLE] || null)
   const file = named === null ? null : { name: named, text: textIn(named) }
-  const parsed = parseConfig({ flags, env, file, workersDefault: workersDefault ?? defaultWorkers() })
+  const parsed = parseConfig({ flags, env, file, workersDefault, ...more })
   return { ...parsed, warnings: [...parsed.warnings, ...readableByOthers(parsed, named)] }
 }
 
@@ -299,8 +304,10 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     store: {
       url: others.store.url,
       password: others.store.password,
+      auditRetentionMs: others.store.audit_retention,
       encryptionKey: others.store.encryption_key,
     },
+    auth: { failuresPerMinute: others.auth.failures_per_minute },
     webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
     signatures: others.signatures,
     weights: others.weights,

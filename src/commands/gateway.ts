@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -11,7 +12,9 @@ import { ManageTraffic } from '../manage/front/traffic.ts'
 import { FeedOpener } from '../manage/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
+import { AcceptedSignatures } from '../manage/accepted-signatures.ts'
 import { ManagementPlane, type ManagementSettings } from '../manage/management-plane.ts'
+import { Publisher } from '../manage/publisher.ts'
 import { PolicyCopy } from '../manage/policy-copy.ts'
 import { type PolicyInForce, PolicyKeeper } from '../manage/policy-keeper.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
@@ -19,18 +22,20 @@ import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
-import { makeSnapshot } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
-import { dropStartGarbage } from '../proxy/garbage.ts'
+import { collectAsUsual, dropStartGarbage } from '../proxy/garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
+import type { Store } from '../store/store.ts'
+import { type CatalogueLinks, CatalogueSync, sourcesHash } from './catalogue-sync.ts'
 import { FileWatch } from './file-watch.ts'
 import { CertificatePart, type OwnSources, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SignatureCompiler } from './signature-compiler.ts'
+import { builtinHash } from './signature-files.ts'
 
 export interface GatewaySettings {
   readonly version: string
@@ -78,13 +83,14 @@ export class Gateway {
   readonly #sightingFile: SightingFile | null
   readonly #signatures: SignaturesPart
   readonly #compiler: SignatureCompiler
+  readonly #publisher: Publisher
+  readonly #accepted: AcceptedSignatures
+  readonly #catalogue: CatalogueSync
   readonly #feeds: FeedPuller
   readonly #feedOpener = new FeedOpener()
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
-  #snapshots = 0
-  #policyInUse: unknown = null
-  #signatureSet: SignatureSet | null = null
+  #signaturesReloader: Reloader<SignatureSet> | null = null
   #sightings = 0
   #watch: FileWatch | null = null
   #rotation: NodeJS.Timeout | null = null
@@ -119,10 +125,16 @@ export class Gateway {
           )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
     const upstreams = worker.upstreams.map(({ name }) => name)
-    const usePolicy = (policy: unknown) => {
-      this.#policyInUse = policy
-      if (this.#signatureSet !== null) this.#publish() // until then it is part of the first one
-    }
+    this.#publisher = new Publisher({
+      publish: (document) => {
+        this.#bus.publish(document)
+        void this.#management?.use(document)
+      },
+      remake: async () => this.#signaturesReloader?.check(true),
+      nowMs: Date.now,
+    })
+    this.#accepted = new AcceptedSignatures(log)
+    const usePolicy = (policy: unknown) => this.#publisher.usePolicy(policy)
     this.#policy = new PolicyPart(policyFile, upstreams, usePolicy)
     const copy = new PolicyCopy(join(dataFolder, 'policy.json'))
     this.#policyKeeper =
@@ -131,10 +143,17 @@ export class Gateway {
         : null
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
-    this.#signatures = new SignaturesPart(settings.signatures, store, this.#compiler, (set) => {
-      this.#signatureSet = set
-      this.#publish()
-    })
+    this.#signatures = new SignaturesPart(
+      settings.signatures,
+      store,
+      this.#compiler,
+      (set) => {
+        this.#publisher.useSignatures(set)
+        setImmediate(() => this.#catalogue.nudge()) // when it is said to be in use
+      },
+      () => this.#accepted.load(),
+    )
+    this.#catalogue = new CatalogueSync(this.#catalogueLinks(), log)
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     this.#dataPlane =
       workers === null
@@ -144,13 +163,13 @@ export class Gateway {
     this.#management =
       settings.management === null
         ? null
-        : new ManagementPlane(
-            settings.management,
-            log,
-            this.#policyKeeper ?? this.#policy,
-            (batch) => this.#sightingFile?.append(batch),
-            () => this.#dataPlane.workers(),
-          )
+        : new ManagementPlane(settings.management, log, {
+            publisher: this.#publisher,
+            policy: this.#policyKeeper ?? this.#policy,
+            opened: (opened) => void this.#opened(opened),
+            stored: (batch) => this.#sightingFile?.append(batch),
+            workers: () => this.#dataPlane.workers(),
+          })
     this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(OPERATION_IDS, settings.isAccessLogged, log)
     this.#manage = createManageServer(
@@ -208,15 +227,17 @@ export class Gateway {
     this.#watch?.close()
     this.#feeds.close()
     this.#feedOpener.close()
+    this.#publisher.close()
+    this.#catalogue.close()
     this.#compiler.close()
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
     this.#bus.close()
-    await this.#sightingFile?.close()
     this.#manage.close()
     this.#manage.closeAllConnections()
     await this.#management?.close()
+    await this.#sightingFile?.close() // what was stored last is on its way into it
   }
 
   /** For who cannot wait: what is open is cut off. */
@@ -242,10 +263,14 @@ export class Gateway {
     this.#reloaders = reloading.map(({ reloader }) => reloader)
     if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
-    this.#policyInUse = this.#policyKeeper?.inForce().document ?? policy.value
-    this.#signatureSet = signatures.value
-    this.#publish()
-    if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
+    this.#signaturesReloader = signatures.reloader
+    this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
+    this.#catalogue.nudge()
+    // What serves in this process does it itself.
+    if (this.settings.workers !== null) {
+      collectAsUsual() // first: each look decides when the next one comes
+      dropStartGarbage()
+    }
     this.#feedOpener.leave()
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
@@ -283,10 +308,25 @@ export class Gateway {
     this.#dataPlane.use(this.#live)
   }
 
-  #publish(): void {
-    const document = makeSnapshot(++this.#snapshots, this.#policyInUse, Date.now(), this.#signatureSet)
-    this.#bus.publish(document)
-    void this.#management?.use(document)
+  async #opened(store: Store): Promise<void> {
+    if (await this.#accepted.attach(store)) this.#publisher.nudge()
+    this.#catalogue.attach(store)
+  }
+
+  #catalogueLinks(): CatalogueLinks {
+    const { management } = this.settings
+    return {
+      hash: async () => {
+        const builtin = await builtinHash()
+        const files = this.#signaturesReloader?.status.hash
+        return files === undefined ? null : sourcesHash(builtin, files)
+      },
+      merge: (hash) => {
+        assert(management !== null)
+        const { storeUrl, storePassword } = management
+        return this.#signatures.merge({ storeUrl, storePassword, hash })
+      },
+    }
   }
 
   #unready(): readonly string[] {

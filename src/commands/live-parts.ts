@@ -11,7 +11,8 @@ import { DEFAULT_POLICY, hashOf, type PolicyFile, type PolicyInForce } from '../
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/development-ca.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Part } from './reload.ts'
-import type { SignatureCompiler } from './signature-compiler.ts'
+import type { MergeCounts } from '../store/catalogue-merge.ts'
+import type { MergeWork, SignatureCompiler } from './signature-compiler.ts'
 import type { SignatureSources } from './signature-content.ts'
 import { files } from './signature-files.ts'
 
@@ -156,24 +157,31 @@ export class PolicyPart implements Part<unknown>, PolicyFile {
   }
 }
 
-/** What comes with Gatehouse, then each feed, then the operator's own: the later one has the last word on an id. */
+/**
+ * What comes with Gatehouse, then each feed, then the operator's own: the later one has the last word on an id. What
+ * the API has accepted adds to them.
+ */
 export class SignaturesPart implements Part<SignatureSet> {
   readonly what = 'signatures'
   readonly #own: OwnSources
   readonly #feeds: FeedStore
   readonly #compiler: SignatureCompiler
   readonly #use: (set: SignatureSet) => void
+  readonly #accepted: () => Promise<string>
 
+  /** `accepted`: what the API has. */
   constructor(
     own: OwnSources,
     feeds: FeedStore,
     compiler: SignatureCompiler,
     use: (set: SignatureSet) => void,
+    accepted: () => Promise<string> = async () => '',
   ) {
     this.#own = own
     this.#feeds = feeds
     this.#compiler = compiler
     this.#use = use
+    this.#accepted = accepted
   }
 
   async files(): Promise<readonly string[]> {
@@ -185,16 +193,25 @@ export class SignaturesPart implements Part<SignatureSet> {
   }
 
   async load(): Promise<SignatureSet> {
-    return this.#compiler.make(await withFeeds(this.#own, this.#feeds))
+    return this.#compiler.make(await this.#sources())
+  }
+
+  /** Makes the catalogue in a database the same as the files. Throws a Fault. */
+  async merge(work: Omit<MergeWork, 'kind' | 'sources'>): Promise<MergeCounts> {
+    return this.#compiler.merge({ ...work, sources: await this.#sources() })
   }
 
   use(set: SignatureSet): void {
     this.#use(set)
   }
+
+  async #sources(): Promise<SignatureSources> {
+    return { ...(await withFeeds(this.#own, this.#feeds)), accepted: await this.#accepted() }
+  }
 }
 
 /** The operator's own. */
-export type OwnSources = Omit<SignatureSources, 'feeds'>
+export type OwnSources = Omit<SignatureSources, 'feeds' | 'accepted'>
 
 /** What is wrong with a feed, the store says: it has an older one. */
 export async function withFeeds(own: OwnSources, feeds: FeedStore): Promise<SignatureSources> {

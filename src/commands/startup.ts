@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { type CertificateConfig, loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
@@ -11,6 +10,7 @@ import { configFlags } from './config-options.ts'
 import { feedSettings } from './feed-settings.ts'
 import type { GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
+import { storePlace } from './store-place.ts'
 import { version } from './version.ts'
 
 export interface Startup {
@@ -31,14 +31,14 @@ export async function startupFrom(
   io: Io,
   workersDefault?: number,
 ): Promise<Startup> {
-  const parsed = loadConfig(flags, configFile, io.env, workersDefault)
+  const parsed = loadConfig(flags, configFile, io.env, workersDefault === undefined ? {} : { workersDefault })
   const settings = await gatewaySettings(parsed)
   return { settings, warnings: parsed.warnings.map(({ where, what }) => `${where}: ${what}`) }
 }
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
 async function gatewaySettings({ config, effective }: ParsedConfig): Promise<GatewaySettings> {
-  const { proxy, manage, data, store, policy, sightings, rollups, observed, log } = config
+  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
@@ -60,12 +60,13 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
     manageCertificate: manage.certificate === null ? null : keyPairSource(manage.certificate),
     isAccessLogged: manage.isAccessLogged,
     management: {
-      storeUrl: store.url ?? `sqlite:${join(data.dir, 'gatehouse.db')}`,
-      storePassword: store.password?.reveal() ?? null,
+      ...storePlace(config),
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
       hasTls: manage.certificate !== null,
       ja4plus: config.fingerprints.ja4plus,
+      authFailuresPerMinute: auth.failuresPerMinute,
+      auditRetentionMs: store.auditRetentionMs,
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,
       allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,

@@ -1,29 +1,34 @@
-import type Koa from 'koa'
 import { join } from 'node:path'
+import type Koa from 'koa'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
-import type { Metrics } from '../metrics.ts'
-import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Sighting } from '../plane/sighting.ts'
 import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
+import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
+import { BootstrapKey } from './auth/bootstrap-key.ts'
+import { FailureThrottle } from './auth/failure-throttle.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
 import type { ListenAddress, Management } from './management.ts'
-import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { RateLimits } from './rate-limits.ts'
+import { Periodic, type PeriodicJob } from './periodic.ts'
+import type { Publisher } from './publisher.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
-import { Sweeper } from './sweeper.ts'
+import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -37,6 +42,8 @@ export interface ManagementSettings {
   readonly hasTls: boolean
   readonly ja4plus: boolean
   readonly version: string
+  readonly authFailuresPerMinute: number
+  readonly auditRetentionMs: number
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
   /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
@@ -49,26 +56,38 @@ export interface ManagementSettings {
   readonly configured: readonly Effective[]
 }
 
+/** What it tells the rest of the process. */
+export interface ManagementLinks {
+  readonly publisher: Publisher
+  readonly policy: PolicyFile | PolicyKeeper
+  /** The database is open. */
+  opened(store: Store): void
+  /** They are in the database. */
+  stored(batch: readonly Sighting[]): void
+  /** Those of the data plane, and how they are. */
+  workers(): readonly WorkerStatus[]
+}
+
 /**
  * All that is behind the management port but probes and metrics. It is there before its database is: until that opens,
  * and while it cannot be used, the API says so, and the proxies go on.
  */
 export class ManagementPlane {
   readonly #settings: ManagementSettings
+  readonly #links: ManagementLinks
   readonly #log: Log
   /** What may change while it runs. */
   readonly settings: LiveSettings
-  readonly #policy: PolicyFile | PolicyKeeper
-  readonly #workers: () => readonly WorkerStatus[]
-  readonly #stored: (batch: readonly Sighting[]) => void
+  #documents: Koa.Middleware<RequestState> | null = null
+  readonly #periodic: Periodic
+  #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
-  #store: Store | null = null
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
-  #rateLimits: RateLimits | null = null
-  #sweeper: Sweeper | null = null
-  #documents: Koa.Middleware<RequestState> | null = null
+  #tasks: TaskRunner | null = null
   #api: Koa.Middleware<RequestState> | null = null
+  /** Why the database is not open. */
+  #failure: Error | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
   readonly #snapshots = new SnapshotReader((snapshot) => {
@@ -77,24 +96,18 @@ export class ManagementPlane {
   #beat: NodeJS.Timeout | null = null
   #isClosed = false
 
-  /** `stored`: is told of every Sighting, once it is in the database. */
-  constructor(
-    settings: ManagementSettings,
-    log: Log,
-    policy: PolicyFile | PolicyKeeper,
-    stored: (batch: readonly Sighting[]) => void = () => undefined,
-    workers: () => readonly WorkerStatus[] = () => [],
-  ) {
+  constructor(settings: ManagementSettings, log: Log, links: ManagementLinks) {
     this.#settings = settings
+    this.#links = links
     this.#log = log
+    this.#periodic = new Periodic(log)
     this.settings = new LiveSettings(settings.configured, log)
-    this.settings.onChange('limits.free_per_day', (freePerDay) => this.#rateLimits?.use({ freePerDay }))
-    this.settings.onChange('limits.standard_per_hour', (standardPerHour) =>
-      this.#rateLimits?.use({ standardPerHour }),
+    this.settings.onChange('limits.free_per_day', (freePerDay) =>
+      this.#management?.rateLimits.use({ freePerDay }),
     )
-    this.#policy = policy
-    this.#stored = stored
-    this.#workers = workers
+    this.settings.onChange('limits.standard_per_hour', (standardPerHour) =>
+      this.#management?.rateLimits.use({ standardPerHour }),
+    )
   }
 
   /** Resolves when the database is open, or will be tried again later. */
@@ -103,24 +116,26 @@ export class ManagementPlane {
     const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
+    let store: Store | null = null
     try {
-      const store = await Store.open(storeUrl, storePassword)
+      store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
-      this.#store = store
-      const rateLimits = {
-        freePerDay: this.settings.value('limits.free_per_day'),
-        standardPerHour: this.settings.value('limits.standard_per_hour'),
-      }
-      this.#rateLimits = await RateLimits.open(store, rateLimits, this.#log)
-      this.#sweeper = new Sweeper(store, this.#log)
+      const management = await this.#managementOf(store, url)
+      this.#management = management
       await this.#follow(store)
       this.#listenTo(store)
-      this.#api = api(this.#management(store, url), this.#rateLimits)
+      this.#tasks = new TaskRunner(TASK_TYPES, management)
+      await this.#tasks.start()
+      this.#api = api(management)
+      this.#periodic.start(jobsOf(management, this.#settings))
+      this.#links.opened(store)
     } catch (error) {
-      await this.#store?.close()
-      this.#store = null
+      await store?.close()
       if (this.#isClosed) return
-      this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
+      const failure = error as Error
+      if (failure.message !== this.#failure?.message)
+        this.#log.error('the database cannot be opened; it is tried again', { error: failure })
+      this.#failure = failure
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
     }
   }
@@ -139,6 +154,7 @@ export class ManagementPlane {
         // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
         if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
         if (this.#api !== null) return this.#api(ctx, next)
+        if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
       }
       return this.#documents === null ? answer() : this.#documents(ctx, answer)
@@ -146,7 +162,7 @@ export class ManagementPlane {
   }
 
   /** Resolves when the database has them; rejects when it cannot take them now. */
-  async take(batch: readonly unknown[]): Promise<void> {
+  async take(batch: unknown): Promise<void> {
     if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
     await this.#ingest.take(batch)
   }
@@ -159,14 +175,22 @@ export class ManagementPlane {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
     if (this.#beat !== null) clearInterval(this.#beat)
-    this.#sweeper?.close()
-    await Promise.all([this.#ingest?.close(), this.#keeper?.close(), this.#rateLimits?.close()])
-    await this.#store?.close()
+    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
+    await Promise.all(parts.map((part) => part?.close()))
+    if (this.#management === null) return
+    const { apiKeys, rateLimits, store, log } = this.#management
+    await rateLimits
+      .write()
+      .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
+    await apiKeys
+      .writeUsed()
+      .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
+    await store.close()
   }
 
   /** What other processes on the same database change is in force here on the next beat. */
   async #follow(store: Store): Promise<void> {
-    const policy = this.#policy.kind === 'file' ? null : this.#policy
+    const policy = this.#links.policy.kind === 'file' ? null : this.#links.policy
     await Promise.all([this.settings.open(store), policy?.open(store)])
     if (this.#isClosed) return
     this.#beat = setInterval(() => {
@@ -185,7 +209,7 @@ export class ManagementPlane {
         retention: seen.rollups,
         counters: [],
         stored: (batch, unnamed) => {
-          this.#stored(batch)
+          this.#links.stored(batch)
           keeper.noticed(unnamed)
         },
         nowMs: Date.now,
@@ -198,23 +222,89 @@ export class ManagementPlane {
     this.#ingest = ingest
   }
 
-  #management(store: Store, publicUrl: string): Management {
-    const apiKeys = new ApiKeys(store.keys)
-    const { ja4plus, upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
-    const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
-    const policy = this.#policy
-    const snapshot = () => this.#snapshot
+  async #managementOf(store: Store, publicUrl: string): Promise<Management> {
+    const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
+    const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const rateLimits = {
+      freePerDay: this.settings.value('limits.free_per_day'),
+      standardPerHour: this.settings.value('limits.standard_per_hour'),
+    }
     return {
-      ...{ store, apiKeys, log: this.#log, publicUrl, ja4plus, snapshot, nowMs: Date.now },
-      ...{ version: this.#settings.version, workers: this.#workers },
-      ...{ policy, upstreams, sealer, allowPrivateWebhooks, settings: this.settings },
+      store,
+      rateLimits: await RateLimits.open(store, rateLimits, this.#log),
+      ja4plus,
+      snapshot: () => this.#snapshot,
+      apiKeys: new ApiKeys(store.keys),
+      publisher: this.#links.publisher,
+      policy: this.#links.policy,
+      sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
+      settings: this.settings,
+      ...{ upstreams, allowPrivateWebhooks, workers: this.#links.workers },
+      version: this.#settings.version,
+      bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
+      failureThrottle: new FailureThrottle(authFailuresPerMinute),
+      log: this.#log,
+      publicUrl,
+      tasks: { wake: () => this.#tasks?.wake() },
+      nowMs: Date.now,
     }
   }
+}
+
+/** What is done on the side. */
+function jobsOf(
+  { apiKeys, rateLimits, store }: Management,
+  { auditRetentionMs }: ManagementSettings,
+): readonly PeriodicJob[] {
+  const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
+  return [
+    {
+      name: 'write down when keys were used',
+      everyMs: 10_000,
+      run: () => apiKeys.writeUsed(),
+    },
+    {
+      name: 'write down counts of requests',
+      everyMs: 1_000,
+      run: async () => {
+        await rateLimits.write()
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old counts of requests',
+      everyMs: 3_600_000,
+      run: async (nowMs) => {
+        await store.rateLimits.sweep(nowMs)
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old entries of the audit log',
+      everyMs: 3_600_000,
+      run: async (nowMs) => more(await store.audit.forget(nowMs - auditRetentionMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old idempotency keys',
+      everyMs: 600_000,
+      run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old tasks',
+      everyMs: 600_000,
+      run: async (nowMs) =>
+        (await store.tasks.forget(nowMs - TASK_KEPT_MS, SLICE_TASKS)) < SLICE_TASKS ? 'done' : 'more',
+    },
+  ]
 }
 
 function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-const RETRY_MS = 5_000
 const BEAT_MS = 1_000
+const RETRY_MS = 5_000
+/** Some milliseconds of SQLite. */
+const SLICE_ROWS = 500
+/** Each may have some megabytes. */
+const SLICE_TASKS = 5

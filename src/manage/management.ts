@@ -2,7 +2,11 @@ import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { Store } from '../store/store.ts'
+import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { BootstrapKey } from './auth/bootstrap-key.ts'
+import type { FailureThrottle } from './auth/failure-throttle.ts'
+import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import type { Sealer } from './sealer.ts'
@@ -18,6 +22,12 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  readonly rateLimits: RateLimits
+  /** `null`: there is none in the configuration. */
+  readonly bootstrapKey: BootstrapKey | null
+  readonly failureThrottle: FailureThrottle
+  /** Told what changes in the database that proxies judge by. */
+  readonly publisher: Publisher
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */
@@ -36,5 +46,7 @@ export interface Management {
   readonly sealer: Sealer
   /** Whether webhooks may lead to addresses that are not on the public internet. */
   readonly allowPrivateWebhooks: boolean
+  /** Works on what is queued; told of what is new. */
+  readonly tasks: { wake(): void }
   nowMs(): number
 }

@@ -20,17 +20,14 @@ export interface Quota {
 /**
  * Counts the requests of every principal against its plan. In PostgreSQL all processes count together, and each by
  * itself while that is away: a database that fails must not make the API a free one, nor a closed one. On SQLite, which
- * has one process, the counts are in memory, and written a little later for the next start.
+ * has one process, the counts are in memory, and written each second for the next start.
  */
 export class RateLimits {
   readonly #store: Store
-  readonly #log: Log
   readonly #memories: Readonly<Record<LimitedPlan, RateLimiterMemory>>
   /** `null`: the memory is all there is. */
   readonly #shared: Readonly<Record<LimitedPlan, StoreLimiter>> | null
   readonly #changed = new Set<string>()
-  #writing: NodeJS.Timeout | null = null
-  #isWritable = true
 
   static async open(store: Store, settings: RateLimitSettings, log: Log): Promise<RateLimits> {
     const limits = new RateLimits(store, settings, log)
@@ -46,7 +43,6 @@ export class RateLimits {
 
   private constructor(store: Store, { freePerDay, standardPerHour }: RateLimitSettings, log: Log) {
     this.#store = store
-    this.#log = log
     const free = new RateLimiterMemory({ keyPrefix: 'free', points: freePerDay, duration: DAY_S })
     const standard = new RateLimiterMemory({
       keyPrefix: 'standard',
@@ -63,7 +59,7 @@ export class RateLimits {
     if (plan === 'unlimited') return UNLIMITED
     const memory = this.#memories[plan]
     const { isExceeded, result } = await consumed((this.#shared ?? this.#memories)[plan], id)
-    if (!isExceeded && this.#shared === null) this.#noteChange(memory.getKey(id))
+    if (!isExceeded && this.#shared === null) this.#changed.add(memory.getKey(id))
     const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000))
     return {
       isExceeded,
@@ -72,21 +68,8 @@ export class RateLimits {
     }
   }
 
-  /** What was counted is written when this resolves. */
-  async close(): Promise<void> {
-    if (this.#writing !== null) clearTimeout(this.#writing)
-    await this.#write()
-  }
-
-  #noteChange(key: string): void {
-    this.#changed.add(key)
-    this.#writing ??= setTimeout(() => {
-      this.#writing = null
-      void this.#write()
-    }, WRITE_DELAY_MS).unref()
-  }
-
-  async #write(): Promise<void> {
+  /** For the next start: what has changed since the last time. */
+  async write(): Promise<void> {
     if (this.#changed.size === 0) return
     const counts = Object.values(this.#memories)
       .flatMap((memory) => memory.dump().storage.map((record) => countOf(memory, record)))
@@ -96,11 +79,9 @@ export class RateLimits {
       await this.#store.transaction(async (queries) => {
         for (const count of counts) await this.#store.rateLimits.keep(count, queries)
       })
-      this.#isWritable = true
     } catch (error) {
-      for (const { key } of counts) this.#changed.add(key) // with the next change
-      if (this.#isWritable) this.#log.warn('counts of requests cannot be written', { error: error as Error })
-      this.#isWritable = false
+      for (const { key } of counts) this.#changed.add(key)
+      throw error
     }
   }
 
@@ -160,5 +141,3 @@ const UNLIMITED: Quota = {
   retryAfterSeconds: 0,
   headers: fields('unlimited', NO_END, HOUR_S, NO_END, HOUR_S),
 }
-/** What a process that is killed forgets. */
-const WRITE_DELAY_MS = 1_000

@@ -92,6 +92,27 @@ export class RollupStore {
     return rolledUp(rows, bucketMs)
   }
 
+  /** Requests of an agent since then; what it was is kept for as long by hours as for a day by minutes. */
+  async requestsOf(agent: string, sinceMs: number, nowMs: number): Promise<number> {
+    const grainMs = nowMs - sinceMs > DAY_MS ? HOUR_MS : MINUTE_MS
+    const floor = (ms: number) => Math.floor(ms / grainMs) * grainMs
+    const span = { fromMs: floor(sinceMs), toMs: floor(nowMs) + grainMs }
+    let requests = 0
+    for (const piece of pieces(span, grainMs)) {
+      const row = await this.#db
+        .selectFrom('rollups')
+        .select(({ fn }) => fn.sum<number | null>('requests').as('requests'))
+        .where('grain_ms', '=', piece.grainMs)
+        .where('dimension', '=', 'agent')
+        .where('key', '=', agent)
+        .where('at_ms', '>=', piece.fromMs)
+        .where('at_ms', '<', piece.toMs)
+        .executeTakeFirstOrThrow()
+      requests += Number(row.requests ?? 0)
+    }
+    return requests
+  }
+
   /** Removes some of what is too old. `false`: there is no more. */
   async forget(retention: RollupRetention, nowMs: number): Promise<boolean> {
     for (const { grainMs, keptMs } of grains(retention)) {

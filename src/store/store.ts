@@ -1,6 +1,9 @@
 import { AgentsSeenStore } from './agents-seen.ts'
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
+import { CatalogueLists } from './catalogue-lists.ts'
+import { CatalogueLookup } from './catalogue-lookup.ts'
+import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
 import { IdempotencyStore } from './idempotency.ts'
@@ -25,6 +28,9 @@ export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly catalogueLists: CatalogueLists
+  readonly catalogueLookup: CatalogueLookup
+  readonly catalogueMerge: CatalogueMerge
   readonly fingerprintsSeen: FingerprintsSeenStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
@@ -41,14 +47,7 @@ export class Store {
 
   /** `sqlite:FILE` or `postgres://…`; its tables are brought up to date. */
   static async open(url: string, password: string | null = null): Promise<Store> {
-    const database = await openDatabase(url, password)
-    try {
-      await migrate(database)
-    } catch (error) {
-      await database.close()
-      throw error
-    }
-    return new Store(database)
+    return new Store(await openDatabase(url, password, migrate))
   }
 
   private constructor(database: Database) {
@@ -57,6 +56,9 @@ export class Store {
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.catalogueLists = new CatalogueLists(db)
+    this.catalogueLookup = new CatalogueLookup(db)
+    this.catalogueMerge = new CatalogueMerge(db, kind)
     this.fingerprintsSeen = new FingerprintsSeenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
@@ -81,10 +83,6 @@ export class Store {
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result> {
     return this.#database.db.transaction().execute(work)
-  }
-
-  backup(file: string): Promise<void> {
-    return this.#database.backup(file)
   }
 
   close(): Promise<void> {

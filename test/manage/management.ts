@@ -10,33 +10,37 @@ import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
-import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import { Publisher } from '../../src/manage/publisher.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
-import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import {
+  type ManagementLinks,
+  ManagementPlane,
+  type ManagementSettings,
+} from '../../src/manage/management-plane.ts'
 import { PolicyCopy } from '../../src/manage/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
+import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
-import type { Owner } from '../store/databases.ts'
+import { freshUrl, type Owner } from '../store/databases.ts'
 
-export interface TestOptions {
+export interface TestOptions extends Partial<ManagementSettings> {
   /** It judges by the signatures that come with Gatehouse. */
   readonly knows?: boolean
-  /** Where there is none: SQLite, in a folder of its own. */
-  readonly storeUrl?: string
   readonly rateLimits?: Partial<RateLimitSettings>
   readonly front?: Partial<FrontSettings>
+  /** Whom it asks as; `null` where the database is not there yet. */
+  readonly admin?: WantedKey | null
   readonly answered?: (visit: Visit) => void
-  readonly allowPrivateWebhooks?: boolean
   /** Instead of the one that the API puts. */
   readonly policy?: PolicyFile
   readonly workers?: readonly WorkerStatus[]
 }
 
-/** A management plane that listens, with a database of its own, and whoever calls it. */
+/** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
@@ -50,26 +54,34 @@ export class TestManagement {
   readonly #adminKey: string
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
+    const {
+      knows = false,
+      front,
+      answered,
+      policy,
+      rateLimits,
+      admin = ADMIN,
+      workers = [],
+      ...given
+    } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const { storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`, front, answered, knows = false } = options
-    const { allowPrivateWebhooks = false, policy } = options
-    const adminKey = await keyIn(storeUrl, ADMIN)
+    const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
+    const adminKey = admin === null ? '' : await keyIn(storeUrl, admin)
     const said: string[] = []
     const log = createLogTo('info', { write: (line) => said.push(line) })
     const copy = new PolicyCopy(join(folder, 'policy.json'))
     const policies: unknown[] = []
     const plane = new ManagementPlane(
-      {
-        ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
-        ...{ configured: configured(options.rateLimits), hasTls: false, seen: SEEN, version: '1.2.3' },
-        ...{ dataFolder: folder, encryptionKey: null, allowPrivateWebhooks, upstreams: UPSTREAMS },
-      },
+      { ...SETTINGS, dataFolder: folder, configured: configured(rateLimits), ...given, storeUrl },
       log,
-      policy ??
-        new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
-      () => undefined,
-      () => options.workers ?? [],
+      {
+        ...idleLinks(),
+        policy:
+          policy ??
+          new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
+        workers: () => workers,
+      },
     )
     const failures: Error[] = []
     const server = createManageServer(
@@ -86,11 +98,7 @@ export class TestManagement {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     await plane.start({ host: '127.0.0.1', port })
-    if (knows) {
-      const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
-      const set = await makeSignatureSet(content, join(folder, 'snapshots'), null)
-      await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
-    }
+    if (knows) await useOurSignatures(t, plane)
     t.teardown(async () => {
       server.close()
       server.closeAllConnections()
@@ -155,6 +163,14 @@ export interface Answered {
   readonly body: any
 }
 
+async function useOurSignatures(t: Owner, plane: ManagementPlane): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
+  const set = await makeSignatureSet(content, folder, null)
+  await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
+}
+
 /** As somebody has who says nothing but the limits. */
 function configured({ freePerDay, standardPerHour }: Partial<RateLimitSettings> = {}): readonly Effective[] {
   const env = {
@@ -177,10 +193,36 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
 /** What rules may route to. */
 const UPSTREAMS = ['default', 'other']
 const DAY_MS = 86_400_000
-const SEEN: KeeperSettings = {
+export const SEEN: KeeperSettings = {
   sightingsMs: DAY_MS,
   sightingsMax: 100_000,
   rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
   observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
 }
+/** Of a management plane that is tried alone. */
+export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
+  configured: configured(),
+  storePassword: null,
+  publicUrl: null,
+  adminKey: null,
+  ja4plus: true,
+  version: '1.2.3',
+  authFailuresPerMinute: 120,
+  auditRetentionMs: 86_400_000,
+  seen: SEEN,
+  hasTls: false,
+  encryptionKey: null,
+  allowPrivateWebhooks: false,
+  upstreams: UPSTREAMS,
+}
+/** To a process in which there is nothing else. */
+export function idleLinks(): Omit<ManagementLinks, 'policy'> {
+  const publisher = new Publisher({
+    publish: () => undefined,
+    remake: async () => undefined,
+    nowMs: Date.now,
+  })
+  return { publisher, opened: () => undefined, stored: () => undefined, workers: () => [] }
+}
+
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -1,7 +1,6 @@
 import type Koa from 'koa'
 import { authentication } from '../auth/authenticate.ts'
 import type { Management } from '../management.ts'
-import type { RateLimits } from '../rate-limits.ts'
 import { Refusal } from '../refusal.ts'
 import { OPERATIONS } from './operations.ts'
 import { type RequestState, routesOf } from './router.ts'
@@ -10,12 +9,14 @@ import { type RequestState, routesOf } from './router.ts'
  * The API, behind /v1. The order in which things are said: who are you (401), not so fast (429), there is no such path
  * (404, 405), you may not (403), it is not there (404), that is not how to ask (400).
  */
-export function api(management: Management, rateLimits: RateLimits): Koa.Middleware<RequestState> {
+export function api(management: Management): Koa.Middleware<RequestState> {
   const authenticate = authentication(management)
   const routes = routesOf(OPERATIONS, '/v1', management)
   return (ctx) =>
     authenticate(ctx, async () => {
-      const { isExceeded, retryAfterSeconds, headers } = await rateLimits.count(ctx.state.principal)
+      const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(
+        ctx.state.principal,
+      )
       ctx.set(headers)
       if (isExceeded)
         throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {

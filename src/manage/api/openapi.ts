@@ -16,7 +16,10 @@ export interface OpenApiDocument {
   readonly servers: readonly { readonly url: string }[]
   readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>
-  readonly components: { readonly schemas: Schemas }
+  readonly components: {
+    readonly schemas: Schemas
+    readonly responses: Readonly<Record<string, DocumentedResponse>>
+  }
 }
 
 export interface DocumentedOperation {
@@ -26,7 +29,11 @@ export interface DocumentedOperation {
   readonly description: string
   readonly parameters?: readonly DocumentedParameter[]
   readonly requestBody?: { readonly content: Readonly<Record<string, Content>> }
-  readonly responses: Readonly<Record<string, DocumentedResponse>>
+  readonly responses: Readonly<Record<string, DocumentedResponse | Reference>>
+}
+
+export interface Reference {
+  readonly $ref: string
 }
 
 export interface DocumentedParameter {
@@ -68,6 +75,7 @@ export function openApiDocument(operations: readonly AnyOperation[], publicUrl: 
     security: [{ bearer: [] }],
     paths: paths as NonNullable<ZodOpenApiObject['paths']>,
     components: {
+      responses: problemResponses(operations),
       headers: Object.fromEntries(Object.entries(HEADERS).filter(([name]) => headers.has(name))),
       examples: Object.fromEntries(
         Object.entries(PROBLEM_EXAMPLES).filter(([name]) => codes.has(name as ProblemCode)),
@@ -127,19 +135,29 @@ function responsesOf(operation: AnyOperation): ZodOpenApiResponsesObject {
       description: 'It is what `If-None-Match` says.',
       headers: headersOf(operation, 304),
     }
-  for (const [bad, codes] of byStatus(problemsOf(operation))) {
-    responses[bad] = {
-      description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join(' '),
-      headers: headersOf(operation, bad),
-      content: {
-        'application/problem+json': {
-          schema: problem,
-          examples: Object.fromEntries(codes.map((code) => [code, reference('examples', code)])),
+  for (const [bad, codes] of byStatus(problemsOf(operation)))
+    responses[bad] = reference('responses', codes.join('.'))
+  return responses as ZodOpenApiResponsesObject
+}
+
+/** Every set of problems that some operation may answer with, by the names that it refers to. */
+function problemResponses(operations: readonly AnyOperation[]): Readonly<Record<string, object>> {
+  const responses = operations.flatMap((operation) =>
+    [...byStatus(problemsOf(operation))].map(([status, codes]) => [
+      codes.join('.'),
+      {
+        description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join(' '),
+        headers: headersOf(operation, status),
+        content: {
+          'application/problem+json': {
+            schema: problem,
+            examples: Object.fromEntries(codes.map((code) => [code, reference('examples', code)])),
+          },
         },
       },
-    }
-  }
-  return responses as ZodOpenApiResponsesObject
+    ]),
+  )
+  return Object.fromEntries(responses) as Record<string, object>
 }
 
 function headersIn(operation: AnyOperation): string[] {
@@ -163,6 +181,18 @@ export function problemsOf({ path, body, isIdempotent, problems }: AnyOperation)
   return codes
 }
 
+/** `undefined`: an answer that the document knows nothing of. */
+export function responseIn(
+  { components }: OpenApiDocument,
+  { responses }: DocumentedOperation,
+  status: number,
+): DocumentedResponse | undefined {
+  const response = responses[status]
+  return response !== undefined && '$ref' in response
+    ? components.responses[response.$ref.split('/').at(-1)!]
+    : response
+}
+
 /** What an operation says itself is better than what is made up. */
 function addExamples(document: OpenApiDocument, operations: readonly AnyOperation[]): void {
   const { schemas } = document.components
@@ -170,7 +200,7 @@ function addExamples(document: OpenApiDocument, operations: readonly AnyOperatio
     const documented = document.paths[path]![method.toLowerCase()]!
     const request = documented.requestBody?.content['application/json']
     if (request !== undefined) request.example = examples.body ?? exampleOf(request.schema, schemas)
-    const answer = documented.responses[status]?.content?.['application/json']
+    const answer = responseIn(document, documented, status)?.content?.['application/json']
     if (answer !== undefined) answer.example = examples.answer ?? exampleOf(answer.schema, schemas)
     for (const parameter of documented.parameters ?? [])
       if (parameter.in === 'path') parameter.example ??= exampleOf(parameter.schema, schemas)

@@ -15,7 +15,10 @@ export function headersOf({ method, isIdempotent, query }: AnyOperation, status:
   return Object.fromEntries(names.map((name) => [name, reference('headers', name)]))
 }
 
-export function reference(kind: 'headers' | 'examples', name: string): { readonly $ref: string } {
+export function reference(
+  kind: 'headers' | 'examples' | 'responses',
+  name: string,
+): { readonly $ref: string } {
   return { $ref: `#/components/${kind}/${name}` }
 }
 

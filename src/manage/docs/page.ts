@@ -1,4 +1,10 @@
-import type { Content, DocumentedOperation, DocumentedParameter, OpenApiDocument } from '../api/openapi.ts'
+import {
+  type Content,
+  type DocumentedOperation,
+  type DocumentedParameter,
+  type OpenApiDocument,
+  responseIn,
+} from '../api/openapi.ts'
 import type { Schemas } from '../api/json-schema.ts'
 import { type Html, html, inline, paragraphs } from './html.ts'
 import { aboutOf, schemaRows, typeOf } from './schema-rows.ts'
@@ -68,16 +74,16 @@ function article({ method, path, operation }: Placed, document: OpenApiDocument)
   const { schemas } = document.components
   const { operationId, summary, description, parameters = [], requestBody, responses } = operation
   const request = requestBody?.content['application/json']
-  const good = Object.entries(responses).find(([status]) => status.startsWith('2'))
-  const answer = good?.[1].content?.['application/json']
+  const good = Object.keys(responses).find((status) => status.startsWith('2')) ?? ''
+  const answer = responseIn(document, operation, Number(good))?.content?.['application/json']
   return html`<article id="${operationId}" aria-labelledby="${operationId}-title">
 <h3 id="${operationId}-title"><a href="#${operationId}">${summary}</a></h3>
 <p class="call"><b class="${method.toLowerCase()}">${method}</b> <code>${path}</code></p>
 ${paragraphs(description)}
 ${parameters.length === 0 ? '' : parametersTable(parameters, schemas)}
 ${request === undefined ? '' : bodyTables('Body', request, schemas)}
-${answer === undefined ? html`<h4>Answer ${good?.[0] ?? ''}</h4><p>Without a body.</p>` : bodyTables(`Answer ${good![0]}`, answer, schemas)}
-${problemsTable(operation)}
+${answer === undefined ? html`<h4>Answer ${good}</h4><p>Without a body.</p>` : bodyTables(`Answer ${good}`, answer, schemas)}
+${problemsTable(operation, document)}
 <h4>With curl</h4><pre tabindex="0"><code>${curlLine(method, path, operation, document)}</code></pre>
 </article>`
 }
@@ -99,13 +105,13 @@ function bodyTables(title: string, { schema, example }: Content, schemas: Schema
   return html`<h4>${title}</h4>${rows.length === 0 ? '' : table}<pre tabindex="0"><code>${JSON.stringify(example, null, 2)}</code></pre>`
 }
 
-function problemsTable({ responses }: DocumentedOperation): Html {
-  const rows = Object.entries(responses)
-    .filter(([status]) => Number(status) >= 300)
-    .map(
-      ([status, { description }]) =>
-        html`<tr><th scope="row">${status}</th><td>${inline(description)}</td></tr>`,
-    )
+function problemsTable(operation: DocumentedOperation, document: OpenApiDocument): Html {
+  const rows = Object.keys(operation.responses)
+    .filter((status) => Number(status) >= 300)
+    .map((status) => {
+      const about = responseIn(document, operation, Number(status))?.description ?? ''
+      return html`<tr><th scope="row">${status}</th><td>${inline(about)}</td></tr>`
+    })
   return html`<details><summary>${rows.length} other answers</summary><table>${rows}</table></details>`
 }
 

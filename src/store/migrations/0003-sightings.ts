@@ -1,6 +1,6 @@
 import type { Migration } from '../migration.ts'
 
-export const sightings: Migration = async (db, { integer, real }) => {
+export const sightings: Migration = async (db, { integer, real, key }) => {
   await db.schema
     .createTable('sightings')
     .addColumn('number', integer === 'bigint' ? 'bigserial' : integer, (column) =>
@@ -34,8 +34,8 @@ export const sightings: Migration = async (db, { integer, real }) => {
     .execute()
   await db.schema
     .createTable('fingerprints_seen')
-    .addColumn('type', 'text', (column) => column.notNull())
-    .addColumn('value', 'text', (column) => column.notNull())
+    .addColumn('type', key, (column) => column.notNull())
+    .addColumn('value', key, (column) => column.notNull())
     .addColumn('first_seen_ms', integer, (column) => column.notNull())
     .addColumn('last_seen_ms', integer, (column) => column.notNull())
     .addColumn('requests', integer, (column) => column.notNull())
@@ -57,7 +57,7 @@ export const sightings: Migration = async (db, { integer, real }) => {
     .execute()
   await db.schema
     .createTable('agents_seen')
-    .addColumn('software_id', 'text', (column) => column.primaryKey())
+    .addColumn('software_id', key, (column) => column.primaryKey())
     .addColumn('first_seen_ms', integer, (column) => column.notNull())
     .addColumn('last_seen_ms', integer, (column) => column.notNull())
     .addColumn('requests', integer, (column) => column.notNull())
