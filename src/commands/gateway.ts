@@ -168,6 +168,7 @@ export class Gateway {
             policy: this.#policyKeeper ?? this.#policy,
             opened: (opened) => void this.#opened(opened),
             stored: (batch) => this.#sightingFile?.append(batch),
+            workers: () => this.#dataPlane.workers(),
           })
     this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(OPERATION_IDS, settings.isAccessLogged, log)

@@ -73,6 +73,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       upstreams: proxy.upstreams.map(({ name }) => name),
       configured: effective,
       autoAccept: config.submissions.autoAccept,
+      version: version(),
       seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,

@@ -5,6 +5,7 @@ import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Secret } from '../secret.ts'
@@ -43,6 +44,7 @@ export interface ManagementSettings {
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
+  readonly version: string
   readonly authFailuresPerMinute: number
   readonly auditRetentionMs: number
   /** For what lasts and is not in the database. */
@@ -67,6 +69,8 @@ export interface ManagementLinks {
   opened(store: Store): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
+  /** Those of the data plane, and how they are. */
+  workers(): readonly WorkerStatus[]
 }
 
 /**
@@ -248,7 +252,8 @@ export class ManagementPlane {
       policy: this.#links.policy,
       sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
       settings: this.settings,
-      ...{ autoAccept, upstreams, allowPrivateWebhooks },
+      ...{ autoAccept, upstreams, allowPrivateWebhooks, workers: this.#links.workers },
+      version: this.#settings.version,
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,

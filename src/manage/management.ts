@@ -1,5 +1,6 @@
 import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
+import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { Store } from '../store/store.ts'
 import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
@@ -34,6 +35,9 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  readonly version: string
+  /** Those of this gateway. */
+  workers(): readonly WorkerStatus[]
   readonly settings: LiveSettings
   /** Which policy is in force, and where it comes from. */
   readonly policy: PolicyFile | PolicyKeeper

@@ -1,5 +1,6 @@
 import type { LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
+import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { KeyPair } from './key-pair.ts'
 
 /** The workers, however many there are and wherever they run. */
@@ -10,6 +11,7 @@ export interface DataPlane {
   use(state: LiveState): void
   /** The least important that workers log, from now on. */
   logAt(level: LogLevel): void
+  workers(): readonly WorkerStatus[]
   /** Why no traffic should come, in words; none when it may. */
   unready(): readonly string[]
   /** What has been counted, also by workers that are gone. */

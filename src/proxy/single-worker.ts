@@ -1,6 +1,7 @@
 import type { Log, LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import { channelPair, type LocalManageBus, LocalProxyBus } from '../plane/local-bus.ts'
+import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { DataPlane, ListenAddresses, LiveState } from './data-plane.ts'
 import type { Tap } from './tap.ts'
 import { Worker, type WorkerSettings } from './worker.ts'
@@ -12,6 +13,7 @@ export class SingleWorker implements DataPlane {
   readonly #log: Log
   readonly #tap: Tap | null
   #worker: Worker | null = null
+  #sinceMs: number | null = null
 
   constructor(settings: WorkerSettings, bus: LocalManageBus, log: Log, tap: Tap | null = null) {
     this.#settings = settings
@@ -24,6 +26,7 @@ export class SingleWorker implements DataPlane {
     const [up, down] = channelPair()
     this.#bus.attach(up)
     this.#worker = await Worker.start(this.#settings, state, new LocalProxyBus(down), this.#log, this.#tap)
+    this.#sinceMs = Date.now()
     return this.#worker.addresses
   }
 
@@ -33,6 +36,13 @@ export class SingleWorker implements DataPlane {
 
   logAt(level: LogLevel): void {
     this.#log.setLevel(level)
+  }
+
+  workers(): readonly WorkerStatus[] {
+    const worker = this.#worker
+    const state = worker === null ? 'starting' : 'serving'
+    const snapshot = worker?.snapshot ?? null
+    return [{ number: 0, pid: process.pid, state, sinceMs: this.#sinceMs, snapshot, unready: this.unready() }]
   }
 
   unready(): readonly string[] {

@@ -18,7 +18,8 @@ export type FromWorker =
   | { readonly kind: 'worker:listening' }
   /** It cannot start, and another one could not either. */
   | { readonly kind: 'worker:failed'; readonly code: string; readonly message: string }
-  | { readonly kind: 'worker:alive'; readonly unready: readonly string[] }
+  /** `snapshot`: the number of the one it judges by. */
+  | { readonly kind: 'worker:alive'; readonly unready: readonly string[]; readonly snapshot: number }
   | { readonly kind: 'worker:reading'; readonly number: number; readonly reading: MetricsReading }
   /** All has been said. */
   | { readonly kind: 'worker:bye' }

@@ -7,6 +7,7 @@ import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { departed, type MetricsReading } from '../metrics.ts'
 import type { Channel, ChannelMessage, LocalManageBus } from '../plane/local-bus.ts'
+import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
 import type { WorkerSettings } from './worker.ts'
 import type { FromWorker, ToWorker } from './worker-messages.ts'
@@ -95,6 +96,10 @@ export class WorkerPool implements DataPlane {
     for (const { child } of this.#slots) if (child !== null) send(child, { kind: 'worker:log-at', level })
   }
 
+  workers(): readonly WorkerStatus[] {
+    return this.#slots.map((slot) => slot.status)
+  }
+
   unready(): readonly string[] {
     const listening = this.#slots.filter(({ isListening }) => isListening)
     if (listening.length === 0) return ['no worker is running']
@@ -154,6 +159,7 @@ export class WorkerPool implements DataPlane {
         return this.#started.reject(slot.failure)
       case 'worker:alive':
         slot.unready = message.unready
+        slot.snapshot = message.snapshot
         return
       case 'worker:reading':
         slot.reading = message.reading
@@ -215,6 +221,7 @@ class Slot {
   listeningSinceMs = 0
   silentBeats = 0
   unready: readonly string[] = []
+  snapshot: number | null = null
   reading: MetricsReading = []
   failure: Fault | null = null
   replacement: NodeJS.Timeout | undefined
@@ -234,6 +241,13 @@ class Slot {
     this.failure = null
   }
 
+  get status(): WorkerStatus {
+    const { number, child, isListening, snapshot, unready } = this
+    const state = isListening ? 'serving' : child === null ? 'gone' : 'starting'
+    const sinceMs = isListening ? Math.round(performance.timeOrigin + this.listeningSinceMs) : null
+    return { number, pid: child?.process.pid ?? null, state, sinceMs, snapshot, unready }
+  }
+
   /** How long to wait before the next one. */
   end(nowMs: number): number {
     const wasStable = this.isListening && nowMs - this.listeningSinceMs >= STABLE_MS
@@ -241,6 +255,7 @@ class Slot {
     this.child = null
     this.isListening = false
     this.unready = []
+    this.snapshot = null
     this.reading = []
     for (const answered of this.#questions.values()) answered()
     this.#questions.clear()

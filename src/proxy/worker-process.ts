@@ -49,7 +49,7 @@ class WorkerProcess {
     try {
       const worker = await this.#starting
       say({ kind: 'worker:listening' })
-      const beat = () => say({ kind: 'worker:alive', unready: worker.unready() })
+      const beat = () => say({ kind: 'worker:alive', unready: worker.unready(), snapshot: worker.snapshot })
       beat()
       setInterval(beat, BEAT_MS).unref()
     } catch (error) {

@@ -131,6 +131,11 @@ export class Worker {
     return { listen: listen ?? this.#settings.listen, plainListen: plainListen ?? null }
   }
 
+  /** The number of the one it judges by. */
+  get snapshot(): number {
+    return this.#context.snapshot.number
+  }
+
   /** From the next handshake on. Throws, and changes nothing, when a certificate cannot be used. */
   use({ keyPairs, ticketKeys }: LiveState): void {
     this.#certificates.replace(keyPairs)

@@ -11,6 +11,7 @@ import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../sr
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
+import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import {
@@ -35,6 +36,7 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly answered?: (visit: Visit) => void
   /** Instead of the one that the API puts. */
   readonly policy?: PolicyFile
+  readonly workers?: readonly WorkerStatus[]
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -53,7 +55,16 @@ export class TestManagement {
   readonly #adminKey: string
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
-    const { knows = false, front, answered, policy, rateLimits, admin = ADMIN, ...given } = options
+    const {
+      knows = false,
+      front,
+      answered,
+      policy,
+      rateLimits,
+      admin = ADMIN,
+      workers = [],
+      ...given
+    } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
@@ -71,6 +82,7 @@ export class TestManagement {
         policy:
           policy ??
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
+        workers: () => workers,
       },
     )
     const failures: Error[] = []
@@ -198,6 +210,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   adminKey: null,
   ja4plus: true,
   autoAccept: false,
+  version: '1.2.3',
   authFailuresPerMinute: 120,
   auditRetentionMs: 86_400_000,
   seen: SEEN,
@@ -208,7 +221,12 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
 }
 /** To a process in which there is nothing else. */
 export function idleLinks(): Omit<ManagementLinks, 'policy'> {
-  return { publisher: { nudge: () => undefined }, opened: () => undefined, stored: () => undefined }
+  return {
+    publisher: { nudge: () => undefined },
+    opened: () => undefined,
+    stored: () => undefined,
+    workers: () => [],
+  }
 }
 
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -65,10 +65,17 @@ test('a worker that dies is replaced, the others go on, and what it counted stay
 test('the last worker that dies is replaced on the same port', async (t) => {
   const { ask, pool, pids } = await pooled(t, 1)
   assert.equal((await ask('/')).status, 200)
+  await until(() => pool.workers()[0]!.snapshot !== null)
+  const [before] = pool.workers()
+  assert.deepEqual([before!.number, before!.pid, before!.state], [0, pids()[0], 'serving'])
+  assert.ok(Math.abs(Date.now() - before!.sinceMs!) < 60_000)
   process.kill(pids()[0]!, 'SIGKILL')
   await until(() => pool.counts.restarts === 1)
   assert.deepEqual(pool.unready(), ['no worker is running'])
+  const [between] = pool.workers()
+  assert.ok(between!.state !== 'serving' && between!.snapshot === null && between!.sinceMs === null)
   await until(() => pool.counts.listening === 1)
+  assert.notEqual(pool.workers()[0]!.pid, before!.pid)
   assert.equal((await ask('/')).status, 200)
 })
 

@@ -5,6 +5,7 @@ import { AGENT_OPERATIONS } from './agents.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
+import { FLEET_OPERATIONS } from './fleet.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
@@ -39,6 +40,7 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
   ...FEEDBACK_OPERATIONS,
+  ...FLEET_OPERATIONS,
   ...KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...POLICY_OPERATIONS,

@@ -190,7 +190,8 @@ function answer(inForce: PolicyInForce, etag: string) {
   const { document, source, file, hash, version, sinceMs, problems } = inForce
   return {
     body: {
-      ...{ policy: document, source, file, hash },
+      // A file in which everything is commented out says nothing.
+      ...{ policy: document ?? {}, source, file, hash },
       version: version?.version ?? null,
       author: version?.author ?? null,
       created_at: timeOf(version?.createdAtMs ?? null),
