@@ -16,10 +16,24 @@ export interface StartupConfig {
     readonly listen: HostPort
     readonly publicUrl: string | null
     readonly adminKey: Secret<string> | null
+    /** `null`: without TLS. */
+    readonly certificate: CertificateConfig | null
+    readonly corsOrigins: readonly string[]
+    readonly requestTimeoutMs: number
+    readonly connectionsMax: number
+    readonly isAccessLogged: boolean
   }
+  readonly limits: { readonly freePerDay: number; readonly standardPerHour: number }
   readonly data: { readonly dir: string }
   /** Without a URL it is SQLite in the data folder. */
-  readonly store: { readonly url: string | null; readonly password: Secret<string> | null }
+  readonly store: {
+    readonly url: string | null
+    readonly password: Secret<string> | null
+    readonly auditRetentionMs: number
+    readonly encryptionKey: Secret<string> | null
+  }
+  readonly auth: { readonly failuresPerMinute: number }
+  readonly webhooks: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -234,12 +248,16 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage }: Settings, warn: Say): void {
+function warnTogether({ proxy, manage, store }: Settings, warn: Say): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (tls.client_ca_file !== null && tls.client_certificates === 'off')
     warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
+  if (store.url?.startsWith('postgres') && store.encryption_key === null)
+    warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
+  if (manage.tls.cert_file === null && manage.tls.key_file !== null)
+    warn('/manage/tls/key_file', 'has no effect without cert_file')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {
@@ -250,6 +268,7 @@ function warnTogether({ proxy, manage }: Settings, warn: Say): void {
   for (const [pointer, key] of [
     ['/proxy/signature_key', proxy.signature_key],
     ['/manage/admin_key', manage.admin_key],
+    ['/store/encryption_key', store.encryption_key],
   ] as const) {
     if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
       warn(
@@ -276,9 +295,17 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       signatureKey: proxy.signature_key,
       fail: proxy.fail,
     },
-    manage: { listen: manage.listen, publicUrl: manage.public_url, adminKey: manage.admin_key },
+    manage: manageConfig(manage),
+    limits: { freePerDay: others.limits.free_per_day, standardPerHour: others.limits.standard_per_hour },
     data: others.data,
-    store: others.store,
+    store: {
+      url: others.store.url,
+      password: others.store.password,
+      auditRetentionMs: others.store.audit_retention,
+      encryptionKey: others.store.encryption_key,
+    },
+    auth: { failuresPerMinute: others.auth.failures_per_minute },
+    webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),
@@ -301,6 +328,23 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     },
     fingerprints: others.fingerprints,
     log: others.log,
+  }
+}
+
+function manageConfig(manage: Settings['manage']): StartupConfig['manage'] {
+  const { cert_file, key_file, key_passphrase } = manage.tls
+  return {
+    listen: manage.listen,
+    publicUrl: manage.public_url,
+    adminKey: manage.admin_key,
+    certificate:
+      cert_file === null
+        ? null
+        : { certificateFile: cert_file, keyFile: key_file, passphrase: key_passphrase },
+    corsOrigins: manage.cors_origins,
+    requestTimeoutMs: manage.request_timeout,
+    connectionsMax: manage.connections_max,
+    isAccessLogged: manage.access_log,
   }
 }
 
@@ -382,7 +426,9 @@ function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
 /** Files of secrets that anybody on this machine can read. One that cannot be looked at is for others to complain of. */
 function readableByOthers({ config, effective }: ParsedConfig, configFile: string | null): Problem[] {
   const files = new Map<string, string>()
-  for (const { certificateFile, keyFile } of config.proxy.tls.certificates)
+  const { certificate } = config.manage
+  const certificates = [...config.proxy.tls.certificates, ...(certificate === null ? [] : [certificate])]
+  for (const { certificateFile, keyFile } of certificates)
     files.set(keyFile ?? certificateFile, 'the private key in it')
   if (config.proxy.tls.ticketKeyFile !== null)
     files.set(config.proxy.tls.ticketKeyFile, 'the ticket key, and with it recorded sessions,')

@@ -1,20 +1,14 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { confidenceOf } from '../../src/classify/confidence.ts'
-import { createLog } from '../../src/log.ts'
-import { createManageServer } from '../../src/manage/app.ts'
-import { COMMAND_LINE } from '../../src/manage/audit.ts'
-import { makeKey } from '../../src/manage/auth/make-key.ts'
-import { ManagementPlane } from '../../src/manage/management-plane.ts'
-import { Publisher } from '../../src/manage/publisher.ts'
 import { parseSoftware } from '../../src/classify/software.ts'
 import { type SignatureRow, signatureRow, softwareRow } from '../../src/store/catalogue.ts'
 import { compareBytes } from '../../src/store/catalogue-merge.ts'
 import { Store } from '../../src/store/store.ts'
+import { TestManagement } from '../../test/manage/management.ts'
 
 /**
  * The catalogue with a million signatures in SQLite: how long it takes to put it there, to find that nothing has changed,
@@ -91,39 +85,10 @@ function* signatures(values: readonly string[], changed: number): Generator<Sign
 }
 
 async function ask(storeUrl: string, values: readonly string[]): Promise<void> {
-  const store = await Store.open(storeUrl)
-  const wanted = { name: 'bench', scopes: ['read'], plan: 'unlimited', expiresAtMs: null } as const
-  const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
-  await store.close()
-  const days = 86_400_000
-  const plane = new ManagementPlane(
-    {
-      ...{ storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true },
-      seen: {
-        ...{ sightingsMs: days, sightingsMax: 1000 },
-        rollups: { minutesMs: days, hoursMs: days, daysMs: days },
-        observed: { addressesMin: 5, requestsMin: 5, max: 1000 },
-      },
-    },
-    createLog('silent'),
-    {
-      publisher: new Publisher({
-        ...{ publish: () => undefined, remake: async () => undefined, nowMs: Date.now },
-      }),
-      ...{ opened: () => undefined, stored: () => undefined },
-    },
-  )
-  const server = createManageServer({
-    ...{
-      unready: () => [],
-      metrics: async () => '',
-      failed: (error) => say(error.stack ?? ''),
-      api: plane.middleware,
-    },
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await plane.start({ host: '127.0.0.1', port })
+  const ended: (() => unknown)[] = []
+  const manage = await TestManagement.start({ teardown: (work) => ended.unshift(work) }, { storeUrl })
+  const key = await manage.key({ scopes: ['read'] })
+  const { port } = new URL(manage.url)
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const one = (path: string) =>
     new Promise<number>((resolve, reject) => {
@@ -160,8 +125,7 @@ async function ask(storeUrl: string, values: readonly string[]): Promise<void> {
   await time('signatures, q', 5, (i) => `/v1/signatures?q=${value(i).slice(11, 20)}`)
   await time('agents', 100, () => '/v1/agents')
   agent.destroy()
-  server.close()
-  await plane.close()
+  for (const work of ended) await work()
 }
 
 function say(line: string): void {

@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { Fault } from '../fault.ts'
-import type { Database, DatabaseKind } from './database.ts'
+import type { DatabaseKind } from './database.ts'
 import type { ColumnTypes, Migration } from './migration.ts'
 import { keys } from './migrations/0001-keys.ts'
 import { catalogue } from './migrations/0002-catalogue.ts'
@@ -8,12 +8,15 @@ import { sightings } from './migrations/0003-sightings.ts'
 import { submissions } from './migrations/0004-submissions.ts'
 import { tasks } from './migrations/0005-tasks.ts'
 import { webhooks } from './migrations/0006-webhooks.ts'
+import { rateLimits } from './migrations/0007-rate-limits.ts'
+import { policies } from './migrations/0008-policies.ts'
+import type { Tables } from './tables.ts'
 
 /**
  * Brings the tables to where this program needs them: all steps or none, and one process at a time. Throws a Fault at
  * a database that a later version has written.
  */
-export async function migrate({ db, kind }: Database): Promise<readonly string[]> {
+export async function migrate(db: Kysely<Tables>, kind: DatabaseKind): Promise<readonly string[]> {
   return db.transaction().execute(async (transaction) => {
     // SQLite's transaction holds the file by itself.
     if (kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
@@ -42,6 +45,8 @@ const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0004-submissions', submissions],
   ['0005-tasks', tasks],
   ['0006-webhooks', webhooks],
+  ['0007-rate-limits', rateLimits],
+  ['0008-policies', policies],
 ])
 const TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { parts } from './bulk.ts'
-import { signatureRow } from './catalogue.ts'
+import { type SignatureRow, signatureRow } from './catalogue.ts'
 import type { Queries } from './database.ts'
 import type { FingerprintKind, UnnamedFingerprint } from './fingerprints-seen.ts'
 import type { Tables } from './tables.ts'
@@ -57,10 +57,10 @@ export class ObservedStore {
   }
 }
 
-function rowOf({ type, value, firstSeenMs, requests }: UnnamedFingerprint) {
+function rowOf({ type, value, firstSeenMs, requests }: UnnamedFingerprint): SignatureRow {
   return signatureRow({
-    ...{ type, value, softwareId: '', status: 'unknown', source: 'observed', provenance: 'live traffic' },
-    ...{ firstSeenMs, observations: requests },
+    ...{ type, value, softwareId: '', status: 'unknown', source: 'observed' },
+    ...{ provenance: 'live traffic', firstSeenMs, observations: requests },
   })
 }
 

@@ -1,11 +1,25 @@
 import { Fault } from '../fault.ts'
-import type { Database } from './database.ts'
+import type { Database, Prepare } from './database.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 
 /** `sqlite:FILE` or `postgres://…`. Throws a Fault that says what to do. */
-export async function openDatabase(url: string, password: string | null = null): Promise<Database> {
-  if (url.startsWith('sqlite:')) return openSqlite(url.slice('sqlite:'.length))
-  if (/^postgres(?:ql)?:\/\//.test(url)) return openPostgres(url, password)
+export async function openDatabase(
+  url: string,
+  password: string | null,
+  prepare: Prepare,
+): Promise<Database> {
+  const file = sqliteFile(url)
+  if (file !== null) return openSqlite(file, prepare)
+  if (/^postgres(?:ql)?:\/\//.test(url)) return openPostgres(url, password, prepare)
   throw new Fault('STORE_URL_INVALID', 'a store is sqlite:FILE or postgres://USER@HOST/DATABASE')
 }
+
+/** `null`: it is no SQLite. */
+export function sqliteFile(url: string): string | null {
+  const file = url.startsWith(SQLITE) ? url.slice(SQLITE.length).trim() : null
+  if (file === '') throw new Fault('STORE_URL_INVALID', 'the file is missing in sqlite:FILE')
+  return file
+}
+
+const SQLITE = 'sqlite:'

@@ -1,29 +1,53 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { Fault } from '../fault.ts'
-import type { Database } from './database.ts'
+import type { Database, Prepare } from './database.ts'
+import { asFault } from './postgres-fault.ts'
 import type { Tables } from './tables.ts'
 
-export async function openPostgres(url: string, password: string | null): Promise<Database> {
-  const pool = new GuardedPool({
+export async function openPostgres(
+  url: string,
+  password: string | null,
+  prepare: Prepare,
+  { connectionsMax, connectMs, statementMs, queryMs }: PostgresLimits = LIMITS,
+): Promise<Database> {
+  const settings: pg.PoolConfig = {
     connectionString: url,
     ...(password === null ? {} : { password }),
-    max: CONNECTIONS_MAX,
-    connectionTimeoutMillis: CONNECT_MS,
+    connectionTimeoutMillis: connectMs,
+    // A server that is gone without a word is noticed.
+    keepAlive: true,
     application_name: 'gatehouse',
     types: { getTypeParser },
+  }
+  refuseUnreadable(settings)
+  const unhurried = kyselyOn({ ...settings, max: 1 })
+  await prepare(unhurried, 'postgres').finally(() => unhurried.destroy())
+  const db = kyselyOn({
+    ...settings,
+    max: connectionsMax,
+    statement_timeout: statementMs,
+    idle_in_transaction_session_timeout: statementMs,
+    query_timeout: queryMs,
   })
+  return { kind: 'postgres', db, close: () => db.destroy() }
+}
+
+export interface PostgresLimits {
+  readonly connectionsMax: number
+  /** To get a connection: a new one, or one that others have. */
+  readonly connectMs: number
+  /** No query of ours takes a second where all is well. */
+  readonly statementMs: number
+  /** For a server that does not even say that it took too long. */
+  readonly queryMs: number
+}
+
+function kyselyOn(settings: pg.PoolConfig): Kysely<Tables> {
+  const pool = new GuardedPool(settings)
   // A connection that breaks while idle is replaced by the next query.
   pool.on('error', () => undefined)
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  return {
-    kind: 'postgres',
-    db,
-    backup: async () => {
-      throw new Fault('STORE_BACKUP_ELSEWHERE', 'PostgreSQL is backed up by its own tools, like pg_dump')
-    },
-    close: () => db.destroy(),
-  }
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
 }
 
 /** Its connections throw Faults for what the world did. */
@@ -31,34 +55,46 @@ class GuardedPool extends pg.Pool {
   override connect(): Promise<pg.PoolClient>
   override connect(callback: Parameters<pg.Pool['connect']>[0]): void
   override connect(callback?: Parameters<pg.Pool['connect']>[0]): Promise<pg.PoolClient> | undefined {
-    if (callback === undefined) return super.connect().then(guardedClient, refused)
+    if (callback === undefined)
+      return super.connect().then(guardedClient, (error: unknown) => {
+        throw asFault(error, true)
+      })
     super.connect(callback)
     return undefined
   }
 }
 
-const GUARDED = new WeakSet<pg.PoolClient>()
-
 function guardedClient(client: pg.PoolClient): pg.PoolClient {
   if (GUARDED.has(client)) return client
   GUARDED.add(client)
+  // The pool listens while a connection is idle only. Whoever has it is told by the query that fails.
+  client.on('error', () => undefined)
   const query = client.query.bind(client) as (...args: unknown[]) => unknown
   client.query = ((...args: unknown[]) => {
     const result = query(...args)
-    return result instanceof Promise ? result.catch(refused) : result
+    return result instanceof Promise ? result.catch((error: unknown) => failed(client, error)) : result
   }) as typeof client.query
   return client
 }
 
-/** What the world did is a Fault; a broken constraint or statement stays what it is. */
-function refused(error: unknown): never {
-  const { code, message } = error as { code?: unknown; message: string }
-  const name = typeof code === 'string' ? code : ''
-  for (const [form, fault, what] of FAULTS) {
-    if (form.test(name) || (name === '' && form.test(message)))
-      throw new Fault(fault, `${what} (${name === '' ? message : `${name}: ${message}`})`, { cause: error })
+function failed(client: pg.PoolClient, error: unknown): never {
+  // The next query would wait behind the one that has no answer yet; the pool throws away what has ended.
+  if (error instanceof Error && error.message === 'Query read timeout')
+    void (client as unknown as pg.Client).end()
+  throw asFault(error, false)
+}
+
+/** Says nothing of the URL itself, in which there may be a password after all. */
+function refuseUnreadable(settings: pg.PoolConfig): void {
+  try {
+    // It connects to nothing yet, but reads the URL and the files that it names.
+    new pg.Client(settings)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const why =
+      code === 'ENOENT' || code === 'EACCES' ? 'names a file that cannot be read' : 'cannot be understood'
+    throw new Fault('STORE_URL_INVALID', `the URL of the store ${why}: postgres://USER@HOST/DATABASE`)
   }
-  throw error
 }
 
 /** Whole numbers are below 2^53 by our own doing. */
@@ -67,13 +103,5 @@ const getTypeParser: typeof pg.types.getTypeParser = ((oid: number, format: 'tex
     ? Number
     : pg.types.getTypeParser(oid, format as 'text')) as typeof pg.types.getTypeParser
 
-const FAULTS = [
-  [/^53100$/, 'STORE_FULL', 'there is no room left for the database'],
-  [/^(?:55P03|40001|40P01)$/, 'STORE_LOCKED', 'another program holds what this one needs'],
-  [/^(?:28|3D)/, 'STORE_UNAVAILABLE', 'the database does not let us in'],
-  [/^(?:08|57P|53)/, 'STORE_UNAVAILABLE', 'the database cannot be reached'],
-  [/^(?:E[A-Z]+)$/, 'STORE_UNAVAILABLE', 'the database cannot be reached'],
-  [/terminated|timeout|Connection|closed/i, 'STORE_UNAVAILABLE', 'the database cannot be reached'],
-] as const
-const CONNECTIONS_MAX = 10
-const CONNECT_MS = 5_000
+const GUARDED = new WeakSet<pg.PoolClient>()
+const LIMITS: PostgresLimits = { connectionsMax: 10, connectMs: 5_000, statementMs: 20_000, queryMs: 25_000 }

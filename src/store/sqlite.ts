@@ -1,112 +1,113 @@
-import { mkdir, open } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import SqliteConnection from 'better-sqlite3'
-import { Kysely, SqliteDialect, type SqliteDatabase, type SqliteStatement } from 'kysely'
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
 import { Fault } from '../fault.ts'
-import type { Database } from './database.ts'
+import type { Database, Prepare } from './database.ts'
+import { patiently, SqliteFile } from './sqlite-file.ts'
+import { asFault } from './sqlite-fault.ts'
 import type { Tables } from './tables.ts'
 
 /** The file is made if there is none. `:memory:` is one that nobody else has. */
-export async function openSqlite(file: string): Promise<Database> {
-  if (file !== ':memory:') await makeRoom(file)
-  const connection = guarded(() => new SqliteConnection(file))
-  try {
-    guarded(() => {
-      // The operator's commands open the file while the gateway has it.
-      connection.pragma(`busy_timeout = ${BUSY_MS}`)
-      connection.pragma('journal_mode = WAL')
-      // What is acknowledged outlives the machine, not only the process.
-      connection.pragma('synchronous = FULL')
-      connection.pragma('foreign_keys = ON')
-    })
-  } catch (error) {
-    connection.close()
-    throw error
+export async function openSqlite(path: string, prepare: Prepare): Promise<Database> {
+  const open = async () => {
+    const file = await SqliteFile.open(path)
+    try {
+      await prepare(kyselyOn(new Session(file, null)), 'sqlite')
+      return file
+    } catch (error) {
+      file.close()
+      throw error
+    }
   }
-  const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: new Statements(connection) }) })
-  return {
-    kind: 'sqlite',
-    db,
-    backup: async (to) => {
-      await connection.backup(to).catch(refused)
-    },
-    close: () => db.destroy(),
-  }
+  const db = kyselyOn(new Session(await open(), open))
+  return { kind: 'sqlite', db, close: () => db.destroy() }
 }
 
-/** Only the user it runs as can read it: it holds addresses of people. SQLite gives its other files the same mode. */
-async function makeRoom(file: string): Promise<void> {
-  try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-    await (await open(file, 'a', 0o600)).close()
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new Fault('STORE_UNAVAILABLE', `the database ${file} cannot be opened (${code})`, { cause: error })
-  }
-}
+/** All queries, one after the other, on a file that may be lost and come back. */
+class Session implements DatabaseConnection {
+  #file: SqliteFile
+  /** `null`: this one or none. */
+  readonly #reopen: (() => Promise<SqliteFile>) | null
+  /** What went wrong may be over, which only a new connection finds out. */
+  #isLost = false
 
-/** Statements are prepared once; transactions are for writing, and say so when they begin. */
-class Statements implements SqliteDatabase {
-  readonly #connection: SqliteConnection.Database
-  readonly #prepared = new Map<string, SqliteStatement>()
-
-  constructor(connection: SqliteConnection.Database) {
-    this.#connection = connection
+  constructor(file: SqliteFile, reopen: (() => Promise<SqliteFile>) | null) {
+    this.#file = file
+    this.#reopen = reopen
   }
 
-  prepare(sql: string): SqliteStatement {
-    const known = this.#prepared.get(sql)
-    if (known !== undefined) return known
-    // A transaction that begins as a reader's cannot become a writer's once another process has written.
-    const statement = this.#connection.prepare(sql === 'begin' ? 'begin immediate' : sql)
-    const prepared = guardedStatement(statement)
-    if (this.#prepared.size === PREPARED_MAX) this.#prepared.delete(this.#prepared.keys().next().value!)
-    this.#prepared.set(sql, prepared)
-    return prepared
+  async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    try {
+      // Inside a transaction nobody else can be in the way.
+      if (this.#file.isInTransaction) return this.#file.run(sql, parameters)
+      if (this.#reopen !== null) await this.#renewIfNeeded(this.#reopen)
+      return await patiently(() => this.#file.run<Row>(sql, parameters))
+    } catch (error) {
+      const fault = asFault(error)
+      if (fault instanceof Fault && LOST.has(fault.code)) this.#isLost = true
+      throw fault
+    }
+  }
+
+  /** It begins as a writer's: one that begins as a reader's cannot become it once another process has written. */
+  async begin(): Promise<void> {
+    await this.executeQuery(CompiledQuery.raw('begin immediate'))
+  }
+
+  async commit(): Promise<void> {
+    await this.executeQuery(CompiledQuery.raw('commit'))
+  }
+
+  /** Some failures have done it already. */
+  async rollback(): Promise<void> {
+    if (this.#file.isInTransaction) await this.executeQuery(CompiledQuery.raw('rollback'))
+  }
+
+  // biome-ignore lint/correctness/useYield: there is no query that streams: it would hold all others up
+  async *streamQuery(): AsyncIterableIterator<never> {
+    throw new Error('lists are read in pages')
   }
 
   close(): void {
-    this.#connection.close()
+    this.#file.close()
+  }
+
+  async #renewIfNeeded(reopen: () => Promise<SqliteFile>): Promise<void> {
+    const { isReplaced } = this.#file
+    if (!isReplaced && !this.#isLost) return
+    if (isReplaced) this.#file.takeAwayLog()
+    const file = await reopen()
+    this.#file.close()
+    this.#file = file
+    this.#isLost = false
   }
 }
 
-function guardedStatement(statement: SqliteConnection.Statement): SqliteStatement {
-  return {
-    reader: statement.reader,
-    all: (parameters) => guarded(() => statement.all(parameters)),
-    run: (parameters) => guarded(() => statement.run(parameters)),
-    iterate: (parameters) => statement.iterate(parameters),
+function kyselyOn(session: Session): Kysely<Tables> {
+  const driver: Driver = {
+    init: async () => undefined,
+    acquireConnection: async () => session,
+    beginTransaction: () => session.begin(),
+    commitTransaction: () => session.commit(),
+    rollbackTransaction: () => session.rollback(),
+    releaseConnection: async () => undefined,
+    destroy: async () => session.close(),
   }
+  const dialect: Dialect = {
+    createDriver: () => driver,
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createAdapter: () => new SqliteAdapter(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+  }
+  return new Kysely<Tables>({ dialect })
 }
 
-function guarded<Result>(work: () => Result): Result {
-  try {
-    return work()
-  } catch (error) {
-    return refused(error)
-  }
-}
-
-/** What the world did is a Fault; a broken constraint or statement stays what it is. */
-function refused(error: unknown): never {
-  const { code, message } = error as { code?: unknown; message: string }
-  for (const [start, fault, what] of FAULTS) {
-    if (typeof code === 'string' && code.startsWith(start))
-      throw new Fault(fault, `${what} (${code}: ${message})`, { cause: error })
-  }
-  throw error
-}
-
-const FAULTS = [
-  ['SQLITE_FULL', 'STORE_FULL', 'there is no room left for the database'],
-  ['SQLITE_BUSY', 'STORE_LOCKED', 'another program holds the database'],
-  ['SQLITE_LOCKED', 'STORE_LOCKED', 'another program holds the database'],
-  ['SQLITE_READONLY', 'STORE_UNAVAILABLE', 'the database cannot be written to'],
-  ['SQLITE_IOERR', 'STORE_UNAVAILABLE', 'the database cannot be read or written'],
-  ['SQLITE_CANTOPEN', 'STORE_UNAVAILABLE', 'the database cannot be opened'],
-  ['SQLITE_CORRUPT', 'STORE_DAMAGED', 'the database is damaged: restore a backup'],
-  ['SQLITE_NOTADB', 'STORE_DAMAGED', 'the file is no database'],
-] as const
-const BUSY_MS = 5_000
-/** There are some hundred; those whose text depends on a list's length come and go. */
-const PREPARED_MAX = 512
+const LOST = new Set(['STORE_UNAVAILABLE', 'STORE_DAMAGED'])

@@ -11,6 +11,8 @@ import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
 import { ObservedStore } from './observed.ts'
 import { openDatabase } from './open-database.ts'
+import { PolicyStore } from './policies.ts'
+import { RateLimitStore } from './rate-limits.ts'
 import { RollupStore } from './rollups.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
@@ -32,6 +34,8 @@ export class Store {
   readonly fingerprintsSeen: FingerprintsSeenStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
+  readonly policies: PolicyStore
+  readonly rateLimits: RateLimitStore
   readonly observed: ObservedStore
   readonly rollups: RollupStore
   readonly settings: SettingStore
@@ -43,14 +47,7 @@ export class Store {
 
   /** `sqlite:FILE` or `postgres://…`; its tables are brought up to date. */
   static async open(url: string, password: string | null = null): Promise<Store> {
-    const database = await openDatabase(url, password)
-    try {
-      await migrate(database)
-    } catch (error) {
-      await database.close()
-      throw error
-    }
-    return new Store(database)
+    return new Store(await openDatabase(url, password, migrate))
   }
 
   private constructor(database: Database) {
@@ -65,6 +62,8 @@ export class Store {
     this.fingerprintsSeen = new FingerprintsSeenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
+    this.policies = new PolicyStore(db)
+    this.rateLimits = new RateLimitStore(db)
     this.observed = new ObservedStore(db)
     this.rollups = new RollupStore(db)
     this.settings = new SettingStore(db)
@@ -84,10 +83,6 @@ export class Store {
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result> {
     return this.#database.db.transaction().execute(work)
-  }
-
-  backup(file: string): Promise<void> {
-    return this.#database.backup(file)
   }
 
   close(): Promise<void> {

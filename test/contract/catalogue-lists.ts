@@ -112,7 +112,7 @@ async function fill(store: Store, url: string): Promise<void> {
     ]
     for (const each of signatures) await store.catalogue.addSignature(signatureOf(each), queries)
   })
-  const { db, close } = await openDatabase(url)
+  const { db, close } = await openDatabase(url, null, async () => undefined)
   await db
     .insertInto('agents_seen')
     .values({ software_id: 'acme', first_seen_ms: 1, last_seen_ms: 7, requests: 3 })

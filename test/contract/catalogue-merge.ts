@@ -15,7 +15,7 @@ export function catalogueMergeContract(kind: DatabaseKind): void {
   test(`${kind}: any catalogue becomes any other, and what the API has made stays`, async (t) => {
     const url = await freshUrl(kind, t)
     const store = await openAt(t, url)
-    const { db, close } = await openDatabase(url)
+    const { db, close } = await openDatabase(url, null, async () => undefined)
     t.teardown(close)
     const tables = async () => ({
       software: await db.selectFrom('software').selectAll().execute(),

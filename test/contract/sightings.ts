@@ -328,8 +328,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       type: 'ja4' as const,
       value: 'named',
       software_id: 'curl',
-      part_b: '',
-      part_c: '',
+      ...{ part_b: '', part_c: '' },
       first_seen_ms: 1,
       confidence: 1,
     }
@@ -364,15 +363,8 @@ export function sightingsContract(kind: DatabaseKind): void {
     const [row, ...others] = await rows()
     assert.deepEqual(others, [])
     assert.deepEqual(row, {
-      ...{
-        type: 'ja4',
-        value: 'many',
-        software_id: '',
-        part_b: '',
-        part_c: '',
-        status: 'unknown',
-        source: 'observed',
-      },
+      ...{ type: 'ja4', value: 'many', software_id: '', part_b: '', part_c: '' },
+      ...{ status: 'unknown', source: 'observed' },
       ...{ provenance: 'live traffic', first_seen_ms: START_MS, observations: 5, confidence: 0 },
     })
     const { fingerprints } = await statistics(store, '1h', '1m', NOW_MS)
@@ -438,7 +430,7 @@ async function open(
 ): Promise<{ readonly store: Store; readonly db: Database['db'] }> {
   const url = await freshUrl(kind, t)
   const store = await openAt(t, url)
-  const database = await openDatabase(url)
+  const database = await openDatabase(url, null, async () => undefined)
   t.teardown(() => database.close())
   return { store, db: database.db }
 }

@@ -371,7 +371,7 @@ async function start(t: Test, isFull = true) {
   const manage = await TestManagement.start(t)
   const store = await Store.open(manage.storeUrl)
   t.teardown(() => store.close())
-  const { db, close } = await openDatabase(manage.storeUrl)
+  const { db, close } = await openDatabase(manage.storeUrl, null, async () => undefined)
   t.teardown(close)
   if (isFull) {
     const rows = await catalogueRows({ feeds: [], paths: [] })

@@ -3,66 +3,102 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { loadContent } from '../../src/commands/signature-content.ts'
 import { createLogTo } from '../../src/log.ts'
-import { createManageServer } from '../../src/manage/app.ts'
+import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
-import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import { Publisher } from '../../src/manage/publisher.ts'
+import type { Visit } from '../../src/manage/front/traffic.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import {
+  type ManagementLinks,
+  ManagementPlane,
+  type ManagementSettings,
+} from '../../src/manage/management-plane.ts'
+import { PolicyCopy } from '../../src/manage/policy-copy.ts'
+import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
+import { freshUrl, type Owner } from '../store/databases.ts'
 
-/** A management plane that listens, with a database of its own, and whoever calls it. */
+export interface TestOptions extends Partial<ManagementSettings> {
+  /** It judges by the signatures that come with Gatehouse. */
+  readonly knows?: boolean
+  readonly front?: Partial<FrontSettings>
+  readonly answered?: (visit: Visit) => void
+  /** Instead of the one that the API puts. */
+  readonly policy?: PolicyFile
+}
+
+/** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
-  readonly failures: Error[] = []
+  readonly failures: Error[]
+  /** The folder of data. */
+  readonly folder: string
+  /** The lines of the log. */
+  readonly said: readonly string[]
+  /** All that were put in force by way of the API. */
+  readonly policies: readonly unknown[]
   readonly #adminKey: string
 
-  /** With `knows` it judges by the signatures that come with Gatehouse. */
-  static async start(t: Test, { knows = false } = {}): Promise<TestManagement> {
+  static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
+    const { knows = false, front, answered, policy, ...given } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
+    const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
     const adminKey = await keyIn(storeUrl, ADMIN)
-    const plane = new ManagementPlane(
-      { storeUrl, storePassword: null, publicUrl: null, adminKey: null, ja4plus: true, seen: SEEN },
-      createLogTo('silent', { write: () => undefined }),
-      { publisher: idlePublisher(), opened: () => undefined, stored: () => undefined },
-    )
-    const failures: Error[] = []
-    const server = createManageServer({
-      unready: () => [],
-      metrics: async () => '',
-      failed: (error) => failures.push(error),
-      api: plane.middleware,
+    const said: string[] = []
+    const log = createLogTo('info', { write: (line) => said.push(line) })
+    const copy = new PolicyCopy(join(folder, 'policy.json'))
+    const policies: unknown[] = []
+    const plane = new ManagementPlane({ ...SETTINGS, dataFolder: folder, ...given, storeUrl }, log, {
+      ...idleLinks(),
+      policy:
+        policy ??
+        new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
     })
+    const failures: Error[] = []
+    const server = createManageServer(
+      {
+        unready: () => [],
+        metrics: async () => '',
+        failed: (error) => failures.push(error),
+        api: plane.middleware,
+        ...(answered === undefined ? {} : { answered }),
+      },
+      { ...FRONT_DEFAULTS, ...front },
+    )
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     await plane.start({ host: '127.0.0.1', port })
-    if (knows) {
-      const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
-      const set = await makeSignatureSet(content, join(folder, 'snapshots'), null)
-      await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
-    }
+    if (knows) await useOurSignatures(t, plane)
     t.teardown(async () => {
       server.close()
       server.closeAllConnections()
       await plane.close()
     })
-    return new TestManagement(`http://127.0.0.1:${port}`, storeUrl, adminKey, failures)
+    const url = `http://127.0.0.1:${port}`
+    return new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
   }
 
-  private constructor(url: string, storeUrl: string, adminKey: string, failures: Error[]) {
+  private constructor(facts: TestManagementFacts, adminKey: string) {
+    const { url, folder, storeUrl, said, policies, failures } = facts
     this.url = url
+    this.folder = folder
     this.storeUrl = storeUrl
+    this.said = said
+    this.policies = policies
     this.#adminKey = adminKey
     this.failures = failures
+  }
+
+  get adminKey(): string {
+    return this.#adminKey
   }
 
   /** With the key of an administrator, unless `headers` has another. A `body` is sent as JSON. */
@@ -93,11 +129,24 @@ export class TestManagement {
   }
 }
 
+type TestManagementFacts = Pick<
+  TestManagement,
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures'
+>
+
 export interface Answered {
   readonly status: number
   readonly headers: Headers
   // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
   readonly body: any
+}
+
+async function useOurSignatures(t: Owner, plane: ManagementPlane): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
+  const set = await makeSignatureSet(content, folder, null)
+  await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
 }
 
 async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
@@ -109,11 +158,8 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
-/** Nobody judges by what it publishes. */
-function idlePublisher(): Publisher {
-  return new Publisher({ publish: () => undefined, remake: async () => undefined, nowMs: Date.now })
-}
-
+/** What rules may route to. */
+const UPSTREAMS = ['default', 'other']
 const DAY_MS = 86_400_000
 const SEEN: KeeperSettings = {
   sightingsMs: DAY_MS,
@@ -121,4 +167,29 @@ const SEEN: KeeperSettings = {
   rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
   observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
 }
+/** Of a management plane that is tried alone. */
+export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
+  storePassword: null,
+  publicUrl: null,
+  adminKey: null,
+  ja4plus: true,
+  authFailuresPerMinute: 120,
+  auditRetentionMs: 86_400_000,
+  seen: SEEN,
+  rateLimits: { freePerDay: 1_000, standardPerHour: 10_000 },
+  hasTls: false,
+  encryptionKey: null,
+  allowPrivateWebhooks: false,
+  upstreams: UPSTREAMS,
+}
+/** To a process in which there is nothing else. */
+export function idleLinks(): Omit<ManagementLinks, 'policy'> {
+  const publisher = new Publisher({
+    publish: () => undefined,
+    remake: async () => undefined,
+    nowMs: Date.now,
+  })
+  return { publisher, opened: () => undefined, stored: () => undefined }
+}
+
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -9,13 +9,25 @@ export function validated<Schema extends z.ZodType>(
   what: 'body' | 'query',
 ): z.output<Schema> {
   const result = schema.safeParse(value)
-  if (result.success) return result.data
-  const errors = result.error.issues
-    .flatMap((issue) => fieldErrors(schema, issue, value))
-    .slice(0, ERRORS_MAX)
+  const zero = pointerToZero(value)
+  if (result.success && zero === null) return result.data
+  const errors = result.success
+    ? [{ pointer: zero!, detail: 'has the character U+0000 in it' }]
+    : result.error.issues.flatMap((issue) => fieldErrors(schema, issue, value)).slice(0, ERRORS_MAX)
   const first = errors[0]!
   const place = first.pointer === '' ? `the ${what}` : first.pointer.slice(1)
   throw new Refusal('invalid_request', `${place} ${first.detail}`, { errors })
+}
+
+/** Where in it is the one character that no text in a database may have; `null`: nowhere. */
+export function pointerToZero(value: unknown, at = ''): string | null {
+  if (typeof value === 'string') return value.includes('\0') ? at : null
+  if (typeof value !== 'object' || value === null) return null
+  for (const [key, member] of Object.entries(value)) {
+    const found = key.includes('\0') ? at : pointerToZero(member, `${at}${pointerTo([key])}`)
+    if (found !== null) return found
+  }
+  return null
 }
 
 function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown): FieldError[] {

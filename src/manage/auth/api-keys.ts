@@ -30,6 +30,9 @@ export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord):
 export class ApiKeys {
   readonly #store: KeyStore
   readonly #known = new Map<string, { readonly key: KeyRecord | null; readonly atMs: number }>()
+  /** When keys were last used: what is yet to be written, and what was. */
+  readonly #unwritten = new Map<string, number>()
+  readonly #written = new Map<string, number>()
 
   constructor(store: KeyStore) {
     this.#store = store
@@ -44,6 +47,23 @@ export class ApiKeys {
     if (this.#known.size >= KNOWN_MAX) this.#known.delete(this.#known.keys().next().value!)
     this.#known.set(hash, { key: found, atMs: nowMs })
     return found
+  }
+
+  /** Remembers it for `writeUsed`: no request waits for that. */
+  used({ id, lastUsedAtMs }: KeyRecord, nowMs: number): void {
+    const writtenMs = Math.max(lastUsedAtMs ?? 0, this.#written.get(id) ?? 0)
+    if (nowMs - writtenMs >= USED_EVERY_MS && !this.#unwritten.has(id)) this.#unwritten.set(id, nowMs)
+  }
+
+  async writeUsed(): Promise<void> {
+    if (this.#unwritten.size === 0) return
+    const uses = new Map(this.#unwritten)
+    await this.#store.used(uses)
+    for (const [id, atMs] of uses) {
+      this.#unwritten.delete(id)
+      if (this.#written.size >= KNOWN_MAX) this.#written.delete(this.#written.keys().next().value!)
+      this.#written.set(id, atMs)
+    }
   }
 
   /** After a change made here, which is then in force at once. */
@@ -62,3 +82,4 @@ const CHECKSUM_LENGTH = 7
 const FORM = /^ghk_[A-Za-z0-9_-]{43}[0-9a-z]{7}$/
 const REMEMBERED_MS = 500
 const KNOWN_MAX = 10_000
+const USED_EVERY_MS = 60_000
