@@ -125,36 +125,32 @@ export class CatalogueLists {
 
   async #known(filter: SignatureFilter, page: Page): Promise<PageOf<KnownSignature>> {
     const { type, softwareId, text, confidenceMin, sort } = filter
-    let found = this.#db.selectFrom('signatures').where('status', '<>', 'retired')
-    if (type !== null) found = found.where('type', '=', type)
-    if (softwareId !== null) found = found.where('software_id', '=', softwareId)
-    if (confidenceMin > 0) found = found.where('confidence', '>=', confidenceMin)
+    const from = text === null ? sql`signatures` : about(text, type === null ? JA4_TYPES : [type])
+    const conditions: RawBuilder<unknown>[] = []
     if (text !== null)
-      found = found.where(({ or, exists, selectFrom }) =>
-        or([
-          startsWith('signatures.value', text),
-          startsWith('signatures.part_b', text),
-          startsWith('signatures.part_c', text),
-          exists(
-            selectFrom('software')
-              .select('software.id')
-              .whereRef('software.id', '=', 'signatures.software_id')
-              .where(contains('software.search', text.toLowerCase())),
-          ),
-        ]),
-      )
-    const direction = sort.isDescending ? 'desc' : 'asc'
-    let keys = found.select(['type', 'value', 'software_id'])
-    if (sort.by !== 'fingerprint') keys = keys.orderBy(COLUMNS[sort.by], direction)
-    keys = keys.orderBy('type', direction).orderBy('value', direction).orderBy('software_id', direction)
-    const { items, total } = await pageOf(found, keys, page, (key) => key)
-    return { items: await this.#withAll(items), total }
+      conditions.push(sql`signatures.type = found.type and signatures.value = found.value
+        and signatures.software_id = found.software_id`)
+    if (type !== null) conditions.push(isOfType(type, filter))
+    if (softwareId !== null) conditions.push(sql`signatures.software_id = ${softwareId}`)
+    if (confidenceMin > 0) conditions.push(sql`signatures.confidence >= ${confidenceMin}`)
+    const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`
+    const direction = sql.raw(sort.isDescending ? 'desc' : 'asc')
+    const order = [...(sort.by === 'fingerprint' ? [] : [COLUMNS[sort.by]]), 'type', 'value', 'software_id']
+    const counted = await sql<{ rows: number }>`select count(*) as rows from ${from} ${where}`.execute(
+      this.#db,
+    )
+    const total = Number(counted.rows[0]!.rows)
+    const offset = (page.page - 1) * page.limit
+    if (offset >= total) return { items: [], total }
+    const { rows } = await sql<Key>`
+      select signatures.type, signatures.value, signatures.software_id from ${from} ${where}
+      order by ${sql.join(order.map((column) => sql`${sql.ref(`signatures.${column}`)} ${direction}`))}
+      limit ${page.limit} offset ${offset}`.execute(this.#db)
+    return { items: await this.#withAll(rows), total }
   }
 
   /** In the same order. */
-  async #withAll(
-    keys: readonly { type: Ja4Type; value: string; software_id: string }[],
-  ): Promise<readonly KnownSignature[]> {
+  async #withAll(keys: readonly Key[]): Promise<readonly KnownSignature[]> {
     if (keys.length === 0) return []
     const rows = await knownIn(this.#db)
       .where(
@@ -226,6 +222,37 @@ export function seenOnly(row: {
   }
 }
 
+interface Key {
+  readonly type: Ja4Type
+  readonly value: string
+  readonly software_id: string
+}
+
+/** SQLite takes a type for more telling than it is: where an order has an index, it goes along that. */
+function isOfType(type: Ja4Type, { softwareId, text, sort }: SignatureFilter): RawBuilder<unknown> {
+  const isByOrder = softwareId === null && text === null && sort.by !== 'fingerprint'
+  return isByOrder ? sql`signatures.type || '' = ${type}` : sql`signatures.type = ${type}`
+}
+
+/**
+ * Signatures that begin with it, or a part of which does, or whose owner is about it: each is found by an index, and
+ * then joined, in this order, as SQLite takes it for an order with `cross`.
+ */
+function about(text: string, types: readonly Ja4Type[]): RawBuilder<unknown> {
+  const beginning = types.flatMap((type) =>
+    (['value', 'part_b', 'part_c'] as const).map(
+      (column) =>
+        sql`select type, value, software_id from signatures as like_it
+          where type = ${type} and ${startsWith(`like_it.${column}`, text)}`,
+    ),
+  )
+  const owned = sql`select type, value, software_id from signatures as theirs where software_id in (
+    select id from (select id from software where ${contains('software.search', text.toLowerCase())}
+    order by id limit ${OWNERS_FOUND_MAX}) as owners)`
+  return sql`(${sql.join([...beginning, owned], sql` union `)}) as found
+    cross join signatures`
+}
+
 /** What somebody types is no pattern. */
 function contains(column: string, text: string): RawBuilder<boolean> {
   const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
@@ -274,6 +301,8 @@ const COLUMNS = {
   confidence: 'confidence',
   observations: 'observations',
 } as const
+/** A text that says more of whom it means finds the others. */
+const OWNERS_FOUND_MAX = 100
 /** SQLite takes 500 queries in one. */
 const OWNERS_AT_ONCE = 100
 /** Of all there are. */

@@ -292,7 +292,7 @@ const SIGNATURES: MergedTable<SignatureRow> = {
     stored.first_seen_ms === wanted.first_seen_ms &&
     stored.provenance === wanted.provenance &&
     stored.status === wanted.status,
-  // What the API has put stays, unless it was taken back.
+  // What the API has put stays.
   put: async (rows, queries) => {
     await queries
       .insertInto('signatures')
@@ -308,9 +308,7 @@ const SIGNATURES: MergedTable<SignatureRow> = {
             observations: ref('excluded.observations'),
             confidence: ref('excluded.confidence'),
           }))
-          .where(({ or, eb }) =>
-            or([eb('signatures.source', '=', 'builtin'), eb('signatures.status', '=', 'retired')]),
-          ),
+          .where('signatures.source', '=', 'builtin'),
       )
       .execute()
   },

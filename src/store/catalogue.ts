@@ -74,44 +74,29 @@ export class CatalogueStore {
   }
 
   /**
-   * Puts a signature where there is none of its owner; one that is there and was not retired stays as it is, and the
-   * answer is `false`. The confidence of all who have the fingerprint is found anew.
+   * Puts a signature where there is none of its owner; one that is there stays as it is, and the answer is `false`. The
+   * confidence of all who have the fingerprint is found anew.
    */
   async addSignature(signature: NewSignature, queries: Queries): Promise<boolean> {
-    const row = signatureRow(signature)
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('signatures')
-      .values(row)
-      .onConflict((conflict) =>
-        conflict
-          .columns(['type', 'value', 'software_id'])
-          .doUpdateSet(row)
-          .where('signatures.status', '=', 'retired'),
-      )
+      .values(signatureRow(signature))
+      .onConflict((conflict) => conflict.columns(['type', 'value', 'software_id']).doNothing())
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows !== 1n) return false
     await weighAnew(signature.type, signature.value, queries)
     return true
   }
 
-  /** Of one that the API or live traffic has made; `false`: there is none, or it has it already. */
-  async setStatus(
-    { type, value, softwareId }: SignatureKey,
-    status: SignatureStatus,
-    queries: Queries,
-  ): Promise<boolean> {
-    const { numUpdatedRows } = await queries
-      .updateTable('signatures')
-      .set({ status })
-      .where('type', '=', type)
-      .where('value', '=', value)
-      .where('software_id', '=', softwareId)
-      .where('source', '<>', 'builtin')
-      .where('status', '<>', status)
-      .executeTakeFirst()
-    if (numUpdatedRows !== 1n) return false
-    await weighAnew(type, value, queries)
-    return true
+  /**
+   * Of one that the API or live traffic has made; `false`: there is none, or it has it already. What is retired is gone,
+   * and a file that has it, too, brings it back with the next merge.
+   */
+  async setStatus(key: SignatureKey, status: SignatureStatus, queries: Queries): Promise<boolean> {
+    const isChanged =
+      status === 'retired' ? await removed(key, queries) : await restated(key, status, queries)
+    if (isChanged) await weighAnew(key.type, key.value, queries)
+    return isChanged
   }
 
   /** Signatures that the API has accepted and that judge, in the order of their key, from behind `last`. */
@@ -145,7 +130,7 @@ export class CatalogueStore {
       .execute()
   }
 
-  /** All who are said to have a fingerprint, as it is written, those that were retired too. */
+  /** All who are said to have a fingerprint, as it is written. */
   signaturesOf(type: Ja4Type, value: string, queries: Queries = this.#db): Promise<SignatureRow[]> {
     return queries
       .selectFrom('signatures')
@@ -155,6 +140,36 @@ export class CatalogueStore {
       .orderBy('software_id')
       .execute()
   }
+}
+
+async function removed({ type, value, softwareId }: SignatureKey, queries: Queries): Promise<boolean> {
+  const { numDeletedRows } = await queries
+    .deleteFrom('signatures')
+    .where('type', '=', type)
+    .where('value', '=', value)
+    .where('software_id', '=', softwareId)
+    .where('source', '<>', 'builtin')
+    .executeTakeFirst()
+  if (numDeletedRows !== 1n) return false
+  await queries.updateTable('catalogue_state').set({ hash: '' }).execute()
+  return true
+}
+
+async function restated(
+  { type, value, softwareId }: SignatureKey,
+  status: SignatureStatus,
+  queries: Queries,
+): Promise<boolean> {
+  const { numUpdatedRows } = await queries
+    .updateTable('signatures')
+    .set({ status })
+    .where('type', '=', type)
+    .where('value', '=', value)
+    .where('software_id', '=', softwareId)
+    .where('source', '<>', 'builtin')
+    .where('status', '<>', status)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
 }
 
 /** What the API has put among who has a fingerprint changes how sure the others are. */

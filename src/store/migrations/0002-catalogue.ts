@@ -59,8 +59,10 @@ async function signatures(db: Kysely<Tables>, { integer, real, key }: ColumnType
     // Those that have parts in common; what begins alike stands side by side in the primary key.
     signatures_by_part_b: ['type', 'part_b', 'part_c'],
     signatures_by_part_c: ['type', 'part_c', 'value'],
-    // The order in which they are listed.
+    // The orders in which they are listed.
     signatures_by_time: ['first_seen_ms', 'type', 'value', 'software_id'],
+    signatures_by_confidence: ['confidence', 'type', 'value', 'software_id'],
+    signatures_by_observations: ['observations', 'type', 'value', 'software_id'],
   } as const
   for (const [name, columns] of Object.entries(indexes))
     await db.schema

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Test, test } from 'tap'
+import type { NewSignature } from '../../src/store/catalogue.ts'
+import { Store } from '../../src/store/store.ts'
+import { signatureOf, softwareOf } from '../contract/catalogue.ts'
+import { type App, startApp } from './app.ts'
+import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
+import { temporaryFolder } from './programs.ts'
+
+test('what the API has accepted judges in every worker, and no more when it is taken back', async (t) => {
+  const data = temporaryFolder(t)
+  const app = await startApp(t)
+  const gate = await start(t, app, data)
+  const before = await ask(gate, app)
+  assert.equal(before.agent, null)
+  const store = await Store.open(`sqlite:${join(data, 'gatehouse.db')}`)
+  t.teardown(() => store.close())
+  const signatures = [accepted('ja4', before.ja4), accepted('ja4h', before.ja4h)]
+  await store.transaction(async (queries) => {
+    await store.catalogue.addSoftware(softwareOf({ id: 'acme-bot', name: 'Acme Bot' }), 1, queries)
+    for (const each of signatures) await store.catalogue.addSignature(each, queries)
+  })
+  process.kill(gate.pid, 'SIGHUP')
+  await until(gate, app, 'Acme Bot')
+  // Another one's database opens after its start: signatures are made anew then, without being asked for.
+  const other = await start(t, app, data)
+  await until(other, app, 'Acme Bot')
+  await store.transaction(async (queries) => {
+    for (const each of signatures) await store.catalogue.setStatus(each, 'retired', queries)
+  })
+  process.kill(gate.pid, 'SIGHUP')
+  await until(gate, app, null)
+})
+
+function start(t: Test, { url }: App, data: string): Promise<RunningGatehouse> {
+  return startGatehouse(t, { command: 'up', upstream: url, argv: ['--workers', '2', '--data', data] })
+}
+
+function accepted(type: NewSignature['type'], value: string): NewSignature {
+  return signatureOf({ type, value, softwareId: 'acme-bot', observations: 50 })
+}
+
+/** Waits for as long as the test may take. */
+async function until(gate: RunningGatehouse, app: App, agent: string | null): Promise<void> {
+  for (;;) {
+    const told = new Set<string | null>()
+    for (let i = 0; i < CONNECTIONS; i++) told.add((await ask(gate, app)).agent)
+    if (told.size === 1 && told.has(agent)) return
+    await wait(100)
+  }
+}
+
+/** What the app is told of an agent that shows itself as nobody else does, on a connection that either worker may take. */
+async function ask(gate: RunningGatehouse, app: App) {
+  const names = ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven']
+  const headers = Object.fromEntries(names.map((name) => [`x-acme-${name}`, '1']))
+  await new Promise<void>((resolve, reject) => {
+    const options = { agent: false, ca: gate.ca, headers, ciphers: CIPHERS }
+    request(`${gate.url}/.well-known/agent-card.json`, options, (response) => {
+      response.resume().on('end', resolve)
+    })
+      .on('error', reject)
+      .end()
+  })
+  const { rawHeaders } = app.asked.at(-1)!
+  const header = (name: string) => {
+    const at = rawHeaders.findIndex((each) => each.toLowerCase() === name)
+    return at === -1 ? null : rawHeaders[at + 1]!
+  }
+  const [ja4, ja4h] = [header('x-ja4-fingerprint')!, header('x-ja4h-fingerprint')!]
+  return { ja4, ja4h, agent: header('x-agent-name') }
+}
+
+const CIPHERS = 'TLS_CHACHA20_POLY1305_SHA256:ECDHE-ECDSA-AES128-SHA256:DHE-RSA-AES256-SHA'
+/** Both workers take some of so many, but once in a thousand times. */
+const CONNECTIONS = 10
