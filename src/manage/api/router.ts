@@ -76,7 +76,7 @@ async function serve(
     return { status: operation.status, headers: answer.headers ?? {}, body: answer.body as unknown }
   }
   const key = operation.isIdempotent ? ctx.headers['idempotency-key'] : undefined
-  const asked = { method: ctx.method, target: ctx.url, credential: ctx.get('Authorization'), body: sent }
+  const asked = { method: ctx.method, target: ctx.url, body: sent }
   const answer =
     key === undefined
       ? await run()
