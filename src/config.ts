@@ -136,6 +136,8 @@ export interface LimitsConfig {
 export interface ConfigInput extends LayersInput {
   /** Where `proxy.workers` is not set. */
   readonly workersDefault?: number
+  /** It does nothing but look after what is stored: there may be no upstream. */
+  readonly isForStore?: true
   /** What a file of a secret holds. Throws a Fault. */
   readonly readSecret?: (file: string) => string
 }
@@ -154,7 +156,8 @@ export function parseConfig(input: ConfigInput): ParsedConfig {
   const reader = new ConfigReader(layers, input.readSecret ?? secretIn)
   const settings = reader.read()
   // If there is another problem, that may be why.
-  if (layers.problems.length === 0 && settings.proxy.upstreams.length === 0) layers.refuse(...NO_UPSTREAM)
+  if (!input.isForStore && layers.problems.length === 0 && settings.proxy.upstreams.length === 0)
+    layers.refuse(...NO_UPSTREAM)
   checkTogether(settings, (...problem) => layers.refuse(...problem))
   if (layers.problems.length > 0) throw new ConfigFault(inOrder(layers.problems))
   warnTogether(settings, (...warning) => reader.warn(...warning))
@@ -170,11 +173,11 @@ export function loadConfig(
   flags: ConfigFlags,
   configFile: string | null,
   env: ConfigInput['env'],
-  workersDefault?: number,
+  { workersDefault = defaultWorkers(), ...more }: Pick<ConfigInput, 'workersDefault' | 'isForStore'> = {},
 ): ParsedConfig {
   const named = configFile ?? (env[CONFIG_VARIABLE] || null)
   const file = named === null ? null : { name: named, text: textIn(named) }
-  const parsed = parseConfig({ flags, env, file, workersDefault: workersDefault ?? defaultWorkers() })
+  const parsed = parseConfig({ flags, env, file, workersDefault, ...more })
   return { ...parsed, warnings: [...parsed.warnings, ...readableByOthers(parsed, named)] }
 }
 
@@ -204,6 +207,11 @@ function checkTogether({ proxy, manage, feeds }: Partly<Settings>, refuse: Say):
     refuse('/proxy/proxy_protocol', 'is required, and without trusted_proxies nobody may send one')
   if (isMore(limits.request_line_bytes, limits.header_bytes))
     refuse('/proxy/limits/request_line_bytes', 'is more than header_bytes, of which it is a part')
+  if (manage.admin_key && UNSENDABLE.test(manage.admin_key.reveal()))
+    refuse(
+      '/manage/admin_key',
+      'has a blank at an end, or a control character in it: no header could carry it',
+    )
   if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
   else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
@@ -446,6 +454,8 @@ const NO_UPSTREAM = [
 const SECRET_LENGTH_GOOD = 32
 /** RFC 6750 §2.1. */
 const BEARER_TOKEN = /^[\w.~+/-]+=*$/
+/** RFC 9110 §5.5: blanks around a value are none of it. */
+const UNSENDABLE = /^\s|\s$|\p{Cc}/u
 const READABLE_BY_OTHERS = 0o004
 const READ_FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file'],

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { type CertificateConfig, loadConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
@@ -11,6 +10,7 @@ import { configFlags } from './config-options.ts'
 import { feedSettings } from './feed-settings.ts'
 import type { GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
+import { storePlace } from './store-place.ts'
 import { version } from './version.ts'
 
 export interface Startup {
@@ -31,7 +31,7 @@ export async function startupFrom(
   io: Io,
   workersDefault?: number,
 ): Promise<Startup> {
-  const parsed = loadConfig(flags, configFile, io.env, workersDefault)
+  const parsed = loadConfig(flags, configFile, io.env, workersDefault === undefined ? {} : { workersDefault })
   const settings = await gatewaySettings(parsed.config)
   return { settings, warnings: parsed.warnings.map(({ where, what }) => `${where}: ${what}`) }
 }
@@ -60,8 +60,7 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
     manageCertificate: manage.certificate === null ? null : keyPairSource(manage.certificate),
     isAccessLogged: manage.isAccessLogged,
     management: {
-      storeUrl: store.url ?? `sqlite:${join(data.dir, 'gatehouse.db')}`,
-      storePassword: store.password?.reveal() ?? null,
+      ...storePlace(config),
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
       rateLimits: config.limits,

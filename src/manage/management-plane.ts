@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
@@ -44,6 +45,8 @@ export class ManagementPlane {
   #management: Management | null = null
   #tasks: TaskRunner | null = null
   #api: Koa.Middleware<RequestState> | null = null
+  /** Why the database is not open. */
+  #failure: Error | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
   readonly #snapshots = new SnapshotReader((snapshot) => {
@@ -75,7 +78,10 @@ export class ManagementPlane {
     } catch (error) {
       await store?.close()
       if (this.#isClosed) return
-      this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
+      const failure = error as Error
+      if (failure.message !== this.#failure?.message)
+        this.#log.error('the database cannot be opened; it is tried again', { error: failure })
+      this.#failure = failure
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
     }
   }
@@ -94,6 +100,7 @@ export class ManagementPlane {
         // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
         if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
         if (this.#api !== null) return this.#api(ctx, next)
+        if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
       }
       return this.#documents === null ? answer() : this.#documents(ctx, answer)
@@ -144,10 +151,7 @@ function jobsOf(
     {
       name: 'write down when keys were used',
       everyMs: 10_000,
-      run: async () => {
-        await apiKeys.writeUsed()
-        return 'done'
-      },
+      run: () => apiKeys.writeUsed(),
     },
     {
       name: 'write down counts of requests',

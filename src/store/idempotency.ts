@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Queries } from './database.ts'
+import { digestOf, sealed, unsealed } from './sealed.ts'
 import type { IdempotencyTable } from './tables/idempotency.ts'
 import type { Tables } from './tables.ts'
 
@@ -27,7 +28,11 @@ export type Beginning =
   /** The key was used for another request. */
   | { readonly kind: 'conflict' }
 
-/** Which requests have been made before: of two that come at the same time, to whatever processes, one is done. */
+/**
+ * Which requests have been made before: of two that come at the same time, to whatever processes, one is done. Some
+ * answers hold what is shown once, like a new API key, so they can be read only with the idempotency key they were
+ * given for, of which there is a digest here.
+ */
 export class IdempotencyStore {
   readonly #db: Kysely<Tables>
 
@@ -47,18 +52,25 @@ export class IdempotencyStore {
         continue
       }
       if (row.request_hash !== requestHash) return { kind: 'conflict' }
-      return row.status === null ? { kind: 'running' } : { kind: 'done', answer: answerOf(row, row.status) }
+      return row.status === null
+        ? { kind: 'running' }
+        : { kind: 'done', answer: answerOf(row, row.status, key) }
     }
   }
 
   /** `false`: it took so long that somebody else has it. Best in the transaction of what was done. */
   async finish(begun: Begun, answer: KeptAnswer, queries: Queries = this.#db): Promise<boolean> {
+    const { principal, key } = begun
     const { status, headers, body } = answer
     const { numUpdatedRows } = await queries
       .updateTable('idempotency')
-      .set({ status, headers: JSON.stringify(headers), body })
-      .where('principal', '=', begun.principal)
-      .where('key', '=', begun.key)
+      .set({
+        status,
+        headers: sealed(JSON.stringify(headers), key),
+        body: body === null ? null : sealed(body, key),
+      })
+      .where('principal', '=', principal)
+      .where('key_digest', '=', digestOf(principal, key))
       .where('created_at_ms', '=', begun.beganAtMs)
       .where('status', 'is', null)
       .executeTakeFirst()
@@ -70,7 +82,7 @@ export class IdempotencyStore {
     await this.#db
       .deleteFrom('idempotency')
       .where('principal', '=', principal)
-      .where('key', '=', key)
+      .where('key_digest', '=', digestOf(principal, key))
       .where('created_at_ms', '=', beganAtMs)
       .where('status', 'is', null)
       .execute()
@@ -82,13 +94,13 @@ export class IdempotencyStore {
       .deleteFrom('idempotency')
       .where(({ eb, refTuple, selectFrom }) =>
         eb(
-          refTuple('principal', 'key'),
+          refTuple('principal', 'key_digest'),
           'in',
           selectFrom('idempotency')
-            .select(['principal', 'key'])
+            .select(['principal', 'key_digest'])
             .where('expires_at_ms', '<=', nowMs)
             .limit(rowsMax)
-            .$asTuple('principal', 'key'),
+            .$asTuple('principal', 'key_digest'),
         ),
       )
       // Meanwhile it may have been begun anew.
@@ -100,7 +112,7 @@ export class IdempotencyStore {
   async #inserted({ principal, key, beganAtMs }: Begun, requestHash: string): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.#db
       .insertInto('idempotency')
-      .values({ principal, key, ...fresh(requestHash, beganAtMs) })
+      .values({ principal, key_digest: digestOf(principal, key), ...fresh(requestHash, beganAtMs) })
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst()
     return (numInsertedOrUpdatedRows ?? 0n) > 0n
@@ -111,7 +123,7 @@ export class IdempotencyStore {
       .selectFrom('idempotency')
       .selectAll()
       .where('principal', '=', principal)
-      .where('key', '=', key)
+      .where('key_digest', '=', digestOf(principal, key))
       .executeTakeFirst()
   }
 
@@ -121,7 +133,7 @@ export class IdempotencyStore {
       .updateTable('idempotency')
       .set(fresh(requestHash, beganAtMs))
       .where('principal', '=', row.principal)
-      .where('key', '=', row.key)
+      .where('key_digest', '=', row.key_digest)
       .where('created_at_ms', '=', row.created_at_ms)
       .where('status', row.status === null ? 'is' : '=', row.status)
       .executeTakeFirst()
@@ -139,8 +151,12 @@ function isFree({ status, created_at_ms, expires_at_ms }: IdempotencyTable, nowM
   return expires_at_ms <= nowMs || (status === null && created_at_ms + RUNNING_MS <= nowMs)
 }
 
-function answerOf({ headers, body }: IdempotencyTable, status: number): KeptAnswer {
-  return { status, headers: JSON.parse(headers ?? '{}') as Record<string, string>, body }
+function answerOf({ headers, body }: IdempotencyTable, status: number, key: string): KeptAnswer {
+  return {
+    status,
+    headers: JSON.parse(unsealed(headers ?? '', key)) as Record<string, string>,
+    body: body === null ? null : unsealed(body, key),
+  }
 }
 
 /** As long as clients try again. */

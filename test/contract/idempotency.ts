@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
 import type { Begun, IdempotencyStore } from '../../src/store/idempotency.ts'
+import { migrate } from '../../src/store/migrations.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 
 /** What any Store must do about requests that come twice. `open` with the same URL is another process. */
@@ -23,6 +25,16 @@ export function idempotencyContract(
     assert.equal(await store.finish(begun, { ...ANSWER, status: 500 }), false)
     await store.abandon(begun) // what is done stays done
     assert.deepEqual(await store.begin('me', 'a', 'hash', 2), { kind: 'done', answer: ANSWER })
+  })
+
+  test(`${name}: nobody reads an answer who has the database alone`, async (t) => {
+    const url = await freshUrl(t)
+    const store = await open(t, url)
+    await store.idempotency.finish(await isNew(store.idempotency, 'idem-1234', 0), ANSWER)
+    const { db, close } = await openDatabase(url, null, migrate)
+    const rows = await db.selectFrom('idempotency').selectAll().execute().finally(close)
+    for (const secret of ['idem-1234', 'Location', '"name"'])
+      assert.ok(!JSON.stringify(rows).includes(secret), secret)
   })
 
   test(`${name}: a request that came to nothing can be made again`, async (t) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
 import type { AuditEntry, AuditFilter } from '../../src/store/audit.ts'
-import type { NewKey } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/store.ts'
+import { entry, newKey } from '../store/samples.ts'
 
 /** What any Store must do. `open` with the same URL is another process. */
 export function storeContract(
@@ -199,31 +199,6 @@ export function storeContract(
 /** A broken constraint is a bug of ours, and none of the world's failures. */
 function isNoFault(error: unknown): boolean {
   return error instanceof Error && error.name !== 'Fault'
-}
-
-export function newKey(number: number): NewKey {
-  return {
-    id: `key_${number}`,
-    hash: `hash ${number}`,
-    name: `key ${number}`,
-    scopes: ['read', 'detect'],
-    plan: 'standard',
-    createdAtMs: 1_800_000_000_000 + number,
-    expiresAtMs: null,
-  }
-}
-
-export function entry(number: number): AuditEntry {
-  return {
-    id: `aud_${number}`,
-    atMs: 1_800_000_000_000 + number,
-    principal: 'command-line',
-    action: 'createKey',
-    subject: null,
-    detail: { name: 'ä \u0000 "', deep: { list: [1, null] } },
-    address: '2001:db8::1',
-    requestId: null,
-  }
 }
 
 const FIRST = { page: 1, limit: 50 }

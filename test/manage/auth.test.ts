@@ -5,8 +5,8 @@ import { createLogTo } from '../../src/log.ts'
 import { ApiKeys, hashOfKey, newKey } from '../../src/manage/auth/api-keys.ts'
 import { FailureThrottle } from '../../src/manage/auth/failure-throttle.ts'
 import { Periodic } from '../../src/manage/periodic.ts'
-import { newKey as record } from '../contract/store.ts'
 import { openFresh } from '../store/databases.ts'
+import { newKey as record } from '../store/samples.ts'
 
 test('failures count by address and minute; all of a /64 are one, and IPv4 is itself however it is written', async () => {
   const throttle = new FailureThrottle(2)

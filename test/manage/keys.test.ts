@@ -26,6 +26,14 @@ test('a key is shown once, opens what it may, and is revoked at once', async (t)
   assert.equal((await manage.ask('DELETE', `/v1/keys/${made.body.id}`)).status, 404)
 })
 
+test('of two who revoke a key at once one did, and the audit log says so', async (t) => {
+  const manage = await TestManagement.start(t)
+  const { body } = await manage.ask('POST', '/v1/keys', { name: 'ci', access: 'read' })
+  const both = [1, 2, 3].map(() => manage.ask('DELETE', `/v1/keys/${body.id}`))
+  assert.deepEqual((await Promise.all(both)).map(({ status }) => status).sort(), [204, 404, 404])
+  assert.equal((await manage.ask('GET', '/v1/audit?action=revokeKey')).body.total, 1)
+})
+
 test('what is wrong with a request is said all at once, and where', async (t) => {
   const manage = await TestManagement.start(t)
   const body = { name: '', acess: 'read', scopes: ['raed'] }

@@ -29,10 +29,15 @@ export class TestManagement {
   readonly failures: Error[] = []
   readonly #adminKey: string
 
-  static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
+  /** `admin`: whom it asks as; `null` where the database is not there yet. */
+  static async start(
+    t: Owner,
+    options: TestOptions = {},
+    admin: WantedKey | null = ADMIN,
+  ): Promise<TestManagement> {
     const { knows = false, front, answered, ...given } = options
     const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
-    const adminKey = await keyIn(storeUrl, ADMIN)
+    const adminKey = admin === null ? '' : await keyIn(storeUrl, admin)
     const plane = new ManagementPlane(
       { ...SETTINGS, ...given, storeUrl },
       createLogTo('silent', { write: () => undefined }),

@@ -11,8 +11,9 @@ import { openPostgres } from '../../src/store/postgres.ts'
 import { asFault } from '../../src/store/postgres-fault.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
-import { newKey, storeContract } from '../contract/store.ts'
+import { storeContract } from '../contract/store.ts'
 import { freshUrl, inServer, openAt } from './databases.ts'
+import { newKey } from './samples.ts'
 import { Relay } from './relay.ts'
 
 storeContract('postgres', (t) => freshUrl('postgres', t), openAt)

@@ -55,15 +55,17 @@ export class ApiKeys {
     if (nowMs - writtenMs >= USED_EVERY_MS && !this.#unwritten.has(id)) this.#unwritten.set(id, nowMs)
   }
 
-  async writeUsed(): Promise<void> {
-    if (this.#unwritten.size === 0) return
-    const uses = new Map(this.#unwritten)
+  /** One slice of it. */
+  async writeUsed(): Promise<'done' | 'more'> {
+    if (this.#unwritten.size === 0) return 'done'
+    const uses = new Map([...this.#unwritten].slice(0, USES_MAX))
     await this.#store.used(uses)
     for (const [id, atMs] of uses) {
       this.#unwritten.delete(id)
       if (this.#written.size >= KNOWN_MAX) this.#written.delete(this.#written.keys().next().value!)
       this.#written.set(id, atMs)
     }
+    return this.#unwritten.size === 0 ? 'done' : 'more'
   }
 
   /** After a change made here, which is then in force at once. */
@@ -83,3 +85,5 @@ const FORM = /^ghk_[A-Za-z0-9_-]{43}[0-9a-z]{7}$/
 const REMEMBERED_MS = 500
 const KNOWN_MAX = 10_000
 const USED_EVERY_MS = 60_000
+/** Some milliseconds of SQLite. */
+const USES_MAX = 200

@@ -35,14 +35,14 @@ export const keys: Migration = async (db, { integer }) => {
   await db.schema
     .createTable('idempotency')
     .addColumn('principal', 'text', (column) => column.notNull())
-    .addColumn('key', 'text', (column) => column.notNull())
+    .addColumn('key_digest', 'text', (column) => column.notNull())
     .addColumn('request_hash', 'text', (column) => column.notNull())
     .addColumn('status', integer)
     .addColumn('headers', 'text')
     .addColumn('body', 'text')
     .addColumn('created_at_ms', integer, (column) => column.notNull())
     .addColumn('expires_at_ms', integer, (column) => column.notNull())
-    .addPrimaryKeyConstraint('idempotency_key', ['principal', 'key'])
+    .addPrimaryKeyConstraint('idempotency_key', ['principal', 'key_digest'])
     .execute()
   await db.schema.createIndex('idempotency_by_expiry').on('idempotency').column('expires_at_ms').execute()
 }
