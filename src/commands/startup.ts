@@ -38,7 +38,7 @@ export async function startupFrom(
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
 async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> {
-  const { proxy, manage, auth, data, store, policy, sightings, log } = config
+  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
@@ -68,6 +68,11 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
       ja4plus: config.fingerprints.ja4plus,
       authFailuresPerMinute: auth.failuresPerMinute,
       auditRetentionMs: store.auditRetentionMs,
+      dataFolder: data.dir,
+      encryptionKey: store.encryptionKey,
+      allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
+      upstreams: proxy.upstreams.map(({ name }) => name),
+      seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,
   }

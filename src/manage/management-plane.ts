@@ -1,8 +1,12 @@
+import { join } from 'node:path'
 import type Koa from 'koa'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Sighting } from '../plane/sighting.ts'
+import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
@@ -11,11 +15,17 @@ import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { Ingest } from './ingest.ts'
+import { IngestMetrics } from './ingest-metrics.ts'
 import type { ListenAddress, Management } from './management.ts'
 import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
 import { Periodic, type PeriodicJob } from './periodic.ts'
+import type { Publisher } from './publisher.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
 import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
+import { Sealer } from './sealer.ts'
+import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -31,6 +41,24 @@ export interface ManagementSettings {
   readonly ja4plus: boolean
   readonly authFailuresPerMinute: number
   readonly auditRetentionMs: number
+  /** For what lasts and is not in the database. */
+  readonly dataFolder: string
+  /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
+  readonly encryptionKey: Secret<string> | null
+  readonly allowPrivateWebhooks: boolean
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
+  readonly seen: KeeperSettings
+}
+
+/** What it tells the rest of the process. */
+export interface ManagementLinks {
+  readonly publisher: Publisher
+  readonly policy: PolicyFile | PolicyKeeper
+  /** The database is open. */
+  opened(store: Store): void
+  /** They are in the database. */
+  stored(batch: readonly Sighting[]): void
 }
 
 /**
@@ -39,11 +67,15 @@ export interface ManagementSettings {
  */
 export class ManagementPlane {
   readonly #settings: ManagementSettings
+  readonly #links: ManagementLinks
   readonly #log: Log
   #documents: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
   #tasks: TaskRunner | null = null
+  readonly #ingestMetrics = new IngestMetrics()
+  #ingest: Ingest | null = null
+  #keeper: SightingKeeper | null = null
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
   #failure: Error | null = null
@@ -52,10 +84,12 @@ export class ManagementPlane {
   readonly #snapshots = new SnapshotReader((snapshot) => {
     this.#snapshot = snapshot
   })
+  #beat: NodeJS.Timeout | null = null
   #isClosed = false
 
-  constructor(settings: ManagementSettings, log: Log) {
+  constructor(settings: ManagementSettings, log: Log, links: ManagementLinks) {
     this.#settings = settings
+    this.#links = links
     this.#log = log
     this.#periodic = new Periodic(log)
   }
@@ -71,10 +105,13 @@ export class ManagementPlane {
       if (this.#isClosed) return await store.close()
       const management = await this.#managementOf(store, url)
       this.#management = management
+      await this.#follow(store)
+      this.#listenTo(store)
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
       this.#api = api(management)
       this.#periodic.start(jobsOf(management, this.#settings))
+      this.#links.opened(store)
     } catch (error) {
       await store?.close()
       if (this.#isClosed) return
@@ -107,10 +144,21 @@ export class ManagementPlane {
     }
   }
 
+  /** Resolves when the database has them; rejects when it cannot take them now. */
+  async take(batch: readonly unknown[]): Promise<void> {
+    if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
+    await this.#ingest.take(batch)
+  }
+
+  addMetrics(metrics: Metrics): void {
+    this.#ingestMetrics.addTo(metrics)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.#periodic.close()
+    if (this.#beat !== null) clearInterval(this.#beat)
+    await Promise.all([this.#periodic.close(), this.#ingest?.close(), this.#keeper?.close()])
     await this.#tasks?.close()
     if (this.#management === null) return
     const { apiKeys, rateLimits, store, log } = this.#management
@@ -123,14 +171,50 @@ export class ManagementPlane {
     await store.close()
   }
 
+  /** What other processes on the same database change is in force here on the next beat. */
+  async #follow(store: Store): Promise<void> {
+    const { policy } = this.#links
+    if (policy.kind === 'file') return
+    await policy.open(store)
+    if (!this.#isClosed) this.#beat = setInterval(() => void policy.follow(), BEAT_MS)
+  }
+
+  #listenTo(store: Store): void {
+    const { seen } = this.#settings
+    const metrics = this.#ingestMetrics
+    const keeper = new SightingKeeper(store, seen, [], metrics, this.#log)
+    const ingest = new Ingest(
+      store,
+      {
+        retention: seen.rollups,
+        counters: [],
+        stored: (batch, unnamed) => {
+          this.#links.stored(batch)
+          keeper.noticed(unnamed)
+        },
+        nowMs: Date.now,
+      },
+      metrics,
+      this.#log,
+    )
+    keeper.start()
+    this.#keeper = keeper
+    this.#ingest = ingest
+  }
+
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
     const { adminKey, authFailuresPerMinute, rateLimits, ja4plus } = this.#settings
+    const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
     return {
       store,
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
+      publisher: this.#links.publisher,
+      policy: this.#links.policy,
+      sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
+      ...{ upstreams, allowPrivateWebhooks },
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,
@@ -192,6 +276,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** Some milliseconds of SQLite. */
 const SLICE_ROWS = 500

@@ -12,9 +12,13 @@ export interface RunningGatehouse {
   readonly pid: number
   readonly port: number
   readonly url: string
+  /** Where its management plane is. */
+  readonly manage: string
   /** Who signed its certificate, which is for localhost: PEM, and the file it is in. */
   readonly ca: string
   readonly caFile: string
+  /** As its user ends it; resolves when it is gone. */
+  stop(): Promise<void>
 }
 
 export interface GatehouseOptions {
@@ -72,8 +76,15 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
     })
   })
   const line = await Promise.race([ready, once(child, 'exit').then(() => assert.fail(`it ended: ${said}`))])
-  const port = Number(String(JSON.parse(line).listen).split(':').at(-1))
-  return { pid: child.pid!, port, url: `https://localhost:${port}`, ca: ca.certificate, caFile }
+  const { listen, manage: manageAt } = JSON.parse(line)
+  const port = Number(String(listen).split(':').at(-1))
+  const stop = async () => {
+    isStopping = true
+    child.kill('SIGINT')
+    await once(child, 'exit')
+  }
+  const manage = `http://${manageAt}`
+  return { pid: child.pid!, port, url: `https://localhost:${port}`, manage, ca: ca.certificate, caFile, stop }
 }
 
 const PROGRAM = resolve('src/bin.js')

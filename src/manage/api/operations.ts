@@ -5,11 +5,14 @@ import { AUDIT_OPERATIONS } from './audit.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
+import { POLICY_OPERATIONS } from './policy.ts'
+import { STATS_OPERATIONS } from './stats.ts'
 import { taskOperations } from './tasks.ts'
 import { toolOperations } from './tools.ts'
+import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** What can be done to one item, by tools, or to many, by tasks. */
-const RESOURCES: readonly AnyOperation[] = [...DETECT_OPERATIONS]
+const RESOURCES: readonly AnyOperation[] = [...DETECT_OPERATIONS, ...STATS_OPERATIONS]
 
 /** What tasks can do. */
 export const TASK_TYPES = taskTypesOf(toolsOf(RESOURCES), [ANALYZE_CAPTURE])
@@ -25,6 +28,8 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...toolOperations(TOOLS),
   ...KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
+  ...POLICY_OPERATIONS,
+  ...WEBHOOK_OPERATIONS,
 ]
 
 export const OPERATION_IDS: readonly string[] = OPERATIONS.map(({ id }) => id)
