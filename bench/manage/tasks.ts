@@ -40,8 +40,10 @@ process.stdout.write(
 )
 child.kill()
 
-function ask(path: string, more: RequestInit = {}): Promise<Response> {
-  return fetch(`http://127.0.0.1:${port}${path}`, { headers, ...more })
+async function ask(path: string, more: RequestInit = {}): Promise<Response> {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers, ...more })
+  if (!answer.ok) throw new Error(await answer.text())
+  return answer
 }
 
 function probing(): { end(): Promise<number> } {
