@@ -29,7 +29,7 @@ async function manage(): Promise<{ port: number; key: string }> {
   process.stdin.once('end', async () => {
     for (const undo of undoings.toReversed()) await undo()
   })
-  const key = await management.key({ scopes: ['detect'], plan: 'standard' })
+  const key = await management.key({ scopes: ['read', 'detect'], plan: 'standard' })
   return { port: Number(new URL(management.url).port), key }
 }
 

@@ -122,7 +122,7 @@ test('what cannot be read is refused, and where', async (t) => {
     [{ useragent: 'x' }, /^\/useragent is not known \(did you mean "user_agent"\?\)/, /^ says nothing/],
     [{ headers: { 'a b': 'x' } }, /^\/headers\/a b is no name of a header/],
     [{ headers: { a: 'x\r\nX-Agent-Verdict: human' } }, /^\/headers\/a takes one line/],
-    [{ headers: { a: ['x', 'y\0'] } }, /^\/headers\/a\/1 takes one line/],
+    [{ headers: { a: ['x', 'y\0'] } }, /^\/headers\/a\/1 takes a string of one line/],
     [{ headers: { a: 1 } }, /^\/headers\/a takes /],
     [{ headers: ['a', 'b'] }, /^\/headers takes /],
     [

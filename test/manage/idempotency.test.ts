@@ -4,12 +4,11 @@ import { Idempotency } from '../../src/manage/api/idempotency.ts'
 import type { Management } from '../../src/manage/management.ts'
 import { Refusal } from '../../src/manage/refusal.ts'
 import type { Store } from '../../src/store/store.ts'
-import { freshUrl, KINDS, openAt, openFresh } from '../store/databases.ts'
+import { KINDS, openFresh } from '../store/databases.ts'
 import { TestManagement } from './management.ts'
 
 const ASKED = {
   principal: 'key_1',
-  credential: 'Bearer one',
   method: 'POST',
   target: '/v1/things',
   body: { name: 'x' },
@@ -55,41 +54,6 @@ test('of many at once one is done, the others are told to wait', async (t) => {
 })
 
 for (const kind of KINDS) {
-  test(`${kind}: nothing of an answer, a key or a credential lies in the database`, async (t) => {
-    const url = await freshUrl(kind, t)
-    const store = await openAt(t, url)
-    const { once } = idempotency(store)
-    await once('order-1', {}, async () => ({ status: 201, headers: {}, body: { secret: 'sesame' } }))
-    const again = await once('order-1', {}, () => Promise.reject(new Error('twice')))
-    assert.deepEqual(again.body, { secret: 'sesame' })
-    const begun = await store.idempotency.begin('key_1', 'none', 'none', 0)
-    assert.equal(begun.kind, 'new')
-    const kept: string[] = []
-    const spy = new Proxy(store.idempotency, {
-      get: (target, name) =>
-        name === 'finish'
-          ? (...given: unknown[]) => {
-              kept.push(JSON.stringify(given))
-              return true
-            }
-          : Reflect.get(target, name).bind(target),
-    })
-    await idempotency({ idempotency: spy } as unknown as Store).once('order-2', {}, async () => ({
-      ...{ status: 201, headers: {}, body: { secret: 'sesame' } },
-    }))
-    assert.equal(kept.length, 1)
-    for (const text of ['sesame', 'order', 'Bearer', 'one']) assert.ok(!kept[0]!.includes(text), text)
-  })
-
-  test(`${kind}: another credential of the same principal does not get the answer, nor do it again`, async (t) => {
-    const { once } = idempotency(await openFresh(kind, t))
-    await once('k', {}, async () => ({ status: 201, headers: {}, body: 1 }))
-    await assert.rejects(
-      once('k', { credential: 'Bearer two' }, () => Promise.reject(new Error('twice'))),
-      { code: 'idempotency_conflict' },
-    )
-  })
-
   test(`${kind}: a refusal is given again, a failure is forgotten`, async (t) => {
     const { once } = idempotency(await openFresh(kind, t))
     const refusal = new Refusal('conflict', 'there is one', { errors: [{ pointer: '/name', detail: 'x' }] })

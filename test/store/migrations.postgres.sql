@@ -14,6 +14,8 @@ create index "signatures_by_software" on "signatures" ("software_id", "type", "v
 create index "signatures_by_part_b" on "signatures" ("type", "part_b", "part_c");
 create index "signatures_by_part_c" on "signatures" ("type", "part_c", "value");
 create index "signatures_by_time" on "signatures" ("first_seen_ms", "type", "value", "software_id");
+create index "signatures_by_confidence" on "signatures" ("confidence", "type", "value", "software_id");
+create index "signatures_by_observations" on "signatures" ("observations", "type", "value", "software_id");
 create index "signatures_made_here" on "signatures" ("type", "value", "software_id") where source <> 'builtin';
 create table "catalogue_state" ("id" bigint primary key, "hash" text not null, "merged_at_ms" bigint not null);
 -- 0003-sightings

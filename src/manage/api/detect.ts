@@ -18,14 +18,21 @@ export function fingerprintText(type: Ja4Type) {
   })
 }
 
+/** Read by hand: as a record of unions, it takes as long as all the rest of a detection. */
 const headers = z
-  .record(z.string(), z.union([z.string(), z.array(z.string())]))
+  .unknown()
   .superRefine(checkHeaders)
   .meta({
+    override: {
+      type: 'object',
+      additionalProperties: {
+        anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }],
+      },
+    },
     description:
       'All of the headers: a value, or several, for each name, in the order and the case in which they were sent.',
     example: { 'User-Agent': 'python-requests/2.32.5', Accept: '*/*' },
-  })
+  }) as z.ZodType as z.ZodType<Readonly<Record<string, string | readonly string[]>>>
 
 export const detectionFields = {
   user_agent: z.string().max(TEXT_LENGTH_MAX, TOO_LONG).nullish(),
@@ -166,22 +173,23 @@ export const detectAgent = operation({
 export const DETECT_OPERATIONS: readonly AnyOperation[] = [detectAgent]
 
 /** A name is a token, a value is one line. */
-function checkHeaders(
-  headers: Readonly<Record<string, string | readonly string[]>>,
-  context: z.RefinementCtx,
-): void {
-  let count = 0
+function checkHeaders(headers: unknown, context: z.RefinementCtx): void {
   const refuse = (path: (string | number)[], message: string) =>
     context.addIssue({ code: 'custom', path, message })
-  for (const [name, value] of Object.entries(headers)) {
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
+    return refuse([], 'takes an object')
+  let count = 0
+  for (const [name, value] of Object.entries<unknown>(headers as Record<string, unknown>)) {
     if (!HEADER_NAME.test(name)) refuse([name], 'is no name of a header')
     if (typeof value === 'string') {
       count++
       if (LINE_END.test(value)) refuse([name], 'takes one line')
-    } else {
+    } else if (!Array.isArray(value)) refuse([name], 'takes a string, or a list of strings')
+    else {
       count += value.length
       for (const [index, each] of value.entries())
-        if (LINE_END.test(each)) refuse([name, index], 'takes one line')
+        if (typeof each !== 'string' || LINE_END.test(each))
+          refuse([name, index], 'takes a string of one line')
     }
   }
   if (count > HEADERS_MAX) refuse([], `has more than ${HEADERS_MAX} headers`)

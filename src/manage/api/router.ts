@@ -86,11 +86,8 @@ async function serve(
     return { status: operation.status, headers: answer.headers ?? {}, body: answer.body as unknown }
   }
   const key = operation.isIdempotent ? ctx.headers['idempotency-key'] : undefined
-  const asked = () => {
-    const credential = ctx.get('Authorization')
-    return { principal: principal.id, method: ctx.method, target: ctx.url, credential, body: sent }
-  }
-  const answer = key === undefined ? await run() : await idempotency.once(String(key), asked(), run)
+  const asked = { principal: principal.id, method: ctx.method, target: ctx.url, body: sent }
+  const answer = key === undefined ? await run() : await idempotency.once(String(key), asked, run)
   ctx.set({ ...answer.headers })
   ctx.status = answer.status
   ctx.body = answer.body

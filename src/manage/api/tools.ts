@@ -123,7 +123,15 @@ export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): Record<
     $ref,
     $defs = {},
     ...rest
-  } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: 'any',
+    override: ({ jsonSchema }) => {
+      const { override } = jsonSchema
+      delete jsonSchema['override']
+      Object.assign(jsonSchema, override)
+    },
+  })
   const root = $ref === undefined ? rest : $defs[$ref.slice(DEFS.length)]
   return { type: 'object', ...root, ...(Object.keys($defs).length === 0 ? {} : { $defs }) }
 }
