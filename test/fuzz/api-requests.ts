@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { exampleOf, type JsonSchema, resolved, type Schemas } from '../../src/manage/api/json-schema.ts'
 import type {
+  Content,
   DocumentedOperation,
   DocumentedParameter,
   OpenApiDocument,
@@ -42,7 +43,7 @@ function requestOf(
         Object.fromEntries(inPlace(parameters, 'path').map(({ name }) => [name, paramOf(ids)])),
       ),
       query: queryOf(inPlace(parameters, 'query'), schemas),
-      body: request === undefined ? NO_BODY : bodyOf(request.schema, schemas),
+      body: request === undefined ? NO_BODY : bodyOf(request, schemas),
       headers: HEADERS,
       token: TOKEN,
     })
@@ -97,9 +98,9 @@ function queryOf(parameters: readonly DocumentedParameter[], schemas: Schemas): 
     })
 }
 
-function bodyOf(schema: JsonSchema, schemas: Schemas): fc.Arbitrary<string | Buffer | null> {
+function bodyOf({ schema, example: shown }: Content, schemas: Schemas): fc.Arbitrary<string | Buffer | null> {
   const right = likely(schema, schemas, 0)
-  const example = fc.constant(exampleOf(schema, schemas))
+  const example = fc.constant(shown)
   const text = (values: fc.Arbitrary<unknown>) => values.map((value) => JSON.stringify(value))
   return fc.oneof(
     { weight: 6, arbitrary: text(right) },
