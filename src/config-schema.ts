@@ -431,6 +431,19 @@ export const SETTINGS = section('', {
       '400d',
       'How long the audit log remembers who changed what.',
     ),
+    encryption_key: secret(
+      'Encrypts the secrets of webhooks in the database; the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
+      16,
+    ),
+  }),
+  webhooks: section('Where others are told of events.', {
+    allow_private_addresses: setting(
+      boolean,
+      false,
+      'Whether webhooks may lead to addresses that are not on the public internet, and be plain `http://`.',
+      (isAllowed) =>
+        isAllowed ? 'whoever may register a webhook can have hosts in here asked, and read on the way' : null,
+    ),
   }),
   signatures: list(
     path,
@@ -461,7 +474,34 @@ export const SETTINGS = section('', {
       '256MiB',
       'When it is full it becomes FILE.1, in the place of the one before, and a new one begins.',
     ),
+    retention: setting(
+      duration('1m', '365d'),
+      '24h',
+      'For how long the database keeps each request as it was, with the address of the client. What is counted of it stays longer.',
+    ),
+    rows_max: setting(
+      integer(1_000, 100_000_000),
+      1_000_000,
+      'How many requests it keeps so; of more the oldest are forgotten. A million take a gigabyte.',
+    ),
   }),
+  rollups: section('Counts that statistics are made of. Each has every request, for as long as it is kept.', {
+    minutes: setting(duration('25h', '31d'), '48h', 'For how long requests are counted by the minute.'),
+    hours: setting(duration('31d', '1000d'), '90d', 'The same by the hour.'),
+    days: setting(duration('31d', '3650d'), '1825d', 'The same by the day.'),
+  }),
+  observed: section(
+    'Fingerprints that no signature has: those that are seen often become signatures of nobody.',
+    {
+      addresses_min: setting(integer(1, 1_000), 5, 'From how many addresses, of IPv6 networks of 64 bits.'),
+      requests_min: setting(integer(1, 1_000_000), 5, 'In how many requests.'),
+      max: setting(
+        integer(0, 1_000_000),
+        10_000,
+        'How many there may be; those that are seen least make room.',
+      ),
+    },
+  ),
   fingerprints: section('', {
     ja4plus: setting(
       boolean,

@@ -30,15 +30,24 @@ export interface StartupConfig {
     readonly url: string | null
     readonly password: Secret<string> | null
     readonly auditRetentionMs: number
+    readonly encryptionKey: Secret<string> | null
   }
   readonly auth: { readonly failuresPerMinute: number }
+  readonly webhooks: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
   readonly weights: { readonly file: string | null }
   readonly feeds: readonly FeedConfig[]
   readonly policy: { readonly file: string | null }
-  readonly sightings: { readonly file: string | null; readonly bytesMax: number }
+  readonly sightings: {
+    readonly file: string | null
+    readonly bytesMax: number
+    readonly retentionMs: number
+    readonly rowsMax: number
+  }
+  readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
+  readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -247,12 +256,14 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage }: Settings, warn: Say): void {
+function warnTogether({ proxy, manage, store }: Settings, warn: Say): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (tls.client_ca_file !== null && tls.client_certificates === 'off')
     warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
+  if (store.url?.startsWith('postgres') && store.encryption_key === null)
+    warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
   if (manage.tls.cert_file === null && manage.tls.key_file !== null)
     warn('/manage/tls/key_file', 'has no effect without cert_file')
   if (proxy.websocket_grace > proxy.drain_timeout)
@@ -265,6 +276,7 @@ function warnTogether({ proxy, manage }: Settings, warn: Say): void {
   for (const [pointer, key] of [
     ['/proxy/signature_key', proxy.signature_key],
     ['/manage/admin_key', manage.admin_key],
+    ['/store/encryption_key', store.encryption_key],
   ] as const) {
     if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
       warn(
@@ -298,13 +310,30 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       url: others.store.url,
       password: others.store.password,
       auditRetentionMs: others.store.audit_retention,
+      encryptionKey: others.store.encryption_key,
     },
     auth: { failuresPerMinute: others.auth.failures_per_minute },
+    webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),
     policy: others.policy,
-    sightings: { file: others.sightings.file, bytesMax: others.sightings.max_size },
+    sightings: {
+      file: others.sightings.file,
+      bytesMax: others.sightings.max_size,
+      retentionMs: others.sightings.retention,
+      rowsMax: others.sightings.rows_max,
+    },
+    rollups: {
+      minutesMs: others.rollups.minutes,
+      hoursMs: others.rollups.hours,
+      daysMs: others.rollups.days,
+    },
+    observed: {
+      addressesMin: others.observed.addresses_min,
+      requestsMin: others.observed.requests_min,
+      max: others.observed.max,
+    },
     fingerprints: others.fingerprints,
     log: others.log,
   }

@@ -570,6 +570,7 @@ function sampleOf(item: Item, pointer: string): string | null {
     return pointer === '/manage/cors_origins' ? 'https://console.example' : '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
   if (item.item !== 'setting' || /(?:_passphrase|_key|\/password)_file$/.test(pointer)) return null
+  if (item.fallback === false) return 'true'
   const candidates = [
     '7s',
     '20KiB',

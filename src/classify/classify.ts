@@ -2,7 +2,8 @@ import type { Print } from '../fingerprint/print.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import { type AddressList, markAddress } from './address-lists.ts'
 import { DAY_MS } from './calendar.ts'
-import type { Conduct } from './conduct.ts'
+import { Conduct } from './conduct.ts'
+import type { DescribedRequest } from './described-request.ts'
 import {
   DISAGREEMENTS,
   EVIDENCE_KINDS,
@@ -42,6 +43,56 @@ export function classify(
   const verdict = verdictFor(knowledge, shown, agent)
   last.keep(knowledge, MARKS, shown, agent, READING, verdict)
   return verdict
+}
+
+/**
+ * The same of a request that somebody describes, as the first one of a connection: what was not told of it speaks neither
+ * for nor against anybody.
+ */
+export function classifyDescribed(
+  knowledge: Knowledge,
+  { print, head, address, forged, knownBy, untold }: DescribedRequest,
+  nowMs: number,
+): DescribedVerdict {
+  const conduct = new Conduct(null, '', address)
+  const shown = observe(knowledge, print, head, conduct, forged.length, nowMs)
+  MARKS.removeAll(untold)
+  const verdict = verdictFor(knowledge, shown, conduct.agent)
+  // Who shows a browser's TLS and names no browser is none; where nobody tells what he names, it says nothing.
+  if (knownBy === 'fingerprints' && !MARKS.hasAny(SAYING_WITHOUT_NAMES))
+    return { verdict: { ...verdict, kind: 'unknown', agent: null, confidence: 0 }, probabilities: ANYBODY }
+  return { verdict, probabilities: probabilitiesOf(knowledge, verdict.kind, knownBy) }
+}
+
+export interface DescribedVerdict {
+  readonly verdict: Verdict
+  /** How likely it is each of them, whatever it is held for; together 1, but for rounding. */
+  readonly probabilities: Readonly<Record<Class, number>>
+}
+
+/** Of what MARKS has. Confidence is calibrated for what is likeliest; what it leaves, the others share as they did before. */
+function probabilitiesOf(
+  { weights }: Knowledge,
+  kind: Verdict['kind'],
+  knownBy: DescribedRequest['knownBy'],
+): DescribedVerdict['probabilities'] {
+  addUp(weights, MARKS, SUMS)
+  toProbabilities(SUMS, weights.temperature)
+  let held = kind === 'human' ? HUMAN : 0
+  if (kind !== 'human') for (let c = 1; c < SUMS.length; c++) if (SUMS[c]! > SUMS[held]!) held = c
+  const right = calibrated(weights, SUMS[held]!)
+  const left = (1 - right) / (1 - SUMS[held]!)
+  for (let c = 0; c < SUMS.length; c++) SUMS[c] = c === held ? right : SUMS[c]! * left
+  const moved = held === AUTOMATION ? SUMS[AUTOMATION]! * HIDDEN_AGENTS[knownBy] : 0
+  return {
+    agent: rounded(SUMS[AGENT]! + moved),
+    automation: rounded(SUMS[AUTOMATION]! - moved),
+    human: rounded(SUMS[HUMAN]!),
+  }
+}
+
+function rounded(probability: number): number {
+  return Math.round(probability * 10_000) / 10_000
 }
 
 /** The kinds of evidence alone, for who fits weights to them. */
@@ -209,7 +260,7 @@ function isProven({ addresses }: Shown, named: Software | null): boolean {
 
 /** Of `unknown` nothing is said. */
 function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability: number): number {
-  return kind === 'unknown' ? 0 : Math.round(calibrated(weights, probability) * 10_000) / 10_000
+  return kind === 'unknown' ? 0 : rounded(calibrated(weights, probability))
 }
 
 /**
@@ -281,8 +332,22 @@ const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
 /** Some ten megabytes, whoever fills it. */
 const VERDICTS_MAX = 4096
 const KEY_LENGTH_MAX = 256
+const AGENT = CLASSES.indexOf('agent')
+const AUTOMATION = CLASSES.indexOf('automation')
 const HUMAN = CLASSES.indexOf('human')
 const NAMED_SHARE_MIN = 0.9
+const ANYBODY: DescribedVerdict['probabilities'] = Object.freeze({
+  ...{ agent: 0.3333, automation: 0.3333, human: 0.3333 },
+})
+/** Of recorded clients that show a library's name, or its TLS, and nothing else is told, so many are agents by their headers. */
+const HIDDEN_AGENTS: Readonly<Record<DescribedRequest['knownBy'], number>> = {
+  headers: 0,
+  'user-agent': 0.3,
+  fingerprints: 0.5,
+}
+const SAYING_WITHOUT_NAMES = EvidenceSet.of(
+  EVIDENCE_KINDS.filter((kind) => !['stack-of-browsers', 'stack-shared', 'stack-unknown'].includes(kind)),
+)
 const HUMAN_DOUBT_MAX = 0.25
 const HARD_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
 const CONTRADICTIONS = EvidenceSet.of([

@@ -101,6 +101,11 @@ export class EvidenceSet {
     this.high |= one.high & other.high
   }
 
+  removeAll({ low, high }: EvidenceSet): void {
+    this.low &= ~low
+    this.high &= ~high
+  }
+
   hasAny({ low, high }: EvidenceSet): boolean {
     return (this.low & low) !== 0 || (this.high & high) !== 0
   }

@@ -1,4 +1,5 @@
 import { type Place, shown } from '../problem.ts'
+import { formOfFingerprint, formOfPart, JA4_TYPES } from './fingerprint-form.ts'
 
 /** A pattern that points to the Software it stands under, and where it was measured. */
 export type Signature = (UserAgentPattern | HeaderPattern | HeaderOrder | FingerprintPattern) & Provenance
@@ -111,30 +112,17 @@ function fingerprint(type: FingerprintType): (place: Place) => FingerprintPatter
   }
 }
 
-/** As fingerprint/ writes them: TLS 1.0 to 1.3, SSL, DTLS, or a version that has no mark. */
-const VERSION = '(?:1[0-3]|s[23]|d[1-3]|00)'
-const ALPN = '[0-9a-zA-Z]{2}'
-const HELLO = `[tqd]${VERSION}[di]\\d{4}${ALPN}`
-const HASH = '[0-9a-f]{12}'
-/** A method is any token. Of one that has a single letter, the JA4H is too short to be told from others. */
-const REQUEST = "[!#$%&'*+.^_`|~0-9a-z-]{2}(?:10|11|20|30)[cn][rn]\\d\\d[a-z0-9]{4}"
-
 /** Any part of the four may be `*`, but not all of them; an HTTP/2 fingerprint and a stable key are whole. */
 const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
-  ja4: inParts(HELLO, HASH, HASH),
-  ja4s: inParts(`[tqd]${VERSION}\\d\\d${ALPN}`, '[0-9a-f]{4}', HASH),
-  ja4h: inParts(REQUEST, HASH, HASH, HASH),
-  ja4x: inParts(HASH, HASH, HASH),
-  stable: new RegExp(`^gs1-${HELLO}-${HASH}-${HASH}$`),
+  ja4: new RegExp(formOfFingerprint('ja4')),
+  ja4s: new RegExp(formOfFingerprint('ja4s')),
+  ja4h: new RegExp(formOfFingerprint('ja4h')),
+  ja4x: new RegExp(formOfFingerprint('ja4x')),
+  stable: new RegExp(`^gs1-${[0, 1, 2].map((part) => formOfPart('ja4', part)).join('-')}$`),
   http2: /^[0-9:;]*\|[0-9]+\|[0-9:,]+\|(?:[a-z](?:,[a-z])*)?$/,
 }
 
-function inParts(...parts: readonly string[]): RegExp {
-  const anything = parts.map(() => '\\*').join('_')
-  return new RegExp(`^(?!${anything}$)${parts.map((part) => `(?:${part}|\\*)`).join('_')}$`)
-}
-
-export const FINGERPRINT_TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x', 'stable', 'http2'] as const
+export const FINGERPRINT_TYPES = [...JA4_TYPES, 'stable', 'http2'] as const
 const PROVENANCE = ['source', 'date', 'observations']
 const PATTERNS: Readonly<Record<string, (place: Place, members: Members) => Pattern | null>> = {
   user_agent: userAgent,

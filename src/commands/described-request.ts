@@ -1,13 +1,12 @@
-import { classify } from '../classify/classify.ts'
-import { Conduct } from '../classify/conduct.ts'
+import { classifyDescribed } from '../classify/classify.ts'
+import { type DescribedRequest as Description, describeRequest } from '../classify/described-request.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import { placed, readSource } from '../config-source.ts'
-import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
+import type { Print } from '../fingerprint/print.ts'
 import type { Facts } from '../policy/facts.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
-import { receiveHeaders } from '../proxy/request-headers.ts'
-import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
+import type { HttpVersion } from '../wire/request-head.ts'
 
 /** A request that somebody has written down, to ask what would become of it. */
 export interface DescribedRequest {
@@ -20,8 +19,7 @@ export interface DescribedRequest {
 /** The same before anybody is held for anything. */
 export interface WrittenRequest {
   readonly facts: Omit<Facts, 'verdict'>
-  readonly print: Print
-  readonly version: HttpVersion
+  readonly description: Description
   /** `null` where the file does not say what the client is. */
   readonly verdict: Verdict | null
 }
@@ -39,46 +37,41 @@ export function parseWrittenRequest(text: string, name: string): WrittenRequest 
 
 /** `knowledge` is asked for where the file does not say what the client is. */
 export async function describedRequest(
-  { facts, print, version, verdict }: WrittenRequest,
+  { facts, description, verdict }: WrittenRequest,
   knowledge: () => Promise<Knowledge>,
 ): Promise<DescribedRequest> {
+  const { print } = description
   if (verdict !== null) return { facts: { ...facts, verdict }, print, isVerdictGiven: true }
-  const { method, path: target, rawHeaders, forged, address } = facts
-  const head: RequestHead = { method, target, version, rawHeaders }
-  // As the first request of a connection.
-  const conduct = new Conduct(null, '', address)
-  const made = classify(await knowledge(), print, head, conduct, forged.length, Date.now())
-  return { facts: { ...facts, verdict: made }, print, isVerdictGiven: false }
+  const made = classifyDescribed(await knowledge(), description, Date.now())
+  return { facts: { ...facts, verdict: made.verdict }, print, isVerdictGiven: false }
 }
 
 function readRequest(place: Place): WrittenRequest {
   const members = place.members(MEMBERS)
   const textOf = (name: string) => members.get(name)?.text('a text', TEXT_LENGTH_MAX) ?? null
   const rawHeaders = readHeaders(members.get('headers'))
-  const host = textOf('host') ?? headerOf(rawHeaders, 'host')
+  const host = textOf('host') ?? headerOf(rawHeaders ?? [], 'host')
   const path = textOf('path') ?? '/'
   if (!path.startsWith('/')) members.get('path')!.refuse(`is ${shown(path)}; a path starts with /`)
   const verdict = members.get('verdict')
-  const print = {
-    ja4h: textOf('ja4h'),
-    connection: {
-      ...{ ja4: textOf('ja4'), stable: textOf('stable'), http2: textOf('http2') },
-      ...{ traits: null, ja4s: null, ja4x: null },
-      noHello: members.get('hello')?.choice(['malformed', 'not-tls'] as const) ?? null,
-      ja4Source: members.has('ja4') ? 'own' : null,
-    } as ConnectionPrint,
-  } as Print
-  const facts = {
-    ...{ method: textOf('method') ?? 'GET', host, path, rawHeaders, print },
-    address: textOf('address') ?? '',
-    forged: receiveHeaders(rawHeaders, host, null).forged,
-  }
-  const version = readVersion(members.get('http'), print.connection)
-  return { facts, print, version, verdict: verdict === undefined ? null : readVerdict(verdict) }
+  const noHello = members.get('hello')?.choice(['malformed', 'not-tls'] as const) ?? null
+  const [ja4, http2] = [textOf('ja4'), textOf('http2')]
+  const description = describeRequest(
+    {
+      ...{ method: textOf('method'), target: path, version: readVersion(members.get('http'), ja4, http2) },
+      ...{ rawHeaders, userAgent: null, address: textOf('address') },
+      ...{ ja4, stable: textOf('stable'), ja4s: null, ja4x: null, ja4h: textOf('ja4h'), http2 },
+      ...{ noHello, isTls: noHello !== 'not-tls' },
+    },
+    false,
+  )
+  const { print, head, address, forged } = description
+  const facts = { method: head.method, host, path, address, rawHeaders: head.rawHeaders, print, forged }
+  return { facts, description, verdict: verdict === undefined ? null : readVerdict(verdict) }
 }
 
 /** Where the file does not say it, the better one of those that the connection offers. */
-function readVersion(place: Place | undefined, { ja4, http2 }: ConnectionPrint): HttpVersion {
+function readVersion(place: Place | undefined, ja4: string | null, http2: string | null): HttpVersion {
   if (place === undefined) return http2 !== null || ja4?.slice(8, 10) === 'h2' ? '20' : '11'
   // In YAML, 1.1 and 2 are numbers.
   const found = VERSIONS.get(String(place.value))
@@ -86,8 +79,8 @@ function readVersion(place: Place | undefined, { ja4, http2 }: ConnectionPrint):
 }
 
 /** A mapping of names to a value or several, or a list of pairs: the order in which they were sent, and their case. */
-function readHeaders(place: Place | undefined): string[] {
-  if (place === undefined) return []
+function readHeaders(place: Place | undefined): string[] | null {
+  if (place === undefined) return null
   const headers: string[] = []
   const add = (name: string, value: Place) => {
     if (!TOKEN.test(name)) value.refuse(`${shown(name)} is no name of a header`)

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -11,23 +12,30 @@ import { ManageTraffic } from '../manage/front/traffic.ts'
 import { FeedOpener } from '../manage/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
+import { AcceptedSignatures } from '../manage/accepted-signatures.ts'
 import { ManagementPlane, type ManagementSettings } from '../manage/management-plane.ts'
+import { Publisher } from '../manage/publisher.ts'
+import { PolicyCopy } from '../manage/policy-copy.ts'
+import { type PolicyInForce, PolicyKeeper } from '../manage/policy-keeper.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
+import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
-import { makeSnapshot } from '../plane/snapshot.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
-import { dropStartGarbage } from '../proxy/garbage.ts'
+import { collectAsUsual, dropStartGarbage } from '../proxy/garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
+import type { Store } from '../store/store.ts'
+import { type CatalogueLinks, CatalogueSync, sourcesHash } from './catalogue-sync.ts'
 import { FileWatch } from './file-watch.ts'
 import { CertificatePart, type OwnSources, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SignatureCompiler } from './signature-compiler.ts'
+import { builtinHash } from './signature-files.ts'
 
 export interface GatewaySettings {
   readonly version: string
@@ -38,7 +46,7 @@ export interface GatewaySettings {
   readonly certificates: readonly KeyPairSource[]
   readonly ticketKeyFile: string | null
   readonly policyFile: string | null
-  /** `null`: they are counted and forgotten. */
+  /** `null`: there is no file of them. */
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
@@ -70,16 +78,19 @@ export class Gateway {
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
+  /** `null`: a file says the policy, or nobody does. */
+  readonly #policyKeeper: PolicyKeeper | null
   readonly #sightingFile: SightingFile | null
   readonly #signatures: SignaturesPart
   readonly #compiler: SignatureCompiler
+  readonly #publisher: Publisher
+  readonly #accepted: AcceptedSignatures
+  readonly #catalogue: CatalogueSync
   readonly #feeds: FeedPuller
   readonly #feedOpener = new FeedOpener()
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
-  #snapshots = 0
-  #policyInUse: unknown = null
-  #signatureSet: SignatureSet | null = null
+  #signaturesReloader: Reloader<SignatureSet> | null = null
   #sightings = 0
   #watch: FileWatch | null = null
   #rotation: NodeJS.Timeout | null = null
@@ -114,27 +125,51 @@ export class Gateway {
           )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
     const upstreams = worker.upstreams.map(({ name }) => name)
-    this.#policy = new PolicyPart(policyFile, upstreams, (policy) => {
-      this.#policyInUse = policy
-      this.#publish()
+    this.#publisher = new Publisher({
+      publish: (document) => {
+        this.#bus.publish(document)
+        void this.#management?.use(document)
+      },
+      remake: async () => this.#signaturesReloader?.check(true),
+      nowMs: Date.now,
     })
+    this.#accepted = new AcceptedSignatures(log)
+    const usePolicy = (policy: unknown) => this.#publisher.usePolicy(policy)
+    this.#policy = new PolicyPart(policyFile, upstreams, usePolicy)
+    const copy = new PolicyCopy(join(dataFolder, 'policy.json'))
+    this.#policyKeeper =
+      policyFile === null && settings.management !== null
+        ? new PolicyKeeper({ upstreams, copy, log, use: usePolicy })
+        : null
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
-    this.#signatures = new SignaturesPart(settings.signatures, store, this.#compiler, (set) => {
-      this.#signatureSet = set
-      this.#publish()
-    })
+    this.#signatures = new SignaturesPart(
+      settings.signatures,
+      store,
+      this.#compiler,
+      (set) => {
+        this.#publisher.useSignatures(set)
+        setImmediate(() => this.#catalogue.nudge()) // when it is said to be in use
+      },
+      () => this.#accepted.load(),
+    )
+    this.#catalogue = new CatalogueSync(this.#catalogueLinks(), log)
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     this.#dataPlane =
       workers === null
         ? new SingleWorker(worker, this.#bus, log)
         : new WorkerPool(workers, worker, this.#bus, log)
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
-    this.#bus.onSightings((batch) => {
-      this.#sightings += batch.length
-      this.#sightingFile?.append(batch)
-    })
-    this.#management = settings.management === null ? null : new ManagementPlane(settings.management, log)
+    this.#management =
+      settings.management === null
+        ? null
+        : new ManagementPlane(settings.management, log, {
+            publisher: this.#publisher,
+            policy: this.#policyKeeper ?? this.#policy,
+            opened: (opened) => void this.#opened(opened),
+            stored: (batch) => this.#sightingFile?.append(batch),
+          })
+    this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(OPERATION_IDS, settings.isAccessLogged, log)
     this.#manage = createManageServer(
       {
@@ -146,6 +181,13 @@ export class Gateway {
       },
       settings.manageFront,
     )
+    this.#management?.settings.onChange('manage.access_log', (isLogged) => {
+      this.#traffic.isLogged = isLogged
+    })
+    this.#management?.settings.onChange('log.level', (level) => {
+      log.setLevel(level)
+      this.#dataPlane.logAt(level)
+    })
     this.#addMetrics()
   }
 
@@ -162,10 +204,17 @@ export class Gateway {
     return this.#certificates
   }
 
+  get policyInForce(): PolicyInForce {
+    return (this.#policyKeeper ?? this.#policy).inForce()
+  }
+
   /** Loads all files anew, changed or not, fetches feeds, and makes new keys for session tickets; never rejects. */
   async reload(): Promise<void> {
     void this.#feeds.pull() // takes as long as their servers do
-    await Promise.all(this.#reloaders.map((reloader) => reloader.check(true)))
+    await Promise.all([
+      ...this.#reloaders.map((reloader) => reloader.check(true)),
+      this.#policyKeeper?.follow(),
+    ])
   }
 
   /**
@@ -177,15 +226,17 @@ export class Gateway {
     this.#watch?.close()
     this.#feeds.close()
     this.#feedOpener.close()
+    this.#publisher.close()
+    this.#catalogue.close()
     this.#compiler.close()
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
     this.#bus.close()
-    await this.#sightingFile?.close()
     this.#manage.close()
     this.#manage.closeAllConnections()
     await this.#management?.close()
+    await this.#sightingFile?.close() // what was stored last is on its way into it
   }
 
   /** For who cannot wait: what is open is cut off. */
@@ -199,20 +250,26 @@ export class Gateway {
       this.#manageCertificate === null ? null : await Reloader.load(this.#manageCertificate, this.#log)
     if (manageCertificate !== null) useCertificate(this.#manage, manageCertificate.value[0]!)
     await listen(this.#manage, this.settings.manageListen)
-    void this.#management?.start(this.manageAddress) // nobody's request waits for a database
+    const startOfManagement = this.#startManagement()
     const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
       Reloader.load(this.#policy, this.#log),
       Reloader.load(this.#signatures, this.#log),
+      startOfManagement,
     ])
-    this.#reloaders = [certificates, ticketKeys, policy, signatures].map(({ reloader }) => reloader)
+    const reloading = [certificates, ticketKeys, ...(this.#policyKeeper === null ? [policy] : []), signatures]
+    this.#reloaders = reloading.map(({ reloader }) => reloader)
     if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
-    this.#policyInUse = policy.value
-    this.#signatureSet = signatures.value
-    this.#publish()
-    if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
+    this.#signaturesReloader = signatures.reloader
+    this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
+    this.#catalogue.nudge()
+    // What serves in this process does it itself.
+    if (this.settings.workers !== null) {
+      collectAsUsual() // first: each look decides when the next one comes
+      dropStartGarbage()
+    }
     this.#feedOpener.leave()
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
@@ -224,6 +281,23 @@ export class Gateway {
     this.#state = 'serving'
   }
 
+  /** Nobody's request waits for a database, but where nothing else knows the policy it is given a moment. */
+  async #startManagement(): Promise<void> {
+    const isPolicyKnown = await this.#policyKeeper?.start()
+    const started = this.#management?.start(this.manageAddress)
+    if (isPolicyKnown !== false) return
+    const hasStarted = started!.then(() => true)
+    if (await Promise.race([hasStarted, wait(POLICY_WAIT_MS, false, { ref: false })])) return
+    this.#log.warn('the database does not answer: until it does, no policy of the API is in force')
+  }
+
+  /** Without a database they are counted, and forgotten unless there is a file for them. */
+  #take(batch: readonly Sighting[]): void | Promise<void> {
+    if (this.#management !== null) return this.#management.take(batch)
+    this.#sightings += batch.length
+    this.#sightingFile?.append(batch)
+  }
+
   #look(): void {
     for (const reloader of this.#reloaders) void reloader.check(false)
   }
@@ -233,10 +307,25 @@ export class Gateway {
     this.#dataPlane.use(this.#live)
   }
 
-  #publish(): void {
-    const document = makeSnapshot(++this.#snapshots, this.#policyInUse, Date.now(), this.#signatureSet)
-    this.#bus.publish(document)
-    void this.#management?.use(document)
+  async #opened(store: Store): Promise<void> {
+    if (await this.#accepted.attach(store)) this.#publisher.nudge()
+    this.#catalogue.attach(store)
+  }
+
+  #catalogueLinks(): CatalogueLinks {
+    const { management } = this.settings
+    return {
+      hash: async () => {
+        const builtin = await builtinHash()
+        const files = this.#signaturesReloader?.status.hash
+        return files === undefined ? null : sourcesHash(builtin, files)
+      },
+      merge: (hash) => {
+        assert(management !== null)
+        const { storeUrl, storePassword } = management
+        return this.#signatures.merge({ storeUrl, storePassword, hash })
+      },
+    }
   }
 
   #unready(): readonly string[] {
@@ -256,13 +345,19 @@ export class Gateway {
         },
       ),
     )
-    metrics.counter('sightings_received_total', 'Sightings that reached the management plane.', () => [
-      { labels: {}, value: this.#sightings },
-    ])
+    if (this.#management !== null) this.#management.addMetrics(metrics)
+    else
+      metrics.counter('sightings_received_total', 'Sightings that workers have sent.', () => [
+        { labels: {}, value: this.#sightings },
+      ])
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
     this.#traffic.addMetrics(metrics)
-    addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))
+    addReloadMetrics(metrics, () => {
+      return [...this.#reloaders, ...(this.#policyKeeper === null ? [] : [this.#policyKeeper])].map(
+        ({ status }) => status,
+      )
+    })
     if (this.#dataPlane instanceof WorkerPool) this.#addPoolMetrics(this.#dataPlane)
   }
 
@@ -301,5 +396,7 @@ async function listen(server: ManageServer, address: ListenAddress): Promise<voi
   }
 }
 
+/** A database on this machine takes some ten milliseconds; one that does not answer must not be waited for. */
+const POLICY_WAIT_MS = 3_000
 /** A stolen key opens the sessions of so long; a session that outlives it costs one full handshake. */
 const TICKET_KEY_LIFE_MS = 86_400_000

@@ -7,10 +7,12 @@ import { Fault } from '../fault.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
+import { DEFAULT_POLICY, hashOf, type PolicyFile, type PolicyInForce } from '../manage/policy-keeper.ts'
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/development-ca.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Part } from './reload.ts'
-import type { SignatureCompiler } from './signature-compiler.ts'
+import type { MergeCounts } from '../store/catalogue-merge.ts'
+import type { MergeWork, SignatureCompiler } from './signature-compiler.ts'
 import type { SignatureSources } from './signature-content.ts'
 import { files } from './signature-files.ts'
 
@@ -111,11 +113,13 @@ export class TicketKeyPart implements Part<Buffer> {
 }
 
 /** The operator's policy as it was written; without a file, one that tags and blocks nothing. */
-export class PolicyPart implements Part<unknown> {
+export class PolicyPart implements Part<unknown>, PolicyFile {
   readonly what = 'policy'
+  readonly kind = 'file'
   readonly #file: string | null
   readonly #upstreams: readonly string[]
   readonly #use: (policy: unknown) => void
+  #inForce = DEFAULT_POLICY
 
   /** `upstreams`: the names that a rule may route to. */
   constructor(file: string | null, upstreams: readonly string[], use: (policy: unknown) => void) {
@@ -129,34 +133,55 @@ export class PolicyPart implements Part<unknown> {
   }
 
   async load(): Promise<unknown> {
-    if (this.#file === null) return TAG_ALL
-    const text = await readFile(this.#file, 'utf8').catch((error) => unreadable(this.#file!, error))
-    return parsePolicyText(text, this.#file, this.#upstreams).document
+    const file = this.#file
+    if (file === null) return this.#inForce.document
+    try {
+      const text = await readFile(file, 'utf8').catch((error) => unreadable(file, error))
+      const { document } = parsePolicyText(text, file, this.#upstreams)
+      const hash = hashOf(JSON.stringify(document))
+      const sinceMs = Date.now()
+      this.#inForce = { ...DEFAULT_POLICY, source: 'file', file, document, hash, sinceMs }
+      return document
+    } catch (error) {
+      this.#inForce = { ...this.#inForce, problems: (error as Error).message.split('\n') }
+      throw error
+    }
   }
 
   use(policy: unknown): void {
     this.#use(policy)
   }
+
+  inForce(): PolicyInForce {
+    return this.#inForce
+  }
 }
 
-/** What comes with Gatehouse, then each feed, then the operator's own: the later one has the last word on an id. */
+/**
+ * What comes with Gatehouse, then each feed, then the operator's own: the later one has the last word on an id. What
+ * the API has accepted adds to them.
+ */
 export class SignaturesPart implements Part<SignatureSet> {
   readonly what = 'signatures'
   readonly #own: OwnSources
   readonly #feeds: FeedStore
   readonly #compiler: SignatureCompiler
   readonly #use: (set: SignatureSet) => void
+  readonly #accepted: () => Promise<string>
 
+  /** `accepted`: what the API has. */
   constructor(
     own: OwnSources,
     feeds: FeedStore,
     compiler: SignatureCompiler,
     use: (set: SignatureSet) => void,
+    accepted: () => Promise<string> = async () => '',
   ) {
     this.#own = own
     this.#feeds = feeds
     this.#compiler = compiler
     this.#use = use
+    this.#accepted = accepted
   }
 
   async files(): Promise<readonly string[]> {
@@ -168,16 +193,25 @@ export class SignaturesPart implements Part<SignatureSet> {
   }
 
   async load(): Promise<SignatureSet> {
-    return this.#compiler.make(await withFeeds(this.#own, this.#feeds))
+    return this.#compiler.make(await this.#sources())
+  }
+
+  /** Makes the catalogue in a database the same as the files. Throws a Fault. */
+  async merge(work: Omit<MergeWork, 'kind' | 'sources'>): Promise<MergeCounts> {
+    return this.#compiler.merge({ ...work, sources: await this.#sources() })
   }
 
   use(set: SignatureSet): void {
     this.#use(set)
   }
+
+  async #sources(): Promise<SignatureSources> {
+    return { ...(await withFeeds(this.#own, this.#feeds)), accepted: await this.#accepted() }
+  }
 }
 
 /** The operator's own. */
-export type OwnSources = Omit<SignatureSources, 'feeds'>
+export type OwnSources = Omit<SignatureSources, 'feeds' | 'accepted'>
 
 /** What is wrong with a feed, the store says: it has an older one. */
 export async function withFeeds(own: OwnSources, feeds: FeedStore): Promise<SignatureSources> {
@@ -195,5 +229,4 @@ function unreadable(file: string, error: NodeJS.ErrnoException): never {
   throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${error.code})`, { cause: error })
 }
 
-const TAG_ALL = { rules: [] }
 const TICKET_KEY_BYTES = 48

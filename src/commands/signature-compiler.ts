@@ -1,32 +1,48 @@
+import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../fault.ts'
 import { makeSignatureSet, type SignatureSet } from '../plane/signature-set.ts'
+import type { MergeCounts } from '../store/catalogue-merge.ts'
 import { loadContent, type SignatureSources } from './signature-content.ts'
 
 /** What the other process is given. */
-export interface CompilerWork {
+export type CompilerWork = CompileWork | MergeWork
+
+export interface CompileWork {
+  readonly kind: 'compile'
   readonly sources: SignatureSources
   readonly folder: string
   /** The hash of the newest set, whose file stays. */
   readonly newest: string
 }
 
+/** To make the catalogue in a database the same as the sources. */
+export interface MergeWork {
+  readonly kind: 'merge'
+  readonly sources: SignatureSources
+  readonly storeUrl: string
+  readonly storePassword: string | null
+  /** Of the sources. */
+  readonly hash: string
+}
+
 export type CompilerAnswer =
   /** `null`: nothing has changed. */
   | { readonly kind: 'set'; readonly set: SignatureSet | null }
+  | { readonly kind: 'merged'; readonly counts: MergeCounts }
   | { readonly kind: 'fault'; readonly code: string; readonly message: string }
 
 /**
- * Makes sets. The first is waited for; while this process may have requests to answer, another one does it, from the
+ * Makes sets, and merges what is in them into a database. The first is waited for; while this process may have requests to answer, another one does it, from the
  * files on: nothing of a million signatures comes here but what is said of their index. (A thread would leave hundreds of
  * MiB that are not given back, and make this one wait for pages while it takes them.)
  */
 export class SignatureCompiler {
   readonly #folder: string
   #newest: SignatureSet | null = null
-  #child: ChildProcess | null = null
+  readonly #children = new Set<ChildProcess>()
   #isClosed = false
 
   /** `folder`: where the files of the newest two are kept. */
@@ -41,32 +57,49 @@ export class SignatureCompiler {
     const set =
       newest === null
         ? await makeSignatureSet(await loadContent(sources), folder, null)
-        : await this.#inProcess({ sources, folder, newest: newest.hash })
+        : await this.#compile({ kind: 'compile', sources, folder, newest: newest.hash })
     this.#newest = set ?? newest
     return this.#newest!
+  }
+
+  /** Throws a Fault where the sources are no good, or the database cannot be used. */
+  async merge(work: Omit<MergeWork, 'kind'>): Promise<MergeCounts> {
+    const answer = await this.#inProcess({ kind: 'merge', ...work })
+    assert(answer.kind === 'merged')
+    return answer.counts
   }
 
   /** Nobody waits for a set any more: what is under way is given up, and never settled. */
   close(): void {
     this.#isClosed = true
-    this.#child?.removeAllListeners('exit').kill('SIGKILL')
+    for (const child of this.#children) child.removeAllListeners('exit').kill('SIGKILL')
   }
 
-  async #inProcess(work: CompilerWork): Promise<SignatureSet | null> {
+  async #compile(work: CompileWork): Promise<SignatureSet | null> {
+    const answer = await this.#inProcess(work)
+    assert(answer.kind === 'set')
+    return answer.set
+  }
+
+  async #inProcess(work: CompilerWork): Promise<CompilerAnswer> {
     await turn() // to start it takes long enough by itself
     if (this.#isClosed) return new Promise(() => undefined)
     const child = fork(PROGRAM, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-    this.#child = child
-    return answerOf(child, work)
+    this.#children.add(child)
+    try {
+      return await answerOf(child, work)
+    } finally {
+      this.#children.delete(child)
+    }
   }
 }
 
-function answerOf(child: ChildProcess, work: CompilerWork): Promise<SignatureSet | null> {
+function answerOf(child: ChildProcess, work: CompilerWork): Promise<CompilerAnswer> {
   return new Promise((resolve, reject) => {
     child.once('message', (message) => {
       const answer = message as CompilerAnswer
-      if (answer.kind === 'set') resolve(answer.set)
-      else reject(new Fault(answer.code, answer.message))
+      if (answer.kind === 'fault') reject(new Fault(answer.code, answer.message))
+      else resolve(answer)
     })
     child.once('error', (error) => reject(notCompiled(`cannot be started: ${error.message}`, error)))
     child.once('exit', () => reject(notCompiled('has ended')))

@@ -1,6 +1,7 @@
 import { IndexBuilder } from '../classify/index-builder.ts'
 import { fingerprintsOf } from '../classify/knowledge.ts'
 import type { FingerprintSignature } from '../classify/signature.ts'
+import { parseSignatureLine, type SignatureLine } from '../classify/signature-line.ts'
 import type { Software } from '../classify/software.ts'
 import { Fault } from '../fault.ts'
 import { softwareInFeed } from '../plane/feed.ts'
@@ -13,6 +14,8 @@ import type { LineSink } from './signature-lines.ts'
 export interface SignatureSources {
   /** Payloads that somebody who is trusted has signed; a later one is stronger. */
   readonly feeds: readonly Uint8Array[]
+  /** What the API has accepted, as a long list has it. */
+  readonly accepted?: string
   /** The operator's own files and folders, which are stronger still. */
   readonly paths: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -20,27 +23,59 @@ export interface SignatureSources {
 }
 
 /** Throws a ConfigFault with everything that is wrong in the files. */
-export async function loadContent({ feeds, paths, weightsFile }: SignatureSources): Promise<SetContent> {
+export async function loadContent(sources: SignatureSources): Promise<SetContent> {
   const content = new Content()
-  const weights = await loadWeightsDocument(weightsFile)
-  content.addAll(await loadSoftware(null))
-  for (const payload of feeds) content.addAll(softwareInFeed(payload))
-  const reading = await SignatureReading.of(paths)
-  for (const { list } of reading.lists) content.addAll(list)
-  await reading.readLines(content)
-  reading.done()
+  const weights = await loadWeightsDocument(sources.weightsFile)
+  await readSources(sources, content)
   const { list, fingerprints } = content.whole()
   return { list, fingerprints, weights }
 }
 
+/** Takes all that sources say, the stronger after the weaker. */
+export interface SourceSink extends LineSink {
+  /** What comes next is from there. */
+  begin(origin: 'builtin' | 'feed' | 'api' | 'own'): void
+}
+
+/** Throws a ConfigFault with everything that is wrong in the files. */
+export async function readSources(
+  { feeds, accepted = '', paths }: Omit<SignatureSources, 'weightsFile'>,
+  sink: SourceSink,
+): Promise<void> {
+  const addAll = (list: readonly Software[]) => {
+    for (const software of list) sink.software(software, '')
+  }
+  const lines = acceptedLines(accepted)
+  // Files may know by now what was made for want of it.
+  sink.begin('api')
+  addAll(lines.flatMap((line) => (line.kind === 'software' ? [line.software] : [])))
+  sink.begin('builtin')
+  addAll(await loadSoftware(null))
+  sink.begin('feed')
+  for (const payload of feeds) addAll(softwareInFeed(payload))
+  sink.begin('own')
+  const reading = await SignatureReading.of(paths)
+  for (const { list } of reading.lists) addAll(list)
+  await reading.readLines(sink)
+  reading.done()
+  // They add to whatever has the id; of what no file knows any more, they wait for it to come again.
+  sink.begin('api')
+  for (const line of lines) if (line.kind === 'fingerprint') sink.fingerprint(line.of, line.signature, '')
+}
+
+function acceptedLines(accepted: string): readonly SignatureLine[] {
+  const lines = accepted.split('\n').filter((line) => line !== '')
+  return lines.map((line) => parseSignatureLine(JSON.parse(line)))
+}
+
 /** Software by id, the last word on each, and fingerprints that add to it. */
-class Content implements LineSink {
+class Content implements SourceSink {
   readonly #list: Software[] = []
   readonly #numbers = new Map<string, number>()
   readonly #fingerprints = new IndexBuilder()
 
-  addAll(list: readonly Software[]): void {
-    for (const software of list) this.software(software)
+  begin(): void {
+    // What comes later is stronger, wherever it is from.
   }
 
   software(software: Software): void {

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -42,6 +43,13 @@ let ours: Promise<readonly Software[]> | null = null
 
 async function softwareAt(paths: readonly string[] | null, keeps: Keeps): Promise<readonly Software[]> {
   return (await loadSignatureFiles(paths, keeps)).flatMap(({ list }) => list)
+}
+
+/** Of what comes with Gatehouse: in hexadecimal. */
+export async function builtinHash(): Promise<string> {
+  const hash = createHash('sha256')
+  for (const path of existsSync(BUILT) ? [BUILT] : await files(null)) hash.update(await readText(path))
+  return hash.digest('hex')
 }
 
 /** The same, file by file: long lists at the end. */

@@ -1,18 +1,25 @@
 import { constants, setPriority } from 'node:os'
 import { Fault } from '../fault.ts'
 import { makeSignatureSet } from '../plane/signature-set.ts'
-import type { CompilerAnswer, CompilerWork } from './signature-compiler.ts'
+import type { CompilerAnswer, CompilerWork, CompileWork } from './signature-compiler.ts'
 import { loadContent } from './signature-content.ts'
 
-// The process that a SignatureCompiler starts: it makes one set, and ends.
+// The process that a SignatureCompiler starts: it makes one set, or merges one, and ends.
 
-async function answerTo({ sources, folder, newest }: CompilerWork): Promise<CompilerAnswer> {
+async function answerTo(work: CompilerWork): Promise<CompilerAnswer> {
   try {
-    return { kind: 'set', set: await makeSignatureSet(await loadContent(sources), folder, newest) }
+    if (work.kind === 'compile') return await compiled(work)
+    // A database takes time to load, which who compiles does not have.
+    const { mergeCatalogue } = await import('./catalogue-merging.ts')
+    return { kind: 'merged', counts: await mergeCatalogue(work) }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     return { kind: 'fault', code: error.code, message: error.message }
   }
+}
+
+async function compiled({ sources, folder, newest }: CompileWork): Promise<CompilerAnswer> {
+  return { kind: 'set', set: await makeSignatureSet(await loadContent(sources), folder, newest) }
 }
 
 // A terminal's interrupt reaches every process of the group; this one ends with whoever has started it.

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type CertificateConfig, loadConfig, type StartupConfig } from '../config.ts'
+import { type CertificateConfig, loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
@@ -32,13 +32,13 @@ export async function startupFrom(
   workersDefault?: number,
 ): Promise<Startup> {
   const parsed = loadConfig(flags, configFile, io.env, workersDefault === undefined ? {} : { workersDefault })
-  const settings = await gatewaySettings(parsed.config)
+  const settings = await gatewaySettings(parsed)
   return { settings, warnings: parsed.warnings.map(({ where, what }) => `${where}: ${what}`) }
 }
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
-async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> {
-  const { proxy, manage, auth, data, store, policy, sightings, log } = config
+async function gatewaySettings({ config, effective }: ParsedConfig): Promise<GatewaySettings> {
+  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
@@ -63,11 +63,16 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
       ...storePlace(config),
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
-      rateLimits: config.limits,
       hasTls: manage.certificate !== null,
       ja4plus: config.fingerprints.ja4plus,
       authFailuresPerMinute: auth.failuresPerMinute,
       auditRetentionMs: store.auditRetentionMs,
+      dataFolder: data.dir,
+      encryptionKey: store.encryptionKey,
+      allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
+      upstreams: proxy.upstreams.map(({ name }) => name),
+      configured: effective,
+      seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,
   }

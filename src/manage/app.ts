@@ -92,11 +92,15 @@ const RESOURCES: ReadonlyMap<string, Resource> = new Map([
   ['/metrics', metrics],
 ])
 
+const HOST = 'host'
+
 /** What no request may have, whatever it asks for. */
 function checkHead(ctx: Koa.ParameterizedContext): void {
-  const { headersDistinct, httpVersion } = ctx.req
+  const { rawHeaders, httpVersion } = ctx.req
   // Of two hosts, somebody in front of us may have read the other one (RFC 9112 §3.2).
-  const hosts = headersDistinct['host']?.length ?? 0
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (rawHeaders[i]!.length === HOST.length && rawHeaders[i]!.toLowerCase() === HOST) hosts++
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1'))
     throw new Refusal('invalid_request', 'a request has one Host header', { headers: CLOSE })
   const expected = ctx.get('Expect').toLowerCase()
@@ -119,6 +123,7 @@ function visitOf(ctx: Koa.ParameterizedContext<RequestState>, durationMs: number
   return {
     ...{ method: ctx.method, path: ctx.url.split('?', 1)[0]!.slice(0, URL_LENGTH_MAX), operation },
     ...{ status: ctx.res.statusCode, problem: problem ?? null, durationMs, requestId },
+    isComplete: ctx.res.writableFinished,
     principal: (principal as typeof principal | undefined)?.id ?? null,
     address: ctx.req.socket.remoteAddress ?? '',
   }

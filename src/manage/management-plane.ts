@@ -1,19 +1,33 @@
+import { join } from 'node:path'
 import type Koa from 'koa'
+import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Sighting } from '../plane/sighting.ts'
+import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
+import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { Ingest } from './ingest.ts'
+import { IngestMetrics } from './ingest-metrics.ts'
+import { LiveSettings } from './live-settings.ts'
 import type { ListenAddress, Management } from './management.ts'
-import { type RateLimitSettings, RateLimits } from './rate-limits.ts'
+import { RateLimits } from './rate-limits.ts'
 import { Periodic, type PeriodicJob } from './periodic.ts'
+import type { Publisher } from './publisher.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
+import { Sealer } from './sealer.ts'
+import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
+import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -23,12 +37,31 @@ export interface ManagementSettings {
   readonly publicUrl: string | null
   /** The first key of an administrator. */
   readonly adminKey: string | null
-  readonly rateLimits: RateLimitSettings
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
   readonly authFailuresPerMinute: number
   readonly auditRetentionMs: number
+  /** For what lasts and is not in the database. */
+  readonly dataFolder: string
+  /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
+  readonly encryptionKey: Secret<string> | null
+  readonly allowPrivateWebhooks: boolean
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
+  readonly seen: KeeperSettings
+  /** All settings, and who has said each. */
+  readonly configured: readonly Effective[]
+}
+
+/** What it tells the rest of the process. */
+export interface ManagementLinks {
+  readonly publisher: Publisher
+  readonly policy: PolicyFile | PolicyKeeper
+  /** The database is open. */
+  opened(store: Store): void
+  /** They are in the database. */
+  stored(batch: readonly Sighting[]): void
 }
 
 /**
@@ -37,10 +70,17 @@ export interface ManagementSettings {
  */
 export class ManagementPlane {
   readonly #settings: ManagementSettings
+  readonly #links: ManagementLinks
   readonly #log: Log
+  /** What may change while it runs. */
+  readonly settings: LiveSettings
   #documents: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
+  readonly #ingestMetrics = new IngestMetrics()
+  #ingest: Ingest | null = null
+  #keeper: SightingKeeper | null = null
+  #tasks: TaskRunner | null = null
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
   #failure: Error | null = null
@@ -49,16 +89,26 @@ export class ManagementPlane {
   readonly #snapshots = new SnapshotReader((snapshot) => {
     this.#snapshot = snapshot
   })
+  #beat: NodeJS.Timeout | null = null
   #isClosed = false
 
-  constructor(settings: ManagementSettings, log: Log) {
+  constructor(settings: ManagementSettings, log: Log, links: ManagementLinks) {
     this.#settings = settings
+    this.#links = links
     this.#log = log
     this.#periodic = new Periodic(log)
+    this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onChange('limits.free_per_day', (freePerDay) =>
+      this.#management?.rateLimits.use({ freePerDay }),
+    )
+    this.settings.onChange('limits.standard_per_hour', (standardPerHour) =>
+      this.#management?.rateLimits.use({ standardPerHour }),
+    )
   }
 
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
+    if (this.#isClosed) return
     const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
@@ -68,8 +118,13 @@ export class ManagementPlane {
       if (this.#isClosed) return await store.close()
       const management = await this.#managementOf(store, url)
       this.#management = management
+      await this.#follow(store)
+      this.#listenTo(store)
+      this.#tasks = new TaskRunner(TASK_TYPES, management)
+      await this.#tasks.start()
       this.#api = api(management)
       this.#periodic.start(jobsOf(management, this.#settings))
+      this.#links.opened(store)
     } catch (error) {
       await store?.close()
       if (this.#isClosed) return
@@ -102,10 +157,22 @@ export class ManagementPlane {
     }
   }
 
+  /** Resolves when the database has them; rejects when it cannot take them now. */
+  async take(batch: unknown): Promise<void> {
+    if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
+    await this.#ingest.take(batch)
+  }
+
+  addMetrics(metrics: Metrics): void {
+    this.#ingestMetrics.addTo(metrics)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.#periodic.close()
+    if (this.#beat !== null) clearInterval(this.#beat)
+    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
+    await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
     const { apiKeys, rateLimits, store, log } = this.#management
     await rateLimits
@@ -117,18 +184,63 @@ export class ManagementPlane {
     await store.close()
   }
 
+  /** What other processes on the same database change is in force here on the next beat. */
+  async #follow(store: Store): Promise<void> {
+    const policy = this.#links.policy.kind === 'file' ? null : this.#links.policy
+    await Promise.all([this.settings.open(store), policy?.open(store)])
+    if (this.#isClosed) return
+    this.#beat = setInterval(() => {
+      void this.settings.follow()
+      void policy?.follow()
+    }, BEAT_MS)
+  }
+
+  #listenTo(store: Store): void {
+    const { seen } = this.#settings
+    const metrics = this.#ingestMetrics
+    const keeper = new SightingKeeper(store, seen, [], metrics, this.#log)
+    const ingest = new Ingest(
+      store,
+      {
+        retention: seen.rollups,
+        counters: [],
+        stored: (batch, unnamed) => {
+          this.#links.stored(batch)
+          keeper.noticed(unnamed)
+        },
+        nowMs: Date.now,
+      },
+      metrics,
+      this.#log,
+    )
+    keeper.start()
+    this.#keeper = keeper
+    this.#ingest = ingest
+  }
+
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
-    const { adminKey, authFailuresPerMinute, rateLimits, ja4plus } = this.#settings
+    const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
+    const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const rateLimits = {
+      freePerDay: this.settings.value('limits.free_per_day'),
+      standardPerHour: this.settings.value('limits.standard_per_hour'),
+    }
     return {
       store,
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
+      publisher: this.#links.publisher,
+      policy: this.#links.policy,
+      sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
+      settings: this.settings,
+      ...{ upstreams, allowPrivateWebhooks },
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,
       publicUrl,
+      tasks: { wake: () => this.#tasks?.wake() },
       nowMs: Date.now,
     }
   }
@@ -172,6 +284,12 @@ function jobsOf(
       everyMs: 600_000,
       run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
     },
+    {
+      name: 'forget old tasks',
+      everyMs: 600_000,
+      run: async (nowMs) =>
+        (await store.tasks.forget(nowMs - TASK_KEPT_MS, SLICE_TASKS)) < SLICE_TASKS ? 'done' : 'more',
+    },
   ]
 }
 
@@ -179,6 +297,9 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** Some milliseconds of SQLite. */
 const SLICE_ROWS = 500
+/** Each may have some megabytes. */
+const SLICE_TASKS = 5

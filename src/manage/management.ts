@@ -5,6 +5,10 @@ import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
+import type { Publisher } from './publisher.ts'
+import type { LiveSettings } from './live-settings.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
+import type { Sealer } from './sealer.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -21,11 +25,24 @@ export interface Management {
   /** `null`: there is none in the configuration. */
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: FailureThrottle
+  /** Told what changes in the database that proxies judge by. */
+  readonly publisher: Publisher
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
+  readonly settings: LiveSettings
+  /** Which policy is in force, and where it comes from. */
+  readonly policy: PolicyFile | PolicyKeeper
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
+  /** For secrets that have to be known again. */
+  readonly sealer: Sealer
+  /** Whether webhooks may lead to addresses that are not on the public internet. */
+  readonly allowPrivateWebhooks: boolean
+  /** Works on what is queued; told of what is new. */
+  readonly tasks: { wake(): void }
   nowMs(): number
 }

@@ -35,6 +35,12 @@ export class RateLimits {
     return limits
   }
 
+  /** From the next request on. */
+  use({ freePerDay, standardPerHour }: Partial<RateLimitSettings>): void {
+    if (freePerDay !== undefined) this.#memories.free.points = freePerDay
+    if (standardPerHour !== undefined) this.#memories.standard.points = standardPerHour
+  }
+
   private constructor(store: Store, { freePerDay, standardPerHour }: RateLimitSettings, log: Log) {
     this.#store = store
     const free = new RateLimiterMemory({ keyPrefix: 'free', points: freePerDay, duration: DAY_S })

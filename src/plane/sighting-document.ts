@@ -8,6 +8,11 @@ export function parseSighting(line: string): Sighting | string {
   } catch {
     return 'is no JSON'
   }
+  return readSighting(value)
+}
+
+/** A Sighting from a value that anybody may have made; else what is wrong with it. */
+export function readSighting(value: unknown): Sighting | string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is no object'
   const members = value as Record<string, unknown>
   for (const [name, takes] of MEMBERS) {
@@ -67,6 +72,7 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['rule', text],
   ['action', text],
   ['dryRun', (value) => typeof value === 'boolean'],
+  ['done', text],
   ['forged', texts],
   ['snapshot', number],
 ]

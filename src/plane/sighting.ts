@@ -36,6 +36,8 @@ export interface Sighting {
   readonly action: string
   /** The rule only says what it would have done. */
   readonly dryRun: boolean
+  /** What was done: another than `action` where `dryRun`. */
+  readonly done: string
   /** Headers of ours that the client sent: an attempt to tag itself. */
   readonly forged: readonly string[]
   readonly snapshot: number

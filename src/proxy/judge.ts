@@ -128,6 +128,7 @@ function sighting(
     rule: decision.wouldHave?.rule ?? decision.rule,
     action: decision.wouldHave?.action.kind ?? decision.action.kind,
     dryRun: decision.wouldHave !== null,
+    done: decision.action.kind,
     forged: received.forged,
     snapshot,
   }

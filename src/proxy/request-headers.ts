@@ -1,3 +1,4 @@
+import { isOurHeader, plainHeaderName } from '../classify/our-headers.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import type { Print } from '../fingerprint/print.ts'
 import type { Connection } from './connection.ts'
@@ -43,11 +44,11 @@ export function receiveHeaders(
       kept.push(name, value)
       continue
     }
-    const plain = plainName(name)
+    const plain = plainHeaderName(name)
     const hopField = HOP_FIELDS.get(plain)
     if (hopField !== undefined && !name.includes('_')) hop[hopField] = joined(hop[hopField], value, ', ')
     else if (plain === expected) continue
-    else if (isOurs(plain)) forged = forged === null ? [plain] : [...forged, plain]
+    else if (isOurHeader(plain)) forged = forged === null ? [plain] : [...forged, plain]
     else if (HOP_BY_HOP.has(plain) || listed?.has(plain) === true || plain.startsWith(':')) continue
     else if (plain === 'te') pushTrailers(kept, value)
     else if (plain === 'host') setHost(kept, name)
@@ -104,16 +105,6 @@ export function pushTags(
   headers.push('X-Agent-Action', action, 'X-Agent-Decision-Id', decisionId)
 }
 
-/** Lower case, and with the hyphens that some servers make of underscores. */
-function plainName(name: string): string {
-  const lower = name.toLowerCase()
-  return lower.includes('_') ? lower.replaceAll('_', '-') : lower
-}
-
-function isOurs(plain: string): boolean {
-  return plain.startsWith('x-agent-') || OURS.has(plain) || HOP_FIELDS.has(plain)
-}
-
 /** Most names pass at their first letter and length; the others are looked at closely. */
 function mayBeSpecial(name: string): boolean {
   switch (name.charCodeAt(0) | 0x20) {
@@ -148,7 +139,7 @@ function connectionListed(rawHeaders: readonly string[]): ReadonlySet<string> | 
     if (value === 'keep-alive' || value === 'close') continue
     listed ??= new Set()
     for (const token of value.split(',')) {
-      const plain = plainName(token.trim())
+      const plain = plainHeaderName(token.trim())
       if (plain !== 'host') listed.add(plain)
     }
   }
@@ -196,13 +187,6 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'proxy-connection',
   'transfer-encoding',
   'upgrade',
-])
-const OURS: ReadonlySet<string> = new Set([
-  'x-ja4-fingerprint',
-  'x-ja4-source',
-  'x-ja4h-fingerprint',
-  'x-ja4s-fingerprint',
-  'x-http2-fingerprint',
 ])
 const HOP_FIELDS: ReadonlyMap<string, keyof HopHeaders> = new Map([
   ['x-forwarded-for', 'forwardedFor'],

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import type { ColumnDataType, Kysely, RawBuilder } from 'kysely'
 import type { Tables } from './tables.ts'
 
 /** A step forward; there is none back. Once released it is never changed. */
@@ -10,4 +10,6 @@ export interface ColumnTypes {
   readonly integer: 'integer' | 'bigint'
   readonly real: 'real' | 'double precision'
   readonly bytes: 'blob' | 'bytea'
+  /** Text that is compared byte by byte, whatever the language of the database. */
+  readonly key: ColumnDataType | RawBuilder<unknown>
 }

@@ -9,6 +9,7 @@ import { submissions } from './migrations/0004-submissions.ts'
 import { tasks } from './migrations/0005-tasks.ts'
 import { webhooks } from './migrations/0006-webhooks.ts'
 import { rateLimits } from './migrations/0007-rate-limits.ts'
+import { policies } from './migrations/0008-policies.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -49,10 +50,16 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0005-tasks', tasks],
   ['0006-webhooks', webhooks],
   ['0007-rate-limits', rateLimits],
+  ['0008-policies', policies],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
-  sqlite: { integer: 'integer', real: 'real', bytes: 'blob' },
-  postgres: { integer: 'bigint', real: 'double precision', bytes: 'bytea' },
+  sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },
+  postgres: {
+    integer: 'bigint',
+    real: 'double precision',
+    bytes: 'bytea',
+    key: sql`text collate "C"`,
+  },
 }
 /** Any number, as long as nobody else in the database uses it. */
 const LOCK = 7_164_201_911

@@ -1,11 +1,19 @@
+import { AgentsSeenStore } from './agents-seen.ts'
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
+import { CatalogueLists } from './catalogue-lists.ts'
+import { CatalogueLookup } from './catalogue-lookup.ts'
+import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
+import { FingerprintsSeenStore } from './fingerprints-seen.ts'
 import { IdempotencyStore } from './idempotency.ts'
 import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
+import { ObservedStore } from './observed.ts'
 import { openDatabase } from './open-database.ts'
+import { PolicyStore } from './policies.ts'
 import { RateLimitStore } from './rate-limits.ts'
+import { RollupStore } from './rollups.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
@@ -17,11 +25,19 @@ import { WebhookStore } from './webhooks.ts'
  * A failure of the world is a Fault whose code starts with `STORE_`.
  */
 export class Store {
+  readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly catalogueLists: CatalogueLists
+  readonly catalogueLookup: CatalogueLookup
+  readonly catalogueMerge: CatalogueMerge
+  readonly fingerprintsSeen: FingerprintsSeenStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
+  readonly policies: PolicyStore
   readonly rateLimits: RateLimitStore
+  readonly observed: ObservedStore
+  readonly rollups: RollupStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
@@ -37,11 +53,19 @@ export class Store {
   private constructor(database: Database) {
     const { db, kind } = database
     this.#database = database
+    this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.catalogueLists = new CatalogueLists(db)
+    this.catalogueLookup = new CatalogueLookup(db)
+    this.catalogueMerge = new CatalogueMerge(db, kind)
+    this.fingerprintsSeen = new FingerprintsSeenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
+    this.policies = new PolicyStore(db)
     this.rateLimits = new RateLimitStore(db)
+    this.observed = new ObservedStore(db)
+    this.rollups = new RollupStore(db)
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)

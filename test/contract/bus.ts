@@ -147,6 +147,7 @@ export function sighting(number: number): Sighting {
     rule: 'otherwise',
     action: 'tag',
     dryRun: false,
+    done: 'tag',
     forged: ['x-agent-name'],
     snapshot: number,
   }

@@ -76,10 +76,14 @@ function paramOf(ids: readonly string[]): fc.Arbitrary<string> {
 }
 
 function queryOf(parameters: readonly DocumentedParameter[], schemas: Schemas): fc.Arbitrary<string> {
-  const right = parameters.map(({ name, schema }) =>
+  const right = parameters.map(({ name, schema, example }) =>
     fc.option(
       fc
-        .oneof({ weight: 4, arbitrary: likely(schema, schemas, 0) }, { weight: 1, arbitrary: HOSTILE_TEXT })
+        .oneof(
+          { weight: 4, arbitrary: likely(schema, schemas, 0) },
+          { weight: 1, arbitrary: HOSTILE_TEXT },
+          { weight: example === undefined ? 0 : 4, arbitrary: fc.constant(example) },
+        )
         .map((value) => `${name}=${encoded(typeof value === 'string' ? value : JSON.stringify(value))}`),
       { nil: null, freq: 2 },
     ),

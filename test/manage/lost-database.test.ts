@@ -61,7 +61,7 @@ test('a database that is not there at the start is opened when it is', async (t)
   t.teardown(() => relay.stop())
   await relay.stop()
   const adminKey = 'the key of the configuration'
-  const manage = await TestManagement.start(t, { storeUrl: relay.url, adminKey }, null)
+  const manage = await TestManagement.start(t, { storeUrl: relay.url, adminKey, admin: null })
   const bearer = { authorization: `Bearer ${adminKey}` }
   const ask = () => manage.ask('GET', '/v1/keys', undefined, bearer)
   isAway(await ask(), /cannot be reached/)

@@ -4,43 +4,72 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadContent } from '../../src/commands/signature-content.ts'
+import { parseConfig } from '../../src/config.ts'
+import type { Effective } from '../../src/config-reader.ts'
 import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
+import { Publisher } from '../../src/manage/publisher.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
-import { ManagementPlane, type ManagementSettings } from '../../src/manage/management-plane.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import {
+  type ManagementLinks,
+  ManagementPlane,
+  type ManagementSettings,
+} from '../../src/manage/management-plane.ts'
+import { PolicyCopy } from '../../src/manage/policy-copy.ts'
+import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
+import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
+import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
 
 export interface TestOptions extends Partial<ManagementSettings> {
   /** It judges by the signatures that come with Gatehouse. */
   readonly knows?: boolean
+  readonly rateLimits?: Partial<RateLimitSettings>
   readonly front?: Partial<FrontSettings>
+  /** Whom it asks as; `null` where the database is not there yet. */
+  readonly admin?: WantedKey | null
   readonly answered?: (visit: Visit) => void
+  /** Instead of the one that the API puts. */
+  readonly policy?: PolicyFile
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
-  readonly failures: Error[] = []
+  readonly failures: Error[]
+  /** The folder of data. */
+  readonly folder: string
+  /** The lines of the log. */
+  readonly said: readonly string[]
+  /** All that were put in force by way of the API. */
+  readonly policies: readonly unknown[]
   readonly #adminKey: string
 
-  /** `admin`: whom it asks as; `null` where the database is not there yet. */
-  static async start(
-    t: Owner,
-    options: TestOptions = {},
-    admin: WantedKey | null = ADMIN,
-  ): Promise<TestManagement> {
-    const { knows = false, front, answered, ...given } = options
+  static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
+    const { knows = false, front, answered, policy, rateLimits, admin = ADMIN, ...given } = options
+    const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
     const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
     const adminKey = admin === null ? '' : await keyIn(storeUrl, admin)
+    const said: string[] = []
+    const log = createLogTo('info', { write: (line) => said.push(line) })
+    const copy = new PolicyCopy(join(folder, 'policy.json'))
+    const policies: unknown[] = []
     const plane = new ManagementPlane(
-      { ...SETTINGS, ...given, storeUrl },
-      createLogTo('silent', { write: () => undefined }),
+      { ...SETTINGS, dataFolder: folder, configured: configured(rateLimits), ...given, storeUrl },
+      log,
+      {
+        ...idleLinks(),
+        policy:
+          policy ??
+          new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
+      },
     )
     const failures: Error[] = []
     const server = createManageServer(
@@ -63,12 +92,17 @@ export class TestManagement {
       server.closeAllConnections()
       await plane.close()
     })
-    return new TestManagement(`http://127.0.0.1:${port}`, storeUrl, adminKey, failures)
+    const url = `http://127.0.0.1:${port}`
+    return new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
   }
 
-  private constructor(url: string, storeUrl: string, adminKey: string, failures: Error[]) {
+  private constructor(facts: TestManagementFacts, adminKey: string) {
+    const { url, folder, storeUrl, said, policies, failures } = facts
     this.url = url
+    this.folder = folder
     this.storeUrl = storeUrl
+    this.said = said
+    this.policies = policies
     this.#adminKey = adminKey
     this.failures = failures
   }
@@ -105,6 +139,11 @@ export class TestManagement {
   }
 }
 
+type TestManagementFacts = Pick<
+  TestManagement,
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures'
+>
+
 export interface Answered {
   readonly status: number
   readonly headers: Headers
@@ -120,6 +159,16 @@ async function useOurSignatures(t: Owner, plane: ManagementPlane): Promise<void>
   await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
 }
 
+/** As somebody has who says nothing but the limits. */
+function configured({ freePerDay, standardPerHour }: Partial<RateLimitSettings> = {}): readonly Effective[] {
+  const env = {
+    ...(freePerDay !== undefined && { GATEHOUSE_LIMITS_FREE_PER_DAY: String(freePerDay) }),
+    ...(standardPerHour !== undefined && { GATEHOUSE_LIMITS_STANDARD_PER_HOUR: String(standardPerHour) }),
+    GATEHOUSE_STORE_PASSWORD: 'nobody-sees-this',
+  }
+  return parseConfig({ flags: { upstream: ['http://127.0.0.1:3000'] }, env, file: null }).effective
+}
+
 async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   const store = await Store.open(storeUrl)
   try {
@@ -129,14 +178,38 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
-const SETTINGS: Omit<ManagementSettings, 'storeUrl'> = {
+/** What rules may route to. */
+const UPSTREAMS = ['default', 'other']
+const DAY_MS = 86_400_000
+export const SEEN: KeeperSettings = {
+  sightingsMs: DAY_MS,
+  sightingsMax: 100_000,
+  rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
+  observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
+}
+/** Of a management plane that is tried alone. */
+export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
+  configured: configured(),
   storePassword: null,
   publicUrl: null,
   adminKey: null,
+  ja4plus: true,
   authFailuresPerMinute: 120,
   auditRetentionMs: 86_400_000,
-  rateLimits: { freePerDay: 1_000, standardPerHour: 10_000 },
+  seen: SEEN,
   hasTls: false,
-  ja4plus: true,
+  encryptionKey: null,
+  allowPrivateWebhooks: false,
+  upstreams: UPSTREAMS,
 }
+/** To a process in which there is nothing else. */
+export function idleLinks(): Omit<ManagementLinks, 'policy'> {
+  const publisher = new Publisher({
+    publish: () => undefined,
+    remake: async () => undefined,
+    nowMs: Date.now,
+  })
+  return { publisher, opened: () => undefined, stored: () => undefined }
+}
+
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

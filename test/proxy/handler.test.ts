@@ -361,8 +361,8 @@ test('dry_run: what a rule would have done is said, and the next rule is tried',
     ['/stop', 404],
   ] as const) {
     assert.equal((await ask(gate, 'h1', { path })).status, status)
-    const { rule, action, dryRun } = gate.sightings.at(-1)!
-    assert.deepEqual([rule, action, dryRun], ['on trial', 'block', true])
+    const { rule, action, dryRun, done } = gate.sightings.at(-1)!
+    assert.deepEqual([rule, action, dryRun, done], ['on trial', 'block', true, gate.done.at(-1)!.action])
   }
   assert.equal(headersOf(seen[0]!)['x-agent-action'], 'tag')
   assert.deepEqual(
@@ -461,7 +461,14 @@ test('each request becomes one Sighting, without cookie, query or token in it', 
       const expected: Partial<Sighting> = {
         ...{ seenAtMs: gate.clock.nowMs, proxy: 'gate.example.test', address: '192.0.2.9', method: 'POST' },
         ...{ host: 'a.example.test', path: '/account/7', userAgent: 'tester/1.0', verdict: 'unknown' },
-        ...{ agent: null, confidence: 0, rule: `rule ${index}`, action: names[index]!, dryRun: false },
+        ...{
+          agent: null,
+          confidence: 0,
+          rule: `rule ${index}`,
+          action: names[index]!,
+          dryRun: false,
+          done: names[index]!,
+        },
         ...{ forged: ['x-agent-name'], snapshot: gate.context.snapshot.number },
       }
       for (const [key, value] of Object.entries(expected)) {

@@ -20,6 +20,8 @@ import { openDatabase } from '../../src/store/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { storeContract } from '../contract/store.ts'
+import { policiesContract } from '../contract/policies.ts'
+import { webhooksContract } from '../contract/webhooks.ts'
 import { freshUrl, openAt } from './databases.ts'
 import { newKey } from './samples.ts'
 
@@ -223,3 +225,6 @@ async function opened(t: Test): Promise<{ store: Store; file: string }> {
 }
 
 const NOBODY = 65_534
+
+policiesContract('sqlite')
+webhooksContract('sqlite')

@@ -2,6 +2,20 @@ import type { FieldError } from '../refusal.ts'
 
 /** What is JSON, and no client means well with. `null`: nothing of the kind. */
 export function shapeProblem(value: unknown): FieldError | null {
+  return isShapely(value, 1) ? null : problemIn(value)
+}
+
+/** As nearly everything is. */
+function isShapely(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  if (depth > DEPTH_MAX) return false
+  if (Array.isArray(value)) return value.every((item) => isShapely(item, depth + 1))
+  for (const name in value)
+    if (name === '__proto__' || !isShapely((value as Record<string, unknown>)[name], depth + 1)) return false
+  return true
+}
+
+function problemIn(value: unknown): FieldError | null {
   const waiting: { readonly value: unknown; readonly pointer: string; readonly depth: number }[] = [
     { value, pointer: '', depth: 1 },
   ]

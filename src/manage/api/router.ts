@@ -38,7 +38,17 @@ export function routesOf(
     router.register(path, operation.method === 'GET' ? ['GET', 'HEAD'] : [operation.method], handler)
   }
   const routes = router.routes()
+  // Most requests are for a path without a name in it, which is found at once.
+  const fixed = new Map(
+    operations
+      .filter(({ path }) => !path.includes('{'))
+      .map((operation) => [`${operation.method} ${prefix}${operation.path}`, operation]),
+  )
   return async (ctx, next) => {
+    const found = fixed.get(`${ctx.method} ${ctx.path}`)
+    if (found !== undefined) {
+      return serve(Object.assign(ctx, { params: NO_PARAMS }), found, management, idempotency)
+    }
     const { pathAndMethod, path } = router.match(ctx.path, ctx.method)
     if (pathAndMethod.length > 0) return routes(ctx as never, next)
     if (path.length === 0) return next()
@@ -59,7 +69,7 @@ async function serve(
   ctx.state.operation = operation.id
   const { principal, requestId } = ctx.state
   if (!mayDo(principal, operation.scopes)) throw insufficient(operation)
-  const params: unknown = named(operation, ctx.params)
+  const params: unknown = ctx.params === NO_PARAMS ? NO_PARAMS : named(operation, ctx.params)
   const subject: unknown = await operation.find({ params, principal }, management)
   if (subject === null) throw notThere()
   const query: unknown = validated(operation.query, queryOf(ctx), 'query')
@@ -76,11 +86,10 @@ async function serve(
     return { status: operation.status, headers: answer.headers ?? {}, body: answer.body as unknown }
   }
   const key = operation.isIdempotent ? ctx.headers['idempotency-key'] : undefined
-  const asked = { method: ctx.method, target: ctx.url, body: sent }
-  const answer =
-    key === undefined
-      ? await run()
-      : await idempotency.once(String(key), { principal: principal.id, ...asked }, run)
+  const asked = () => {
+    return { principal: principal.id, method: ctx.method, target: ctx.url, body: sent }
+  }
+  const answer = key === undefined ? await run() : await idempotency.once(String(key), asked(), run)
   ctx.set({ ...answer.headers })
   ctx.status = answer.status
   ctx.body = answer.body
@@ -96,6 +105,7 @@ function named(operation: AnyOperation, params: Record<string, string>): unknown
 /** Strictly: what a lenient reader makes of a damaged query is not what was meant. */
 function queryOf(ctx: RequestContext): Record<string, unknown> {
   const text = ctx.querystring
+  if (text === '') return NO_QUERY
   if (!isWellEncoded(text.replaceAll('+', ' ')))
     throw new Refusal('invalid_request', 'the query is not percent-encoded UTF-8')
   const query: Record<string, unknown> = Object.create(null)
@@ -125,3 +135,6 @@ function insufficient({ scopes }: AnyOperation): Refusal {
 function notThere(): Refusal {
   return new Refusal('not_found', 'there is nothing of this name')
 }
+
+const NO_QUERY: Record<string, unknown> = Object.freeze({})
+const NO_PARAMS: Record<string, string> = Object.freeze({})

@@ -36,6 +36,16 @@ export function integerInQuery(min: number, max: number, fallback: number, descr
     })
 }
 
+/** Something that is looked for. No NUL is in any text: PostgreSQL takes none. */
+export function textInQuery(description: string, lengthMax = 200) {
+  return z
+    .string()
+    .min(1, 'is empty')
+    .max(lengthMax, `is longer than ${lengthMax} characters`)
+    .refine((text) => !text.includes('\0'), 'has a character that is in no text')
+    .meta({ description })
+}
+
 export function booleanInQuery(fallback: boolean, description: string) {
   return z
     .enum(['true', 'false'], 'takes true or false')

@@ -20,11 +20,25 @@ export function validated<Schema extends z.ZodType>(
 }
 
 /** Where in it is the one character that no text in a database may have; `null`: nowhere. */
-export function pointerToZero(value: unknown, at = ''): string | null {
+export function pointerToZero(value: unknown): string | null {
+  return hasZero(value) ? placeOfZero(value, '') : null
+}
+
+/** Nearly nothing has one, and where is asked only of what has. */
+function hasZero(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0')
+  if (typeof value !== 'object' || value === null) return false
+  if (Array.isArray(value)) return value.some(hasZero)
+  for (const key in value)
+    if (key.includes('\0') || hasZero((value as Record<string, unknown>)[key])) return true
+  return false
+}
+
+function placeOfZero(value: unknown, at: string): string | null {
   if (typeof value === 'string') return value.includes('\0') ? at : null
   if (typeof value !== 'object' || value === null) return null
   for (const [key, member] of Object.entries(value)) {
-    const found = key.includes('\0') ? at : pointerToZero(member, `${at}${pointerTo([key])}`)
+    const found = key.includes('\0') ? at : placeOfZero(member, `${at}${pointerTo([key])}`)
     if (found !== null) return found
   }
   return null
@@ -34,7 +48,7 @@ function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown)
   const at = pointerTo(issue.path)
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((key) => ({
+      return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
         pointer: `${at}${pointerTo([key])}`,
         detail: `is not known${didYouMean(key, keysAt(schema, issue.path))}`,
       }))

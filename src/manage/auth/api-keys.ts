@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/keys.ts'
 import type { Plan, Principal, Scope } from './principal.ts'
@@ -19,7 +19,7 @@ export function looksLikeKey(text: string): boolean {
 
 /** What is stored of a key. It has 256 random bits, so one pass is enough. */
 export function hashOfKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex')
+  return hash('sha256', key, 'hex')
 }
 
 export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord): Principal {
@@ -40,12 +40,12 @@ export class ApiKeys {
 
   async find(key: string, nowMs: number): Promise<KeyRecord | null> {
     if (!looksLikeKey(key)) return null
-    const hash = hashOfKey(key)
-    const known = this.#known.get(hash)
+    const hashed = hashOfKey(key)
+    const known = this.#known.get(hashed)
     if (known !== undefined && nowMs - known.atMs < REMEMBERED_MS) return known.key
-    const found = await this.#store.byHash(hash)
+    const found = await this.#store.byHash(hashed)
     if (this.#known.size >= KNOWN_MAX) this.#known.delete(this.#known.keys().next().value!)
-    this.#known.set(hash, { key: found, atMs: nowMs })
+    this.#known.set(hashed, { key: found, atMs: nowMs })
     return found
   }
 

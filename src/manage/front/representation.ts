@@ -13,12 +13,14 @@ import { hasTag, tagOf } from './entity-tags.ts'
 export function representations(): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
     await next()
+    const isRead = ctx.status === 200 && ctx.state.operation !== 'probe' && READS.has(ctx.method)
+    // What is neither read nor compressed is a text, which goes out with its head in one piece.
+    if (!isRead && !ctx.req.headers['accept-encoding']) return asText(ctx)
     const bytes = bytesOf(ctx.body)
     if (bytes === null) return
     const type = ctx.response.get('Content-Type') || 'application/json; charset=utf-8'
     ctx.body = bytes
     ctx.set('Content-Type', type)
-    const isRead = ctx.status === 200 && ctx.state.operation !== 'probe' && READS.has(ctx.method)
     const isPublic = ctx.state.isPublic === true
     const coding = bytes.length < COMPRESSED_BYTES_MIN ? 'identity' : codingFor(ctx)
     if (isRead) {
@@ -40,12 +42,25 @@ export function representations(): Koa.Middleware<RequestState> {
 
 type Coding = keyof typeof CODINGS
 
+function asText(ctx: Koa.ParameterizedContext): void {
+  const { body } = ctx
+  if (!isJson(body)) return
+  const type = ctx.response.get('Content-Type') || 'application/json; charset=utf-8'
+  const text = JSON.stringify(body)
+  if (text.length >= COMPRESSED_BYTES_MIN) ctx.vary('Accept-Encoding')
+  ctx.body = text
+  ctx.set('Content-Type', type)
+}
+
+function isJson(body: unknown): body is object {
+  return typeof body === 'object' && body !== null && !Buffer.isBuffer(body) && !('pipe' in body)
+}
+
 /** `null`: it is a stream, or nothing. */
 function bytesOf(body: unknown): Buffer | null {
   if (Buffer.isBuffer(body)) return body
   if (typeof body === 'string') return Buffer.from(body)
-  if (body === null || body === undefined || typeof body !== 'object' || 'pipe' in body) return null
-  return Buffer.from(JSON.stringify(body))
+  return isJson(body) ? Buffer.from(JSON.stringify(body)) : null
 }
 
 /** What the caller likes best, and of equals the smallest. */

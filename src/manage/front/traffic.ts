@@ -13,6 +13,8 @@ export interface Visit {
   /** The code of the problem it was answered with. */
   readonly problem: string | null
   readonly durationMs: number
+  /** `false`: who asked has gone before, or was let go. */
+  readonly isComplete: boolean
   /** The id of who asked. */
   readonly principal: string | null
   readonly address: string
@@ -21,8 +23,9 @@ export interface Visit {
 
 /** What the management port has to do: counted, and where the operator wants it, logged. No query, no header, no body. */
 export class ManageTraffic {
+  /** Whether a visit is worth more than the level debug. */
+  isLogged: boolean
   readonly #log: Log
-  readonly #isLogged: boolean
   readonly #answers: Tally<'operation' | 'status'>
   readonly #problems = new Tally({ code: Object.keys(PROBLEMS) })
   readonly #durations = new DurationHistogram()
@@ -30,7 +33,7 @@ export class ManageTraffic {
   /** `operations`: the ids there are. */
   constructor(operations: readonly string[], isLogged: boolean, log: Log) {
     this.#answers = new Tally({ operation: [...operations, ...OTHERS], status: STATUSES })
-    this.#isLogged = isLogged
+    this.isLogged = isLogged
     this.#log = log
   }
 
@@ -41,7 +44,7 @@ export class ManageTraffic {
     // Who looks every second whether we live would make everything look fast.
     if (operation !== 'probe') this.#durations.observe(durationMs)
     const fields = { ...others, operation, status, problem, durationMs: Math.round(durationMs * 10) / 10 }
-    if (this.#isLogged && operation !== 'probe') this.#log.info('answered', fields)
+    if (this.isLogged && operation !== 'probe') this.#log.info('answered', fields)
     else this.#log.debug('answered', fields)
   }
 

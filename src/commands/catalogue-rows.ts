@@ -1,0 +1,152 @@
+import { dayNumber, DAY_MS } from '../classify/calendar.ts'
+import { confidenceOf } from '../classify/confidence.ts'
+import { JA4_TYPES, type Ja4Type, partsOfFingerprint } from '../classify/fingerprint-form.ts'
+import type { FingerprintSignature, FingerprintType, Signature } from '../classify/signature.ts'
+import type { Software } from '../classify/software.ts'
+import { allNames, type SignatureRow, type SoftwareRow, softwareRow, storable } from '../store/catalogue.ts'
+import { type CatalogueRows, compareBytes } from '../store/catalogue-merge.ts'
+import type { SoftwareNameTable } from '../store/tables/catalogue.ts'
+import { readSources, type SignatureSources, type SourceSink } from './signature-content.ts'
+
+/** All that files know, as the tables of the catalogue have it. Throws a ConfigFault with everything that is wrong. */
+export async function catalogueRows(sources: Omit<SignatureSources, 'weightsFile'>): Promise<CatalogueRows> {
+  const rows = new Rows()
+  await readSources(sources, rows)
+  return rows.whole()
+}
+
+type Origin = Parameters<SourceSink['begin']>[0]
+
+/** Of a million fingerprints it keeps a text each, which is all the sorting needs. */
+class Rows implements SourceSink {
+  readonly #software = new Map<string, { readonly software: Software; readonly origin: Origin }>()
+  readonly #lines: string[] = []
+  readonly #provenances = new Map<string, number>()
+  #origin: Origin = 'builtin'
+  #newestDay = 0
+
+  begin(origin: Origin): void {
+    this.#origin = origin
+  }
+
+  software(software: Software): void {
+    for (const { date } of software.signatures)
+      this.#newestDay = Math.max(this.#newestDay, dayNumber(date) ?? 0)
+    this.#software.set(software.id, { software, origin: this.#origin })
+  }
+
+  fingerprint(of: string, signature: FingerprintSignature): boolean {
+    if (!this.#software.has(of)) return false
+    if (this.#origin !== 'api') this.#add(of, signature)
+    return true
+  }
+
+  whole(): CatalogueRows {
+    const known = [...this.#software.values()].filter(({ origin }) => origin !== 'api')
+    for (const { software } of known)
+      for (const signature of software.signatures)
+        if (isFingerprint(signature)) this.#add(software.id, signature)
+    const lines = this.#lines.sort()
+    const provenances = [...this.#provenances.keys()]
+    return {
+      software: known
+        .map(({ software, origin }) => storedSoftware(software, origin, this.#newestDay))
+        .sort((one, other) => compareBytes(one.id, other.id)),
+      names: namesIn(known.map(({ software }) => software)),
+      signatures: signaturesIn(lines, provenances),
+    }
+  }
+
+  #add(of: string, { type, value, source, date, observations }: FingerprintSignature): void {
+    if (!isJa4(type)) return
+    const provenance = this.#provenances.get(source) ?? this.#provenances.size
+    this.#provenances.set(source, provenance)
+    this.#lines.push([type, value, of, dayNumber(date) ?? 0, observations, provenance].join(SEPARATOR))
+  }
+}
+
+function isFingerprint(signature: Signature): signature is FingerprintSignature {
+  return JA4_TYPES.some((type) => type === signature.type)
+}
+
+function isJa4(type: FingerprintType): type is Ja4Type {
+  return JA4_TYPES.some((each) => each === type)
+}
+
+/**
+ * Fingerprints have a table of their own. Of what has no signature, and no addresses, nobody has said since when it is
+ * known: since no later than the newest of the others.
+ */
+function storedSoftware(software: Software, origin: Origin, newestDay: number): SoftwareRow {
+  const { verification, signatures } = software
+  const days = [...signatures.map(({ date }) => date), verification.ranges?.date ?? '']
+    .map(dayNumber)
+    .filter((day) => day !== null)
+  const others = signatures.filter((signature) => !isFingerprint(signature))
+  const firstDay = days.reduce((one, other) => Math.min(one, other), newestDay)
+  return softwareRow({ ...software, signatures: others }, origin, firstDay * DAY_MS)
+}
+
+/** A name that several go by is of whom it is the id, then of the first whose name it is. */
+function namesIn(list: readonly Software[]): readonly SoftwareNameTable[] {
+  const byName = new Map<string, string>(list.map(({ id }) => [id, id]))
+  const lists = list.map((software) => ({ id: software.id, names: allNames(software) }))
+  const longest = lists.reduce((most, { names }) => Math.max(most, names.length), 0)
+  for (let i = 0; i < longest; i++) {
+    for (const { id, names } of lists) {
+      const name = names[i]
+      if (name !== undefined && !byName.has(name)) byName.set(name, id)
+    }
+  }
+  return [...byName]
+    .map(([name, software_id]) => ({ name, software_id }))
+    .sort((one, other) => compareBytes(one.name, other.name))
+}
+
+/** One row for each fingerprint and owner, by what all lines say of it. `lines` are sorted. */
+function* signaturesIn(lines: readonly string[], provenances: readonly string[]): Generator<SignatureRow> {
+  for (let from = 0; from < lines.length; ) {
+    const start = startOf(lines[from]!)
+    let to = from + 1
+    while (to < lines.length && lines[to]!.startsWith(start)) to++
+    yield* ownersIn(lines.slice(from, to), provenances)
+    from = to
+  }
+}
+
+/** Type and fingerprint. */
+function startOf(line: string): string {
+  return line.slice(0, line.indexOf(SEPARATOR, line.indexOf(SEPARATOR) + 1) + 1)
+}
+
+function ownersIn(lines: readonly string[], provenances: readonly string[]): readonly SignatureRow[] {
+  const rows = new Map<string, SignatureRow>()
+  const most = new Map<string, number>()
+  for (const line of lines) {
+    const [type, value, of, day, observed, provenance] = line.split(SEPARATOR) as [Ja4Type, ...string[]]
+    const row = rows.get(of!) ?? newRow(type, value!, of!)
+    const observations = Number(observed)
+    row.observations += observations
+    row.first_seen_ms = Math.min(row.first_seen_ms, Number(day) * DAY_MS)
+    if (observations >= (most.get(of!) ?? 0)) {
+      most.set(of!, observations)
+      row.provenance = storable(provenances[Number(provenance)]!)
+    }
+    rows.set(of!, row)
+  }
+  const all = [...rows.values()]
+  const total = all.reduce((sum, { observations }) => sum + observations, 0)
+  for (const row of all) row.confidence = confidenceOf(row.observations, total, all.length)
+  return all
+}
+
+function newRow(type: Ja4Type, value: string, of: string): SignatureRow {
+  const [, part_b = '', part_c = ''] = partsOfFingerprint(type, value)
+  return {
+    ...{ type, value, software_id: of, part_b, part_c, status: 'active', source: 'builtin' },
+    ...{ provenance: '', first_seen_ms: Number.MAX_SAFE_INTEGER, observations: 0, confidence: 0 },
+  }
+}
+
+/** Sorted before any character that stands in a fingerprint or in an id. */
+const SEPARATOR = '\t'

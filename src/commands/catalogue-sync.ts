@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto'
+import type { Log } from '../log.ts'
+import type { MergeCounts } from '../store/catalogue-merge.ts'
+import type { Store } from '../store/store.ts'
+
+export interface CatalogueLinks {
+  /** Of all that the sources say now; `null` before they have been read. */
+  hash(): Promise<string | null>
+  /** Makes the tables the same as the sources. Throws a Fault. */
+  merge(hash: string): Promise<MergeCounts>
+}
+
+/** Keeps the catalogue in the database the same as what the gateway judges by: at the start, and when files change. */
+export class CatalogueSync {
+  readonly #links: CatalogueLinks
+  readonly #log: Log
+  #store: Store | null = null
+  #isNudged = false
+  #isRunning = false
+  #isClosed = false
+  #retry: NodeJS.Timeout | null = null
+
+  constructor(links: CatalogueLinks, log: Log) {
+    this.#links = links
+    this.#log = log
+  }
+
+  attach(store: Store): void {
+    this.#store = store
+    this.nudge()
+  }
+
+  /** The sources may have changed: who nudges while they are merged is seen to afterwards. */
+  nudge(): void {
+    if (this.#store === null || this.#isClosed) return
+    this.#isNudged = true
+    if (!this.#isRunning) void this.#run(this.#store)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    if (this.#retry !== null) clearTimeout(this.#retry)
+  }
+
+  async #run(store: Store): Promise<void> {
+    this.#isRunning = true
+    while (this.#isNudged && !this.#isClosed) {
+      this.#isNudged = false
+      await this.#merge(store)
+    }
+    this.#isRunning = false
+  }
+
+  async #merge(store: Store): Promise<void> {
+    try {
+      const hash = await this.#links.hash()
+      if (hash === null || (await store.catalogueMerge.hash()) === hash) return
+      const counts = await this.#links.merge(hash)
+      this.#log.info('the catalogue is up to date', { ...counts })
+    } catch (error) {
+      if (this.#isClosed) return
+      this.#log.error('the catalogue is not up to date; it is tried again', { error: error as Error })
+      if (this.#retry !== null) clearTimeout(this.#retry)
+      this.#retry = setTimeout(() => this.nudge(), RETRY_MS)
+    }
+  }
+}
+
+/** Of sources: what comes with Gatehouse, by its hash, and the files of the operator and of feeds, by theirs. */
+export function sourcesHash(builtin: string, files: string): string {
+  return createHash('sha256').update(`${ROWS_VERSION}\n${builtin}\n${files}`).digest('hex')
+}
+
+/** Rises when rows are made otherwise of the same sources. */
+const ROWS_VERSION = 1
+const RETRY_MS = 30_000

@@ -1,0 +1,192 @@
+import { isIP } from 'node:net'
+import * as z from 'zod'
+import { type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
+import { isFingerprint } from '../../classify/signature.ts'
+import { CATEGORIES } from '../../classify/software.ts'
+import { detect, hasSomething, versionIn } from '../detection.ts'
+import { type AnyOperation, operation } from './operation.ts'
+
+/** As long as what requests are recorded with. */
+const TEXT_LENGTH_MAX = 65_536
+const TOO_LONG = `is longer than ${TEXT_LENGTH_MAX} characters`
+
+/** A JA4 or one of its kin, whole. Empty is none. */
+export function fingerprintText(type: Ja4Type) {
+  return z.string().superRefine((text, context) => {
+    if (text === '' || (isFingerprint(type, text) && !text.includes('*'))) return
+    context.addIssue({ code: 'custom', message: wrongInFingerprint(type, text, false)! })
+  })
+}
+
+const headers = z
+  .record(z.string(), z.union([z.string(), z.array(z.string())]))
+  .superRefine(checkHeaders)
+  .meta({
+    description:
+      'All of the headers: a value, or several, for each name, in the order and the case in which they were sent.',
+    example: { 'User-Agent': 'python-requests/2.32.5', Accept: '*/*' },
+  })
+
+export const detectionFields = {
+  user_agent: z.string().max(TEXT_LENGTH_MAX, TOO_LONG).nullish(),
+  ja4: fingerprintText('ja4')
+    .nullish()
+    .meta({ description: 'Of the TLS hello.', example: 't13d1516h2_8daaf6152771_e5627efa2ab1' }),
+  ja4h: fingerprintText('ja4h')
+    .nullish()
+    .meta({ description: 'Of the request; where it is not given it is made of `headers`.' }),
+  headers: headers.nullish(),
+  ja4s: fingerprintText('ja4s').nullish().meta({ description: 'Of what the server answered in TLS.' }),
+  ja4x: fingerprintText('ja4x').nullish().meta({ description: "Of the client's certificate." }),
+  http2: z
+    .string()
+    .refine(
+      (text) => text === '' || isFingerprint('http2', text),
+      'is no HTTP/2 fingerprint in Akamai’s form',
+    )
+    .nullish()
+    .meta({ description: 'Of how HTTP/2 was opened, in the form of Akamai.' }),
+  method: z
+    .string()
+    .regex(/^[!#$%&'*+.^_`|~\w-]{0,64}$/, 'is no method')
+    .nullish(),
+  path: z
+    .string()
+    .max(TEXT_LENGTH_MAX, TOO_LONG)
+    .regex(/^(?:[/*][^\s\0]*)?$/, 'starts with /, and has no blanks')
+    .nullish()
+    .meta({ description: 'What was asked for, with the query.' }),
+  http_version: z
+    .string()
+    .refine((text) => text === '' || versionIn(text) !== null, 'takes 1.0, 1.1, 2, 3')
+    .nullish()
+    .meta({ example: '2' }),
+  ip: z
+    .string()
+    .refine((text) => text === '' || isIP(text) !== 0, 'is no IP address')
+    .nullish()
+    .meta({ description: "The client's address: agents are verified by those that their vendors publish." }),
+}
+
+export const detectionRequest = z
+  .strictObject(detectionFields)
+  .superRefine((request, context) => {
+    if (hasSomething(request)) return
+    const message = 'says nothing to judge by: give user_agent, headers or a fingerprint'
+    context.addIssue({ code: 'custom', message })
+  })
+  .meta({
+    id: 'DetectionRequest',
+    description: 'What is known of a request. What is not given says nothing.',
+  })
+
+const software = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  kind: z.enum(['agent', 'tool', 'browser']),
+})
+
+export const evidence = z
+  .strictObject({
+    kind: z.string().meta({ example: 'names-agent' }),
+    detail: z.string().meta({ description: 'In words.' }),
+    weight: z.number().meta({
+      description:
+        'How much more it speaks for the verdict than for what is likeliest after it, in natural logarithms of odds; below zero it speaks against it.',
+    }),
+  })
+  .meta({ id: 'Evidence' })
+
+export const detectionAnswer = {
+  is_agent: z.boolean(),
+  confidence: z.number().min(0).max(1).meta({
+    description:
+      'How likely it is that the request is an agent’s, whatever the verdict: of those with 0.9, nine in ten are.',
+  }),
+  agent_name: z.string().nullable(),
+  agent_category: z.enum(CATEGORIES).nullable(),
+  fingerprints: z
+    .strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string() })
+    .meta({ description: 'Empty where they are not known.' }),
+  agent_id: z.string().nullable().meta({ description: 'For `/agents/{agent_id}`.' }),
+  verified: z.string().nullable().meta({ description: 'How its identity was proven; null unless it was.' }),
+  verdict: z.enum(['agent', 'automation', 'human', 'unknown']).meta({
+    description:
+      '`automation`: a tool or library that nobody can name as an agent; `human`: a person’s browser. `unknown` is an answer.',
+  }),
+  software: software.nullable().meta({ description: 'The program, agent or not, where it is known.' }),
+  evidence: z.array(evidence).meta({ description: 'Why: strongest first.' }),
+}
+
+export const detectionResult = z
+  .strictObject({ ...detectionAnswer, request_id: z.string() })
+  .meta({ id: 'DetectionResult' })
+
+export const detectAgent = operation({
+  id: 'detectAgent',
+  method: 'POST',
+  path: '/detect',
+  tag: 'Detection',
+  summary: 'Say who sent a request',
+  description:
+    'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. Nothing of it is kept.',
+  scopes: ['detect'],
+  body: detectionRequest,
+  answer: detectionResult,
+  problems: ['unavailable'],
+  examples: {
+    body: {
+      user_agent: 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+      ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
+      headers: {
+        'User-Agent': 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+        Accept: '*/*',
+      },
+    },
+    answer: {
+      ...{ is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
+      fingerprints: {
+        ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
+        ja4s: '',
+        ja4h: 'ge11nn020000_9ed1ff1f7b03_000000000000_000000000000',
+      },
+      ...{ agent_id: 'gptbot', verified: null, verdict: 'agent' },
+      software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
+      evidence: [{ kind: 'names-agent', detail: 'the User-Agent names GPTBot', weight: 3.98 }],
+      request_id: '5f0c9f0e-6d1b-4c36-8f7c-2d9a3f6a7b10',
+    },
+  },
+  run: ({ body, requestId }, management) => ({
+    body: { ...detect(body, management), request_id: requestId },
+  }),
+})
+
+export const DETECT_OPERATIONS: readonly AnyOperation[] = [detectAgent]
+
+/** A name is a token, a value is one line. */
+function checkHeaders(
+  headers: Readonly<Record<string, string | readonly string[]>>,
+  context: z.RefinementCtx,
+): void {
+  let count = 0
+  const refuse = (path: (string | number)[], message: string) =>
+    context.addIssue({ code: 'custom', path, message })
+  for (const [name, value] of Object.entries(headers)) {
+    if (!HEADER_NAME.test(name)) refuse([name], 'is no name of a header')
+    if (typeof value === 'string') {
+      count++
+      if (LINE_END.test(value)) refuse([name], 'takes one line')
+    } else {
+      count += value.length
+      for (const [index, each] of value.entries())
+        if (LINE_END.test(each)) refuse([name, index], 'takes one line')
+    }
+  }
+  if (count > HEADERS_MAX) refuse([], `has more than ${HEADERS_MAX} headers`)
+}
+
+/** HTTP/2 has some that begin with a colon. */
+const HEADER_NAME = /^:?[!#$%&'*+.^_`|~\w-]+$/
+const LINE_END = /[\r\n\0]/
+/** Far more than servers take. */
+const HEADERS_MAX = 1000

@@ -1,0 +1,132 @@
+import * as z from 'zod'
+import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
+import type { Asked } from '../../store/catalogue-lookup.ts'
+import type { SignatureSort } from '../../store/catalogue-lists.ts'
+import { type FieldError, invalid } from '../refusal.ts'
+import { type AnyOperation, operation } from './operation.ts'
+import { booleanInQuery, links, PAGE_ANSWER, PAGE_FIELDS, textInQuery } from './schemas.ts'
+import { fingerprintType, likeSignature, shownSignature, signature } from './signature-schemas.ts'
+
+const SORTS = ['fingerprint', 'first_seen', 'confidence', 'observations'] as const
+
+const listSignatures = operation({
+  id: 'listSignatures',
+  method: 'GET',
+  path: '/signatures',
+  tag: 'Signatures',
+  summary: 'Browse the signature database',
+  description:
+    'Signatures of agents, and of tools and browsers, whose `kind` says so. With `unknown_only`, fingerprints on live traffic that nobody is named for.',
+  scopes: ['read'],
+  query: z.strictObject({
+    type: fingerprintType.optional().meta({ description: 'Only these.' }),
+    unknown_only: booleanInQuery(false, 'Fingerprints seen on live traffic that no agent is named for.'),
+    agent_id: textInQuery('Of this one: its id or its exact name.').optional(),
+    q: textInQuery(
+      'What a fingerprint or its second or third part begins with, or something its agent is called or described by.',
+    ).optional(),
+    min_confidence: z
+      .string()
+      .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, 'takes a number from 0 to 1')
+      .transform(Number)
+      .default(0)
+      .meta({
+        description: 'Only those that are at least so sure.',
+        override: ({ jsonSchema }) => {
+          delete jsonSchema.pattern
+          Object.assign(jsonSchema, { type: 'number', minimum: 0, maximum: 1, default: 0 })
+        },
+      }),
+    sort: z
+      .enum(SORTS.flatMap((each) => [each, `-${each}`] as const))
+      .default('-first_seen')
+      .meta({ description: 'With `-` before it, the last comes first.' }),
+    ...PAGE_FIELDS,
+  }),
+  answer: z.strictObject({ signatures: z.array(signature), ...PAGE_ANSWER }),
+  run: async ({ query, target }, { store, publicUrl }) => {
+    const { page, limit, agent_id: agentId } = query
+    const owner = agentId === undefined ? null : await store.catalogue.softwareNamed(agentId)
+    const isOfNobody = agentId !== undefined && owner === null
+    const filter = {
+      type: query.type ?? null,
+      unknownOnly: query.unknown_only,
+      softwareId: owner?.id ?? null,
+      text: query.q ?? null,
+      confidenceMin: query.min_confidence,
+      sort: sortIn(query.sort),
+    }
+    const { items, total } = isOfNobody
+      ? { items: [], total: 0 }
+      : await store.catalogueLists.signatures(filter, { page, limit })
+    const signatures = items.map(shownSignature)
+    return {
+      body: { signatures, total, page, limit },
+      headers: links(publicUrl, target, { page, limit }, total),
+    }
+  },
+})
+
+const fingerprints = textInQuery('One or several, with commas in between.', 4096).optional()
+
+const lookupFingerprint = operation({
+  id: 'lookupFingerprint',
+  method: 'GET',
+  path: '/fingerprint/lookup',
+  tag: 'Signatures',
+  summary: 'Look up fingerprints',
+  description:
+    'All signatures that match one of those given, at least one. A part of a signature that is `*` matches anything, and one that is asked for as `*` matches only that. With `match=partial` those come as well that share the parts which stay the same while others change, with a `score`; the most alike first.',
+  scopes: ['read'],
+  query: z.strictObject({
+    ja4: fingerprints,
+    ja4s: fingerprints,
+    ja4h: fingerprints,
+    ja4x: fingerprints,
+    match: z
+      .enum(['exact', 'partial'])
+      .default('exact')
+      .meta({ description: 'Whether those that are like it come as well.' }),
+  }),
+  answer: z.array(likeSignature),
+  examples: { query: { ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1' } },
+  run: async ({ query }, { store }) => {
+    const asked = askedFor(query)
+    if (query.match === 'exact')
+      return { body: (await store.catalogueLookup.exact(asked)).map(shownSignature) }
+    const found = await store.catalogueLookup.partial(asked)
+    return { body: found.map((each) => ({ ...shownSignature(each), score: each.score })) }
+  },
+})
+
+export const SIGNATURE_OPERATIONS: readonly AnyOperation[] = [listSignatures, lookupFingerprint]
+
+function sortIn(text: string): SignatureSort {
+  const isDescending = text.startsWith('-')
+  const by = SORTS.find((each) => each === (isDescending ? text.slice(1) : text))!
+  return { by, isDescending }
+}
+
+/** Throws a Refusal that says of each that is no fingerprint which part of it is wrong. */
+function askedFor(query: Readonly<Partial<Record<Ja4Type, string | undefined>>>): readonly Asked[] {
+  const asked: Asked[] = JA4_TYPES.flatMap((type) => {
+    const values = query[type] === undefined ? [] : query[type].split(',').map((each) => each.trim())
+    return [...new Set(values)].map((value) => ({ type, value }))
+  })
+  if (asked.length === 0)
+    throw invalid([{ pointer: '/ja4', detail: `is missing: give at least one of ${JA4_TYPES.join(', ')}` }])
+  const errors = asked.flatMap(({ type, value }): FieldError[] => {
+    const wrong = wrongInFingerprint(type, value, true)
+    return wrong === null ? [] : [{ pointer: `/${type}`, detail: wrong }]
+  })
+  const [first, ...others] = errors
+  if (first !== undefined) throw invalid([first, ...others])
+  if (asked.length > ASKED_MAX)
+    throw invalid([
+      { pointer: `/${asked[0]!.type}`, detail: `takes ${ASKED_MAX} fingerprints, all types together` },
+    ])
+  return asked
+}
+
+/** What the line of a request has room for; a task takes more. */
+const ASKED_MAX = 50

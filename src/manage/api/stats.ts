@@ -1,0 +1,206 @@
+import * as z from 'zod'
+import { CATEGORIES } from '../../classify/software.ts'
+import {
+  ACTIONS,
+  CONFIDENCES,
+  type Counts,
+  type Dimension,
+  MINUTE_MS,
+  OTHER,
+  UNNAMED,
+} from '../../store/rollup-tally.ts'
+import type { RolledUp, Span } from '../../store/rollups.ts'
+import type { Store } from '../../store/store.ts'
+import { invalid } from '../refusal.ts'
+import { type AnyOperation, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+
+/** Each window with the buckets it may be cut into, and the one it is cut into unless another is asked for. */
+export const WINDOWS = {
+  '1h': { lengthMs: 60 * MINUTE_MS, buckets: ['1m', '5m', '15m'], usual: '1m' },
+  '24h': { lengthMs: 24 * 60 * MINUTE_MS, buckets: ['5m', '15m', '1h'], usual: '1h' },
+  '7d': { lengthMs: 7 * 24 * 60 * MINUTE_MS, buckets: ['1h', '6h', '1d'], usual: '1h' },
+  '30d': { lengthMs: 30 * 24 * 60 * MINUTE_MS, buckets: ['1h', '6h', '1d'], usual: '1d' },
+} as const satisfies Record<string, { lengthMs: number; buckets: readonly Bucket[]; usual: Bucket }>
+const BUCKETS = {
+  '1m': MINUTE_MS,
+  '5m': 5 * MINUTE_MS,
+  '15m': 15 * MINUTE_MS,
+  '1h': 60 * MINUTE_MS,
+  '6h': 6 * 60 * MINUTE_MS,
+  '1d': 24 * 60 * MINUTE_MS,
+} as const
+
+type Window = keyof typeof WINDOWS
+type Bucket = keyof typeof BUCKETS
+
+export const window = z.enum(Object.keys(WINDOWS) as [Window, ...Window[]])
+const bucket = z.enum(Object.keys(BUCKETS) as [Bucket, ...Bucket[]])
+const count = z.int().min(0)
+const stats = z
+  .strictObject({
+    window,
+    bucket,
+    agents: z.strictObject({
+      total: count.meta({ description: 'Agents that are known.' }),
+      seen: count.meta({ description: 'Of them, that sent a request in the window.' }),
+      new: count.meta({ description: 'Of them, that never had before.' }),
+    }),
+    fingerprints: z.strictObject({
+      unique: count.meta({ description: 'Distinct fingerprints that were seen in the window.' }),
+      by_type: z.strictObject({ ja4: count, ja4s: count, ja4h: count, ja4x: count }),
+      unknown: count.meta({ description: 'Of them, that no software is known to have.' }),
+    }),
+    detection: z.strictObject({
+      requests: count,
+      agents: count.meta({ description: 'Requests of agents.' }),
+      rate: z.number().min(0).max(1).meta({ description: 'Their share.' }),
+      blocked: count,
+      tagged: count,
+      verified: count.meta({ description: 'Requests whose sender has proven who he is.' }),
+      by_category: z.record(z.string(), count).meta({
+        description: 'Requests of agents; `unnamed`: of agents whose name is not known.',
+      }),
+      by_agent: z
+        .array(
+          z.strictObject({
+            agent_id: z.string(),
+            agent_name: z.string(),
+            agent_category: z.string().nullable(),
+            requests: count,
+            blocked: count,
+          }),
+        )
+        .meta({ description: 'Those with the most requests first.' }),
+      by_action: z.record(z.string(), count).meta({
+        description: 'What was done: a rule on trial does nothing. All requests.',
+      }),
+      by_confidence: z
+        .record(z.string(), count)
+        .meta({ description: 'By tenths of the confidence in the verdict, whichever it is. All requests.' }),
+    }),
+    series: z.array(z.strictObject({ at: time, requests: count, agents: count, blocked: count })).meta({
+      description: 'Each bucket by its beginning; the last one is not over. It adds up to `detection`.',
+    }),
+    generated_at: time,
+  })
+  .meta({ id: 'Statistics' })
+
+const getStats = operation({
+  id: 'getStats',
+  method: 'GET',
+  path: '/stats',
+  tag: 'Statistics',
+  summary: 'What was seen',
+  description:
+    'Counts of everything in the window, which ends now and begins where a bucket does, in UTC. ' +
+    'A request is in it within a second.',
+  scopes: ['read'],
+  query: z.strictObject({
+    window: window.default('24h').meta({ description: 'How far back.', override: { default: '24h' } }),
+    bucket: bucket.optional().meta({ description: 'How finely `series` is cut; each window has its own.' }),
+  }),
+  answer: stats,
+  run: async ({ query }, { store, nowMs }) => {
+    const { window, bucket } = askedFor(query)
+    return { body: await statistics(store, window, bucket, nowMs()) }
+  },
+})
+
+export const STATS_OPERATIONS: readonly AnyOperation[] = [getStats]
+
+function askedFor(query: { readonly window: Window; readonly bucket?: Bucket | undefined }) {
+  const { window } = query
+  const { buckets, usual } = WINDOWS[window]
+  const bucket = query.bucket ?? usual
+  const allowed: readonly Bucket[] = buckets
+  if (!allowed.includes(bucket))
+    throw invalid([{ pointer: '/bucket', detail: `takes ${allowed.join(', ')} with a window of ${window}` }])
+  return { window, bucket }
+}
+
+/** What GET /stats answers, at `nowMs`. */
+export async function statistics(
+  store: Store,
+  window: Window,
+  bucket: Bucket,
+  nowMs: number,
+): Promise<z.input<typeof stats>> {
+  const bucketMs = BUCKETS[bucket]
+  const toMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs
+  const span = { fromMs: toMs - WINDOWS[window].lengthMs, toMs }
+  const rolledUp = await store.rollups.read(span, bucketMs)
+  const agents = [...sumsOf(rolledUp, 'agent')].filter(([id]) => id !== OTHER && id !== UNNAMED)
+  const fingerprints = await store.fingerprintsSeen.counts(span.fromMs)
+  return {
+    ...{ window, bucket },
+    agents: {
+      total: await store.agentsSeen.total(),
+      seen: agents.length,
+      new: await store.agentsSeen.newSince(span.fromMs),
+    },
+    fingerprints: {
+      unique: fingerprints.reduce((sum, { count }) => sum + count, 0),
+      by_type: Object.fromEntries(fingerprints.map(({ type, count }) => [type, count])) as ByType,
+      unknown: fingerprints.reduce((sum, { unnamed }) => sum + unnamed, 0),
+    },
+    detection: { ...detection(rolledUp), by_agent: await top(store, agents) },
+    series: series(rolledUp, span, bucketMs),
+    generated_at: timeOf(nowMs),
+  }
+}
+
+type ByType = z.input<typeof stats>['fingerprints']['by_type']
+
+function detection(rolledUp: RolledUp) {
+  const verdicts = [...sumsOf(rolledUp, 'verdict').values()]
+  const requests = verdicts.reduce((sum, { requests }) => sum + requests, 0)
+  const agents = verdicts.reduce((sum, { agents }) => sum + agents, 0)
+  const actions = byKey(rolledUp, 'action', ACTIONS)
+  return {
+    ...{ requests, agents, rate: requests === 0 ? 0 : agents / requests },
+    ...{ blocked: actions['block']!, tagged: actions['tag']! },
+    verified: [...sumsOf(rolledUp, 'verified').values()].reduce((sum, { requests }) => sum + requests, 0),
+    by_category: byKey(rolledUp, 'category', CATEGORIES),
+    by_action: actions,
+    by_confidence: byKey(rolledUp, 'confidence', CONFIDENCES),
+  }
+}
+
+/** Those of the list even where there were none; others (`other`, `unnamed`) where there were. */
+function byKey(rolledUp: RolledUp, dimension: Dimension, keys: readonly string[]): Record<string, number> {
+  const found = sumsOf(rolledUp, dimension)
+  const counts: Record<string, number> = Object.fromEntries(keys.map((key) => [key, 0]))
+  for (const [key, { requests }] of found) counts[key] = requests
+  return counts
+}
+
+async function top(store: Store, agents: readonly (readonly [string, Readonly<Counts>])[]) {
+  const most = agents
+    .toSorted(
+      ([one, { requests }], [other, { requests: others }]) => others - requests || (one < other ? -1 : 1),
+    )
+    .slice(0, TOP)
+  const names = await store.agentsSeen.names(most.map(([id]) => id))
+  return most.map(([id, { requests, blocked }]) => {
+    const { name = id, category = null } = names.get(id) ?? {}
+    return { agent_id: id, agent_name: name, agent_category: category, requests, blocked }
+  })
+}
+
+function series({ series: found }: RolledUp, { fromMs, toMs }: Span, bucketMs: number) {
+  const buckets = []
+  for (let atMs = fromMs; atMs < toMs; atMs += bucketMs) {
+    const { requests, agents, blocked } = found.get(atMs) ?? NOTHING
+    buckets.push({ at: timeOf(atMs), requests, agents, blocked })
+  }
+  return buckets
+}
+
+function sumsOf({ sums }: RolledUp, dimension: Dimension): ReadonlyMap<string, Readonly<Counts>> {
+  return sums.get(dimension) ?? new Map()
+}
+
+const NOTHING: Counts = { requests: 0, agents: 0, blocked: 0 }
+/** As many as a page shows. */
+const TOP = 20

@@ -1,0 +1,145 @@
+import { classifyDescribed, type DescribedVerdict } from '../classify/classify.ts'
+import { type DescribedRequest, describeRequest, type Told } from '../classify/described-request.ts'
+import type { Knowledge } from '../classify/knowledge.ts'
+import type { Category } from '../classify/software.ts'
+import type { Evidence } from '../classify/verdict.ts'
+import type { HttpVersion } from '../wire/request-head.ts'
+import type { Management } from './management.ts'
+import { Refusal } from './refusal.ts'
+
+/** What somebody tells of a request; what is empty is not told. */
+export interface DetectionRequest {
+  readonly user_agent?: string | null | undefined
+  readonly ja4?: string | null | undefined
+  readonly ja4s?: string | null | undefined
+  readonly ja4h?: string | null | undefined
+  readonly ja4x?: string | null | undefined
+  readonly http2?: string | null | undefined
+  /** In the order in which they were sent. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>> | null | undefined
+  readonly method?: string | null | undefined
+  readonly path?: string | null | undefined
+  readonly http_version?: string | null | undefined
+  readonly ip?: string | null | undefined
+}
+
+export interface Detection {
+  readonly is_agent: boolean
+  readonly confidence: number
+  readonly agent_name: string | null
+  readonly agent_category: Category | null
+  readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string }
+  readonly agent_id: string | null
+  readonly verified: string | null
+  readonly verdict: 'agent' | 'automation' | 'human' | 'unknown'
+  readonly software: { id: string; name: string; kind: 'agent' | 'tool' | 'browser' } | null
+  readonly evidence: Evidence[]
+}
+
+/** The verdict that the proxy would come to, had it seen as much. Throws a Refusal before there is anything to judge by. */
+export function detect(request: DetectionRequest, management: Management): Detection {
+  const knowledge = knowledgeOf(management)
+  const described = describeRequest(toldIn(request), management.ja4plus)
+  return detectionOf(described, classifyDescribed(knowledge, described, management.nowMs()))
+}
+
+export function detectionOf(
+  { print }: DescribedRequest,
+  { verdict, probabilities }: DescribedVerdict,
+): Detection {
+  const { kind, agent, software, verified, evidence } = verdict
+  return {
+    is_agent: kind === 'agent',
+    confidence: probabilities.agent,
+    agent_name: agent?.name ?? null,
+    agent_category: (agent?.category ?? null) as Category | null,
+    fingerprints: {
+      ja4: print.connection.ja4 ?? '',
+      ja4s: print.connection.ja4s ?? '',
+      ja4h: print.ja4h ?? '',
+    },
+    agent_id: agent?.id ?? null,
+    verified,
+    verdict: kind,
+    software,
+    evidence: strongestFirst(evidence),
+  }
+}
+
+export function knowledgeOf({ snapshot }: Management): Knowledge {
+  const knowledge = snapshot()?.knowledge ?? null
+  if (knowledge !== null) return knowledge
+  throw new Refusal('unavailable', 'the signatures are still being loaded', {
+    headers: { 'Retry-After': '1' },
+  })
+}
+
+/** Whether there is anything in it that can be judged: how and where from it came says nothing alone. */
+export function hasSomething(request: DetectionRequest): boolean {
+  const { user_agent, ja4, ja4s, ja4h, ja4x, http2 } = request
+  return !!(user_agent || ja4 || ja4s || ja4h || ja4x || http2) || hasHeaders(request)
+}
+
+function hasHeaders({ headers }: DetectionRequest): boolean {
+  for (const _name in headers) return true
+  return false
+}
+
+export function toldIn(request: DetectionRequest): Told {
+  const { user_agent, http_version } = request
+  return {
+    method: request.method || null,
+    target: request.path || null,
+    version: http_version ? versionIn(http_version) : null,
+    rawHeaders: hasHeaders(request) ? rawHeadersIn(request.headers!) : null,
+    userAgent: user_agent ? asBytes(user_agent) : null,
+    address: request.ip || null,
+    ja4: request.ja4 || null,
+    stable: null,
+    ja4s: request.ja4s || null,
+    ja4x: request.ja4x || null,
+    ja4h: request.ja4h || null,
+    http2: request.http2 || null,
+    noHello: null,
+    isTls: null,
+  }
+}
+
+/** `null`: none that there is. */
+export function versionIn(text: string): HttpVersion | null {
+  return VERSIONS.get(text.toLowerCase()) ?? null
+}
+
+function rawHeadersIn(headers: Readonly<Record<string, string | readonly string[]>>): string[] {
+  const raw: string[] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === 'string') raw.push(name, asBytes(value))
+    else for (const each of value) raw.push(name, asBytes(each))
+  }
+  return raw
+}
+
+/** As it would come from a socket, a character each. */
+function asBytes(text: string): string {
+  return BEYOND_ASCII.test(text) ? Buffer.from(text).toString('latin1') : text
+}
+
+/** What only gives a name to other evidence weighs nothing, and stands first for people. */
+function strongestFirst(evidence: readonly Evidence[]): Evidence[] {
+  if (evidence[0]?.weight !== 0) return [...evidence]
+  return evidence.toSorted((one, other) => Math.abs(other.weight) - Math.abs(one.weight))
+}
+
+const BEYOND_ASCII = /[^\0-\x7f]/
+const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map(
+  (
+    [
+      ['10', ['1.0']],
+      ['11', ['1.1']],
+      ['20', ['2', '2.0']],
+      ['30', ['3', '3.0']],
+    ] as const
+  ).flatMap(([version, names]) =>
+    [...names.flatMap((name) => [name, `http/${name}`]), `h${version[0]}`].map((name) => [name, version]),
+  ),
+)

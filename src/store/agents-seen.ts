@@ -1,0 +1,134 @@
+import type { Kysely } from 'kysely'
+import type { Sighting } from '../plane/sighting.ts'
+import { parts } from './bulk.ts'
+import type { Queries } from './database.ts'
+import type { Tables } from './tables.ts'
+
+export interface AgentsAdded {
+  /** Those that are kept apart; all others are counted together. */
+  readonly kept: ReadonlySet<string>
+  /** The first Sighting of each agent that was never seen before on this installation. */
+  readonly firsts: readonly Sighting[]
+}
+
+/** Which agents there are on live traffic. */
+export class AgentsSeenStore {
+  readonly #db: Kysely<Tables>
+  readonly #rowsMax: number
+
+  constructor(db: Kysely<Tables>, rowsMax = ROWS_MAX) {
+    this.#db = db
+    this.#rowsMax = rowsMax
+  }
+
+  async add(sightings: readonly Sighting[], queries: Queries): Promise<AgentsAdded> {
+    const seen = agentsIn(sightings)
+    const known = await this.#joinKnown(seen, queries)
+    const unknown = [...seen.keys()].filter((id) => !known.has(id))
+    const room = unknown.length === 0 ? 0 : this.#rowsMax - (await countIn(queries))
+    const added = unknown.slice(0, Math.max(0, room))
+    const kept = new Set([...known, ...added])
+    const rows = [...kept].map((id) => ({ software_id: id, ...seen.get(id)!.row }))
+    for (const part of parts(rows)) {
+      await queries
+        .insertInto('agents_seen')
+        .values(part)
+        .onConflict((conflict) =>
+          conflict.column('software_id').doUpdateSet(({ ref }) => ({
+            first_seen_ms: ref('excluded.first_seen_ms'),
+            last_seen_ms: ref('excluded.last_seen_ms'),
+            requests: ref('excluded.requests'),
+          })),
+        )
+        .execute()
+    }
+    return { kept, firsts: added.map((id) => seen.get(id)!.first) }
+  }
+
+  /** How many are known, seen or not. */
+  async total(): Promise<number> {
+    const { rows } = await this.#db
+      .selectFrom('software')
+      .select(({ fn }) => fn.countAll<number>().as('rows'))
+      .where('kind', '=', 'agent')
+      .executeTakeFirstOrThrow()
+    return Number(rows)
+  }
+
+  /** What they are called, as far as they are known. */
+  async names(
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, { readonly name: string; readonly category: string | null }>> {
+    if (ids.length === 0) return new Map()
+    const rows = await this.#db
+      .selectFrom('software')
+      .select(['id', 'name', 'category'])
+      .where('id', 'in', ids)
+      .execute()
+    return new Map(rows.map(({ id, name, category }) => [id, { name, category }]))
+  }
+
+  /** How many were seen for the first time since then. */
+  async newSince(sinceMs: number): Promise<number> {
+    return countIn(this.#db, sinceMs)
+  }
+
+  async rows(): Promise<number> {
+    return countIn(this.#db)
+  }
+
+  async #joinKnown(seen: ReadonlyMap<string, Seen>, queries: Queries): Promise<ReadonlySet<string>> {
+    const known = new Set<string>()
+    for (const part of parts([...seen.keys()])) {
+      const rows = await queries
+        .selectFrom('agents_seen')
+        .selectAll()
+        .where('software_id', 'in', part)
+        .execute()
+      for (const { software_id: id, first_seen_ms, last_seen_ms, requests } of rows) {
+        const { row } = seen.get(id)!
+        row.requests += requests
+        row.first_seen_ms = Math.min(row.first_seen_ms, first_seen_ms)
+        row.last_seen_ms = Math.max(row.last_seen_ms, last_seen_ms)
+        known.add(id)
+      }
+    }
+    return known
+  }
+}
+
+interface Seen {
+  first: Sighting
+  readonly row: { first_seen_ms: number; last_seen_ms: number; requests: number }
+}
+
+function agentsIn(sightings: readonly Sighting[]): ReadonlyMap<string, Seen> {
+  const seen = new Map<string, Seen>()
+  for (const sighting of sightings) {
+    const { agent, verdict, seenAtMs } = sighting
+    if (agent === null || verdict !== 'agent') continue
+    const known = seen.get(agent)
+    if (known === undefined) {
+      const row = { first_seen_ms: seenAtMs, last_seen_ms: seenAtMs, requests: 1 }
+      seen.set(agent, { first: sighting, row })
+      continue
+    }
+    if (seenAtMs < known.first.seenAtMs) known.first = sighting
+    known.row.requests++
+    known.row.first_seen_ms = Math.min(known.row.first_seen_ms, seenAtMs)
+    known.row.last_seen_ms = Math.max(known.row.last_seen_ms, seenAtMs)
+  }
+  return seen
+}
+
+async function countIn(queries: Queries, sinceMs = 0): Promise<number> {
+  const { rows } = await queries
+    .selectFrom('agents_seen')
+    .select(({ fn }) => fn.countAll<number>().as('rows'))
+    .where('first_seen_ms', '>=', sinceMs)
+    .executeTakeFirstOrThrow()
+  return Number(rows)
+}
+
+/** Several times as many as anybody has named. */
+const ROWS_MAX = 2_000

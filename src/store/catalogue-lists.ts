@@ -1,0 +1,280 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { JA4_TYPES, type Ja4Type, partLengths } from '../classify/fingerprint-form.ts'
+import type { Category, SoftwareKind } from '../classify/software.ts'
+import { type Page, type PageOf, pageOf } from './page.ts'
+import type { SignatureSource, SignatureStatus } from './tables/catalogue.ts'
+import type { Tables } from './tables.ts'
+
+/** A signature with whose it is, and what live traffic shows of it. */
+export interface KnownSignature {
+  readonly type: Ja4Type
+  readonly value: string
+  readonly firstSeenMs: number
+  /** On live traffic; `null`: never. */
+  readonly lastSeenMs: number | null
+  /** Where it was measured. */
+  readonly observations: number
+  /** Requests with it on live traffic. */
+  readonly requestsSeen: number
+  readonly confidence: number
+  readonly source: SignatureSource
+  readonly status: SignatureStatus
+  /** `null`: of nobody. */
+  readonly software: { readonly id: string; readonly name: string; readonly kind: SoftwareKind } | null
+}
+
+export interface SignatureFilter {
+  readonly type: Ja4Type | null
+  /** Nobody's, on live traffic. */
+  readonly unknownOnly: boolean
+  readonly softwareId: string | null
+  /** The beginning of a fingerprint or of one of its parts, or something its owner is called or described by. */
+  readonly text: string | null
+  readonly confidenceMin: number
+  readonly sort: SignatureSort
+}
+
+export interface SignatureSort {
+  readonly by: 'fingerprint' | 'first_seen' | 'confidence' | 'observations'
+  readonly isDescending: boolean
+}
+
+export interface KnownAgent {
+  readonly id: string
+  readonly name: string
+  readonly category: Category | null
+  readonly kind: SoftwareKind
+  readonly description: string | null
+  readonly firstSeenMs: number
+  readonly lastSeenMs: number | null
+}
+
+export interface AgentFilter {
+  readonly category: Category | null
+  /** Something it is called or described by. */
+  readonly text: string | null
+  /** Seen on live traffic since then. */
+  readonly seenSinceMs: number | null
+}
+
+/** Fingerprints by their type, some of each. */
+export type FingerprintLists = Readonly<Record<Ja4Type, readonly string[]>>
+
+/** The catalogue, to browse. */
+export class CatalogueLists {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  /** In the order of their ids. */
+  async agents({ category, text, seenSinceMs }: AgentFilter, page: Page): Promise<PageOf<KnownAgent>> {
+    let found = this.#db
+      .selectFrom('software')
+      .leftJoin('agents_seen', 'agents_seen.software_id', 'software.id')
+      .where('software.kind', '=', 'agent')
+    if (category !== null) found = found.where('software.category', '=', category)
+    if (text !== null) found = found.where(contains('software.search', text.toLowerCase()))
+    if (seenSinceMs !== null) found = found.where('agents_seen.last_seen_ms', '>=', seenSinceMs)
+    const rows = found
+      .select(['software.id', 'software.name', 'software.category', 'software.kind'])
+      .select(['software.description', 'software.first_seen_ms', 'agents_seen.last_seen_ms'])
+      .orderBy('software.id')
+    return pageOf(found, rows, page, (row) => ({
+      ...{ id: row.id, name: row.name, category: row.category, kind: row.kind },
+      ...{ description: row.description, firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
+    }))
+  }
+
+  /** Up to `max` of each type, of each of these; signatures that judge. */
+  async fingerprintsOf(ids: readonly string[], max: number): Promise<ReadonlyMap<string, FingerprintLists>> {
+    const lists = new Map(ids.map((id) => [id, emptyLists()]))
+    for (let at = 0; at < ids.length; at += OWNERS_AT_ONCE) {
+      const queries = ids.slice(at, at + OWNERS_AT_ONCE).flatMap((id) =>
+        JA4_TYPES.map(
+          (type) => sql`select * from (
+            select software_id, type, value from signatures
+            where software_id = ${id} and type = ${type} and status = 'active'
+            order by value limit ${max}) as ${sql.ref(`of${type}`)}`,
+        ),
+      )
+      const { rows } = await sql<{ software_id: string; type: Ja4Type; value: string }>`${sql.join(
+        queries,
+        sql` union all `,
+      )}`.execute(this.#db)
+      for (const { software_id, type, value } of rows) lists.get(software_id)![type].push(value)
+    }
+    return lists
+  }
+
+  /** What live traffic shows of an agent; `null`: nothing. */
+  async agentSeen(id: string): Promise<{ lastSeenMs: number; requests: number } | null> {
+    const row = await this.#db
+      .selectFrom('agents_seen')
+      .select(['last_seen_ms', 'requests'])
+      .where('software_id', '=', id)
+      .executeTakeFirst()
+    return row === undefined ? null : { lastSeenMs: row.last_seen_ms, requests: row.requests }
+  }
+
+  /** Not those that were taken back. */
+  async signatures(filter: SignatureFilter, page: Page): Promise<PageOf<KnownSignature>> {
+    return filter.unknownOnly ? this.#unknown(filter, page) : this.#known(filter, page)
+  }
+
+  async #known(filter: SignatureFilter, page: Page): Promise<PageOf<KnownSignature>> {
+    const { type, softwareId, text, confidenceMin, sort } = filter
+    let found = this.#db.selectFrom('signatures').where('status', '<>', 'retired')
+    if (type !== null) found = found.where('type', '=', type)
+    if (softwareId !== null) found = found.where('software_id', '=', softwareId)
+    if (confidenceMin > 0) found = found.where('confidence', '>=', confidenceMin)
+    if (text !== null)
+      found = found.where(({ or, exists, selectFrom }) =>
+        or([
+          startsWith('signatures.value', text),
+          startsWith('signatures.part_b', text),
+          startsWith('signatures.part_c', text),
+          exists(
+            selectFrom('software')
+              .select('software.id')
+              .whereRef('software.id', '=', 'signatures.software_id')
+              .where(contains('software.search', text.toLowerCase())),
+          ),
+        ]),
+      )
+    const direction = sort.isDescending ? 'desc' : 'asc'
+    let keys = found.select(['type', 'value', 'software_id'])
+    if (sort.by !== 'fingerprint') keys = keys.orderBy(COLUMNS[sort.by], direction)
+    keys = keys.orderBy('type', direction).orderBy('value', direction).orderBy('software_id', direction)
+    const { items, total } = await pageOf(found, keys, page, (key) => key)
+    return { items: await this.#withAll(items), total }
+  }
+
+  /** In the same order. */
+  async #withAll(
+    keys: readonly { type: Ja4Type; value: string; software_id: string }[],
+  ): Promise<readonly KnownSignature[]> {
+    if (keys.length === 0) return []
+    const rows = await knownIn(this.#db)
+      .where(
+        sql<boolean>`(signatures.type, signatures.value, signatures.software_id) in (values ${sql.join(
+          keys.map(({ type, value, software_id }) => sql`(${type}, ${value}, ${software_id})`),
+        )})`,
+      )
+      .execute()
+    const byKey = new Map(rows.map((row) => [[row.type, row.value, row.software_id].join(' '), row]))
+    return keys.flatMap(({ type, value, software_id }) => {
+      const row = byKey.get([type, value, software_id].join(' '))
+      return row === undefined ? [] : [knownSignature(row)]
+    })
+  }
+
+  /** What is seen and is said of nobody, whole or by some of its parts. */
+  async #unknown(filter: SignatureFilter, page: Page): Promise<PageOf<KnownSignature>> {
+    const { type, softwareId, text, confidenceMin, sort } = filter
+    // Nobody's are of no agent, and there is no confidence in them.
+    if (softwareId !== null || confidenceMin > 0) return { items: [], total: 0 }
+    let found = this.#db.selectFrom('fingerprints_seen').where(unnamed)
+    if (type !== null) found = found.where('type', '=', type)
+    if (text !== null) found = found.where(startsWith('fingerprints_seen.value', text))
+    const direction = sort.isDescending ? 'desc' : 'asc'
+    let rows = found.selectAll()
+    if (sort.by === 'first_seen') rows = rows.orderBy('first_seen_ms', direction)
+    if (sort.by === 'observations') rows = rows.orderBy('requests', direction)
+    return pageOf(found, rows.orderBy('type', direction).orderBy('value', direction), page, seenOnly)
+  }
+}
+
+/** Signatures with all that is said of them. */
+export function knownIn(db: Kysely<Tables>) {
+  return db
+    .selectFrom('signatures')
+    .leftJoin('software', 'software.id', 'signatures.software_id')
+    .leftJoin('fingerprints_seen as seen', (join) =>
+      join.onRef('seen.type', '=', 'signatures.type').onRef('seen.value', '=', 'signatures.value'),
+    )
+    .selectAll('signatures')
+    .select(['software.name', 'software.kind', 'seen.last_seen_ms', 'seen.requests'])
+}
+
+type KnownRow = Awaited<ReturnType<ReturnType<typeof knownIn>['execute']>>[number]
+
+export function knownSignature(row: KnownRow): KnownSignature {
+  const { software_id: id, name, kind } = row
+  const isNamed = id !== '' && name !== null && kind !== null
+  return {
+    ...{ type: row.type, value: row.value, source: row.source, status: row.status },
+    ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
+    ...{ observations: row.observations, requestsSeen: row.requests ?? 0, confidence: row.confidence },
+    software: isNamed ? { id, name, kind } : null,
+  }
+}
+
+/** A fingerprint that live traffic shows, and nothing more is known of. */
+export function seenOnly(row: {
+  readonly type: Ja4Type
+  readonly value: string
+  readonly first_seen_ms: number
+  readonly last_seen_ms: number
+  readonly requests: number
+}): KnownSignature {
+  return {
+    ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown' },
+    ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
+    ...{ observations: row.requests, requestsSeen: row.requests, confidence: 0, software: null },
+  }
+}
+
+/** What somebody types is no pattern. */
+function contains(column: string, text: string): RawBuilder<boolean> {
+  const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
+  return sql<boolean>`${sql.ref(column)} like ${pattern} escape '\\'`
+}
+
+/** By an index, where the column has one. */
+function startsWith(column: string, text: string): RawBuilder<boolean> {
+  return sql<boolean>`${sql.ref(column)} >= ${text} and ${sql.ref(column)} < ${text + LAST_CHARACTER}`
+}
+
+function emptyLists(): Record<Ja4Type, string[]> {
+  return { ja4: [], ja4s: [], ja4h: [], ja4x: [] }
+}
+
+/** No signature that judges is of this fingerprint: none that is written like it, whole parts being `*`. */
+const unnamed = sql<boolean>`not exists (${sql.join(
+  JA4_TYPES.map(
+    (type) => sql`select 1 from signatures as named
+      where fingerprints_seen.type = ${sql.lit(type)} and named.type = ${sql.lit(type)}
+      and named.value in (${sql.join(starredInSql(type))})
+      and named.software_id <> '' and named.status = 'active'`,
+  ),
+  sql` union all `,
+)})`
+
+/** All ways to write a fingerprint that is in `fingerprints_seen.value`, with and without stars. */
+function starredInSql(type: Ja4Type): readonly RawBuilder<string>[] {
+  const lengths = partLengths(type)
+  const all = 2 ** lengths.length - 1
+  return Array.from({ length: all }, (_, starred) => {
+    let at = 1
+    const parts = lengths.map((length, index) => {
+      const from = at
+      at += length + 1
+      return (starred & (1 << index)) !== 0
+        ? sql`'*'`
+        : sql`substr(fingerprints_seen.value, ${sql.lit(from)}, ${sql.lit(length)})`
+    })
+    return sql<string>`${sql.join(parts, sql` || '_' || `)}`
+  })
+}
+
+const COLUMNS = {
+  first_seen: 'first_seen_ms',
+  confidence: 'confidence',
+  observations: 'observations',
+} as const
+/** SQLite takes 500 queries in one. */
+const OWNERS_AT_ONCE = 100
+/** Of all there are. */
+const LAST_CHARACTER = '\u{10ffff}'

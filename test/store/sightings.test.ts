@@ -1,0 +1,4 @@
+import { sightingsContract } from '../contract/sightings.ts'
+import { KINDS } from './databases.ts'
+
+for (const kind of KINDS) sightingsContract(kind)
