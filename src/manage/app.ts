@@ -123,6 +123,7 @@ function visitOf(ctx: Koa.ParameterizedContext<RequestState>, durationMs: number
   return {
     ...{ method: ctx.method, path: ctx.url.split('?', 1)[0]!.slice(0, URL_LENGTH_MAX), operation },
     ...{ status: ctx.res.statusCode, problem: problem ?? null, durationMs, requestId },
+    isComplete: ctx.res.writableFinished,
     principal: (principal as typeof principal | undefined)?.id ?? null,
     address: ctx.req.socket.remoteAddress ?? '',
   }

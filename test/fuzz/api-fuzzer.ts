@@ -75,7 +75,17 @@ class Caller {
     this.#database = new SqliteConnection(manage.storeUrl.slice('sqlite:'.length), { readonly: true })
   }
 
+  /** What goes on by itself, like tasks, may change something at the same time, and not again and again. */
   async ask(asked: FuzzedRequest): Promise<void> {
+    for (let times = 1; ; times++) {
+      const changed = await this.#changedBy(asked)
+      if (changed === null) return
+      assert.ok(times < TIMES, changed)
+    }
+  }
+
+  /** In words, if what was refused has changed something all the same. */
+  async #changedBy(asked: FuzzedRequest): Promise<string | null> {
     const operation = OPERATIONS.find(({ id }) => id === asked.operationId)!
     const before = this.#digest()
     const { status, headers, body } = await this.#answer(asked)
@@ -84,9 +94,14 @@ class Caller {
     assert.deepEqual(this.#manage.failures, [])
     assert.ok(headers['x-request-id'] !== undefined, 'no X-Request-Id')
     if (status !== 401 && status !== 414) assert.ok(headers['ratelimit'] !== undefined, 'no RateLimit')
-    if (status < 400) return this.#checkAnswer(operation, asked, status, body)
+    if (status < 400) {
+      this.#checkAnswer(operation, asked, status, body)
+      return null
+    }
     this.#checkProblem(operation, asked, status, headers, body)
-    assert.deepEqual(this.#digest(), before, `${status}, and something has changed`)
+    const after = this.#digest()
+    const tables = Object.keys(after).filter((table) => after[table] !== before[table])
+    return tables.length === 0 ? null : `${status}, and all the same it has changed ${tables.join(', ')}`
   }
 
   close(): void {
@@ -187,5 +202,6 @@ class Caller {
 }
 
 const IDS_MAX = 200
-/** Written whatever the answer is; tasks are worked on while others ask. */
-const OF_REQUESTS = new Set(['rate_limits', 'idempotency', 'audit', 'tasks', 'task_chunks'])
+const TIMES = 4
+/** Written whatever the answer is. */
+const OF_REQUESTS = new Set(['rate_limits', 'idempotency', 'audit'])

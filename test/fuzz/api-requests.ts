@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { exampleOf, type JsonSchema, resolved, type Schemas } from '../../src/manage/api/json-schema.ts'
 import type {
+  Content,
   DocumentedOperation,
   DocumentedParameter,
   OpenApiDocument,
@@ -42,7 +43,7 @@ function requestOf(
         Object.fromEntries(inPlace(parameters, 'path').map(({ name }) => [name, paramOf(ids)])),
       ),
       query: queryOf(inPlace(parameters, 'query'), schemas),
-      body: request === undefined ? NO_BODY : bodyOf(request.schema, schemas),
+      body: request === undefined ? NO_BODY : bodyOf(request, schemas),
       headers: HEADERS,
       token: TOKEN,
     })
@@ -75,10 +76,14 @@ function paramOf(ids: readonly string[]): fc.Arbitrary<string> {
 }
 
 function queryOf(parameters: readonly DocumentedParameter[], schemas: Schemas): fc.Arbitrary<string> {
-  const right = parameters.map(({ name, schema }) =>
+  const right = parameters.map(({ name, schema, example }) =>
     fc.option(
       fc
-        .oneof({ weight: 4, arbitrary: likely(schema, schemas, 0) }, { weight: 1, arbitrary: HOSTILE_TEXT })
+        .oneof(
+          { weight: 4, arbitrary: likely(schema, schemas, 0) },
+          { weight: 1, arbitrary: HOSTILE_TEXT },
+          { weight: example === undefined ? 0 : 4, arbitrary: fc.constant(example) },
+        )
         .map((value) => `${name}=${encoded(typeof value === 'string' ? value : JSON.stringify(value))}`),
       { nil: null, freq: 2 },
     ),
@@ -97,9 +102,9 @@ function queryOf(parameters: readonly DocumentedParameter[], schemas: Schemas): 
     })
 }
 
-function bodyOf(schema: JsonSchema, schemas: Schemas): fc.Arbitrary<string | Buffer | null> {
+function bodyOf({ schema, example: shown }: Content, schemas: Schemas): fc.Arbitrary<string | Buffer | null> {
   const right = likely(schema, schemas, 0)
-  const example = fc.constant(exampleOf(schema, schemas))
+  const example = fc.constant(shown)
   const text = (values: fc.Arbitrary<unknown>) => values.map((value) => JSON.stringify(value))
   return fc.oneof(
     { weight: 6, arbitrary: text(right) },

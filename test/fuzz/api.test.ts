@@ -7,8 +7,11 @@ test('whatever is asked of the API, it keeps what its document promises', async 
   const { answers, failure } = await fuzzApi(t, {
     requests: 100 * OPERATIONS.length,
     seed: Date.now() % 2 ** 31,
-    milliseconds: 10_000,
+    milliseconds: 20_000,
   })
   assert.equal(failure, null)
-  assert.ok([...answers.keys()].some((name) => / 20\d$/.test(name)))
+  const done = new Set(
+    [...answers.keys()].filter((name) => / 20\d$/.test(name)).map((name) => name.split(' ')[0]),
+  )
+  assert.ok(done.size > OPERATIONS.length / 2, `only ${[...done].join(', ')} took anything`)
 })

@@ -64,11 +64,12 @@ interface Violation {
 }
 
 function casesOf(
-  { method, path, body, query, status }: AnyOperation,
+  { method, path, body, bodyBytesMax, query, examples, status }: AnyOperation,
   { requestBody }: DocumentedOperation,
   { components }: OpenApiDocument,
   tokens: { readonly none: string },
 ): readonly Case[] {
+  const shownQuery = `?${new URLSearchParams(examples.query)}`
   const json = { 'content-type': 'application/json' }
   const request = requestBody?.content['application/json']
   const example = request?.example ?? (request && exampleOf(request.schema, components.schemas))
@@ -78,7 +79,12 @@ function casesOf(
   const notThere = path.includes('{') ? [404] : []
   return [
     // An example names things that are not there, and what is there may be in its way.
-    { title: 'as in the example', ...good, statuses: [status, ...notThere, 409, 412, 428] },
+    {
+      title: 'as in the example',
+      ...good,
+      query: shownQuery,
+      statuses: [status, ...notThere, 409, 412, 428],
+    },
     { title: 'with no token', ...good, headers: { ...json, authorization: '' }, statuses: [401] },
     {
       title: 'with no scope',
@@ -91,9 +97,16 @@ function casesOf(
     ...bad('with an unknown member', '{"unknown": 1}', [400]),
     ...bad('with text', 'x', [415], { 'content-type': 'text/plain' }),
     // Prism answers nothing at all to what is no JSON.
-    ...bad('with too much', JSON.stringify('x'.repeat(9_000_000)), [413]),
+    ...bad('with too much', JSON.stringify({ x: 'x'.repeat(bodyBytesMax) }), [413]),
     ...(method === 'GET'
-      ? [{ title: 'had already', headers: { 'if-none-match': '*' }, statuses: [304, ...notThere] }]
+      ? [
+          {
+            title: 'had already',
+            query: shownQuery,
+            headers: { 'if-none-match': '*' },
+            statuses: [304, ...notThere],
+          },
+        ]
       : []),
     ...('page' in query.shape
       ? [{ title: 'far away', query: '?page=999999&limit=200', statuses: [200, ...notThere] }]

@@ -296,6 +296,19 @@ test('what takes too long to arrive is given up', async (t) => {
   assert.deepEqual(manage.failures, [])
 })
 
+test('who does not take what was asked for is let go', async (t) => {
+  const cut = Promise.withResolvers<void>()
+  const manage = await TestManagement.start(t, {
+    front: { requestTimeoutMs: 400 },
+    answered: ({ isComplete }) => isComplete || cut.resolve(),
+  })
+  const socket = await dialled(manage.url)
+  socket.pause()
+  socket.write('GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000))
+  await cut.promise
+  socket.destroy()
+})
+
 test('no more connections than are allowed', async (t) => {
   const manage = await TestManagement.start(t, { front: { connectionsMax: 2 } })
   const sockets = [await dialled(manage.url), await dialled(manage.url)]

@@ -70,7 +70,7 @@ const listAgents = operation({
   description: 'In the order of their ids.',
   scopes: ['read'],
   query: z.strictObject({
-    category: category.optional(),
+    category: category.optional().meta({ description: 'Only these.' }),
     q: textInQuery('Something it is called or described by, in any case of letters.').optional(),
     seen_since: z.iso
       .datetime({ offset: true })

@@ -202,8 +202,11 @@ function addExamples(document: OpenApiDocument, operations: readonly AnyOperatio
     if (request !== undefined) request.example = examples.body ?? exampleOf(request.schema, schemas)
     const answer = responseIn(document, documented, status)?.content?.['application/json']
     if (answer !== undefined) answer.example = examples.answer ?? exampleOf(answer.schema, schemas)
-    for (const parameter of documented.parameters ?? [])
+    for (const parameter of documented.parameters ?? []) {
+      const shown = parameter.in === 'query' ? examples.query?.[parameter.name] : undefined
+      if (shown !== undefined) parameter.example = shown
       if (parameter.in === 'path') parameter.example ??= exampleOf(parameter.schema, schemas)
+    }
   }
 }
 

@@ -36,7 +36,11 @@ export interface Operation<
   readonly isIdempotent: boolean
   readonly bodyBytesMax: number
   /** For the document, where what is made of the schemas says too little. */
-  readonly examples: { readonly body?: z.input<Body>; readonly answer?: Result }
+  readonly examples: {
+    readonly query?: Readonly<Record<string, string>>
+    readonly body?: z.input<Body>
+    readonly answer?: Result
+  }
   /**
    * What the path names, looked up before query and body are: who asks for what is not there is told that first. `null`
    * is 404.

@@ -19,7 +19,7 @@ const listSignatures = operation({
     'Signatures of agents, and of tools and browsers, whose `kind` says so. With `unknown_only`, fingerprints on live traffic that nobody is named for.',
   scopes: ['read'],
   query: z.strictObject({
-    type: fingerprintType.optional(),
+    type: fingerprintType.optional().meta({ description: 'Only these.' }),
     unknown_only: booleanInQuery(false, 'Fingerprints seen on live traffic that no agent is named for.'),
     agent_id: textInQuery('Of this one: its id or its exact name.').optional(),
     q: textInQuery(
@@ -30,7 +30,13 @@ const listSignatures = operation({
       .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, 'takes a number from 0 to 1')
       .transform(Number)
       .default(0)
-      .meta({ override: { type: 'number', minimum: 0, maximum: 1, default: 0 } }),
+      .meta({
+        description: 'Only those that are at least so sure.',
+        override: ({ jsonSchema }) => {
+          delete jsonSchema.pattern
+          Object.assign(jsonSchema, { type: 'number', minimum: 0, maximum: 1, default: 0 })
+        },
+      }),
     sort: z
       .enum(SORTS.flatMap((each) => [each, `-${each}`] as const))
       .default('-first_seen')
@@ -77,9 +83,13 @@ const lookupFingerprint = operation({
     ja4s: fingerprints,
     ja4h: fingerprints,
     ja4x: fingerprints,
-    match: z.enum(['exact', 'partial']).default('exact'),
+    match: z
+      .enum(['exact', 'partial'])
+      .default('exact')
+      .meta({ description: 'Whether those that are like it come as well.' }),
   }),
   answer: z.array(likeSignature),
+  examples: { query: { ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1' } },
   run: async ({ query }, { store }) => {
     const asked = askedFor(query)
     if (query.match === 'exact')

@@ -97,7 +97,7 @@ const getStats = operation({
     'A request is in it within a second.',
   scopes: ['read'],
   query: z.strictObject({
-    window: window.default('24h').meta({ override: { default: '24h' } }),
+    window: window.default('24h').meta({ description: 'How far back.', override: { default: '24h' } }),
     bucket: bucket.optional().meta({ description: 'How finely `series` is cut; each window has its own.' }),
   }),
   answer: stats,

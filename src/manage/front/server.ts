@@ -31,6 +31,8 @@ export function createFrontServer(settings: ServerSettings, answer: RequestListe
   const server = settings.hasTls
     ? createTlsServer({ ...limits, ...TLS, ALPNProtocols: ['http/1.1'] })
     : createServer(limits)
+  // Who takes no bytes of an answer would keep it, and the connection, for ever.
+  server.timeout = requestTimeout * SILENCE_FACTOR
   server.maxConnections = settings.connectionsMax
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION
   server.maxHeadersCount = HEADERS_MAX
@@ -113,6 +115,8 @@ const LIMITS = {
   // Said by a problem, see app.ts.
   requireHostHeader: false,
 }
+/** An answer may be silent for longer than a request: some of them come a little at a time. */
+const SILENCE_FACTOR = 2
 /** Tokens are long, headers are few. */
 const HEADERS_MAX = 100
 /** So that load spreads anew. */

@@ -13,6 +13,8 @@ export interface Visit {
   /** The code of the problem it was answered with. */
   readonly problem: string | null
   readonly durationMs: number
+  /** `false`: who asked has gone before, or was let go. */
+  readonly isComplete: boolean
   /** The id of who asked. */
   readonly principal: string | null
   readonly address: string
