@@ -48,7 +48,8 @@ export function textInQuery(description: string, lengthMax = 200) {
 
 export function booleanInQuery(fallback: boolean, description: string) {
   return z
-    .enum(['true', 'false'], 'takes true or false')
+    .string()
+    .regex(/^(?:true|false)$/, 'takes true or false')
     .transform((text) => text === 'true')
     .default(fallback)
     .meta({
