@@ -131,6 +131,18 @@ export const webUrl: Kind<string> = {
   fromText: same,
 }
 
+/** As a browser says it: no path, no default port. */
+export const webOrigin: Kind<string> = {
+  takes: 'https://HOST or https://HOST:PORT',
+  parse(raw) {
+    const url = typeof raw === 'string' ? URL.parse(raw) : null
+    const isWeb = url !== null && ['http:', 'https:'].includes(url.protocol)
+    if (isWeb && url.href === `${url.origin}/`) return url.origin
+    throw refused(raw, 'an origin like https://console.example, without a path')
+  },
+  fromText: same,
+}
+
 /** Nothing in it is secret, so that it may be shown. */
 export const storeUrl: Kind<string> = {
   takes: 'sqlite:FILE or postgres://USER@HOST/DATABASE',
@@ -138,7 +150,7 @@ export const storeUrl: Kind<string> = {
     if (typeof raw !== 'string') throw refused(raw, this.takes)
     if (/^sqlite:./.test(raw)) return raw
     const url = /^postgres(?:ql)?:/.test(raw) ? URL.parse(raw) : null
-    if (url !== null && url.password !== '')
+    if (url !== null && (url.password !== '' || url.searchParams.has('password')))
       throw new Fault(INVALID, 'has a password in it; it goes into `store.password`, which is never shown')
     if (url !== null) return raw
     throw refused(raw, this.takes)

@@ -18,6 +18,7 @@ import {
   storeUrl,
   upstreamUrl,
   urlPath,
+  webOrigin,
   webUrl,
 } from './config-kinds.ts'
 import { parseAddressRange } from './wire/address-ranges.ts'
@@ -321,19 +322,66 @@ const MANAGE = section('The management plane.', {
   listen: setting(
     listenAddress,
     '127.0.0.1:9080',
-    'Where it listens, without TLS: health, metrics, and its API.',
+    'Where it listens: health, metrics, and its API.',
     (place) =>
       isEverywhere(place) ? 'metrics and management can be reached from wherever this machine is' : null,
   ),
   public_url: setting(
     optional(webUrl),
     null,
-    'How others reach it, where that differs from where it listens. Checked, and of no effect before there is an API.',
+    'How others reach it, where that differs from where it listens: what every link and discovery document says.',
     (url) => (url?.startsWith('http:') ? 'keys and tokens would travel unencrypted' : null),
   ),
   admin_key: secret(
-    'The first key of an administrator. Checked, and of no effect before there is an API.',
+    'A key of an administrator, the way in before there is another: any text, sent like an API key. It is kept nowhere else; another one takes its place.',
     16,
+  ),
+  tls: section('For all of that port, probes too. HTTP/1.1 over TLS 1.2 or 1.3.', {
+    cert_file: setting(
+      optional(path),
+      null,
+      'PEM with its chain, DER, or PKCS#12 with its key. Loaded anew when it changes. `null`: without TLS.',
+    ),
+    key_file: setting(optional(path), null, 'Its private key, where that is in a file of its own.'),
+    key_passphrase: secret('Of an encrypted key, or of PKCS#12.', 0),
+  }),
+  cors_origins: list(
+    webOrigin,
+    'Pages of these origins may use the API, with a key or token that they hold. Cookies are never taken from them.',
+    (origin) =>
+      origin.startsWith('http:') ? 'whoever is between it and its reader can have it do anything' : null,
+  ),
+  request_timeout: setting(
+    duration('1s', '1h'),
+    '30s',
+    'For all of a request, to the last byte of its body (408).',
+    slow('requests that never end', 300_000),
+  ),
+  connections_max: setting(integer(10, 100_000), 1000, 'Open at once; more are closed at once.'),
+  access_log: setting(
+    boolean,
+    false,
+    'Whether every request but probes is logged, without query, headers and body. Else they are at the level debug.',
+  ),
+})
+
+const RATE_LIMITS = section(
+  'How much may be asked of the API, by plan, for each key or client over all processes (429).',
+  {
+    free_per_day: setting(integer(1, 1_000_000_000), 1000, 'Requests in a day with the plan `free`.'),
+    standard_per_hour: setting(
+      integer(1, 1_000_000_000),
+      10_000,
+      'Requests in an hour with the plan `standard`.',
+    ),
+  },
+)
+
+const AUTH = section('Who may use the API.', {
+  failures_per_minute: setting(
+    integer(1, 100_000),
+    120,
+    'How many refused credentials from one address (of IPv6, one /64) in a minute; more are answered 429. A good one is taken all the same.',
   ),
 })
 
@@ -366,6 +414,8 @@ const FEED = section('', {
 export const SETTINGS = section('', {
   proxy: PROXY,
   manage: MANAGE,
+  limits: RATE_LIMITS,
+  auth: AUTH,
   data: section('', {
     dir: setting(path, './data', 'The folder for what has to last: the development CA, feeds of signatures.'),
   }),
@@ -376,6 +426,24 @@ export const SETTINGS = section('', {
       'Its database. `null`: SQLite, in the file `gatehouse.db` of `data.dir`.',
     ),
     password: secret('Of the user in a `postgres://` URL.', 0),
+    audit_retention: setting(
+      duration('1d', '3650d'),
+      '400d',
+      'How long the audit log remembers who changed what.',
+    ),
+    encryption_key: secret(
+      'Encrypts the secrets of webhooks in the database; the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
+      16,
+    ),
+  }),
+  webhooks: section('Where others are told of events.', {
+    allow_private_addresses: setting(
+      boolean,
+      false,
+      'Whether webhooks may lead to addresses that are not on the public internet, and be plain `http://`.',
+      (isAllowed) =>
+        isAllowed ? 'whoever may register a webhook can have hosts in here asked, and read on the way' : null,
+    ),
   }),
   signatures: list(
     path,

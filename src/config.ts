@@ -16,10 +16,24 @@ export interface StartupConfig {
     readonly listen: HostPort
     readonly publicUrl: string | null
     readonly adminKey: Secret<string> | null
+    /** `null`: without TLS. */
+    readonly certificate: CertificateConfig | null
+    readonly corsOrigins: readonly string[]
+    readonly requestTimeoutMs: number
+    readonly connectionsMax: number
+    readonly isAccessLogged: boolean
   }
+  readonly limits: { readonly freePerDay: number; readonly standardPerHour: number }
   readonly data: { readonly dir: string }
   /** Without a URL it is SQLite in the data folder. */
-  readonly store: { readonly url: string | null; readonly password: Secret<string> | null }
+  readonly store: {
+    readonly url: string | null
+    readonly password: Secret<string> | null
+    readonly auditRetentionMs: number
+    readonly encryptionKey: Secret<string> | null
+  }
+  readonly auth: { readonly failuresPerMinute: number }
+  readonly webhooks: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -34,7 +48,6 @@ export interface StartupConfig {
   }
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
-  readonly submissions: { readonly autoAccept: boolean }
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -132,6 +145,8 @@ export interface LimitsConfig {
 export interface ConfigInput extends LayersInput {
   /** Where `proxy.workers` is not set. */
   readonly workersDefault?: number
+  /** It does nothing but look after what is stored: there may be no upstream. */
+  readonly isForStore?: true
   /** What a file of a secret holds. Throws a Fault. */
   readonly readSecret?: (file: string) => string
 }
@@ -150,7 +165,8 @@ export function parseConfig(input: ConfigInput): ParsedConfig {
   const reader = new ConfigReader(layers, input.readSecret ?? secretIn)
   const settings = reader.read()
   // If there is another problem, that may be why.
-  if (layers.problems.length === 0 && settings.proxy.upstreams.length === 0) layers.refuse(...NO_UPSTREAM)
+  if (!input.isForStore && layers.problems.length === 0 && settings.proxy.upstreams.length === 0)
+    layers.refuse(...NO_UPSTREAM)
   checkTogether(settings, (...problem) => layers.refuse(...problem))
   if (layers.problems.length > 0) throw new ConfigFault(inOrder(layers.problems))
   warnTogether(settings, (...warning) => reader.warn(...warning))
@@ -166,11 +182,11 @@ export function loadConfig(
   flags: ConfigFlags,
   configFile: string | null,
   env: ConfigInput['env'],
-  workersDefault?: number,
+  { workersDefault = defaultWorkers(), ...more }: Pick<ConfigInput, 'workersDefault' | 'isForStore'> = {},
 ): ParsedConfig {
   const named = configFile ?? (env[CONFIG_VARIABLE] || null)
   const file = named === null ? null : { name: named, text: textIn(named) }
-  const parsed = parseConfig({ flags, env, file, workersDefault: workersDefault ?? defaultWorkers() })
+  const parsed = parseConfig({ flags, env, file, workersDefault, ...more })
   return { ...parsed, warnings: [...parsed.warnings, ...readableByOthers(parsed, named)] }
 }
 
@@ -235,12 +251,16 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage }: Settings, warn: Say): void {
+function warnTogether({ proxy, manage, store }: Settings, warn: Say): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (tls.client_ca_file !== null && tls.client_certificates === 'off')
     warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
+  if (store.url?.startsWith('postgres') && store.encryption_key === null)
+    warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
+  if (manage.tls.cert_file === null && manage.tls.key_file !== null)
+    warn('/manage/tls/key_file', 'has no effect without cert_file')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {
@@ -251,6 +271,7 @@ function warnTogether({ proxy, manage }: Settings, warn: Say): void {
   for (const [pointer, key] of [
     ['/proxy/signature_key', proxy.signature_key],
     ['/manage/admin_key', manage.admin_key],
+    ['/store/encryption_key', store.encryption_key],
   ] as const) {
     if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
       warn(
@@ -277,9 +298,17 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       signatureKey: proxy.signature_key,
       fail: proxy.fail,
     },
-    manage: { listen: manage.listen, publicUrl: manage.public_url, adminKey: manage.admin_key },
+    manage: manageConfig(manage),
+    limits: { freePerDay: others.limits.free_per_day, standardPerHour: others.limits.standard_per_hour },
     data: others.data,
-    store: others.store,
+    store: {
+      url: others.store.url,
+      password: others.store.password,
+      auditRetentionMs: others.store.audit_retention,
+      encryptionKey: others.store.encryption_key,
+    },
+    auth: { failuresPerMinute: others.auth.failures_per_minute },
+    webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),
@@ -300,9 +329,25 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       requestsMin: others.observed.requests_min,
       max: others.observed.max,
     },
-    submissions: { autoAccept: others.submissions.auto_accept },
     fingerprints: others.fingerprints,
     log: others.log,
+  }
+}
+
+function manageConfig(manage: Settings['manage']): StartupConfig['manage'] {
+  const { cert_file, key_file, key_passphrase } = manage.tls
+  return {
+    listen: manage.listen,
+    publicUrl: manage.public_url,
+    adminKey: manage.admin_key,
+    certificate:
+      cert_file === null
+        ? null
+        : { certificateFile: cert_file, keyFile: key_file, passphrase: key_passphrase },
+    corsOrigins: manage.cors_origins,
+    requestTimeoutMs: manage.request_timeout,
+    connectionsMax: manage.connections_max,
+    isAccessLogged: manage.access_log,
   }
 }
 
@@ -384,7 +429,9 @@ function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
 /** Files of secrets that anybody on this machine can read. One that cannot be looked at is for others to complain of. */
 function readableByOthers({ config, effective }: ParsedConfig, configFile: string | null): Problem[] {
   const files = new Map<string, string>()
-  for (const { certificateFile, keyFile } of config.proxy.tls.certificates)
+  const { certificate } = config.manage
+  const certificates = [...config.proxy.tls.certificates, ...(certificate === null ? [] : [certificate])]
+  for (const { certificateFile, keyFile } of certificates)
     files.set(keyFile ?? certificateFile, 'the private key in it')
   if (config.proxy.tls.ticketKeyFile !== null)
     files.set(config.proxy.tls.ticketKeyFile, 'the ticket key, and with it recorded sessions,')

@@ -1,5 +1,6 @@
 /** ` (did you mean "analyze"?)` where a known word is near what was typed, else nothing. */
 export function didYouMean(typed: string, known: readonly string[]): string {
+  if (typed.length > TYPED_LENGTH_MAX) return ''
   const ranked = known
     .map((word) => ({ word, distance: word.startsWith(typed) ? 0 : editDistance(typed, word) }))
     .sort((a, b) => a.distance - b.distance || a.word.length - b.word.length)
@@ -34,3 +35,6 @@ function editDistance(from: string, to: string): number {
   }
   return last[to.length]!
 }
+
+/** Whoever types more has not mistyped a word, and to compare it takes long. */
+const TYPED_LENGTH_MAX = 64

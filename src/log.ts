@@ -14,6 +14,8 @@ export interface Log {
   error(message: string, fields?: LogFields): void
   /** The same log with fields that every line of it has. */
   with(fields: LogFields): Log
+  /** From now on, of this log; those that were made of it keep theirs. */
+  setLevel(level: LogLevel): void
   /** What has been logged is out when this returns: before the process ends. */
   flush(): void
 }
@@ -73,6 +75,10 @@ class PinoLog implements Log {
 
   with(fields: LogFields): Log {
     return new PinoLog(this.#pino.child(plainFields(fields)), this.flush)
+  }
+
+  setLevel(level: LogLevel): void {
+    this.#pino.level = level
   }
 
   #write(level: PinoLevel, message: string, fields: LogFields): void {

@@ -54,7 +54,13 @@ test('the defaults', async () => {
     listen: { host: '127.0.0.1', port: 9080 },
     publicUrl: null,
     adminKey: null,
+    certificate: null,
+    corsOrigins: [],
+    requestTimeoutMs: 30_000,
+    connectionsMax: 1_000,
+    isAccessLogged: false,
   })
+  assert.deepEqual(config.limits, { freePerDay: 1_000, standardPerHour: 10_000 })
   assert.deepEqual([config.data.dir, config.policy.file, config.log.level], ['./data', null, 'info'])
   assert.equal(config.proxy.workers, defaultWorkers())
   assert.ok(defaultWorkers() >= 1 && defaultWorkers() <= 4)
@@ -560,9 +566,11 @@ function flattened(value: unknown, name: string): [string, unknown][] {
 
 /** Some text for a variable that is not the default; `null` for what other tests set. */
 function sampleOf(item: Item, pointer: string): string | null {
-  if (item.item === 'list') return '192.0.2.0/24'
+  if (item.item === 'list')
+    return pointer === '/manage/cors_origins' ? 'https://console.example' : '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
   if (item.item !== 'setting' || /(?:_passphrase|_key|\/password)_file$/.test(pointer)) return null
+  if (item.fallback === false) return 'true'
   const candidates = [
     '7s',
     '20KiB',

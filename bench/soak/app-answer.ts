@@ -1,6 +1,8 @@
+import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { AppRequest, AppResponse } from './app.ts'
 import type { View } from './app-view.ts'
+import type { AppClose } from './messages.ts'
 import { Pattern } from './pattern.ts'
 import { hasBody, type Plan } from './plan.ts'
 
@@ -10,12 +12,21 @@ export class AppAnswer {
   readonly #request: AppRequest
   readonly #response: AppResponse
   readonly #view: View
+  readonly #closes: (connection: EventEmitter, close: AppClose) => void
 
-  constructor(plan: Plan, request: AppRequest, response: AppResponse, view: View) {
+  /** `closes` is told of each connection that is closed here. */
+  constructor(
+    plan: Plan,
+    request: AppRequest,
+    response: AppResponse,
+    view: View,
+    closes: (connection: EventEmitter, close: AppClose) => void,
+  ) {
     this.#plan = plan
     this.#request = request
     this.#response = response
     this.#view = view
+    this.#closes = closes
   }
 
   async send(): Promise<void> {
@@ -112,6 +123,7 @@ export class AppAnswer {
     if ('stream' in this.#response) return void this.#response.stream?.destroy(new Error('cut'))
     // The request's: a response has none while Node has not done with the one before it on the connection.
     const socket = this.#request.socket as Socket
+    this.#closes(socket, { why: 'cut', id: this.#plan.id })
     if (Math.random() < 0.5) socket.resetAndDestroy()
     else socket.destroy()
   }
@@ -119,6 +131,9 @@ export class AppAnswer {
   #closeConnection(): void {
     if ('stream' in this.#response) return
     const socket = this.#request.socket as Socket
-    this.#response.once('finish', () => socket.destroySoon())
+    this.#response.once('finish', () => {
+      this.#closes(socket, { why: 'early-close', id: this.#plan.id })
+      socket.destroySoon()
+    })
   }
 }

@@ -1,10 +1,12 @@
+import type { EventEmitter } from 'node:events'
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttp2, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { AppAnswer } from './app-answer.ts'
 import { upgrade } from './app-upgrade.ts'
 import { appView } from './app-view.ts'
-import type { FromApp, ToApp } from './messages.ts'
+import { AppRecord } from './app-record.ts'
+import type { AppClose, FromApp, ToApp } from './messages.ts'
 import { Pattern } from './pattern.ts'
 import { decodePlan, type Plan } from './plan.ts'
 
@@ -20,10 +22,12 @@ async function serve(request: AppRequest, response: AppResponse): Promise<void> 
   response.on('error', () => undefined)
   request.on('error', () => undefined)
   const plan = decodePlan(request.headers['x-soak-plan'])
-  note(plan)
+  note(plan, connectionOf(request))
   const { view, problems } = appView(request, plan)
   for (const problem of problems) isWrong(plan, problem)
-  const answer = new AppAnswer(plan, request, response, view)
+  // Node says so of a stream that was reset, too.
+  response.once('finish', () => isReset(request) || record.answered(plan.id))
+  const answer = new AppAnswer(plan, request, response, view, closes)
   if (plan.fault === 'early' || plan.fault === 'early-close') {
     request.resume()
     return answer.send()
@@ -54,6 +58,10 @@ async function readUpload(request: AppRequest, plan: Plan): Promise<boolean> {
   return true
 }
 
+function connectionOf(request: AppRequest): EventEmitter {
+  return 'stream' in request ? (request.stream.session ?? request.stream) : request.socket
+}
+
 function isWrong({ kind, id, route, leaves }: Plan, what: string): false {
   say({ kind: 'app:wrong', what: `${kind} ${id} (${route}, leaves ${leaves}): ${what}` })
   return false
@@ -63,32 +71,28 @@ function isReset(request: AppRequest): boolean {
   return 'stream' in request && (request.stream.aborted || (request.stream.rstCode ?? 0) !== 0)
 }
 
-/** How often each id has come, of the last minutes. */
-let seen = new Map<string, number>()
-let seenBefore = new Map<string, number>()
+const record = new AppRecord()
 
-function note({ id, kind, method }: Plan): void {
-  const times = timesSeen(id) + 1
-  seen.set(id, times)
+function note({ id, kind, method }: Plan, connection: EventEmitter): void {
+  const times = record.came(id, connection)
   // What is idempotent may be sent once more where it is not known whether it came.
   if (times > (method === 'POST' ? 1 : 2))
     say({ kind: 'app:wrong', what: `${kind} ${id}: came ${times} times` })
-  if (seen.size < SEEN_MAX) return
-  seenBefore = seen
-  seen = new Map()
 }
 
-function timesSeen(id: string): number {
-  return Math.max(seen.get(id) ?? 0, seenBefore.get(id) ?? 0)
+/** Called as it does so. What announces it, or breaks off an answer, nobody sends another request behind. */
+function closes(connection: EventEmitter, close: AppClose): void {
+  record.closes(connection, close)
+  if (close.why !== 'cut') say({ kind: 'app:closed', atMs: Date.now() })
 }
 
 /** Now and then a connection is closed just after its answer, when the next request may be on its way. */
-function closeWhenIdle(isIdle: () => boolean, close: () => void): void {
+function closeWhenIdle(connection: EventEmitter, isIdle: () => boolean, close: () => void): void {
   if (Math.random() > CLOSED_IDLE_SHARE) return
   setTimeout(() => {
     if (!isIdle()) return
+    closes(connection, { why: 'idle', id: null })
     close()
-    say({ kind: 'app:closed-idle', atMs: Date.now() })
   }, Math.random() * CLOSED_IDLE_MS_MAX)
 }
 
@@ -102,6 +106,7 @@ function startH1(): Server {
     response.once('close', () => {
       underway.set(socket, underway.get(socket)! - 1)
       closeWhenIdle(
+        socket,
         // One that has its answer early may still be coming.
         () => !socket.destroyed && underway.get(socket) === 0 && newest.get(socket)!.complete,
         () => socket.destroy(),
@@ -111,7 +116,7 @@ function startH1(): Server {
   })
   server.on('upgrade', (request, socket, head) => {
     const plan = decodePlan(request.headers['x-soak-plan'])
-    note(plan)
+    note(plan, socket)
     const { view, problems } = appView(request, plan)
     for (const problem of problems) isWrong(plan, problem)
     upgrade(plan, view, socket as Socket, head)
@@ -125,6 +130,7 @@ function startH2c(): Server {
     response.once('close', () => {
       if (session === undefined) return
       closeWhenIdle(
+        session,
         () => !session.closed && !session.destroyed,
         () => session.close(),
       )
@@ -139,12 +145,11 @@ function startH2c(): Server {
 const KEEP_ALIVE_MS = 4000
 const CLOSED_IDLE_SHARE = 0.02
 const CLOSED_IDLE_MS_MAX = 30
-const SEEN_MAX = 100_000
 
 process.on('disconnect', () => process.exit(0))
 process.on('SIGINT', () => undefined) // whoever started it ends it
 process.on('message', (message: ToApp) => {
-  say({ kind: 'app:seen', id: message.id, times: timesSeen(message.id) })
+  say({ kind: 'app:seen', id: message.id, seen: record.seen(message.id) })
 })
 const [h1, h2c] = [startH1(), startH2c()]
 let listening = 0

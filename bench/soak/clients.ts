@@ -6,7 +6,7 @@ import { ConnectFailed, type Connected, Connector } from './connect.ts'
 import type { Answer } from './answer.ts'
 import { Judge } from './judge.ts'
 import type { ClientsOrder, Failure, FromClients, Outcome, ToClients } from './messages.ts'
-import { type Kind, type Plan, planFor, randomKind } from './plan.ts'
+import { ALL_KINDS, type Kind, type Plan, planFor, randomKind } from './plan.ts'
 import { Random } from './random.ts'
 
 /** The clients, in a process of their own: lanes that each have one connection at a time. */
@@ -14,11 +14,13 @@ class Clients {
   readonly #random: Random
   readonly #connector: Connector
   readonly #judge = new Judge()
+  readonly #kinds: readonly Kind[]
   #tally: Record<string, Partial<Record<Outcome, number>>> = {}
   isStopping = false
 
-  constructor({ port, ca, serverNames, seed }: ClientsOrder) {
+  constructor({ port, ca, serverNames, seed, kinds }: ClientsOrder) {
     this.#random = new Random(seed)
+    this.#kinds = kinds ?? ALL_KINDS
     this.#connector = new Connector(port, ca, serverNames, this.#random)
   }
 
@@ -144,7 +146,7 @@ class Clients {
   }
 
   #plan(): Plan {
-    return planFor(this.#random, randomKind(this.#random) as Kind)
+    return planFor(this.#random, randomKind(this.#random, this.#kinds))
   }
 
   /** A connection on which nothing moves any more is ended after a while. */
@@ -254,7 +256,7 @@ class Clients {
 
 function shapeOf({ route, status, size, framing, upload, uploadIsChunked, fault, pieceMax }: Plan): string {
   const sent = upload === 0 ? '' : `, ${upload} bytes sent${uploadIsChunked ? ' in chunks' : ''}`
-  return `${route}, ${fault}, ${status} with ${size} bytes by ${framing}${sent}, pieces of ${pieceMax}`
+  return `to /${route}, ${fault}, ${status} with ${size} bytes by ${framing}${sent}, pieces of ${pieceMax}`
 }
 
 /** Says goodbye, unless that has been done. */

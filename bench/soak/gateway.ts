@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream, readFileSync, writeFileSync } from 'node:fs'
+import { createWriteStream, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SoakFiles } from './files.ts'
 import { commandOf } from './sockets.ts'
+import { until } from './until.ts'
 
 /** The `gatehouse up` that is soaked, as an operator starts it. */
 export class SoakedGateway {
@@ -12,12 +13,15 @@ export class SoakedGateway {
   readonly pid: number
   readonly exit: Promise<readonly [code: number | null, signal: string | null]>
   readonly #child: ChildProcess
+  readonly #liveFile: string
 
   static async start(files: SoakFiles, config: string): Promise<SoakedGateway> {
     const configFile = join(files.folder, 'gatehouse.yaml')
     writeFileSync(configFile, config)
-    const child = spawn(process.execPath, [PROGRAM, 'up', '--config', configFile], {
+    const liveFile = join(files.folder, 'live-memory.txt')
+    const child = spawn(process.execPath, ['--import', LIVE_MEMORY, PROGRAM, 'up', '--config', configFile], {
       cwd: files.folder,
+      env: { ...process.env, SOAK_LIVE_FILE: liveFile },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const logFile = join(files.folder, 'gatehouse.log')
@@ -34,11 +38,18 @@ export class SoakedGateway {
     })
     const first = await Promise.race([ready, exit.then(() => null)])
     if (first === null) throw new Error(`gatehouse has not started: ${said}`)
-    return new SoakedGateway(child, exit, portOf(first['listen']), portOf(first['manage']))
+    return new SoakedGateway(child, exit, liveFile, portOf(first['listen']), portOf(first['manage']))
   }
 
-  private constructor(child: ChildProcess, exit: SoakedGateway['exit'], port: number, managePort: number) {
+  private constructor(
+    child: ChildProcess,
+    exit: SoakedGateway['exit'],
+    liveFile: string,
+    port: number,
+    managePort: number,
+  ) {
     this.#child = child
+    this.#liveFile = liveFile
     this.pid = child.pid!
     this.exit = exit
     this.port = port
@@ -57,6 +68,16 @@ export class SoakedGateway {
 
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
+  }
+
+  /** What the primary still needs once it has collected its garbage. */
+  async primaryLiveBytes(): Promise<number> {
+    rmSync(this.#liveFile, { force: true })
+    this.signal('SIGUSR2')
+    const read = () => (existsSync(this.#liveFile) ? Number(readFileSync(this.#liveFile, 'utf8')) : 0)
+    if (!(await until(() => read() > 0, LIVE_MS_MAX)))
+      throw new Error('the primary does not say what it needs')
+    return read()
   }
 
   async metrics(): Promise<GatewayMetrics> {
@@ -136,6 +157,8 @@ function portOf(address: unknown): number {
 }
 
 const PROGRAM = new URL('../../src/bin.js', import.meta.url).pathname
+const LIVE_MEMORY = new URL('live-memory.ts', import.meta.url).href
+const LIVE_MS_MAX = 10_000
 const LOG_START_MAX = 100_000
 export const DRAIN_S = 20
 /** After so long nothing is open to the app. */

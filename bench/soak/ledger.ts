@@ -1,17 +1,17 @@
 import type { Kill } from './disturbances.ts'
-import type { Failure, FromApp, Outcome, Tally } from './messages.ts'
+import type { Failure, FromApp, Outcome, Seen, Tally } from './messages.ts'
 
 /** Keeps the account of all that was sent, and finds out of each failure what it goes to. */
 export class Ledger {
   readonly wrong: string[] = []
-  readonly #lost: { readonly failure: Failure; readonly timesSeen: Promise<number> }[] = []
+  readonly #lost: { readonly failure: Failure; readonly seen: Promise<Seen> }[] = []
   readonly #totals = new Map<string, Map<Outcome, number>>()
   readonly #answers: { readonly atMs: number; readonly count: number }[] = []
-  readonly #idleClosesMs: number[] = []
-  readonly #askApp: (id: string) => Promise<number>
+  readonly #closesMs: number[] = []
+  readonly #askApp: (id: string) => Promise<Seen>
 
-  /** `askApp`: how often a request has come to it. */
-  constructor(askApp: (id: string) => Promise<number>) {
+  /** `askApp`: what it knows of a request. */
+  constructor(askApp: (id: string) => Promise<Seen>) {
     this.#askApp = askApp
   }
 
@@ -30,22 +30,21 @@ export class Ledger {
 
   failure(failure: Failure): void {
     if (failure.outcome === 'wrong') this.wrong.push(`${failure.kind} ${failure.id}: ${failure.what}`)
-    else this.#lost.push({ failure, timesSeen: this.#timesSeen(failure) })
+    else this.#lost.push({ failure, seen: this.#seen(failure) })
   }
 
   app(message: FromApp): void {
     if (message.kind === 'app:wrong') this.wrong.push(`the app: ${message.what}`)
-    if (message.kind === 'app:closed-idle') this.#idleClosesMs.push(message.atMs)
+    if (message.kind === 'app:closed') this.#closesMs.push(message.atMs)
   }
 
   /** By what accounts for them; `unaccounted` is what should not be. */
   async accounts(kills: readonly Kill[]): Promise<{ accounts: Map<Account, number>; unaccounted: string[] }> {
     const accounts = new Map<Account, number>()
     const unaccounted: string[] = []
-    for (const { failure, timesSeen } of this.#lost) {
-      const account = this.#accountOf(failure, kills, await timesSeen)
-      if (account === null)
-        unaccounted.push(`${inWords(failure, await timesSeen)}; ${killsNear(failure, kills)}`)
+    for (const { failure, seen } of this.#lost) {
+      const account = this.#accountOf(failure, kills, await seen)
+      if (account === null) unaccounted.push(`${inWords(failure, await seen)}; ${killsNear(failure, kills)}`)
       else accounts.set(account, (accounts.get(account) ?? 0) + 1)
     }
     return { accounts, unaccounted }
@@ -72,33 +71,44 @@ export class Ledger {
     return this.#totals
   }
 
-  async #timesSeen({ id }: Failure): Promise<number> {
-    return id === null ? 0 : this.#askApp(id)
+  async #seen({ id }: Failure): Promise<Seen> {
+    return id === null ? NOT_SEEN : this.#askApp(id)
   }
 
-  #accountOf(failure: Failure, kills: readonly Kill[], timesSeen: number): Account | null {
-    const { port, connectedMs, startedMs, endedMs, method, code } = failure
+  #accountOf(failure: Failure, kills: readonly Kill[], seen: Seen): Account | null {
+    const { id, port, connectedMs, startedMs, endedMs, method, code } = failure
     const isKilled = kills.some(
       ({ atMs, clientPorts }) => clientPorts.has(port) && connectedMs <= atMs && endedMs >= atMs,
     )
     if (isKilled) return 'a kill'
     // What is not idempotent is not sent again when the app closes the connection it is on its way on.
-    const isRace = method === 'POST' && code === 'upstream_reset' && timesSeen === 0
-    const wasClosed = this.#idleClosesMs.some(
+    if (method !== 'POST' || code !== 'upstream_reset') return null
+    const wasClosed = this.#closesMs.some(
       (atMs) => atMs >= startedMs - UNHEARD_MS && atMs <= endedMs + CLOCK_MS,
     )
-    if (isRace && wasClosed) return 'the app closed an idle connection'
-    return null
+    if (seen.times === 0) return wasClosed ? 'the app closed a connection' : null
+    // It answered another upload early and closes without having said so. When all of that upload was waiting in its
+    // socket, Node reads on behind it until its own turn is over, and hands out the next request, whose connection is
+    // gone by then. Whoever sent that has had a whole answer to a whole request on a connection that was to be kept.
+    const isBehindIt = seen.times === 1 && !seen.isAnswered && seen.close?.why === 'early-close'
+    return isBehindIt && seen.close.id !== id ? 'the app was closing its connection as it came' : null
   }
 }
 
 function inWords(
   { kind, id, method, what, code, port, connectedMs, startedMs, endedMs }: Failure,
-  seen: number,
+  seen: Seen,
 ): string {
   const when = `${new Date(endedMs).toISOString()}, ${endedMs - startedMs} ms after it began`
   const where = `port ${port}, open for ${endedMs - connectedMs} ms`
-  return `${kind} ${method} ${id}: ${what} (${code}); ${when}; ${where}; came to the app ${seen} times`
+  return `${kind} ${method} ${id}: ${what} (${code}); ${when}; ${where}; ${seenInWords(id, seen)}`
+}
+
+function seenInWords(id: string | null, { times, isAnswered, close, ended }: Seen): string {
+  const whose = close?.id === null ? 'nobody' : close?.id === id ? 'this one' : close?.id
+  const closed = close === null ? 'which it did not close' : `which it closed (${close.why}, for ${whose})`
+  const answered = isAnswered ? 'answered there' : 'not answered'
+  return `came to the app ${times} times, ${answered}, on a connection ${closed} (${ended ?? 'open'})`
 }
 
 function killsNear({ port, endedMs }: Failure, kills: readonly Kill[]): string {
@@ -108,7 +118,12 @@ function killsNear({ port, endedMs }: Failure, kills: readonly Kill[]): string {
   return `${nearest} ms after the nearest kill, ${had === undefined ? 'none of which had' : 'one of which had'} the port`
 }
 
-export type Account = 'a kill' | 'the app closed an idle connection'
+export type Account =
+  | 'a kill'
+  | 'the app closed a connection'
+  | 'the app was closing its connection as it came'
+
+const NOT_SEEN: Seen = { times: 0, isAnswered: false, close: null, ended: null }
 
 /** What a worker that is busy has not heard of yet. */
 const UNHEARD_MS = 2000

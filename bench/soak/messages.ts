@@ -1,11 +1,31 @@
+import type { Kind } from './plan.ts'
+
 /** What the processes of a soak tell each other. */
 export type FromApp =
   | { readonly kind: 'app:ready'; readonly h1Port: number; readonly h2cPort: number }
   /** It was sent something that nobody sent, or twice what was sent once. */
   | { readonly kind: 'app:wrong'; readonly what: string }
-  /** It closed a connection that had nothing to do, and on which a request may have been on its way. */
-  | { readonly kind: 'app:closed-idle'; readonly atMs: number }
-  | { readonly kind: 'app:seen'; readonly id: string; readonly times: number }
+  /** It closed a connection unannounced, on which a request may have been on its way. */
+  | { readonly kind: 'app:closed'; readonly atMs: number }
+  | { readonly kind: 'app:seen'; readonly id: string; readonly seen: Seen }
+
+/** What the app knows of a request. */
+export interface Seen {
+  /** How often it came. */
+  readonly times: number
+  /** The last time it came, all of the answer was written. */
+  readonly isAnswered: boolean
+  /** What the app did to the connection on which it came last. */
+  readonly close: AppClose | null
+  /** What the app saw of that connection's end; `null` while it is open. */
+  readonly ended: string | null
+}
+
+export interface AppClose {
+  readonly why: 'idle' | 'early-close' | 'cut'
+  /** The request whose plan it was; `null` where it was nobody's. */
+  readonly id: string | null
+}
 
 export interface ToApp {
   readonly kind: 'app:seen?'
@@ -18,6 +38,8 @@ export interface ClientsOrder {
   readonly ca: string
   readonly serverNames: readonly string[]
   readonly lanes: number
+  /** Only these; `null` is all. */
+  readonly kinds: readonly Kind[] | null
   readonly seed: number
 }
 

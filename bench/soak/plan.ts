@@ -78,7 +78,7 @@ export function planFor(random: Random, kind: Kind): Plan {
 }
 
 /** By how often a client does it. */
-export function randomKind(random: Random, kinds: readonly Kind[] = ALL_KINDS): Kind {
+export function randomKind(random: Random, kinds: readonly Kind[]): Kind {
   return random.weighted(kinds.map((kind) => [WEIGHTS[kind], kind] as const))
 }
 

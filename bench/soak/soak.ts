@@ -8,8 +8,9 @@ import { Disturbances } from './disturbances.ts'
 import { SERVER_NAMES, SoakFiles } from './files.ts'
 import { SoakedGateway, soakConfig } from './gateway.ts'
 import { Ledger } from './ledger.ts'
-import { growthOf, MemoryWatch } from './memory.ts'
-import type { FromApp, FromClients } from './messages.ts'
+import { MemoryWatch } from './memory.ts'
+import type { FromApp, FromClients, Seen } from './messages.ts'
+import { ALL_KINDS, type Kind } from './plan.ts'
 import { Random } from './random.ts'
 import { report } from './report.ts'
 import { isAlive } from './sockets.ts'
@@ -17,7 +18,7 @@ import { endProblems, sumProblems } from './verdict.ts'
 
 /** Traffic of every kind for a long time, disturbed in every way, of which nothing may be wrong and nothing may stay. */
 async function soak(): Promise<number> {
-  const { seconds, connections, seed, workers, reloadMs, killMs, keep } = options()
+  const { seconds, connections, seed, workers, reloadMs, killMs, keep, kinds } = options()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-soak-'))
   const children: ChildProcess[] = []
   let gateway: SoakedGateway | null = null
@@ -26,16 +27,16 @@ async function soak(): Promise<number> {
     const random = new Random(seed)
     const files = await SoakFiles.make(folder)
     const app = child(children, 'app.ts')
-    const ledger = new Ledger((id) => timesSeen(app, id))
+    const ledger = new Ledger((id) => seenBy(app, id))
     const ports = await message(app, 'app:ready')
     app.on('message', (said: FromApp) => ledger.app(said))
     gateway = await SoakedGateway.start(files, soakConfig(files, ports, workers))
-    const clients = await startClients(children, gateway, files, ledger, connections, random)
-    const memory = new MemoryWatch(gateway)
+    const clients = await startClients(children, gateway, files, ledger, connections, kinds, random)
+    const memory = new MemoryWatch(gateway, seconds)
     const disturbances = new Disturbances(gateway, files, random, { reloadMs, killMs })
     await Promise.race([progress(seconds, ledger, disturbances, gateway), crashed.promise])
     await disturbances.stop()
-    memory.stop()
+    const growths = await memory.stop()
     const firstWorkers = gateway.workers
     await Promise.race([stopClients(clients), crashed.promise])
     const problems = [
@@ -47,7 +48,6 @@ async function soak(): Promise<number> {
     const metrics = await gateway.metrics()
     problems.push(...(await stopProblems(gateway, firstWorkers)))
     const { accounts, unaccounted } = await ledger.accounts(disturbances.kills)
-    const growths = memory.series.map(growthOf)
     problems.push(
       ...unaccounted,
       ...growths.filter(({ isFlat }) => isFlat === false).map(({ name }) => `${name} grows`),
@@ -75,6 +75,8 @@ function options() {
       connections: { type: 'string', default: '200' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
       workers: { type: 'string', default: '2' },
+      /** Of request, and no others: `upload,early-close`. */
+      kinds: { type: 'string' },
       'reload-every': { type: 'string', default: '5' },
       'kill-every': { type: 'string', default: '30' },
       /** The folder with the files, the log and all that was wrong stays. */
@@ -90,8 +92,17 @@ function options() {
     workers: Number(values.workers),
     reloadMs: Number(values['reload-every']) * 1000,
     keep: values.keep,
+    kinds: values.kinds === undefined ? null : kindsIn(values.kinds),
     killMs: values['no-kills'] ? null : Number(values['kill-every']) * 1000,
   }
+}
+
+function kindsIn(text: string): readonly Kind[] {
+  return text.split(',').map((name) => {
+    const kind = ALL_KINDS.find((each) => each === name)
+    if (kind === undefined) throw new Error(`there is no kind of request called ${name}`)
+    return kind
+  })
 }
 
 function child(children: ChildProcess[], file: string): ChildProcess {
@@ -120,12 +131,12 @@ function message<Kind extends (FromApp | FromClients)['kind']>(
   })
 }
 
-function timesSeen(app: ChildProcess, id: string): Promise<number> {
+function seenBy(app: ChildProcess, id: string): Promise<Seen> {
   return new Promise((resolve) => {
     const hear = (said: FromApp) => {
       if (said.kind !== 'app:seen' || said.id !== id) return
       app.off('message', hear)
-      resolve(said.times)
+      resolve(said.seen)
     }
     app.setMaxListeners(0).on('message', hear)
     app.send({ kind: 'app:seen?', id })
@@ -138,6 +149,7 @@ async function startClients(
   { ca }: SoakFiles,
   ledger: Ledger,
   connections: number,
+  kinds: readonly Kind[] | null,
   random: Random,
 ): Promise<readonly ChildProcess[]> {
   const count = Math.ceil(connections / LANES_EACH)
@@ -153,7 +165,7 @@ async function startClients(
     })
     const lanes = Math.ceil((connections - index) / count)
     const seed = random.between(0, 2 ** 31)
-    clients.send({ kind: 'clients:start', port, ca, serverNames: SERVER_NAMES, lanes, seed })
+    clients.send({ kind: 'clients:start', port, ca, serverNames: SERVER_NAMES, lanes, seed, kinds })
   }
   return started
 }

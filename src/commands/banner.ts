@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import type { PolicyInForce } from '../manage/policy-keeper.ts'
 import type { ListenAddress } from '../proxy/data-plane.ts'
 import type { Gateway } from './gateway.ts'
 import { type Io, paint } from './io.ts'
@@ -17,7 +18,7 @@ export function banner(gateway: Gateway, io: Io): string {
       ] as const
     }),
     ...certificateRows(gateway),
-    ['Policy', settings.policyFile ?? 'none: every request is tagged, none is blocked'],
+    ['Policy', policyText(gateway.policyInForce)],
     ['Health', `${manage}/health/ready`],
     ['Metrics', `${manage}/metrics`],
   ]
@@ -37,6 +38,13 @@ function certificateRows(gateway: Gateway): (readonly [string, string])[] {
     ['', `SHA-256 ${development.caFingerprint}`],
     ['Try it', `curl --cacert ${quoted(file)} https://localhost:${port}/`],
   ]
+}
+
+function policyText({ file, version }: PolicyInForce): string {
+  if (file !== null) return file
+  return version === null
+    ? 'none: every request is tagged, none is blocked'
+    : `put by way of the API, version ${version.version}`
 }
 
 function workersText(workers: number | null): string {

@@ -23,12 +23,15 @@ class Rows implements SourceSink {
   readonly #lines: string[] = []
   readonly #provenances = new Map<string, number>()
   #origin: Origin = 'builtin'
+  #newestDay = 0
 
   begin(origin: Origin): void {
     this.#origin = origin
   }
 
   software(software: Software): void {
+    for (const { date } of software.signatures)
+      this.#newestDay = Math.max(this.#newestDay, dayNumber(date) ?? 0)
     this.#software.set(software.id, { software, origin: this.#origin })
   }
 
@@ -47,7 +50,7 @@ class Rows implements SourceSink {
     const provenances = [...this.#provenances.keys()]
     return {
       software: known
-        .map(({ software, origin }) => storedSoftware(software, origin))
+        .map(({ software, origin }) => storedSoftware(software, origin, this.#newestDay))
         .sort((one, other) => compareBytes(one.id, other.id)),
       names: namesIn(known.map(({ software }) => software)),
       signatures: signaturesIn(lines, provenances),
@@ -70,21 +73,18 @@ function isJa4(type: FingerprintType): type is Ja4Type {
   return JA4_TYPES.some((each) => each === type)
 }
 
-/** Fingerprints have a table of their own. */
-function storedSoftware(software: Software, origin: Origin): SoftwareRow {
-  const days = software.signatures.flatMap(({ date }) => dayNumber(date) ?? [])
-  const firstDay = days.reduce((one, other) => Math.min(one, other), Number.POSITIVE_INFINITY)
-  const signatures = software.signatures.filter((signature) => !isFingerprint(signature))
-  return softwareRow(
-    { ...software, signatures },
-    origin,
-    (Number.isFinite(firstDay) ? firstDay : dayOfRanges(software)) * DAY_MS,
-  )
-}
-
-/** What has no signature is known since its addresses are, or since nobody knows when. */
-function dayOfRanges({ verification: { ranges } }: Software): number {
-  return dayNumber(ranges?.date ?? '') ?? 0
+/**
+ * Fingerprints have a table of their own. Of what has no signature, and no addresses, nobody has said since when it is
+ * known: since no later than the newest of the others.
+ */
+function storedSoftware(software: Software, origin: Origin, newestDay: number): SoftwareRow {
+  const { verification, signatures } = software
+  const days = [...signatures.map(({ date }) => date), verification.ranges?.date ?? '']
+    .map(dayNumber)
+    .filter((day) => day !== null)
+  const others = signatures.filter((signature) => !isFingerprint(signature))
+  const firstDay = days.reduce((one, other) => Math.min(one, other), newestDay)
+  return softwareRow({ ...software, signatures: others }, origin, firstDay * DAY_MS)
 }
 
 /** A name that several go by is of whom it is the id, then of the first whose name it is. */

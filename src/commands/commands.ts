@@ -43,6 +43,21 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./record.ts')).record,
   },
   {
+    name: 'keys',
+    summary: 'Make, list and revoke API keys',
+    load: async () => (await import('./keys.ts')).keys,
+  },
+  {
+    name: 'backup',
+    summary: 'Copy the database to a file, while the gateway runs',
+    load: async () => (await import('./backup.ts')).backup,
+  },
+  {
+    name: 'restore',
+    summary: 'Put a backup in the place of the database, while the gateway runs or not',
+    load: async () => (await import('./backup.ts')).restore,
+  },
+  {
     name: 'completion',
     summary: 'Print the completion script of a shell',
     load: async () => (await import('./completion.ts')).completion(COMMANDS),

@@ -1,18 +1,22 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
-import { createManageServer } from '../manage/app.ts'
+import { OPERATION_IDS } from '../manage/api/operations.ts'
+import { createManageServer, type FrontSettings } from '../manage/app.ts'
+import { type ManageServer, useCertificate } from '../manage/front/server.ts'
+import { ManageTraffic } from '../manage/front/traffic.ts'
 import { FeedOpener } from '../manage/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { AcceptedSignatures } from '../manage/accepted-signatures.ts'
 import { ManagementPlane, type ManagementSettings } from '../manage/management-plane.ts'
 import { Publisher } from '../manage/publisher.ts'
+import { PolicyCopy } from '../manage/policy-copy.ts'
+import { type PolicyInForce, PolicyKeeper } from '../manage/policy-keeper.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
@@ -21,7 +25,7 @@ import type { SignatureSet } from '../plane/signature-set.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
-import { dropStartGarbage } from '../proxy/garbage.ts'
+import { collectAsUsual, dropStartGarbage } from '../proxy/garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
@@ -48,6 +52,10 @@ export interface GatewaySettings {
   readonly feeds: readonly FeedSettings[]
   readonly dataFolder: string
   readonly manageListen: ListenAddress
+  readonly manageFront: FrontSettings
+  /** `null`: the management port is without TLS. */
+  readonly manageCertificate: KeyPairSource | null
+  readonly isAccessLogged: boolean
   /** `null`: the data plane alone, and of the management plane only probes and metrics. */
   readonly management: ManagementSettings | null
   readonly logLevel: LogLevel
@@ -63,11 +71,15 @@ export class Gateway {
   readonly #bus = new LocalManageBus()
   readonly #metrics = new Metrics()
   readonly #dataPlane: DataPlane
-  readonly #manage: Server
+  readonly #manage: ManageServer
+  readonly #manageCertificate: CertificatePart | null
+  readonly #traffic: ManageTraffic
   readonly #management: ManagementPlane | null
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
   readonly #policy: PolicyPart
+  /** `null`: a file says the policy, or nobody does. */
+  readonly #policyKeeper: PolicyKeeper | null
   readonly #sightingFile: SightingFile | null
   readonly #signatures: SignaturesPart
   readonly #compiler: SignatureCompiler
@@ -101,9 +113,16 @@ export class Gateway {
     this.settings = settings
     this.#log = log
     const { certificates, dataFolder, ticketKeyFile, policyFile, worker, workers } = settings
-    this.#certificates = new CertificatePart(certificates, dataFolder, log, (keyPairs) =>
+    this.#certificates = new CertificatePart('certificates', certificates, dataFolder, log, (keyPairs) =>
       this.#use({ keyPairs }),
     )
+    const { manageCertificate } = settings
+    this.#manageCertificate =
+      manageCertificate === null
+        ? null
+        : new CertificatePart('manage-certificate', [manageCertificate], dataFolder, log, ([pair]) =>
+            useCertificate(this.#manage, pair!),
+          )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
     const upstreams = worker.upstreams.map(({ name }) => name)
     this.#publisher = new Publisher({
@@ -115,7 +134,13 @@ export class Gateway {
       nowMs: Date.now,
     })
     this.#accepted = new AcceptedSignatures(log)
-    this.#policy = new PolicyPart(policyFile, upstreams, (policy) => this.#publisher.usePolicy(policy))
+    const usePolicy = (policy: unknown) => this.#publisher.usePolicy(policy)
+    this.#policy = new PolicyPart(policyFile, upstreams, usePolicy)
+    const copy = new PolicyCopy(join(dataFolder, 'policy.json'))
+    this.#policyKeeper =
+      policyFile === null && settings.management !== null
+        ? new PolicyKeeper({ upstreams, copy, log, use: usePolicy })
+        : null
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
     this.#signatures = new SignaturesPart(
@@ -140,15 +165,28 @@ export class Gateway {
         ? null
         : new ManagementPlane(settings.management, log, {
             publisher: this.#publisher,
+            policy: this.#policyKeeper ?? this.#policy,
             opened: (opened) => void this.#opened(opened),
             stored: (batch) => this.#sightingFile?.append(batch),
           })
     this.#bus.onSightings((batch) => this.#take(batch))
-    this.#manage = createManageServer({
-      ...(this.#management === null ? {} : { api: this.#management.middleware }),
-      unready: () => this.#unready(),
-      metrics: async () => metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())]),
-      failed: (error) => log.error('the management plane failed at a request', { error }),
+    this.#traffic = new ManageTraffic(OPERATION_IDS, settings.isAccessLogged, log)
+    this.#manage = createManageServer(
+      {
+        ...(this.#management === null ? {} : { api: this.#management.middleware }),
+        unready: () => this.#unready(),
+        metrics: async () => metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())]),
+        failed: (error) => log.error('the management plane failed at a request', { error }),
+        answered: (visit) => this.#traffic.answered(visit),
+      },
+      settings.manageFront,
+    )
+    this.#management?.settings.onChange('manage.access_log', (isLogged) => {
+      this.#traffic.isLogged = isLogged
+    })
+    this.#management?.settings.onChange('log.level', (level) => {
+      log.setLevel(level)
+      this.#dataPlane.logAt(level)
     })
     this.#addMetrics()
   }
@@ -166,10 +204,17 @@ export class Gateway {
     return this.#certificates
   }
 
+  get policyInForce(): PolicyInForce {
+    return (this.#policyKeeper ?? this.#policy).inForce()
+  }
+
   /** Loads all files anew, changed or not, fetches feeds, and makes new keys for session tickets; never rejects. */
   async reload(): Promise<void> {
     void this.#feeds.pull() // takes as long as their servers do
-    await Promise.all(this.#reloaders.map((reloader) => reloader.check(true)))
+    await Promise.all([
+      ...this.#reloaders.map((reloader) => reloader.check(true)),
+      this.#policyKeeper?.follow(),
+    ])
   }
 
   /**
@@ -188,10 +233,10 @@ export class Gateway {
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
     this.#bus.close()
-    await this.#sightingFile?.close()
     this.#manage.close()
     this.#manage.closeAllConnections()
     await this.#management?.close()
+    await this.#sightingFile?.close() // what was stored last is on its way into it
   }
 
   /** For who cannot wait: what is open is cut off. */
@@ -201,20 +246,30 @@ export class Gateway {
 
   async #start(): Promise<void> {
     // First of all, so that a probe is answered while the rest takes its time.
+    const manageCertificate =
+      this.#manageCertificate === null ? null : await Reloader.load(this.#manageCertificate, this.#log)
+    if (manageCertificate !== null) useCertificate(this.#manage, manageCertificate.value[0]!)
     await listen(this.#manage, this.settings.manageListen)
-    void this.#management?.start(this.manageAddress) // nobody's request waits for a database
+    const startOfManagement = this.#startManagement()
     const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
       Reloader.load(this.#policy, this.#log),
       Reloader.load(this.#signatures, this.#log),
+      startOfManagement,
     ])
-    this.#reloaders = [certificates, ticketKeys, policy, signatures].map(({ reloader }) => reloader)
+    const reloading = [certificates, ticketKeys, ...(this.#policyKeeper === null ? [policy] : []), signatures]
+    this.#reloaders = reloading.map(({ reloader }) => reloader)
+    if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#signaturesReloader = signatures.reloader
-    this.#publisher.start(policy.value, signatures.value)
+    this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
     this.#catalogue.nudge()
-    if (this.settings.workers !== null) dropStartGarbage() // what serves in this process does it itself
+    // What serves in this process does it itself.
+    if (this.settings.workers !== null) {
+      collectAsUsual() // first: each look decides when the next one comes
+      dropStartGarbage()
+    }
     this.#feedOpener.leave()
     this.#addresses = await this.#dataPlane.start(this.#live)
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
@@ -224,6 +279,16 @@ export class Gateway {
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
     this.#state = 'serving'
+  }
+
+  /** Nobody's request waits for a database, but where nothing else knows the policy it is given a moment. */
+  async #startManagement(): Promise<void> {
+    const isPolicyKnown = await this.#policyKeeper?.start()
+    const started = this.#management?.start(this.manageAddress)
+    if (isPolicyKnown !== false) return
+    const hasStarted = started!.then(() => true)
+    if (await Promise.race([hasStarted, wait(POLICY_WAIT_MS, false, { ref: false })])) return
+    this.#log.warn('the database does not answer: until it does, no policy of the API is in force')
   }
 
   /** Without a database they are counted, and forgotten unless there is a file for them. */
@@ -274,9 +339,11 @@ export class Gateway {
       { labels: { version, node: process.versions.node }, value: 1 },
     ])
     metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
-      this.#certificates.inUse.map(({ name, keyType, notAfterMs }) => {
-        return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
-      }),
+      [...this.#certificates.inUse, ...(this.#manageCertificate?.inUse ?? [])].map(
+        ({ name, keyType, notAfterMs }) => {
+          return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
+        },
+      ),
     )
     if (this.#management !== null) this.#management.addMetrics(metrics)
     else
@@ -285,7 +352,12 @@ export class Gateway {
       ])
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     if (this.settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
-    addReloadMetrics(metrics, () => this.#reloaders.map(({ status }) => status))
+    this.#traffic.addMetrics(metrics)
+    addReloadMetrics(metrics, () => {
+      return [...this.#reloaders, ...(this.#policyKeeper === null ? [] : [this.#policyKeeper])].map(
+        ({ status }) => status,
+      )
+    })
     if (this.#dataPlane instanceof WorkerPool) this.#addPoolMetrics(this.#dataPlane)
   }
 
@@ -309,7 +381,7 @@ function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFile): voi
   ])
 }
 
-async function listen(server: Server, address: ListenAddress): Promise<void> {
+async function listen(server: ManageServer, address: ListenAddress): Promise<void> {
   try {
     server.listen({ ...address })
     await once(server, 'listening')
@@ -324,5 +396,7 @@ async function listen(server: Server, address: ListenAddress): Promise<void> {
   }
 }
 
+/** A database on this machine takes some ten milliseconds; one that does not answer must not be waited for. */
+const POLICY_WAIT_MS = 3_000
 /** A stolen key opens the sessions of so long; a session that outlives it costs one full handshake. */
 const TICKET_KEY_LIFE_MS = 86_400_000

@@ -7,6 +7,7 @@ import { Fault } from '../fault.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
+import { DEFAULT_POLICY, hashOf, type PolicyFile, type PolicyInForce } from '../manage/policy-keeper.ts'
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/development-ca.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Part } from './reload.ts'
@@ -17,7 +18,7 @@ import { files } from './signature-files.ts'
 
 /** Certificates from the files of the configuration; without any, the development certificate. */
 export class CertificatePart implements Part<readonly KeyPair[]> {
-  readonly what = 'certificates'
+  readonly what: string
   /** `null` where the operator has brought certificates. */
   development: DevelopmentCertificate | null = null
   readonly #sources: readonly KeyPairSource[]
@@ -27,11 +28,13 @@ export class CertificatePart implements Part<readonly KeyPair[]> {
   #inUse: readonly KeyPair[] = []
 
   constructor(
+    what: string,
     sources: readonly KeyPairSource[],
     dataFolder: string,
     log: Log,
     use: (pairs: readonly KeyPair[]) => void,
   ) {
+    this.what = what
     this.#sources = sources
     this.#folder = join(dataFolder, 'dev-ca')
     this.#log = log
@@ -110,11 +113,13 @@ export class TicketKeyPart implements Part<Buffer> {
 }
 
 /** The operator's policy as it was written; without a file, one that tags and blocks nothing. */
-export class PolicyPart implements Part<unknown> {
+export class PolicyPart implements Part<unknown>, PolicyFile {
   readonly what = 'policy'
+  readonly kind = 'file'
   readonly #file: string | null
   readonly #upstreams: readonly string[]
   readonly #use: (policy: unknown) => void
+  #inForce = DEFAULT_POLICY
 
   /** `upstreams`: the names that a rule may route to. */
   constructor(file: string | null, upstreams: readonly string[], use: (policy: unknown) => void) {
@@ -128,13 +133,27 @@ export class PolicyPart implements Part<unknown> {
   }
 
   async load(): Promise<unknown> {
-    if (this.#file === null) return TAG_ALL
-    const text = await readFile(this.#file, 'utf8').catch((error) => unreadable(this.#file!, error))
-    return parsePolicyText(text, this.#file, this.#upstreams).document
+    const file = this.#file
+    if (file === null) return this.#inForce.document
+    try {
+      const text = await readFile(file, 'utf8').catch((error) => unreadable(file, error))
+      const { document } = parsePolicyText(text, file, this.#upstreams)
+      const hash = hashOf(JSON.stringify(document))
+      const sinceMs = Date.now()
+      this.#inForce = { ...DEFAULT_POLICY, source: 'file', file, document, hash, sinceMs }
+      return document
+    } catch (error) {
+      this.#inForce = { ...this.#inForce, problems: (error as Error).message.split('\n') }
+      throw error
+    }
   }
 
   use(policy: unknown): void {
     this.#use(policy)
+  }
+
+  inForce(): PolicyInForce {
+    return this.#inForce
   }
 }
 
@@ -210,5 +229,4 @@ function unreadable(file: string, error: NodeJS.ErrnoException): never {
   throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${error.code})`, { cause: error })
 }
 
-const TAG_ALL = { rules: [] }
 const TICKET_KEY_BYTES = 48

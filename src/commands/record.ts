@@ -105,7 +105,13 @@ async function recordUntilStopped(
 }
 
 async function startWorker(worker: SingleWorker, settings: GatewaySettings, log: Log, io: Io): Promise<void> {
-  const certificates = new CertificatePart(settings.certificates, settings.dataFolder, log, () => undefined)
+  const certificates = new CertificatePart(
+    'certificates',
+    settings.certificates,
+    settings.dataFolder,
+    log,
+    () => undefined,
+  )
   const keyPairs = await certificates.load()
   const { listen } = await worker.start({ keyPairs, ticketKeys: randomBytes(TICKET_KEY_BYTES) })
   const ca = certificates.development?.caFile

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { loadConfig, type StartupConfig } from '../config.ts'
+import { type CertificateConfig, loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
+import type { KeyPairSource } from '../proxy/key-pair.ts'
 import type { UpstreamSettings } from '../proxy/upstream.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import type { Arguments } from './command.ts'
@@ -10,6 +10,7 @@ import { configFlags } from './config-options.ts'
 import { feedSettings } from './feed-settings.ts'
 import type { GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
+import { storePlace } from './store-place.ts'
 import { version } from './version.ts'
 
 export interface Startup {
@@ -30,21 +31,19 @@ export async function startupFrom(
   io: Io,
   workersDefault?: number,
 ): Promise<Startup> {
-  const parsed = loadConfig(flags, configFile, io.env, workersDefault)
-  const settings = await gatewaySettings(parsed.config)
+  const parsed = loadConfig(flags, configFile, io.env, workersDefault === undefined ? {} : { workersDefault })
+  const settings = await gatewaySettings(parsed)
   return { settings, warnings: parsed.warnings.map(({ where, what }) => `${where}: ${what}`) }
 }
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
-async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> {
-  const { proxy, manage, data, store, policy, sightings, rollups, observed, log } = config
+async function gatewaySettings({ config, effective }: ParsedConfig): Promise<GatewaySettings> {
+  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
     workers: proxy.workers,
-    certificates: proxy.tls.certificates.map(({ certificateFile, keyFile, passphrase }) => {
-      return { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
-    }),
+    certificates: proxy.tls.certificates.map(keyPairSource),
     ticketKeyFile: proxy.tls.ticketKeyFile,
     policyFile: policy.file,
     sightings: sightings.file === null ? null : { file: sightings.file, bytesMax: sightings.bytesMax },
@@ -52,17 +51,35 @@ async function gatewaySettings(config: StartupConfig): Promise<GatewaySettings> 
     feeds: feedSettings(config),
     dataFolder: data.dir,
     manageListen: manage.listen,
+    manageFront: {
+      requestTimeoutMs: manage.requestTimeoutMs,
+      connectionsMax: manage.connectionsMax,
+      hasTls: manage.certificate !== null,
+      corsOrigins: manage.corsOrigins,
+    },
+    manageCertificate: manage.certificate === null ? null : keyPairSource(manage.certificate),
+    isAccessLogged: manage.isAccessLogged,
     management: {
-      storeUrl: store.url ?? `sqlite:${join(data.dir, 'gatehouse.db')}`,
-      storePassword: store.password?.reveal() ?? null,
+      ...storePlace(config),
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
+      hasTls: manage.certificate !== null,
       ja4plus: config.fingerprints.ja4plus,
-      autoAccept: config.submissions.autoAccept,
+      authFailuresPerMinute: auth.failuresPerMinute,
+      auditRetentionMs: store.auditRetentionMs,
+      dataFolder: data.dir,
+      encryptionKey: store.encryptionKey,
+      allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
+      upstreams: proxy.upstreams.map(({ name }) => name),
+      configured: effective,
       seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,
   }
+}
+
+function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {
+  return { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
 }
 
 async function workerSettings({ proxy, fingerprints, log }: StartupConfig): Promise<WorkerSettings> {

@@ -38,9 +38,11 @@ export class Ingest {
   readonly #metrics: IngestMetrics
   readonly #log: Log
   readonly #waiting: Waiting[] = []
+  #waitingSize = 0
   #running: Promise<void> | null = null
   /** The database's failures are said once, until it takes something again. */
   #isFailing = false
+  #hasLeftOut = false
   #isClosed = false
 
   constructor(store: Store, options: IngestOptions, metrics: IngestMetrics, log: Log) {
@@ -54,7 +56,8 @@ export class Ingest {
    * Resolves when all of the batch is committed, or was before. Rejects when the database cannot take it now: whoever
    * sent it sends it again. What is no Sighting is counted and left out, so that it does not come for ever.
    */
-  async take(batch: readonly unknown[]): Promise<void> {
+  async take(batch: unknown): Promise<void> {
+    if (!Array.isArray(batch)) return this.#refuse('what should be a list of Sightings is none')
     const pieces: Promise<void>[] = []
     for (let at = 0; at < batch.length; at += GROUP_MAX)
       pieces.push(this.#add(batch.slice(at, at + GROUP_MAX)))
@@ -71,8 +74,11 @@ export class Ingest {
 
   #add(batch: readonly unknown[]): Promise<void> {
     if (this.#isClosed) return Promise.reject(new Fault('STORE_UNAVAILABLE', 'the database is closed'))
+    if (this.#waitingSize + batch.length > WAITING_MAX)
+      return Promise.reject(new Fault('STORE_LOCKED', 'more comes than the database can take'))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.push({ batch, resolve, reject })
+    this.#waitingSize += batch.length
     this.#running ??= this.#run()
     return promise
   }
@@ -83,8 +89,10 @@ export class Ingest {
       await new Promise(setImmediate)
       const group = this.#group()
       try {
-        await this.#storeAll(this.#read(group))
+        const { sightings, refusals } = this.#read(group)
+        await this.#storeAll(sightings)
         this.#isFailing = false
+        for (const why of refusals) this.#refuse(why)
         for (const { resolve } of group) resolve()
       } catch (error) {
         this.#failed(error as Error)
@@ -97,24 +105,28 @@ export class Ingest {
   /** As many of those that wait, in their order, as one transaction takes. */
   #group(): readonly Waiting[] {
     let size = 0
-    const end = this.#waiting.findIndex(({ batch }, at) => {
+    let count = 0
+    for (const { batch } of this.#waiting) {
+      if (count > 0 && size + batch.length > GROUP_MAX) break
       size += batch.length
-      return at > 0 && size > GROUP_MAX
-    })
-    return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end)
+      count++
+    }
+    this.#waitingSize -= size
+    return this.#waiting.splice(0, count)
   }
 
-  #read(group: readonly Waiting[]): readonly Sighting[] {
+  #read(group: readonly Waiting[]) {
     const nowMs = this.#options.nowMs()
     const sightings: Sighting[] = []
+    const refusals: string[] = []
     for (const { batch } of group) {
       for (const value of batch) {
         const sighting = takeIn(value, nowMs)
-        if (typeof sighting === 'string') this.#refuse(sighting)
+        if (typeof sighting === 'string') refusals.push(sighting)
         else sightings.push(sighting)
       }
     }
-    return sightings
+    return { sightings, refusals }
   }
 
   /** Where one of them cannot be stored, whatever is tried, the others are, and it is left out. */
@@ -124,7 +136,7 @@ export class Ingest {
       await this.#commit(sightings)
     } catch (error) {
       if (!isOfSighting(error)) throw error
-      if (sightings.length === 1) return this.#refuse((error as Error).message)
+      if (sightings.length === 1) return this.#leaveOut(error as Error)
       const half = sightings.length >>> 1
       await this.#storeAll(sightings.slice(0, half))
       await this.#storeAll(sightings.slice(half))
@@ -133,15 +145,16 @@ export class Ingest {
 
   async #commit(sightings: readonly Sighting[]): Promise<void> {
     const startedMs = performance.now()
-    const { store, nowMs, retention, counters } = { store: this.#store, ...this.#options }
-    const now = nowMs()
+    const store = this.#store
+    const { retention, counters } = this.#options
+    const nowMs = this.#options.nowMs()
     const { fresh, duplicates, crowded, unnamed } = await store.transaction(async (queries) => {
       await store.sightings.lock(queries)
-      const sorted = await store.sightings.sort(sightings, now, queries)
+      const sorted = await store.sightings.sort(sightings, nowMs, queries)
       if (sorted.fresh.length === 0) return { ...sorted, unnamed: [] }
       const { kept, firsts } = await store.agentsSeen.add(sorted.fresh, queries)
       const [rollups, fingerprints] = tallied(sorted.fresh, kept)
-      await store.rollups.add(rollups, retention, now, queries)
+      await store.rollups.add(rollups, retention, nowMs, queries)
       const unnamed = await store.fingerprintsSeen.add(fingerprints, queries)
       await store.sightings.add(sorted.fresh, queries)
       for (const counter of counters) await counter(sorted.fresh, queries, firsts)
@@ -158,6 +171,13 @@ export class Ingest {
   /** Whoever sends such a thing sends many: why is said at the first. */
   #refuse(why: string): void {
     if (this.#metrics.counts.refused++ === 0) this.#log.warn('a Sighting was refused', { why })
+  }
+
+  #leaveOut(error: Error): void {
+    this.#metrics.counts.refused++
+    if (this.#hasLeftOut) return
+    this.#hasLeftOut = true
+    this.#log.error('a Sighting cannot be stored, and is left out', { error })
   }
 
   #failed(error: Error): void {
@@ -199,3 +219,5 @@ function isOfSighting(error: unknown): boolean {
 const OF_SIGHTING = /^(?:2[23]\w{3}|SQLITE_(?:CONSTRAINT|TOOBIG|MISMATCH|RANGE)\w*|ERR_\w+)$/
 /** Some 60 ms of a core; what is live is no older for it. */
 const GROUP_MAX = 2_048
+/** Some two seconds of work, and 40 MB: more is better kept where it comes from. */
+const WAITING_MAX = 65_536

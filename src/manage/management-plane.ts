@@ -1,21 +1,34 @@
+import { join } from 'node:path'
 import type Koa from 'koa'
+import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
+import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
 import { api } from './api/api.ts'
+import { TASK_TYPES } from './api/operations.ts'
+import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
+import { BootstrapKey } from './auth/bootstrap-key.ts'
+import { FailureThrottle } from './auth/failure-throttle.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
+import { LiveSettings } from './live-settings.ts'
 import type { ListenAddress, Management } from './management.ts'
+import { RateLimits } from './rate-limits.ts'
+import { Periodic, type PeriodicJob } from './periodic.ts'
 import type { Publisher } from './publisher.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
+import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
+import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
 
 export interface ManagementSettings {
@@ -26,18 +39,30 @@ export interface ManagementSettings {
   readonly publicUrl: string | null
   /** The first key of an administrator. */
   readonly adminKey: string | null
+  /** Whether the port it listens on speaks TLS. */
+  readonly hasTls: boolean
   readonly ja4plus: boolean
-  /** Submissions that nothing speaks against are accepted without an administrator. */
-  readonly autoAccept: boolean
+  readonly authFailuresPerMinute: number
+  readonly auditRetentionMs: number
+  /** For what lasts and is not in the database. */
+  readonly dataFolder: string
+  /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
+  readonly encryptionKey: Secret<string> | null
+  readonly allowPrivateWebhooks: boolean
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
   readonly seen: KeeperSettings
+  /** All settings, and who has said each. */
+  readonly configured: readonly Effective[]
 }
 
 /** What it tells the rest of the process. */
 export interface ManagementLinks {
   readonly publisher: Pick<Publisher, 'nudge'>
+  readonly policy: PolicyFile | PolicyKeeper
   /** The database is open. */
   opened(store: Store): void
-  /** These are in the database. */
+  /** They are in the database. */
   stored(batch: readonly Sighting[]): void
 }
 
@@ -49,38 +74,67 @@ export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #links: ManagementLinks
   readonly #log: Log
+  /** What may change while it runs. */
+  readonly settings: LiveSettings
+  #documents: Koa.Middleware<RequestState> | null = null
+  readonly #periodic: Periodic
+  #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
   readonly #detections = new RecentDetections()
-  #store: Store | null = null
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
+  #tasks: TaskRunner | null = null
   #api: Koa.Middleware<RequestState> | null = null
+  /** Why the database is not open. */
+  #failure: Error | null = null
   #retry: NodeJS.Timeout | null = null
   #snapshot: Snapshot | null = null
   readonly #snapshots = new SnapshotReader((snapshot) => {
     this.#snapshot = snapshot
   })
+  #beat: NodeJS.Timeout | null = null
   #isClosed = false
 
   constructor(settings: ManagementSettings, log: Log, links: ManagementLinks) {
     this.#settings = settings
     this.#links = links
     this.#log = log
+    this.#periodic = new Periodic(log)
+    this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onChange('limits.free_per_day', (freePerDay) =>
+      this.#management?.rateLimits.use({ freePerDay }),
+    )
+    this.settings.onChange('limits.standard_per_hour', (standardPerHour) =>
+      this.#management?.rateLimits.use({ standardPerHour }),
+    )
   }
 
   /** Resolves when the database is open, or will be tried again later. */
   async start(listen: ListenAddress): Promise<void> {
-    const { storeUrl, storePassword, publicUrl } = this.#settings
+    if (this.#isClosed) return
+    const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
+    const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
+    this.#documents = documents(url)
+    let store: Store | null = null
     try {
-      const store = await Store.open(storeUrl, storePassword)
+      store = await Store.open(storeUrl, storePassword)
       if (this.#isClosed) return await store.close()
-      this.#store = store
+      const management = await this.#managementOf(store, url)
+      this.#management = management
+      await this.#follow(store)
       this.#listenTo(store)
-      this.#api = api(this.#management(store, publicUrl?.replace(/\/$/, '') ?? urlOf(listen)))
+      this.#tasks = new TaskRunner(TASK_TYPES, management)
+      await this.#tasks.start()
+      this.#api = api(management)
+      this.#periodic.start(jobsOf(management, this.#settings))
       this.#links.opened(store)
     } catch (error) {
+      await store?.close()
       if (this.#isClosed) return
-      this.#log.error('the database cannot be opened; it is tried again', { error: error as Error })
+      const failure = error as Error
+      if (failure.message !== this.#failure?.message)
+        this.#log.error('the database cannot be opened; it is tried again', { error: failure })
+      this.#failure = failure
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
     }
   }
@@ -92,16 +146,22 @@ export class ManagementPlane {
     })
   }
 
-  /** Everything below /v1. */
+  /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
-    return (ctx, next) => {
-      if (this.#api !== null) return this.#api(ctx, next)
-      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+    return async (ctx, next) => {
+      const answer = async () => {
+        // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
+        if (this.#api !== null) return this.#api(ctx, next)
+        if (this.#failure instanceof Fault) throw this.#failure
+        throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+      }
+      return this.#documents === null ? answer() : this.#documents(ctx, answer)
     }
   }
 
   /** Resolves when the database has them; rejects when it cannot take them now. */
-  async take(batch: readonly unknown[]): Promise<void> {
+  async take(batch: unknown): Promise<void> {
     if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
     await this.#ingest.take(batch)
   }
@@ -113,8 +173,29 @@ export class ManagementPlane {
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await Promise.all([this.#ingest?.close(), this.#keeper?.close()])
-    await this.#store?.close()
+    if (this.#beat !== null) clearInterval(this.#beat)
+    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
+    await Promise.all(parts.map((part) => part?.close()))
+    if (this.#management === null) return
+    const { apiKeys, rateLimits, store, log } = this.#management
+    await rateLimits
+      .write()
+      .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
+    await apiKeys
+      .writeUsed()
+      .catch((error: Error) => log.warn('when keys were used could not be written down', { error }))
+    await store.close()
+  }
+
+  /** What other processes on the same database change is in force here on the next beat. */
+  async #follow(store: Store): Promise<void> {
+    const policy = this.#links.policy.kind === 'file' ? null : this.#links.policy
+    await Promise.all([this.settings.open(store), policy?.open(store)])
+    if (this.#isClosed) return
+    this.#beat = setInterval(() => {
+      void this.settings.follow()
+      void policy?.follow()
+    }, BEAT_MS)
   }
 
   #listenTo(store: Store): void {
@@ -140,29 +221,89 @@ export class ManagementPlane {
     this.#ingest = ingest
   }
 
-  #management(store: Store, publicUrl: string): Management {
-    const apiKeys = new ApiKeys(store.keys)
-    const { ja4plus, autoAccept } = this.#settings
-    const { publisher } = this.#links
-    const snapshot = () => this.#snapshot
-    const [log, detections] = [this.#log, this.#detections]
+  async #managementOf(store: Store, publicUrl: string): Promise<Management> {
+    const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
+    const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const rateLimits = {
+      freePerDay: this.settings.value('limits.free_per_day'),
+      standardPerHour: this.settings.value('limits.standard_per_hour'),
+    }
     return {
       store,
-      apiKeys,
-      publisher,
-      detections,
-      log,
-      publicUrl,
+      rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
-      autoAccept,
-      snapshot,
+      snapshot: () => this.#snapshot,
+      apiKeys: new ApiKeys(store.keys),
+      publisher: this.#links.publisher,
+      policy: this.#links.policy,
+      sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
+      settings: this.settings,
+      ...{ upstreams, allowPrivateWebhooks },
+      bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
+      failureThrottle: new FailureThrottle(authFailuresPerMinute),
+      log: this.#log,
+      publicUrl,
+      detections: this.#detections,
+      tasks: { wake: () => this.#tasks?.wake() },
       nowMs: Date.now,
     }
   }
 }
 
-function urlOf({ host, port }: ListenAddress): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+/** What is done on the side. */
+function jobsOf(
+  { apiKeys, rateLimits, store }: Management,
+  { auditRetentionMs }: ManagementSettings,
+): readonly PeriodicJob[] {
+  const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
+  return [
+    {
+      name: 'write down when keys were used',
+      everyMs: 10_000,
+      run: () => apiKeys.writeUsed(),
+    },
+    {
+      name: 'write down counts of requests',
+      everyMs: 1_000,
+      run: async () => {
+        await rateLimits.write()
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old counts of requests',
+      everyMs: 3_600_000,
+      run: async (nowMs) => {
+        await store.rateLimits.sweep(nowMs)
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old entries of the audit log',
+      everyMs: 3_600_000,
+      run: async (nowMs) => more(await store.audit.forget(nowMs - auditRetentionMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old idempotency keys',
+      everyMs: 600_000,
+      run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old tasks',
+      everyMs: 600_000,
+      run: async (nowMs) =>
+        (await store.tasks.forget(nowMs - TASK_KEPT_MS, SLICE_TASKS)) < SLICE_TASKS ? 'done' : 'more',
+    },
+  ]
 }
 
+function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
+  return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+const BEAT_MS = 1_000
 const RETRY_MS = 5_000
+/** Some milliseconds of SQLite. */
+const SLICE_ROWS = 500
+/** Each may have some megabytes. */
+const SLICE_TASKS = 5

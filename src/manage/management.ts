@@ -1,9 +1,15 @@
 import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
+import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { BootstrapKey } from './auth/bootstrap-key.ts'
+import type { FailureThrottle } from './auth/failure-throttle.ts'
 import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
+import type { LiveSettings } from './live-settings.ts'
+import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
+import type { Sealer } from './sealer.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -16,6 +22,10 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  readonly rateLimits: RateLimits
+  /** `null`: there is none in the configuration. */
+  readonly bootstrapKey: BootstrapKey | null
+  readonly failureThrottle: FailureThrottle
   /** Told what changes in the database that proxies judge by. */
   readonly publisher: Pick<Publisher, 'nudge'>
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
@@ -24,8 +34,17 @@ export interface Management {
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
-  /** Submissions that nothing speaks against are accepted without an administrator. */
-  readonly autoAccept: boolean
+  readonly settings: LiveSettings
+  /** Which policy is in force, and where it comes from. */
+  readonly policy: PolicyFile | PolicyKeeper
+  /** The names that a rule may route to. */
+  readonly upstreams: readonly string[]
+  /** For secrets that have to be known again. */
+  readonly sealer: Sealer
+  /** Whether webhooks may lead to addresses that are not on the public internet. */
+  readonly allowPrivateWebhooks: boolean
+  /** Works on what is queued; told of what is new. */
+  readonly tasks: { wake(): void }
   /** The newest answers of `/detect`, for who has feedback on them. */
   readonly detections: RecentDetections
   nowMs(): number

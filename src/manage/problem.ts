@@ -15,25 +15,29 @@ export function problems(failed: (error: Error) => void): Koa.Middleware {
   }
 }
 
-export function say(
-  ctx: Koa.ParameterizedContext,
-  { code, status, message, headers, errors }: Refusal,
-): void {
-  const requestId = (ctx.state as { requestId?: string }).requestId
-  ctx.status = status
-  ctx.set({ ...headers })
-  ctx.body = {
-    type: 'about:blank',
-    title: PROBLEMS[code].title,
-    status,
-    detail: message,
-    // As sent: Koa's own `path` throws on what is no URL.
-    instance: ctx.url.split('?', 1)[0],
+export function say(ctx: Koa.ParameterizedContext, refusal: Refusal): void {
+  const state = ctx.state as { requestId?: string; problem?: string }
+  state.problem = refusal.code
+  ctx.status = refusal.status
+  ctx.set({ ...refusal.headers })
+  // As sent: Koa's own `path` throws on what is no URL.
+  ctx.body = problemBody(refusal, ctx.url.split('?', 1)[0]!, state.requestId ?? null)
+  ctx.type = 'application/problem+json'
+}
+
+/** RFC 9457. `null`: there is none. */
+export function problemBody(
+  { code, status, message, errors }: Refusal,
+  instance: string | null,
+  requestId: string | null,
+): Readonly<Record<string, unknown>> {
+  return {
+    ...{ type: 'about:blank', title: PROBLEMS[code].title, status, detail: message },
+    ...(instance === null ? {} : { instance }),
     code,
-    ...(requestId === undefined ? {} : { request_id: requestId }),
+    ...(requestId === null ? {} : { request_id: requestId }),
     ...(errors.length === 0 ? {} : { errors }),
   }
-  ctx.type = 'application/problem+json'
 }
 
 function refusalFor(error: unknown): Refusal {
@@ -52,4 +56,6 @@ const STORE_REASONS: ReadonlyMap<string, string> = new Map([
   ['STORE_LOCKED', 'another program holds the database'],
   ['STORE_UNAVAILABLE', 'the database cannot be reached'],
   ['STORE_DAMAGED', 'the database is damaged'],
+  ['STORE_TOO_NEW', 'a later version of Gatehouse has written the database'],
+  ['STORE_URL_INVALID', 'the setting store.url names no database'],
 ])

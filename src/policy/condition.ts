@@ -39,7 +39,8 @@ export function compileConditions(
   const compiled: CompiledCondition[] = []
   for (const [name, condition] of CONDITIONS) {
     const member = members.get(name)
-    if (member === undefined) continue
+    // What is refused is not looked into: within one `not` there may be thousands.
+    if (member === undefined || !known.includes(name)) continue
     asked.add(name)
     const test = condition.compile(member, asked)
     if (test !== null) compiled.push({ name, takes: member.value, test })

@@ -1,3 +1,4 @@
+import type { LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import type { KeyPair } from './key-pair.ts'
 
@@ -7,6 +8,8 @@ export interface DataPlane {
   start(state: LiveState): Promise<ListenAddresses>
   /** From the next handshake on, in every worker. */
   use(state: LiveState): void
+  /** The least important that workers log, from now on. */
+  logAt(level: LogLevel): void
   /** Why no traffic should come, in words; none when it may. */
   unready(): readonly string[]
   /** What has been counted, also by workers that are gone. */

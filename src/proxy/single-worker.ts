@@ -1,4 +1,4 @@
-import type { Log } from '../log.ts'
+import type { Log, LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import { channelPair, type LocalManageBus, LocalProxyBus } from '../plane/local-bus.ts'
 import type { DataPlane, ListenAddresses, LiveState } from './data-plane.ts'
@@ -29,6 +29,10 @@ export class SingleWorker implements DataPlane {
 
   use(state: LiveState): void {
     this.#worker?.use(state)
+  }
+
+  logAt(level: LogLevel): void {
+    this.#log.setLevel(level)
   }
 
   unready(): readonly string[] {

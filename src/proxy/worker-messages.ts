@@ -1,3 +1,4 @@
+import type { LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import type { LiveState } from './data-plane.ts'
 import type { WorkerSettings } from './worker.ts'
@@ -6,6 +7,7 @@ import type { WorkerSettings } from './worker.ts'
 export type ToWorker =
   | { readonly kind: 'worker:start'; readonly settings: WorkerSettings; readonly state: LiveState }
   | { readonly kind: 'worker:use'; readonly state: LiveState }
+  | { readonly kind: 'worker:log-at'; readonly level: LogLevel }
   | { readonly kind: 'worker:read'; readonly number: number }
   | { readonly kind: 'worker:drain'; readonly deadlineMs: number }
 

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import cluster, { type Worker as Child } from 'node:cluster'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
+import type { Log, LogLevel } from '../log.ts'
 import { departed, type MetricsReading } from '../metrics.ts'
 import type { Channel, ChannelMessage, LocalManageBus } from '../plane/local-bus.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
@@ -32,7 +32,7 @@ export class WorkerPool implements DataPlane {
   readonly #log: Log
   readonly #bus: LocalManageBus
   readonly #slots: Slot[]
-  readonly #settings: WorkerSettings
+  #settings: WorkerSettings
   readonly #started = Promise.withResolvers<void>()
   readonly #beat: NodeJS.Timeout
   #state: LiveState | null = null
@@ -87,6 +87,12 @@ export class WorkerPool implements DataPlane {
   use(state: LiveState): void {
     this.#state = state
     for (const { child } of this.#slots) if (child !== null) send(child, { kind: 'worker:use', state })
+  }
+
+  /** Those that come later begin with it. */
+  logAt(level: LogLevel): void {
+    this.#settings = { ...this.#settings, logLevel: level }
+    for (const { child } of this.#slots) if (child !== null) send(child, { kind: 'worker:log-at', level })
   }
 
   unready(): readonly string[] {

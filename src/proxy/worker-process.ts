@@ -33,6 +33,8 @@ class WorkerProcess {
         return this.#start(message)
       case 'worker:use':
         return (await this.#starting)?.use(message.state)
+      case 'worker:log-at':
+        return this.#log?.setLevel(message.level)
       case 'worker:read':
         return this.#answer(message.number)
       case 'worker:drain':

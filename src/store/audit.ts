@@ -19,6 +19,13 @@ export interface AuditEntry {
   readonly requestId: string | null
 }
 
+/** `null`: any. */
+export interface AuditFilter {
+  readonly action: string | null
+  readonly principal: string | null
+  readonly sinceMs: number | null
+}
+
 export class AuditStore {
   readonly #db: Kysely<Tables>
 
@@ -37,9 +44,25 @@ export class AuditStore {
   }
 
   /** Newest first. */
-  async list(page: Page): Promise<PageOf<AuditEntry>> {
-    const found = this.#db.selectFrom('audit')
+  async list(
+    page: Page,
+    { action, principal, sinceMs }: AuditFilter = NO_FILTER,
+  ): Promise<PageOf<AuditEntry>> {
+    let found = this.#db.selectFrom('audit')
+    if (action !== null) found = found.where('action', '=', action)
+    if (principal !== null) found = found.where('principal', '=', principal)
+    if (sinceMs !== null) found = found.where('at_ms', '>=', sinceMs)
     return pageOf(found, found.selectAll().orderBy('at_ms', 'desc').orderBy('id', 'desc'), page, entryOf)
+  }
+
+  /** Forgets so many at most of what is older; resolves to how many they were. */
+  async forget(beforeMs: number, rowsMax: number): Promise<number> {
+    const oldest = this.#db.selectFrom('audit').select('id').where('at_ms', '<', beforeMs)
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('audit')
+      .where('id', 'in', oldest.orderBy('at_ms').orderBy('id').limit(rowsMax))
+      .executeTakeFirst()
+    return Number(numDeletedRows)
   }
 }
 
@@ -48,3 +71,5 @@ function entryOf(row: Selectable<AuditTable>): AuditEntry {
   const detail = JSON.parse(row.detail) as Record<string, unknown>
   return { id, atMs: row.at_ms, principal, action, subject, detail, address, requestId: row.request_id }
 }
+
+const NO_FILTER: AuditFilter = { action: null, principal: null, sinceMs: null }

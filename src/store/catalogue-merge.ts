@@ -61,7 +61,7 @@ export class CatalogueMerge {
     await new Walk(db, SOFTWARE, counts, pause).run(rows.software)
     await new Walk(db, NAMES, counts, pause).run(rows.names)
     await new Walk(db, SIGNATURES, counts, pause).run(rows.signatures)
-    if (counts.put + counts.dropped > 0) await this.#weighAnew(pause)
+    await this.#weighAnew(pause) // whatever this one has changed: one before may have been killed here
     const state = { hash, merged_at_ms: nowMs }
     await db
       .insertInto('catalogue_state')

@@ -65,14 +65,18 @@ export class KeyStore {
     return numUpdatedRows > 0n
   }
 
-  /** It never goes back: several processes say so, each in its own time. */
-  async used(id: string, atMs: number): Promise<void> {
-    await this.#db
-      .updateTable('api_keys')
-      .set({ last_used_at_ms: atMs })
-      .where('id', '=', id)
-      .where(({ eb, or }) => or([eb('last_used_at_ms', 'is', null), eb('last_used_at_ms', '<', atMs)]))
-      .execute()
+  /** When they were used last, which never goes back: several processes say so, each in its own time. */
+  async used(lastUsedAtMs: ReadonlyMap<string, number>): Promise<void> {
+    await this.#db.transaction().execute(async (queries) => {
+      // In one order everywhere: two who need each other's rows would wait for ever.
+      for (const [id, atMs] of [...lastUsedAtMs].sort(([one], [other]) => (one < other ? -1 : 1)))
+        await queries
+          .updateTable('api_keys')
+          .set({ last_used_at_ms: atMs })
+          .where('id', '=', id)
+          .where(({ eb, or }) => or([eb('last_used_at_ms', 'is', null), eb('last_used_at_ms', '<', atMs)]))
+          .execute()
+    })
   }
 }
 

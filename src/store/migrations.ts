@@ -8,27 +8,33 @@ import { sightings } from './migrations/0003-sightings.ts'
 import { submissions } from './migrations/0004-submissions.ts'
 import { tasks } from './migrations/0005-tasks.ts'
 import { webhooks } from './migrations/0006-webhooks.ts'
+import { rateLimits } from './migrations/0007-rate-limits.ts'
+import { policies } from './migrations/0008-policies.ts'
 import type { Tables } from './tables.ts'
 
 /**
  * Brings the tables to where this program needs them: all steps or none, and one process at a time. Throws a Fault at
  * a database that a later version has written.
  */
-export async function migrate(db: Kysely<Tables>, kind: DatabaseKind): Promise<readonly string[]> {
+export async function migrate(
+  db: Kysely<Tables>,
+  kind: DatabaseKind,
+  migrations: ReadonlyMap<string, Migration> = MIGRATIONS,
+): Promise<readonly string[]> {
   return db.transaction().execute(async (transaction) => {
     // SQLite's transaction holds the file by itself.
     if (kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
-    await sql`create table if not exists migrations (name text primary key, at_ms ${sql.raw(TYPES[kind].integer)} not null)`.execute(
+    await sql`create table if not exists migrations (name text primary key, at_ms ${sql.raw(COLUMN_TYPES[kind].integer)} not null)`.execute(
       transaction,
     )
     const { rows } = await sql<{ name: string }>`select name from migrations`.execute(transaction)
     const done = new Set(rows.map(({ name }) => name))
-    const unknown = [...done].filter((name) => !MIGRATIONS.has(name))
+    const unknown = [...done].filter((name) => !migrations.has(name))
     if (unknown.length > 0)
       throw new Fault('STORE_TOO_NEW', `a later version has written this database (${unknown.join(', ')})`)
-    const missing = [...MIGRATIONS].filter(([name]) => !done.has(name))
+    const missing = [...migrations].filter(([name]) => !done.has(name))
     for (const [name, migration] of missing) {
-      await migration(transaction, TYPES[kind])
+      await migration(transaction, COLUMN_TYPES[kind])
       await sql`insert into migrations (name, at_ms) values (${name}, ${Date.now()})`.execute(transaction)
     }
     return missing.map(([name]) => name)
@@ -36,15 +42,17 @@ export async function migrate(db: Kysely<Tables>, kind: DatabaseKind): Promise<r
 }
 
 /** In their order. */
-const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
+export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0001-keys', keys],
   ['0002-catalogue', catalogue],
   ['0003-sightings', sightings],
   ['0004-submissions', submissions],
   ['0005-tasks', tasks],
   ['0006-webhooks', webhooks],
+  ['0007-rate-limits', rateLimits],
+  ['0008-policies', policies],
 ])
-const TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
+export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },
   postgres: {
     integer: 'bigint',

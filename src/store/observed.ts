@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { parts } from './bulk.ts'
-import { signatureRow } from './catalogue.ts'
+import { type SignatureRow, signatureRow } from './catalogue.ts'
 import type { Queries } from './database.ts'
 import type { FingerprintKind, UnnamedFingerprint } from './fingerprints-seen.ts'
 import type { Tables } from './tables.ts'
@@ -20,14 +20,17 @@ export class ObservedStore {
     queries: Queries,
   ): Promise<readonly UnnamedFingerprint[]> {
     const known = await keysIn(fingerprints, queries)
-    const fresh = fingerprints.filter((each) => !known.has(keyOf(each)))
-    for (const part of parts(fresh)) {
-      await queries
+    const added = new Set<string>()
+    for (const part of parts(fingerprints.filter((each) => !known.has(keyOf(each))))) {
+      const rows = await queries
         .insertInto('signatures')
         .values(part.map(rowOf))
         .onConflict((conflict) => conflict.doNothing())
+        .returning(['type', 'value'])
         .execute()
+      for (const row of rows) added.add(keyOf(row))
     }
+    const fresh = fingerprints.filter((each) => added.has(keyOf(each)))
     if (fresh.length === 0 || !(await makeRoom(rowsMax, queries))) return fresh
     const left = await keysIn(fresh, queries)
     return fresh.filter((each) => left.has(keyOf(each)))
@@ -57,10 +60,10 @@ export class ObservedStore {
   }
 }
 
-function rowOf({ type, value, firstSeenMs, requests }: UnnamedFingerprint) {
+function rowOf({ type, value, firstSeenMs, requests }: UnnamedFingerprint): SignatureRow {
   return signatureRow({
-    ...{ type, value, softwareId: '', status: 'unknown', source: 'observed', provenance: 'live traffic' },
-    ...{ firstSeenMs, observations: requests },
+    ...{ type, value, softwareId: '', status: 'unknown', source: 'observed' },
+    ...{ provenance: 'live traffic', firstSeenMs, observations: requests },
   })
 }
 

@@ -21,12 +21,13 @@ export class SqliteFile {
     if (path !== MEMORY) await makeRoom(path)
     // Who has to wait for another program does not do it in here, where it would hold up everything.
     const connection = guarded(() => new SqliteConnection(path, { timeout: 0 }))
+    const patience = new Patience()
     try {
-      await patiently(() => connection.pragma('journal_mode = WAL'))
+      await patience.with(() => connection.pragma('journal_mode = WAL'))
       // What is acknowledged outlives the machine, not only the process.
       guarded(() => connection.pragma('synchronous = FULL'))
       guarded(() => connection.pragma('foreign_keys = ON'))
-      await patiently(() => connection.pragma('user_version')) // makes the files beside it
+      await patience.with(() => connection.pragma('user_version')) // makes the files beside it
       return new SqliteFile(path, connection)
     } catch (error) {
       connection.close()
@@ -80,17 +81,24 @@ export class SqliteFile {
   }
 }
 
-/** Does it, again and again while another program has the file: it is that program's turn, for some seconds. */
-export async function patiently<Result>(work: () => Result): Promise<Result> {
-  const untilMs = performance.now() + PATIENCE_MS
-  for (let delayMs = 1; ; delayMs = Math.min(2 * delayMs, DELAY_MAX_MS)) {
-    try {
-      return guarded(work)
-    } catch (error) {
-      if (!(error instanceof Fault) || error.code !== 'STORE_LOCKED' || performance.now() > untilMs)
-        throw error
+/** Waits for other programs that have the file: for some seconds from when they were first in the way, and not anew for each. */
+export class Patience {
+  #untilMs: number | null = null
+
+  /** Does it, again and again while another program has the file. */
+  async with<Result>(work: () => Result): Promise<Result> {
+    for (let delayMs = 1; ; delayMs = Math.min(2 * delayMs, DELAY_MAX_MS)) {
+      try {
+        const result = guarded(work)
+        this.#untilMs = null
+        return result
+      } catch (error) {
+        if (!(error instanceof Fault) || error.code !== 'STORE_LOCKED') throw error
+        this.#untilMs ??= performance.now() + PATIENCE_MS
+        if (performance.now() > this.#untilMs) throw error
+      }
+      await wait(delayMs)
     }
-    await wait(delayMs)
   }
 }
 

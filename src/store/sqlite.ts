@@ -11,7 +11,7 @@ import {
 } from 'kysely'
 import { Fault } from '../fault.ts'
 import type { Database, Prepare } from './database.ts'
-import { patiently, SqliteFile } from './sqlite-file.ts'
+import { Patience, SqliteFile } from './sqlite-file.ts'
 import { asFault } from './sqlite-fault.ts'
 import type { Tables } from './tables.ts'
 
@@ -36,6 +36,7 @@ class Session implements DatabaseConnection {
   #file: SqliteFile
   /** `null`: this one or none. */
   readonly #reopen: (() => Promise<SqliteFile>) | null
+  readonly #patience = new Patience()
   /** What went wrong may be over, which only a new connection finds out. */
   #isLost = false
 
@@ -49,7 +50,7 @@ class Session implements DatabaseConnection {
       // Inside a transaction nobody else can be in the way.
       if (this.#file.isInTransaction) return this.#file.run(sql, parameters)
       if (this.#reopen !== null) await this.#renewIfNeeded(this.#reopen)
-      return await patiently(() => this.#file.run<Row>(sql, parameters))
+      return await this.#run(sql, parameters)
     } catch (error) {
       const fault = asFault(error)
       if (fault instanceof Fault && LOST.has(fault.code)) this.#isLost = true
@@ -78,6 +79,12 @@ class Session implements DatabaseConnection {
 
   close(): void {
     this.#file.close()
+  }
+
+  async #run<Row>(sql: string, parameters: readonly unknown[]): Promise<QueryResult<Row>> {
+    // Reading waits for nobody: that it succeeds does not say that writing would.
+    const patience = /^\s*select\b/i.test(sql) ? new Patience() : this.#patience
+    return patience.with(() => this.#file.run<Row>(sql, parameters))
   }
 
   async #renewIfNeeded(reopen: () => Promise<SqliteFile>): Promise<void> {

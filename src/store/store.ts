@@ -12,6 +12,8 @@ import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
 import { ObservedStore } from './observed.ts'
 import { openDatabase } from './open-database.ts'
+import { PolicyStore } from './policies.ts'
+import { RateLimitStore } from './rate-limits.ts'
 import { RollupStore } from './rollups.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
@@ -35,6 +37,8 @@ export class Store {
   readonly fingerprintsSeen: FingerprintsSeenStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
+  readonly policies: PolicyStore
+  readonly rateLimits: RateLimitStore
   readonly observed: ObservedStore
   readonly rollups: RollupStore
   readonly settings: SettingStore
@@ -63,6 +67,8 @@ export class Store {
     this.fingerprintsSeen = new FingerprintsSeenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
+    this.policies = new PolicyStore(db)
+    this.rateLimits = new RateLimitStore(db)
     this.observed = new ObservedStore(db)
     this.rollups = new RollupStore(db)
     this.settings = new SettingStore(db)

@@ -2,6 +2,8 @@ import type { AuditTables } from './tables/audit.ts'
 import type { CatalogueTables } from './tables/catalogue.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
+import type { PolicyTables } from './tables/policies.ts'
+import type { RateLimitTables } from './tables/rate-limits.ts'
 import type { SettingTables } from './tables/settings.ts'
 import type { SightingTables } from './tables/sightings.ts'
 import type { SubmissionTables } from './tables/submissions.ts'
@@ -17,6 +19,8 @@ export interface Tables
     CatalogueTables,
     IdempotencyTables,
     KeyTables,
+    PolicyTables,
+    RateLimitTables,
     SettingTables,
     SightingTables,
     SubmissionTables,

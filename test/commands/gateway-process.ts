@@ -7,9 +7,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { endWith, plainEnvironment } from '../e2e/programs.ts'
 
-/** `gatehouse proxy` with the `g.yaml` of a folder, in a process of its own; resolves when it is ready. */
-export async function start(t: Test, folder: string) {
-  const child = spawn(process.execPath, [PROGRAM, 'proxy', '--config', 'g.yaml'], {
+/** `gatehouse proxy`, or `up`, with the `g.yaml` of a folder, in a process of its own; resolves when it is ready. */
+export async function start(t: Test, folder: string, command: 'proxy' | 'up' = 'proxy') {
+  const child = spawn(process.execPath, [PROGRAM, command, '--config', 'g.yaml'], {
     cwd: folder,
     env: plainEnvironment(folder),
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -25,6 +25,7 @@ export async function start(t: Test, folder: string) {
   const ended = once(child, 'exit')
   const manage = await Promise.race([ready.promise, ended.then(() => assert.fail(`it ended: ${said}`))])
   return {
+    manage,
     said: () => said,
     hangUp: () => child.kill('SIGHUP'),
     async stop() {

@@ -23,6 +23,7 @@ import { connect as connectTls } from 'node:tls'
 import { type Test, test } from 'tap'
 import { banner } from '../../src/commands/banner.ts'
 import type { Gateway } from '../../src/commands/gateway.ts'
+import { DEFAULT_POLICY } from '../../src/manage/policy-keeper.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
 
@@ -284,7 +285,7 @@ test('what keeps it from starting is said in one line or more, with what to do, 
 test('at a terminal it says where it is and whom to trust', async () => {
   const io = memoryIo('', { isTerminal: true })
   const upstreams = [{ name: 'default', urls: ['http://localhost:3000'] }]
-  const settings = { version: '1.2.3', workers: 2, policyFile: null, worker: { upstreams } }
+  const settings = { version: '1.2.3', workers: 2, worker: { upstreams } }
   const development = {
     names: ['localhost', '127.0.0.1'],
     caFile: "/data/it's/ca.pem",
@@ -296,6 +297,7 @@ test('at a terminal it says where it is and whom to trust', async () => {
     settings,
     addresses,
     certificates: { development },
+    policyInForce: DEFAULT_POLICY,
     manageAddress: { host: '127.0.0.1', port: 9080 },
   }
   assert.equal(

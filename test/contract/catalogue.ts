@@ -71,7 +71,9 @@ export function signatureOf(given: Partial<NewSignature>): NewSignature {
 }
 
 export function softwareOf(document: Readonly<Record<string, unknown>>): Software {
-  return parseSoftware({ kind: 'agent', category: 'crawler', ...document })
+  return parseSoftware(
+    document['kind'] === undefined ? { kind: 'agent', category: 'crawler', ...document } : document,
+  )
 }
 
 function add(store: Store, document: Readonly<Record<string, unknown>>): Promise<boolean> {

@@ -124,9 +124,10 @@ export function sightingsContract(kind: DatabaseKind): void {
     ]
     await ingest.take([...bad, ...odd, seen(8)])
     await ingest.take([...bad])
+    for (const batch of [null, 'text', { length: 1 }, undefined]) await ingest.take(batch)
     assert.deepEqual(
       [metrics.counts.stored, metrics.counts.refused, metrics.counts.failures],
-      [odd.length + 1, 2 * bad.length, 0],
+      [odd.length + 1, 2 * bad.length + 4, 0],
     )
     const stats = await statistics(store, '1h', '1m', NOW_MS)
     assert.equal(stats.detection.requests, odd.length) // the one of 1970 is long over
@@ -136,6 +137,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     addsUp(stats)
     const kept = await store.sightings.byId(odd[0]!.id)
     assert.equal(kept?.path.length, 1024)
+    assert.deepEqual([kept.path.includes('\0'), kept.userAgent, kept.host], [false, '\ufffd', '\ufffd'])
     assert.ok(JSON.stringify(await store.sightings.byId(odd[3]!.id)).length < 20_000)
   })
 
@@ -158,7 +160,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.equal(await requests(store), 9)
     // What the database says that nobody has foreseen is no reason to lose anything.
     fault = Object.assign(new Error('?'), { code: kind === 'sqlite' ? 'SQLITE_PROTOCOL' : 'XX000' })
-    await assert.rejects(ingest.take([seen(20), seen(21)]), /\?/)
+    await assert.rejects(ingest.take([seen(20), null, seen(21)]), /\?/)
     fault = null
     await ingest.take([seen(20), seen(21)])
     assert.equal(await requests(store), 11)
@@ -227,10 +229,12 @@ export function sightingsContract(kind: DatabaseKind): void {
     await ingestInto(store).ingest.take([
       seen(1, { action: 'block', dryRun: true, done: 'tag' }),
       seen(2, { action: 'tag', dryRun: true, done: 'block' }),
-      seen(3, { action: 'block', done: 'block' }),
+      seen(3, { action: 'block', dryRun: true, done: 'pass' }),
+      seen(4, { action: 'block', done: 'block' }),
     ])
-    const { detection } = await statistics(store, '1h', '1m', NOW_MS)
-    assert.deepEqual([detection.blocked, detection.tagged], [2, 1])
+    const stats = await statistics(store, '1h', '1m', NOW_MS)
+    addsUp(stats)
+    assert.deepEqual([stats.detection.blocked, stats.detection.tagged], [2, 1])
   })
 
   test(`${kind}: what is old goes, and what was counted of it stays as long as its counts do`, async (t) => {
@@ -329,8 +333,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       type: 'ja4' as const,
       value: 'named',
       software_id: 'curl',
-      part_b: '',
-      part_c: '',
+      ...{ part_b: '', part_c: '' },
       first_seen_ms: 1,
       confidence: 1,
     }
@@ -365,15 +368,8 @@ export function sightingsContract(kind: DatabaseKind): void {
     const [row, ...others] = await rows()
     assert.deepEqual(others, [])
     assert.deepEqual(row, {
-      ...{
-        type: 'ja4',
-        value: 'many',
-        software_id: '',
-        part_b: '',
-        part_c: '',
-        status: 'unknown',
-        source: 'observed',
-      },
+      ...{ type: 'ja4', value: 'many', software_id: '', part_b: '', part_c: '' },
+      ...{ status: 'unknown', source: 'observed' },
       ...{ provenance: 'live traffic', first_seen_ms: START_MS, observations: 5, confidence: 0 },
     })
     const { fingerprints } = await statistics(store, '1h', '1m', NOW_MS)

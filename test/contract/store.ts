@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
-import type { AuditEntry } from '../../src/store/audit.ts'
-import type { NewKey } from '../../src/store/keys.ts'
+import type { AuditEntry, AuditFilter } from '../../src/store/audit.ts'
 import type { Store } from '../../src/store/store.ts'
+import { entry, newKey } from '../store/samples.ts'
 
 /** What any Store must do. `open` with the same URL is another process. */
 export function storeContract(
@@ -37,9 +37,12 @@ export function storeContract(
   test(`${name}: when a key was used last never goes back`, async (t) => {
     const { keys } = await fresh(t)
     await keys.add(newKey(1))
-    await keys.used('key_1', 2_000_000_000_002)
-    await keys.used('key_1', 2_000_000_000_001)
-    assert.equal((await keys.byId('key_1'))?.lastUsedAtMs, 2_000_000_000_002)
+    await keys.add(newKey(2))
+    await keys.used(new Map([['key_1', 2_000_000_000_002]]))
+    const later = { key_9: 1, key_2: 7, key_1: 2_000_000_000_001 }
+    await Promise.all([keys.used(new Map(Object.entries(later))), keys.used(new Map([['key_2', 5]]))])
+    const used = async (id: string) => (await keys.byId(id))?.lastUsedAtMs
+    assert.deepEqual([await used('key_1'), await used('key_2')], [2_000_000_000_002, 7])
   })
 
   test(`${name}: pages have all there is, once, newest first`, async (t) => {
@@ -122,6 +125,38 @@ export function storeContract(
     assert.equal((await stores[1]!.settings.get('count'))?.version, 60)
   })
 
+  test(`${name}: the audit log, newest first, by action, principal and time; forgotten in slices`, async (t) => {
+    const store = await fresh(t)
+    const { audit } = store
+    const add = (more: Partial<AuditEntry>, number: number) =>
+      store.transaction((queries) => audit.add({ ...entry(number), ...more }, queries))
+    for (let number = 1; number <= 9; number++)
+      await add(
+        { action: `action${number % 2}`, principal: `key_${number % 3}`, atMs: Math.ceil(number / 2) },
+        number,
+      )
+    const found = async (filter: Partial<AuditFilter>) => {
+      const { items, total } = await audit.list(FIRST, {
+        action: null,
+        principal: null,
+        sinceMs: null,
+        ...filter,
+      })
+      assert.equal(items.length, total)
+      return items.map(({ id }) => id.slice(4)).join('')
+    }
+    assert.equal(await found({}), '987654321')
+    assert.equal(await found({ action: 'action1' }), '97531')
+    assert.equal(await found({ action: 'action1', principal: 'key_0' }), '93')
+    assert.equal(await found({ sinceMs: 4 }), '987')
+    assert.equal(await found({ action: 'action' }), '')
+    assert.deepEqual(
+      [await audit.forget(4, 4), await audit.forget(4, 4), await audit.forget(4, 4)],
+      [4, 2, 0],
+    )
+    assert.equal(await found({}), '987')
+  })
+
   test(`${name}: a setting is as it was put, and counts its changes`, async (t) => {
     const { settings } = await fresh(t)
     assert.equal(await settings.get('policy'), null)
@@ -164,31 +199,6 @@ export function storeContract(
 /** A broken constraint is a bug of ours, and none of the world's failures. */
 function isNoFault(error: unknown): boolean {
   return error instanceof Error && error.name !== 'Fault'
-}
-
-export function newKey(number: number): NewKey {
-  return {
-    id: `key_${number}`,
-    hash: `hash ${number}`,
-    name: `key ${number}`,
-    scopes: ['read', 'detect'],
-    plan: 'standard',
-    createdAtMs: 1_800_000_000_000 + number,
-    expiresAtMs: null,
-  }
-}
-
-export function entry(number: number): AuditEntry {
-  return {
-    id: `aud_${number}`,
-    atMs: 1_800_000_000_000 + number,
-    principal: 'command-line',
-    action: 'createKey',
-    subject: null,
-    detail: { name: 'ä \u0000 "', deep: { list: [1, null] } },
-    address: '2001:db8::1',
-    requestId: null,
-  }
 }
 
 const FIRST = { page: 1, limit: 50 }

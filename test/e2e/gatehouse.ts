@@ -12,9 +12,15 @@ export interface RunningGatehouse {
   readonly pid: number
   readonly port: number
   readonly url: string
+  /** Where its management plane is. */
+  readonly manage: string
   /** Who signed its certificate, which is for localhost: PEM, and the file it is in. */
   readonly ca: string
   readonly caFile: string
+  /** What it has written to its log. */
+  said(): string
+  /** As its user ends it; resolves when it is gone. */
+  stop(): Promise<void>
 }
 
 export interface GatehouseOptions {
@@ -27,11 +33,13 @@ export interface GatehouseOptions {
   readonly settings?: readonly string[]
   /** Where the TLS secrets are written to. */
   readonly secretsFile?: string
+  /** The errors that the test brings about. */
+  readonly expects?: RegExp
 }
 
 /** Resolves once it says that it is ready; it ends with the test. */
 export async function startGatehouse(t: Test, options: GatehouseOptions): Promise<RunningGatehouse> {
-  const { command = 'proxy', upstream, argv = [], settings = [], secretsFile } = options
+  const { command = 'proxy', upstream, argv = [], settings = [], secretsFile, expects } = options
   const folder = temporaryFolder(t)
   const file = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content, { mode: 0o600 })
@@ -66,14 +74,31 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
   const ready = new Promise<string>((found) => {
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
       said += chunk
-      if (/"level":"error"/.test(chunk)) t.fail(`gatehouse reports an error: ${chunk}`)
+      if (/"level":"error"/.test(chunk) && !expects?.test(chunk))
+        t.fail(`gatehouse reports an error: ${chunk}`)
       const line = said.split('\n').find((line) => line.includes('"message":"ready"') && line.endsWith('}'))
       if (line !== undefined) found(line)
     })
   })
   const line = await Promise.race([ready, once(child, 'exit').then(() => assert.fail(`it ended: ${said}`))])
-  const port = Number(String(JSON.parse(line).listen).split(':').at(-1))
-  return { pid: child.pid!, port, url: `https://localhost:${port}`, ca: ca.certificate, caFile }
+  const { listen, manage: manageAt } = JSON.parse(line)
+  const port = Number(String(listen).split(':').at(-1))
+  const stop = async () => {
+    isStopping = true
+    child.kill('SIGINT')
+    await once(child, 'exit')
+  }
+  const manage = `http://${manageAt}`
+  return {
+    pid: child.pid!,
+    port,
+    url: `https://localhost:${port}`,
+    manage,
+    ca: ca.certificate,
+    caFile,
+    said: () => said,
+    stop,
+  }
 }
 
 const PROGRAM = resolve('src/bin.js')

@@ -3,63 +3,94 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { loadContent } from '../../src/commands/signature-content.ts'
+import { parseConfig } from '../../src/config.ts'
+import type { Effective } from '../../src/config-reader.ts'
 import { createLogTo } from '../../src/log.ts'
-import { createManageServer } from '../../src/manage/app.ts'
+import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
-import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import type { Visit } from '../../src/manage/front/traffic.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import {
+  type ManagementLinks,
+  ManagementPlane,
+  type ManagementSettings,
+} from '../../src/manage/management-plane.ts'
+import { PolicyCopy } from '../../src/manage/policy-copy.ts'
+import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
+import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
+import { freshUrl, type Owner } from '../store/databases.ts'
 
-/** A management plane that listens, with a database of its own, and whoever calls it. */
+export interface TestOptions extends Partial<ManagementSettings> {
+  /** It judges by the signatures that come with Gatehouse. */
+  readonly knows?: boolean
+  readonly rateLimits?: Partial<RateLimitSettings>
+  readonly front?: Partial<FrontSettings>
+  /** Whom it asks as; `null` where the database is not there yet. */
+  readonly admin?: WantedKey | null
+  readonly answered?: (visit: Visit) => void
+  /** Instead of the one that the API puts. */
+  readonly policy?: PolicyFile
+}
+
+/** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
 export class TestManagement {
   readonly url: string
   readonly storeUrl: string
-  readonly failures: Error[] = []
+  readonly failures: Error[]
+  /** The folder of data. */
+  readonly folder: string
+  /** The lines of the log. */
+  readonly said: readonly string[]
+  /** All that were put in force by way of the API. */
+  readonly policies: readonly unknown[]
   /** How often something was to be brought to proxies. */
   nudges = 0
   readonly #adminKey: string
 
-  /** With `knows` it judges by the signatures that come with Gatehouse. */
-  static async start(t: Test, { knows = false, autoAccept = false } = {}): Promise<TestManagement> {
+  static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
+    const { knows = false, front, answered, policy, rateLimits, admin = ADMIN, ...given } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const storeUrl = `sqlite:${join(folder, 'gatehouse.db')}`
-    const adminKey = await keyIn(storeUrl, ADMIN)
+    const storeUrl = given.storeUrl ?? (await freshUrl('sqlite', t))
+    const adminKey = admin === null ? '' : await keyIn(storeUrl, admin)
+    const said: string[] = []
+    const log = createLogTo('info', { write: (line) => said.push(line) })
+    const copy = new PolicyCopy(join(folder, 'policy.json'))
+    const policies: unknown[] = []
     const plane = new ManagementPlane(
+      { ...SETTINGS, dataFolder: folder, configured: configured(rateLimits), ...given, storeUrl },
+      log,
       {
-        storeUrl,
-        storePassword: null,
-        publicUrl: null,
-        adminKey: null,
-        ja4plus: true,
-        autoAccept,
-        seen: SEEN,
+        ...idleLinks(),
+        publisher: { nudge: () => void manage.nudges++ },
+        policy:
+          policy ??
+          new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
       },
-      createLogTo('silent', { write: () => undefined }),
-      { publisher: { nudge: () => void manage.nudges++ }, opened: () => undefined, stored: () => undefined },
     )
     const failures: Error[] = []
-    const server = createManageServer({
-      unready: () => [],
-      metrics: async () => '',
-      failed: (error) => failures.push(error),
-      api: plane.middleware,
-    })
+    const server = createManageServer(
+      {
+        unready: () => [],
+        metrics: async () => '',
+        failed: (error) => failures.push(error),
+        api: plane.middleware,
+        ...(answered === undefined ? {} : { answered }),
+      },
+      { ...FRONT_DEFAULTS, ...front },
+    )
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
-    const manage = new TestManagement(`http://127.0.0.1:${port}`, storeUrl, adminKey, failures)
+    const url = `http://127.0.0.1:${port}`
+    const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
     await plane.start({ host: '127.0.0.1', port })
-    if (knows) {
-      const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
-      const set = await makeSignatureSet(content, join(folder, 'snapshots'), null)
-      await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
-    }
+    if (knows) await useOurSignatures(t, plane)
     t.teardown(async () => {
       server.close()
       server.closeAllConnections()
@@ -68,11 +99,19 @@ export class TestManagement {
     return manage
   }
 
-  private constructor(url: string, storeUrl: string, adminKey: string, failures: Error[]) {
+  private constructor(facts: TestManagementFacts, adminKey: string) {
+    const { url, folder, storeUrl, said, policies, failures } = facts
     this.url = url
+    this.folder = folder
     this.storeUrl = storeUrl
+    this.said = said
+    this.policies = policies
     this.#adminKey = adminKey
     this.failures = failures
+  }
+
+  get adminKey(): string {
+    return this.#adminKey
   }
 
   /** With the key of an administrator, unless `headers` has another. A `body` is sent as JSON. */
@@ -103,11 +142,34 @@ export class TestManagement {
   }
 }
 
+type TestManagementFacts = Pick<
+  TestManagement,
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures'
+>
+
 export interface Answered {
   readonly status: number
   readonly headers: Headers
   // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
   readonly body: any
+}
+
+async function useOurSignatures(t: Owner, plane: ManagementPlane): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
+  const set = await makeSignatureSet(content, folder, null)
+  await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
+}
+
+/** As somebody has who says nothing but the limits. */
+function configured({ freePerDay, standardPerHour }: Partial<RateLimitSettings> = {}): readonly Effective[] {
+  const env = {
+    ...(freePerDay !== undefined && { GATEHOUSE_LIMITS_FREE_PER_DAY: String(freePerDay) }),
+    ...(standardPerHour !== undefined && { GATEHOUSE_LIMITS_STANDARD_PER_HOUR: String(standardPerHour) }),
+    GATEHOUSE_STORE_PASSWORD: 'nobody-sees-this',
+  }
+  return parseConfig({ flags: { upstream: ['http://127.0.0.1:3000'] }, env, file: null }).effective
 }
 
 async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
@@ -119,11 +181,33 @@ async function keyIn(storeUrl: string, wanted: WantedKey): Promise<string> {
   }
 }
 
+/** What rules may route to. */
+const UPSTREAMS = ['default', 'other']
 const DAY_MS = 86_400_000
-const SEEN: KeeperSettings = {
+export const SEEN: KeeperSettings = {
   sightingsMs: DAY_MS,
   sightingsMax: 100_000,
   rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
   observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
 }
+/** Of a management plane that is tried alone. */
+export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
+  configured: configured(),
+  storePassword: null,
+  publicUrl: null,
+  adminKey: null,
+  ja4plus: true,
+  authFailuresPerMinute: 120,
+  auditRetentionMs: 86_400_000,
+  seen: SEEN,
+  hasTls: false,
+  encryptionKey: null,
+  allowPrivateWebhooks: false,
+  upstreams: UPSTREAMS,
+}
+/** To a process in which there is nothing else. */
+export function idleLinks(): Omit<ManagementLinks, 'policy'> {
+  return { publisher: { nudge: () => undefined }, opened: () => undefined, stored: () => undefined }
+}
+
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -315,6 +315,23 @@ test('whatever it is given, it is a policy or a Fault', async () => {
   )
 })
 
+test('what is refused is not looked into, however deep it is', async () => {
+  let when: object = {}
+  for (let depth = 0; depth < 100_000; depth++) when = { not: when }
+  const fault = (() => {
+    try {
+      return parsePolicy({ rules: [{ name: 'a', action: 'block', when }] })
+    } catch (error) {
+      return error
+    }
+  })()
+  assert.ok(fault instanceof DocumentFault)
+  assert.deepEqual(
+    fault.problems.map(({ pointer, what }) => `${pointer} ${what}`),
+    ['/rules/0/when/not/not is not known'],
+  )
+})
+
 test('a policy is frozen', async () => {
   const policy = parsePolicy({ rules: [full({})] })
   assert.ok(Object.isFrozen(policy) && Object.isFrozen(policy.rules))

@@ -33,6 +33,22 @@ test('where nobody may ask for it, nothing happens', async () => {
   assert.ok(after >= before, `${before} ${after}`)
 })
 
+test('when the whole heap is looked through next is left to V8 again', async () => {
+  const program = `
+    import { collectAsUsual } from ${JSON.stringify(MODULE)}
+    gc()
+    collectAsUsual()
+    gc()`
+  const flags = ['--heap-growing-percent=150', '--expose-gc', '--trace-gc-verbose']
+  const args = [...flags, '--input-type=module', '--eval', program]
+  const said = execFileSync(process.execPath, args, { encoding: 'utf8' })
+  // By how much the heap may grow until then, as V8 says after each look.
+  const factors = [...said.matchAll(/HeapController\] factor ([0-9.]+)/g)].map((match) => match[1])
+  assert.equal(factors.length, 2, said)
+  assert.equal(factors[0], '2.5')
+  assert.notEqual(factors[1], '2.5')
+})
+
 test('bytes of bodies have the young generation looked through, and not in the middle of anything', async (t) => {
   const asked: unknown[] = []
   const before = globalThis.gc

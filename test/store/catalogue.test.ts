@@ -1,4 +1,10 @@
 import { catalogueContract } from '../contract/catalogue.ts'
+import { catalogueListsContract } from '../contract/catalogue-lists.ts'
+import { catalogueMergeContract } from '../contract/catalogue-merge.ts'
 import { KINDS } from './databases.ts'
 
-for (const kind of KINDS) catalogueContract(kind)
+for (const kind of KINDS) {
+  catalogueContract(kind)
+  catalogueListsContract(kind)
+  catalogueMergeContract(kind)
+}

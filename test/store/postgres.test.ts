@@ -11,8 +11,11 @@ import { openPostgres } from '../../src/store/postgres.ts'
 import { asFault } from '../../src/store/postgres-fault.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
-import { newKey, storeContract } from '../contract/store.ts'
+import { policiesContract } from '../contract/policies.ts'
+import { webhooksContract } from '../contract/webhooks.ts'
+import { storeContract } from '../contract/store.ts'
 import { freshUrl, inServer, openAt } from './databases.ts'
+import { newKey } from './samples.ts'
 import { Relay } from './relay.ts'
 
 storeContract('postgres', (t) => freshUrl('postgres', t), openAt)
@@ -212,3 +215,6 @@ async function opened(t: Test): Promise<{ store: Store; database: Database; rela
 
 const FIRST = { page: 1, limit: 50 }
 const QUICK = { connectionsMax: 3, connectMs: 500, statementMs: 1000, queryMs: 1500 }
+
+policiesContract('postgres')
+webhooksContract('postgres')

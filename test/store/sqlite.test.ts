@@ -19,8 +19,11 @@ import { migrate } from '../../src/store/migrations.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
-import { newKey, storeContract } from '../contract/store.ts'
+import { storeContract } from '../contract/store.ts'
+import { policiesContract } from '../contract/policies.ts'
+import { webhooksContract } from '../contract/webhooks.ts'
 import { freshUrl, openAt } from './databases.ts'
+import { newKey } from './samples.ts'
 
 storeContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
 idempotencyContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
@@ -81,8 +84,15 @@ test('who finds another program at the file waits for it, some seconds, and hold
   other.exec('commit')
   await adding
   other.exec('begin exclusive')
-  const refused = store.transaction((queries) => store.keys.add(newKey(2), queries))
-  await assert.rejects(refused, { name: 'Fault', code: 'STORE_LOCKED' })
+  const started = performance.now()
+  const refused = [2, 3, 4].map((number) =>
+    store.transaction((queries) => store.keys.add(newKey(number), queries)),
+  )
+  const read = store.keys.byId('key_1')
+  for (const each of refused) await assert.rejects(each, { name: 'Fault', code: 'STORE_LOCKED' })
+  await assert.rejects(store.keys.add(newKey(2)), { code: 'STORE_LOCKED' })
+  assert.equal((await read)?.id, 'key_1')
+  assert.ok(performance.now() - started < 9_000, 'each of them waited for itself')
   other.exec('commit')
   await store.keys.add(newKey(2))
 })
@@ -215,3 +225,6 @@ async function opened(t: Test): Promise<{ store: Store; file: string }> {
 }
 
 const NOBODY = 65_534
+
+policiesContract('sqlite')
+webhooksContract('sqlite')

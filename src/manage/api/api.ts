@@ -12,7 +12,18 @@ import { type RequestState, routesOf } from './router.ts'
 export function api(management: Management): Koa.Middleware<RequestState> {
   const authenticate = authentication(management)
   const routes = routesOf(OPERATIONS, '/v1', management)
-  return (ctx) => authenticate(ctx, async () => routes(ctx, nowhere))
+  return (ctx) =>
+    authenticate(ctx, async () => {
+      const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(
+        ctx.state.principal,
+      )
+      ctx.set(headers)
+      if (isExceeded)
+        throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
+          headers: { 'Retry-After': String(retryAfterSeconds) },
+        })
+      await routes(ctx, nowhere)
+    })
 }
 
 async function nowhere(): Promise<never> {

@@ -1,38 +1,101 @@
+import { isUtf8 } from 'node:buffer'
 import { bodyParser } from '@koa/bodyparser'
 import type Koa from 'koa'
-import { Refusal } from '../refusal.ts'
+import { invalid, Refusal } from '../refusal.ts'
+import { readBytes } from './body-bytes.ts'
+import { jsonProblem } from './json-problem.ts'
+import { shapeProblem } from './json-shape.ts'
 
 /** The JSON in a request. Throws a Refusal at what is none, or too long. */
 export async function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<unknown> {
-  if (!ctx.request.is('json', '+json')) {
-    if (!hasBody(ctx))
-      throw new Refusal('invalid_request', 'the body is missing', {
-        errors: [{ pointer: '', detail: 'is missing' }],
-      })
-    throw new Refusal('unsupported_media_type', 'the body has to be JSON (Content-Type: application/json)')
+  if (!hasBody(ctx)) throw invalid([{ pointer: '', detail: 'is missing' }])
+  if (!isPlainJson(ctx) && !ctx.request.is('json', '+json'))
+    throw new Refusal('unsupported_media_type', 'the body has to be JSON (Content-Type: application/json)', {
+      headers: { Accept: 'application/json' },
+    })
+  return jsonIn(await readText(ctx, bytesMax))
+}
+
+/** For what takes none: some clients send an empty one, and some an empty object. */
+export async function readNoBody(ctx: Koa.ParameterizedContext): Promise<void> {
+  if (!hasBody(ctx)) return
+  const text = ctx.get('Content-Type') === '' ? null : (await readText(ctx, EMPTY_BYTES_MAX)).trim()
+  if (text === null || !EMPTY.has(text))
+    throw invalid([{ pointer: '', detail: 'is not taken here: this has no body' }])
+}
+
+async function readText(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<string> {
+  const charset = isPlainJson(ctx) ? '' : ctx.request.charset.toLowerCase()
+  if (charset !== '' && charset !== 'utf-8' && charset !== 'utf8')
+    throw new Refusal('unsupported_media_type', `the body has to be UTF-8, not ${charset}`)
+  const coding = ctx.get('Content-Encoding').toLowerCase()
+  if (!CODINGS.has(coding))
+    throw new Refusal('unsupported_media_type', 'the body may be compressed with gzip, deflate or br', {
+      headers: { 'Accept-Encoding': 'gzip, deflate, br' },
+    })
+  if (Number(ctx.get('Content-Length')) > bytesMax) throw tooLarge(bytesMax)
+  if (ctx.get('Expect') !== '') {
+    ctx.res.writeContinue()
+    ctx.remove('Connection')
   }
+  // Most are not compressed: those cost a fraction.
+  const isPlain = coding === '' || coding === 'identity'
+  const bytes = isPlain ? await readBytes(ctx.req, bytesMax) : await unpacked(ctx, bytesMax)
+  if (!isUtf8(bytes)) throw invalid([{ pointer: '', detail: 'is not UTF-8' }])
+  return bytes.toString('utf8', hasMark(bytes) ? MARK_BYTES : 0)
+}
+
+async function unpacked(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> {
   const parser = PARSERS.get(bytesMax) ?? parserFor(bytesMax)
   PARSERS.set(bytesMax, parser)
   await parser(ctx as Koa.Context, async () => undefined)
-  return ctx.request.body
+  const { body } = ctx.request
+  if (typeof body !== 'string') throw new Refusal('invalid_request', 'the body was cut off')
+  return Buffer.from(body, 'latin1')
 }
 
+/** Of the order of bytes, which UTF-8 does not need and some write. */
+function hasMark(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+}
+
+function jsonIn(text: string): unknown {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw invalid([{ pointer: '', detail: jsonProblem(text) }])
+  }
+  const problem = shapeProblem(value)
+  if (problem !== null) throw invalid([problem])
+  return value
+}
+
+/** Reads, with limits, what may be compressed: as bytes, which it has no other word for than Latin-1. */
 function parserFor(bytesMax: number): Koa.Middleware {
   return bodyParser({
-    enableTypes: ['json'],
-    jsonLimit: bytesMax,
-    detectJSON: () => true, // it has been looked at
-    // What kind of JSON it has to be, schemas say.
-    jsonStrict: false,
-    onError: (error) => {
-      const { status, message } = error as Error & { status?: number }
-      if (status === 413) throw new Refusal('too_large', `the body may have ${bytesMax} bytes`)
-      if (status === 415) throw new Refusal('unsupported_media_type', message)
-      throw new Refusal('invalid_request', `the body is no JSON: ${message}`, {
-        errors: [{ pointer: '', detail: message }],
-      })
+    enableTypes: ['text'],
+    extendTypes: { text: ['*/*'] },
+    textLimit: String(bytesMax),
+    encoding: 'binary',
+    parsedMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    onError: (error, ctx) => {
+      // Whoever sends more than is taken reads the answer all the same, until the time of the request is up.
+      ctx.req.resume()
+      const { status } = error as Error & { status?: number }
+      if (status === 413) throw tooLarge(bytesMax)
+      throw new Refusal('invalid_request', 'the body is damaged, or was cut off')
     },
   })
+}
+
+function tooLarge(bytesMax: number): Refusal {
+  return new Refusal('too_large', `the body may have ${bytesMax} bytes`)
+}
+
+/** As most say it. */
+function isPlainJson({ req }: Koa.ParameterizedContext): boolean {
+  return req.headers['content-type'] === 'application/json'
 }
 
 function hasBody({ req }: Koa.ParameterizedContext): boolean {
@@ -40,3 +103,7 @@ function hasBody({ req }: Koa.ParameterizedContext): boolean {
 }
 
 const PARSERS = new Map<number, Koa.Middleware>()
+const CODINGS = new Set(['', 'identity', 'gzip', 'deflate', 'br'])
+const EMPTY = new Set(['', '{}', 'null'])
+const EMPTY_BYTES_MAX = 64
+const MARK_BYTES = 3

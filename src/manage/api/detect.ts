@@ -134,6 +134,28 @@ export const detectAgent = operation({
   body: detectionRequest,
   answer: detectionResult,
   problems: ['unavailable'],
+  examples: {
+    body: {
+      user_agent: 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+      ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
+      headers: {
+        'User-Agent': 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+        Accept: '*/*',
+      },
+    },
+    answer: {
+      ...{ is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
+      fingerprints: {
+        ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
+        ja4s: '',
+        ja4h: 'ge11nn020000_9ed1ff1f7b03_000000000000_000000000000',
+      },
+      ...{ agent_id: 'gptbot', verified: null, verdict: 'agent' },
+      software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
+      evidence: [{ kind: 'names-agent', detail: 'the User-Agent names GPTBot', weight: 3.98 }],
+      request_id: '5f0c9f0e-6d1b-4c36-8f7c-2d9a3f6a7b10',
+    },
+  },
   run: ({ body, requestId }, management) => {
     const detection = detect(body, management)
     management.detections.keep(requestId, judgedIn(body, detection))

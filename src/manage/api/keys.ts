@@ -2,8 +2,8 @@ import * as z from 'zod'
 import type { KeyRecord } from '../../store/keys.ts'
 import { changed } from '../audit.ts'
 import { makeKey, type WantedKey } from '../auth/make-key.ts'
-import { ACCESS, type Access, PLANS, type Plan, SCOPES, type Scope } from '../auth/principal.ts'
-import { invalid } from '../refusal.ts'
+import { ACCESS, type Access, PLANS, type Plan, planFor, SCOPES, type Scope } from '../auth/principal.ts'
+import { invalid, Refusal } from '../refusal.ts'
 import { actorOf, type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
 
@@ -48,6 +48,13 @@ const createKey = operation({
   status: 201,
   answer: newKeyAnswer,
   isIdempotent: true,
+  examples: {
+    body: { name: 'nightly build', access: 'read' },
+    answer: {
+      ...{ id: 'key_x7c1Jq0aT5b2', name: 'nightly build', scopes: ['read', 'detect'], plan: 'standard' },
+      ...{ created_at: '2026-11-21T09:30:00.000Z', expires_at: null, key: 'ghk_…' },
+    },
+  },
   run: async (call, { store, nowMs }) => {
     const { key, record } = await makeKey(store, wantedKey(call.body, nowMs()), actorOf(call), nowMs())
     return { body: { ...shown(record), key } }
@@ -92,7 +99,11 @@ const revokeKey = operation({
       actorOf(call),
       { action: 'revokeKey', subject, detail: { name } },
       nowMs(),
-      (queries) => store.keys.revoke(subject, nowMs(), queries),
+      async (queries) => {
+        // Somebody was faster.
+        if (!(await store.keys.revoke(subject, nowMs(), queries)))
+          throw new Refusal('not_found', 'there is nothing of this name')
+      },
     )
     apiKeys.forget()
     return { body: null }
@@ -110,8 +121,7 @@ function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey 
   if (expiresAtMs !== null && expiresAtMs <= nowMs)
     throw invalid([{ pointer: '/expires_at', detail: 'is over already' }])
   const may = [...new Set<Scope>(scopes ?? ACCESS[access!])]
-  const planOf: Plan = may.includes('admin') ? 'unlimited' : 'standard'
-  return { name, scopes: may, plan: body.plan ?? planOf, expiresAtMs }
+  return { name, scopes: may, plan: body.plan ?? planFor(may), expiresAtMs }
 }
 
 function shown({ id, name, scopes, plan, createdAtMs, expiresAtMs }: KeyRecord) {

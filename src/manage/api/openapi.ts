@@ -6,10 +6,57 @@ import {
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi'
 import { PROBLEMS, type ProblemCode } from '../refusal.ts'
+import { exampleOf, type JsonSchema, type Schemas } from './json-schema.ts'
 import { type AnyOperation, TAGS } from './operation.ts'
+import { HEADERS, headersOf, PROBLEM_EXAMPLES, reference } from './response-headers.ts'
+
+/** As much of the document as is read here. */
+export interface OpenApiDocument {
+  readonly info: { readonly title: string; readonly description: string; readonly version: string }
+  readonly servers: readonly { readonly url: string }[]
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>
+  readonly components: {
+    readonly schemas: Schemas
+    readonly responses: Readonly<Record<string, DocumentedResponse>>
+  }
+}
+
+export interface DocumentedOperation {
+  readonly operationId: string
+  readonly tags: readonly string[]
+  readonly summary: string
+  readonly description: string
+  readonly parameters?: readonly DocumentedParameter[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, Content>> }
+  readonly responses: Readonly<Record<string, DocumentedResponse | Reference>>
+}
+
+export interface Reference {
+  readonly $ref: string
+}
+
+export interface DocumentedParameter {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required?: boolean
+  readonly description?: string
+  readonly schema: JsonSchema
+  example?: unknown
+}
+
+export interface DocumentedResponse {
+  readonly description: string
+  readonly content?: Readonly<Record<string, Content>>
+}
+
+export interface Content {
+  readonly schema: JsonSchema
+  example?: unknown
+}
 
 /** The OpenAPI 3.1 document of these operations. */
-export function openApiDocument(operations: readonly AnyOperation[], publicUrl: string, version: string) {
+export function openApiDocument(operations: readonly AnyOperation[], publicUrl: string): OpenApiDocument {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
   for (const operation of operations) {
     paths[operation.path] = {
@@ -17,14 +64,22 @@ export function openApiDocument(operations: readonly AnyOperation[], publicUrl: 
       [operation.method.toLowerCase()]: described(operation),
     }
   }
-  return createDocument({
+  const used = new Set(operations.map(({ tag }) => tag))
+  const headers = new Set(operations.flatMap((operation) => headersIn(operation)))
+  const codes = new Set(operations.flatMap((operation) => [...problemsOf(operation)]))
+  const document = createDocument({
     openapi: '3.1.0',
     info: INFO,
     servers: [{ url: `${publicUrl}/v1` }],
-    tags: [...TAGS],
+    tags: TAGS.filter(({ name }) => used.has(name)),
     security: [{ bearer: [] }],
     paths: paths as NonNullable<ZodOpenApiObject['paths']>,
     components: {
+      responses: problemResponses(operations),
+      headers: Object.fromEntries(Object.entries(HEADERS).filter(([name]) => headers.has(name))),
+      examples: Object.fromEntries(
+        Object.entries(PROBLEM_EXAMPLES).filter(([name]) => codes.has(name as ProblemCode)),
+      ),
       securitySchemes: {
         bearer: {
           type: 'http',
@@ -34,13 +89,19 @@ export function openApiDocument(operations: readonly AnyOperation[], publicUrl: 
         },
       },
     },
-    'x-gatehouse-version': version,
-  } as ZodOpenApiObject)
+  } as ZodOpenApiObject) as unknown as OpenApiDocument
+  addExamples(document, operations)
+  return document
 }
 
 function described(operation: AnyOperation): ZodOpenApiOperationObject {
   const { id, tag, summary, description, params, query, body, scopes } = operation
   const hasFields = (fields: z.ZodObject) => Object.keys(fields.shape).length > 0
+  const header = {
+    ...(operation.isIdempotent ? IDEMPOTENCY : {}),
+    ...(operation.method === 'GET' ? CONDITION : {}),
+    ...(operation.problems.includes('precondition_failed') ? MATCH : {}),
+  }
   return {
     operationId: id,
     tags: [tag],
@@ -51,7 +112,7 @@ function described(operation: AnyOperation): ZodOpenApiOperationObject {
     requestParams: {
       ...(hasFields(params) ? { path: params } : {}),
       ...(hasFields(query) ? { query } : {}),
-      ...(operation.isIdempotent ? { header: IDEMPOTENCY } : {}),
+      ...(Object.keys(header).length > 0 ? { header: z.object(header) } : {}),
     },
     ...(body === null
       ? {}
@@ -62,57 +123,125 @@ function described(operation: AnyOperation): ZodOpenApiOperationObject {
 
 function responsesOf(operation: AnyOperation): ZodOpenApiResponsesObject {
   const { status, answer } = operation
-  const good =
-    answer === null
-      ? { description: 'Done.' }
-      : { description: 'As asked for.', content: { 'application/json': { schema: answer } } }
-  const responses: Record<string, object> = { [status]: good }
-  for (const code of problemsOf(operation)) {
-    const { status: bad, title } = PROBLEMS[code]
-    const before = responses[bad] as { description: string } | undefined
-    responses[bad] = {
-      description:
-        before === undefined ? `\`${code}\`: ${title}.` : `${before.description} \`${code}\`: ${title}.`,
-      content: { 'application/problem+json': { schema: problem } },
-    }
+  const responses: Record<string, object> = {
+    [status]: {
+      description: answer === null ? 'Done.' : 'As asked for.',
+      headers: headersOf(operation, status),
+      ...(answer === null ? {} : { content: { 'application/json': { schema: answer } } }),
+    },
   }
+  if (operation.method === 'GET')
+    responses[304] = {
+      description: 'It is what `If-None-Match` says.',
+      headers: headersOf(operation, 304),
+    }
+  for (const [bad, codes] of byStatus(problemsOf(operation)))
+    responses[bad] = reference('responses', codes.join('.'))
   return responses as ZodOpenApiResponsesObject
 }
 
+/** Every set of problems that some operation may answer with, by the names that it refers to. */
+function problemResponses(operations: readonly AnyOperation[]): Readonly<Record<string, object>> {
+  const responses = operations.flatMap((operation) =>
+    [...byStatus(problemsOf(operation))].map(([status, codes]) => [
+      codes.join('.'),
+      {
+        description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join(' '),
+        headers: headersOf(operation, status),
+        content: {
+          'application/problem+json': {
+            schema: problem,
+            examples: Object.fromEntries(codes.map((code) => [code, reference('examples', code)])),
+          },
+        },
+      },
+    ]),
+  )
+  return Object.fromEntries(responses) as Record<string, object>
+}
+
+function headersIn(operation: AnyOperation): string[] {
+  const statuses = [operation.status, 304, ...byStatus(problemsOf(operation)).keys()]
+  return statuses
+    .filter((status) => status !== 304 || operation.method === 'GET')
+    .flatMap((status) => Object.keys(headersOf(operation, status)))
+}
+
+function byStatus(codes: ReadonlySet<ProblemCode>): ReadonlyMap<number, readonly ProblemCode[]> {
+  return Map.groupBy(codes, (code) => PROBLEMS[code].status)
+}
+
 /** All that it may be refused with. */
-function problemsOf({
-  method,
-  path,
-  query,
-  body,
-  isIdempotent,
-  problems,
-}: AnyOperation): ReadonlySet<ProblemCode> {
-  const codes = new Set<ProblemCode>([
-    'missing_token',
-    'invalid_token',
-    'expired_token',
-    'insufficient_scope',
-    'rate_limited',
-    'internal',
-    'unavailable',
-  ])
+export function problemsOf({ path, body, isIdempotent, problems }: AnyOperation): ReadonlySet<ProblemCode> {
+  const codes = new Set<ProblemCode>(ANYWHERE)
   if (path.includes('{')) codes.add('not_found')
-  if (Object.keys(query.shape).length > 0 || body !== null || method === 'GET') codes.add('invalid_request')
-  if (body !== null) codes.add('too_large').add('unsupported_media_type')
-  if (isIdempotent) codes.add('idempotency_conflict')
+  if (body !== null) codes.add('request_timeout')
+  if (isIdempotent) codes.add('idempotency_conflict').add('idempotency_in_progress')
   for (const code of problems) codes.add(code)
   return codes
 }
 
-const IDEMPOTENCY = z.object({
-  'Idempotency-Key': z
+/** `undefined`: an answer that the document knows nothing of. */
+export function responseIn(
+  { components }: OpenApiDocument,
+  { responses }: DocumentedOperation,
+  status: number,
+): DocumentedResponse | undefined {
+  const response = responses[status]
+  return response !== undefined && '$ref' in response
+    ? components.responses[response.$ref.split('/').at(-1)!]
+    : response
+}
+
+/** What an operation says itself is better than what is made up. */
+function addExamples(document: OpenApiDocument, operations: readonly AnyOperation[]): void {
+  const { schemas } = document.components
+  for (const { path, method, status, examples } of operations) {
+    const documented = document.paths[path]![method.toLowerCase()]!
+    const request = documented.requestBody?.content['application/json']
+    if (request !== undefined) request.example = examples.body ?? exampleOf(request.schema, schemas)
+    const answer = responseIn(document, documented, status)?.content?.['application/json']
+    if (answer !== undefined) answer.example = examples.answer ?? exampleOf(answer.schema, schemas)
+    for (const parameter of documented.parameters ?? [])
+      if (parameter.in === 'path') parameter.example ??= exampleOf(parameter.schema, schemas)
+  }
+}
+
+const ANYWHERE: readonly ProblemCode[] = [
+  'invalid_request',
+  'missing_token',
+  'invalid_token',
+  'expired_token',
+  'insufficient_scope',
+  'too_large',
+  'uri_too_long',
+  'unsupported_media_type',
+  'expectation_failed',
+  'rate_limited',
+  'header_too_large',
+  'internal',
+  'unavailable',
+]
+
+const IDEMPOTENCY = {
+  'Idempotency-Key': z.string().min(1).max(255).optional().meta({
+    description:
+      'The same key and request within 24 h: the same answer, with `Idempotency-Replayed`. Another request: 409.',
+    example: '0b8e2d6c-3f0a-4f0e-9f57-6f4f4b1d2c11',
+  }),
+}
+const CONDITION = {
+  'If-None-Match': z
     .string()
-    .min(1)
-    .max(255)
     .optional()
-    .meta({ description: 'The same key and body within 24 h: the same answer.' }),
-})
+    .meta({ description: 'What you have: 304 if it is still that.', example: '"5Zk1yT0e8cYpGm3wq2xVtA"' }),
+}
+const MATCH = {
+  'If-Match': z
+    .string()
+    .optional()
+    .meta({ description: 'What you have changed: 412 if it is not that any more.', example: '"7"' }),
+}
 
 const problem = z
   .strictObject({
@@ -120,12 +249,15 @@ const problem = z
     title: z.string(),
     status: z.int(),
     detail: z.string(),
-    instance: z.string(),
+    instance: z.string().optional().meta({ description: 'The path that was asked for.' }),
     code: z
       .enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]])
       .meta({ description: 'Stable, for programs.' }),
     request_id: z.string().optional(),
-    errors: z.array(z.strictObject({ pointer: z.string(), detail: z.string() })).optional(),
+    errors: z
+      .array(z.strictObject({ pointer: z.string(), detail: z.string() }))
+      .optional()
+      .meta({ description: 'What is wrong with a body (JSON Pointers into it) or a query.' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457.' })
 

@@ -35,6 +35,8 @@ export interface Operation<
   /** `Idempotency-Key` is honoured: for what makes a record. */
   readonly isIdempotent: boolean
   readonly bodyBytesMax: number
+  /** For the document, where what is made of the schemas says too little. */
+  readonly examples: { readonly body?: z.input<Body>; readonly answer?: Result }
   /**
    * What the path names, looked up before query and body are: who asks for what is not there is told that first. `null`
    * is 404.
@@ -91,6 +93,7 @@ type Optional =
   | 'problems'
   | 'isIdempotent'
   | 'bodyBytesMax'
+  | 'examples'
   | 'find'
   | 'status'
 
@@ -114,6 +117,7 @@ export function operation<
     problems: [],
     isIdempotent: false,
     bodyBytesMax: BODY_BYTES_MAX,
+    examples: {},
     find: () => true as Subject,
     ...given,
   }

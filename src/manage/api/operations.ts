@@ -1,19 +1,50 @@
+import { ANALYZE_CAPTURE } from '../capture-analysis.ts'
+import { taskTypesOf } from '../task-types.ts'
+import { toolsOf } from '../tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
+import { AUDIT_OPERATIONS } from './audit.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
+import { POLICY_OPERATIONS } from './policy.ts'
+import { previewPolicy } from './policy-preview.ts'
+import { SETTING_OPERATIONS } from './settings.ts'
 import { SIGNATURE_OPERATIONS } from './signatures.ts'
 import { STATS_OPERATIONS } from './stats.ts'
 import { SUBMISSION_OPERATIONS } from './submissions.ts'
+import { taskOperations } from './tasks.ts'
+import { toolOperations } from './tools.ts'
+import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
-/** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [
-  ...AGENT_OPERATIONS,
+/** What can be done to one item, by tools, or to many, by tasks. */
+const RESOURCES: readonly AnyOperation[] = [
   ...DETECT_OPERATIONS,
-  ...FEEDBACK_OPERATIONS,
-  ...KEY_OPERATIONS,
+  ...AGENT_OPERATIONS,
   ...SIGNATURE_OPERATIONS,
   ...STATS_OPERATIONS,
   ...SUBMISSION_OPERATIONS,
 ]
+
+/** What tasks can do. */
+export const TASK_TYPES = taskTypesOf(toolsOf(RESOURCES), [ANALYZE_CAPTURE])
+
+const FOR_TOOLS: readonly AnyOperation[] = [...RESOURCES, ...taskOperations(TASK_TYPES)]
+
+/** For `/execute`, MCP and A2A. */
+export const TOOLS = toolsOf(FOR_TOOLS)
+
+/** All there is of /v1. */
+export const OPERATIONS: readonly AnyOperation[] = [
+  ...FOR_TOOLS,
+  ...toolOperations(TOOLS),
+  ...FEEDBACK_OPERATIONS,
+  ...KEY_OPERATIONS,
+  ...AUDIT_OPERATIONS,
+  ...POLICY_OPERATIONS,
+  previewPolicy,
+  ...SETTING_OPERATIONS,
+  ...WEBHOOK_OPERATIONS,
+]
+
+export const OPERATION_IDS: readonly string[] = OPERATIONS.map(({ id }) => id)

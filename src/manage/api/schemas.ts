@@ -27,7 +27,13 @@ export function integerInQuery(min: number, max: number, fallback: number, descr
         .max(max, `takes a whole number from ${min} to ${max}`),
     )
     .default(fallback)
-    .meta({ description, override: { type: 'integer', minimum: min, maximum: max, default: fallback } })
+    .meta({
+      description,
+      override: ({ jsonSchema }) => {
+        delete jsonSchema.pattern
+        Object.assign(jsonSchema, { type: 'integer', minimum: min, maximum: max, default: fallback })
+      },
+    })
 }
 
 /** Something that is looked for. No NUL is in any text: PostgreSQL takes none. */
@@ -45,7 +51,13 @@ export function booleanInQuery(fallback: boolean, description: string) {
     .enum(['true', 'false'], 'takes true or false')
     .transform((text) => text === 'true')
     .default(fallback)
-    .meta({ description, override: { type: 'boolean', default: fallback } })
+    .meta({
+      description,
+      override: ({ jsonSchema }) => {
+        delete jsonSchema.enum
+        Object.assign(jsonSchema, { type: 'boolean', default: fallback })
+      },
+    })
 }
 
 /** `page` and `limit`, as every list takes them. */

@@ -16,7 +16,7 @@ import { type AnyOperation, operation } from './operation.ts'
 import { time, timeOf } from './schemas.ts'
 
 /** Each window with the buckets it may be cut into, and the one it is cut into unless another is asked for. */
-const WINDOWS = {
+export const WINDOWS = {
   '1h': { lengthMs: 60 * MINUTE_MS, buckets: ['1m', '5m', '15m'], usual: '1m' },
   '24h': { lengthMs: 24 * 60 * MINUTE_MS, buckets: ['5m', '15m', '1h'], usual: '1h' },
   '7d': { lengthMs: 7 * 24 * 60 * MINUTE_MS, buckets: ['1h', '6h', '1d'], usual: '1h' },
@@ -34,7 +34,7 @@ const BUCKETS = {
 type Window = keyof typeof WINDOWS
 type Bucket = keyof typeof BUCKETS
 
-const window = z.enum(Object.keys(WINDOWS) as [Window, ...Window[]])
+export const window = z.enum(Object.keys(WINDOWS) as [Window, ...Window[]])
 const bucket = z.enum(Object.keys(BUCKETS) as [Bucket, ...Bucket[]])
 const count = z.int().min(0)
 const stats = z

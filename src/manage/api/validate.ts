@@ -9,20 +9,46 @@ export function validated<Schema extends z.ZodType>(
   what: 'body' | 'query',
 ): z.output<Schema> {
   const result = schema.safeParse(value)
-  if (result.success) return result.data
-  const errors = result.error.issues
-    .flatMap((issue) => fieldErrors(schema, issue, value))
-    .slice(0, ERRORS_MAX)
+  const zero = pointerToZero(value)
+  if (result.success && zero === null) return result.data
+  const errors = result.success
+    ? [{ pointer: zero!, detail: 'has the character U+0000 in it' }]
+    : result.error.issues.flatMap((issue) => fieldErrors(schema, issue, value)).slice(0, ERRORS_MAX)
   const first = errors[0]!
   const place = first.pointer === '' ? `the ${what}` : first.pointer.slice(1)
   throw new Refusal('invalid_request', `${place} ${first.detail}`, { errors })
+}
+
+/** Where in it is the one character that no text in a database may have; `null`: nowhere. */
+export function pointerToZero(value: unknown): string | null {
+  return hasZero(value) ? placeOfZero(value, '') : null
+}
+
+/** Nearly nothing has one, and where is asked only of what has. */
+function hasZero(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0')
+  if (typeof value !== 'object' || value === null) return false
+  if (Array.isArray(value)) return value.some(hasZero)
+  for (const key in value)
+    if (key.includes('\0') || hasZero((value as Record<string, unknown>)[key])) return true
+  return false
+}
+
+function placeOfZero(value: unknown, at: string): string | null {
+  if (typeof value === 'string') return value.includes('\0') ? at : null
+  if (typeof value !== 'object' || value === null) return null
+  for (const [key, member] of Object.entries(value)) {
+    const found = key.includes('\0') ? at : placeOfZero(member, `${at}${pointerTo([key])}`)
+    if (found !== null) return found
+  }
+  return null
 }
 
 function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown): FieldError[] {
   const at = pointerTo(issue.path)
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((key) => ({
+      return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
         pointer: `${at}${pointerTo([key])}`,
         detail: `is not known${didYouMean(key, keysAt(schema, issue.path))}`,
       }))

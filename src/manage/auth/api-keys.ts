@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/keys.ts'
 import type { Plan, Principal, Scope } from './principal.ts'
@@ -19,7 +19,7 @@ export function looksLikeKey(text: string): boolean {
 
 /** What is stored of a key. It has 256 random bits, so one pass is enough. */
 export function hashOfKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex')
+  return hash('sha256', key, 'hex')
 }
 
 export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord): Principal {
@@ -30,6 +30,9 @@ export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord):
 export class ApiKeys {
   readonly #store: KeyStore
   readonly #known = new Map<string, { readonly key: KeyRecord | null; readonly atMs: number }>()
+  /** When keys were last used: what is yet to be written, and what was. */
+  readonly #unwritten = new Map<string, number>()
+  readonly #written = new Map<string, number>()
 
   constructor(store: KeyStore) {
     this.#store = store
@@ -37,13 +40,32 @@ export class ApiKeys {
 
   async find(key: string, nowMs: number): Promise<KeyRecord | null> {
     if (!looksLikeKey(key)) return null
-    const hash = hashOfKey(key)
-    const known = this.#known.get(hash)
+    const hashed = hashOfKey(key)
+    const known = this.#known.get(hashed)
     if (known !== undefined && nowMs - known.atMs < REMEMBERED_MS) return known.key
-    const found = await this.#store.byHash(hash)
+    const found = await this.#store.byHash(hashed)
     if (this.#known.size >= KNOWN_MAX) this.#known.delete(this.#known.keys().next().value!)
-    this.#known.set(hash, { key: found, atMs: nowMs })
+    this.#known.set(hashed, { key: found, atMs: nowMs })
     return found
+  }
+
+  /** Remembers it for `writeUsed`: no request waits for that. */
+  used({ id, lastUsedAtMs }: KeyRecord, nowMs: number): void {
+    const writtenMs = Math.max(lastUsedAtMs ?? 0, this.#written.get(id) ?? 0)
+    if (nowMs - writtenMs >= USED_EVERY_MS && !this.#unwritten.has(id)) this.#unwritten.set(id, nowMs)
+  }
+
+  /** One slice of it. */
+  async writeUsed(): Promise<'done' | 'more'> {
+    if (this.#unwritten.size === 0) return 'done'
+    const uses = new Map([...this.#unwritten].slice(0, USES_MAX))
+    await this.#store.used(uses)
+    for (const [id, atMs] of uses) {
+      this.#unwritten.delete(id)
+      if (this.#written.size >= KNOWN_MAX) this.#written.delete(this.#written.keys().next().value!)
+      this.#written.set(id, atMs)
+    }
+    return this.#unwritten.size === 0 ? 'done' : 'more'
   }
 
   /** After a change made here, which is then in force at once. */
@@ -62,3 +84,6 @@ const CHECKSUM_LENGTH = 7
 const FORM = /^ghk_[A-Za-z0-9_-]{43}[0-9a-z]{7}$/
 const REMEMBERED_MS = 500
 const KNOWN_MAX = 10_000
+const USED_EVERY_MS = 60_000
+/** Some milliseconds of SQLite. */
+const USES_MAX = 200

@@ -23,6 +23,11 @@ export const ACCESS = {
   admin: ['admin'],
 } as const satisfies Record<string, readonly Scope[]>
 
+/** Where none is asked for. */
+export function planFor(scopes: readonly Scope[]): Plan {
+  return scopes.includes('admin') ? 'unlimited' : 'standard'
+}
+
 /** One of these is enough; `admin` has all. */
 export function mayDo({ scopes }: Principal, anyOf: readonly Scope[]): boolean {
   return scopes.has('admin') || anyOf.some((scope) => scopes.has(scope))

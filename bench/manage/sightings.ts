@@ -1,0 +1,70 @@
+import type { Sighting, SightingId } from '../../src/plane/sighting.ts'
+import { DecisionIds } from '../../src/proxy/decision-id.ts'
+
+/**
+ * Sightings as two proxies make them on a site with much traffic: 40 agents and some browsers, 200 TLS stacks, a JA4H of
+ * its own for every twentieth request, 5,000 addresses.
+ */
+export class SightingSource {
+  readonly #ids: readonly DecisionIds[]
+  #nowMs: number
+  #count = 0
+
+  constructor(nowMs: number) {
+    this.#nowMs = nowMs
+    this.#ids = [new DecisionIds(nowMs), new DecisionIds(nowMs)]
+  }
+
+  /** As one proxy sends them; its clock goes on by a tenth of a second every 1,000 requests. */
+  batch(size: number): readonly Sighting[] {
+    return Array.from({ length: size }, () => this.#sighting())
+  }
+
+  #sighting(): Sighting {
+    const count = this.#count++
+    if (count % 1000 === 0) {
+      this.#nowMs += 100
+      for (const ids of this.#ids) ids.beat(this.#nowMs)
+    }
+    const ids = this.#ids[Math.floor(count / 512) % 2]!
+    const random = Math.imul(count + 1, 0x9e3779b1) >>> 0
+    const isAgent = random % 3 === 0
+    const agent = isAgent ? `agent-${(random >>> 8) % 40}` : null
+    const stack = ((random >>> 4) % 200).toString(16).padStart(4, '0')
+    const own = (count % 20 === 0 ? random : (random >>> 3) % 500).toString(16).padStart(12, '0')
+    return {
+      id: ids.next() as string as SightingId,
+      seenAtMs: this.#nowMs,
+      proxy: 'gate-one',
+      address: `198.51.${(random >>> 5) % 20}.${(random >>> 12) % 250}`,
+      method: 'GET',
+      host: 'www.example.test',
+      path: `/articles/${random % 10_000}/comments`,
+      userAgent: USER_AGENT,
+      ja4: `t13d1516h2_8daaf615${stack}_b186095e22b6`,
+      ja4Source: 'own',
+      noHello: null,
+      stable: `gs1-t13d1516h2-8daaf615${stack}-b186095e22b6`,
+      ja4s: 't130200_1301_a56c5b993250',
+      ja4h: `ge20nn14enus_${own}_000000000000_000000000000`,
+      ja4x: null,
+      http2: '1:65536;2:0;4:6291456;6:262144|15663105|0|m,a,s,p',
+      verdict: isAgent ? 'agent' : 'human',
+      agent,
+      category: isAgent ? 'crawler' : null,
+      software: agent ?? 'chrome',
+      confidence: (random % 1000) / 1000,
+      verified: isAgent && random % 2 === 0 ? 'ip-range' : null,
+      evidence: ['ua-names-agent', 'stack-agrees', 'headers-of-agents'],
+      rule: 'otherwise',
+      action: 'tag',
+      dryRun: false,
+      done: random % 10 === 0 ? 'block' : 'tag',
+      forged: [],
+      snapshot: 3,
+    }
+  }
+}
+
+const USER_AGENT =
+  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36'

@@ -1,0 +1,77 @@
+import { existsSync } from 'node:fs'
+import { Fault } from '../fault.ts'
+import { changed, COMMAND_LINE } from '../manage/audit.ts'
+import { backupSqlite, restoreSqlite } from '../store/sqlite-backup.ts'
+import { sqliteFile } from '../store/open-database.ts'
+import { Store } from '../store/store.ts'
+import type { Action, Arguments, ExitCode } from './command.ts'
+import type { Io } from './io.ts'
+import { placeGiven, STORE_OPTIONS } from './store-place.ts'
+
+export const backup: Action = {
+  name: 'backup',
+  summary: 'Copy the database to a file, while the gateway runs',
+  description: [
+    'The copy is of one moment, whole, and checked; if anything goes wrong there is none. It holds what the database ' +
+      'holds: addresses of clients, hashes of keys. Only its owner can read it.',
+    'For SQLite. A store in PostgreSQL is backed up with pg_dump.',
+  ],
+  operands: [{ name: 'FILE', description: 'Where the copy is to be' }],
+  options: [{ name: 'force', description: 'Also in the place of a file that is there' }, ...STORE_OPTIONS],
+  examples: [{ command: 'backup /backup/gatehouse-monday.db', description: 'Every night' }],
+  run: runBackup,
+}
+
+export const restore: Action = {
+  name: 'restore',
+  summary: 'Put a backup in the place of the database, while the gateway runs or not',
+  description: [
+    'Nothing happens unless the backup is whole, of Gatehouse, and of no later version. What was written since it was ' +
+      'made is lost: keys made since then open nothing, and ones revoked since then open again. The gateway goes on ' +
+      'with what is restored; a database too damaged to be written to is put aside.',
+    'For SQLite. A store in PostgreSQL is restored with pg_restore.',
+  ],
+  operands: [{ name: 'FILE', description: 'A copy that "gatehouse backup" made' }],
+  options: STORE_OPTIONS,
+  examples: [{ command: 'restore /backup/gatehouse-monday.db', description: 'As it was then' }],
+  run: runRestore,
+}
+
+async function runBackup(given: Arguments, io: Io): Promise<ExitCode> {
+  const to = given.operands[0]!
+  const file = fileGiven(given, io, 'pg_dump')
+  if (!existsSync(file))
+    throw new Fault('STORE_UNAVAILABLE', `there is no database ${file}; --data or --config says where it is`)
+  if (existsSync(to) && !given.flag('force'))
+    throw new Fault('FILE_EXISTS', `${to} is there already; --force puts the copy in its place`)
+  await backupSqlite(file, to)
+  io.stderr.write(`${to}: a copy of ${file}\n`)
+  return 0
+}
+
+async function runRestore(given: Arguments, io: Io): Promise<ExitCode> {
+  const from = given.operands[0]!
+  const file = fileGiven(given, io, 'pg_restore')
+  const { putAside } = await restoreSqlite(from, file)
+  const store = await Store.open(`sqlite:${file}`)
+  try {
+    const change = { action: 'restoreBackup', subject: null, detail: {} }
+    await changed(store, COMMAND_LINE, change, Date.now(), async () => undefined)
+  } finally {
+    await store.close()
+  }
+  if (putAside !== null) io.stderr.write(`${putAside}: the damaged database that was there\n`)
+  io.stderr.write(`${file}: as ${from} has it\n`)
+  return 0
+}
+
+function fileGiven(given: Arguments, io: Io, instead: string): string {
+  const file = sqliteFile(placeGiven(given, io).storeUrl)
+  if (file === null)
+    throw new Fault(
+      'STORE_BACKUP_ELSEWHERE',
+      `this store is in PostgreSQL, which has its own tool: ${instead}`,
+    )
+  if (file === ':memory:') throw new Fault('STORE_BACKUP_ELSEWHERE', 'this store is in no file')
+  return file
+}

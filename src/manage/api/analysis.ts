@@ -1,0 +1,97 @@
+import * as z from 'zod'
+import { COMPARED_TYPES, typeOf } from '../comparison.ts'
+import { detectionAnswer, evidence } from './detect.ts'
+
+// What tools and tasks take and give that no path of its own has.
+
+/** They are compared two by two. */
+const COMPARED_MAX = 50
+
+const comparedType = z.enum(COMPARED_TYPES)
+
+/** One with its type, or a text by which its type can be told. */
+const givenFingerprint = z
+  .union([z.string(), z.strictObject({ fingerprint: z.string(), type: comparedType.optional() })])
+  .transform((given, context) => {
+    const { fingerprint, type } = typeof given === 'string' ? { fingerprint: given, type: undefined } : given
+    const found = typeOf(fingerprint)
+    if (found !== null && (type === undefined || type === found)) return { fingerprint, type: found }
+    context.addIssue({
+      code: 'custom',
+      message: `is no fingerprint of ${type === undefined ? 'any type that is known' : `the type ${type}`}`,
+    })
+    return z.NEVER
+  })
+
+export const comparisonRequest = z
+  .strictObject({
+    fingerprints: z
+      .array(givenFingerprint)
+      .min(2, 'needs at least two')
+      .max(COMPARED_MAX, `takes at most ${COMPARED_MAX}`),
+  })
+  .meta({ description: 'Fingerprints, each a text or `{fingerprint, type}`.' })
+
+const relation = z.enum(['identical', 'same_client', 'same_library', 'different', 'unknown']).meta({
+  description:
+    '`same_client`: they differ only in what comes and goes with sessions and requests; `same_library`: other versions of what they are made with, or set up otherwise.',
+})
+
+export const comparedFingerprint = z.strictObject({
+  type: comparedType,
+  fingerprint: z.string(),
+  known: z.string().nullable().meta({
+    description:
+      'How much of it somebody is known to have: `exact`, or parts of it, as `a_b`; null: nothing.',
+  }),
+  owners: z.array(
+    z.strictObject({
+      id: z.string(),
+      name: z.string(),
+      kind: z.enum(['agent', 'tool', 'browser']),
+      share: z.number().meta({ description: 'The part of what was observed of it that was theirs.' }),
+    }),
+  ),
+})
+
+export const comparisonAnswer = z
+  .strictObject({
+    verdict: relation,
+    why: z.string(),
+    fingerprints: z.array(comparedFingerprint),
+    comparisons: z.array(
+      z.strictObject({
+        first: z.int(),
+        second: z.int(),
+        relation,
+        why: z.string(),
+        agreeing: z.array(z.string()),
+        differing: z.array(z.string()),
+        common_owners: z.array(z.string()),
+      }),
+    ),
+  })
+  .meta({ id: 'Comparison' })
+
+const verdict = detectionAnswer.verdict
+
+export const explanationAnswer = z
+  .strictObject({
+    detection: z.strictObject(detectionAnswer),
+    alternatives: z
+      .array(z.strictObject({ verdict: z.enum(['agent', 'automation', 'human']), probability: z.number() }))
+      .meta({ description: 'Likeliest first.' }),
+    evidence: z.array(
+      evidence.extend({
+        without: z
+          .strictObject({ verdict, confidence: z.number(), agent_name: z.string().nullable() })
+          .meta({ description: 'What it would be held for without this piece.' }),
+        decides: z.boolean().meta({ description: 'Without it the verdict would be another.' }),
+      }),
+    ),
+    fingerprints: z.array(comparedFingerprint),
+    untold: z
+      .array(z.strictObject({ field: z.string(), says: z.string() }))
+      .meta({ description: 'What was not given, and what it would tell.' }),
+  })
+  .meta({ id: 'Explanation' })

@@ -1,0 +1,101 @@
+import * as z from 'zod'
+import { parsePolicy } from '../../policy/policy.ts'
+import { type PolicyPreview, tryPolicy } from '../policy-preview.ts'
+import { Refusal } from '../refusal.ts'
+import { operation } from './operation.ts'
+import { checkPolicy, policyDocument } from './policy.ts'
+import { time, timeOf } from './schemas.ts'
+import { WINDOWS, window } from './stats.ts'
+
+const counted = (fields: z.ZodRawShape) => z.array(z.strictObject({ ...fields, count: z.int() }))
+const change = { from: z.string(), to: z.string() }
+const policyPreview = z
+  .strictObject({
+    window,
+    against: z.enum(['recorded', 'current']),
+    from: time.nullable().meta({ description: 'When the first of those requests was seen.' }),
+    to: time.nullable(),
+    complete: z.boolean().meta({ description: '`false`: the time sufficed for the newest ones only.' }),
+    sightings: z.int().meta({ description: 'Requests that were looked at.' }),
+    unchanged: z.int(),
+    changed: z.int(),
+    unjudged: z.int().meta({ description: 'It hangs on what is not recorded: see `open`.' }),
+    by_settings: z.int().meta({ description: 'Decided by settings of the proxy, whatever the policy.' }),
+    left_out: z.int().meta({ description: 'Records that are damaged.' }),
+    transitions: counted(change),
+    rules: z.array(
+      z.strictObject({
+        rule: z.string(),
+        before: z.int().nullable(),
+        after: z.int().nullable(),
+        on_trial: z.int(),
+      }),
+    ),
+    agents: counted({ name: z.string(), ...change }),
+    paths: counted({ name: z.string(), ...change }),
+    open: z.array(
+      z.strictObject({
+        policy: z.enum(['new', 'old']),
+        rule: z.string(),
+        needs: z.array(z.string()),
+        sightings: z.int(),
+      }),
+    ),
+  })
+  .meta({ id: 'PolicyPreview' })
+
+export const previewPolicy = operation({
+  id: 'previewPolicy',
+  method: 'POST',
+  path: '/policy/preview',
+  tag: 'Administration',
+  summary: 'What would a policy have changed?',
+  description:
+    'Tries a policy on the requests that are recorded, as far back as `sightings.retention` keeps them; nothing changes. The same as `gatehouse check --replay`: against what was done (`recorded`), or against the policy in force (`current`). Of headers only User-Agent is recorded, and no query: where a rule asks for these, the request counts as `unjudged`.',
+  scopes: ['admin'],
+  body: z
+    .strictObject({
+      policy: policyDocument,
+      window: window.default('24h').meta({ override: { default: '24h' } }),
+      against: z.enum(['recorded', 'current']).default('recorded'),
+    })
+    .meta({ id: 'PolicyPreviewRequest' }),
+  answer: policyPreview,
+  run: async ({ body }, management) => {
+    const { store, policy, upstreams } = management
+    const nowMs = management.nowMs()
+    const after = checkPolicy(body.policy, management, '/policy')
+    const before = body.against === 'current' ? parsePolicy(policy.inForce().document, upstreams) : null
+    const sinceMs = nowMs - WINDOWS[body.window].lengthMs
+    if (previews === PREVIEWS_MAX)
+      throw new Refusal('unavailable', 'others are trying policies: ask again', {
+        headers: { 'Retry-After': '5' },
+      })
+    previews++
+    try {
+      const read = (next: number | null, limit: number) => store.sightings.before(next, limit)
+      const found = await tryPolicy(read, { after, before, sinceMs, nowMs })
+      return { body: { ...previewed(found), window: body.window, against: body.against } }
+    } finally {
+      previews--
+    }
+  },
+})
+
+function previewed({ report, oldestMs, newestMs, isComplete, leftOut }: PolicyPreview) {
+  const { bySettings, rules, transitions, agents, paths, open, ...counts } = report
+  return {
+    ...{ from: timeOf(oldestMs), to: timeOf(newestMs), complete: isComplete },
+    ...counts,
+    ...{ by_settings: bySettings, left_out: leftOut },
+    transitions: [...transitions],
+    rules: rules.map(({ onTrial, ...each }) => ({ ...each, on_trial: onTrial })),
+    agents: [...agents],
+    paths: [...paths],
+    open: open.map((each) => ({ ...each, needs: [...each.needs] })),
+  }
+}
+
+/** Each is busy for some seconds, a hundredth of a second at a time. */
+const PREVIEWS_MAX = 2
+let previews = 0

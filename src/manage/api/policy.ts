@@ -1,0 +1,214 @@
+import * as z from 'zod'
+import { type Policy, parsePolicy } from '../../policy/policy.ts'
+import { DocumentFault } from '../../problem.ts'
+import type { PolicyVersion } from '../../store/policies.ts'
+import type { Management } from '../management.ts'
+import { hashOf, type PolicyInForce, type PolicyKeeper } from '../policy-keeper.ts'
+import { type FieldError, invalid, Refusal } from '../refusal.ts'
+import { actorOf, type AnyOperation, operation } from './operation.ts'
+import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+
+/** What it holds is for `parsePolicy` to say, as for a file. */
+export const policyDocument = z.unknown().meta({
+  id: 'Policy',
+  description: 'The same as a policy file, see config/README.md. The first rule that holds decides.',
+  override: {
+    type: 'object',
+    properties: { rules: { type: 'array', maxItems: 1000, items: { type: 'object' } }, otherwise: {} },
+    additionalProperties: false,
+    example: { rules: [{ name: 'no-crawlers', when: { category: 'crawler' }, action: 'block' }] },
+  },
+})
+const versionFields = {
+  version: z.int().min(1),
+  hash: z.string().meta({ description: 'SHA-256 of the policy, in hexadecimal.' }),
+  author: z.string().meta({ description: 'The id of a principal.' }),
+  created_at: time,
+  restored_version: z.int().nullable().meta({ description: 'The version whose policy this one has again.' }),
+}
+const policyVersion = z
+  .strictObject({ ...versionFields, in_force: z.boolean() })
+  .meta({ id: 'PolicyVersion' })
+const policyInForce = z
+  .strictObject({
+    policy: policyDocument,
+    source: z.enum(['file', 'api', 'default']).meta({
+      description:
+        '`file`: the setting `policy.file`, and only that file changes it. `default`: everything is tagged.',
+    }),
+    file: z.string().nullable(),
+    hash: versionFields.hash,
+    version: versionFields.version.nullable(),
+    author: z.string().nullable(),
+    created_at: time.nullable(),
+    restored_version: versionFields.restored_version,
+    in_force_since: time.meta({ description: 'In this process.' }),
+    problems: z
+      .array(z.string())
+      .meta({ description: 'Why a newer one is not in force; empty where none is.' }),
+  })
+  .meta({ id: 'PolicyInForce' })
+
+const getPolicy = operation({
+  id: 'getPolicy',
+  method: 'GET',
+  path: '/policy',
+  tag: 'Administration',
+  summary: 'The policy in force',
+  description: 'Its `ETag` is for `If-Match` of what changes it.',
+  scopes: ['admin'],
+  answer: policyInForce,
+  run: async (_, { policy }) => {
+    if (policy.kind === 'file') return answer(policy.inForce(), fileTag(policy.inForce()))
+    return answer(await policy.current(), policy.etag)
+  },
+})
+
+const putPolicy = operation({
+  id: 'putPolicy',
+  method: 'PUT',
+  path: '/policy',
+  tag: 'Administration',
+  summary: 'Put another policy in force',
+  description:
+    'The body is a policy as in a policy file. With `If-Match`: the `ETag` of the one it is to take the place of, or `*`. It is in force in every worker at once, in other processes within a second, and after a restart. While the setting `policy.file` is set, that file says the policy, and this is refused (409).',
+  scopes: ['admin'],
+  body: policyDocument,
+  answer: policyInForce,
+  problems: ['conflict', 'precondition_failed', 'precondition_required'],
+  run: async (call, management) => {
+    const keeper = keeperIn(management)
+    checkPolicy(call.body, management, '')
+    const wish = { ifMatch: call.ifMatch, restoredVersion: null }
+    return answer(await keeper.put(call.body, wish, actorOf(call), management.nowMs()), keeper.etag)
+  },
+})
+
+const listPolicyVersions = operation({
+  id: 'listPolicyVersions',
+  method: 'GET',
+  path: '/policy/versions',
+  tag: 'Administration',
+  summary: 'List the policies that were put',
+  description: 'The newest fifty, newest first.',
+  scopes: ['admin'],
+  query: z.strictObject(PAGE_FIELDS),
+  answer: z.strictObject({ versions: z.array(policyVersion), ...PAGE_ANSWER }),
+  run: async ({ query, target }, { store, policy, publicUrl }) => {
+    const { items, total } = await store.policies.list(query)
+    const inForce = policy.inForce().version?.version
+    const versions = items.map((each) => ({ ...shown(each), in_force: each.version === inForce }))
+    return { body: { versions, total, ...query }, headers: links(publicUrl, target, query, total) }
+  },
+})
+
+const byVersion = {
+  params: z.strictObject({
+    version: z
+      .string()
+      .regex(/^[1-9]\d{0,8}$/)
+      .transform(Number)
+      .meta({ override: { type: 'integer', minimum: 1 } }),
+  }),
+  find: ({ params }: { params: { version: number } }, { store }: Management) =>
+    store.policies.byVersion(params.version),
+}
+
+const getPolicyVersion = operation({
+  id: 'getPolicyVersion',
+  method: 'GET',
+  path: '/policy/versions/{version}',
+  tag: 'Administration',
+  summary: 'A policy that was put',
+  scopes: ['admin'],
+  ...byVersion,
+  answer: z.strictObject({ ...versionFields, in_force: z.boolean(), policy: policyDocument }),
+  run: ({ subject }, { policy }) => {
+    const inForce = policy.inForce().version?.version === subject.version
+    return { body: { ...shown(subject), in_force: inForce, policy: documentOf(subject.document) } }
+  },
+})
+
+const restorePolicy = operation({
+  id: 'restorePolicy',
+  method: 'POST',
+  path: '/policy/versions/{version}/restore',
+  tag: 'Administration',
+  summary: 'Put an earlier policy in force again',
+  description: 'It becomes the newest version. With `If-Match`, as for PUT.',
+  scopes: ['admin'],
+  ...byVersion,
+  answer: policyInForce,
+  problems: ['conflict', 'precondition_failed', 'precondition_required'],
+  run: async (call, management) => {
+    const keeper = keeperIn(management)
+    const { version: restoredVersion, document } = call.subject
+    const value = documentOf(document)
+    checkPolicy(value, management, '')
+    const wish = { ifMatch: call.ifMatch, restoredVersion }
+    return answer(await keeper.put(value, wish, actorOf(call), management.nowMs()), keeper.etag)
+  },
+})
+
+export const POLICY_OPERATIONS: readonly AnyOperation[] = [
+  ...[getPolicy, putPolicy, listPolicyVersions, getPolicyVersion, restorePolicy],
+]
+
+function keeperIn({ policy }: Management): PolicyKeeper {
+  if (policy.kind === 'stored') return policy
+  const { file } = policy.inForce()
+  throw new Refusal(
+    'conflict',
+    `the policy is in a file (policy.file: ${file}): change it there, or take the setting away`,
+  )
+}
+
+/** Throws a Refusal with every problem it has: the rule, the place, and why. `pointer`: where it is in the body. */
+export function checkPolicy(value: unknown, { upstreams }: Management, pointer: string): Policy {
+  if (value === null) throw invalid([{ pointer, detail: 'is null; a policy without rules is {"rules": []}' }])
+  try {
+    return parsePolicy(value, upstreams)
+  } catch (error) {
+    if (!(error instanceof DocumentFault)) throw error
+    const [first, ...others] = error.problems.slice(0, ERRORS_MAX).map(({ pointer: at, within, what }) => {
+      return { pointer: `${pointer}${at}`, detail: within === null ? what : `${within}: ${what}` }
+    }) as [FieldError, ...FieldError[]]
+    throw invalid([first, ...others])
+  }
+}
+
+/** The database may have been written by others. */
+function documentOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Refusal('conflict', 'this version is damaged in the database')
+  }
+}
+
+function answer(inForce: PolicyInForce, etag: string) {
+  const { document, source, file, hash, version, sinceMs, problems } = inForce
+  return {
+    body: {
+      ...{ policy: document, source, file, hash },
+      version: version?.version ?? null,
+      author: version?.author ?? null,
+      created_at: timeOf(version?.createdAtMs ?? null),
+      restored_version: version?.restoredVersion ?? null,
+      in_force_since: timeOf(sinceMs),
+      problems: [...problems],
+    },
+    headers: { ETag: etag },
+  }
+}
+
+function fileTag({ hash, problems }: PolicyInForce): string {
+  return `"file-${hashOf(JSON.stringify([hash, problems])).slice(0, 12)}"`
+}
+
+function shown({ version, hash, author, createdAtMs, restoredVersion }: PolicyVersion) {
+  return { version, hash, author, created_at: timeOf(createdAtMs), restored_version: restoredVersion }
+}
+
+/** More are no help to anybody. */
+const ERRORS_MAX = 100

@@ -1,0 +1,277 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import * as z from 'zod'
+import type { TaskItems, TaskRecord } from '../../store/tasks.ts'
+import { mayDo, type Principal } from '../auth/principal.ts'
+import { newId } from '../ids.ts'
+import type { Management } from '../management.ts'
+import { invalid, Refusal } from '../refusal.ts'
+import { callerOf } from '../task-runner.ts'
+import { doItems, ITEMS_MAX, type TaskType } from '../task-types.ts'
+import { type AnyOperation, operation } from './operation.ts'
+import { links, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { jsonSchemaOf } from './tools.ts'
+
+const status = z.enum(['queued', 'running', 'completed', 'failed', 'cancelled'])
+
+const taskFields = {
+  task_id: z.string().meta({ example: 'tsk_x7c1Jq0aT5b2' }),
+  type: z.string(),
+  status,
+  total: z.int().min(0).meta({ description: 'Items.' }),
+  completed: z.int().min(0).meta({ description: 'Items that are done, the failed ones among them.' }),
+  failed: z.int().min(0),
+  error: z.string().nullable().meta({ description: 'Why it failed as a whole.' }),
+  created_at: time,
+  started_at: time.nullable(),
+  finished_at: time.nullable(),
+}
+
+const itemResult = z
+  .strictObject({
+    index: z.int().min(0).meta({ description: 'Its place in `items`, from 0.' }),
+    status: z.enum(['ok', 'error']),
+    result: z.unknown().optional().meta({ description: 'As the `output_schema` of the type has it.' }),
+    error: z
+      .strictObject({
+        code: z.string(),
+        detail: z.string(),
+        errors: z.array(z.strictObject({ pointer: z.string(), detail: z.string() })).optional(),
+      })
+      .optional(),
+  })
+  .meta({ id: 'ItemResult' })
+
+const task = z.strictObject(taskFields).meta({ id: 'Task' })
+const taskWithResults = z
+  .strictObject({
+    ...taskFields,
+    results: z
+      .array(itemResult)
+      .optional()
+      .meta({ description: 'Of a small one, which is finished already.' }),
+  })
+  .meta({ id: 'CreatedTask' })
+const taskPage = z
+  .strictObject({
+    ...taskFields,
+    results: z.array(itemResult).meta({ description: 'Those of the page, as far as they are done.' }),
+    page: z.int().min(1),
+    limit: z.int().min(1),
+  })
+  .meta({ id: 'TaskPage' })
+
+const schemaField = z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of an item.' })
+const listAnswer = z.strictObject({
+  tasks: z.array(
+    z.strictObject({
+      type: z.string(),
+      title: z.string(),
+      description: z.string(),
+      input_schema: schemaField,
+      output_schema: schemaField,
+      max_items: z.int(),
+    }),
+  ),
+  recent: z.array(task).meta({ description: 'The caller’s own, newest first.' }),
+})
+
+type Types = ReadonlyMap<string, TaskType>
+
+/** The operations on tasks of these types. */
+export function taskOperations(types: Types): readonly AnyOperation[] {
+  return [listTasks(types), createTask(types), getTask, cancelTask]
+}
+
+function listTasks(types: Types): AnyOperation {
+  const tasks = [...types.values()].map(({ type, title, description, tool, itemsMax }) => ({
+    ...{ type, title, description },
+    input_schema: jsonSchemaOf(tool.input, 'input'),
+    output_schema: jsonSchemaOf(tool.output, 'output'),
+    max_items: itemsMax,
+  }))
+  return operation({
+    id: 'listTasks',
+    method: 'GET',
+    path: '/tasks',
+    tag: 'Tasks',
+    summary: 'List what can be done to many items',
+    description: 'And the newest tasks of the caller.',
+    scopes: ['read'],
+    answer: listAnswer,
+    run: async ({ principal }, { store }) => ({
+      body: { tasks, recent: (await store.tasks.recent(principal.id, RECENT)).map(shown) },
+    }),
+  })
+}
+
+function createTask(types: Types): AnyOperation {
+  const taskRequest = z
+    .strictObject({
+      type: z.enum([...types.keys()] as [string, ...string[]]),
+      items: z
+        .array(z.unknown())
+        .min(1, 'is empty')
+        .max(ITEMS_MAX, `takes at most ${ITEMS_MAX} items`)
+        .optional(),
+      input: z.unknown().optional().meta({ description: 'In place of `items`, where there is one.' }),
+      callback_url: z.string().nullish().meta({ description: 'Not offered yet.' }),
+    })
+    .meta({ id: 'TaskRequest' })
+  return operation({
+    id: 'createTask',
+    method: 'POST',
+    path: '/tasks/create',
+    tag: 'Tasks',
+    summary: 'Do something to many items',
+    description:
+      'A small task is finished in the answer, with its results. A larger one is queued; `GET /tasks/{task_id}` says how far it is. An item that is wrong fails alone.',
+    scopes: ['detect'],
+    body: taskRequest,
+    bodyBytesMax: BODY_BYTES_MAX,
+    answer: taskWithResults,
+    isIdempotent: true,
+    problems: ['rate_limited', 'unavailable'],
+    examples: {
+      body: { type: 'detect', items: [{ user_agent: 'GPTBot/1.2' }, { user_agent: 'curl/8.17.0' }] },
+    },
+    run: async ({ body, principal }, management) => {
+      const type = types.get(body.type)!
+      const items = itemsIn(body, type)
+      if (!mayDo(principal, type.tool.scopes))
+        throw new Refusal(
+          'insufficient_scope',
+          `${body.type} needs the scope ${type.tool.scopes.join(' or ')}`,
+        )
+      return {
+        body: await (items.length <= type.atOnceMax ? doNow : queue)(type, items, principal, management),
+      }
+    },
+  })
+}
+
+interface TaskRequest {
+  readonly items?: readonly unknown[] | undefined
+  readonly input?: unknown
+  readonly callback_url?: string | null | undefined
+}
+
+function itemsIn(
+  { items, input, callback_url }: TaskRequest,
+  { type, itemsMax }: TaskType,
+): readonly unknown[] {
+  if (callback_url != null)
+    throw invalid([{ pointer: '/callback_url', detail: 'is not offered yet: ask GET /tasks/{task_id}' }])
+  if ((items === undefined) === (input === undefined))
+    throw invalid([{ pointer: '/items', detail: 'takes the place of input: give one of them' }])
+  const all = items ?? [input]
+  if (all.length > itemsMax)
+    throw invalid([{ pointer: '/items', detail: `takes at most ${itemsMax} items of the type ${type}` }])
+  return all
+}
+
+/** It is kept all the same: whoever loses the answer can ask for it. */
+async function doNow(
+  type: TaskType,
+  items: readonly unknown[],
+  { id: principal }: Principal,
+  management: Management,
+): Promise<z.output<typeof taskWithResults>> {
+  const { store, nowMs } = management
+  const id = newId('tsk')
+  const atMs = nowMs()
+  const results = await doItems(type, 0, items, callerOf({ id, principal }, type), management, turn)
+  const failed = results.filter((each) => each.status === 'error').length
+  const task = { id, principal, type: type.type, atMs, chunks: [{ number: 0, from: 0, items }] }
+  await store.tasks.addDone(task, { number: 0, results, failed }, nowMs())
+  const done = (await store.tasks.byId(id))!
+  return { ...shown(done), results: [...results] }
+}
+
+async function queue(
+  type: TaskType,
+  items: readonly unknown[],
+  { id: principal }: Principal,
+  { store, tasks, nowMs }: Management,
+): Promise<z.output<typeof taskWithResults>> {
+  if ((await store.tasks.countOpen(principal)) >= OPEN_MAX)
+    throw new Refusal('rate_limited', `there are ${OPEN_MAX} tasks that are not finished`, {
+      headers: { 'Retry-After': '10' },
+    })
+  const id = newId('tsk')
+  await store.tasks.add({ id, principal, type: type.type, atMs: nowMs(), chunks: chunksOf(items, type) })
+  tasks.wake()
+  return shown((await store.tasks.byId(id))!)
+}
+
+function chunksOf(items: readonly unknown[], { atOnceMax }: TaskType): readonly TaskItems[] {
+  // What takes long is done one by one.
+  const size = atOnceMax === 1 ? 1 : CHUNK_ITEMS
+  const chunks: TaskItems[] = []
+  for (let from = 0; from < items.length; from += size)
+    chunks.push({ number: chunks.length, from, items: items.slice(from, from + size) })
+  return chunks
+}
+
+const taskParams = z.strictObject({ task_id: z.string().max(100) })
+
+const getTask = operation({
+  id: 'getTask',
+  method: 'GET',
+  path: '/tasks/{task_id}',
+  tag: 'Tasks',
+  summary: 'Look at a task',
+  description: 'Its results are in the order of its items. Others’ tasks are not there.',
+  scopes: ['read'],
+  params: taskParams,
+  query: z.strictObject(PAGE_FIELDS),
+  answer: taskPage,
+  find: ({ params, principal }, { store }) => ownTask(store.tasks.byId(params.task_id), principal),
+  run: async ({ subject, query, target }, { store, publicUrl }) => {
+    const { page, limit } = query
+    const results = await store.tasks.results(subject.id, (page - 1) * limit, limit)
+    return {
+      body: { ...shown(subject), results: results as z.output<typeof itemResult>[], page, limit },
+      headers: links(publicUrl, target, query, subject.total),
+    }
+  },
+})
+
+const cancelTask = operation({
+  id: 'cancelTask',
+  method: 'DELETE',
+  path: '/tasks/{task_id}',
+  tag: 'Tasks',
+  summary: 'Cancel a task',
+  description: 'What is done of it stays. One that has ended stays as it is.',
+  scopes: ['detect'],
+  params: taskParams,
+  status: 204,
+  find: ({ params, principal }, { store }) => ownTask(store.tasks.byId(params.task_id), principal),
+  run: async ({ subject }, { store, nowMs }) => {
+    await store.tasks.cancel(subject.id, nowMs())
+    return { body: null }
+  },
+})
+
+/** Whoever may not see it is not told that it is there. */
+async function ownTask(found: Promise<TaskRecord | null>, principal: Principal): Promise<TaskRecord | null> {
+  const task = await found
+  return task !== null && (task.principal === principal.id || mayDo(principal, [])) ? task : null
+}
+
+function shown(record: TaskRecord): z.output<typeof task> {
+  const { id: task_id, type, status, total, completed, failed, error } = record
+  return {
+    ...{ task_id, type, status, total, completed, failed, error },
+    created_at: timeOf(record.createdAtMs),
+    started_at: timeOf(record.startedAtMs),
+    finished_at: timeOf(record.finishedAtMs),
+  }
+}
+
+const RECENT = 20
+const BODY_BYTES_MAX = 8 * 1_048_576
+/** Of one principal. */
+const OPEN_MAX = 100
+/** Their results are written at once: larger ones are fewer writes, smaller ones are sooner seen. */
+const CHUNK_ITEMS = 500

@@ -1,0 +1,133 @@
+import * as z from 'zod'
+import { SCOPES } from '../auth/principal.ts'
+import { Refusal } from '../refusal.ts'
+import { didYouMean } from '../../did-you-mean.ts'
+import { type Tool, TOOL_PROTOCOLS, type Tools } from '../tools.ts'
+import { type AnyOperation, operation } from './operation.ts'
+
+const jsonSchema = z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema.' })
+
+const tool = z
+  .strictObject({
+    name: z.string().meta({ example: 'detect_agent' }),
+    title: z.string(),
+    description: z.string(),
+    input_schema: jsonSchema,
+    output_schema: jsonSchema,
+    scopes: z.array(z.enum(SCOPES)).meta({ description: 'One of these is needed, besides `mcp`.' }),
+    protocols: z.array(z.enum(TOOL_PROTOCOLS)),
+    annotations: z.strictObject({
+      readOnlyHint: z.boolean(),
+      destructiveHint: z.boolean(),
+      idempotentHint: z.boolean(),
+      openWorldHint: z.boolean(),
+    }),
+  })
+  .meta({ id: 'Tool' })
+
+const executeRequest = z
+  .strictObject({
+    tool: z.string(),
+    arguments: z.unknown().optional().meta({ description: 'What its `input_schema` has; an object.' }),
+  })
+  .meta({ id: 'ExecuteRequest' })
+
+const executeAnswer = z
+  .strictObject({
+    tool: z.string(),
+    result: z.record(z.string(), z.unknown()).meta({
+      description:
+        'As its `output_schema` has it; where `is_error` is true, the refusal: `code` and `detail`.',
+    }),
+    is_error: z.boolean().meta({ description: 'The tool was called rightly, and could not do it.' }),
+    duration_ms: z.number().min(0),
+  })
+  .meta({ id: 'ExecuteResult' })
+
+export function toolOperations(tools: Tools): readonly AnyOperation[] {
+  return [listTools(tools), executeTool(tools)]
+}
+
+function listTools(tools: Tools): AnyOperation {
+  const body = { tools: tools.list.map(described) }
+  return operation({
+    id: 'listTools',
+    method: 'GET',
+    path: '/tools',
+    tag: 'Tools',
+    summary: 'List the tools',
+    description: 'Those that MCP and A2A offer as well, under the same names.',
+    scopes: ['read', 'mcp'],
+    answer: z.strictObject({ tools: z.array(tool) }),
+    run: () => ({ body }),
+  })
+}
+
+function executeTool(tools: Tools): AnyOperation {
+  return operation({
+    id: 'executeTool',
+    method: 'POST',
+    path: '/execute',
+    tag: 'Tools',
+    summary: 'Run a tool',
+    description:
+      'A tool that is not there is 404, arguments that it does not take are 400. What the tool refuses, like an agent that nobody knows, is an answer with `is_error`.',
+    scopes: ['mcp'],
+    body: executeRequest,
+    bodyBytesMax: BODY_BYTES_MAX,
+    answer: executeAnswer,
+    problems: ['not_found', 'unavailable'],
+    examples: {
+      body: { tool: 'detect_agent', arguments: { user_agent: 'GPTBot/1.2' } },
+      answer: {
+        tool: 'detect_agent',
+        result: { is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
+        ...{ is_error: false, duration_ms: 0.21 },
+      },
+    },
+    run: async ({ body, principal, requestId, address }, management) => {
+      const asked = tools.find(body.tool)
+      if (asked === null) throw noTool(tools, body.tool)
+      const startedMs = performance.now()
+      const caller = { principal, requestId, address }
+      const { result, isError } = await tools.call(asked, body.arguments, caller, management, '/arguments')
+      const duration_ms = Math.round((performance.now() - startedMs) * 1000) / 1000
+      return {
+        body: { tool: asked.name, result: result as Record<string, unknown>, is_error: isError, duration_ms },
+      }
+    },
+  })
+}
+
+function noTool({ list }: Tools, name: string): Refusal {
+  const near = didYouMean(
+    name,
+    list.map((each) => each.name),
+  )
+  return new Refusal('not_found', `there is no such tool${near}`)
+}
+
+function described({ name, title, description, scopes, protocols, annotations, input, output }: Tool) {
+  return {
+    ...{ name, title, description },
+    input_schema: jsonSchemaOf(input, 'input'),
+    output_schema: jsonSchemaOf(output, 'output'),
+    ...{ scopes: [...scopes], protocols: [...protocols], annotations },
+  }
+}
+
+/** For programs: JSON Schema 2020-12, of an object, which stands at its root as MCP wants it. */
+export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): Record<string, unknown> {
+  const {
+    $schema: _dialect,
+    $ref,
+    $defs = {},
+    ...rest
+  } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  const root = $ref === undefined ? rest : $defs[$ref.slice(DEFS.length)]
+  return { type: 'object', ...root, ...(Object.keys($defs).length === 0 ? {} : { $defs }) }
+}
+
+const DEFS = '#/$defs/'
+/** A task's items may come through here. */
+const BODY_BYTES_MAX = 8 * 1_048_576

@@ -1,0 +1,295 @@
+import { randomBytes } from 'node:crypto'
+import * as z from 'zod'
+import type { WebhookRecord, WebhookSecret } from '../../store/webhooks.ts'
+import { changed } from '../audit.ts'
+import { newId } from '../ids.ts'
+import type { Management } from '../management.ts'
+import { invalid, Refusal } from '../refusal.ts'
+import { readWebhookUrl } from '../webhook-url.ts'
+import { actorOf, type AnyOperation, type Asked, operation } from './operation.ts'
+import { checkMatch, etagOf } from './precondition.ts'
+import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+
+/** All that webhooks can be told of. */
+export const EVENTS = ['new_agent', 'new_signature', 'threat_detected'] as const
+export type EventType = (typeof EVENTS)[number]
+
+const event = z.enum(EVENTS).meta({ id: 'EventType' })
+const webhookFields = {
+  id: z.string().meta({ example: 'whk_x7c1Jq0aT5b2' }),
+  url: z.string().meta({ format: 'uri' }),
+  events: z.array(event),
+  description: z.string().nullable(),
+  enabled: z.boolean(),
+  created_at: time,
+  updated_at: time,
+  old_secret_expires_at: time.nullable().meta({
+    description: 'Until then deliveries are signed with the secret before the last rotation as well.',
+  }),
+}
+const webhook = z.strictObject(webhookFields).meta({ id: 'Webhook' })
+const webhookWithSecret = z
+  .strictObject({
+    ...webhookFields,
+    secret: z.string().meta({ description: 'Signs deliveries (Standard Webhooks). Shown here only.' }),
+  })
+  .meta({ id: 'WebhookWithSecret' })
+
+const requestFields = {
+  url: z
+    .string()
+    .max(2048, 'is longer than 2048 characters')
+    .meta({ format: 'uri', example: 'https://hooks.example.com/gatehouse' }),
+  events: z.array(event).min(1, 'is empty').max(EVENTS.length, 'names an event twice'),
+  description: z.string().max(500, 'is longer than 500 characters').nullable().optional(),
+  enabled: z.boolean().optional(),
+}
+const webhookRequest = z.strictObject(requestFields).meta({ id: 'WebhookRequest' })
+const webhookChanges = z
+  .strictObject({
+    ...requestFields,
+    url: requestFields.url.optional(),
+    events: requestFields.events.optional(),
+  })
+  .meta({ id: 'WebhookChanges' })
+
+const createWebhook = operation({
+  id: 'createWebhook',
+  method: 'POST',
+  path: '/webhooks',
+  tag: 'Webhooks',
+  summary: 'Register a webhook',
+  description:
+    'The secret is in this answer only. The URL has https:// and leads to the public internet, unless the operator has set `webhooks.allow_private_addresses`.',
+  scopes: ['admin'],
+  body: webhookRequest,
+  status: 201,
+  answer: webhookWithSecret,
+  problems: ['conflict'],
+  isIdempotent: true,
+  run: async (call, management) => {
+    const { store, nowMs } = management
+    const { body } = call
+    const atMs = nowMs()
+    const record: WebhookRecord = {
+      id: newId('whk'),
+      url: await usualUrl(body.url, management),
+      events: inOrder(body.events),
+      description: body.description ?? null,
+      isEnabled: body.enabled ?? true,
+      createdAtMs: atMs,
+      updatedAtMs: atMs,
+    }
+    const { secret, sealed } = await newSecret(record.id, management)
+    await changed(
+      store,
+      actorOf(call),
+      { action: 'createWebhook', subject: record.id, detail: told(record) },
+      atMs,
+      async (queries) => {
+        if ((await store.webhooks.count(queries)) >= WEBHOOKS_MAX)
+          throw new Refusal('conflict', `there are ${WEBHOOKS_MAX} webhooks, and there cannot be more`)
+        await store.webhooks.add(record, { ...sealed, createdAtMs: atMs }, queries)
+      },
+    )
+    return { body: { ...shown(record, []), secret } }
+  },
+})
+
+const listWebhooks = operation({
+  id: 'listWebhooks',
+  method: 'GET',
+  path: '/webhooks',
+  tag: 'Webhooks',
+  summary: 'List webhooks',
+  description: 'Newest first.',
+  scopes: ['admin'],
+  query: z.strictObject(PAGE_FIELDS),
+  answer: z.strictObject({ webhooks: z.array(webhook), ...PAGE_ANSWER }),
+  run: async ({ query, target }, { store, publicUrl, nowMs }) => {
+    const { items, total } = await store.webhooks.list(query)
+    const secrets = await store.webhooks.secrets(
+      items.map(({ id }) => id),
+      nowMs(),
+    )
+    const webhooks = items.map((each) => shown(each, secrets))
+    return { body: { webhooks, total, ...query }, headers: links(publicUrl, target, query, total) }
+  },
+})
+
+const byId = {
+  params: z.strictObject({ id: z.string() }),
+  find: ({ params }: Asked<{ id: string }>, { store }: Management) => store.webhooks.byId(params.id),
+}
+
+const getWebhook = operation({
+  id: 'getWebhook',
+  method: 'GET',
+  path: '/webhooks/{id}',
+  tag: 'Webhooks',
+  summary: 'One webhook',
+  scopes: ['admin'],
+  ...byId,
+  answer: webhook,
+  run: async ({ subject }, management) => ({ body: await current(subject, management) }),
+})
+
+const updateWebhook = operation({
+  id: 'updateWebhook',
+  method: 'PATCH',
+  path: '/webhooks/{id}',
+  tag: 'Webhooks',
+  summary: 'Change a webhook',
+  description: 'What is left out stays. `enabled: false` pauses it. `If-Match` is heeded.',
+  scopes: ['admin'],
+  ...byId,
+  body: webhookChanges,
+  answer: webhook,
+  problems: ['precondition_failed'],
+  run: async (call, management) => {
+    const { store, nowMs } = management
+    checkMatch(call.ifMatch, etagOf(await current(call.subject, management)))
+    const { enabled, url, events, description } = call.body
+    const { id } = call.subject
+    const changes = {
+      ...(url !== undefined && { url: await usualUrl(url, management) }),
+      ...(events !== undefined && { events: inOrder(events) }),
+      ...(description !== undefined && { description }),
+      ...(enabled !== undefined && { isEnabled: enabled }),
+    }
+    const detail = { before: told(call.subject), after: told({ ...call.subject, ...changes }) }
+    await changed(
+      store,
+      actorOf(call),
+      { action: 'updateWebhook', subject: id, detail },
+      nowMs(),
+      async (queries) => {
+        if (!(await store.webhooks.update(id, changes, nowMs(), queries))) throw gone()
+      },
+    )
+    return { body: await current((await store.webhooks.byId(id)) ?? refuseGone(), management) }
+  },
+})
+
+const deleteWebhook = operation({
+  id: 'deleteWebhook',
+  method: 'DELETE',
+  path: '/webhooks/{id}',
+  tag: 'Webhooks',
+  summary: 'Remove a webhook',
+  scopes: ['admin'],
+  ...byId,
+  status: 204,
+  run: async (call, { store, nowMs }) => {
+    const { id } = call.subject
+    await changed(
+      store,
+      actorOf(call),
+      { action: 'deleteWebhook', subject: id, detail: told(call.subject) },
+      nowMs(),
+      async (queries) => {
+        if (!(await store.webhooks.remove(id, queries))) throw gone()
+      },
+    )
+    return { body: null }
+  },
+})
+
+const rotateWebhookSecret = operation({
+  id: 'rotateWebhookSecret',
+  method: 'POST',
+  path: '/webhooks/{id}/rotate',
+  tag: 'Webhooks',
+  summary: 'Give a webhook a new secret',
+  description: 'The old one signs beside the new one for 24 hours. The new one is in this answer only.',
+  scopes: ['admin'],
+  ...byId,
+  answer: webhookWithSecret,
+  problems: ['conflict'],
+  run: async (call, management) => {
+    const { store, nowMs } = management
+    const { id } = call.subject
+    const { secret, sealed } = await newSecret(id, management)
+    const atMs = nowMs()
+    await changed(
+      store,
+      actorOf(call),
+      { action: 'rotateWebhookSecret', subject: id, detail: {} },
+      atMs,
+      async (queries) => {
+        const made = { ...sealed, createdAtMs: atMs }
+        const signing = await store.webhooks.rotate(id, made, atMs + OLD_SECRET_MS, queries)
+        if (signing === 0) throw gone()
+        if (signing > SECRETS_MAX)
+          throw new Refusal('conflict', `it has ${SECRETS_MAX} secrets that sign: wait until one has expired`)
+      },
+    )
+    const after = await current((await store.webhooks.byId(id)) ?? refuseGone(), management)
+    return { body: { ...after, secret } }
+  },
+})
+
+export const WEBHOOK_OPERATIONS: readonly AnyOperation[] = [
+  ...[createWebhook, listWebhooks, getWebhook, updateWebhook, deleteWebhook, rotateWebhookSecret],
+]
+
+/** What a webhook's secret is sealed as: see Sealer. */
+export function secretOf(webhookId: string, secretId: string): string {
+  return `webhook ${webhookId} secret ${secretId}`
+}
+
+async function usualUrl(text: string, { allowPrivateWebhooks }: Management): Promise<string> {
+  const read = await readWebhookUrl(text, allowPrivateWebhooks)
+  if ('refused' in read) throw invalid([{ pointer: '/url', detail: read.refused }])
+  return read.url
+}
+
+/** As Standard Webhooks have it: 24 to 64 random bytes in base64. */
+async function newSecret(webhookId: string, { sealer }: Management) {
+  const id = newId('whs')
+  const secret = `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
+  return { secret, sealed: { id, sealed: await sealer.seal(secret, secretOf(webhookId, id)) } }
+}
+
+async function current(record: WebhookRecord, { store, nowMs }: Management) {
+  return shown(record, await store.webhooks.secrets([record.id], nowMs()))
+}
+
+function shown(record: WebhookRecord, secrets: readonly WebhookSecret[]) {
+  const { id, url, description, events, createdAtMs, updatedAtMs } = record
+  const expiring = secrets.flatMap(({ webhookId, expiresAtMs }) =>
+    webhookId === id ? (expiresAtMs ?? []) : [],
+  )
+  return {
+    ...{ id, url, description },
+    events: events as EventType[],
+    enabled: record.isEnabled,
+    created_at: timeOf(createdAtMs),
+    updated_at: timeOf(updatedAtMs),
+    old_secret_expires_at: expiring.length === 0 ? null : timeOf(Math.max(...expiring)),
+  }
+}
+
+/** For the audit log. Of the URL its host: what is behind it is often as good as a password. */
+function told({ url, events, description, isEnabled }: WebhookRecord) {
+  return { host: new URL(url).host, events, description, enabled: isEnabled }
+}
+
+function inOrder(events: readonly EventType[]): EventType[] {
+  return EVENTS.filter((each) => events.includes(each))
+}
+
+function gone(): Refusal {
+  return new Refusal('not_found', 'there is nothing of this name')
+}
+
+function refuseGone(): never {
+  throw gone()
+}
+
+/** Each event is written down for each of them. */
+const WEBHOOKS_MAX = 100
+const SECRET_BYTES = 32
+const OLD_SECRET_MS = 86_400_000
+/** Each of them signs every delivery, in one header. */
+const SECRETS_MAX = 5

@@ -1,0 +1,40 @@
+/** Text that is HTML already. */
+export class Html {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** Everything that is put into it is escaped, but what is HTML already. Lists are put in one after the other. */
+export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
+  return new Html(strings.map((text, index) => text + shown(values[index] ?? '')).join(''))
+}
+
+export type HtmlValue = string | number | Html | readonly Html[]
+
+/** Paragraphs, and `code`: as much of Markdown as descriptions have. */
+export function paragraphs(markdown: string): readonly Html[] {
+  return markdown.split(/\n{2,}/).map((paragraph) => html`<p>${inline(paragraph)}</p>`)
+}
+
+export function inline(markdown: string): readonly Html[] {
+  return markdown
+    .split('`')
+    .map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
+}
+
+function shown(value: HtmlValue): string {
+  if (value instanceof Html) return value.text
+  if (typeof value === 'object') return value.map(({ text }) => text).join('')
+  return String(value).replace(/[&<>"']/g, (char) => ESCAPES[char]!)
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}

@@ -1,0 +1,38 @@
+import type Koa from 'koa'
+import type { RequestState } from '../api/router.ts'
+
+/**
+ * Lets pages of these origins use the API. Nothing here is opened by a cookie, so credentials are never allowed, and
+ * whoever is not on the list learns no more than that it is not.
+ */
+export function cors(origins: readonly string[]): Koa.Middleware<RequestState> {
+  const allowed = new Set(origins)
+  return async (ctx, next) => {
+    if (allowed.size === 0) return next()
+    ctx.vary('Origin')
+    const origin = ctx.get('Origin')
+    if (!allowed.has(origin)) return next()
+    ctx.set('Access-Control-Allow-Origin', origin)
+    if (ctx.method !== 'OPTIONS' || ctx.get('Access-Control-Request-Method') === '') {
+      ctx.set('Access-Control-Expose-Headers', EXPOSED)
+      return next()
+    }
+    ctx.set({
+      'Access-Control-Allow-Methods': METHODS,
+      'Access-Control-Allow-Headers': ASKED,
+      'Access-Control-Max-Age': String(PREFLIGHT_S),
+    })
+    ctx.status = 204
+    ctx.state.operation = 'preflight'
+  }
+}
+
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
+const ASKED =
+  'Authorization, Content-Type, Content-Encoding, Idempotency-Key, If-Match, If-None-Match, X-Request-Id'
+const EXPOSED = [
+  ...['ETag', 'Link', 'Location', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
+  ...['Idempotency-Replayed', 'WWW-Authenticate', 'X-API-Stability'],
+].join(', ')
+/** Chromium keeps it for no longer. */
+const PREFLIGHT_S = 7_200

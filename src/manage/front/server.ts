@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto'
+import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { problemBody } from '../problem.ts'
+import { Refusal } from '../refusal.ts'
+
+/** How the management port deals with connections. */
+export interface ServerSettings {
+  /** For all of a request, to the last byte of its body. */
+  readonly requestTimeoutMs: number
+  readonly connectionsMax: number
+  /** Certificates come later, see `useCertificate`. */
+  readonly hasTls: boolean
+}
+
+/** A certificate with its chain, and its key, in PEM. */
+export interface ManageCertificate {
+  readonly chain: string
+  readonly key: string
+}
+
+export type ManageServer = Server | TlsServer
+
+/** An HTTP/1.1 server with limits, which answers with a problem even to what is no HTTP. */
+export function createFrontServer(settings: ServerSettings, answer: RequestListener): ManageServer {
+  const { requestTimeoutMs: requestTimeout } = settings
+  const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
+  const limits = { ...LIMITS, requestTimeout, headersTimeout }
+  const server = settings.hasTls
+    ? createTlsServer({ ...limits, ...TLS, ALPNProtocols: ['http/1.1'] })
+    : createServer(limits)
+  server.maxConnections = settings.connectionsMax
+  server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION
+  server.maxHeadersCount = HEADERS_MAX
+  const underWay = new WeakMap<Duplex, Set<ServerResponse>>()
+  const listener: RequestListener = (request, response) => {
+    const responses = underWay.get(request.socket) ?? new Set()
+    underWay.set(request.socket, responses.add(response))
+    response.once('close', () => responses.delete(response))
+    answer(request, response)
+  }
+  server.on('request', listener)
+  // Who waits for a 100 gets it when the body is read: who is refused before need not send it.
+  server.on('checkContinue', listener)
+  server.on('checkExpectation', listener)
+  server.on('clientError', (error, socket) => refuse(error, socket, underWay.get(socket) ?? new Set()))
+  return server
+}
+
+/** For connections from now on. */
+export function useCertificate(server: ManageServer, { chain, key }: ManageCertificate): void {
+  if ('setSecureContext' in server) server.setSecureContext({ ...TLS, cert: chain, key })
+}
+
+/**
+ * What the parser cannot read is the last on its connection. It is said after the answers to what came before it, unless
+ * it is the body of what is being answered.
+ */
+function refuse(error: NodeJS.ErrnoException, socket: Duplex, answers: ReadonlySet<ServerResponse>): void {
+  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
+  const own = [...answers].find(({ req }) => !req.complete)
+  const last = [...answers].at(-1)
+  if (own === undefined && last !== undefined) {
+    last.once('close', () => setImmediate(refuse, error, socket, answers))
+    return
+  }
+  // Half an answer cannot become another one.
+  if (own?.headersSent === true) return void socket.destroy()
+  socket.write(rawAnswer(refusalFor(error)))
+  if (socket instanceof Socket) socket.destroySoon()
+  else socket.destroy()
+}
+
+function refusalFor({ code }: NodeJS.ErrnoException): Refusal {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new Refusal('header_too_large', `the header may have ${LIMITS.maxHeaderSize} bytes`)
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new Refusal('too_large', 'the chunks have too many extensions')
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Refusal('request_timeout', 'the request did not arrive in time')
+    default:
+      return new Refusal('invalid_request', 'this is no HTTP/1.1 request')
+  }
+}
+
+/** For who has not become a request. */
+function rawAnswer(refusal: Refusal): string {
+  const requestId = randomUUID()
+  const body = JSON.stringify(problemBody(refusal, null, requestId))
+  return [
+    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    'X-Content-Type-Options: nosniff',
+    `X-Request-Id: ${requestId}`,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n')
+}
+
+/** Clients that speak less are older than this program. */
+const TLS = { minVersion: 'TLSv1.2' } as const
+const HEADERS_TIMEOUT_MS = 5_000
+const LIMITS = {
+  keepAliveTimeout: 30_000,
+  connectionsCheckingInterval: 1_000,
+  maxHeaderSize: 16_384,
+  // Said by a problem, see app.ts.
+  requireHostHeader: false,
+}
+/** Tokens are long, headers are few. */
+const HEADERS_MAX = 100
+/** So that load spreads anew. */
+const REQUESTS_PER_CONNECTION = 10_000

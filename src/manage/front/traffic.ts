@@ -1,0 +1,65 @@
+import { DurationHistogram, type Metrics, Tally } from '../../metrics.ts'
+import type { Log } from '../../log.ts'
+import { PROBLEMS } from '../refusal.ts'
+
+/** A request to the management port that has been answered, or whose caller has gone. */
+export interface Visit {
+  readonly method: string
+  /** Less its query. */
+  readonly path: string
+  /** The id of an operation; `probe`, `document`, `none`. */
+  readonly operation: string
+  readonly status: number
+  /** The code of the problem it was answered with. */
+  readonly problem: string | null
+  readonly durationMs: number
+  /** The id of who asked. */
+  readonly principal: string | null
+  readonly address: string
+  readonly requestId: string
+}
+
+/** What the management port has to do: counted, and where the operator wants it, logged. No query, no header, no body. */
+export class ManageTraffic {
+  /** Whether a visit is worth more than the level debug. */
+  isLogged: boolean
+  readonly #log: Log
+  readonly #answers: Tally<'operation' | 'status'>
+  readonly #problems = new Tally({ code: Object.keys(PROBLEMS) })
+  readonly #durations = new DurationHistogram()
+
+  /** `operations`: the ids there are. */
+  constructor(operations: readonly string[], isLogged: boolean, log: Log) {
+    this.#answers = new Tally({ operation: [...operations, ...OTHERS], status: STATUSES })
+    this.isLogged = isLogged
+    this.#log = log
+  }
+
+  answered(visit: Visit): void {
+    const { operation, status, problem, durationMs, ...others } = visit
+    this.#answers.add(operation, `${Math.floor(status / 100)}xx`)
+    if (problem !== null) this.#problems.add(problem)
+    // Who looks every second whether we live would make everything look fast.
+    if (operation !== 'probe') this.#durations.observe(durationMs)
+    const fields = { ...others, operation, status, problem, durationMs: Math.round(durationMs * 10) / 10 }
+    if (this.isLogged && operation !== 'probe') this.#log.info('answered', fields)
+    else this.#log.debug('answered', fields)
+  }
+
+  addMetrics(metrics: Metrics): void {
+    metrics.counter('manage_requests_total', 'Requests to the management port, by what they ask for.', () =>
+      this.#answers.samples(),
+    )
+    metrics.counter('manage_problems_total', 'Of these, what was answered with a problem.', () =>
+      this.#problems.samples(),
+    )
+    metrics.histogram(
+      'manage_request_duration_seconds',
+      'From the head of a request to the end of its answer, probes excepted.',
+      this.#durations,
+    )
+  }
+}
+
+const OTHERS = ['probe', 'document', 'preflight', 'none']
+const STATUSES = ['2xx', '3xx', '4xx', '5xx']

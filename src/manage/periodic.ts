@@ -1,0 +1,61 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Log } from '../log.ts'
+
+/** Work that nobody waits for: forgetting what is old, writing down what can wait. */
+export interface PeriodicJob {
+  /** In words, for the log. */
+  readonly name: string
+  readonly everyMs: number
+  /** One short slice of it; `more`: there is more to do, after a pause for others. */
+  run(nowMs: number): Promise<'done' | 'more'>
+}
+
+/** Does each job on its own beat, and never twice at once. What fails is tried again at the next beat. */
+export class Periodic {
+  readonly #log: Log
+  readonly #stop = new AbortController()
+  #loops: readonly Promise<void>[] = []
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  start(jobs: readonly PeriodicJob[]): void {
+    this.#loops = [...this.#loops, ...jobs.map((job) => this.#loop(job))]
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await Promise.all(this.#loops)
+  }
+
+  async #loop(job: PeriodicJob): Promise<void> {
+    // Not all at once, and several processes not in step.
+    await this.#pause(job.everyMs * Math.random())
+    let failure = ''
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#slices(job)
+        failure = ''
+      } catch (error) {
+        const { message } = error as Error
+        if (message !== failure)
+          this.#log.warn('a periodic job failed; it is tried again', { job: job.name, error: error as Error })
+        failure = message
+      }
+      await this.#pause(job.everyMs)
+    }
+  }
+
+  async #slices(job: PeriodicJob): Promise<void> {
+    while ((await job.run(Date.now())) === 'more' && !this.#stop.signal.aborted) await this.#pause(PAUSE_MS)
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return wait(delayMs, undefined, { signal: this.#stop.signal, ref: false }).catch(() => undefined)
+  }
+}
+
+/** Several times what a slice takes. */
+const PAUSE_MS = 100

@@ -1,0 +1,143 @@
+import { type IRateLimiterMemoryRecord, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import type { Log } from '../log.ts'
+import type { Store } from '../store/store.ts'
+import type { Plan, Principal } from './auth/principal.ts'
+import { StoreLimiter } from './store-limiter.ts'
+
+export interface RateLimitSettings {
+  readonly freePerDay: number
+  readonly standardPerHour: number
+}
+
+/** What a caller has left, after this request. */
+export interface Quota {
+  readonly isExceeded: boolean
+  readonly retryAfterSeconds: number
+  /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/**
+ * Counts the requests of every principal against its plan. In PostgreSQL all processes count together, and each by
+ * itself while that is away: a database that fails must not make the API a free one, nor a closed one. On SQLite, which
+ * has one process, the counts are in memory, and written each second for the next start.
+ */
+export class RateLimits {
+  readonly #store: Store
+  readonly #memories: Readonly<Record<LimitedPlan, RateLimiterMemory>>
+  /** `null`: the memory is all there is. */
+  readonly #shared: Readonly<Record<LimitedPlan, StoreLimiter>> | null
+  readonly #changed = new Set<string>()
+
+  static async open(store: Store, settings: RateLimitSettings, log: Log): Promise<RateLimits> {
+    const limits = new RateLimits(store, settings, log)
+    if (limits.#shared === null) await limits.#restore()
+    return limits
+  }
+
+  /** From the next request on. */
+  use({ freePerDay, standardPerHour }: Partial<RateLimitSettings>): void {
+    if (freePerDay !== undefined) this.#memories.free.points = freePerDay
+    if (standardPerHour !== undefined) this.#memories.standard.points = standardPerHour
+  }
+
+  private constructor(store: Store, { freePerDay, standardPerHour }: RateLimitSettings, log: Log) {
+    this.#store = store
+    const free = new RateLimiterMemory({ keyPrefix: 'free', points: freePerDay, duration: DAY_S })
+    const standard = new RateLimiterMemory({
+      keyPrefix: 'standard',
+      points: standardPerHour,
+      duration: HOUR_S,
+    })
+    this.#memories = { free, standard }
+    const shared = (memory: RateLimiterMemory) => new StoreLimiter(store.rateLimits, memory, log)
+    this.#shared = store.kind === 'sqlite' ? null : { free: shared(free), standard: shared(standard) }
+  }
+
+  /** One request more. */
+  async count({ id, plan }: Principal): Promise<Quota> {
+    if (plan === 'unlimited') return UNLIMITED
+    const memory = this.#memories[plan]
+    const { isExceeded, result } = await consumed((this.#shared ?? this.#memories)[plan], id)
+    if (!isExceeded && this.#shared === null) this.#changed.add(memory.getKey(id))
+    const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000))
+    return {
+      isExceeded,
+      retryAfterSeconds: seconds,
+      headers: fields(plan, memory.points, memory.duration, result.remainingPoints, seconds),
+    }
+  }
+
+  /** For the next start: what has changed since the last time. */
+  async write(): Promise<void> {
+    if (this.#changed.size === 0) return
+    const counts = Object.values(this.#memories)
+      .flatMap((memory) => memory.dump().storage.map((record) => countOf(memory, record)))
+      .filter(({ key }) => this.#changed.has(key))
+    this.#changed.clear()
+    try {
+      await this.#store.transaction(async (queries) => {
+        for (const count of counts) await this.#store.rateLimits.keep(count, queries)
+      })
+    } catch (error) {
+      for (const { key } of counts) this.#changed.add(key)
+      throw error
+    }
+  }
+
+  async #restore(): Promise<void> {
+    const counts = await this.#store.rateLimits.current(Date.now())
+    for (const memory of Object.values(this.#memories)) {
+      const storage = counts
+        .filter(({ key }) => key === memory.getKey(memory.parseKey(key)))
+        .map(({ key, points, endsAtMs }) => ({
+          key: memory.parseKey(key),
+          value: points,
+          // A clock that was wrong must not lock anybody out for longer than a window.
+          expiresAt: Math.min(endsAtMs, Date.now() + memory.duration * 1000),
+        }))
+      memory.restore({ version: 1, storage })
+    }
+  }
+}
+
+type LimitedPlan = Exclude<Plan, 'unlimited'>
+
+async function consumed(
+  limiter: Pick<RateLimiterMemory, 'consume'> | StoreLimiter,
+  id: string,
+): Promise<{ isExceeded: boolean; result: RateLimiterRes }> {
+  try {
+    return { isExceeded: false, result: await limiter.consume(id) }
+  } catch (error) {
+    if (error instanceof RateLimiterRes) return { isExceeded: true, result: error }
+    throw error
+  }
+}
+
+function countOf(memory: RateLimiterMemory, { key, value, expiresAt }: IRateLimiterMemoryRecord) {
+  return { key: memory.getKey(key), points: value, endsAtMs: expiresAt ?? 0 }
+}
+
+function fields(
+  policy: string,
+  quota: number,
+  windowSeconds: number,
+  remaining: number,
+  seconds: number,
+): Readonly<Record<string, string>> {
+  return {
+    'RateLimit-Policy': `"${policy}";q=${quota};w=${windowSeconds}`,
+    RateLimit: `"${policy}";r=${remaining};t=${seconds}`,
+  }
+}
+
+const HOUR_S = 3_600
+const DAY_S = 86_400
+/** The largest integer that a structured field can hold (RFC 9651 §3.3.1): there is no word for none. */
+const NO_END = 999_999_999_999_999
+const UNLIMITED: Quota = {
+  isExceeded: false,
+  retryAfterSeconds: 0,
+  headers: fields('unlimited', NO_END, HOUR_S, NO_END, HOUR_S),
+}

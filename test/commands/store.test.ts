@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import SqliteConnection from 'better-sqlite3'
+import { test } from 'tap'
+import { runCli } from '../../src/commands/cli.ts'
+import { COMMANDS } from '../../src/commands/commands.ts'
+import { looksLikeKey } from '../../src/manage/auth/api-keys.ts'
+import { temporaryFolder } from '../e2e/programs.ts'
+import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { run as runProgram, start } from './gateway-process.ts'
+import { memoryIo } from './memory-io.ts'
+
+for (const kind of KINDS)
+  test(`${kind}: a key is made, listed and revoked on the command line`, async (t) => {
+    const storeUrl = await freshUrl(kind, t)
+    const run = (...argv: readonly string[]) => runWith({ GATEHOUSE_STORE_URL: storeUrl }, ...argv)
+    const made = await run('keys', 'create', '--name', 'ci \u{1f4a5}', '--access', 'read')
+    assert.equal(made.code, 0, made.err)
+    assert.match(made.out, /^ghk_\S+\n$/)
+    assert.ok(looksLikeKey(made.out.trim()))
+    const [, id = ''] = /^(key_\S+): ci .*: read, detect; plan standard; never expires/.exec(made.err) ?? []
+    assert.notEqual(id, '')
+    const more = ['--scopes', 'mcp,admin', '--expires', '2d', '--json']
+    const second = JSON.parse((await run('keys', 'create', '--name', 'x', ...more)).out)
+    assert.deepEqual([second.scopes, second.plan], [['mcp', 'admin'], 'unlimited'])
+    const lifeMs = Date.parse(second.expires_at) - Date.parse(second.created_at)
+    assert.equal(lifeMs, 2 * 86_400_000)
+    const listed = JSON.parse((await run('keys', 'list', '--json')).out)
+    assert.deepEqual(listed.map((key: { id: string }) => key.id).sort(), [id, second.id].sort())
+    const table = await run('keys', 'list')
+    assert.match(table.out, /^ID +NAME +SCOPES/)
+    for (const { out, err } of [table, made]) assert.ok(!(out + err).includes(second.key))
+    assert.ok(!table.out.includes(made.out.trim()))
+    assert.equal((await run('keys', 'revoke', id)).code, 0)
+    const again = await run('keys', 'revoke', id)
+    assert.deepEqual([again.code, again.out], [1, ''])
+    assert.match(again.err, /there is no key key_/)
+    const store = await openAt(t, storeUrl)
+    const { items } = await store.audit.list({ page: 1, limit: 50 })
+    assert.deepEqual(items.map(({ action, principal }) => `${principal} ${action}`).sort(), [
+      'command-line createKey',
+      'command-line createKey',
+      'command-line revokeKey',
+    ])
+    assert.ok(!JSON.stringify(items).includes(second.key))
+  })
+
+test('what is wrong with a key that is asked for is said, and no database made for it', async (t) => {
+  const folder = temporaryFolder(t)
+  const data = join(folder, 'data')
+  for (const [words, argv] of [
+    ['--name is missing', ['--access', 'read']],
+    ['--access or --scopes', ['--name', 'x']],
+    ['--access or --scopes', ['--name', 'x', '--access', 'read', '--scopes', 'read']],
+    ['did you mean "read"', ['--name', 'x', '--scopes', 'read,raed']],
+    ['did you mean "admin"', ['--name', 'x', '--access', 'admn']],
+    ['is over already', ['--name', 'x', '--access', 'read', '--expires', '2020-01-01T00:00:00Z']],
+    ['--expires takes', ['--name', 'x', '--access', 'read', '--expires', 'tomorrow']],
+    ['--expires takes', ['--name', 'x', '--access', 'read', '--expires', '2027-02-31']],
+    ['--name takes', ['--name', 'a\u0000b', '--access', 'read']],
+    ['--name takes', ['--name', '', '--access', 'read']],
+    ['--plan is one of', ['--name', 'x', '--access', 'read', '--plan', 'gold']],
+  ] as const) {
+    const { code, out, err } = await runWith({}, 'keys', 'create', ...argv, '--data', data)
+    assert.deepEqual([code, out], [2, ''], words)
+    assert.ok(err.includes(words), err)
+  }
+  for (const argv of [
+    ['keys', 'list'],
+    ['keys', 'revoke', 'key_x'],
+    ['backup', join(folder, 'x')],
+  ]) {
+    const { code, err } = await runWith({}, ...argv, '--data', data)
+    assert.equal(code, 1)
+    assert.match(err, /there is no database .*data.gatehouse\.db/)
+  }
+  assert.deepEqual(readdirSync(folder), [])
+})
+
+test('keys, a backup and a restore, beside a gateway that runs and is written to', async (t) => {
+  const folder = temporaryFolder(t)
+  writeFileSync(
+    join(folder, 'g.yaml'),
+    'proxy: {upstream: "http://127.0.0.1:9", listen: "127.0.0.1:0", workers: 1}\nmanage: {listen: "127.0.0.1:0"}\n',
+  )
+  const gatehouse = (...argv: readonly string[]) => runProgram(folder, ...argv, '--config', 'g.yaml')
+  const { manage, stop, said } = await start(t, folder, 'up')
+  const key = (await gatehouse('keys', 'create', '--name', 'ops', '--access', 'admin')).trim()
+  const ask = async (method: string, path: string, authorization: string, body?: unknown) => {
+    const response = await fetch(`http://${manage}/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${authorization}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? null : JSON.parse(text) }
+  }
+  assert.equal((await ask('GET', '/keys', key)).status, 200)
+
+  const other = JSON.parse(await gatehouse('keys', 'create', '--name', 'x', '--access', 'admin', '--json'))
+  assert.equal((await ask('GET', '/keys', other.key)).status, 200)
+  await gatehouse('keys', 'revoke', other.id)
+  await wait(600)
+  assert.equal((await ask('GET', '/keys', other.key)).status, 401)
+
+  const acknowledged: string[] = []
+  const statuses = new Set<number>()
+  let isWriting = true
+  const writing = (async () => {
+    while (isWriting) {
+      const { status, body } = await ask('POST', '/keys', key, {
+        name: `n${acknowledged.length}`,
+        access: 'read',
+      })
+      statuses.add(status)
+      if (status === 201) acknowledged.push(body.id)
+    }
+  })()
+  await wait(200)
+  const before = acknowledged.length
+  await gatehouse('backup', 'one.db')
+  const after = acknowledged.length
+  await gatehouse('backup', 'one.db', '--force')
+  assert.ok(before > 0 && after > before)
+  await gatehouse('restore', 'one.db')
+  await wait(200)
+  isWriting = false
+  await writing
+  assert.deepEqual([...statuses], [201])
+  const copied = new SqliteConnection(join(folder, 'one.db'), { readonly: true })
+  const ids = (database: SqliteConnection.Database) =>
+    (database.prepare('select id from api_keys where name like ?').all('n%') as { id: string }[]).map(
+      ({ id }) => id,
+    )
+  const inCopy = ids(copied)
+  copied.close()
+  // All before it began, and none that was not there: what is in it is a beginning of what was written.
+  assert.deepEqual(new Set(inCopy), new Set(acknowledged.slice(0, inCopy.length)))
+  assert.ok(inCopy.length >= after)
+  const live = new SqliteConnection(join(folder, 'data', 'gatehouse.db'))
+  t.teardown(() => live.close())
+  const inLive = new Set(ids(live))
+  assert.ok(inCopy.every((id) => inLive.has(id)))
+  assert.ok(inLive.has(acknowledged.at(-1)!)) // written after the restore
+  assert.ok(inLive.size < acknowledged.length) // and what came between is gone
+  assert.equal(live.pragma('integrity_check', { simple: true }), 'ok')
+  const { body } = await ask('GET', '/audit?action=restoreBackup', key)
+  assert.equal(body.total, 1)
+  assert.deepEqual(
+    readdirSync(join(folder, 'data')).filter((name) => name.includes('draft') || name.includes('damaged')),
+    [],
+  )
+
+  // The worst that can happen to it, while the gateway has it open.
+  live.pragma('wal_checkpoint(truncate)')
+  live.close()
+  writeFileSync(join(folder, 'data', 'gatehouse.db'), 'x'.repeat(50_000))
+  await wait(600) // so long a key is remembered
+  const damaged = await ask('GET', '/keys', key)
+  assert.deepEqual([damaged.status, damaged.body?.code], [503, 'unavailable'])
+  await gatehouse('restore', 'one.db')
+  assert.equal((await ask('GET', '/keys', key)).status, 200)
+  assert.equal((await ask('POST', '/keys', key, { name: 'last', access: 'read' })).status, 201)
+  assert.equal(
+    readdirSync(join(folder, 'data')).filter((name) => name.includes('.damaged-')).length > 0,
+    true,
+  )
+  await stop()
+  assert.ok(!said().includes(key))
+})
+
+test('a copy is whole or not there; what is no copy of ours is not restored', async (t) => {
+  const folder = temporaryFolder(t)
+  const [data, copy] = [join(folder, 'data'), join(folder, 'copy.db')]
+  const run = (...argv: readonly string[]) => runWith({}, ...argv, '--data', data)
+  await run('keys', 'create', '--name', 'kept', '--access', 'admin')
+  const isSaid = async (words: RegExp, ...argv: readonly string[]) => {
+    const { code, err } = await run(...argv)
+    assert.equal(code, 1, `${argv.join(' ')}: ${err}`)
+    assert.match(err, words)
+  }
+  assert.equal((await run('backup', copy)).code, 0)
+  assert.equal(statSync(copy).mode & 0o777, 0o600)
+  await isSaid(/copy\.db is there already; --force/, 'backup', copy)
+  await isSaid(/is the database itself/, 'backup', '--force', join(data, 'gatehouse.db'))
+  await isSaid(/is the database itself/, 'restore', join(data, 'gatehouse.db'))
+  await isSaid(/nowhere.x\.db cannot be written \(ENOENT\)/, 'backup', join(folder, 'nowhere', 'x.db'))
+  mkdirSync(join(folder, 'folder'))
+  await isSaid(/cannot be written|is there already/, 'backup', '--force', join(folder, 'folder'))
+  await isSaid(/there is no .*missing/, 'restore', join(folder, 'missing'))
+
+  const made = async (name: string, work: (path: string) => void) => {
+    const path = join(folder, name)
+    assert.equal((await run('backup', path)).code, 0)
+    work(path)
+    return path
+  }
+  const text = await made('text', (path) => writeFileSync(path, 'no database at all, by far\n'.repeat(100)))
+  await isSaid(/text is damaged, or no database/, 'restore', text)
+  const short = await made('short', (path) => truncateSync(path, statSync(path).size - 5000))
+  await isSaid(/damaged/, 'restore', short)
+  const empty = await made('empty', (path) => truncateSync(path, 0))
+  await isSaid(/no database of Gatehouse/, 'restore', empty)
+  const foreign = join(folder, 'foreign')
+  new SqliteConnection(foreign).exec('create table x (y)').close()
+  await isSaid(/no database of Gatehouse/, 'restore', foreign)
+  const newer = await made('newer', (path) => {
+    new SqliteConnection(path).exec("insert into migrations values ('9999-later', 0)").close()
+  })
+  await isSaid(/a later version has written/, 'restore', newer)
+  assert.match((await run('keys', 'list')).out, /kept/)
+  assert.deepEqual(readdirSync(data), ['gatehouse.db'])
+
+  // Nothing there yet, or something that is none.
+  const elsewhere = join(folder, 'elsewhere')
+  mkdirSync(elsewhere)
+  assert.equal((await runWith({}, 'restore', copy, '--data', elsewhere)).code, 0)
+  assert.match((await runWith({}, 'keys', 'list', '--data', elsewhere)).out, /kept/)
+})
+
+test('PostgreSQL has tools of its own', async (t) => {
+  const env = { GATEHOUSE_STORE_URL: await freshUrl('postgres', t) }
+  for (const [command, tool] of [
+    ['backup', /pg_dump/],
+    ['restore', /pg_restore/],
+  ] as const) {
+    const { code, err } = await runWith(env, command, 'x.db')
+    assert.equal(code, 1)
+    assert.match(err, tool)
+  }
+})
+
+async function runWith(env: Record<string, string>, ...argv: readonly string[]) {
+  const io = memoryIo('', { env, columns: 200 })
+  const code = await runCli(COMMANDS, argv, io)
+  return { code, out: io.out, err: io.err }
+}

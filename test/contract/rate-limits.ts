@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import type { DatabaseKind } from '../../src/store/database.ts'
+import { Store } from '../../src/store/store.ts'
+import { freshUrl, openAt } from '../store/databases.ts'
+
+/** What counting has to do in either database. */
+export function rateLimitsContract(kind: DatabaseKind): void {
+  test(`${kind}: counts go on within a window, and begin anew after it`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    const add = (nowMs: number) => store.rateLimits.add('standard:key_1', 1, 1_000, nowMs)
+    assert.deepEqual(await add(5_000), { key: 'standard:key_1', points: 1, endsAtMs: 6_000 })
+    assert.deepEqual(await add(5_999), { key: 'standard:key_1', points: 2, endsAtMs: 6_000 })
+    assert.deepEqual(await add(6_000), { key: 'standard:key_1', points: 1, endsAtMs: 7_000 })
+    assert.equal((await store.rateLimits.add('free:key_1', 1, 1_000, 6_000)).points, 1)
+    assert.equal((await store.rateLimits.current(6_999)).length, 2)
+    assert.deepEqual(await store.rateLimits.current(7_000), [])
+  })
+
+  test(`${kind}: of many who count at once nobody is forgotten`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const stores = [await openAt(t, url), await openAt(t, url)]
+    const adding = Array.from({ length: 60 }, (_, i) => stores[i % 2]!.rateLimits.add('k', 1, 60_000, 1_000))
+    const points = (await Promise.all(adding)).map((count) => count.points)
+    assert.deepEqual(
+      points.toSorted((a, b) => a - b),
+      Array.from({ length: 60 }, (_, i) => i + 1),
+    )
+  })
+
+  test(`${kind}: what was counted elsewhere is kept, and what is over is swept away`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const store = await Store.open(url)
+    await store.transaction(async (queries) => {
+      await store.rateLimits.keep({ key: 'a', points: 5, endsAtMs: 2_000 }, queries)
+      await store.rateLimits.keep({ key: 'a', points: 7, endsAtMs: 2_000 }, queries)
+      await store.rateLimits.keep({ key: 'b', points: 1, endsAtMs: 1_000 }, queries)
+    })
+    await store.rateLimits.sweep(1_000)
+    await store.close()
+    const later = await openAt(t, url)
+    assert.deepEqual(await later.rateLimits.current(0), [{ key: 'a', points: 7, endsAtMs: 2_000 }])
+  })
+}

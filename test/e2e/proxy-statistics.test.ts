@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { test } from 'tap'
+import { COMMAND_LINE } from '../../src/manage/audit.ts'
+import { makeKey } from '../../src/manage/auth/make-key.ts'
+import { Store } from '../../src/store/store.ts'
+import { addsUp } from '../contract/sightings.ts'
+import { startApp } from './app.ts'
+import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
+import { temporaryFolder } from './programs.ts'
+
+const PATHS = ['/', '/blocked', '/trial']
+const POLICY = `rules:
+  - {name: trial, when: {path: /trial}, action: block, dry_run: true}
+  - {name: blocked, when: {path: /blocked}, action: block}
+  - {name: trial passes, when: {path: /trial}, action: pass}
+`
+
+test('statistics are what was sent, and what the metrics say, also when a worker dies', async (t) => {
+  const folder = temporaryFolder(t)
+  const policy = join(folder, 'policy.yaml')
+  writeFileSync(policy, POLICY)
+  const key = await keyIn(`sqlite:${join(folder, 'gatehouse.db')}`)
+  const app = await startApp(t)
+  const gatehouse = await startGatehouse(t, {
+    command: 'up',
+    upstream: app.url,
+    expects: /a worker died/,
+    argv: ['--policy', policy, '--data', folder, '--workers', '2'],
+  })
+  for (let round = 0; round < 10; round++) {
+    await Promise.all(PATHS.map((path) => ask(gatehouse, path, 'curl/8.5.0')))
+    await ask(gatehouse, '/', 'GPTBot/1.2 (+https://openai.com/gptbot)')
+  }
+  await agreed(gatehouse, key, 40)
+  const [worker] = childrenOf(gatehouse.pid)
+  process.kill(worker!, 'SIGKILL')
+  await until(async () => (await metrics(gatehouse)).get('worker_restarts_total') === 1)
+  await until(async () => (await metrics(gatehouse)).get('workers_listening') === 2)
+  for (let round = 0; round < 10; round++)
+    await Promise.all(PATHS.map((path) => ask(gatehouse, path, 'curl/8.5.0')))
+  const { detection, agents } = await agreed(gatehouse, key, 70)
+  assert.equal(detection.blocked, 20) // and none by the rule on trial
+  assert.equal(detection.by_action.pass, 20)
+  assert.equal(agents.new, agents.seen)
+})
+
+/** Waits until statistics have that many requests, then checks that the metrics say the same; resolves to them. */
+async function agreed(gatehouse: RunningGatehouse, key: string, requests: number) {
+  const stats = async () => {
+    const response = await fetch(`${gatehouse.manage}/v1/stats?window=1h`, {
+      headers: { authorization: `Bearer ${key}` },
+    })
+    assert.equal(response.status, 200)
+    // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
+    return (await response.json()) as any
+  }
+  // What workers have counted is known here a little later.
+  await until(async () => (await metrics(gatehouse)).get('requests_total') === requests)
+  await until(async () => (await stats()).detection.requests >= requests)
+  const found = await stats()
+  const counted = await metrics(gatehouse)
+  addsUp(found)
+  assert.equal(found.detection.requests, requests)
+  for (const name of ['sightings_received_total', 'sightings_stored_total'])
+    assert.equal(counted.get(name), requests, name)
+  for (const action of ['block', 'pass', 'tag'])
+    assert.equal(
+      counted.get(`requests_total action=${action}`) ?? 0,
+      found.detection.by_action[action],
+      action,
+    )
+  assert.equal(counted.get('requests_total verdict=agent') ?? 0, found.detection.agents)
+  assert.equal(counted.get('ingest_failures_total'), 0)
+  return found
+}
+
+/** Sums by name, and by name and label. */
+async function metrics({ manage }: RunningGatehouse): Promise<ReadonlyMap<string, number>> {
+  const sums = new Map<string, number>()
+  const text = await (await fetch(`${manage}/metrics`)).text()
+  for (const [, name, labels = '', value] of text.matchAll(/^gatehouse_(\w+)(?:\{(.*)\})? (\S+)$/gm)) {
+    const keys = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, label, of]) => `${name} ${label}=${of}`)
+    for (const key of [name!, ...keys]) sums.set(key, (sums.get(key) ?? 0) + Number(value))
+  }
+  return sums
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await wait(50)
+}
+
+async function ask({ port, ca }: RunningGatehouse, path: string, userAgent: string): Promise<void> {
+  const headers = { 'user-agent': userAgent }
+  const sent = request({ host: '127.0.0.1', servername: 'localhost', port, path, ca, headers, agent: false })
+  sent.end()
+  const [response] = await once(sent, 'response')
+  response.resume()
+  await once(response, 'end')
+}
+
+function childrenOf(pid: number): readonly number[] {
+  return execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map(Number)
+}
+
+async function keyIn(storeUrl: string): Promise<string> {
+  const store = await Store.open(storeUrl)
+  const wanted = { name: 'test', scopes: ['read' as const], plan: 'unlimited' as const, expiresAtMs: null }
+  const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
+  await store.close()
+  return key
+}

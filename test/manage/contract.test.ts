@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type Test, test } from 'tap'
+import { exampleOf } from '../../src/manage/api/json-schema.ts'
+import {
+  type DocumentedOperation,
+  type OpenApiDocument,
+  openApiDocument,
+} from '../../src/manage/api/openapi.ts'
+import type { AnyOperation } from '../../src/manage/api/operation.ts'
+import { OPERATIONS } from '../../src/manage/api/operations.ts'
+import { TestManagement } from './management.ts'
+
+/** One way to ask for an operation, and what may come of it. */
+interface Case {
+  readonly title: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly query?: string
+  readonly body?: string
+  readonly statuses: readonly number[]
+}
+
+test('Prism, which knows only the document, has nothing against any answer', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true })
+  const document = openApiDocument(OPERATIONS, manage.url)
+  const prism = await startPrism(t, document, `${manage.url}/v1`)
+  const tokens = { admin: manage.adminKey, none: await manage.key({ scopes: [] }) }
+  let found = 0
+  for (const operation of OPERATIONS) {
+    const documented = document.paths[operation.path]![operation.method.toLowerCase()]!
+    for (const each of casesOf(operation, documented, document, tokens)) {
+      const name = `${operation.id}, ${each.title}`
+      const response = await fetch(`${prism}${pathOf(operation.path, documented)}${each.query ?? ''}`, {
+        method: operation.method,
+        headers: { authorization: `Bearer ${tokens.admin}`, ...each.headers },
+        ...(each.body === undefined ? {} : { body: each.body }),
+      })
+      const text = await response.text()
+      assert.ok(each.statuses.includes(response.status), `${name}: ${response.status} ${text}`)
+      const violations = JSON.parse(response.headers.get('sl-violations') ?? '[]') as Violation[]
+      found += violations.length
+      // A request that breaks the contract is what some of these are for.
+      assert.deepEqual(
+        violations.filter(({ location }) => location[0] === 'response'),
+        [],
+        `${name}: ${text}`,
+      )
+      if (each.title === 'as in the example') assert.deepEqual(violations, [], `${name}: the example is none`)
+    }
+  }
+  assert.ok(found > OPERATIONS.length, 'it looks')
+  assert.deepEqual(manage.failures, [])
+})
+
+interface Violation {
+  readonly location: readonly string[]
+  readonly message: string
+}
+
+function casesOf(
+  { method, path, body, query, status }: AnyOperation,
+  { requestBody }: DocumentedOperation,
+  { components }: OpenApiDocument,
+  tokens: { readonly none: string },
+): readonly Case[] {
+  const json = { 'content-type': 'application/json' }
+  const request = requestBody?.content['application/json']
+  const example = request?.example ?? (request && exampleOf(request.schema, components.schemas))
+  const good = body === null ? {} : { body: JSON.stringify(example), headers: json }
+  const bad = (title: string, text: string, statuses: readonly number[], headers = json): Case[] =>
+    body === null ? [] : [{ title, body: text, headers, statuses: [...statuses, ...notThere] }]
+  const notThere = path.includes('{') ? [404] : []
+  return [
+    // An example names things that are not there, and what is there may be in its way.
+    { title: 'as in the example', ...good, statuses: [status, ...notThere, 409, 412, 428] },
+    { title: 'with no token', ...good, headers: { ...json, authorization: '' }, statuses: [401] },
+    {
+      title: 'with no scope',
+      ...good,
+      headers: { ...json, authorization: `Bearer ${tokens.none}` },
+      statuses: [403],
+    },
+    { title: 'with an unknown parameter', ...good, query: '?unknown=1', statuses: [400, ...notThere] },
+    ...bad('with a list', '[]', [400]),
+    ...bad('with an unknown member', '{"unknown": 1}', [400]),
+    ...bad('with text', 'x', [415], { 'content-type': 'text/plain' }),
+    // Prism answers nothing at all to what is no JSON.
+    ...bad('with too much', JSON.stringify('x'.repeat(9_000_000)), [413]),
+    ...(method === 'GET'
+      ? [{ title: 'had already', headers: { 'if-none-match': '*' }, statuses: [304, ...notThere] }]
+      : []),
+    ...('page' in query.shape
+      ? [{ title: 'far away', query: '?page=999999&limit=200', statuses: [200, ...notThere] }]
+      : []),
+    ...('page' in query.shape ? [{ title: 'nowhere', query: '?page=0', statuses: [400, ...notThere] }] : []),
+  ]
+}
+
+function pathOf(path: string, { parameters = [] }: DocumentedOperation): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(String(parameters.find((each) => each.name === name)?.example)),
+  )
+}
+
+/** A proxy that holds requests and answers against the document. Resolves to where it is. */
+async function startPrism(t: Test, document: OpenApiDocument, upstream: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-prism-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const file = join(folder, 'openapi.json')
+  await writeFile(file, JSON.stringify(document))
+  const port = await freePort()
+  const child = spawn('prism', ['proxy', file, upstream, '--port', String(port), '--host', '127.0.0.1'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const gone = once(child, 'close')
+  t.teardown(async () => {
+    child.kill()
+    await gone
+  })
+  // It goes on talking, and stops at a pipe that nobody reads.
+  await new Promise<void>((resolve, reject) => {
+    child.once('close', () => reject(new Error('Prism has not started')))
+    createInterface(child.stdout).on('line', (line) => line.includes('is listening on') && resolve())
+  })
+  return `http://127.0.0.1:${port}`
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { setImmediate as turn } from 'node:timers/promises'
+import { test } from 'tap'
+import { statistics } from '../../src/manage/api/stats.ts'
+import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import { networkHash, takeIn } from '../../src/manage/sighting-intake.ts'
+import type { Sighting } from '../../src/plane/sighting.ts'
+import { addsUp } from '../contract/sightings.ts'
+import { ingestInto, NOW_MS, seen, SILENT } from '../contract/seen.ts'
+import { temporaryFolder } from '../e2e/programs.ts'
+import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { idleLinks, SETTINGS } from './management.ts'
+
+for (const kind of KINDS) {
+  test(`${kind}: a process that is killed has lost nothing it has acknowledged, and nothing counts twice`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const store = await openAt(t, url)
+    const acknowledged = new Set<string>()
+    for (const killedAfter of [1, 3, 12]) {
+      const child = spawn(process.execPath, [PROGRAM, url, String(COUNT)], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      const exit = once(child, 'exit')
+      let lines = 0
+      for await (const line of createInterface({ input: child.stdout })) {
+        for (const id of line.split(' ')) acknowledged.add(id)
+        if (++lines === killedAfter) child.kill('SIGKILL')
+      }
+      assert.deepEqual(await exit, [null, 'SIGKILL'])
+      for (const id of acknowledged) assert.ok((await store.sightings.byId(id)) !== null, `${id} is lost`)
+      const stats = await statistics(store, '1h', '1m', NOW_MS)
+      addsUp(stats)
+      assert.ok(stats.detection.requests >= acknowledged.size && stats.detection.requests < COUNT)
+    }
+    // Everything is sent once more, as proxies that heard no answer do.
+    await ingestInto(store).ingest.take(Array.from({ length: COUNT }, (_, number) => seen(number)))
+    assert.equal((await statistics(store, '1h', '1m', NOW_MS)).detection.requests, COUNT)
+  })
+}
+
+test('statistics add up while batches are stored', async (t) => {
+  const store = await openAt(t, await freshUrl('sqlite', t))
+  const { ingest } = ingestInto(store)
+  let isOver = false
+  const writing = (async () => {
+    for (let at = 0; at < 3_000; at += 30)
+      await ingest.take(Array.from({ length: 30 }, (_, number) => seen(at + number)))
+    isOver = true
+  })()
+  let last = 0
+  while (!isOver) {
+    await turn()
+    const stats = await statistics(store, '24h', '5m', NOW_MS)
+    addsUp(stats)
+    assert.ok(stats.detection.requests >= last && stats.detection.requests % 30 === 0)
+    last = stats.detection.requests
+  }
+  await writing
+})
+
+test('whose address it is, is told apart by what one client is given', async () => {
+  const same = (one: string, other: string) =>
+    assert.equal(networkHash(one), networkHash(other), `${one} ${other}`)
+  same('2001:db8::1', '2001:db8:0:0:ffff:ffff:ffff:ffff')
+  same('::ffff:192.0.2.1', '192.0.2.1')
+  const hashes = new Set<number>()
+  for (let a = 0; a < 256; a++) for (let b = 0; b < 256; b++) hashes.add(networkHash(`10.0.${a}.${b}`))
+  for (let a = 0; a < 256; a++) hashes.add(networkHash(`2001:db8:0:${a.toString(16)}::1`))
+  assert.ok(hashes.size > 65_536 + 256 - 3, `${hashes.size}`)
+})
+
+test('a Sighting as a proxy makes it is kept as it is', async () => {
+  const whole = seen(1, {
+    ja4: 't13d1516h2_8daaf6152771_b186095e22b6',
+    stable: 'gs1-t13d1516h2-8daaf6152771-b186095e22b6',
+    ja4s: 't130200_1301_a56c5b993250',
+    ja4h: 'ge11cr06enus_5774cb0d1aa9_000000000000_e3b0c44298fc',
+    ja4x: 'a373a9f83c6b_2bab15409345_7bf9a7bf7029',
+    userAgent: 'Mozilla/5.0 (ä; 😀)',
+    ...{ agent: 'gptbot', verdict: 'agent', category: 'crawler', verified: 'web-bot-auth' },
+  })
+  assert.deepEqual(takeIn(whole, NOW_MS), whole)
+})
+
+const PROGRAM = new URL('ingest-process.ts', import.meta.url).pathname
+const COUNT = 2_000
+
+test('what comes before the database is open stays where it comes from', async (t) => {
+  const folder = temporaryFolder(t)
+  const settings = { ...SETTINGS, dataFolder: folder }
+  const policy = { kind: 'file', inForce: () => assert.fail('nobody asks for it') } as const
+  const links = { ...idleLinks(), policy }
+  const unable = new ManagementPlane({ ...settings, storeUrl: `sqlite:${folder}` }, SILENT, links)
+  await unable.start({ host: '127.0.0.1', port: 1 })
+  await assert.rejects(unable.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
+  await unable.close()
+
+  const told: Sighting[] = []
+  const storeUrl = `sqlite:${folder}/gatehouse.db`
+  const plane = new ManagementPlane({ ...settings, storeUrl }, SILENT, {
+    ...links,
+    stored: (batch) => void told.push(...batch),
+  })
+  await assert.rejects(plane.take([seen(1)]), { code: 'STORE_UNAVAILABLE' })
+  await plane.start({ host: '127.0.0.1', port: 1 })
+  await plane.take([seen(1), seen(2)])
+  await plane.take([seen(2), seen(3)])
+  assert.deepEqual(told, [seen(1), seen(2), seen(3)])
+  const last = plane.take([seen(4)])
+  await Promise.all([last, plane.close()])
+  await assert.rejects(plane.take([seen(5)]), { code: 'STORE_UNAVAILABLE' })
+  const store = await openAt(t, storeUrl)
+  assert.deepEqual(await store.sightings.byId(seen(4).id), seen(4))
+})
+
+test('more than can wait is not taken', async (t) => {
+  const store = await openAt(t, await freshUrl('sqlite', t))
+  const { ingest, metrics } = ingestInto(store)
+  const nothing = Array.from({ length: 60_000 }, () => null)
+  const taken = ingest.take(nothing)
+  await assert.rejects(ingest.take(nothing), { code: 'STORE_LOCKED' })
+  await taken
+  await ingest.close()
+  assert.ok(metrics.counts.refused < 70_000)
+})

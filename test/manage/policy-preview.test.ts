@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { runCli } from '../../src/commands/cli.ts'
+import { COMMANDS } from '../../src/commands/commands.ts'
+import { type ReadSightings, tryPolicy } from '../../src/manage/policy-preview.ts'
+import type { Sighting } from '../../src/plane/sighting.ts'
+import { parsePolicy } from '../../src/policy/policy.ts'
+import { Store } from '../../src/store/store.ts'
+import { memoryIo } from '../commands/memory-io.ts'
+import { sighting } from '../contract/bus.ts'
+import { TestManagement } from './management.ts'
+
+const CRAWLER = { verdict: 'agent', agent: 'gptbot', category: 'crawler', software: 'gptbot' } as const
+const POLICY = {
+  rules: [
+    { name: 'keyed', when: { path: '/keyed', header: { 'x-key': 'a' } }, action: 'pass' },
+    { name: 'crawlers', when: { category: 'crawler', path: '/api/*' }, action: 'block' },
+    { name: 'trial', when: { category: 'crawler' }, action: 'block', dry_run: true },
+    {
+      name: 'curl',
+      when: { software: 'curl' },
+      action: { rate_limit: { per: 'address', requests: 5, window: '1m' } },
+    },
+  ],
+}
+
+test('a preview says what gatehouse check --replay says of the same requests', async (t) => {
+  const manage = await TestManagement.start(t)
+  const seen = sightings(1_700)
+  await record(manage, seen)
+  const { status, body } = await manage.ask('POST', '/v1/policy/preview', { policy: POLICY, window: '24h' })
+  assert.equal(status, 200)
+  const { window, against, from, to, complete, left_out, ...report } = body
+  assert.deepEqual([window, against, complete, left_out], ['24h', 'recorded', true, 0])
+  assert.deepEqual([Date.parse(from), Date.parse(to)], [seen[0]!.seenAtMs, seen.at(-1)!.seenAtMs])
+  assert.ok(report.changed > 0 && report.unchanged > 0 && report.unjudged > 0)
+  assert.deepEqual(report, await replayed(manage, seen, []))
+  assert.deepEqual(manage.policies, [], 'nothing is put in force')
+
+  await manage.ask('PUT', '/v1/policy', OLD, { 'if-match': '*' })
+  const current = await manage.ask('POST', '/v1/policy/preview', { policy: POLICY, against: 'current' })
+  const old = join(manage.folder, 'old.json')
+  writeFileSync(old, JSON.stringify(OLD))
+  const { window: _w, against: _a, from: _f, to: _t, complete: _c, left_out: _l, ...other } = current.body
+  assert.deepEqual(other, await replayed(manage, seen, ['--against', old]))
+  assert.match(JSON.stringify(other), /"from":"block 451"/)
+  assert.deepEqual(manage.failures, [])
+})
+
+test('only what was seen in the window counts', async (t) => {
+  const manage = await TestManagement.start(t)
+  const nowMs = Date.now()
+  const ages = [30, 2 * 3600, 25 * 3600, 8 * 86_400, 31 * 86_400]
+  await record(
+    manage,
+    ages.map((age, index) => ({ ...sighting(index), seenAtMs: nowMs - age * 1000 })),
+  )
+  for (const [window, count] of [
+    ['1h', 1],
+    ['24h', 2],
+    ['7d', 3],
+    ['30d', 4],
+  ] as const) {
+    const { body } = await manage.ask('POST', '/v1/policy/preview', { policy: {}, window })
+    assert.deepEqual([body.sightings, body.complete], [count, true], window)
+  }
+})
+
+test('what a preview is refused for', async (t) => {
+  const manage = await TestManagement.start(t)
+  for (const [body, pointer] of [
+    [{}, '/policy'],
+    [{ policy: null }, '/policy'],
+    [{ policy: { rules: [{ name: 'a', when: { pth: 1 }, action: 'block' }] } }, '/policy/rules/0/when/pth'],
+    [{ policy: {}, window: '2h' }, '/window'],
+    [{ policy: {}, against: 'old' }, '/against'],
+    [{ policy: {}, windw: '1h' }, '/windw'],
+  ] as const) {
+    const { status, body: problem } = await manage.ask('POST', '/v1/policy/preview', body)
+    assert.deepEqual([status, problem.errors[0].pointer], [400, pointer])
+  }
+  const empty = await manage.ask('POST', '/v1/policy/preview', { policy: POLICY })
+  assert.deepEqual([empty.status, empty.body.sightings, empty.body.from], [200, 0, null])
+})
+
+test('however much there is and however costly a policy, it ends, with the newest ones', async () => {
+  const all = sightings(10_000)
+  const read: ReadSightings = async (next, limit) => {
+    const end = next ?? all.length
+    const start = Math.max(end - limit, 0)
+    return { sightings: all.slice(start, end).reverse(), next: start === 0 ? null : start }
+  }
+  const whatIf = { after: parsePolicy(POLICY), before: null, sinceMs: 0, nowMs: Date.now() }
+  const whole = await tryPolicy(read, whatIf)
+  assert.deepEqual([whole.report.sightings, whole.isComplete], [10_000, true])
+  const some = await tryPolicy(read, whatIf, { sightingsMax: 1_200 })
+  assert.deepEqual(
+    [some.report.sightings, some.isComplete, some.newestMs],
+    [1_200, false, all.at(-1)!.seenAtMs],
+  )
+  assert.equal(some.oldestMs, all.at(-1_200)!.seenAtMs)
+  const expression = `${'request.path.contains("zzzz") || '.repeat(50)}false`
+  const rules = Array.from({ length: 100 }, (_, index) => ({
+    name: `r${index}`,
+    when: { expression },
+    action: 'block',
+  }))
+  let turns = 0
+  const beat = setInterval(() => turns++, 1)
+  const costly = await tryPolicy(read, { ...whatIf, after: parsePolicy({ rules }) }, { timeMs: 200 })
+  clearInterval(beat)
+  assert.ok(!costly.isComplete && costly.report.sightings > 0 && costly.report.sightings < 10_000)
+  assert.ok(turns > 3, 'others have their turns')
+})
+
+test('what is no Sighting is left out, and counted', async () => {
+  const broken = [null, 5, {}, { ...sighting(1), evidence: 'x' }, sighting(2)] as Sighting[]
+  const read: ReadSightings = async () => ({ sightings: broken, next: null })
+  const found = await tryPolicy(read, { after: parsePolicy({}), before: null, sinceMs: 0, nowMs: 0 })
+  assert.deepEqual([found.report.sightings, found.leftOut], [1, 4])
+})
+
+function sightings(count: number): Sighting[] {
+  const startMs = Date.now() - 60_000
+  return Array.from({ length: count }, (_, index) => {
+    const kinds = [
+      { ...CRAWLER, path: `/api/${index % 7}` },
+      { ...CRAWLER, path: '/' },
+      { software: 'curl', path: '/a' },
+      { software: null, path: '/keyed' },
+      { software: null, rule: 'proxy.fail', action: 'block', path: '/x' },
+      { ...CRAWLER, path: '/api/b', rule: 'crawlers', action: 'block' },
+    ]
+    return { ...sighting(index), ...kinds[index % kinds.length], seenAtMs: startMs + index }
+  })
+}
+
+async function record(manage: TestManagement, seen: readonly Sighting[]): Promise<void> {
+  const store = await Store.open(manage.storeUrl)
+  await store.transaction((queries) => store.sightings.add(seen, queries))
+  await store.close()
+}
+
+async function replayed(
+  manage: TestManagement,
+  seen: readonly Sighting[],
+  more: readonly string[],
+): Promise<unknown> {
+  const file = join(manage.folder, 'sightings.jsonl')
+  // Newest first, as the database gives them: what is equally frequent is in the order in which it came.
+  writeFileSync(
+    file,
+    seen
+      .toReversed()
+      .map((each) => `${JSON.stringify(each)}\n`)
+      .join(''),
+  )
+  const policy = join(manage.folder, 'policy-new.json')
+  writeFileSync(policy, JSON.stringify(POLICY))
+  const io = memoryIo()
+  assert.equal(
+    await runCli(COMMANDS, ['check', '--replay', file, '--policy', policy, '--json', ...more], io),
+    0,
+  )
+  const { policy: _, against, left_out, ...report } = JSON.parse(io.out)
+  return report
+}
+
+const OLD = {
+  rules: [{ name: 'crawlers', when: { category: 'crawler' }, action: { block: { status: 451 } } }],
+}

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { Store } from '../../src/store/store.ts'
+import { addsUp } from '../contract/sightings.ts'
+import { ingestInto, seen } from '../contract/seen.ts'
+import { TestManagement } from './management.ts'
+
+test('GET /stats says what was seen', async (t) => {
+  const management = await TestManagement.start(t)
+  const store = await Store.open(management.storeUrl)
+  const nowMs = Date.now()
+  const { ingest } = ingestInto(store, { nowMs: () => nowMs })
+  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97, seenAtMs: nowMs }
+  await ingest.take([
+    seen(1, { ...agent, verified: 'ip-range' }),
+    seen(2, { ...agent, done: 'block' }),
+    seen(3, { ...agent, agent: 'nobody-knows', category: 'custom', confidence: 1 }),
+    seen(4, { verdict: 'agent', agent: null, confidence: 0.5, seenAtMs: nowMs }),
+    seen(5, { verdict: 'human', confidence: 0.1, seenAtMs: nowMs - 3 * 3_600_000 }),
+  ])
+  await store.close()
+  const { status, body, headers } = await management.ask('GET', '/v1/stats')
+  assert.equal(status, 200)
+  assert.match(headers.get('content-type')!, /^application\/json/)
+  addsUp(body)
+  const { detection, agents, fingerprints, series, window, bucket } = body
+  assert.deepEqual([window, bucket, series.length], ['24h', '1h', 24])
+  assert.deepEqual(agents, { total: 0, seen: 2, new: 2 })
+  assert.deepEqual(fingerprints, { unique: 1, by_type: { ja4: 1, ja4s: 0, ja4h: 0, ja4x: 0 }, unknown: 1 })
+  const { by_agent, by_category, by_action, by_confidence, ...totals } = detection
+  assert.deepEqual(totals, { requests: 5, agents: 4, rate: 0.8, blocked: 1, tagged: 4, verified: 1 })
+  assert.deepEqual(by_agent, [
+    { agent_id: 'gptbot', agent_name: 'gptbot', agent_category: null, requests: 2, blocked: 1 },
+    { agent_id: 'nobody-knows', agent_name: 'nobody-knows', agent_category: null, requests: 1, blocked: 0 },
+  ])
+  assert.deepEqual(by_category, {
+    ...{ 'llm-sdk': 0, 'browser-agent': 0, orchestrator: 0, crawler: 2, 'mcp-client': 0, custom: 1 },
+    unnamed: 1,
+  })
+  assert.deepEqual(Object.keys(by_action), [
+    'pass',
+    'tag',
+    'block',
+    'rate_limit',
+    'tarpit',
+    'redirect',
+    'route',
+  ])
+  assert.deepEqual([by_confidence['0.9'], by_confidence['0.5'], by_confidence['0.1']], [3, 1, 1])
+  assert.equal(series.at(-1).requests, 4)
+  const hour = (await management.ask('GET', '/v1/stats?window=1h')).body
+  assert.deepEqual([hour.detection.requests, hour.series.length, hour.bucket], [4, 60, '1m'])
+})
+
+test('GET /stats refuses what it cannot say, and says what it can', async (t) => {
+  const management = await TestManagement.start(t)
+  for (const [query, pointer, detail] of [
+    ['window=2h', '/window', /^takes 1h, 24h, 7d, 30d/],
+    ['window=24h&bucket=1m', '/bucket', /^takes 5m, 15m, 1h with a window of 24h$/],
+    ['bucket=1d', '/bucket', /with a window of 24h/],
+    ['window=30d&bucket=2d', '/bucket', /^takes 1m, 5m/],
+    ['windows=1h', '/windows', /window/],
+    ['window=1h&window=7d', '/window', /./],
+  ] as const) {
+    const { status, body } = await management.ask('GET', `/v1/stats?${query}`)
+    assert.equal(status, 400, query)
+    assert.equal(body.errors[0].pointer, pointer, query)
+    assert.match(body.errors[0].detail, detail)
+  }
+  const writer = await management.key({ scopes: ['write'] })
+  const { status } = await management.ask('GET', '/v1/stats', undefined, {
+    authorization: `Bearer ${writer}`,
+  })
+  assert.equal(status, 403)
+  const reader = await management.key({ scopes: ['read'] })
+  const { body } = await management.ask('GET', '/v1/stats', undefined, { authorization: `Bearer ${reader}` })
+  assert.deepEqual([body.detection.requests, body.detection.rate], [0, 0])
+  addsUp(body)
+})

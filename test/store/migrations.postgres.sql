@@ -1,0 +1,52 @@
+-- 0001-keys
+create table "api_keys" ("id" text primary key, "hash" text not null unique, "name" text not null, "scopes" text not null, "plan" text not null, "created_at_ms" bigint not null, "expires_at_ms" bigint, "revoked_at_ms" bigint, "last_used_at_ms" bigint);
+create table "audit" ("id" text primary key, "at_ms" bigint not null, "principal" text not null, "action" text not null, "subject" text, "detail" text not null, "address" text, "request_id" text);
+create index "audit_by_time" on "audit" ("at_ms", "id");
+create table "settings" ("name" text primary key, "value" text not null, "version" bigint not null, "changed_at_ms" bigint not null);
+create table "idempotency" ("principal" text not null, "key" text not null, "request_hash" text not null, "status" bigint, "headers" text, "body" text, "created_at_ms" bigint not null, "expires_at_ms" bigint not null, constraint "idempotency_key" primary key ("principal", "key"));
+create index "idempotency_by_expiry" on "idempotency" ("expires_at_ms");
+-- 0002-catalogue
+create table "software" ("id" text collate "C" primary key, "name" text not null, "kind" text not null, "category" text, "description" text, "search" text not null, "document" text not null, "origin" text not null, "first_seen_ms" bigint not null);
+create table "software_names" ("name" text collate "C" primary key, "software_id" text collate "C" not null);
+create index "software_names_by_software" on "software_names" ("software_id");
+create table "signatures" ("type" text collate "C" not null, "value" text collate "C" not null, "software_id" text collate "C" not null, "part_b" text collate "C" not null, "part_c" text collate "C" not null, "status" text not null, "source" text not null, "provenance" text not null, "first_seen_ms" bigint not null, "observations" bigint not null, "confidence" double precision not null, constraint "signatures_key" primary key ("type", "value", "software_id"));
+create index "signatures_by_software" on "signatures" ("software_id", "type", "value");
+create index "signatures_by_part_b" on "signatures" ("type", "part_b", "part_c");
+create index "signatures_by_part_c" on "signatures" ("type", "part_c", "value");
+create index "signatures_by_time" on "signatures" ("first_seen_ms", "type", "value", "software_id");
+create index "signatures_made_here" on "signatures" ("type", "value", "software_id") where source <> 'builtin';
+create table "catalogue_state" ("id" bigint primary key, "hash" text not null, "merged_at_ms" bigint not null);
+-- 0003-sightings
+create table "sightings" ("number" bigserial primary key, "id" text not null unique, "seen_at_ms" bigint not null, "document" text not null);
+create table "sightings_taken" ("slot" text primary key, "ranges" text not null, "taken_at_ms" bigint not null);
+create index "sightings_taken_by_time" on "sightings_taken" ("taken_at_ms", "slot");
+create table "rollups" ("grain_ms" bigint not null, "dimension" text not null, "at_ms" bigint not null, "key" text not null, "requests" bigint not null, "agents" bigint not null, "blocked" bigint not null, constraint "rollups_key" primary key ("grain_ms", "dimension", "at_ms", "key"));
+create table "fingerprints_seen" ("type" text collate "C" not null, "value" text collate "C" not null, "first_seen_ms" bigint not null, "last_seen_ms" bigint not null, "requests" bigint not null, "addresses" bigint not null, "sketch" text not null, "is_named" integer not null, "rank" double precision not null, constraint "fingerprints_seen_key" primary key ("type", "value"));
+create index "fingerprints_seen_by_rank" on "fingerprints_seen" ("rank", "type", "value");
+create index "fingerprints_seen_by_time" on "fingerprints_seen" ("last_seen_ms", "type", "is_named");
+create table "agents_seen" ("software_id" text collate "C" primary key, "first_seen_ms" bigint not null, "last_seen_ms" bigint not null, "requests" bigint not null);
+-- 0004-submissions
+create table "submissions" ("id" text primary key, "created_at_ms" bigint not null, "principal" text not null, "type" text collate "C" not null, "value" text collate "C" not null, "agent_name" text, "software_id" text collate "C", "category" text, "user_agent" text, "notes" text, "status" text not null, "reasons" text not null, "duplicate_of" text, "made_software" bigint not null, "decided_at_ms" bigint, "decided_by" text, "rolled_back_at_ms" bigint);
+create index "submissions_by_time" on "submissions" ("created_at_ms", "id");
+create index "submissions_by_status" on "submissions" ("status", "created_at_ms");
+create index "submissions_by_fingerprint" on "submissions" ("value", "status");
+create table "trials" ("type" text collate "C" not null, "value" text collate "C" not null, "since_ms" bigint not null, "is_open" bigint not null, "hits" bigint not null, "first_hit_ms" bigint, "last_hit_ms" bigint, "addresses" text not null, "verdicts" text not null, constraint "trials_key" primary key ("type", "value"));
+create index "trials_by_state" on "trials" ("is_open");
+create table "feedback" ("decision_id" text primary key, "id" text not null, "at_ms" bigint not null, "principal" text not null, "told" text not null, "told_software_id" text, "verdict" text not null, "verdict_software_id" text);
+create index "feedback_by_time" on "feedback" ("at_ms");
+create table "feedback_fingerprints" ("decision_id" text not null, "type" text collate "C" not null, "value" text collate "C" not null, constraint "feedback_fingerprints_key" primary key ("decision_id", "type"));
+create index "feedback_by_fingerprint" on "feedback_fingerprints" ("value", "type");
+-- 0005-tasks
+create table "tasks" ("id" text primary key, "principal" text not null, "type" text not null, "status" text not null, "total" bigint not null, "completed" bigint not null, "failed" bigint not null, "created_at_ms" bigint not null, "started_at_ms" bigint, "finished_at_ms" bigint, "lease_owner" text, "lease_until_ms" bigint, "attempts" bigint not null, "error" text);
+create index "tasks_by_status" on "tasks" ("status", "created_at_ms", "id");
+create index "tasks_by_principal" on "tasks" ("principal", "created_at_ms", "id");
+create index "tasks_by_end" on "tasks" ("finished_at_ms") where "finished_at_ms" is not null;
+create table "task_chunks" ("task_id" text not null references "tasks" ("id") on delete cascade, "number" bigint not null, "from_item" bigint not null, "items" text not null, "results" text, constraint "task_chunks_pk" primary key ("task_id", "number"));
+-- 0006-webhooks
+create table "webhooks" ("id" text primary key, "url" text not null, "events" text not null, "description" text, "enabled" bigint not null, "created_at_ms" bigint not null, "updated_at_ms" bigint not null);
+create table "webhook_secrets" ("id" text primary key, "webhook_id" text not null references "webhooks" ("id") on delete cascade, "sealed" text not null, "created_at_ms" bigint not null, "expires_at_ms" bigint);
+create index "webhook_secrets_by_webhook" on "webhook_secrets" ("webhook_id");
+-- 0007-rate-limits
+create table "rate_limits" ("key" text primary key, "points" bigint not null, "ends_at_ms" bigint not null);
+-- 0008-policies
+create table "policies" ("version" bigint primary key, "document" text not null, "hash" text not null, "author" text not null, "restored_version" bigint, "created_at_ms" bigint not null);

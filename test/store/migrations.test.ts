@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { type Kysely, sql } from 'kysely'
+import { type Test, test } from 'tap'
+import type { Database, DatabaseKind } from '../../src/store/database.ts'
+import type { Migration } from '../../src/store/migration.ts'
+import { MIGRATIONS, migrate } from '../../src/store/migrations.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
+import type { Tables } from '../../src/store/tables.ts'
+import { freshUrl, KINDS, openAt } from './databases.ts'
+import { fileOf, migrationText } from './migration-text.ts'
+
+for (const kind of KINDS) {
+  test(`${kind}: migrations are what they were`, async () => {
+    const said = 'see test/store/migration-text.ts'
+    assert.equal(await migrationText(kind), readFileSync(fileOf(kind), 'utf8'), said)
+  })
+
+  test(`${kind}: processes that start at once make the tables once`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const answers = await Promise.all(Array.from({ length: 5 }, () => openInProcess(url)))
+    assert.deepEqual(new Set(answers), new Set(['open']))
+    const database = await opened(t, kind, url)
+    assert.deepEqual(await done(database), [...MIGRATIONS.keys()])
+  })
+
+  test(`${kind}: a step that fails leaves nothing of those before it`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const failing = new Map<string, Migration>([
+      ['1', (db) => makeTable(db, 'one')],
+      ['2', (db) => makeTable(db, 'two')],
+      ['3', (db) => makeTable(db, 'one')],
+    ])
+    const attempt = (migrations: typeof failing) =>
+      openDatabase(url, null, (db) => migrate(db, kind, migrations))
+    await assert.rejects(attempt(failing), /already exists/)
+    const database = await attempt(new Map([['1', (db: Kysely<Tables>) => makeTable(db, 'one')]]))
+    t.teardown(() => database.close())
+    assert.deepEqual(await done(database), ['1'])
+    await assert.rejects(sql`select * from two`.execute(database.db))
+  })
+
+  test(`${kind}: from every earlier version the same tables come out, and what was in them stays`, async (t) => {
+    const straight = await schemaOf(await opened(t, kind, await freshUrl(kind, t)))
+    for (let count = 1; count < MIGRATIONS.size; count++) {
+      const url = await freshUrl(kind, t)
+      const earlier = await openDatabase(url, null, (db) =>
+        migrate(db, kind, new Map([...MIGRATIONS].slice(0, count))),
+      )
+      await sql`insert into settings (name, value, version, changed_at_ms) values ('x', '1', 1, 0)`.execute(
+        earlier.db,
+      )
+      await earlier.close()
+      const store = await openAt(t, url)
+      assert.equal((await store.settings.get('x'))?.value, 1)
+      assert.deepEqual(await schemaOf(await opened(t, kind, url)), straight)
+    }
+  })
+
+  test(`${kind}: what a later version has written is left alone`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const database = await opened(t, kind, url)
+    await sql`insert into migrations (name, at_ms) values ('9999-later', 0)`.execute(database.db)
+    const before = await schemaOf(database)
+    await assert.rejects(openAt(t, url), {
+      name: 'Fault',
+      code: 'STORE_TOO_NEW',
+      message: /later version.*9999-later/,
+    })
+    assert.deepEqual(await schemaOf(database), before)
+  })
+}
+
+async function opened(t: Test, kind: DatabaseKind, url: string): Promise<Database> {
+  const database = await openDatabase(url, null, (db) => migrate(db, kind))
+  t.teardown(() => database.close())
+  return database
+}
+
+async function openInProcess(url: string): Promise<string> {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', OPEN, url])
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  return out.trim() || err
+}
+
+async function done({ db }: Database): Promise<readonly string[]> {
+  const { rows } = await sql<{ name: string }>`select name from migrations order by name`.execute(db)
+  return rows.map(({ name }) => name)
+}
+
+async function makeTable(db: Kysely<Tables>, name: string): Promise<void> {
+  await db.schema.createTable(name).addColumn('x', 'text').execute()
+}
+
+async function schemaOf({ db, kind }: Database): Promise<unknown> {
+  const query =
+    kind === 'sqlite'
+      ? sql`select name, sql from sqlite_schema order by name`
+      : sql`select table_name, column_name, data_type, is_nullable, column_default from information_schema.columns
+            where table_schema = 'public' union all
+            select tablename, indexname, indexdef, '', '' from pg_indexes where schemaname = 'public' order by 1, 2`
+  return (await query.execute(db)).rows
+}
+
+const OPEN = `
+  const { Store } = await import(${JSON.stringify(new URL('../../src/store/store.ts', import.meta.url).href)})
+  const store = await Store.open(process.argv[1])
+  await store.close()
+  console.log('open')`
