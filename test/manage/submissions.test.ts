@@ -102,6 +102,18 @@ test('where the operator has it so, what nothing speaks against is accepted at o
   assert.equal((await review(manage, id, { decision: 'rollback' })).status, 200)
 })
 
+test('a submission that is sent again with its key is answered as before', async (t) => {
+  const { manage } = await started(t)
+  const body = { fingerprint: NEW, type: 'ja4', agent_name: 'Acme' }
+  const send = (given: unknown) =>
+    manage.ask('POST', '/v1/signatures/submit', given, { 'idempotency-key': 'one' })
+  const [first, again] = [await send(body), await send(body)]
+  assert.equal(first.body.submissions[0].status, 'pending')
+  assert.deepEqual(again.body, first.body)
+  assert.equal((await send({ ...body, agent_name: 'Other' })).status, 409)
+  assert.equal((await manage.ask('GET', '/v1/submissions')).body.total, 1)
+})
+
 test('what is malformed is refused with its place, and nothing of the list is taken', async (t) => {
   const { manage } = await started(t)
   const good = { fingerprint: NEW, type: 'ja4', agent_name: 'Acme' }
