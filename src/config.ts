@@ -48,7 +48,6 @@ export interface StartupConfig {
   }
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
-  readonly submissions: { readonly autoAccept: boolean }
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -335,7 +334,6 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       requestsMin: others.observed.requests_min,
       max: others.observed.max,
     },
-    submissions: { autoAccept: others.submissions.auto_accept },
     fingerprints: others.fingerprints,
     log: others.log,
   }

@@ -72,7 +72,6 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
       upstreams: proxy.upstreams.map(({ name }) => name),
       configured: effective,
-      autoAccept: config.submissions.autoAccept,
       version: version(),
       seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },

@@ -17,6 +17,7 @@ export const LIVE_SETTINGS = {
   'manage.access_log': z.boolean(),
   'limits.free_per_day': z.int().min(1).max(1_000_000_000),
   'limits.standard_per_hour': z.int().min(1).max(1_000_000_000),
+  'submissions.auto_accept': z.boolean(),
 } as const
 
 /** What can be asked of them at once; `null`: as it is configured. */
@@ -25,6 +26,7 @@ export const LIVE_CHANGES = z.strictObject({
   'manage.access_log': change('manage.access_log', LIVE_SETTINGS['manage.access_log']),
   'limits.free_per_day': change('limits.free_per_day', LIVE_SETTINGS['limits.free_per_day']),
   'limits.standard_per_hour': change('limits.standard_per_hour', LIVE_SETTINGS['limits.standard_per_hour']),
+  'submissions.auto_accept': change('submissions.auto_accept', LIVE_SETTINGS['submissions.auto_accept']),
 } satisfies Record<LiveSetting, z.ZodType>)
 
 export type LiveSetting = keyof typeof LIVE_SETTINGS

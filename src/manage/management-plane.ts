@@ -54,8 +54,6 @@ export interface ManagementSettings {
   readonly allowPrivateWebhooks: boolean
   /** The names that a rule may route to. */
   readonly upstreams: readonly string[]
-  /** Submissions that nothing speaks against are accepted without an administrator. */
-  readonly autoAccept: boolean
   readonly seen: KeeperSettings
   /** All settings, and who has said each. */
   readonly configured: readonly Effective[]
@@ -237,7 +235,7 @@ export class ManagementPlane {
 
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
     const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
-    const { autoAccept, upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
     const rateLimits = {
       freePerDay: this.settings.value('limits.free_per_day'),
       standardPerHour: this.settings.value('limits.standard_per_hour'),
@@ -252,7 +250,7 @@ export class ManagementPlane {
       policy: this.#links.policy,
       sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
       settings: this.settings,
-      ...{ autoAccept, upstreams, allowPrivateWebhooks, workers: this.#links.workers },
+      ...{ upstreams, allowPrivateWebhooks, workers: this.#links.workers },
       version: this.#settings.version,
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),

@@ -49,8 +49,6 @@ export interface Management {
   readonly allowPrivateWebhooks: boolean
   /** Works on what is queued; told of what is new. */
   readonly tasks: { wake(): void }
-  /** Submissions that nothing speaks against are accepted without an administrator. */
-  readonly autoAccept: boolean
   /** The newest answers of `/detect`, for who has feedback on them. */
   readonly detections: RecentDetections
   nowMs(): number

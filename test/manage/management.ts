@@ -209,7 +209,6 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   publicUrl: null,
   adminKey: null,
   ja4plus: true,
-  autoAccept: false,
   version: '1.2.3',
   authFailuresPerMinute: 120,
   auditRetentionMs: 86_400_000,

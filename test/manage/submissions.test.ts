@@ -5,75 +5,79 @@ import { parseSoftware } from '../../src/classify/software.ts'
 import { trialCounter } from '../../src/manage/submissions/trial-counter.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { FingerprintTally } from '../../src/store/fingerprints-seen.ts'
-import { Store } from '../../src/store/store.ts'
+import type { DatabaseKind } from '../../src/store/database.ts'
+import type { Store } from '../../src/store/store.ts'
 import { sighting } from '../contract/bus.ts'
+import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { TestManagement } from './management.ts'
 
-test('a clean fingerprint waits, is accepted, and is taken back', async (t) => {
-  const { manage, store } = await started(t)
-  const writer = { authorization: `Bearer ${await manage.key({ scopes: ['write'], name: 'ci' })}` }
-  const wanted = {
-    ...{ fingerprint: NEW, type: 'ja4', agent_name: 'Acme Agent', category: 'orchestrator' },
-    ...{ user_agent: 'acme-agent/1.0', notes: 'From our\nlab.' },
-  }
-  const submitted = await manage.ask('POST', '/v1/signatures/submit', wanted, writer)
-  assert.equal(submitted.status, 200)
-  const [{ id, status, signature, reasons }] = submitted.body.submissions
-  assert.match(id, /^sub_/)
-  assert.deepEqual([status, codesOf({ reasons })], ['pending', ['new', 'user_agent_unknown', 'not_seen']])
-  assert.deepEqual(
-    [signature.fingerprint, signature.agent_name, signature.confidence, signature.status],
-    [NEW, 'Acme Agent', 0, 'trial'],
-  )
-  assert.equal((await manage.ask('GET', '/v1/submissions', undefined, writer)).status, 403)
-  assert.deepEqual(await store.catalogue.signaturesOf('ja4', NEW), [])
-  assert.equal(await store.catalogue.softwareNamed('Acme Agent'), null)
+for (const kind of KINDS)
+  test(`${kind}: a clean fingerprint waits, is accepted, and is taken back`, async (t) => {
+    const { manage, store } = await started(t, kind)
+    const writer = { authorization: `Bearer ${await manage.key({ scopes: ['write'], name: 'ci' })}` }
+    const wanted = {
+      ...{ fingerprint: NEW, type: 'ja4', agent_name: 'Acme Agent', category: 'orchestrator' },
+      ...{ user_agent: 'acme-agent/1.0', notes: 'From our\nlab.' },
+    }
+    const submitted = await manage.ask('POST', '/v1/signatures/submit', wanted, writer)
+    assert.equal(submitted.status, 200)
+    const [{ id, status, signature, reasons }] = submitted.body.submissions
+    assert.match(id, /^sub_/)
+    assert.deepEqual([status, codesOf({ reasons })], ['pending', ['new', 'user_agent_unknown', 'not_seen']])
+    assert.deepEqual(
+      [signature.fingerprint, signature.agent_name, signature.confidence, signature.status],
+      [NEW, 'Acme Agent', 0, 'trial'],
+    )
+    assert.equal((await manage.ask('GET', '/v1/submissions', undefined, writer)).status, 403)
+    assert.deepEqual(await store.catalogue.signaturesOf('ja4', NEW), [])
+    assert.equal(await store.catalogue.softwareNamed('Acme Agent'), null)
 
-  const accepted = await review(manage, id, { decision: 'accept' })
-  assert.deepEqual(
-    [accepted.status, accepted.body.status, accepted.body.agent_id, accepted.body.trial.is_counting],
-    [200, 'accepted', 'acme-agent', false],
-  )
-  assert.equal(manage.nudges, 1)
-  const software = await store.catalogue.softwareNamed('acme agent')
-  assert.deepEqual(
-    [software?.id, software?.kind, software?.category, software?.origin],
-    ['acme-agent', 'agent', 'orchestrator', 'api'],
-  )
-  const [row] = await store.catalogue.signaturesOf('ja4', NEW)
-  assert.deepEqual(
-    [row!.software_id, row!.status, row!.source, row!.observations, row!.provenance],
-    ['acme-agent', 'active', 'submitted', 1, `submission ${id}`],
-  )
-  const again = await submit(manage, wanted)
-  assert.deepEqual(
-    [again.status, codesOf(again)[1], again.signature.status, again.signature.agent_id],
-    ['duplicate', 'known', 'active', 'acme-agent'],
-  )
+    const accepted = await review(manage, id, { decision: 'accept' })
+    assert.deepEqual(
+      [accepted.status, accepted.body.status, accepted.body.agent_id, accepted.body.trial.is_counting],
+      [200, 'accepted', 'acme-agent', false],
+    )
+    assert.equal(manage.nudges, 1)
+    const software = await store.catalogue.softwareNamed('acme agent')
+    assert.deepEqual(
+      [software?.id, software?.kind, software?.category, software?.origin],
+      ['acme-agent', 'agent', 'orchestrator', 'api'],
+    )
+    const [row] = await store.catalogue.signaturesOf('ja4', NEW)
+    assert.deepEqual(
+      [row!.software_id, row!.status, row!.source, row!.observations, row!.provenance],
+      ['acme-agent', 'active', 'submitted', 1, `submission ${id}`],
+    )
+    const again = await submit(manage, wanted)
+    assert.deepEqual(
+      [again.status, codesOf(again)[1], again.signature.status, again.signature.agent_id],
+      ['duplicate', 'known', 'active', 'acme-agent'],
+    )
 
-  const twice = await review(manage, id, { decision: 'accept' })
-  assert.deepEqual([twice.status, twice.body.code], [409, 'conflict'])
-  assert.match(twice.body.detail, /is accepted/)
-  assert.equal((await review(manage, id, { decision: 'reject' })).status, 409)
+    const twice = await review(manage, id, { decision: 'accept' })
+    assert.deepEqual([twice.status, twice.body.code], [409, 'conflict'])
+    assert.match(twice.body.detail, /is accepted/)
+    assert.equal((await review(manage, id, { decision: 'reject' })).status, 409)
 
-  const back = await review(manage, id, { decision: 'rollback' })
-  assert.deepEqual([back.status, back.body.status], [200, 'rejected'])
-  assert.notEqual(back.body.rolled_back_at, null)
-  assert.equal(manage.nudges, 2)
-  assert.deepEqual(await store.catalogue.signaturesOf('ja4', NEW), [])
-  assert.equal(await store.catalogue.softwareNamed('acme-agent'), null)
-  const backTwice = await review(manage, id, { decision: 'rollback' })
-  assert.deepEqual([backTwice.status, /is taken back/.test(backTwice.body.detail)], [409, true])
+    const back = await review(manage, id, { decision: 'rollback' })
+    assert.deepEqual([back.status, back.body.status], [200, 'rejected'])
+    assert.notEqual(back.body.rolled_back_at, null)
+    assert.equal(manage.nudges, 2)
+    assert.deepEqual(await store.catalogue.signaturesOf('ja4', NEW), [])
+    assert.equal(await store.catalogue.softwareNamed('acme-agent'), null)
+    const backTwice = await review(manage, id, { decision: 'rollback' })
+    assert.deepEqual([backTwice.status, /is taken back/.test(backTwice.body.detail)], [409, true])
 
-  const audit = await store.audit.list({ page: 1, limit: 10 })
-  assert.deepEqual(
-    audit.items.filter(({ subject }) => subject === id).map(({ detail }) => detail['decision']),
-    ['rollback', 'accept'],
-  )
-})
+    const audit = await store.audit.list({ page: 1, limit: 10 })
+    assert.deepEqual(
+      audit.items.filter(({ subject }) => subject === id).map(({ detail }) => detail['decision']),
+      ['rollback', 'accept'],
+    )
+  })
 
 test('where the operator has it so, what nothing speaks against is accepted at once, and all else waits', async (t) => {
-  const { manage, store } = await started(t, { autoAccept: true })
+  const { manage, store } = await started(t)
+  assert.equal((await manage.ask('PATCH', '/v1/settings', { 'submissions.auto_accept': true })).status, 200)
   const { body } = await manage.ask('POST', '/v1/signatures/submit', {
     submissions: [
       { fingerprint: NEW, type: 'ja4', agent_name: 'Acme Agent' },
@@ -96,6 +100,18 @@ test('where the operator has it so, what nothing speaks against is accepted at o
   assert.equal(audit.items.filter(({ subject }) => subject === id).length, 1)
   assert.equal((await review(manage, id, { decision: 'accept' })).status, 409)
   assert.equal((await review(manage, id, { decision: 'rollback' })).status, 200)
+})
+
+test('a submission that is sent again with its key is answered as before', async (t) => {
+  const { manage } = await started(t)
+  const body = { fingerprint: NEW, type: 'ja4', agent_name: 'Acme' }
+  const send = (given: unknown) =>
+    manage.ask('POST', '/v1/signatures/submit', given, { 'idempotency-key': 'one' })
+  const [first, again] = [await send(body), await send(body)]
+  assert.equal(first.body.submissions[0].status, 'pending')
+  assert.deepEqual(again.body, first.body)
+  assert.equal((await send({ ...body, agent_name: 'Other' })).status, 409)
+  assert.equal((await manage.ask('GET', '/v1/submissions')).body.total, 1)
 })
 
 test('what is malformed is refused with its place, and nothing of the list is taken', async (t) => {
@@ -274,56 +290,58 @@ test('the same again is a duplicate, the same for another agent is not, and both
   )
 })
 
-test('of two administrators who decide at once one is told what the other decided', async (t) => {
-  const { manage, store } = await started(t)
-  for (let number = 0; number < 5; number++) {
-    const { id } = await submit(manage, {
-      fingerprint: fresh(number),
-      type: 'ja4',
-      agent_name: `Acme ${number}`,
-    })
-    const both = await Promise.all([
-      review(manage, id, { decision: 'accept' }),
-      review(manage, id, { decision: 'reject' }),
-      review(manage, id, { decision: 'accept' }),
-    ])
-    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409, 409])
-    const { body } = await manage.ask('GET', `/v1/submissions/${id}`)
-    const rows = await store.catalogue.signaturesOf('ja4', fresh(number))
-    assert.equal(rows.length, body.status === 'accepted' ? 1 : 0)
-  }
-  assert.deepEqual(manage.failures, [])
-})
+for (const kind of KINDS)
+  test(`${kind}: of two administrators who decide at once one is told what the other decided`, async (t) => {
+    const { manage, store } = await started(t, kind)
+    for (let number = 0; number < 5; number++) {
+      const { id } = await submit(manage, {
+        fingerprint: fresh(number),
+        type: 'ja4',
+        agent_name: `Acme ${number}`,
+      })
+      const both = await Promise.all([
+        review(manage, id, { decision: 'accept' }),
+        review(manage, id, { decision: 'reject' }),
+        review(manage, id, { decision: 'accept' }),
+      ])
+      assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409, 409])
+      const { body } = await manage.ask('GET', `/v1/submissions/${id}`)
+      const rows = await store.catalogue.signaturesOf('ja4', fresh(number))
+      assert.equal(rows.length, body.status === 'accepted' ? 1 : 0)
+    }
+    assert.deepEqual(manage.failures, [])
+  })
 
-test('two submissions for one new agent make it once, and it goes with the last of them', async (t) => {
-  const { manage, store } = await started(t)
-  const ids: string[] = []
-  for (const number of [1, 2])
-    ids.push((await submit(manage, { fingerprint: fresh(number), type: 'ja4', agent_name: 'Twin' })).id)
-  const both = await Promise.all(ids.map((id) => review(manage, id, { decision: 'accept' })))
-  assert.deepEqual(
-    both.map(({ status, body }) => [status, body.agent_id]),
-    [
-      [200, 'twin'],
-      [200, 'twin'],
-    ],
-  )
-  await review(manage, ids[0]!, { decision: 'rollback' })
-  assert.equal((await store.catalogue.softwareNamed('twin'))?.id, 'twin')
-  await review(manage, ids[1]!, { decision: 'rollback' })
-  assert.equal(await store.catalogue.softwareNamed('twin'), null)
-  // What was there before stays.
-  const known = await submit(manage, { fingerprint: fresh(3), type: 'ja4', agent_name: 'GPTBot' })
-  await review(manage, known.id, { decision: 'accept' })
-  await review(manage, known.id, { decision: 'rollback' })
-  assert.equal((await store.catalogue.softwareNamed('gptbot'))?.id, 'gptbot')
-  assert.equal((await store.catalogue.signaturesOf('ja4', fresh(3)))[0]!.status, 'retired')
-  // Accepted anew, it judges anew.
-  const anew = await submit(manage, { fingerprint: fresh(3), type: 'ja4', agent_name: 'GPTBot' })
-  assert.equal(anew.status, 'pending')
-  await review(manage, anew.id, { decision: 'accept' })
-  assert.equal((await store.catalogue.signaturesOf('ja4', fresh(3)))[0]!.status, 'active')
-})
+for (const kind of KINDS)
+  test(`${kind}: two submissions for one new agent make it once, and it goes with the last of them`, async (t) => {
+    const { manage, store } = await started(t, kind)
+    const ids: string[] = []
+    for (const number of [1, 2])
+      ids.push((await submit(manage, { fingerprint: fresh(number), type: 'ja4', agent_name: 'Twin' })).id)
+    const both = await Promise.all(ids.map((id) => review(manage, id, { decision: 'accept' })))
+    assert.deepEqual(
+      both.map(({ status, body }) => [status, body.agent_id]),
+      [
+        [200, 'twin'],
+        [200, 'twin'],
+      ],
+    )
+    await review(manage, ids[0]!, { decision: 'rollback' })
+    assert.equal((await store.catalogue.softwareNamed('twin'))?.id, 'twin')
+    await review(manage, ids[1]!, { decision: 'rollback' })
+    assert.equal(await store.catalogue.softwareNamed('twin'), null)
+    // What was there before stays.
+    const known = await submit(manage, { fingerprint: fresh(3), type: 'ja4', agent_name: 'GPTBot' })
+    await review(manage, known.id, { decision: 'accept' })
+    await review(manage, known.id, { decision: 'rollback' })
+    assert.equal((await store.catalogue.softwareNamed('gptbot'))?.id, 'gptbot')
+    assert.equal((await store.catalogue.signaturesOf('ja4', fresh(3)))[0]!.status, 'retired')
+    // Accepted anew, it judges anew.
+    const anew = await submit(manage, { fingerprint: fresh(3), type: 'ja4', agent_name: 'GPTBot' })
+    assert.equal(anew.status, 'pending')
+    await review(manage, anew.id, { decision: 'accept' })
+    assert.equal((await store.catalogue.signaturesOf('ja4', fresh(3)))[0]!.status, 'active')
+  })
 
 test('on trial it is counted on live traffic, decides nothing, and people’s browsers are not given away', async (t) => {
   const { manage, store } = await started(t)
@@ -509,11 +527,10 @@ interface Shown {
 
 async function started(
   t: Test,
-  { autoAccept = false } = {},
+  kind: DatabaseKind = 'sqlite',
 ): Promise<{ manage: TestManagement; store: Store }> {
-  const manage = await TestManagement.start(t, { knows: true, autoAccept })
-  const store = await Store.open(manage.storeUrl)
-  t.teardown(() => store.close())
+  const manage = await TestManagement.start(t, { knows: true, storeUrl: await freshUrl(kind, t) })
+  const store = await openAt(t, manage.storeUrl)
   await add(store, {
     id: 'chrome',
     name: 'Google Chrome',

@@ -39,7 +39,7 @@ export async function submit(
     await store.trials.open(waiting, nowMs(), queries)
     await store.trials.forget(await store.submissions.forgetOldest(FINISHED_MAX, queries), queries)
   })
-  if (!management.autoAccept) return taken
+  if (!management.settings.value('submissions.auto_accept')) return taken
   const accepted: Taken[] = []
   for (const each of taken) accepted.push(each.isClean ? await acceptedAtOnce(each, actor, management) : each)
   return accepted
