@@ -64,7 +64,7 @@ interface Violation {
 }
 
 function casesOf(
-  { method, path, body, bodyBytesMax, query, examples, status }: AnyOperation,
+  { method, path, body, bodyBytesMax, query, examples, status, problems }: AnyOperation,
   { requestBody }: DocumentedOperation,
   { components }: OpenApiDocument,
   tokens: { readonly none: string },
@@ -76,7 +76,7 @@ function casesOf(
   const good = body === null ? {} : { body: JSON.stringify(example), headers: json }
   const bad = (title: string, text: string, statuses: readonly number[], headers = json): Case[] =>
     body === null ? [] : [{ title, body: text, headers, statuses: [...statuses, ...notThere] }]
-  const notThere = path.includes('{') ? [404] : []
+  const notThere = path.includes('{') || problems.includes('not_found') ? [404] : []
   return [
     // An example names things that are not there, and what is there may be in its way.
     {

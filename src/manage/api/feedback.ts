@@ -48,6 +48,7 @@ const sendFeedback = operation({
     'A false positive or a false negative is counted at the fingerprints of the request, once for each decision: of two answers the later counts. Requests are remembered for as long as sightings are, answers of `/detect` as long as they are among the newest 10,000.',
   scopes: ['admin'],
   body: feedbackRequest,
+  examples: { body: { decision_id: '01995f0c-9f0e-7d1b-8c36-2d9a3f6a7b10', verdict: 'human' } },
   answer: feedback,
   problems: ['not_found'],
   run: async (call, management) => {

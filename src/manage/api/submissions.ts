@@ -101,8 +101,8 @@ const listSubmissions = operation({
   scopes: ['admin'],
   query: z.strictObject({
     ...PAGE_FIELDS,
-    status: status.optional(),
-    type: type.optional(),
+    status: status.optional().meta({ description: 'Only those that have come so far.' }),
+    type: type.optional().meta({ description: 'Only of this kind of fingerprint.' }),
     q: z
       .string()
       .max(200, 'is longer than 200 characters')
