@@ -242,13 +242,14 @@ function about(text: string, types: readonly Ja4Type[]): RawBuilder<unknown> {
   const beginning = types.flatMap((type) =>
     (['value', 'part_b', 'part_c'] as const).map(
       (column) =>
-        sql`select type, value, software_id from signatures as like_it
-          where type = ${type} and ${startsWith(`like_it.${column}`, text)}`,
+        sql`select * from (select type, value, software_id from signatures as like_it
+          where type = ${type} and ${startsWith(`like_it.${column}`, text)} limit ${ABOUT_MAX}) as few`,
     ),
   )
-  const owned = sql`select type, value, software_id from signatures as theirs where software_id in (
+  const owned = sql`select * from (
+    select type, value, software_id from signatures as theirs where software_id in (
     select id from (select id from software where ${contains('software.search', text.toLowerCase())}
-    order by id limit ${OWNERS_FOUND_MAX}) as owners)`
+    order by id limit ${OWNERS_FOUND_MAX}) as owners) limit ${ABOUT_MAX}) as few`
   return sql`(${sql.join([...beginning, owned], sql` union `)}) as found
     cross join signatures`
 }
@@ -301,6 +302,8 @@ const COLUMNS = {
   confidence: 'confidence',
   observations: 'observations',
 } as const
+/** By each way to be about a text. A longer one finds the others. */
+const ABOUT_MAX = 2_000
 /** A text that says more of whom it means finds the others. */
 const OWNERS_FOUND_MAX = 100
 /** SQLite takes 500 queries in one. */

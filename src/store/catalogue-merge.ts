@@ -48,10 +48,12 @@ export class CatalogueMerge {
     if (this.#kind === 'postgres') return this.#merge(rows, how)
     // Nobody waits for the disk while this holds the file: what a failing machine loses of it is merged again.
     await sql`pragma synchronous = normal`.execute(this.#db)
+    await sql`pragma cache_size = ${sql.lit(-CACHE_KIB)}`.execute(this.#db)
     try {
       return await this.#merge(rows, how)
     } finally {
       await sql`pragma synchronous = full`.execute(this.#db)
+      await sql`pragma cache_size = ${sql.lit(-CACHE_KIB_ELSE)}`.execute(this.#db)
     }
   }
 
@@ -331,6 +333,9 @@ export function compareBytes(one: string, other: string): number {
   return one === other ? 0 : Buffer.compare(Buffer.from(one), Buffer.from(other))
 }
 
+/** Rows of a million signatures belong all over their indexes; SQLite's own is 2 MiB. */
+const CACHE_KIB = 65_536
+const CACHE_KIB_ELSE = 2_000
 /** A millisecond. */
 const READ_AT_ONCE = 500
 /** Some three milliseconds, in which nobody else writes to SQLite. */
