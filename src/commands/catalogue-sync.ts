@@ -16,7 +16,7 @@ export class CatalogueSync {
   readonly #log: Log
   #store: Store | null = null
   #isNudged = false
-  #isRunning = false
+  #running: Promise<void> | null = null
   #isClosed = false
   #retry: NodeJS.Timeout | null = null
 
@@ -34,7 +34,12 @@ export class CatalogueSync {
   nudge(): void {
     if (this.#store === null || this.#isClosed) return
     this.#isNudged = true
-    if (!this.#isRunning) void this.#run(this.#store)
+    this.#running ??= this.#run(this.#store)
+  }
+
+  /** Resolves when what is under way is done; it never rejects. */
+  async settled(): Promise<void> {
+    await this.#running
   }
 
   close(): void {
@@ -43,12 +48,11 @@ export class CatalogueSync {
   }
 
   async #run(store: Store): Promise<void> {
-    this.#isRunning = true
     while (this.#isNudged && !this.#isClosed) {
       this.#isNudged = false
       await this.#merge(store)
     }
-    this.#isRunning = false
+    this.#running = null
   }
 
   async #merge(store: Store): Promise<void> {

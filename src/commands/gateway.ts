@@ -279,6 +279,8 @@ export class Gateway {
     this.#feeds.start()
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
+    // Who asks the API as soon as it is ready finds what there is: at the first start, that takes a moment.
+    await Promise.race([this.#catalogue.settled(), wait(CATALOGUE_WAIT_MS, undefined, { ref: false })])
     this.#state = 'serving'
   }
 
@@ -398,6 +400,7 @@ async function listen(server: ManageServer, address: ListenAddress): Promise<voi
 }
 
 /** A database on this machine takes some ten milliseconds; one that does not answer must not be waited for. */
+const CATALOGUE_WAIT_MS = 10_000
 const POLICY_WAIT_MS = 3_000
 /** A stolen key opens the sessions of so long; a session that outlives it costs one full handshake. */
 const TICKET_KEY_LIFE_MS = 86_400_000
