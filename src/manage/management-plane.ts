@@ -23,13 +23,14 @@ import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
 import type { ListenAddress, Management } from './management.ts'
 import { RateLimits } from './rate-limits.ts'
-import { Periodic, type PeriodicJob } from './periodic.ts'
+import { Periodic } from './periodic.ts'
+import { periodicJobs } from './periodic-jobs.ts'
 import type { Publisher } from './publisher.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
-import { TASK_KEPT_MS, TaskRunner } from './task-runner.ts'
+import { TaskRunner } from './task-runner.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
 import { StoreWatch } from './store-watch.ts'
 
@@ -132,11 +133,13 @@ export class ManagementPlane {
       await this.#tasks.start()
       this.#api = api(management)
       this.#watch = new StoreWatch(store, this.#log)
-      this.#periodic.start([this.#watch.job, ...jobsOf(management, this.#settings)])
+      this.#periodic.start([this.#watch.job, ...periodicJobs(management, this.#settings.auditRetentionMs)])
       this.#listenTo(store)
       this.#links.opened(store)
     } catch (error) {
       await store?.close()
+      this.#management = null
+      if (this.#beat !== null) clearInterval(this.#beat)
       if (this.#isClosed) return
       const failure = error as Error
       if (failure.message !== this.#failure?.message)
@@ -263,60 +266,9 @@ export class ManagementPlane {
   }
 }
 
-/** What is done on the side. */
-function jobsOf(
-  { apiKeys, rateLimits, store }: Management,
-  { auditRetentionMs }: ManagementSettings,
-): readonly PeriodicJob[] {
-  const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
-  return [
-    {
-      name: 'write down when keys were used',
-      everyMs: 10_000,
-      run: () => apiKeys.writeUsed(),
-    },
-    {
-      name: 'write down counts of requests',
-      everyMs: 1_000,
-      run: async () => {
-        await rateLimits.write()
-        return 'done'
-      },
-    },
-    {
-      name: 'forget old counts of requests',
-      everyMs: 3_600_000,
-      run: async (nowMs) => {
-        await store.rateLimits.sweep(nowMs)
-        return 'done'
-      },
-    },
-    {
-      name: 'forget old entries of the audit log',
-      everyMs: 3_600_000,
-      run: async (nowMs) => more(await store.audit.forget(nowMs - auditRetentionMs, SLICE_ROWS)),
-    },
-    {
-      name: 'forget old idempotency keys',
-      everyMs: 600_000,
-      run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
-    },
-    {
-      name: 'forget old tasks',
-      everyMs: 600_000,
-      run: async (nowMs) =>
-        (await store.tasks.forget(nowMs - TASK_KEPT_MS, SLICE_TASKS)) < SLICE_TASKS ? 'done' : 'more',
-    },
-  ]
-}
-
 function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
-/** Some milliseconds of SQLite. */
-const SLICE_ROWS = 500
-/** Each may have some megabytes. */
-const SLICE_TASKS = 5

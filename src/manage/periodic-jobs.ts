@@ -1,0 +1,55 @@
+import type { Management } from './management.ts'
+import type { PeriodicJob } from './periodic.ts'
+import { TASK_KEPT_MS } from './task-runner.ts'
+
+/** What is done on the side. */
+export function periodicJobs(
+  { apiKeys, rateLimits, store }: Management,
+  auditRetentionMs: number,
+): readonly PeriodicJob[] {
+  const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
+  return [
+    {
+      name: 'write down when keys were used',
+      everyMs: 10_000,
+      run: () => apiKeys.writeUsed(),
+    },
+    {
+      name: 'write down counts of requests',
+      everyMs: 1_000,
+      run: async () => {
+        await rateLimits.write()
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old counts of requests',
+      everyMs: 3_600_000,
+      run: async (nowMs) => {
+        await store.rateLimits.sweep(nowMs)
+        return 'done'
+      },
+    },
+    {
+      name: 'forget old entries of the audit log',
+      everyMs: 3_600_000,
+      run: async (nowMs) => more(await store.audit.forget(nowMs - auditRetentionMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old idempotency keys',
+      everyMs: 600_000,
+      run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old tasks',
+      everyMs: 600_000,
+      run: async (nowMs) =>
+        (await store.tasks.forget(nowMs - TASK_KEPT_MS, SLICE_TASKS)) < SLICE_TASKS ? 'done' : 'more',
+    },
+  ]
+}
+
+/** Some milliseconds of SQLite. */
+const SLICE_ROWS = 500
+/** Each may have some megabytes. */
+const SLICE_TASKS = 5
