@@ -295,7 +295,8 @@ class H2Connection implements H2StreamOwner {
 
   /**
    * All uploads share the connection's window. Where that is used up, nghttp2 (1.70) serves the first of them and lets
-   * the last wait until those are done, however long that takes: as long as one of them moves, none is late.
+   * the last wait until those are done, however long that takes: as long as one of them moves, none is late. Nor is one
+   * then that the app does not take: Node does not tell which window a stream waits for.
    */
   #watchUploads(): void {
     let isMoving = false
