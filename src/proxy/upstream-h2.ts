@@ -289,7 +289,8 @@ class H2Connection implements H2StreamOwner {
   #opened(): void {
     if (this.#phase !== 'connecting') return
     this.#phase = 'open'
-    this.#deadlineMs = Number.POSITIVE_INFINITY
+    // Whoever it was opened for may have gone elsewhere.
+    this.#deadlineMs = this.beat.nowMs + this.times.keepAliveMs
     this.#pool.ready(this)
   }
 

@@ -223,6 +223,21 @@ test('HTTP/2: an upload goes where others do not fill the window', async () => {
   await closed(group, server)
 })
 
+test('HTTP/2: a connection opened for uploads that none came to is closed when it has been idle', async () => {
+  const server = await upstream((socket) => socket.resume().write(settings()))
+  const group = groupOf([server.url.replace('http', 'h2c')], { headTimeoutMs: 60_000, keepAliveMs: 100 })
+  const stuck = [upload(group, 5)]
+  // Until the sweep has seen it wait, and the next upload has had the pool open a connection.
+  while (group.status[0]!.connections < 2) {
+    stuck.push(upload(group, 1))
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  while (server.accepted < 2) await new Promise((resolve) => setTimeout(resolve, 10))
+  while (server.sockets.size > 1) await new Promise((resolve) => setTimeout(resolve, 10))
+  for (const { exchange } of stuck) exchange.leave()
+  await closed(group, server)
+})
+
 test('HTTP/1.1: an app that takes a body slowly gets all of it', async () => {
   const length = 24 * 1024 * 1024
   let taken = 0
