@@ -116,7 +116,7 @@ const UPSTREAM = section('', {
   head_timeout: setting(
     duration('0', '24h'),
     '60s',
-    'From a request to the head of the answer. 0: for ever.',
+    'From when all of a request has left to the head of the answer, and how long its body may wait to be taken. 0: for ever.',
   ),
   idle_timeout: setting(
     duration('0', '24h'),

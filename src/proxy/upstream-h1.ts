@@ -24,7 +24,7 @@ export interface H1Owner {
 export interface UpstreamTimes {
   /** From the wish for a connection to its first byte: a wait for one counts too. */
   readonly connectTimeoutMs: number
-  /** From the end of the request to the head of its answer. */
+  /** From when the last of the request left to the head of its answer, and for how long its body may not move. */
   readonly headTimeoutMs: number
   /** Between two parts of an answer. */
   readonly idleTimeoutMs: number
@@ -50,6 +50,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   #isPaused = false
   /** A write said to wait: the upstream owes us its reading. */
   #isFull = false
+  /** Bytes of the request that had not left yet when the sweep last looked. */
+  #unsent = 0
   /** What is written waits for the end of this turn of the event loop. */
   #isGathering = false
   /** The request waits in the outbox. */
@@ -141,8 +143,13 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.#broke('closing')
   }
 
+  sweep(nowMs: number): void {
+    if (this.#phase === 'head') this.#watchUpload()
+    if (this.deadlineMs <= nowMs) this.#expire()
+  }
+
   /** A deadline has passed. */
-  expire(): void {
+  #expire(): void {
     switch (this.#phase) {
       case 'connecting':
         return this.#broke('connect-timeout')
@@ -232,6 +239,13 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.deadlineMs = isOwed
       ? this.#owner.beat.after(this.#owner.times.headTimeoutMs)
       : Number.POSITIVE_INFINITY
+  }
+
+  /** While bytes of the request leave, the upstream's time begins anew. */
+  #watchUpload(): void {
+    const unsent = this.#socket.writableLength
+    if (unsent < this.#unsent) this.#expectHead()
+    this.#unsent = unsent
   }
 
   #expectMore(): void {

@@ -36,10 +36,15 @@ export class H2Stream implements UpstreamStream {
   #hasSentAll: boolean
   #isFull = false
   #isPaused = false
+  /** Bytes of the body handed to Node, and how many of them had left when the sweep last looked. */
+  #written = 0
+  #left = 0
+  /** All of the request has left, its end too, which needs room in the windows as well. */
+  #hasLeft: boolean
   #awaitsContinue: boolean
   #interim = 0
   /** What the response's Content-Length leaves; `null` without one. */
-  #left: number | null = null
+  #due: number | null = null
   #trailers: readonly string[] = NO_TRAILERS
   #requestTrailers: readonly string[] = NO_TRAILERS
 
@@ -50,6 +55,7 @@ export class H2Stream implements UpstreamStream {
     this.#receiver = receiver
     this.#isReused = owner.isReused
     this.#hasSentAll = !hasBody
+    this.#hasLeft = !hasBody
     this.#awaitsContinue = receiver.request.expectsContinue
     this.#stream = owner.session.request(list, { endStream: !hasBody, waitForTrailers: hasBody })
     this.#listen(this.#stream)
@@ -63,6 +69,7 @@ export class H2Stream implements UpstreamStream {
 
   write(chunk: Uint8Array): boolean {
     this.#awaitsContinue = false
+    this.#written += chunk.length
     this.#isFull = !this.#stream.write(chunk)
     this.#expectHead()
     return !this.#isFull
@@ -90,9 +97,33 @@ export class H2Stream implements UpstreamStream {
     this.#broke('closing')
   }
 
+  /** A part of the request waits for the upstream to take it. */
+  get isSending(): boolean {
+    return this.#phase === 'head' && !this.#hasLeft && (this.#hasSentAll || this.#stream.writableLength > 0)
+  }
+
+  /**
+   * Whether anything of the body has left since the last call: then the upstream's time begins anew. Node knows of whole
+   * writes only, which are up to 64 KiB where pieces have gathered.
+   */
+  hasMoved(): boolean {
+    if (this.#phase !== 'head' || this.#hasLeft) return false
+    const unsent = this.#stream.writableLength
+    this.#hasLeft = this.#hasSentAll && unsent === 0 && this.#stream.state.localClose === 1
+    const hasMoved = this.#hasLeft || this.#written - unsent > this.#left
+    this.#left = this.#written - unsent
+    if (hasMoved) this.#expectHead()
+    return hasMoved
+  }
+
+  /** It is for others on this connection that its body does not move, which is no silence of the app. */
+  waitInLine(): void {
+    if (this.isSending) this.#expectHead()
+  }
+
   expire(): void {
     // What has not left by now may hold up others, too, who send something on this connection.
-    if (this.#phase === 'head' && this.#stream.writableLength > 0) this.#owner.wornOut()
+    if (this.isSending) this.#owner.wornOut()
     this.#broke(this.#phase === 'head' ? 'head-timeout' : 'idle-timeout')
   }
 
@@ -133,7 +164,7 @@ export class H2Stream implements UpstreamStream {
     const headers = fieldsOf(raw, length === null && receiver.request.acceptsTrailers)
     if (!(status >= 200 && status <= 599) || headers === null) return this.#broke('bad-response')
     this.#phase = 'body'
-    this.#left = isBodyless || hasEnded ? null : length
+    this.#due = isBodyless || hasEnded ? null : length
     this.#expectMore()
     receiver.answered(status, null, headers, length)
     this.#stream.on('data', (chunk: Buffer) => this.#received(chunk, isBodyless))
@@ -141,8 +172,8 @@ export class H2Stream implements UpstreamStream {
 
   #received(chunk: Buffer, isBodyless: boolean): void {
     if (this.#receiver === null) return
-    if (this.#left !== null) this.#left -= chunk.length
-    if (isBodyless || (this.#left ?? 0) < 0) return this.#broke('bad-response')
+    if (this.#due !== null) this.#due -= chunk.length
+    if (isBodyless || (this.#due ?? 0) < 0) return this.#broke('bad-response')
     this.#expectMore()
     if (this.#receiver.received(chunk)) return
     this.#isPaused = true
@@ -161,7 +192,7 @@ export class H2Stream implements UpstreamStream {
     if (receiver === null) return
     if (this.#phase === 'head') return this.#broke('reset')
     const isReset = (this.#stream.rstCode ?? 0) !== 0 && this.#trailers === NO_TRAILERS
-    if (isReset || (this.#left ?? 0) > 0) return this.#broke(failureOfCode(this.#stream.rstCode))
+    if (isReset || (this.#due ?? 0) > 0) return this.#broke(failureOfCode(this.#stream.rstCode))
     const trailers = fieldsOf(this.#trailers, false)
     if (trailers === null) return this.#broke('bad-response')
     this.#close(null)

@@ -49,7 +49,7 @@ export class H2Pool implements Pool, Swept {
 
   /** `isFresh` asks nothing here: a connection that failed takes no more requests. */
   open(receiver: Receiver): UpstreamStream | null {
-    const connection = this.#line.first === null ? this.#roomy() : null
+    const connection = this.#line.first === null ? this.#roomy(receiver.request.bodyLength !== 0) : null
     return connection === null ? this.#wait(receiver) : this.#carry(connection, receiver)
   }
 
@@ -126,9 +126,16 @@ export class H2Pool implements Pool, Swept {
     )
   }
 
-  #roomy(): H2Connection | null {
-    for (const connection of this.#connections) if (this.#hasRoom(connection)) return connection
-    return null
+  /** For an upload, which others would hold up, there is soon one more when all are full of them. */
+  #roomy(isUpload: boolean): H2Connection | null {
+    let least: H2Connection | null = null
+    for (const connection of this.#connections) {
+      if (!this.#hasRoom(connection)) continue
+      if (!isUpload || !connection.isCongested) return connection
+      if (least === null || connection.streamCount < least.streamCount) least = connection
+    }
+    if (least !== null) this.#connect()
+    return least
   }
 
   #hasRoom(connection: H2Connection): boolean {
@@ -148,6 +155,8 @@ class H2Connection implements H2StreamOwner {
   readonly times: PoolSettings
   isReused = false
   lastStreamId = Number.POSITIVE_INFINITY
+  /** Uploads waited for the connection's window when the sweep last looked. */
+  isCongested = false
   readonly #pool: H2Pool
   readonly #socket: Socket
   readonly #streams = new Set<H2Stream>()
@@ -205,6 +214,7 @@ class H2Connection implements H2StreamOwner {
   }
 
   sweep(nowMs: number): void {
+    this.#watchUploads()
     for (const stream of this.#streams) if (stream.deadlineMs <= nowMs) stream.expire()
     if (this.#deadlineMs > nowMs) return
     if (this.#phase === 'connecting') this.#broke('connect-timeout')
@@ -279,8 +289,26 @@ class H2Connection implements H2StreamOwner {
   #opened(): void {
     if (this.#phase !== 'connecting') return
     this.#phase = 'open'
-    this.#deadlineMs = Number.POSITIVE_INFINITY
+    // Whoever it was opened for may have gone elsewhere.
+    this.#deadlineMs = this.beat.nowMs + this.times.keepAliveMs
     this.#pool.ready(this)
+  }
+
+  /**
+   * All uploads share the connection's window. Where that is used up, nghttp2 (1.70) serves the first of them and lets
+   * the last wait until those are done, however long that takes: as long as one of them moves, none is late. Nor is one
+   * then that the app does not take: Node does not tell which window a stream waits for.
+   */
+  #watchUploads(): void {
+    let isMoving = false
+    let isSending = false
+    for (const stream of this.#streams) {
+      if (stream.hasMoved()) isMoving = true
+      if (stream.isSending) isSending = true
+    }
+    this.isCongested = isSending && this.session.state.remoteWindowSize === 0
+    if (!isMoving || !this.isCongested) return
+    for (const stream of this.#streams) stream.waitInLine()
   }
 
   /** A stream got no answer. Where the connection does not answer either, nobody else should try it. */

@@ -115,9 +115,7 @@ export class H1Pool implements Pool, H1Owner, Swept {
   }
 
   sweep(nowMs: number): void {
-    for (const connection of this.#open) {
-      if (connection.deadlineMs <= nowMs) connection.expire()
-    }
+    for (const connection of this.#open) connection.sweep(nowMs)
     this.#line.sweep(nowMs)
   }
 
