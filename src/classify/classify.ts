@@ -57,6 +57,8 @@ export function classifyDescribed(
   const conduct = new Conduct(null, '', address)
   const shown = observe(knowledge, print, head, conduct, forged.length, nowMs)
   MARKS.removeAll(untold)
+  MARKS.removeAll(DECIDED)
+  markDecided(shown)
   const verdict = verdictFor(knowledge, shown, conduct.agent)
   // Who shows a browser's TLS and names no browser is none; where nobody tells what he names, it says nothing.
   if (knownBy === 'fingerprints' && !MARKS.hasAny(SAYING_WITHOUT_NAMES))
@@ -141,9 +143,20 @@ function observe(
     conduct.note(head, READING, claim, print.connection, shown.stack, nowMs)
     conduct.marks.addCommon(MARKS, LASTING)
     MARKS.addAll(conduct.marks)
-    conduct.markTraffic(MARKS, claim.kind === 'browser' && !isContradicted())
   }
+  markDecided(shown)
+  if (conduct !== null) conduct.markTraffic(MARKS, claim.kind === 'browser' && !isContradicted())
   return shown
+}
+
+/**
+ * What was decided for a fingerprint is not held against a person: who says to be a browser, and shows nothing else that
+ * denies it, may be one that nobody knew when it was decided.
+ */
+function markDecided({ claim, stack, headers, certificate }: Shown): void {
+  if (stack.decided.length + headers.decided.length + certificate.decided.length === 0) return
+  if (claim.kind !== 'browser' || MARKS.has('stack-unlike') || isContradicted())
+    MARKS.add('fingerprint-of-agent')
 }
 
 /** An agent by what it says itself: the User-Agent first, which is nearest to the program that is run. */
@@ -191,13 +204,13 @@ function headerKey(): string {
   return agent === null && tool === null ? '' : ` ${agent?.id ?? ''} ${agentHeader ?? ''} ${tool?.id ?? ''}`
 }
 
-function nameOf(
-  kind: Verdict['kind'],
-  { claim, stack, headers, certificate }: Shown,
-  before: Software | null,
-): Software | null {
+function nameOf(kind: Verdict['kind'], shown: Shown, before: Software | null): Software | null {
+  const { claim, stack, headers, certificate } = shown
   const agent = agentOf(claim)
   if (agent !== null && !agent.isFamily) return agent
+  // Whoever names an agent is that one; then, what was decided.
+  const decided = MARKS.has('fingerprint-of-agent') ? decidedFor(shown) : null
+  if (decided !== null && (before === null || before.isFamily)) return decided
   // A name alone makes nobody an agent: it may be anybody's word.
   const called = claim.called?.kind === 'agent' && kind !== 'agent' ? null : claim.called
   if (called?.kind === 'agent' && (before === null || before.isFamily)) return called
@@ -211,6 +224,13 @@ function nameOf(
   if (READING.tool !== null) return READING.tool
   if (called !== null) return called
   return shows ?? mostlyOne(stack.shares)
+}
+
+/** What is least shared comes first; one that was decided to be of several agents names none of them. */
+function decidedFor({ certificate, headers, stack }: Shown): Software | null {
+  for (const { decided } of [certificate, headers, stack])
+    if (decided.length > 0) return decided.length === 1 ? decided[0]! : null
+  return null
 }
 
 /** Of those who order headers so, who have the hello, too: nobody, if others are known to have it. */
@@ -348,10 +368,12 @@ const HIDDEN_AGENTS: Readonly<Record<DescribedRequest['knownBy'], number>> = {
 const SAYING_WITHOUT_NAMES = EvidenceSet.of(
   EVIDENCE_KINDS.filter((kind) => !['stack-of-browsers', 'stack-shared', 'stack-unknown'].includes(kind)),
 )
+const DECIDED = EvidenceSet.of(['fingerprint-of-agent'])
 const HUMAN_DOUBT_MAX = 0.25
 const HARD_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
 const CONTRADICTIONS = EvidenceSet.of([
   ...(['headless', 'agent-header', 'tool-header', 'mcp-request', 'names-agent', 'declares-bot'] as const),
+  'fingerprint-of-agent',
   ...HARD_DISAGREEMENTS,
 ])
 /** What a client has once shown on a connection, it is. */

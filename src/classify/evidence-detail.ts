@@ -39,6 +39,8 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
     case 'certificate-of-agents':
     case 'certificate-of-libraries':
       return `${DETAILS[kind]}: ${sharesText(certificate.shares)}`
+    case 'fingerprint-of-agent':
+      return `${DETAILS[kind]}: ${decidedText(shown)}`
     case 'stack-disagrees':
       return `the TLS is not ${named}'s but that of ${sharesText(stack.shares)}`
     case 'version-disagrees':
@@ -55,6 +57,13 @@ function addressesText({ addresses, addressesAgeDays: days }: Shown): string {
   const { software, published } = addresses!
   const age = days < 0 ? '' : days === 1 ? ', a day old' : `, ${days} days old`
   return `${software.name} (${published.source}, ${published.date}${age})`
+}
+
+/** All there are, also where they are decided to be different agents'. */
+function decidedText({ certificate, headers, stack }: Shown): string {
+  const said = (type: string, { decided }: Pick<Shown['stack'], 'decided'>) =>
+    decided.slice(0, SHARES_SAID_MAX).map(({ name }) => `${name} (${type})`)
+  return [...said('JA4X', certificate), ...said('JA4H', headers), ...said('JA4', stack)].join(', ')
 }
 
 /** Shared fingerprints say so: who else has it, and how often. */
@@ -100,6 +109,7 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'headers-shared': 'agents and other programs order headers so',
   'certificate-of-agents': 'agents have such a certificate',
   'certificate-of-libraries': 'libraries and tools have such a certificate',
+  'fingerprint-of-agent': 'it was decided that whoever has this fingerprint is this agent',
   'stack-agrees': 'the TLS is that of the browser it says to be',
   'stack-disagrees': 'the TLS is not that of the browser it says to be',
   'stack-alike': 'parts of the TLS are those of the browser it says to be',

@@ -38,6 +38,8 @@ export const EVIDENCE_KINDS = [
   'headers-shared',
   'certificate-of-agents',
   'certificate-of-libraries',
+  // What somebody has decided to be an agent's: its JA4, JA4H or JA4X.
+  'fingerprint-of-agent',
   // What a browser shows that it says to be.
   'stack-agrees',
   'stack-disagrees',

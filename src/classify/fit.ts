@@ -172,6 +172,7 @@ function logSum(values: readonly number[]): number {
 function expected(kind: EvidenceKind, name: Class): number {
   if (SELF_DECLARED_AGENT.has(kind)) return name === 'agent' ? 4 : 0
   if (kind === 'address-published') return name === 'agent' ? 4 : 0
+  if (kind === 'fingerprint-of-agent') return name === 'agent' ? DECIDED : 0
   if (TOOL.has(kind)) return name === 'automation' ? 2 : 0
   if (KNOWN_AGENT.has(kind)) return name === 'agent' ? 2 : 0
   const habit = HABITS[kind]
@@ -201,6 +202,8 @@ const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Clas
   'asks-fast': { human: -2 },
   'asks-from-many': { agent: 0.5, human: -1 },
 }
+/** It outweighs what its library says of itself, by User-Agent and TLS: somebody has looked, and decided. */
+const DECIDED = 12
 const AGREEMENTS = EVIDENCE_KINDS.flatMap((kind, bit) => (kind.endsWith('-agrees') ? [bit + 1] : []))
 const C = CLASSES.length
 /** The bias first, then each kind. */

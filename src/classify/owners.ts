@@ -1,4 +1,5 @@
 import type { Print } from '../fingerprint/print.ts'
+import { DECIDED_BY_NOBODY, decidedAgents } from './decided.ts'
 import type { Candidate, SignatureIndex } from './signature-index.ts'
 import type { Software } from './software.ts'
 
@@ -10,6 +11,8 @@ export interface Owners {
   readonly kind: 'agents' | 'libraries' | 'browsers' | 'shared' | 'unknown'
   /** Most observed first, and which part of what was observed of it was theirs. */
   readonly shares: readonly Share[]
+  /** The agents that it was decided to be of. */
+  readonly decided: readonly Software[]
 }
 
 export interface Share {
@@ -21,6 +24,8 @@ export interface Share {
 export class OwnerIndex {
   readonly #list: readonly Software[]
   readonly #index: SignatureIndex
+  readonly #decidedHeaders: ReadonlyMap<string, readonly Software[]>
+  readonly #decidedCertificates: ReadonlyMap<string, readonly Software[]>
   /** The JA4H without cookies that somebody has: who it is may hang on the cookies. */
   #known = new Set<string>()
   #ofHeaders = new Map<string, Owners>()
@@ -30,6 +35,8 @@ export class OwnerIndex {
   constructor(list: readonly Software[], index: SignatureIndex) {
     this.#list = list
     this.#index = index
+    this.#decidedHeaders = decidedAgents(list, 'ja4h')
+    this.#decidedCertificates = decidedAgents(list, 'ja4x')
   }
 
   /** By the order of its headers: many visitors have one, and their cookies are remembered only where they matter. */
@@ -53,7 +60,7 @@ export class OwnerIndex {
       const found = this.#index.find('ja4h', ja4h, likeness)
       if (found.length === 0) continue
       this.#known.add(names)
-      return this.#ownersOf(found, isTelling(ja4h))
+      return this.#ownersOf(found, this.#decidedFor(ja4h, names), isTelling(ja4h))
     }
     return null
   }
@@ -65,10 +72,23 @@ export class OwnerIndex {
     if (found.length > 0) this.#known.add(names)
     const owners = this.#ownersOf(
       found.length > 0 ? found : this.#index.find('ja4h', ja4h, 'b'),
+      this.#decidedFor(ja4h, names),
       isTelling(ja4h),
     )
     this.#ofHeaders.set(names, owners)
     return owners
+  }
+
+  #decidedFor(ja4h: string, names: string): readonly Software[] {
+    const decided = this.#decidedHeaders
+    if (decided.size === 0) return DECIDED_BY_NOBODY
+    const withCookieNames = ja4h.slice(0, JA4H_COOKIE_NAMES_LENGTH)
+    return (
+      decided.get(ja4h) ??
+      decided.get(`${withCookieNames}_*`) ??
+      decided.get(`${names}_*_*`) ??
+      DECIDED_BY_NOBODY
+    )
   }
 
   ofCertificate({ connection: { ja4x } }: Print): Owners {
@@ -76,15 +96,16 @@ export class OwnerIndex {
     const known = this.#ofCertificate.get(ja4x)
     if (known !== undefined) return known
     if (this.#ofCertificate.size >= REMEMBERED_MAX) this.#ofCertificate = new Map()
-    const owners = this.#ownersOf(this.#index.find('ja4x', ja4x, 'exact'))
+    const decided = this.#decidedCertificates.get(ja4x) ?? DECIDED_BY_NOBODY
+    const owners = this.#ownersOf(this.#index.find('ja4x', ja4x, 'exact'), decided)
     this.#ofCertificate.set(ja4x, owners)
     return owners
   }
 
-  #ownersOf(candidates: readonly Candidate[], isSaying = true): Owners {
+  #ownersOf(candidates: readonly Candidate[], decided: readonly Software[], isSaying = true): Owners {
     if (candidates.length === 0) return NOBODY
     const kind = isSaying ? this.#kindOf(candidates) : 'unknown'
-    return { number: ++this.#count, kind, shares: sharesOf(this.#list, candidates) }
+    return { number: ++this.#count, kind, shares: sharesOf(this.#list, candidates), decided }
   }
 
   /** Automated browsers have their browser's, and imitators want to: neither says whose it is. */
@@ -122,11 +143,17 @@ function withoutCookies(ja4h: string): string {
   return ja4h.slice(0, JA4H_NAMES_LENGTH)
 }
 
-export const NOBODY: Owners = Object.freeze({ number: 0, kind: 'unknown', shares: Object.freeze([]) })
+export const NOBODY: Owners = Object.freeze({
+  number: 0,
+  kind: 'unknown',
+  shares: Object.freeze([]),
+  decided: DECIDED_BY_NOBODY,
+})
 /** Nearly all: what the others have of it may be a mistake. */
 export const MOST = 0.95
 const JA4H_LENGTH = 51
 const JA4H_NAMES_LENGTH = 25
+const JA4H_COOKIE_NAMES_LENGTH = 38
 /** What a library sends by itself is no more, and says nothing of what is made with it: Node's fetch has nine for JSON. */
 const NAMES_MIN = 10
 const REMEMBERED_MAX = 8192

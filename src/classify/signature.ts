@@ -2,7 +2,7 @@ import { type Place, shown } from '../problem.ts'
 import { formOfFingerprint, formOfPart, JA4_TYPES } from './fingerprint-form.ts'
 
 /** A pattern that points to the Software it stands under, and where it was measured. */
-export type Signature = (UserAgentPattern | HeaderPattern | HeaderOrder | FingerprintPattern) & Provenance
+export type Signature = ((UserAgentPattern | HeaderPattern | HeaderOrder) & Provenance) | FingerprintSignature
 
 /** Words of a User-Agent, in any case of letters. */
 export interface UserAgentPattern {
@@ -36,7 +36,10 @@ export interface FingerprintPattern {
   readonly value: string
 }
 
-export type FingerprintSignature = FingerprintPattern & Provenance
+export interface FingerprintSignature extends FingerprintPattern, Provenance {
+  /** Somebody has decided that whoever has it is whom it stands under, an agent. */
+  readonly isDecisive: boolean
+}
 
 export type FingerprintType = (typeof FINGERPRINT_TYPES)[number]
 
@@ -48,6 +51,17 @@ export interface Provenance {
   readonly observations: number
 }
 
+export type DecidableType = (typeof DECIDABLE_TYPES)[number]
+
+export function isDecidable(type: string): type is DecidableType {
+  return DECIDABLE_TYPES.some((each) => each === type)
+}
+
+/** Whoever has it is whom it stands under. */
+export function isDecisive(signature: Signature): boolean {
+  return 'isDecisive' in signature && signature.isDecisive
+}
+
 /** Whether it is written like one. */
 export function isFingerprint(type: FingerprintType, text: string): boolean {
   return FORMS[type].test(text)
@@ -55,13 +69,20 @@ export function isFingerprint(type: FingerprintType, text: string): boolean {
 
 /** `null`: it was refused, and its place knows why. */
 export function readSignature(place: Place): Signature | null {
-  const members = place.members([...Object.keys(PATTERNS), 'match', 'value', 'protocol', ...PROVENANCE])
+  const members = place.members([...Object.keys(PATTERNS), ...DETAILS, ...PROVENANCE])
   const given = Object.keys(PATTERNS).filter((name) => members.has(name))
   if (given.length !== 1)
     return place.refuse(`needs exactly one of ${Object.keys(PATTERNS).join(', ')}; it has ${given.length}`)
   const pattern = PATTERNS[given[0]!]!(members.get(given[0]!)!, members)
   const provenance = readProvenance(place, members)
-  return pattern === null || provenance === null ? null : Object.freeze({ ...pattern, ...provenance })
+  const decisive = members.get('decisive')
+  const isDecisive = decisive?.boolean() ?? false
+  if (pattern === null || provenance === null) return null
+  if (isDecisive && !canDecide(pattern))
+    return decisive!.refuse('is for a whole ja4, ja4h or ja4x; of a ja4h, the parts of cookies may be *')
+  return isOfFingerprint(pattern)
+    ? Object.freeze({ ...pattern, ...provenance, isDecisive })
+    : Object.freeze({ ...pattern, ...provenance })
 }
 
 type Pattern = UserAgentPattern | HeaderPattern | HeaderOrder | FingerprintPattern
@@ -76,6 +97,17 @@ function readProvenance(place: Place, members: Members): Provenance | null {
   return DAY.test(date)
     ? { source, date, observations }
     : members.get('date')!.refuse(`is ${shown(date)}; it takes a day, like 2026-11-21`)
+}
+
+/** What decides is looked for as it is written. */
+function canDecide(pattern: Pattern): boolean {
+  if (!isOfFingerprint(pattern) || !isDecidable(pattern.type)) return false
+  const { type, value } = pattern
+  return type === 'ja4h' ? WHOLE_BUT_COOKIES.test(value) : !value.includes('*')
+}
+
+function isOfFingerprint(pattern: Pattern): pattern is FingerprintPattern {
+  return FINGERPRINT_TYPES.some((type) => type === pattern.type)
 }
 
 function userAgent(place: Place, members: Members): UserAgentPattern | null {
@@ -123,6 +155,10 @@ const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
 }
 
 export const FINGERPRINT_TYPES = [...JA4_TYPES, 'stable', 'http2'] as const
+/** Those of which a fingerprint can be decided on: a JA4S is our own answer, and many programs share the others. */
+const DECIDABLE_TYPES = ['ja4', 'ja4h', 'ja4x'] as const
+const WHOLE_BUT_COOKIES = /^[^*]+(?:_\*){0,2}$/
+const DETAILS = ['match', 'value', 'protocol', 'decisive']
 const PROVENANCE = ['source', 'date', 'observations']
 const PATTERNS: Readonly<Record<string, (place: Place, members: Members) => Pattern | null>> = {
   user_agent: userAgent,

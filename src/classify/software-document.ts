@@ -1,5 +1,5 @@
 import type { PublishedRanges } from './published-ranges.ts'
-import type { Signature } from './signature.ts'
+import { isDecisive, type Signature } from './signature.ts'
 import type { Software, Verification } from './software.ts'
 
 /** A Software as a file of signatures says it, in an order that stays: what parseSoftwareList makes the same of. */
@@ -27,6 +27,7 @@ export function signatureDocument(signature: Signature): Readonly<Record<string,
   const { source, date, observations } = signature
   return said({
     ...patternDocument(signature),
+    decisive: isDecisive(signature) ? true : null,
     source,
     date,
     observations: observations === 0 ? null : observations,

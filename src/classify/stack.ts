@@ -1,6 +1,7 @@
 import type { ConnectionPrint } from '../fingerprint/print.ts'
+import { DECIDED_BY_NOBODY, decidedAgents } from './decided.ts'
 import { MOST, type Share, sharesOf } from './owners.ts'
-import type { FingerprintPattern, Provenance, Signature } from './signature.ts'
+import type { FingerprintSignature, Signature } from './signature.ts'
 import type { Candidate, Nearest, SignatureIndex } from './signature-index.ts'
 import type { Engine, Software } from './software.ts'
 
@@ -19,6 +20,8 @@ export interface Stack {
   readonly http2Engines: ReadonlySet<Engine>
   /** Who has it, most observed first, and which part of what was observed of it was theirs. */
   readonly shares: readonly Share[]
+  /** The agents that this very JA4 was decided to be of. */
+  readonly decided: readonly Software[]
 }
 
 /** Looks fingerprints up once for each connection. */
@@ -27,6 +30,7 @@ export class StackIndex {
   readonly #index: SignatureIndex
   /** The JA4S that were seen of each Software, by its number, in parts. */
   readonly #answers = new Map<number, readonly (readonly string[])[]>()
+  readonly #decided: ReadonlyMap<string, readonly Software[]>
   readonly #ofPrint = new WeakMap<ConnectionPrint, Stack>()
   #known = new Map<string, Stack>()
   #count = 0
@@ -34,6 +38,7 @@ export class StackIndex {
   constructor(list: readonly Software[], index: SignatureIndex) {
     this.#list = list
     this.#index = index
+    this.#decided = decidedAgents(list, 'ja4')
     for (const [number, { signatures }] of list.entries()) {
       const seen = signatures.filter(isSeenAnswer)
       if (seen.length > 0)
@@ -77,6 +82,7 @@ export class StackIndex {
       enginesAlike: this.#enginesOf(alike),
       http2Engines: this.#enginesOf(http2 === null ? [] : this.#index.find('http2', http2, 'exact')),
       shares: sharesOf(this.#list, ja4s === null ? known : this.#narrowed(known, ja4s)),
+      decided: (ja4 === null ? undefined : this.#decided.get(ja4)) ?? DECIDED_BY_NOBODY,
     }
   }
 
@@ -121,7 +127,7 @@ export class StackIndex {
 }
 
 /** Our answer as it was seen of somebody: what is only published was another server's. */
-export function isSeenAnswer(signature: Signature): signature is FingerprintPattern & Provenance {
+export function isSeenAnswer(signature: Signature): signature is FingerprintSignature {
   return signature.type === 'ja4s' && signature.observations > 0
 }
 

@@ -73,6 +73,9 @@ class Content implements SourceSink {
   readonly #list: Software[] = []
   readonly #numbers = new Map<string, number>()
   readonly #fingerprints = new IndexBuilder()
+  /** Of lists of lines: beside the index, who judges needs them themselves. */
+  readonly #decisive = new Map<number, FingerprintSignature[]>()
+  #decisiveCount = 0
 
   begin(): void {
     // What comes later is stronger, wherever it is from.
@@ -86,14 +89,32 @@ class Content implements SourceSink {
     this.#list[number] = software
   }
 
-  fingerprint(of: string, { type, value, observations }: FingerprintSignature): boolean {
+  fingerprint(of: string, signature: FingerprintSignature): boolean {
     const software = this.#numbers.get(of)
     if (software === undefined) return false
+    if (signature.isDecisive) return this.#decide(software, signature)
+    const { type, value, observations } = signature
     this.#fingerprints.add({ type, value, software, observations })
     return true
   }
 
+  #decide(software: number, signature: FingerprintSignature): true {
+    if (++this.#decisiveCount > DECISIVE_MAX)
+      throw new Fault(
+        'SIGNATURES_TOO_MANY',
+        `there are more decisive fingerprints in lists than ${DECISIVE_MAX}`,
+      )
+    const others = this.#decisive.get(software)
+    if (others === undefined) this.#decisive.set(software, [signature])
+    else others.push(signature)
+    return true
+  }
+
   whole(): Omit<SetContent, 'weights'> {
+    for (const [number, decisive] of this.#decisive) {
+      const software = this.#list[number]!
+      this.#list[number] = { ...software, signatures: [...software.signatures, ...decisive] }
+    }
     for (const signature of fingerprintsOf(this.#list)) this.#fingerprints.add(signature)
     return { list: this.#list, fingerprints: this.#fingerprints }
   }
@@ -101,3 +122,5 @@ class Content implements SourceSink {
 
 /** Each is some kilobytes in every worker. */
 const SOFTWARE_MAX = 20_000
+/** Some hundred bytes each in every worker, and parsed there without a pause where one Software has them all. */
+const DECISIVE_MAX = 10_000

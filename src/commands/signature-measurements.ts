@@ -117,14 +117,16 @@ function measure(row: CorpusRow, day: string, source: string, into: Measurements
   return null
 }
 
-type Pattern = Pick<Signature & { type: FingerprintType }, 'type' | 'value'> | HeaderOrderPattern
+type Pattern =
+  | Pick<Signature & { type: FingerprintType }, 'type' | 'value' | 'isDecisive'>
+  | HeaderOrderPattern
 type HeaderOrderPattern = Pick<Signature & { type: 'header-order' }, 'type' | 'protocol' | 'names'>
 
 function patternsOf({ print, requests }: CorpusRow, { kind }: Software): readonly Pattern[] {
   const patterns: Pattern[] = []
   const add = (type: FingerprintType, value: string | null) => {
     // A peer can make one that no signature can be written for.
-    if (value !== null && isFingerprint(type, value)) patterns.push({ type, value })
+    if (value !== null && isFingerprint(type, value)) patterns.push({ type, value, isDecisive: false })
   }
   add('ja4', print.ja4)
   add('stable', print.stable)

@@ -3,9 +3,9 @@ import type { PublishedRanges } from '../classify/published-ranges.ts'
 import {
   FINGERPRINT_TYPES,
   type FingerprintPattern,
+  type FingerprintSignature,
   type FingerprintType,
   isFingerprint,
-  type Provenance,
   type Signature,
 } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
@@ -193,14 +193,14 @@ function fingerprintLines(list: readonly Software[], wanted: FingerprintPattern)
 
 interface Compared {
   readonly software: Software
-  readonly signature: FingerprintPattern & Provenance
+  readonly signature: FingerprintSignature
   /** No part differs; `*` is any part. */
   readonly isWhole: boolean
   /** The parts that are equal and say something, by name. */
   readonly shared: readonly string[]
 }
 
-function compared(software: Software, signature: FingerprintPattern & Provenance, value: string): Compared {
+function compared(software: Software, signature: FingerprintSignature, value: string): Compared {
   const { separator, names } = PARTS[signature.type]
   const theirs = signature.value.split(separator)
   const ours = value.split(separator)
@@ -215,10 +215,7 @@ function compared(software: Software, signature: FingerprintPattern & Provenance
   }
 }
 
-function isPatternOf(
-  signature: Signature,
-  type: FingerprintType,
-): signature is FingerprintPattern & Provenance {
+function isPatternOf(signature: Signature, type: FingerprintType): signature is FingerprintSignature {
   return signature.type === type
 }
 

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { DAY_MS } from '../classify/calendar.ts'
+import { isDecidable } from '../classify/signature.ts'
 import { parseSignatureLine } from '../classify/signature-line.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
@@ -84,7 +85,15 @@ function softwareLine({ document }: SoftwareRow): unknown {
 
 function signatureLine({ type, value, software_id, provenance, first_seen_ms, observations }: SignatureRow) {
   const date = new Date(Math.floor(first_seen_ms / DAY_MS) * DAY_MS).toISOString().slice(0, 10)
-  return { software: software_id, [type]: value, source: provenance || 'accepted', date, observations }
+  const decisive = isDecidable(type)
+  return {
+    software: software_id,
+    [type]: value,
+    decisive,
+    source: provenance || 'accepted',
+    date,
+    observations,
+  }
 }
 
 /** A millisecond or two. */

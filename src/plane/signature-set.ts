@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { IndexBuilder } from '../classify/index-builder.ts'
 import { compilingKnowledge, type Knowledge } from '../classify/knowledge.ts'
+import { isDecisive } from '../classify/signature.ts'
 import { parseSoftwareList, type Software, type Verification } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import { isSeenAnswer } from '../classify/stack.ts'
@@ -109,13 +110,14 @@ export function isSignatureSet(value: unknown): value is SignatureSet {
   )
 }
 
-/** Fingerprints are in the index, but for those asked for by Software; the rest is for people to read. */
+/** Fingerprints are in the index, but for those asked for by Software and those that decide; the rest is for people to read. */
 function judged(software: Software): Software {
   const signatures = software.signatures.filter(
     (signature) =>
       signature.type === 'user-agent' ||
       signature.type === 'header' ||
       signature.type === 'header-order' ||
+      isDecisive(signature) ||
       isSeenAnswer(signature),
   )
   const unsaid = { description: null, homepage: null, vendor: null, robotsToken: null, aliases: [] }

@@ -112,6 +112,7 @@ const WEIGHTS: Readonly<Partial<Record<EvidenceKind, readonly [number, number, n
   headless: [8, 0, -4],
   'headers-of-agents': [6, 0, 0],
   'certificate-of-agents': [6, 0, 0],
+  'fingerprint-of-agent': [9, 0, 0],
   'stack-of-libraries': [0.5, 0.5, -1],
   'stack-disagrees': [3, 0, -5],
   'stack-unlike': [3, 0, -5],
@@ -120,6 +121,11 @@ const WEIGHTS: Readonly<Partial<Record<EvidenceKind, readonly [number, number, n
   'header-case-odd': [1, 0, -2],
   'forged-headers': [2, 0, -1],
 }
+const DECIDED = [
+  { ja4: UNKNOWN_JA4, decisive: true },
+  { ja4h: COOKIE_JA4H, decisive: true },
+  { ja4x: AGENT_JA4X, decisive: true },
+]
 const BIAS = [-0.5, 0.6, -0.9] as const
 const TEMPERATURE = 1.6
 
@@ -668,6 +674,77 @@ test('a certificate that is known names who has it, but for browsers', async () 
     assert.deepEqual(judged({ userAgent: 'Plain/3', ja4x }), judged({ userAgent: 'Plain/3' }))
 })
 
+test('a fingerprint that was decided to be an agent’s makes whoever has it that agent', async () => {
+  const own = decided()
+  const [ja4, ja4h, ja4x] = [UNKNOWN_JA4, COOKIE_JA4H.replace('*', '111111111111'), AGENT_JA4X]
+  for (const said of [
+    { ja4 },
+    { ja4h },
+    { ja4x },
+    { ja4, userAgent: 'thing/1' },
+    { ja4, userAgent: 'curl/8' },
+  ])
+    assert.deepEqual(facts(judged(said, own)), ['agent', 'mine', 'mine'], JSON.stringify(said))
+  const { evidence } = judged({ ja4, ja4h }, own)
+  assert.equal(
+    detail(evidence, 'fingerprint-of-agent'),
+    'it was decided that whoever has this fingerprint is this agent: Mine (JA4H), Mine (JA4)',
+  )
+  const others = [
+    { ja4: NODE_JA4 },
+    { ja4: UNKNOWN_JA4.replace(/_.*/, '_000000000001_000000000001') },
+    { ja4h: ja4h.replace('eeeeeeeeeeee', 'dddddddddddd') },
+    { ja4Source: 'hop', ja4h },
+  ] as const
+  for (const said of others) assert.notEqual(judged(said, own).agent?.id, 'mine', JSON.stringify(said))
+})
+
+test('of a JA4H it can be decided without its cookies', async () => {
+  const own = decided([{ ja4h: withoutCookies(SHORT_JA4H), decisive: true }])
+  for (const cookies of [NONE, '111111111111_222222222222'])
+    assert.equal(judged({ ja4h: SHORT_JA4H.replace(NONE, cookies) }, own).agent?.id, 'mine')
+})
+
+test('whoever names an agent is that one, whatever was decided, and the evidence says both', async () => {
+  const own = decided()
+  const verdict = judged({ ja4: UNKNOWN_JA4, userAgent: 'HelperBot/1' }, own)
+  assert.deepEqual(facts(verdict), ['agent', 'helper', 'helper'])
+  assert.match(detail(verdict.evidence, 'fingerprint-of-agent')!, /Mine \(JA4\)$/)
+  assert.equal(judged({ ja4: UNKNOWN_JA4, headers: ['x-made-with', '1'] }, own).agent?.id, 'mine')
+  assert.equal(judged({ ja4: UNKNOWN_JA4, userAgent: 'acme/1.0' }, own).agent?.id, 'mine', 'a mere name')
+  const conduct = new Conduct()
+  judged({ ja4: UNKNOWN_JA4, userAgent: 'HelperBot/1', conduct }, own)
+  assert.equal(judged({ ja4: UNKNOWN_JA4, conduct }, own).agent?.id, 'helper', 'an earlier request did')
+})
+
+test('what was decided to be of several agents is an agent’s and names none; the certificate comes first', async () => {
+  const other = [{ ja4: UNKNOWN_JA4, decisive: true }]
+  assert.deepEqual(facts(judged({ ja4: UNKNOWN_JA4 }, decided(undefined, other))), ['agent', null, null])
+  const theirs = decided([{ ja4x: AGENT_JA4X, decisive: true }], other)
+  assert.equal(judged({ ja4: UNKNOWN_JA4, ja4x: AGENT_JA4X }, theirs).agent?.id, 'mine')
+  assert.equal(judged({ ja4: UNKNOWN_JA4 }, theirs).agent?.id, 'yours')
+})
+
+test('what was decided is held against nobody who says to be a browser, and shows nothing else that denies it', async () => {
+  const own = decided([{ ja4: CHROME_JA4, decisive: true }])
+  const person = { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, http2: CHROME_HTTP2 }
+  const held = judged(person, own)
+  assert.deepEqual(facts(held), ['human', 'chrome', null])
+  assert.equal(detail(held.evidence, 'fingerprint-of-agent'), undefined)
+  const spoofed = { userAgent: CHROME_USER_AGENT, ja4: UNKNOWN_JA4 }
+  assert.notEqual(judged(spoofed).agent?.id, 'mine')
+  assert.deepEqual(facts(judged(spoofed, decided())), ['agent', 'mine', 'mine'])
+})
+
+test('nobody but an agent is decided on', async () => {
+  const decisive = { ja4: UNKNOWN_JA4, decisive: true }
+  const list = [...LIST, ...parseSoftwareList([software('cli', 'CLI', { kind: 'tool' }, [decisive])])]
+  const said = { ja4: UNKNOWN_JA4 }
+  const { kind, evidence } = judged(said, knowledge({ list }))
+  assert.equal(detail(evidence, 'fingerprint-of-agent'), undefined)
+  assert.notEqual(kind, 'agent')
+})
+
 test('what we answered tells those apart who share a hello, and nobody else', async () => {
   const [fast, slow, other] = [
     't130200_1301_234ea6891581',
@@ -728,6 +805,14 @@ test('what a connection was held for last holds only while all of it is the same
   assert.deepEqual(judged(quiet, other), judged({ ...quiet, conduct: new Conduct() }, other))
   assert.notDeepEqual(judged(quiet, other), first)
 })
+
+/** With an agent of whom it was decided what it has, and with another, if that has anything. */
+function decided(mine: readonly object[] = DECIDED, yours: readonly object[] = []): Knowledge {
+  const agent = { kind: 'agent', category: 'custom' }
+  const list = [software('mine', 'Mine', agent, mine)]
+  if (yours.length > 0) list.push(software('yours', 'Yours', agent, yours))
+  return knowledge({ list: [...LIST, ...parseSoftwareList(list)] })
+}
 
 interface Said {
   readonly userAgent?: string | null

@@ -42,6 +42,7 @@ const STACK: Stack = {
   enginesAlike: new Set(),
   http2Engines: new Set(),
   shares: [],
+  decided: [],
 }
 
 const CASES: readonly (readonly [what: string, asked: readonly Asked[], kinds: readonly EvidenceKind[]])[] = [

@@ -46,7 +46,12 @@ test('what was never seen weighs what is expected of it', async () => {
   const soft = at('http1-only')[2]!
   assert.ok(at('version-disagrees')[2]! < soft && soft < 0, 'a hard disagreement says more than a soft one')
   const habits = ['accepts-pages', 'crawls', 'asks-sitemap'] as const
-  for (const kind of ['headers-of-agents', 'certificate-of-agents', ...habits] as const)
+  for (const kind of [
+    'headers-of-agents',
+    'certificate-of-agents',
+    'fingerprint-of-agent',
+    ...habits,
+  ] as const)
     assert.ok(at(kind)[0]! > at(kind)[1]! && at(kind)[0]! > at(kind)[2]!, kind)
   assert.ok(at('certificate-of-libraries')[1]! > at('certificate-of-libraries')[0]!)
   assert.ok(at('asks-broadly')[2]! < 0)

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { type FingerprintType, isFingerprint } from '../../src/classify/signature.ts'
+import { parseSoftware } from '../../src/classify/software.ts'
+import { softwareDocument } from '../../src/classify/software-document.ts'
 import { ja4 } from '../../src/fingerprint/ja4.ts'
 import { ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import { ja4s } from '../../src/fingerprint/ja4plus/ja4s.ts'
@@ -29,6 +31,27 @@ test('every hello has fingerprints that a signature can be written for', async (
       assert.ok(isFingerprint('stable', stableKey(of, over)), stableKey(of, over))
     }),
   )
+})
+
+test('what decides is whole but for cookies, and is written as it was read', async () => {
+  const [a, b] = ['a'.repeat(12), 'b'.repeat(12)]
+  const document = (signature: object) => {
+    const signatures = [{ ...signature, decisive: true, source: 'seen', date: '2026-11-21' }]
+    return { id: 'x', name: 'X', kind: 'agent', category: 'custom', signatures }
+  }
+  const good = [
+    { ja4: `t13d1517h2_${a}_${b}` },
+    { ja4x: `${a}_${b}_${a}` },
+    ...['*_*', `${a}_*`, `${a}_${b}`].map((cookies) => ({ ja4h: `ge11cn110000_${a}_${cookies}` })),
+  ]
+  for (const each of good) assert.deepEqual(softwareDocument(parseSoftware(document(each))), document(each))
+  const bad = [
+    ...[{ ja4: `t13d1517h2_${a}_*` }, { ja4x: `*_${a}_*` }, { ja4s: `t130200_1301_${a}` }],
+    ...[{ ja4h: `ge11cn110000_*_${a}_${b}` }, { ja4h: `*_${a}_*_*` }, { ja4h: `ge11cn110000_${a}_*_${b}` }],
+    ...[{ user_agent: 'thing/' }, { header: 'x-thing' }, { header: 'x-thing', value: 'one' }],
+  ]
+  for (const each of bad)
+    assert.throws(() => parseSoftware(document(each)), /decisive: is for a whole/, JSON.stringify(each))
 })
 
 test('so has every answer to one', async () => {

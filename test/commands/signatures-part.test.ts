@@ -6,6 +6,7 @@ import { type Test, test } from 'tap'
 import { SignaturesPart } from '../../src/commands/live-parts.ts'
 import { Reloader } from '../../src/commands/reload.ts'
 import { SignatureCompiler } from '../../src/commands/signature-compiler.ts'
+import { loadContent } from '../../src/commands/signature-content.ts'
 import { loadSoftware } from '../../src/commands/signature-files.ts'
 import { createLogTo } from '../../src/log.ts'
 import { FeedStore } from '../../src/manage/feed-store.ts'
@@ -48,6 +49,22 @@ test('files that come, change and go are noticed, and a bad one leaves all as it
   publish('first', 2, { y: 'newer' })
   await check()
   assert.deepEqual(names(), { x: 'one', y: 'newer' })
+})
+
+test('what was accepted and decides stands with its software, and no more of it than every worker can hold', async () => {
+  const line = (i: number) => {
+    const ja4 = `t13d1517h2_${String(i).padStart(12, '0')}_cb7bf5808d99`
+    return JSON.stringify({ software: 'gptbot', ja4, decisive: true, source: 'accepted', date: '2026-11-21' })
+  }
+  const load = (count: number) => {
+    const accepted = Array.from({ length: count }, (_, i) => line(i)).join('\n')
+    return loadContent({ feeds: [], accepted, paths: [], weightsFile: null })
+  }
+  const { list } = await load(2)
+  const { signatures } = list.find(({ id }) => id === 'gptbot')!
+  assert.equal(signatures.filter((each) => 'isDecisive' in each && each.isDecisive).length, 2)
+  await load(10_000)
+  await assert.rejects(load(10_001), { code: 'SIGNATURES_TOO_MANY' })
 })
 
 test('what a pin holds back is not used', async (t) => {

@@ -3,6 +3,8 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
+import { COMMAND_LINE } from '../../src/manage/audit.ts'
+import { makeKey } from '../../src/manage/auth/make-key.ts'
 import type { NewSignature } from '../../src/store/catalogue.ts'
 import { Store } from '../../src/store/store.ts'
 import { signatureOf, softwareOf } from '../contract/catalogue.ts'
@@ -35,6 +37,33 @@ test('what the API has accepted judges in every worker, and no more when it is t
   await until(gate, app, null)
 })
 
+test('a fingerprint accepted by way of the API makes an agent, in every worker, until it is taken back', async (t) => {
+  const data = temporaryFolder(t)
+  const app = await startApp(t)
+  const key = await keyIn(data)
+  const gate = await start(t, app, data)
+  const api = clientOf(gate, key)
+  const { ja4, verdict } = await ask(gate, app, '/')
+  assert.notEqual(verdict, 'agent')
+  const detected = async () => {
+    const { is_agent, agent_name, agent_id, agent_category } = await api('POST', '/v1/detect', { ja4 })
+    return [is_agent, agent_name, agent_id, agent_category]
+  }
+  const nobody = await detected()
+  assert.deepEqual(nobody.slice(0, 2), [false, null])
+  const submission = { fingerprint: ja4, type: 'ja4', agent_name: 'Acme Bot', category: 'orchestrator' }
+  const [{ id, status }] = (await api('POST', '/v1/signatures/submit', submission)).submissions
+  assert.equal(status, 'pending')
+  await api('POST', `/v1/submissions/${id}/review`, { decision: 'accept' })
+  await until(gate, app, 'Acme Bot', '/')
+  assert.equal((await ask(gate, app, '/')).verdict, 'agent')
+  assert.deepEqual(await detected(), [true, 'Acme Bot', 'acme-bot', 'orchestrator'])
+  await api('POST', `/v1/submissions/${id}/review`, { decision: 'rollback' })
+  await until(gate, app, null, '/')
+  assert.equal((await ask(gate, app, '/')).verdict, verdict)
+  assert.deepEqual(await detected(), nobody)
+})
+
 function start(t: Test, { url }: App, data: string): Promise<RunningGatehouse> {
   return startGatehouse(t, { command: 'up', upstream: url, argv: ['--workers', '2', '--data', data] })
 }
@@ -44,22 +73,22 @@ function accepted(type: NewSignature['type'], value: string): NewSignature {
 }
 
 /** Waits for as long as the test may take. */
-async function until(gate: RunningGatehouse, app: App, agent: string | null): Promise<void> {
+async function until(gate: RunningGatehouse, app: App, agent: string | null, path?: string): Promise<void> {
   for (;;) {
     const told = new Set<string | null>()
-    for (let i = 0; i < CONNECTIONS; i++) told.add((await ask(gate, app)).agent)
+    for (let i = 0; i < CONNECTIONS; i++) told.add((await ask(gate, app, path)).agent)
     if (told.size === 1 && told.has(agent)) return
     await wait(100)
   }
 }
 
 /** What the app is told of an agent that shows itself as nobody else does, on a connection that either worker may take. */
-async function ask(gate: RunningGatehouse, app: App) {
+async function ask(gate: RunningGatehouse, app: App, path = '/.well-known/agent-card.json') {
   const names = ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven']
   const headers = Object.fromEntries(names.map((name) => [`x-acme-${name}`, '1']))
   await new Promise<void>((resolve, reject) => {
     const options = { agent: false, ca: gate.ca, headers, ciphers: CIPHERS }
-    request(`${gate.url}/.well-known/agent-card.json`, options, (response) => {
+    request(gate.url + path, options, (response) => {
       response.resume().on('end', resolve)
     })
       .on('error', reject)
@@ -71,7 +100,26 @@ async function ask(gate: RunningGatehouse, app: App) {
     return at === -1 ? null : rawHeaders[at + 1]!
   }
   const [ja4, ja4h] = [header('x-ja4-fingerprint')!, header('x-ja4h-fingerprint')!]
-  return { ja4, ja4h, agent: header('x-agent-name') }
+  return { ja4, ja4h, agent: header('x-agent-name'), verdict: header('x-agent-verdict') }
+}
+
+function clientOf({ manage }: RunningGatehouse, key: string) {
+  return async (method: string, path: string, body: unknown) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const response = await fetch(manage + path, { method, headers, body: JSON.stringify(body) })
+    // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
+    const answer = (await response.json()) as any
+    assert.equal(response.status, 200, JSON.stringify(answer))
+    return answer
+  }
+}
+
+async function keyIn(folder: string): Promise<string> {
+  const store = await Store.open(`sqlite:${join(folder, 'gatehouse.db')}`)
+  const wanted = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null } as const
+  const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
+  await store.close()
+  return key
 }
 
 const CIPHERS = 'TLS_CHACHA20_POLY1305_SHA256:ECDHE-ECDSA-AES128-SHA256:DHE-RSA-AES256-SHA'

@@ -54,6 +54,19 @@ test('what was made is what is read, and made once', async (t) => {
   assert.equal(await sets.make(software(300), WEIGHTS), set, 'nothing has changed')
 })
 
+test('a fingerprint that decides travels, and others do not', async (t) => {
+  const source = { source: 'accepted', date: '2026-11-21' }
+  const signatures = [
+    { ja4: JA4, decisive: true, ...source },
+    { ja4: JA4.replace('8e6e362c5eac', '000000000001'), ...source },
+  ]
+  const agent = { id: 'one', name: 'One', kind: 'agent', category: 'custom', signatures }
+  const set = await new Sets(temporaryFolder(t)).make(parseSoftwareList([agent]), WEIGHTS)
+  const { list } = await new KnowledgeReader().read(set)
+  const values = list[0]!.signatures.map((each) => ('isDecisive' in each ? each.value : null))
+  assert.deepEqual(values, [JA4])
+})
+
 test('of what a proxy is told, it knows as much as who reads the files', async (t) => {
   const source = { source: 'measured here', date: '2026-11-21', observations: 3 }
   const names = 'ge11cn110000_a1b2c3d4e5f6'
