@@ -59,6 +59,16 @@ const IMPURE = ['Date', 'Math.random', 'console', 'process', 'globalThis', 'awai
 /** Longer than this, a file has more than one subject. */
 const FILE_LINES_MAX = 700
 
+/** What is started often, or beside every app: its memory is a promise. */
+const WITHOUT_MANAGEMENT = [
+  ...['commands/proxy.ts', 'commands/record.ts', 'commands/check.ts', 'commands/analyze.ts', 'main.ts'],
+  ...['commands/signature-process.ts', 'proxy/worker-process.ts'],
+]
+const OF_MANAGEMENT = [
+  ...['kysely', 'better-sqlite3', 'pg', 'zod', 'zod-openapi', 'rate-limiter-flexible'],
+  ...['@koa/router', '@koa/bodyparser'],
+]
+
 /** What may stand between `import` or `export` and `from`. */
 const CLAUSE = /^(?!(?:import|export)$)(?:[\w$]+|[{},*])$/
 
@@ -73,6 +83,16 @@ test('src/ imports along the arrows of the design, and holds to its other bans',
   const sources = new Map(paths.map((path) => [path.replace(/^src\//, ''), readFileSync(path, 'utf8')]))
   assert.ok(sources.has('main.ts'), 'the walk found no src/main.ts: is this the root of the checkout?')
   assert.deepEqual(problemsIn(sources), [])
+})
+
+test('what has no management plane loads nothing of it: neither a database nor the API', async () => {
+  for (const entry of WITHOUT_MANAGEMENT) {
+    const loaded = [...loadedBy(entry)]
+    assert.ok(loaded.length > 5, entry)
+    const forbidden = loaded.filter((target) => OF_MANAGEMENT.some((name) => target === `npm:${name}`))
+    assert.deepEqual(forbidden, [], entry)
+  }
+  assert.ok(loadedBy('manage/management-plane.ts').has('npm:zod'))
 })
 
 test('nothing stands at the top level but what the design names', {
@@ -206,10 +226,23 @@ function wordsIn(source: string): Word[] {
   }))
 }
 
+/** At its start, directly and by way of others. */
+function loadedBy(entry: string): ReadonlySet<string> {
+  const loaded = new Set([entry])
+  for (const file of loaded) {
+    if (file.includes(':')) continue
+    for (const { target, isType, isLate } of importsIn(file, wordsIn(readFileSync(`src/${file}`, 'utf8'))))
+      if (target !== null && !isType && !isLate) loaded.add(target)
+  }
+  return loaded
+}
+
 interface Import {
   /** A path in src/, or `node:…`, or `npm:…`; null where only a run can tell. */
   readonly target: string | null
   readonly isType: boolean
+  /** import(): not before it is run. */
+  readonly isLate: boolean
   readonly line: number
 }
 
@@ -221,7 +254,8 @@ function importsIn(file: string, words: readonly Word[]): Import[] {
     if (specifier === undefined) continue
     // `import type from 'x'` is the default import of a thing called type.
     const isType = words[index + 1]?.text === 'type' && !words[index + 3]?.isString
-    found.push({ target: specifier && targetOf(file, specifier.text), isType, line })
+    const isLate = words[index + 1]?.text === '('
+    found.push({ target: specifier && targetOf(file, specifier.text), isType, isLate, line })
   }
   return found
 }

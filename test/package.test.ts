@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { test } from 'tap'
+import { endWith, plainEnvironment } from './e2e/programs.ts'
 
 const SHIPPED =
   /^package\/(?:dist\/|signatures\/|config\/|package\.json$|LICENSE$|NOTICE$|README\.md$|CHANGELOG\.md$)/
+
+const KEY = 'a key of an administrator, for this test alone'
 
 test('the package, packed and installed in an empty folder', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-package-'))
@@ -33,6 +38,37 @@ test('the package, packed and installed in an empty folder', async (t) => {
     assert.match(run('npx', ['gatehouse', '--version'], app), /^gatehouse \d+\.\d+\.\d+\n$/)
     assert.match(run('npx', ['gatehouse', '--help'], app), /^Usage: gatehouse COMMAND/)
     assert.match(run('npx', ['gatehouse', 'completion', 'bash'], app), /^_gatehouse\(\) \{/)
+  })
+
+  t.test('serves, with its workers and its other processes, the API and the page about it', async (t) => {
+    const places = ['--listen', '127.0.0.1:0', '--manage', '127.0.0.1:0', '--upstream', 'http://127.0.0.1:9']
+    const program = join(app, 'node_modules', 'gatehouse', 'dist', 'bin.js')
+    const child = spawn(process.execPath, [program, 'up', '--workers', '1', ...places], {
+      cwd: app,
+      env: plainEnvironment(app, { GATEHOUSE_ADMIN_KEY: KEY }),
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    endWith(t, child)
+    const exit = once(child, 'exit')
+    let manage = ''
+    let isMerged = false // by a process of its own
+    for await (const line of createInterface(child.stderr)) {
+      const { level, message, ...fields } = JSON.parse(line)
+      assert.notEqual(level, 'error', line)
+      if (message === 'ready') manage = `http://${fields.manage}`
+      isMerged ||= message === 'the catalogue is up to date'
+      if (manage !== '' && isMerged) break
+    }
+    const page = await (await fetch(`${manage}/docs`)).text()
+    assert.match(page, /<title>/)
+    assert.equal((await fetch(`${manage}/docs/style.css`)).status, 200)
+    const headers = { authorization: `Bearer ${KEY}` }
+    const agents = (await (await fetch(`${manage}/v1/agents?limit=1`, { headers })).json()) as {
+      total: number
+    }
+    assert.ok(agents.total > 100)
+    child.kill('SIGINT')
+    assert.deepEqual(await exit, [0, null])
   })
 })
 

@@ -6,7 +6,7 @@ import { sqliteFile } from '../store/open-database.ts'
 import { Store } from '../store/store.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
-import { placeGiven, STORE_OPTIONS } from './store-place.ts'
+import { placeGiven, STORE_OPTIONS } from './store-given.ts'
 
 export const backup: Action = {
   name: 'backup',

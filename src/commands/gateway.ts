@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
-import { OPERATION_IDS } from '../manage/api/operations.ts'
 import { createManageServer, type FrontSettings } from '../manage/app.ts'
 import { type ManageServer, useCertificate } from '../manage/front/server.ts'
 import { ManageTraffic } from '../manage/front/traffic.ts'
@@ -13,10 +12,9 @@ import { FeedOpener } from '../manage/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { AcceptedSignatures } from '../manage/accepted-signatures.ts'
-import { ManagementPlane, type ManagementSettings } from '../manage/management-plane.ts'
+import type { ManagementPlane, ManagementSettings } from '../manage/management-plane.ts'
 import { Publisher } from '../manage/publisher.ts'
-import { PolicyCopy } from '../manage/policy-copy.ts'
-import { type PolicyInForce, PolicyKeeper } from '../manage/policy-keeper.ts'
+import type { PolicyInForce, PolicyKeeper } from '../manage/policy-keeper.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
@@ -99,7 +97,8 @@ export class Gateway {
 
   /** Resolves when connections are taken. Rejects with a Fault that says what to do, and leaves nothing behind. */
   static async start(settings: GatewaySettings, log: Log): Promise<Gateway> {
-    const gateway = new Gateway(settings, log)
+    const code = settings.management === null ? null : await managementCode()
+    const gateway = new Gateway(settings, code, log)
     try {
       await gateway.#start()
       return gateway
@@ -109,7 +108,7 @@ export class Gateway {
     }
   }
 
-  private constructor(settings: GatewaySettings, log: Log) {
+  private constructor(settings: GatewaySettings, code: ManagementCode | null, log: Log) {
     this.settings = settings
     this.#log = log
     const { certificates, dataFolder, ticketKeyFile, policyFile, worker, workers } = settings
@@ -136,10 +135,14 @@ export class Gateway {
     this.#accepted = new AcceptedSignatures(log)
     const usePolicy = (policy: unknown) => this.#publisher.usePolicy(policy)
     this.#policy = new PolicyPart(policyFile, upstreams, usePolicy)
-    const copy = new PolicyCopy(join(dataFolder, 'policy.json'))
     this.#policyKeeper =
-      policyFile === null && settings.management !== null
-        ? new PolicyKeeper({ upstreams, copy, log, use: usePolicy })
+      policyFile === null && code !== null
+        ? new code.PolicyKeeper({
+            upstreams,
+            copy: new code.PolicyCopy(join(dataFolder, 'policy.json')),
+            log,
+            use: usePolicy,
+          })
         : null
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
@@ -161,9 +164,9 @@ export class Gateway {
         : new WorkerPool(workers, worker, this.#bus, log)
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
     this.#management =
-      settings.management === null
+      settings.management === null || code === null
         ? null
-        : new ManagementPlane(settings.management, log, {
+        : new code.ManagementPlane(settings.management, log, {
             publisher: this.#publisher,
             policy: this.#policyKeeper ?? this.#policy,
             opened: (opened) => void this.#opened(opened),
@@ -171,7 +174,7 @@ export class Gateway {
             workers: () => this.#dataPlane.workers(),
           })
     this.#bus.onSightings((batch) => this.#take(batch))
-    this.#traffic = new ManageTraffic(OPERATION_IDS, settings.isAccessLogged, log)
+    this.#traffic = new ManageTraffic(code?.OPERATION_IDS ?? [], settings.isAccessLogged, log)
     this.#manage = createManageServer(
       {
         ...(this.#management === null ? {} : { api: this.#management.middleware }),
@@ -373,6 +376,19 @@ export class Gateway {
       { labels: {}, value: pool.counts.restarts },
     ])
   }
+}
+
+type ManagementCode = Awaited<ReturnType<typeof managementCode>>
+
+/** What a data plane alone does without: the API with its schemas, and databases, which are 30 MiB of its memory. */
+async function managementCode() {
+  const [{ OPERATION_IDS }, { ManagementPlane }, { PolicyKeeper }, { PolicyCopy }] = await Promise.all([
+    import('../manage/api/operations.ts'),
+    import('../manage/management-plane.ts'),
+    import('../manage/policy-keeper.ts'),
+    import('../manage/policy-copy.ts'),
+  ])
+  return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy }
 }
 
 function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFile): void {

@@ -17,7 +17,7 @@ import type { Store } from '../store/store.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
-import { STORE_OPTIONS, withStore } from './store-place.ts'
+import { STORE_OPTIONS, withStore } from './store-given.ts'
 import { renderTable, visible } from './table.ts'
 
 const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }

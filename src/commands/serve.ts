@@ -14,7 +14,16 @@ export async function serve(
   for (const warning of warnings) log.warn('a setting is risky', { warning })
   const orders = new Orders()
   try {
-    const gateway = await Gateway.start(settings, log)
+    const starting = Gateway.start(settings, log)
+    const gateway = await Promise.race([starting, orders.stop.then(() => null)])
+    if (gateway === null) {
+      log.info('stopped before it was ready')
+      starting.then(
+        (late) => late.kill(),
+        () => undefined,
+      )
+      return 0
+    }
     orders.reload = () => void gateway.reload()
     orders.kill = () => gateway.kill()
     sayReady(gateway, log, io)
@@ -29,6 +38,8 @@ export async function serve(
   } finally {
     orders.close()
     log.flush()
+    // What is under way still (signatures that are read, a database that does not answer) is waited for no longer.
+    setTimeout(() => process.exit(), LEAVE_MS).unref()
   }
 }
 
@@ -84,6 +95,8 @@ function sayReady(gateway: Gateway, log: Log, io: Io): void {
 
 /** As shells say of one that a signal has ended. */
 const EXIT_CODES: Readonly<Record<Stop, number>> = { SIGINT: 130, SIGTERM: 143 }
+/** For an output that somebody reads slowly. */
+const LEAVE_MS = 200
 /** Load balancers that look every second or two have seen by then that it is not ready. */
 const GRACE_MS_MAX = 5_000
 /** Of the time to drain, which whoever sends SIGKILL after it counts from the signal. */

@@ -25,6 +25,7 @@ async function compiled({ sources, folder, newest }: CompileWork): Promise<Compi
 // A terminal's interrupt reaches every process of the group; this one ends with whoever has started it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 process.once('disconnect', () => process.exit())
+if (!process.connected) process.exit() // who has started it ended while this file was loaded: nobody says so again
 process.once('message', async (work: CompilerWork) => {
   process.send!(await answerTo(work), () => process.disconnect())
 })

@@ -1,11 +1,5 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadConfig, type StartupConfig } from '../config.ts'
-import { Fault } from '../fault.ts'
-import { sqliteFile } from '../store/open-database.ts'
-import { Store } from '../store/store.ts'
-import type { Arguments, Option } from './command.ts'
-import type { Io } from './io.ts'
+import type { StartupConfig } from '../config.ts'
 
 /** Where what lasts is. */
 export interface StorePlace {
@@ -14,50 +8,9 @@ export interface StorePlace {
   readonly storePassword: string | null
 }
 
-/** What a command takes that works on the store of a gateway, whether that runs or not. */
-export const STORE_OPTIONS: readonly Option[] = [
-  {
-    name: 'config',
-    value: 'FILE',
-    description: "The gateway's settings; GATEHOUSE_CONFIG names them too. GATEHOUSE_* are stronger",
-  },
-  { name: 'data', value: 'DIRECTORY', description: 'The folder for what has to last (default: ./data)' },
-]
-
 export function storePlace({ store, data }: StartupConfig): StorePlace {
   return {
     storeUrl: store.url ?? `sqlite:${join(data.dir, 'gatehouse.db')}`,
     storePassword: store.password?.reveal() ?? null,
-  }
-}
-
-export function placeGiven(given: Arguments, io: Io): StorePlace {
-  const { config } = loadConfig({ data: given.values('data') }, given.value('config'), io.env, {
-    isForStore: true,
-  })
-  return storePlace(config)
-}
-
-/** The store does not have to be there yet, if `mayMake`. */
-export async function withStore<Result>(
-  given: Arguments,
-  io: Io,
-  mayMake: boolean,
-  work: (store: Store) => Promise<Result>,
-): Promise<Result> {
-  const { storeUrl, storePassword } = placeGiven(given, io)
-  const file = sqliteFile(storeUrl)
-  if (file === ':memory:')
-    throw new Fault(
-      'STORE_UNAVAILABLE',
-      'this store is in the memory of a gateway, and only its API gets there',
-    )
-  if (!mayMake && file !== null && !existsSync(file))
-    throw new Fault('STORE_UNAVAILABLE', `there is no database ${file}; --data or --config says where it is`)
-  const store = await Store.open(storeUrl, storePassword)
-  try {
-    return await work(store)
-  } finally {
-    await store.close()
   }
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import type Koa from 'koa'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
@@ -100,6 +101,7 @@ export class ManagementPlane {
     this.#snapshot = snapshot
   })
   #beat: NodeJS.Timeout | null = null
+  #starting: Promise<void> | null = null
   #isClosed = false
 
   constructor(settings: ManagementSettings, log: Log, links: ManagementLinks) {
@@ -117,7 +119,12 @@ export class ManagementPlane {
   }
 
   /** Resolves when the database is open, or will be tried again later. */
-  async start(listen: ListenAddress): Promise<void> {
+  start(listen: ListenAddress): Promise<void> {
+    this.#starting = this.#start(listen)
+    return this.#starting
+  }
+
+  async #start(listen: ListenAddress): Promise<void> {
     if (this.#isClosed) return
     const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
@@ -183,10 +190,21 @@ export class ManagementPlane {
     ])
   }
 
+  /** Resolves when everything is written down, or the database does not take it in time. */
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
     if (this.#beat !== null) clearInterval(this.#beat)
+    const inTime = new AbortController()
+    const late = wait(CLOSE_MS, false, { signal: inTime.signal }).catch(() => false)
+    const isClosed = await Promise.race([this.#letGo().then(() => true), late])
+    inTime.abort()
+    if (!isClosed) this.#log.warn('the database does not answer and is left as it is')
+  }
+
+  /** What is still starting is waited for: nobody else would let go of it. */
+  async #letGo(): Promise<void> {
+    await this.#starting
     const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
@@ -272,3 +290,5 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
 
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
+/** One that is there needs some ten milliseconds. Whoever sends SIGKILL next has counted the drain time, too. */
+const CLOSE_MS = 3_000

@@ -28,8 +28,8 @@ export async function start(t: Test, folder: string, command: 'proxy' | 'up' = '
     manage,
     said: () => said,
     hangUp: () => child.kill('SIGHUP'),
-    async stop() {
-      child.kill('SIGINT')
+    async stop(signal: 'SIGINT' | 'SIGTERM' = 'SIGINT') {
+      child.kill(signal)
       assert.deepEqual(await ended, [0, null])
     },
     /** Waits for as long as the test may take. */

@@ -55,7 +55,7 @@ test('a new user starts it in front of an app, and curl goes through', async (t)
   assert.equal(metrics['gatehouse_workers_listening'], 2)
   assert.equal(metrics['gatehouse_requests_total{verdict="automation",action="tag",status="2xx"}'], 2)
   assert.equal(statSync(join(gateway.folder, 'data', 'dev-ca')).mode & 0o777, 0o700)
-  assert.equal(childrenOf(gateway.pid).length, 2)
+  assert.equal(workersOf(gateway.pid).length, 2)
 
   gateway.process.kill('SIGTERM')
   assert.deepEqual(await gateway.exit, [0, null])
@@ -113,7 +113,7 @@ test('SIGTERM: first not ready, still serving, then requests under way end, then
 test('a second signal ends it at once, and its workers', async (t) => {
   const app = await serveApp(t, () => undefined)
   const gateway = await start(t, 'up', ['--upstream', app.url, '--workers', '2', ...certificate(t)])
-  const workers = childrenOf(gateway.pid)
+  const workers = workersOf(gateway.pid)
   const lost = assert.rejects(ask(gateway.port))
   await once(app.server, 'request')
   gateway.process.kill('SIGINT')
@@ -128,7 +128,7 @@ test('when the primary is killed, workers end what is under way, free the port, 
   const held: (() => void)[] = []
   const app = await serveApp(t, (_, response) => void held.push(() => response.end('late')))
   const gateway = await start(t, 'up', ['--upstream', app.url, '--workers', '2', ...certificate(t)])
-  const workers = childrenOf(gateway.pid)
+  const workers = workersOf(gateway.pid)
   const late = Array.from({ length: 4 }, () => ask(gateway.port))
   await until(() => held.length === 4)
   gateway.process.kill('SIGKILL')
@@ -448,11 +448,20 @@ async function leafOf(port: number): Promise<string> {
 }
 
 function childrenOf(pid: number): number[] {
-  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
-  return stdout
-    .split('\n')
-    .map(Number)
-    .filter((child) => child > 0)
+  return [...childCommands(pid).keys()]
+}
+
+/** Without what is started for a single piece of work, and ends with it. */
+function workersOf(pid: number): number[] {
+  return [...childCommands(pid)].flatMap(([child, command]) =>
+    command.includes('worker-process') ? child : [],
+  )
+}
+
+function childCommands(pid: number): ReadonlyMap<number, string> {
+  const { stdout } = spawnSync('ps', ['-ww', '-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
+  const rows = stdout.split('\n').map((line) => /^\s*(\d+) (.*)/.exec(line))
+  return new Map(rows.flatMap((row) => (row === null ? [] : [[Number(row[1]), row[2]!]])))
 }
 
 function isAlive(pid: number): boolean {

@@ -38,7 +38,7 @@ test('statistics are what was sent, and what the metrics say, also when a worker
     await ask(gatehouse, '/', 'GPTBot/1.2 (+https://openai.com/gptbot)')
   }
   await agreed(gatehouse, key, 40)
-  const [worker] = childrenOf(gatehouse.pid)
+  const [worker] = workersOf(gatehouse.pid)
   process.kill(worker!, 'SIGKILL')
   await until(async () => (await metrics(gatehouse)).get('worker_restarts_total') === 1)
   await until(async () => (await metrics(gatehouse)).get('workers_listening') === 2)
@@ -123,11 +123,12 @@ async function ask({ port, ca }: RunningGatehouse, path: string, userAgent: stri
   await once(response, 'end')
 }
 
-function childrenOf(pid: number): readonly number[] {
-  return execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
-    .trim()
+/** Not what is started for a single piece of work. */
+function workersOf(pid: number): readonly number[] {
+  return execFileSync('ps', ['-ww', '-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
     .split('\n')
-    .map(Number)
+    .filter((line) => line.includes('worker-process'))
+    .map((line) => Number.parseInt(line, 10))
 }
 
 async function keyIn(storeUrl: string): Promise<string> {

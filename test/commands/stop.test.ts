@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Test, test } from 'tap'
+import { endWith, plainEnvironment } from '../e2e/programs.ts'
+import { freshUrl } from '../store/databases.ts'
+import { Relay } from '../store/relay.ts'
+import { start } from './gateway-process.ts'
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  test(`${signal}: with PostgreSQL it ends, and nothing is wrong`, async (t) => {
+    const gateway = await start(t, folderWith(t, await freshUrl('postgres', t)), 'up')
+    await gateway.until('store_up', 1)
+    await gateway.stop(signal)
+    assert.deepEqual(complaintsAtTheEnd(gateway.said()), [])
+  })
+}
+
+test('with a database that is gone it ends, and only that is said', async (t) => {
+  const relay = await Relay.before(await freshUrl('postgres', t))
+  t.teardown(() => relay.stop())
+  const gateway = await start(t, folderWith(t, relay.url), 'up')
+  await gateway.until('store_up', 1)
+  await relay.stop()
+  await gateway.until('store_up', 0)
+  await gateway.stop('SIGTERM')
+  assertCalm(gateway.said())
+})
+
+test('with a database that says nothing any more it ends', async (t) => {
+  const relay = await Relay.before(await freshUrl('postgres', t))
+  t.teardown(() => relay.stop())
+  const gateway = await start(t, folderWith(t, relay.url), 'up')
+  await gateway.until('store_up', 1)
+  relay.stall(true)
+  await gateway.stop('SIGTERM')
+  assertCalm(gateway.said())
+})
+
+test('told to stop while it starts, it ends, and so does all that it has started', async (t) => {
+  const silent = createServer()
+  silent.listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const asked = once(silent, 'connection')
+  t.teardown(() => silent.close())
+  const folder = folderWith(t, `postgres://x@127.0.0.1:${(silent.address() as AddressInfo).port}/x`)
+  const child = spawn(process.execPath, [resolve('src/bin.js'), 'up', '--config', 'g.yaml'], {
+    cwd: folder,
+    env: plainEnvironment(folder),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  endWith(t, child)
+  const [socket] = (await asked) as [Socket]
+  socket.on('error', () => undefined)
+  t.teardown(() => socket.destroy())
+  child.kill('SIGTERM')
+  const [[code], said] = await Promise.all([once(child, 'exit'), text(child.stderr)])
+  assert.equal(code, 0, said)
+  assert.match(said, /stopped before it was ready/)
+  assert.doesNotMatch(said, /"message":"ready"/)
+  assertCalm(said)
+  while (processesIn(folder).length > 0) await wait(50)
+})
+
+/** Lines that ask for somebody's attention, from when it was told to stop. */
+function complaintsAtTheEnd(said: string): readonly string[] {
+  const lines = said.slice(said.indexOf('"message":"stop')).split('\n').slice(1)
+  return lines.filter((line) => line !== '' && !line.includes('"level":"info"'))
+}
+
+function assertCalm(said: string): void {
+  const lines = complaintsAtTheEnd(said)
+  assert.ok(!lines.some((line) => line.includes('"level":"error"') || line.includes('    at ')), said)
+  assert.doesNotMatch(said, /"stack"/)
+}
+
+function processesIn(folder: string): readonly string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOME=${folder}`)
+    } catch {
+      return false // it has ended, or is another's
+    }
+  })
+}
+
+function folderWith(t: Test, storeUrl: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-stop-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  writeFileSync(
+    join(folder, 'g.yaml'),
+    `proxy: {upstream: "http://127.0.0.1:9", listen: "127.0.0.1:0", workers: 2, drain_timeout: 2s}
+manage: {listen: "127.0.0.1:0"}
+store: {url: "${storeUrl}"}
+`,
+    { mode: 0o600 },
+  )
+  return folder
+}
