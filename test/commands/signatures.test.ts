@@ -412,11 +412,12 @@ No software has these names as its id, or alone as an alias; nothing is added fo
     software.get(id)!.signatures.filter(({ source }) => source === 'rows.jsonl')
   const said = (id: string) =>
     measured(id).map(({ source: _source, ...signature }) => JSON.stringify(Object.values(signature)))
+  // The last: whether it decides, which nobody has said of what was measured.
   assert.deepEqual(said('curl'), [
-    `["ja4","${HELLO_JA4}","2026-11-22",2]`,
-    `["stable","${HELLO_STABLE}","2026-11-22",2]`,
-    '["ja4h","ge11nn020000_818f42cc3fd7_*_*","2026-11-22",2]',
-    '["ja4h","po11nn020000_818f42cc3fd7_*_*","2026-11-22",1]',
+    `["ja4","${HELLO_JA4}","2026-11-22",2,false]`,
+    `["stable","${HELLO_STABLE}","2026-11-22",2,false]`,
+    '["ja4h","ge11nn020000_818f42cc3fd7_*_*","2026-11-22",2,false]',
+    '["ja4h","po11nn020000_818f42cc3fd7_*_*","2026-11-22",1,false]',
   ])
   const orders = measured('chrome').flatMap((each) => (each.type === 'header-order' ? [each] : []))
   assert.deepEqual(
