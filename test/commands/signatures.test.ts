@@ -429,13 +429,8 @@ No software has these names as its id, or alone as an alias; nothing is added fo
   )
   const [http2] = measured('chrome').filter(({ type }) => type === 'http2')
   assert.deepEqual(http2, {
-    ...{
-      type: 'http2',
-      value: '1:65536|15663105|0|m,a',
-      source: 'rows.jsonl',
-      date: '2026-11-21',
-      observations: 1,
-    },
+    ...{ type: 'http2', value: '1:65536|15663105|0|m,a', isDecisive: false },
+    ...{ source: 'rows.jsonl', date: '2026-11-21', observations: 1 },
   })
   assert.deepEqual(
     measured('firefox').flatMap((each) =>
