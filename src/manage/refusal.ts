@@ -25,7 +25,8 @@ export class Refusal extends Error {
 /** A body or a query that is well formed, and wrong for what it asks for. */
 export function invalid(errors: readonly [FieldError, ...FieldError[]]): Refusal {
   const [{ pointer, detail }] = errors
-  return new Refusal('invalid_request', `${pointer.slice(1)} ${detail}`, { errors })
+  const place = pointer === '' ? 'the body' : pointer.slice(1)
+  return new Refusal('invalid_request', `${place} ${detail}`, { errors })
 }
 
 /** One thing that is wrong with a body or a query. */

@@ -182,3 +182,16 @@ for (const kind of KINDS)
       assert.equal((await manage.ask('DELETE', `/v1/keys/${id}`)).status, 404, id)
     assert.deepEqual(manage.failures, [])
   })
+
+test('what is wrong with a whole body is said of the body', async (t) => {
+  const manage = await TestManagement.start(t)
+  const headers = { authorization: `Bearer ${manage.adminKey}`, 'content-type': 'application/json' }
+  for (const [body, detail] of [
+    [Buffer.from([0x22, 0xff, 0x22]), /^the body is not UTF-8/],
+    ['{', /^the body is no JSON/],
+  ] as const) {
+    const response = await fetch(`${manage.url}/v1/keys`, { method: 'POST', headers, body })
+    assert.equal(response.status, 400)
+    assert.match(JSON.parse(await response.text()).detail, detail)
+  }
+})
