@@ -48,6 +48,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./keys.ts')).keys,
   },
   {
+    name: 'users',
+    summary: 'Make, list and delete people who sign in, and set their passwords',
+    load: async () => (await import('./users.ts')).users,
+  },
+  {
     name: 'backup',
     summary: 'Copy the database to a file, while the gateway runs',
     load: async () => (await import('./backup.ts')).backup,

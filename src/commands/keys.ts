@@ -1,22 +1,14 @@
-import { didYouMean } from '../did-you-mean.ts'
 import { Fault } from '../fault.ts'
 import { changed, COMMAND_LINE } from '../manage/audit.ts'
 import { makeKey, type WantedKey } from '../manage/auth/make-key.ts'
-import {
-  ACCESS,
-  type Access,
-  PLANS,
-  type Plan,
-  planFor,
-  SCOPES,
-  type Scope,
-} from '../manage/auth/principal.ts'
+import { ACCESS, type Access, PLANS, type Plan, planFor, SCOPES } from '../manage/auth/principal.ts'
 import { parseDurationMs } from '../policy/duration.ts'
 import type { KeyRecord } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
+import { scopesIn } from './scopes-given.ts'
 import { STORE_OPTIONS, withStore } from './store-given.ts'
 import { renderTable, visible } from './table.ts'
 
@@ -172,17 +164,6 @@ function wantedKey(given: Arguments, nowMs: number): WantedKey {
   const scopes = access === null ? scopesIn(listed!) : ACCESS[access as Access]
   const plan = (given.value('plan') as Plan | null) ?? planFor(scopes)
   return { name, scopes, plan, expiresAtMs: expiryMs(given.value('expires'), nowMs) }
-}
-
-function scopesIn(text: string): readonly Scope[] {
-  const scopes = new Set<Scope>()
-  for (const word of text.split(',').map((each) => each.trim())) {
-    const scope = SCOPES.find((each) => each === word)
-    if (scope === undefined)
-      throw new Fault(USAGE, `--scopes takes ${SCOPES.join(', ')}, not "${word}"${didYouMean(word, SCOPES)}`)
-    scopes.add(scope)
-  }
-  return [...scopes]
 }
 
 function expiryMs(text: string | null, nowMs: number): number | null {

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
-import { loadConfig } from '../config.ts'
+import { join } from 'node:path'
+import { loadConfig, type StartupConfig } from '../config.ts'
 import { Fault } from '../fault.ts'
+import { Sealer } from '../manage/sealer.ts'
 import { sqliteFile } from '../store/open-database.ts'
 import { Store } from '../store/store.ts'
 import type { Arguments, Option } from './command.ts'
@@ -18,10 +20,18 @@ export const STORE_OPTIONS: readonly Option[] = [
 ]
 
 export function placeGiven(given: Arguments, io: Io): StorePlace {
-  const { config } = loadConfig({ data: given.values('data') }, given.value('config'), io.env, {
-    isForStore: true,
-  })
-  return storePlace(config)
+  return storePlace(configGiven(given, io))
+}
+
+/** What secrets in the store are sealed with: the same as the gateway has. */
+export function sealerGiven(given: Arguments, io: Io): Sealer {
+  const { store, data } = configGiven(given, io)
+  return new Sealer(store.encryptionKey, join(data.dir, 'store.key'))
+}
+
+function configGiven(given: Arguments, io: Io): StartupConfig {
+  const values = { data: given.values('data') }
+  return loadConfig(values, given.value('config'), io.env, { isForStore: true }).config
 }
 
 /** The store does not have to be there yet, if `mayMake`. */

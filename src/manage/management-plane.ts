@@ -18,6 +18,7 @@ import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { PasswordHasher } from './auth/people/password-hash.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
@@ -274,6 +275,7 @@ export class ManagementPlane {
       ...{ upstreams, allowPrivateWebhooks, workers: this.#links.workers },
       version: this.#settings.version,
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
+      passwords: new PasswordHasher(),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,
       publicUrl,

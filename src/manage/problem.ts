@@ -42,6 +42,8 @@ export function problemBody(
 
 function refusalFor(error: unknown): Refusal {
   if (error instanceof Refusal) return error
+  if (error instanceof Fault && error.code === 'PASSWORDS_TOO_MANY')
+    return new Refusal('unavailable', error.message, { headers: { 'Retry-After': '5' } })
   // What the database cannot do now it may do soon; the proxy goes on meanwhile.
   if (error instanceof Fault && error.code.startsWith('STORE_'))
     return new Refusal('unavailable', STORE_REASONS.get(error.code) ?? 'the database cannot be used', {

@@ -52,3 +52,6 @@ create index "webhook_secrets_by_webhook" on "webhook_secrets" ("webhook_id");
 create table "rate_limits" ("key" text primary key, "points" integer not null, "ends_at_ms" integer not null);
 -- 0008-policies
 create table "policies" ("version" integer primary key, "document" text not null, "hash" text not null, "author" text not null, "restored_version" integer, "created_at_ms" integer not null);
+-- 0013-users
+create table "users" ("id" text primary key, "email" text not null unique, "password" text, "scopes" text not null, "created_at_ms" integer not null, "signed_in_since_ms" integer not null, "totp" text, "totp_step" integer);
+create table "user_recovery_codes" ("user_id" text not null references "users" ("id") on delete cascade, "hash" text not null, constraint "user_recovery_codes_key" primary key ("user_id", "hash"));

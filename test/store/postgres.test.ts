@@ -12,6 +12,7 @@ import { asFault } from '../../src/store/postgres-fault.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { policiesContract } from '../contract/policies.ts'
+import { usersContract } from '../contract/users.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { storeContract } from '../contract/store.ts'
 import { freshUrl, inServer, openAt } from './databases.ts'
@@ -218,3 +219,4 @@ const QUICK = { connectionsMax: 3, connectMs: 500, statementMs: 1000, queryMs: 1
 
 policiesContract('postgres')
 webhooksContract('postgres')
+usersContract('postgres')

@@ -22,6 +22,7 @@ import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { storeContract } from '../contract/store.ts'
 import { policiesContract } from '../contract/policies.ts'
+import { usersContract } from '../contract/users.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { freshUrl, openAt } from './databases.ts'
 import { newKey } from './samples.ts'
@@ -236,3 +237,4 @@ const NOBODY = 65_534
 
 policiesContract('sqlite')
 webhooksContract('sqlite')
+usersContract('sqlite')

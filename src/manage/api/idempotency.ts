@@ -37,7 +37,8 @@ export class Idempotency {
     if (!KEY.test(key))
       throw invalid([{ pointer: '/Idempotency-Key', detail: 'takes 1 to 255 visible ASCII characters' }])
     const { principal, method, target, body } = asked
-    const request = digest(JSON.stringify([method, target, body ?? null]))
+    // With the key in it: what is kept is no quick way to guess a password in a body.
+    const request = digest(JSON.stringify([key, method, target, body ?? null]))
     const beginning = await this.#store.begin(principal, key, request, this.#management.nowMs())
     switch (beginning.kind) {
       case 'running':

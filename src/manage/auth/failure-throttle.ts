@@ -34,7 +34,7 @@ interface Minute {
 }
 
 /** Who has an address of IPv6 has 2^64 of them. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
   return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString()

@@ -1,0 +1,239 @@
+import { Fault } from '../fault.ts'
+import { COMMAND_LINE } from '../manage/audit.ts'
+import {
+  deleteUser,
+  emailIn,
+  makeUser,
+  scopesOf,
+  setPassword,
+  startCodes,
+  stopCodes,
+  type WantedUser,
+} from '../manage/auth/people/make-user.ts'
+import { codeUri } from '../manage/auth/people/one-time-codes.ts'
+import { PasswordHasher, passwordProblem } from '../manage/auth/people/password-hash.ts'
+import { ACCESS, type Access, SCOPES } from '../manage/auth/principal.ts'
+import type { Store } from '../store/store.ts'
+import type { UserRecord } from '../store/users.ts'
+import { USAGE } from './arguments.ts'
+import type { Action, Arguments, ExitCode, Group } from './command.ts'
+import { readHidden } from './hidden-line.ts'
+import type { Io } from './io.ts'
+import { scopesIn } from './scopes-given.ts'
+import { sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
+import { renderTable, visible } from './table.ts'
+
+const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
+const USER = { name: 'USER', description: 'Their email address, or their id as "users list" shows it: usr_…' }
+const PASSWORD_WORDS =
+  'The password is asked for on the terminal, and not shown; or it is the first line of standard input. It has 12 ' +
+  'characters or more, and what is kept of it is a hash.'
+
+const create: Action = {
+  name: 'create',
+  summary: 'Make a user, and ask for their password',
+  description: [
+    PASSWORD_WORDS,
+    'What they let clients do is never more than what they may do themselves. Where the gateway has not run yet, its ' +
+      'database is made: run this as the user that the gateway runs as.',
+  ],
+  operands: [{ name: 'EMAIL', description: 'What they sign in with' }],
+  options: [
+    { name: 'access', value: 'ACCESS', description: 'What they may do', choices: Object.keys(ACCESS) },
+    {
+      name: 'scopes',
+      value: 'SCOPES',
+      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+    },
+    { name: 'without-password', description: 'Ask for none: they cannot sign in before one is set' },
+    JSON_OPTION,
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    { command: 'users create anna@example.com --access admin', description: 'Asks for the password' },
+    {
+      command: 'users create ben@example.com --scopes read,detect < password.txt',
+      description: 'Takes it from a file',
+    },
+  ],
+  run: runCreate,
+}
+
+const list: Action = {
+  name: 'list',
+  summary: 'List the people who sign in',
+  operands: [],
+  options: [JSON_OPTION, ...STORE_OPTIONS],
+  examples: [{ command: 'users list', description: 'Newest first' }],
+  run: runList,
+}
+
+const remove: Action = {
+  name: 'delete',
+  summary: 'Delete a user: within a second they are signed out everywhere',
+  operands: [USER],
+  options: STORE_OPTIONS,
+  examples: [{ command: 'users delete anna@example.com', description: 'For good' }],
+  run: runDelete,
+}
+
+const password: Action = {
+  name: 'password',
+  summary: 'Set the password of a user: within a second they are signed out everywhere',
+  description: [PASSWORD_WORDS],
+  operands: [USER],
+  options: STORE_OPTIONS,
+  examples: [{ command: 'users password anna@example.com', description: 'Asks for it, twice' }],
+  run: runPassword,
+}
+
+const codes: Action = {
+  name: 'codes',
+  summary: 'Ask a user for one-time codes beside the password, as an app makes them',
+  description: [
+    'What the app needs stands on stdout, and after it ten recovery codes, each of which opens once: for the user, on a ' +
+      'way that nobody else reads. They are shown here only, and take the place of those before.',
+  ],
+  operands: [USER],
+  options: [{ name: 'off', description: 'Ask for none any more' }, ...STORE_OPTIONS],
+  examples: [
+    {
+      command: 'users codes anna@example.com',
+      description: 'The first line is for the app, the others for a drawer',
+    },
+    { command: 'users codes --off anna@example.com', description: 'The password alone is enough' },
+  ],
+  run: runCodes,
+}
+
+export const users: Group = {
+  name: 'users',
+  summary: 'Make, list and delete people who sign in, and set their passwords',
+  description: ['On the database of a gateway, whether it runs or not.'],
+  subcommands: [create, list, remove, password, codes],
+}
+
+async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
+  const wanted = await wantedUser(given, io)
+  const made = await withStore(given, io, true, (store) =>
+    makeUser(store, new PasswordHasher(), wanted, COMMAND_LINE, Date.now()),
+  )
+  if (made === null) throw new Fault('USER_KNOWN', `there is a user ${visible(wanted.email)} already`)
+  const shown = shownUser(made)
+  if (given.flag('json')) io.stdout.write(`${JSON.stringify(shown)}\n`)
+  else io.stdout.write(`${shown.id}\n`)
+  const how = shown.has_password ? '' : '; cannot sign in before a password is set'
+  io.stderr.write(`${shown.id}: ${visible(shown.email)}: ${shown.scopes.join(', ')}${how}\n`)
+  return 0
+}
+
+async function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  const all = (await withStore(given, io, false, allUsers)).map(shownUser)
+  if (given.flag('json')) {
+    io.stdout.write(`${JSON.stringify(all)}\n`)
+    return 0
+  }
+  const columns = [
+    { title: 'ID' },
+    { title: 'EMAIL', flexible: true },
+    { title: 'SCOPES', flexible: true },
+    { title: 'PASSWORD' },
+    { title: 'CODES' },
+    { title: 'CREATED' },
+  ] as const
+  const rows = all.map(({ id, email, scopes, has_password, has_one_time_codes, created_at }) => {
+    const proofs = [has_password ? 'set' : 'none', has_one_time_codes ? 'asked for' : 'none']
+    return [id, email, scopes.join(','), ...proofs, created_at.slice(0, 16)]
+  })
+  io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
+  return 0
+}
+
+async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    return deleteUser(store, user, COMMAND_LINE, Date.now())
+  })
+  io.stderr.write(`${id}: ${visible(email)}: deleted\n`)
+  return 0
+}
+
+async function runPassword(given: Arguments, io: Io): Promise<ExitCode> {
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    const text = await newPassword(io)
+    return setPassword(store, new PasswordHasher(), user, text, COMMAND_LINE, Date.now())
+  })
+  io.stderr.write(`${id}: ${visible(email)}: the password is set, and they are signed out\n`)
+  return 0
+}
+
+async function runCodes(given: Arguments, io: Io): Promise<ExitCode> {
+  const sealer = sealerGiven(given, io)
+  const isOff = given.flag('off')
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    if (isOff) return stopCodes(store, user, COMMAND_LINE, Date.now())
+    const made = await startCodes(store, sealer, user, COMMAND_LINE, Date.now())
+    if (made === null) return false
+    io.stdout.write(`${[codeUri(made.secret, user.email), ...made.recoveryCodes].join('\n')}\n`)
+    return true
+  })
+  io.stderr.write(`${id}: ${visible(email)}: ${isOff ? 'no code is' : 'a code is'} asked for\n`)
+  return 0
+}
+
+/** Throws a Fault where there is no such user, or `work` says that there is none any more. */
+async function withUser(
+  given: Arguments,
+  io: Io,
+  work: (store: Store, user: UserRecord) => Promise<boolean>,
+): Promise<UserRecord> {
+  const name = given.operands[0]!
+  return withStore(given, io, false, async (store) => {
+    const email = emailIn(name)
+    const byId = async () => (USER_ID.test(name) ? store.users.byId(name) : null)
+    const user = email === null ? await byId() : await store.users.byEmail(email)
+    if (user === null || !(await work(store, user)))
+      throw new Fault('USER_UNKNOWN', `there is no user ${visible(name)}`)
+    return user
+  })
+}
+
+async function allUsers(store: Store): Promise<readonly UserRecord[]> {
+  const all: UserRecord[] = []
+  for (let page = 1; ; page++) {
+    const { items } = await store.users.list({ page, limit: PAGE })
+    all.push(...items)
+    if (items.length < PAGE) return all
+  }
+}
+
+async function wantedUser(given: Arguments, io: Io): Promise<WantedUser> {
+  const [access, listed] = [given.value('access'), given.value('scopes')]
+  const email = emailIn(given.operands[0]!)
+  if (email === null) throw new Fault(USAGE, 'EMAIL takes an email address')
+  if ((access === null) === (listed === null)) throw new Fault(USAGE, 'give --access or --scopes')
+  const scopes = access === null ? scopesIn(listed!) : ACCESS[access as Access]
+  return { email, scopes, password: given.flag('without-password') ? null : await newPassword(io) }
+}
+
+/** Asked for twice where somebody types it. Throws a Fault. */
+async function newPassword(io: Io): Promise<string> {
+  const text = await readHidden(io, 'Password: ')
+  const problem = passwordProblem(text)
+  if (problem !== null) throw new Fault('PASSWORD_INVALID', `the password ${problem}`)
+  const isTyped = (io.stdin as { isTTY?: boolean }).isTTY === true
+  if (isTyped && (await readHidden(io, 'Again: ')) !== text)
+    throw new Fault('PASSWORD_INVALID', 'the two are not the same')
+  return text
+}
+
+function shownUser(record: UserRecord) {
+  const { id, email, hasPassword, hasCodes, createdAtMs } = record
+  return {
+    ...{ id, email, scopes: scopesOf(record) },
+    ...{ has_password: hasPassword, has_one_time_codes: hasCodes },
+    created_at: new Date(createdAtMs).toISOString(),
+  }
+}
+
+const USER_ID = /^usr_[\w-]+$/
+const PAGE = 200

@@ -1,0 +1,115 @@
+import * as z from 'zod'
+import type { UserRecord } from '../../store/users.ts'
+import { deleteUser, emailIn, makeUser, scopesOf } from '../auth/people/make-user.ts'
+import { passwordProblem } from '../auth/people/password-hash.ts'
+import { SCOPES, type Scope } from '../auth/principal.ts'
+import { invalid, Refusal } from '../refusal.ts'
+import { scope } from './keys.ts'
+import { actorOf, type AnyOperation, operation } from './operation.ts'
+import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+
+const user = z
+  .strictObject({
+    id: z.string().meta({ example: 'usr_Zt0cP1w4Yk2e' }),
+    email: z.string(),
+    scopes: z.array(scope).meta({ description: 'No client that they consent to gets more.' }),
+    has_password: z.boolean().meta({ description: 'Without one they cannot sign in.' }),
+    has_one_time_codes: z.boolean().meta({ description: 'Whether one is asked for beside the password.' }),
+    created_at: time,
+  })
+  .meta({ id: 'User' })
+
+const userRequest = z
+  .strictObject({
+    email: z.string().meta({ description: 'What they sign in with. Case makes no difference.' }),
+    password: z
+      .string()
+      .optional()
+      .meta({ description: '12 characters or more; without it one is set later, on the command line.' }),
+    scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
+  })
+  .meta({ id: 'UserRequest' })
+
+const createUser = operation({
+  id: 'createUser',
+  method: 'POST',
+  path: '/users',
+  tag: 'Administration',
+  summary: 'Make a user',
+  description:
+    'Somebody who signs in, and lets clients do a part of what they may do themselves. Of the password a hash is kept.',
+  scopes: ['admin'],
+  body: userRequest,
+  status: 201,
+  answer: user,
+  problems: ['conflict'],
+  isIdempotent: true,
+  examples: {
+    body: { email: 'anna@example.com', password: 'a phrase of some words', scopes: ['read', 'detect'] },
+    answer: {
+      ...{ id: 'usr_Zt0cP1w4Yk2e', email: 'anna@example.com', scopes: ['read', 'detect'] },
+      ...{ has_password: true, has_one_time_codes: false, created_at: '2026-11-21T09:30:00.000Z' },
+    },
+  },
+  run: async (call, { store, passwords, nowMs }) => {
+    const { password = null } = call.body
+    const email = emailIn(call.body.email)
+    const problem = password === null ? null : passwordProblem(password)
+    const errors = [
+      ...(email === null ? [{ pointer: '/email', detail: 'is no email address' }] : []),
+      ...(problem === null ? [] : [{ pointer: '/password', detail: problem }]),
+    ]
+    const [first, ...more] = errors
+    if (email === null || first !== undefined) throw invalid([first!, ...more])
+    const wanted = { email, password, scopes: [...new Set<Scope>(call.body.scopes)] }
+    const made = await makeUser(store, passwords, wanted, actorOf(call), nowMs())
+    if (made === null) throw new Refusal('conflict', 'there is a user of this address')
+    return { body: shown(made) }
+  },
+})
+
+const listUsers = operation({
+  id: 'listUsers',
+  method: 'GET',
+  path: '/users',
+  tag: 'Administration',
+  summary: 'List users',
+  description: 'Newest first.',
+  scopes: ['admin'],
+  query: z.strictObject(PAGE_FIELDS),
+  answer: z.strictObject({ users: z.array(user), ...PAGE_ANSWER }),
+  run: async ({ query, target }, { store, publicUrl }) => {
+    const { items, total } = await store.users.list(query)
+    const users = items.map((each) => shown(each))
+    return { body: { users, total, ...query }, headers: links(publicUrl, target, query, total) }
+  },
+})
+
+const deleteUserById = operation({
+  id: 'deleteUser',
+  method: 'DELETE',
+  path: '/users/{id}',
+  tag: 'Administration',
+  summary: 'Delete a user',
+  description: 'Within a second they are signed out everywhere, and what they have consented to is over.',
+  scopes: ['admin'],
+  params: z.strictObject({ id: z.string() }),
+  status: 204,
+  find: ({ params }, { store }) => store.users.byId(params.id),
+  run: async (call, { store, nowMs }) => {
+    // Somebody was faster.
+    if (!(await deleteUser(store, call.subject, actorOf(call), nowMs())))
+      throw new Refusal('not_found', 'there is nothing of this name')
+    return { body: null }
+  },
+})
+
+export const USER_OPERATIONS: readonly AnyOperation[] = [createUser, listUsers, deleteUserById]
+
+function shown(record: UserRecord) {
+  const { id, email, hasPassword, hasCodes, createdAtMs } = record
+  return {
+    ...{ id, email, scopes: [...scopesOf(record)] },
+    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, created_at: timeOf(createdAtMs) },
+  }
+}

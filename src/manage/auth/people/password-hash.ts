@@ -1,0 +1,121 @@
+import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { Fault } from '../../../fault.ts'
+
+/** What is wrong with a password, to be said of it; `null`: nothing. */
+export function passwordProblem(password: string): string | null {
+  const text = password.normalize('NFC')
+  if (!text.isWellFormed()) return 'is no Unicode text'
+  // Where it is far too long nobody counts characters.
+  if (Buffer.byteLength(text) > BYTES_MAX) return `has more than ${BYTES_MAX} bytes`
+  return [...text].length < CHARACTERS_MIN ? `has fewer than ${CHARACTERS_MIN} characters` : null
+}
+
+/**
+ * Hashes passwords with argon2id (RFC 9106). Each takes its time and its memory by intention, so that few are hashed at
+ * once and few wait for it, however many ask.
+ */
+export class PasswordHasher {
+  #running = 0
+  readonly #waiting: (() => void)[] = []
+
+  /** What is stored: the parameters stand in it, so that they can be raised. Throws a Fault where too many wait. */
+  async hash(password: string): Promise<string> {
+    const salt = randomBytes(SALT_BYTES)
+    return textOf({ ...NOW, salt, tag: await this.#tag(password, { ...NOW, salt, length: TAG_BYTES }) })
+  }
+
+  /** Takes as long where there is nothing to compare with. Throws a Fault where too many wait. */
+  async isRight(password: string, stored: string | null): Promise<boolean> {
+    const { tag, ...parameters } = stored === null ? NOBODY : parsed(stored)
+    const actual = await this.#tag(password, { ...parameters, length: tag.length })
+    return timingSafeEqual(actual, tag) && stored !== null
+  }
+
+  async #tag(password: string, { memoryKiB, passes, lanes, salt, length }: Hashing): Promise<Buffer> {
+    await this.#turn()
+    try {
+      return await argon2Async('argon2id', {
+        message: password.normalize('NFC'),
+        nonce: salt,
+        ...{ memory: memoryKiB, passes, parallelism: lanes, tagLength: length },
+      })
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#running--
+      else next()
+    }
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#running < AT_ONCE) {
+      this.#running++
+      return
+    }
+    if (this.#waiting.length >= WAITING_MAX)
+      throw new Fault('PASSWORDS_TOO_MANY', 'too many passwords are being checked')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiting.push(resolve)
+    await promise
+  }
+}
+
+/** Whether it was made with less than is asked for now. */
+export function isOutdated(stored: string): boolean {
+  const { memoryKiB, passes, lanes } = parsed(stored)
+  return memoryKiB !== NOW.memoryKiB || passes !== NOW.passes || lanes !== NOW.lanes
+}
+
+interface Parameters {
+  readonly memoryKiB: number
+  readonly passes: number
+  readonly lanes: number
+}
+
+interface Stored extends Parameters {
+  readonly salt: Buffer
+  readonly tag: Buffer
+}
+
+interface Hashing extends Parameters {
+  readonly salt: Buffer
+  readonly length: number
+}
+
+/** The form that other programs write, too. */
+function textOf({ memoryKiB, passes, lanes, salt, tag }: Stored): string {
+  const parameters = `m=${memoryKiB},t=${passes},p=${lanes}`
+  return `$argon2id$v=19$${parameters}$${base64(salt)}$${base64(tag)}`
+}
+
+function parsed(stored: string): Stored {
+  const [, memory, passes, lanes, salt = '', tag = ''] = FORM.exec(stored) ?? []
+  const found = { memoryKiB: Number(memory), passes: Number(passes), lanes: Number(lanes) }
+  // Whoever writes into the database must not have us fill the memory.
+  if (tag === '' || found.memoryKiB > MEMORY_KIB_MAX || found.passes > PASSES_MAX)
+    throw new Fault('STORE_DAMAGED', 'the database holds a password that was never written to it')
+  return { ...found, salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') }
+}
+
+function base64(bytes: Buffer): string {
+  return bytes.toString('base64').replace(/=+$/, '')
+}
+
+const argon2Async = promisify(argon2)
+/** NIST SP 800-63B asks for no rules beside a length. */
+const CHARACTERS_MIN = 12
+const BYTES_MAX = 1_024
+/** The memory of RFC 9106 §4's second choice and its passes; in one lane, for several are checked at once. */
+const NOW: Parameters = { memoryKiB: 65_536, passes: 3, lanes: 1 }
+const SALT_BYTES = 16
+const TAG_BYTES = 32
+/** No password has this one. */
+const NOBODY: Stored = { ...NOW, salt: Buffer.alloc(SALT_BYTES), tag: Buffer.alloc(TAG_BYTES) }
+const FORM =
+  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=([1-9]\d?)\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
+const MEMORY_KIB_MAX = 262_144
+const PASSES_MAX = 20
+/** Of the four threads that Node has for files and names, too. */
+const AT_ONCE = 2
+/** Some five seconds of work. */
+const WAITING_MAX = 50

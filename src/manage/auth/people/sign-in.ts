@@ -1,0 +1,112 @@
+import { Fault } from '../../../fault.ts'
+import type { Log } from '../../../log.ts'
+import type { Store } from '../../../store/store.ts'
+import type { UserProofs, UserRecord } from '../../../store/users.ts'
+import { type Actor, changed } from '../../audit.ts'
+import type { Sealer } from '../../sealer.ts'
+import { emailIn, sealedAs } from './make-user.ts'
+import { hashOfRecoveryCode, stepOfCode } from './one-time-codes.ts'
+import { isOutdated, type PasswordHasher } from './password-hash.ts'
+import { SignInThrottle } from './sign-in-throttle.ts'
+
+/** What somebody says to prove who they are. */
+export interface Attempt {
+  readonly email: string
+  readonly password: string
+  /** One-time or recovery; empty: none. */
+  readonly code: string
+  readonly address: string
+  readonly requestId: string
+}
+
+export type SignedIn =
+  /** `atMs`: when it began. A password that was changed after that was perhaps not the new one. */
+  | { readonly kind: 'signed-in'; readonly userId: string; readonly atMs: number }
+  /** Whatever of it is wrong. */
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'throttled'; readonly retryAfterS: number }
+
+export interface SignInParts {
+  readonly store: Store
+  readonly sealer: Sealer
+  readonly log: Log
+  readonly passwords: PasswordHasher
+  nowMs(): number
+}
+
+/** Finds out who somebody is. Whether there is anybody of an address is said neither in words nor by the time it takes. */
+export class SignIn {
+  readonly #parts: SignInParts
+  readonly #throttle: SignInThrottle
+
+  constructor(parts: SignInParts) {
+    this.#parts = parts
+    this.#throttle = new SignInThrottle(parts.store.rateLimits, parts.nowMs)
+  }
+
+  /** Throws a Fault where the database cannot be used, or too many try at once. */
+  async attempt(attempt: Attempt): Promise<SignedIn> {
+    const { store, passwords, nowMs } = this.#parts
+    const atMs = nowMs()
+    const email = emailIn(attempt.email.slice(0, EMAIL_LENGTH_MAX))
+    const account = email ?? 'none'
+    const may = await this.#throttle.begin(account, attempt.address)
+    if (may.kind === 'throttled') {
+      if (may.isFirst) await this.#tell(attempt, 'throttleSignIn', null)
+      return { kind: 'throttled', retryAfterS: may.retryAfterS }
+    }
+    const user = email === null ? null : await store.users.byEmail(email)
+    // One too long to be anybody's takes as long, too.
+    const isRight = await passwords.isRight(
+      attempt.password.slice(0, PASSWORD_LENGTH_MAX),
+      user?.password ?? null,
+    )
+    if (user === null || !isRight || !(await this.#hasCode(user, attempt.code))) {
+      if (may.isFirst) await this.#tell(attempt, 'failSignIn', user)
+      return { kind: 'refused' }
+    }
+    await this.#tell(attempt, 'signIn', user)
+    await this.#throttle.succeeded(account, attempt.address)
+    await this.#rehash(user, attempt.password)
+    return { kind: 'signed-in', userId: user.id, atMs }
+  }
+
+  async #hasCode({ id, codes }: UserRecord & UserProofs, code: string): Promise<boolean> {
+    if (codes === null) return true
+    const { store, sealer, nowMs } = this.#parts
+    const secret = await sealer.open(codes, sealedAs(id))
+    const step = stepOfCode(code.replaceAll(/\s/g, ''), secret.reveal(), nowMs())
+    if (step !== null) return store.users.useCode(id, step)
+    const hash = hashOfRecoveryCode(code)
+    return hash !== null && store.users.useRecoveryCode(id, hash)
+  }
+
+  /** Where the parameters have been raised: only now is the password here. */
+  async #rehash({ id, password: stored }: UserProofs & UserRecord, password: string): Promise<void> {
+    if (stored === null || !isOutdated(stored)) return
+    const { store, passwords, log } = this.#parts
+    try {
+      await store.users.rehash(id, stored, await passwords.hash(password))
+    } catch (error) {
+      log.warn('a password could not be hashed anew', { user: id, error: error as Error })
+    }
+  }
+
+  /** What was typed is in no entry: people type passwords into the wrong place. */
+  async #tell({ address, requestId }: Attempt, action: string, user: UserRecord | null): Promise<void> {
+    const { store, nowMs } = this.#parts
+    const isIn = action === 'signIn'
+    const actor: Actor = { id: isIn ? user!.id : 'anonymous', address, requestId }
+    const change = { action, subject: user?.id ?? null, detail: {} }
+    await changed(store, actor, change, nowMs(), async () => undefined)
+  }
+}
+
+/** Whether it was about too many at once, and not about this one. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof Fault && error.code === 'PASSWORDS_TOO_MANY'
+}
+
+const EMAIL_LENGTH_MAX = 320
+/** More than any password that was ever taken. */
+const PASSWORD_LENGTH_MAX = 2_000

@@ -1,0 +1,29 @@
+export interface UserTables {
+  users: UserTable
+  user_recovery_codes: UserRecoveryCodeTable
+}
+
+/** People who sign in. */
+export interface UserTable {
+  id: string
+  /** In the one form that all spellings of it have. */
+  email: string
+  /** What a password is compared with (argon2id); `null`: none opens anything. */
+  password: string | null
+  /** JSON: a list. */
+  scopes: string
+  created_at_ms: number
+  /** Who signed in before is not signed in any more. */
+  signed_in_since_ms: number
+  /** What one-time codes are made of, encrypted with a key that is not in the database; `null`: none is asked for. */
+  totp: string | null
+  /** The newest one-time code that was used, by its number. */
+  totp_step: number | null
+}
+
+/** Each in the place of one one-time code. */
+export interface UserRecoveryCodeTable {
+  user_id: string
+  /** SHA-256 of it, in hexadecimal. */
+  hash: string
+}

@@ -1,0 +1,135 @@
+import type { Kysely, Selectable } from 'kysely'
+import type { Queries } from './database.ts'
+import { type Page, type PageOf, pageOf } from './page.ts'
+import { storedTexts } from './stored.ts'
+import type { UserTable } from './tables/users.ts'
+import type { Tables } from './tables.ts'
+
+/** Somebody who signs in, less what they prove it with. */
+export interface UserRecord {
+  readonly id: string
+  readonly email: string
+  readonly scopes: readonly string[]
+  readonly createdAtMs: number
+  readonly hasPassword: boolean
+  /** Whether a one-time code is asked for. */
+  readonly hasCodes: boolean
+  /** Who signed in before is not signed in any more. */
+  readonly signedInSinceMs: number
+}
+
+/** What somebody proves with who they are. */
+export interface UserProofs {
+  /** A hash. */
+  readonly password: string | null
+  /** What one-time codes are made of, encrypted. */
+  readonly codes: string | null
+}
+
+export type NewUser = Pick<UserRecord, 'id' | 'email' | 'scopes' | 'createdAtMs'> & {
+  readonly password: string | null
+}
+
+export class UserStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  /** `false`: there is somebody of this address. */
+  async add({ id, email, password, scopes, createdAtMs }: NewUser, queries: Queries): Promise<boolean> {
+    const { numInsertedOrUpdatedRows } = await queries
+      .insertInto('users')
+      .values({
+        ...{ id, email, password, scopes: JSON.stringify(scopes), created_at_ms: createdAtMs },
+        signed_in_since_ms: 0,
+      })
+      .onConflict((conflict) => conflict.column('email').doNothing())
+      .executeTakeFirst()
+    return (numInsertedOrUpdatedRows ?? 0n) > 0n
+  }
+
+  async byId(id: string): Promise<UserRecord | null> {
+    const row = await this.#db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
+    return row === undefined ? null : recordOf(row)
+  }
+
+  async byEmail(email: string): Promise<(UserRecord & UserProofs) | null> {
+    const found = this.#db.selectFrom('users').selectAll().where('email', '=', email)
+    const row = await found.executeTakeFirst()
+    return row === undefined ? null : { ...recordOf(row), password: row.password, codes: row.totp }
+  }
+
+  /** Newest first. */
+  async list(page: Page): Promise<PageOf<UserRecord>> {
+    const found = this.#db.selectFrom('users')
+    return pageOf(found, found.selectAll().orderBy('created_at_ms', 'desc').orderBy('id'), page, recordOf)
+  }
+
+  /** `false`: they are not there any more. */
+  async remove(id: string, queries: Queries): Promise<boolean> {
+    const { numDeletedRows } = await queries.deleteFrom('users').where('id', '=', id).executeTakeFirst()
+    return numDeletedRows > 0n
+  }
+
+  /** Who is signed in is not any more. `false`: they are not there. */
+  async setPassword(id: string, hash: string | null, atMs: number, queries: Queries): Promise<boolean> {
+    const changes = { password: hash, signed_in_since_ms: atMs }
+    const changed = queries.updateTable('users').set(changes).where('id', '=', id)
+    return (await changed.executeTakeFirst()).numUpdatedRows > 0n
+  }
+
+  /** The same password, hashed anew: unless it has been changed meanwhile. */
+  async rehash(id: string, from: string, to: string): Promise<void> {
+    const changed = this.#db.updateTable('users').set({ password: to }).where('id', '=', id)
+    await changed.where('password', '=', from).execute()
+  }
+
+  /** One-time codes are asked for from now on, or not any more. `false`: they are not there. */
+  async setCodes(
+    id: string,
+    sealed: string | null,
+    recoveryHashes: readonly string[],
+    queries: Queries,
+  ): Promise<boolean> {
+    const changed = queries.updateTable('users').set({ totp: sealed, totp_step: null }).where('id', '=', id)
+    if ((await changed.executeTakeFirst()).numUpdatedRows === 0n) return false
+    await queries.deleteFrom('user_recovery_codes').where('user_id', '=', id).execute()
+    const rows = recoveryHashes.map((hash) => ({ user_id: id, hash }))
+    if (rows.length > 0) await queries.insertInto('user_recovery_codes').values(rows).execute()
+    return true
+  }
+
+  /** `false`: it, or a newer one, was used before. Of several who use it at once one does. */
+  async useCode(id: string, step: number): Promise<boolean> {
+    const { numUpdatedRows } = await this.#db
+      .updateTable('users')
+      .set({ totp_step: step })
+      .where('id', '=', id)
+      .where(({ eb, or }) => or([eb('totp_step', 'is', null), eb('totp_step', '<', step)]))
+      .executeTakeFirst()
+    return numUpdatedRows > 0n
+  }
+
+  /** `false`: there is none such, or it was used before. */
+  async useRecoveryCode(id: string, hash: string): Promise<boolean> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('user_recovery_codes')
+      .where('user_id', '=', id)
+      .where('hash', '=', hash)
+      .executeTakeFirst()
+    return numDeletedRows > 0n
+  }
+}
+
+function recordOf(row: Selectable<UserTable>): UserRecord {
+  const { id, email } = row
+  return {
+    ...{ id, email, scopes: storedTexts(row.scopes) },
+    createdAtMs: row.created_at_ms,
+    hasPassword: row.password !== null,
+    hasCodes: row.totp !== null,
+    signedInSinceMs: row.signed_in_since_ms,
+  }
+}

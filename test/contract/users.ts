@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import type { DatabaseKind } from '../../src/store/database.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { NewUser } from '../../src/store/users.ts'
+import { freshUrl, openAt } from '../store/databases.ts'
+
+/** What keeping people who sign in has to do in either database. */
+export function usersContract(kind: DatabaseKind): void {
+  test(`${kind}: a user comes back as they were given, once for each address, and goes`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    assert.deepEqual(
+      await Promise.all([1, 2, 3].map((number) => add(store, { ...user(number), email: 'same@x' }))),
+      [true, false, false],
+    )
+    assert.equal(await add(store, { ...user(4), password: null }), true)
+    const found = await store.users.byEmail('same@x')
+    assert.deepEqual(found, {
+      ...{ id: found?.id, email: 'same@x', scopes: ['read'], createdAtMs: found?.createdAtMs },
+      ...{ hasPassword: true, hasCodes: false, signedInSinceMs: 0, password: 'hash', codes: null },
+    })
+    assert.equal((await store.users.byId('usr_4'))?.hasPassword, false)
+    assert.ok(!JSON.stringify(await store.users.byId(found!.id)).includes('"hash"'))
+    const { items, total } = await store.users.list({ page: 1, limit: 1 })
+    assert.deepEqual([items.map(({ id }) => id), total], [['usr_4'], 2])
+    const remove = (id: string) => store.transaction((queries) => store.users.remove(id, queries))
+    assert.deepEqual([await remove('usr_4'), await remove('usr_4')], [true, false])
+    assert.deepEqual([await store.users.byId('usr_4'), await store.users.byEmail('4@x')], [null, null])
+  })
+
+  test(`${kind}: a password is changed, and hashed anew only if it is still the same`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    await add(store, user(1))
+    const proofs = async () => (await store.users.byEmail('1@x'))!
+    await store.users.rehash('usr_1', 'hash', 'hash 2')
+    await store.users.rehash('usr_1', 'hash', 'hash 3')
+    assert.deepEqual([(await proofs()).password, (await proofs()).signedInSinceMs], ['hash 2', 0])
+    const set = (id: string) =>
+      store.transaction((queries) => store.users.setPassword(id, 'new', 2_000_000_000_007, queries))
+    assert.deepEqual([await set('usr_1'), await set('usr_9')], [true, false])
+    const { password, signedInSinceMs } = await proofs()
+    assert.deepEqual([password, signedInSinceMs], ['new', 2_000_000_000_007])
+  })
+
+  test(`${kind}: of several who use a code at once one does, and never an older one after it`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const [one, other] = [await openAt(t, url), await openAt(t, url)]
+    await add(one, user(1))
+    const used = await Promise.all([one, other, one].map((store) => store.users.useCode('usr_1', 7)))
+    assert.deepEqual(used.filter(Boolean), [true])
+    assert.deepEqual(
+      [
+        await one.users.useCode('usr_1', 6),
+        await one.users.useCode('usr_1', 8),
+        await one.users.useCode('x', 9),
+      ],
+      [false, true, false],
+    )
+    const setCodes = (id: string, sealed: string | null, hashes: readonly string[]) =>
+      one.transaction((queries) => one.users.setCodes(id, sealed, hashes, queries))
+    assert.equal(await setCodes('usr_9', 'sealed', ['a']), false)
+    assert.equal(await setCodes('usr_1', 'sealed', ['a', 'b']), true)
+    assert.deepEqual(
+      [(await one.users.byEmail('1@x'))?.codes, (await one.users.byId('usr_1'))?.hasCodes],
+      ['sealed', true],
+    )
+    // New ones begin anew.
+    assert.equal(await one.users.useCode('usr_1', 7), true)
+    const recovered = await Promise.all(
+      [one, other, one].map((store) => store.users.useRecoveryCode('usr_1', 'a')),
+    )
+    assert.deepEqual(recovered.filter(Boolean), [true])
+    assert.equal(await one.users.useRecoveryCode('usr_2', 'b'), false)
+    assert.equal(await setCodes('usr_1', 'sealed 2', ['c']), true)
+    assert.equal(await one.users.useRecoveryCode('usr_1', 'b'), false)
+    assert.equal(await setCodes('usr_1', null, []), true)
+    assert.equal(await one.users.useRecoveryCode('usr_1', 'c'), false)
+    // They go with who has them.
+    assert.equal(await setCodes('usr_1', 'sealed', ['d']), true)
+    await one.transaction((queries) => one.users.remove('usr_1', queries))
+    await add(one, user(1))
+    assert.equal(await one.users.useRecoveryCode('usr_1', 'd'), false)
+  })
+}
+
+function add(store: Store, wanted: NewUser): Promise<boolean> {
+  return store.transaction((queries) => store.users.add(wanted, queries))
+}
+
+function user(number: number): NewUser {
+  const times = { createdAtMs: 1_800_000_000_000 + number }
+  return { id: `usr_${number}`, email: `${number}@x`, password: 'hash', scopes: ['read'], ...times }
+}

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import SqliteConnection from 'better-sqlite3'
+import { test } from 'tap'
+import { freshUrl, KINDS } from '../store/databases.ts'
+import { TestManagement } from './management.ts'
+
+for (const kind of KINDS)
+  test(`${kind}: users are made, listed and deleted, and nothing shows a password or its hash`, async (t) => {
+    const storeUrl = await freshUrl(kind, t)
+    const manage = await TestManagement.start(t, { storeUrl })
+    const wanted = { email: ' Anna@Example.COM ', password: PASSWORD, scopes: ['read', 'detect', 'read'] }
+    const made = await manage.ask('POST', '/v1/users', wanted, { 'idempotency-key': 'one' })
+    assert.equal(made.status, 201, JSON.stringify(made.body))
+    const { id, created_at } = made.body
+    const anna = { id, email: 'anna@example.com', scopes: ['read', 'detect'] }
+    const shown = { ...anna, has_password: true, has_one_time_codes: false, created_at }
+    assert.deepEqual(made.body, shown)
+    assert.match(id, /^usr_/)
+    const again = await manage.ask('POST', '/v1/users', wanted, { 'idempotency-key': 'one' })
+    assert.deepEqual([again.status, again.body], [201, shown])
+    const taken = await manage.ask('POST', '/v1/users', { email: 'anna@example.com', scopes: ['read'] })
+    assert.deepEqual([taken.status, taken.body.code], [409, 'conflict'])
+    const other = await manage.ask('POST', '/v1/users', { email: 'ben@example.com', scopes: ['admin'] })
+    assert.deepEqual([other.status, other.body.has_password], [201, false])
+    const listed = await manage.ask('GET', '/v1/users?limit=1')
+    assert.deepEqual([listed.body.users, listed.body.total], [[other.body], 2])
+    const { body: audit } = await manage.ask('GET', '/v1/audit?action=createUser')
+    assert.deepEqual(
+      audit.audit.map((each: { subject: string; detail: unknown }) => [each.subject, each.detail]),
+      [
+        [other.body.id, { email: 'ben@example.com', scopes: ['admin'] }],
+        [id, { email: 'anna@example.com', scopes: ['read', 'detect'] }],
+      ],
+    )
+    assert.equal((await manage.ask('DELETE', `/v1/users/${id}`)).status, 204)
+    assert.equal((await manage.ask('DELETE', `/v1/users/${id}`)).status, 404)
+    assert.equal((await manage.ask('GET', '/v1/audit?action=deleteUser')).body.total, 1)
+    const all = await manage.ask('GET', '/v1/audit?limit=200')
+    const seen = [made, again, taken, other, listed, all].map(({ body }) => JSON.stringify(body)).join('')
+    for (const text of [seen, manage.said.join('')])
+      assert.ok(!text.includes(PASSWORD) && !text.includes('argon2') && !text.includes('$'))
+    assert.deepEqual(manage.failures, [])
+  })
+
+test('what is wrong with a user is said, and never what the password was', async (t) => {
+  const manage = await TestManagement.start(t)
+  for (const [body, said] of [
+    [
+      { email: 'x', password: 'short', scopes: ['read'] },
+      ['/email is no email address', '/password has fewer than 12 characters'],
+    ],
+    [{ email: 'a@b', password: 'x'.repeat(1_025), scopes: ['read'] }, ['/password has more than 1024 bytes']],
+    [{ email: 'a b@c', scopes: ['read'] }, ['/email is no email address']],
+    [{ email: `${'x'.repeat(250)}@example.com`, scopes: ['read'] }, ['/email is no email address']],
+    [{ email: 'a@b\u202e', scopes: ['read'] }, ['/email is no email address']],
+    [{ email: 'a@b', password: 'secret'.repeat(3), scopes: ['raed'] }, [/^\/scopes\/0 takes .*"read"/]],
+    [
+      { email: 'a@b', password: 'secret\u0000'.repeat(3), scopes: ['read'] },
+      [/^\/password has the character/],
+    ],
+    [{ email: 'a@b', password: 123456789012, scopes: [] }, ['/password takes a string', '/scopes is empty']],
+  ] as const) {
+    const answer = await manage.ask('POST', '/v1/users', body)
+    assert.equal(answer.status, 400)
+    const errors = answer.body.errors.map(
+      (each: { pointer: string; detail: string }) => `${each.pointer} ${each.detail}`,
+    )
+    assert.equal(errors.length, said.length, errors.join())
+    for (const [index, expected] of said.entries())
+      if (typeof expected === 'string') assert.equal(errors[index], expected)
+      else assert.match(errors[index], expected)
+    assert.ok(!/secret|xxxx|1234/.test(JSON.stringify(answer.body).replace(/"instance.*/, '')))
+  }
+  const key = await manage.key({ scopes: ['read', 'detect', 'write', 'mcp'] })
+  const refused = await manage.ask('GET', '/v1/users', undefined, { authorization: `Bearer ${key}` })
+  assert.equal(refused.status, 403)
+})
+
+test('what is kept for an Idempotency-Key is no quick way to guess a password', async (t) => {
+  const storeUrl = await freshUrl('sqlite', t)
+  const manage = await TestManagement.start(t, { storeUrl })
+  const body = { email: 'a@b', password: PASSWORD, scopes: ['read'] }
+  for (const key of ['one', 'two']) await manage.ask('POST', '/v1/users', body, { 'idempotency-key': key })
+  const file = new SqliteConnection(storeUrl.slice('sqlite:'.length), { readonly: true })
+  t.teardown(() => file.close())
+  const digests = file.prepare('select request_hash from idempotency').pluck().all()
+  // Of the same request under another key another one: without the key there is nothing to compare a guess with.
+  assert.deepEqual([digests.length, new Set(digests).size], [2, 2])
+})
+
+const PASSWORD = 'a phrase of some words'
