@@ -383,6 +383,23 @@ const AUTH = section('Who may use the API.', {
     120,
     'How many refused credentials from one address (of IPv6, one /64) in a minute; more are answered 429. A good one is taken all the same.',
   ),
+  access_token_ttl_s: setting(
+    integer(5, 600),
+    600,
+    'For how many seconds an OAuth access token is good. A new one is had without asking anybody.',
+  ),
+  signing_key_rotation: setting(
+    duration('1h', '3650d'),
+    '90d',
+    'How long a key signs access tokens before the next one does.',
+  ),
+  registration: setting(
+    choice('off', 'token', 'open'),
+    'off',
+    'Who may register an OAuth client by itself (RFC 7591): nobody, who has `registration_token`, or anybody. Such a client can ask people for their consent, and nothing else.',
+    (who) => (who === 'open' ? 'anybody can have your users asked for their consent, under any name' : null),
+  ),
+  registration_token: secret('The initial access token of `registration: token`.', 16),
 })
 
 const FEED = section('', {

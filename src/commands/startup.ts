@@ -66,6 +66,12 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       hasTls: manage.certificate !== null,
       ja4plus: config.fingerprints.ja4plus,
       authFailuresPerMinute: auth.failuresPerMinute,
+      oauth: {
+        accessTokenTtlS: auth.accessTokenTtlS,
+        keyRotationMs: auth.signingKeyRotationMs,
+        registration: auth.registration,
+        registrationToken: auth.registrationToken?.reveal() ?? null,
+      },
       auditRetentionMs: store.auditRetentionMs,
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,

@@ -18,6 +18,11 @@ import type { RequestState } from './api/router.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { sayError, unavailable } from './auth/oauth/answer.ts'
+import { oauthDocuments } from './auth/oauth/discovery.ts'
+import { oauthEndpoints } from './auth/oauth/endpoints.ts'
+import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
+import type { People } from './auth/oauth/people.ts'
 import { PasswordHasher } from './auth/people/password-hash.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
@@ -49,6 +54,7 @@ export interface ManagementSettings {
   readonly ja4plus: boolean
   readonly version: string
   readonly authFailuresPerMinute: number
+  readonly oauth: OAuthSettings
   readonly auditRetentionMs: number
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
@@ -70,6 +76,8 @@ export interface ManagementLinks {
   opened(store: Store): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
+  /** Who can sign in; nobody, where it is not given. */
+  readonly people?: People
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
 }
@@ -85,6 +93,8 @@ export class ManagementPlane {
   /** What may change while it runs. */
   readonly settings: LiveSettings
   #documents: Koa.Middleware<RequestState> | null = null
+  #oauthDocuments: Koa.Middleware<RequestState> | null = null
+  #oauth: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
@@ -130,6 +140,10 @@ export class ManagementPlane {
     const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
+    this.#oauthDocuments = oauthDocuments(url, {
+      hasPeople: this.#links.people !== undefined,
+      hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== undefined,
+    })
     let store: Store | null = null
     try {
       store = await Store.open(storeUrl, storePassword)
@@ -140,6 +154,7 @@ export class ManagementPlane {
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
       this.#api = api(management)
+      this.#oauth = oauthEndpoints(management)
       this.#watch = new StoreWatch(store, this.#log)
       this.#periodic.start([this.#watch.job, ...periodicJobs(management, this.#settings.auditRetentionMs)])
       this.#listenTo(store)
@@ -168,13 +183,17 @@ export class ManagementPlane {
   get middleware(): Koa.Middleware<RequestState> {
     return async (ctx, next) => {
       const answer = async () => {
+        if (ctx.url.startsWith('/oauth/'))
+          return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
         // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
         if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
         if (this.#api !== null) return this.#api(ctx, next)
         if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
       }
-      return this.#documents === null ? answer() : this.#documents(ctx, answer)
+      const [documents, oauth] = [this.#documents, this.#oauthDocuments]
+      if (documents === null || oauth === null) return answer()
+      return documents(ctx, () => oauth(ctx, answer))
     }
   }
 
@@ -262,15 +281,19 @@ export class ManagementPlane {
       freePerDay: this.settings.value('limits.free_per_day'),
       standardPerHour: this.settings.value('limits.standard_per_hour'),
     }
+    const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
+    const { oauth: settings } = this.#settings
+    const people = this.#links.people ?? null
     return {
       store,
+      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, settings, nowMs: Date.now }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
       publisher: this.#links.publisher,
       policy: this.#links.policy,
-      sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
+      sealer,
       settings: this.settings,
       ...{ upstreams, allowPrivateWebhooks, workers: this.#links.workers },
       version: this.#settings.version,

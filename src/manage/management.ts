@@ -6,6 +6,7 @@ import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
+import type { OAuth } from './auth/oauth/oauth.ts'
 import type { PasswordHasher } from './auth/people/password-hash.ts'
 import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
@@ -28,6 +29,7 @@ export interface Management {
   /** `null`: there is none in the configuration. */
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: FailureThrottle
+  readonly oauth: OAuth
   /** One for all, so that few are hashed at once. */
   readonly passwords: PasswordHasher
   /** Told what changes in the database that proxies judge by. */

@@ -10,6 +10,7 @@ import { tasks } from './migrations/0005-tasks.ts'
 import { webhooks } from './migrations/0006-webhooks.ts'
 import { rateLimits } from './migrations/0007-rate-limits.ts'
 import { policies } from './migrations/0008-policies.ts'
+import { oauth } from './migrations/0010-oauth.ts'
 import { users } from './migrations/0013-users.ts'
 import type { Tables } from './tables.ts'
 
@@ -52,6 +53,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0006-webhooks', webhooks],
   ['0007-rate-limits', rateLimits],
   ['0008-policies', policies],
+  ['0010-oauth', oauth],
   ['0013-users', users],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {

@@ -2,6 +2,7 @@ import type { AuditTables } from './tables/audit.ts'
 import type { CatalogueTables } from './tables/catalogue.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
+import type { OAuthTables } from './tables/oauth.ts'
 import type { PolicyTables } from './tables/policies.ts'
 import type { RateLimitTables } from './tables/rate-limits.ts'
 import type { SettingTables } from './tables/settings.ts'
@@ -20,6 +21,7 @@ export interface Tables
     CatalogueTables,
     IdempotencyTables,
     KeyTables,
+    OAuthTables,
     PolicyTables,
     RateLimitTables,
     SettingTables,

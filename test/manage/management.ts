@@ -10,6 +10,7 @@ import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
+import type { People } from '../../src/manage/auth/oauth/people.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
@@ -37,6 +38,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** Instead of the one that the API puts. */
   readonly policy?: PolicyFile
   readonly workers?: readonly WorkerStatus[]
+  /** Who can sign in. */
+  readonly people?: People
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -63,6 +66,7 @@ export class TestManagement {
       rateLimits,
       admin = ADMIN,
       workers = [],
+      people,
       ...given
     } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
@@ -83,6 +87,7 @@ export class TestManagement {
           policy ??
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
         workers: () => workers,
+        ...(people === undefined ? {} : { people }),
       },
     )
     const failures: Error[] = []
@@ -211,6 +216,12 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   ja4plus: true,
   version: '1.2.3',
   authFailuresPerMinute: 120,
+  oauth: {
+    accessTokenTtlS: 600,
+    keyRotationMs: 90 * 86_400_000,
+    registration: 'off',
+    registrationToken: null,
+  },
   auditRetentionMs: 86_400_000,
   seen: SEEN,
   hasTls: false,

@@ -3,12 +3,16 @@ import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/keys.ts'
 import { PLANS, type Principal, SCOPES } from './principal.ts'
 
-/**
- * A new key: 32 random bytes behind a prefix that scanners of secrets know, before a checksum by which they, and we, tell
- * it from what only looks like one.
- */
 export function newKey(): string {
-  const body = `${PREFIX}${randomBytes(32).toString('base64url')}`
+  return newSecret(PREFIX)
+}
+
+/**
+ * 32 random bytes behind a prefix that scanners of secrets know, before a checksum by which they, and we, tell it from
+ * what only looks like one.
+ */
+export function newSecret(prefix: string): string {
+  const body = `${prefix}${randomBytes(32).toString('base64url')}`
   return body + checksum(body)
 }
 
