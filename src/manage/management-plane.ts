@@ -23,6 +23,7 @@ import { oauthDocuments } from './auth/oauth/discovery.ts'
 import { oauthEndpoints } from './auth/oauth/endpoints.ts'
 import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
 import type { People } from './auth/oauth/people.ts'
+import { PeoplePages } from './auth/people/people-pages.ts'
 import { PasswordHasher } from './auth/people/password-hash.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
@@ -76,8 +77,8 @@ export interface ManagementLinks {
   opened(store: Store): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
-  /** Who can sign in; nobody, where it is not given. */
-  readonly people?: People
+  /** Who can sign in, where it is not those in the database; `null`: nobody. */
+  readonly people?: People | null
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
 }
@@ -141,8 +142,8 @@ export class ManagementPlane {
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
     this.#oauthDocuments = oauthDocuments(url, {
-      hasPeople: this.#links.people !== undefined,
-      hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== undefined,
+      hasPeople: this.#links.people !== null,
+      hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== null,
     })
     let store: Store | null = null
     try {
@@ -283,7 +284,9 @@ export class ManagementPlane {
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings } = this.#settings
-    const people = this.#links.people ?? null
+    const passwords = new PasswordHasher()
+    const own = { store, sealer, log: this.#log, passwords, publicUrl, nowMs: Date.now }
+    const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     return {
       store,
       oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, settings, nowMs: Date.now }),
@@ -298,7 +301,7 @@ export class ManagementPlane {
       ...{ upstreams, allowPrivateWebhooks, workers: this.#links.workers },
       version: this.#settings.version,
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
-      passwords: new PasswordHasher(),
+      passwords,
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       log: this.#log,
       publicUrl,

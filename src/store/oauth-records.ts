@@ -12,6 +12,7 @@ export interface OAuthRecord {
   readonly uid: string | null
   readonly userCode: string | null
   readonly clientId: string | null
+  readonly personId: string | null
   readonly expiresAtMs: number
   readonly consumedAtMs: number | null
 }
@@ -82,6 +83,13 @@ export class OAuthRecordStore {
     await queries.deleteFrom('oauth_records').where('client_id', '=', clientId).execute()
   }
 
+  /** Where they are signed in, and what they have consented to; resolves to the names of the grants that this was. */
+  async removePerson(personId: string, queries: Queries): Promise<readonly string[]> {
+    const removed = queries.deleteFrom('oauth_records').where('person_id', '=', personId)
+    const rows = await removed.returning(['id', 'kind']).execute()
+    return rows.filter(({ kind }) => kind === 'Grant').map(({ id }) => id)
+  }
+
   /** Forgets so many at most of what has expired; resolves to how many they were. */
   async forget(nowMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
@@ -110,6 +118,7 @@ function rowOf(record: Omit<OAuthRecord, 'consumedAtMs'>) {
     uid: record.uid,
     user_code: record.userCode,
     client_id: record.clientId,
+    person_id: record.personId,
     expires_at_ms: record.expiresAtMs,
   }
 }
@@ -121,6 +130,7 @@ function recordOf(row: Selectable<OAuthRecordTable>): OAuthRecord {
     grantId: row.grant_id,
     userCode: row.user_code,
     clientId: row.client_id,
+    personId: row.person_id,
     expiresAtMs: row.expires_at_ms,
     consumedAtMs: row.consumed_at_ms,
   }

@@ -39,7 +39,7 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly policy?: PolicyFile
   readonly workers?: readonly WorkerStatus[]
   /** Who can sign in. */
-  readonly people?: People
+  readonly people?: People | null
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */

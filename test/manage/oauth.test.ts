@@ -351,7 +351,7 @@ test('every endpoint answers in the form of its protocol, also while there is no
     'oauth-protected-resource/v1',
   ])
     assert.equal((await fetch(`${manage.url}/.well-known/${path}`)).status, 200)
-  const up = await TestManagement.start(t)
+  const up = await TestManagement.start(t, { people: null })
   for (const [method, path, status, error] of [
     ['GET', '/oauth/token', 405, 'invalid_request'],
     ['POST', '/oauth/jwks', 405, 'invalid_request'],

@@ -67,3 +67,5 @@ create table "oauth_keys" ("number" bigint primary key, "kid" text not null, "pu
 -- 0013-users
 create table "users" ("id" text collate "C" primary key, "email" text collate "C" not null unique, "password" text, "scopes" text not null, "created_at_ms" bigint not null, "signed_in_since_ms" bigint not null, "totp" text, "totp_step" bigint);
 create table "user_recovery_codes" ("user_id" text collate "C" not null references "users" ("id") on delete cascade, "hash" text collate "C" not null, constraint "user_recovery_codes_key" primary key ("user_id", "hash"));
+alter table "oauth_records" add column "person_id" text collate "C";
+create index "oauth_records_by_person_id" on "oauth_records" ("person_id");

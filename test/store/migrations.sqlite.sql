@@ -67,3 +67,5 @@ create table "oauth_keys" ("number" integer primary key, "kid" text not null, "p
 -- 0013-users
 create table "users" ("id" text primary key, "email" text not null unique, "password" text, "scopes" text not null, "created_at_ms" integer not null, "signed_in_since_ms" integer not null, "totp" text, "totp_step" integer);
 create table "user_recovery_codes" ("user_id" text not null references "users" ("id") on delete cascade, "hash" text not null, constraint "user_recovery_codes_key" primary key ("user_id", "hash"));
+alter table "oauth_records" add column "person_id" text;
+create index "oauth_records_by_person_id" on "oauth_records" ("person_id");

@@ -19,6 +19,8 @@ export interface RequestState {
   problem?: string
   /** The same for everybody. */
   isPublic?: boolean
+  /** For who asks, now, and nobody else: not kept, nor compressed, which tells of what is in it. */
+  isSecret?: boolean
 }
 
 export type RequestContext = Koa.ParameterizedContext<RequestState>

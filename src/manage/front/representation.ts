@@ -13,6 +13,7 @@ import { hasTag, tagOf } from './entity-tags.ts'
 export function representations(): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
     await next()
+    if (ctx.state.isSecret === true) return
     const isRead = ctx.status === 200 && ctx.state.operation !== 'probe' && READS.has(ctx.method)
     // What is neither read nor compressed is a text, which goes out with its head in one piece.
     if (!isRead && !ctx.req.headers['accept-encoding']) return asText(ctx)

@@ -18,4 +18,6 @@ export const users: Migration = async (db, { integer, key }) => {
     .addColumn('hash', key, (column) => column.notNull())
     .addPrimaryKeyConstraint('user_recovery_codes_key', ['user_id', 'hash'])
     .execute()
+  await db.schema.alterTable('oauth_records').addColumn('person_id', key).execute()
+  await db.schema.createIndex('oauth_records_by_person_id').on('oauth_records').column('person_id').execute()
 }

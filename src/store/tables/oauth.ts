@@ -33,6 +33,8 @@ export interface OAuthRecordTable {
   uid: string | null
   user_code: string | null
   client_id: string | null
+  /** Whose session, grant, code or refresh token it is. */
+  person_id: string | null
   expires_at_ms: number
   consumed_at_ms: number | null
 }

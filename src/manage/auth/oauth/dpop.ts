@@ -30,7 +30,15 @@ export async function dpopProblem(
   const isFirst = await store.oauthRecords.putOnce(
     {
       id: digestOf('proof', verified.thumbprint, verified.payload.jti!),
-      ...{ kind: 'Proof', sealed: '', grantId: null, uid: null, userCode: null, clientId: null },
+      ...{
+        kind: 'Proof',
+        sealed: '',
+        grantId: null,
+        uid: null,
+        userCode: null,
+        clientId: null,
+        personId: null,
+      },
       expiresAtMs: nowMs + 2 * WINDOW_MS,
     },
     nowMs,

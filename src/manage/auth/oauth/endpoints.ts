@@ -6,8 +6,9 @@ import type { RequestState } from '../../api/router.ts'
 import type { Management } from '../../management.ts'
 import { Refusal } from '../../refusal.ts'
 import { refusalAfterFailure } from '../failures.ts'
+import { SIGN_OUT } from '../people/people-pages.ts'
 import { OAuthError, sayError, unavailable } from './answer.ts'
-import { interactionOf } from './interactions.ts'
+import { interactionOf, sessionOf } from './interactions.ts'
 import { INTERACTION_PATH, ROUTES } from './provider.ts'
 import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
@@ -91,10 +92,25 @@ const registration: Endpoint = async (ctx, { oauth, store, nowMs }) => {
   ctx.status = 201
 }
 
-const interact: Endpoint = async (ctx, management) => {
-  const { people } = management.oauth
-  const interaction = await interactionOf(ctx, await management.oauth.provider(), management.oauth)
-  await people!.interact(ctx, interaction)
+const interact = inBrowser(async (ctx, { oauth }) => {
+  const interaction = await interactionOf(ctx, await oauth.provider(), oauth)
+  await oauth.people!.interact(ctx, interaction)
+})
+
+const signOut = inBrowser(async (ctx, { oauth }) => {
+  await oauth.people!.signOut(ctx, await sessionOf(ctx, await oauth.provider()))
+})
+
+/** Who looks at a page is told on a page. */
+function inBrowser(answer: Endpoint): Endpoint {
+  return async (ctx, management) => {
+    try {
+      await answer(ctx, management)
+    } catch (error) {
+      const { status, message } = errorOf(error, management)
+      management.oauth.people!.refused(ctx, status, message)
+    }
+  }
 }
 
 /** Has oidc-provider answer, less the sending. */
@@ -172,6 +188,7 @@ const FOR_PEOPLE: ReadonlyMap<string, Found> = new Map([
   [ROUTES.authorization, { methods: ['GET'], answer: byProvider }],
   [ROUTES.pushed_authorization_request, { methods: ASKED, answer: byProvider }],
   [`${ROUTES.end_session}/confirm`, { methods: ['POST'], answer: byProvider }],
+  [SIGN_OUT, { methods: ['GET', 'POST'], answer: signOut }],
 ])
 const RESUME = /^\/oauth\/authorize\/[\w-]{1,64}$/
 const INTERACTION = new RegExp(`^${INTERACTION_PATH}[\\w-]{1,64}(?:/[\\w-]{1,32})?$`)

@@ -5,8 +5,8 @@ import type { Scope } from '../principal.ts'
 import { OAuthError } from './answer.ts'
 import { ownMetadata, scopesWithin } from './clients.ts'
 import type { OAuth } from './oauth.ts'
-import type { Interaction } from './people.ts'
-import { INTERACTION_PATH } from './provider.ts'
+import type { BrowserSession, HowSignedIn, Interaction } from './people.ts'
+import { INTERACTION_PATH, sessionCookie } from './provider.ts'
 
 type Context = Koa.ParameterizedContext<RequestState>
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>
@@ -24,12 +24,12 @@ export async function interactionOf(
     throw error
   })
   // The cookie says which one it is; the path is only where the browser looks.
-  if (!ctx.url.startsWith(`${INTERACTION_PATH}${details.uid}`)) throw over()
+  if (ctx.url.slice(INTERACTION_PATH.length).split(/[/?]/, 1)[0] !== details.uid) throw over()
   const client = await provider.Client.find(String(details.params['client_id']))
   if (client === undefined) throw over()
-  const finish = async (result: InteractionResults) => {
+  const finish = async (result: InteractionResults, mergeWithLastSubmission = false) => {
     const target = await provider.interactionResult(ctx.req, ctx.res, result, {
-      mergeWithLastSubmission: false,
+      mergeWithLastSubmission,
     })
     ctx.status = 303
     ctx.set('Location', target)
@@ -49,7 +49,10 @@ export async function interactionOf(
     scopes: asked.scopes,
     isOffline: asked.isOffline,
     personId,
-    signedIn: (id) => finish({ login: { accountId: id } }),
+    signedIn: async (id, how) => {
+      await leave(ctx, details, provider)
+      await finish({ login: loginOf(id, how) })
+    },
     consented: async (scopes) => {
       const person = personId === null ? null : await people!.find(personId)
       if (person === null) throw over()
@@ -58,10 +61,37 @@ export async function interactionOf(
       if (granted.length === 0) return finish(DENIED)
       const grant = new provider.Grant({ accountId: person.id, clientId: client.clientId })
       fill(grant, asked, granted)
-      await finish({ consent: { grantId: await grant.save() } })
+      // With how they have signed in: else who has to do that anew would have to once more.
+      await finish({ consent: { grantId: await grant.save() } }, true)
     },
     denied: () => finish(DENIED),
   }
+}
+
+/** Who is signed in in this browser, and the end of it. */
+export async function sessionOf(ctx: Context, provider: Provider): Promise<BrowserSession> {
+  const inner = provider.createContext(ctx.req, ctx.res)
+  const session = await provider.Session.get(inner)
+  return {
+    personId: session.accountId ?? null,
+    end: async () => {
+      await session.destroy()
+      inner.cookies.set(sessionCookie(provider.issuer), null, { httpOnly: true, sameSite: 'lax' })
+    },
+  }
+}
+
+/** Whoever is signed in in this browser is signed out: nothing of theirs goes over to who signs in now. */
+async function leave(ctx: Context, details: Details, provider: Provider): Promise<void> {
+  const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
+  if (session.accountId === undefined) return
+  details.session = undefined
+  await details.persist()
+  await session.destroy()
+}
+
+function loginOf(accountId: string, { atMs, stays }: HowSignedIn) {
+  return { accountId, ts: Math.floor(atMs / 1000), remember: stays }
 }
 
 /** What a client has asked for, of what it may have. */

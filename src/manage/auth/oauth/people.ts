@@ -1,6 +1,9 @@
 import type Koa from 'koa'
 import type { Plan, Scope } from '../principal.ts'
 
+/** A request for a page. */
+export type BrowserContext = Koa.ParameterizedContext<{ requestId: string; isSecret?: boolean }>
+
 /** Somebody who signs in and consents. */
 export interface Person {
   /** `usr_…`. */
@@ -9,6 +12,8 @@ export interface Person {
   /** No client gets more than these from them. */
   readonly scopes: ReadonlySet<Scope>
   readonly plan: Plan
+  /** In a browser in which they signed in before, they are not signed in any more. */
+  readonly signedInSinceMs: number
 }
 
 /** The people there are, and the pages on which they sign in and consent. */
@@ -19,7 +24,26 @@ export interface People {
    */
   find(id: string): Promise<Person | null>
   /** Answers a request to `/oauth/interaction/{uid}`, and ends with one of the three things that can be done. */
-  interact(ctx: Koa.ParameterizedContext, interaction: Interaction): Promise<void>
+  interact(ctx: BrowserContext, interaction: Interaction): Promise<void>
+  /** Answers a request to `/oauth/sign-out`. */
+  signOut(ctx: BrowserContext, session: BrowserSession): Promise<void>
+  /** Says in a browser why something cannot be done. */
+  refused(ctx: BrowserContext, status: number, text: string): void
+}
+
+/** Who is signed in in this browser. */
+export interface BrowserSession {
+  /** `null`: nobody. */
+  readonly personId: string | null
+  end(): Promise<void>
+}
+
+/** How somebody has signed in. */
+export interface HowSignedIn {
+  /** When what they proved it with was looked up. */
+  readonly atMs: number
+  /** Also when the browser was closed. */
+  readonly stays: boolean
 }
 
 /** What a client waits for in somebody's browser. Each of the three leads that browser on. */
@@ -38,7 +62,7 @@ export interface Interaction {
   readonly isOffline: boolean
   /** Who has signed in before in this browser. */
   readonly personId: string | null
-  signedIn(personId: string): Promise<void>
+  signedIn(personId: string, how: HowSignedIn): Promise<void>
   /** To these scopes of those asked for, as far as the person has them. */
   consented(scopes: readonly Scope[]): Promise<void>
   denied(): Promise<void>

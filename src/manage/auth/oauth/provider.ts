@@ -69,21 +69,18 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
       client.clientAuthMethod === 'none' &&
       (client.redirectUris ?? []).some((uri) => URL.parse(uri)?.origin === origin),
     cookies: {
-      names: {
-        session: 'gatehouse_session',
-        interaction: 'gatehouse_interaction',
-        resume: 'gatehouse_resume',
-      },
+      names: cookieNames(parts.publicUrl),
       long: { httpOnly: true, sameSite: 'lax' },
       short: { httpOnly: true, sameSite: 'lax' },
     },
     interactions: {
-      policy: interactionPolicy.base(),
+      policy: prompts(),
       url: (_, { uid }) => `${parts.publicUrl}${INTERACTION_PATH}${uid}`,
     },
-    findAccount: async (_, id) => {
+    findAccount: async (ctx, id) => {
       const person = (await people?.find(id)) ?? null
-      return person === null ? undefined : { accountId: id, person, claims: () => ({ sub: id }) }
+      if (person === null || isOver(ctx, person)) return undefined
+      return { accountId: id, person, claims: () => ({ sub: id }) }
     },
     issueRefreshToken: async (_, client, source) =>
       ownMetadata(client).hasRefresh || source.scopes.has('offline_access'),
@@ -105,6 +102,40 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
       throw new errors.InvalidRequest('nothing is fetched from elsewhere')
     },
   }
+}
+
+/** Who has signed in in this browser, but before their password was changed. */
+function isOver({ oidc }: KoaContextWithOIDC, { signedInSinceMs }: Person): boolean {
+  const { session } = oidc as { session?: { accountId?: string; loginTs?: number } }
+  return session?.accountId !== undefined && (session.loginTs ?? 0) < Math.ceil(signedInSinceMs / 1000)
+}
+
+/** When somebody has to sign in or to consent. Also when the one who is signed in is gone. */
+function prompts() {
+  const policy = interactionPolicy.base()
+  const isGone = ({ oidc }: KoaContextWithOIDC) =>
+    oidc.session?.accountId !== undefined && oidc.account === undefined
+  policy
+    .get('login')!
+    .checks.add(
+      new interactionPolicy.Check('account_gone', 'nobody is signed in any more', 'login_required', isGone),
+    )
+  return policy
+}
+
+/** Names that neither plain http nor other hosts of the domain can set (RFC 6265bis §4.1.3). */
+function cookieNames(publicUrl: string) {
+  // These two are for one path each.
+  const prefix = publicUrl.startsWith('https:') ? '__Secure-' : ''
+  return {
+    session: sessionCookie(publicUrl),
+    interaction: `${prefix}gatehouse_interaction`,
+    resume: `${prefix}gatehouse_resume`,
+  }
+}
+
+export function sessionCookie(publicUrl: string): string {
+  return `${publicUrl.startsWith('https:') ? '__Host-' : ''}gatehouse_session`
 }
 
 function featuresOf({ publicUrl, accessTokenTtlS }: ProviderParts): Configuration['features'] {

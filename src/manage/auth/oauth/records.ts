@@ -29,7 +29,7 @@ export class Records implements Adapter {
 
   async upsert(id: string, payload: AdapterPayload, expiresInS: number): Promise<void> {
     const { store, sealer, nowMs } = this.#keeping
-    const { grantId, uid, userCode, clientId } = payload
+    const { grantId, uid, userCode, clientId, accountId } = payload
     const key = this.#idOf(id)
     const record = {
       id: key,
@@ -39,6 +39,7 @@ export class Records implements Adapter {
       uid: uid === undefined ? null : digestOf(this.#kind, 'uid', uid),
       userCode: userCode === undefined ? null : digestOf(this.#kind, 'user code', userCode),
       clientId: clientId ?? null,
+      personId: accountId ?? null,
       expiresAtMs: nowMs() + (expiresInS + TOLERANCE_S) * 1000,
     }
     if (this.#kind !== ONCE) return store.oauthRecords.put(record)

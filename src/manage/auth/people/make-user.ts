@@ -4,6 +4,7 @@ import type { UserRecord } from '../../../store/users.ts'
 import { type Actor, type Change, changed } from '../../audit.ts'
 import { newId } from '../../ids.ts'
 import type { Sealer } from '../../sealer.ts'
+import { DENIED_MS } from '../oauth/denials.ts'
 import { SCOPES, type Scope } from '../principal.ts'
 import { hashOfRecoveryCode, newCodeSecret, newRecoveryCodes } from './one-time-codes.ts'
 import type { PasswordHasher } from './password-hash.ts'
@@ -44,9 +45,10 @@ export async function makeUser(
 /** They are signed out everywhere. `false`: they are not there any more. */
 export function deleteUser(store: Store, user: UserRecord, actor: Actor, nowMs: number): Promise<boolean> {
   const { id: subject, email } = user
-  return done(store, actor, { action: 'deleteUser', subject, detail: { email } }, nowMs, (queries) =>
-    store.users.remove(subject, queries),
-  )
+  return done(store, actor, { action: 'deleteUser', subject, detail: { email } }, nowMs, async (queries) => {
+    await signOutEverywhere(store, subject, nowMs, queries)
+    return store.users.remove(subject, queries)
+  })
 }
 
 /** They are signed out everywhere. `false`: they are not there any more. */
@@ -59,8 +61,15 @@ export async function setPassword(
   nowMs: number,
 ): Promise<boolean> {
   const hash = await hasher.hash(password)
-  return done(store, actor, { action: 'changePassword', subject, detail: { email } }, nowMs, (queries) =>
-    store.users.setPassword(subject, hash, nowMs, queries),
+  return done(
+    store,
+    actor,
+    { action: 'changePassword', subject, detail: { email } },
+    nowMs,
+    async (queries) => {
+      await signOutEverywhere(store, subject, nowMs, queries)
+      return store.users.setPassword(subject, hash, nowMs, queries)
+    },
   )
 }
 
@@ -107,6 +116,17 @@ export function scopesOf({ scopes }: Pick<UserRecord, 'scopes'>): readonly Scope
 /** What the secret of one person's codes is sealed as. */
 export function sealedAs(userId: string): string {
   return `one-time codes of ${userId}`
+}
+
+/**
+ * In no browser, and nobody goes on in their name. What is under way in this moment may be written after this: a session
+ * is then older than `signedInSinceMs`, and what came of a grant is worth nothing without it.
+ */
+async function signOutEverywhere(store: Store, id: string, nowMs: number, queries: Queries): Promise<void> {
+  for (const grant of await store.oauthRecords.removePerson(id, queries)) {
+    const denial = { kind: 'grant', id: grant, atMs: nowMs, expiresAtMs: nowMs + DENIED_MS } as const
+    await store.oauthDenials.add(denial, queries)
+  }
 }
 
 /** `false`, and no entry in the audit log: there was nothing to do it to. */

@@ -1,0 +1,67 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { readBytes } from '../../api/body-bytes.ts'
+import { Refusal } from '../../refusal.ts'
+import type { BrowserContext } from '../oauth/people.ts'
+
+/** What a form of ours has sent. Throws a Refusal at what is none. */
+export async function readForm(ctx: BrowserContext): Promise<URLSearchParams> {
+  const type = ctx.get('Content-Type').split(';', 1)[0]!.trim().toLowerCase()
+  if (type !== 'application/x-www-form-urlencoded' || ctx.get('Content-Encoding') !== '')
+    throw new Refusal('unsupported_media_type', 'this takes what a form sends')
+  if (ctx.get('Expect') !== '') ctx.res.writeContinue()
+  return new URLSearchParams((await readBytes(ctx.req, FORM_BYTES_MAX)).toString('utf8'))
+}
+
+/**
+ * That a form was sent from the page that was shown in this browser, and not from elsewhere: with each form there is a
+ * token, made of a word in a cookie and of what the form is for. A page from elsewhere knows neither the word nor the
+ * token, and cannot set the cookie.
+ */
+export class FormTokens {
+  readonly #cookie: string
+  readonly #attributes: string
+
+  constructor(publicUrl: string) {
+    const isHttps = publicUrl.startsWith('https:')
+    // A name that neither plain http nor another host of the domain can set (RFC 6265bis §4.1.3).
+    this.#cookie = isHttps ? '__Host-gatehouse_form' : 'gatehouse_form'
+    this.#attributes = `; Path=/; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
+  }
+
+  /** For the form; the browser gets a word if it has none. */
+  tokenFor(ctx: BrowserContext, purpose: string): string {
+    const known = this.#wordIn(ctx)
+    const word = known ?? randomBytes(WORD_BYTES).toString('base64url')
+    if (known === null) ctx.append('Set-Cookie', `${this.#cookie}=${word}${this.#attributes}`)
+    return tokenOf(word, purpose)
+  }
+
+  isGood(ctx: BrowserContext, purpose: string, form: URLSearchParams): boolean {
+    // What a browser says of where it comes from is stronger, where it says it.
+    if (!HERE.has(ctx.get('Sec-Fetch-Site'))) return false
+    const word = this.#wordIn(ctx)
+    if (word === null) return false
+    const [given, expected] = [Buffer.from(form.get(TOKEN) ?? ''), Buffer.from(tokenOf(word, purpose))]
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  }
+
+  #wordIn(ctx: BrowserContext): string | null {
+    const word = ctx.cookies.get(this.#cookie, { signed: false }) ?? ''
+    return WORD.test(word) ? word : null
+  }
+}
+
+function tokenOf(word: string, purpose: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify(['form', word, purpose]))
+    .digest('base64url')
+}
+
+/** The name of the field. */
+export const TOKEN = 'token'
+const WORD_BYTES = 32
+const WORD = /^[\w-]{43}$/
+/** Empty: an old browser; none: typed, or loaded again. */
+const HERE = new Set(['', 'same-origin', 'none'])
+/** A long password, all of it encoded. */
+const FORM_BYTES_MAX = 32_768

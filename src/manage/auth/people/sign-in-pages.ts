@@ -1,0 +1,118 @@
+import { type Html, html } from '../../docs/html.ts'
+import type { Interaction } from '../oauth/people.ts'
+import type { Scope } from '../principal.ts'
+import { TOKEN } from './form.ts'
+import type { Page } from './page.ts'
+
+export interface SignInForm {
+  readonly token: string
+  /** What was typed before. */
+  readonly email: string
+  /** What is wrong; `null`: nothing yet. */
+  readonly problem: string | null
+  readonly status?: number
+  readonly retryAfterS?: number
+}
+
+export function signInPage(
+  { client, redirectUri }: Interaction,
+  { token, email, problem, status = 200, retryAfterS }: SignInForm,
+): Page {
+  const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
+  const content = html`<h1>Sign in</h1>
+<p>${nameOf(client.name)} asks for access in your name.</p>
+${problemBox(problem)}
+<form method="post">
+${hidden(token)}
+<label for="email">Email address</label>
+<input id="email" name="email" type="email" value="${email}" autocomplete="username" maxlength="320" required${invalid}${email === '' ? AUTOFOCUS : ''}>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="current-password" required${invalid}${email === '' ? '' : AUTOFOCUS}>
+<label for="code">One-time code <small>if you were given an app for it; or a recovery code</small></label>
+<input id="code" name="code" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="64"${invalid}>
+<label class="choice"><input type="checkbox" name="stay" value="yes"> Stay signed in on this device for 14 days</label>
+<p class="buttons"><button name="action" value="sign-in">Sign in</button> <button name="action" value="deny" formnovalidate>Deny</button></p>
+</form>
+<p><small>Either way you go on to <b>${hostOf(redirectUri)}</b>.</small></p>`
+  const title = problem === null ? 'Sign in' : 'Not signed in'
+  return { title, content, status, leadsTo: redirectUri, ...(retryAfterS !== undefined && { retryAfterS }) }
+}
+
+export interface ConsentForm {
+  readonly token: string
+  readonly name: string
+  /** Of the scopes asked for, those that this person has. */
+  readonly scopes: readonly Scope[]
+  readonly problem: string | null
+  readonly signOutUrl: string
+}
+
+export function consentPage(
+  { client, redirectUri, scopes: asked, isOffline }: Interaction,
+  { token, name, scopes, problem, signOutUrl }: ConsentForm,
+): Page {
+  const choices = scopes.map(
+    (scope) =>
+      html`<label class="choice"><input type="checkbox" name="scope" value="${scope}" checked> ${WORDS[scope]} <small><code>${scope}</code></small></label>`,
+  )
+  const others = asked.filter((scope) => !scopes.includes(scope))
+  const content = html`<h1>Allow access?</h1>
+<p>${nameOf(client.name)} at <b>${hostOf(redirectUri)}</b> asks for access in your name.</p>
+${client.isRegistered ? html`<p class="problem"><b>It came here by itself: nobody has checked that it is what its name says.</b></p>` : ''}
+${problemBox(problem)}
+<form method="post">
+${hidden(token)}
+${scopes.length === 0 ? '' : html`<fieldset><legend>It may</legend>${choices}</fieldset>`}
+${others.length === 0 ? '' : html`<p>It also asks for what you may not do yourself, and does not get it: ${others.map((scope) => html`<code>${scope}</code> `)}</p>`}
+${isOffline && scopes.length > 0 ? html`<p>It may go on <b>while you are not here</b>, until an administrator takes that back.</p>` : ''}
+<p class="buttons">${scopes.length === 0 ? '' : html`<button name="action" value="allow">Allow</button> `}<button name="action" value="deny">Deny</button></p>
+</form>
+<p><small>You are signed in as <bdi>${plain(name)}</bdi>. <a href="${signOutUrl}">Sign out</a></small></p>`
+  return { title: 'Allow access?', content, leadsTo: redirectUri, status: problem === null ? 200 : 400 }
+}
+
+/** `name`: who is signed in; `null`: nobody. */
+export function signOutPage(token: string, name: string | null): Page {
+  if (name === null)
+    return {
+      title: 'Signed out',
+      content: html`<h1>Signed out</h1><p role="status">Nobody is signed in in this browser.</p>`,
+    }
+  const content = html`<h1>Sign out?</h1>
+<p>You are signed in as <bdi>${plain(name)}</bdi>. What you have allowed others stays allowed.</p>
+<form method="post">
+${hidden(token)}
+<p class="buttons"><button name="action" value="sign-out">Sign out</button></p>
+</form>`
+  return { title: 'Sign out?', content }
+}
+
+function problemBox(problem: string | null): Html {
+  return problem === null ? html`` : html`<p class="problem" id="problem" role="alert">${problem}</p>`
+}
+
+function hidden(token: string): Html {
+  return html`<input type="hidden" name="${TOKEN}" value="${token}">`
+}
+
+function nameOf(name: string): Html {
+  return html`<b>“<bdi>${plain(name)}</bdi>”</b>`
+}
+
+/** Somebody else has chosen it: it must not turn the words around it. */
+function plain(text: string): string {
+  return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, ' ')
+}
+
+function hostOf(url: string): string {
+  return new URL(url).host
+}
+
+const AUTOFOCUS = html` autofocus`
+const WORDS: Readonly<Record<Scope, string>> = {
+  read: 'see agents, signatures, what was seen, and statistics',
+  detect: 'ask who has sent a request, and have tasks done',
+  write: 'submit signatures',
+  admin: 'do everything: keys, users, settings, policy',
+  mcp: 'use the tools, as assistants do',
+}
