@@ -48,6 +48,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./keys.ts')).keys,
   },
   {
+    name: 'clients',
+    summary: 'Make, list and delete OAuth clients',
+    load: async () => (await import('./clients.ts')).clients,
+  },
+  {
     name: 'users',
     summary: 'Make, list and delete people who sign in, and set their passwords',
     load: async () => (await import('./users.ts')).users,

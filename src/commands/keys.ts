@@ -1,14 +1,22 @@
+import { didYouMean } from '../did-you-mean.ts'
 import { Fault } from '../fault.ts'
 import { changed, COMMAND_LINE } from '../manage/audit.ts'
 import { makeKey, type WantedKey } from '../manage/auth/make-key.ts'
-import { ACCESS, type Access, PLANS, type Plan, planFor, SCOPES } from '../manage/auth/principal.ts'
+import {
+  ACCESS,
+  type Access,
+  PLANS,
+  type Plan,
+  planFor,
+  SCOPES,
+  type Scope,
+} from '../manage/auth/principal.ts'
 import { parseDurationMs } from '../policy/duration.ts'
 import type { KeyRecord } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
-import { scopesIn } from './scopes-given.ts'
 import { STORE_OPTIONS, withStore } from './store-given.ts'
 import { renderTable, visible } from './table.ts'
 
@@ -166,6 +174,17 @@ function wantedKey(given: Arguments, nowMs: number): WantedKey {
   return { name, scopes, plan, expiresAtMs: expiryMs(given.value('expires'), nowMs) }
 }
 
+export function scopesIn(text: string): readonly Scope[] {
+  const scopes = new Set<Scope>()
+  for (const word of text.split(',').map((each) => each.trim())) {
+    const scope = SCOPES.find((each) => each === word)
+    if (scope === undefined)
+      throw new Fault(USAGE, `--scopes takes ${SCOPES.join(', ')}, not "${word}"${didYouMean(word, SCOPES)}`)
+    scopes.add(scope)
+  }
+  return [...scopes]
+}
+
 function expiryMs(text: string | null, nowMs: number): number | null {
   if (text === null) return null
   const durationMs = parseDurationMs(text)
@@ -179,11 +198,11 @@ function shownKey({ id, name, scopes, plan, createdAtMs, expiresAtMs }: KeyRecor
   return { id, name, scopes, plan, created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) }
 }
 
-function timeOf(ms: number | null): string | null {
+export function timeOf(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()
 }
 
-const NAME = /^\P{Cc}{1,100}$/u
+export const NAME = /^\P{Cc}{1,100}$/u
 /** RFC 3339. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 const PAGE = 200

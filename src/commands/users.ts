@@ -19,7 +19,7 @@ import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import { readHidden } from './hidden-line.ts'
 import type { Io } from './io.ts'
-import { scopesIn } from './scopes-given.ts'
+import { scopesIn } from './keys.ts'
 import { sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
 import { renderTable, visible } from './table.ts'
 

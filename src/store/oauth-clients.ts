@@ -68,6 +68,31 @@ export class OAuthClientStore {
     return Number(total)
   }
 
+  /** Forgets so many at most of those that came by themselves before, and that nobody's consent is kept of. */
+  async forgetUnused(beforeMs: number, rowsMax: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('oauth_clients')
+      .where('id', 'in', (eb) =>
+        eb
+          .selectFrom('oauth_clients')
+          .select('id')
+          .where('origin', '=', 'registration')
+          .where('created_at_ms', '<', beforeMs)
+          .where(({ not, exists, selectFrom }) =>
+            not(
+              exists(
+                selectFrom('oauth_records')
+                  .select('oauth_records.id')
+                  .whereRef('oauth_records.client_id', '=', 'oauth_clients.id'),
+              ),
+            ),
+          )
+          .limit(rowsMax),
+      )
+      .executeTakeFirst()
+    return Number(numDeletedRows)
+  }
+
   /** `false`: it is not there any more. */
   async remove(id: string, queries: Queries): Promise<boolean> {
     const { numDeletedRows } = await queries

@@ -90,6 +90,7 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
     extraTokenClaims: async (_, token) => claimsOf(token),
     renderError: async (ctx, out) => {
       ctx.type = 'html'
+      ctx.set(PAGE_HEADERS)
       ctx.body = errorPage(out.error, out.error_description ?? '')
     },
     ttl: {
@@ -219,6 +220,13 @@ function errorPage(error: string, description: string): string {
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>Gatehouse</title><h1>${title}</h1><p>${text}</p></html>`
 }
 
+/** No script, nothing from elsewhere, in nobody's frame. */
+const PAGE_HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+  'X-Frame-Options': 'DENY',
+}
 export const INTERACTION_PATH = '/oauth/interaction/'
 export const ROUTES = {
   authorization: '/oauth/authorize',
