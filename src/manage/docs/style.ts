@@ -1,4 +1,4 @@
-/** Of the page at /docs. Colours by the reader's own wish for light or dark; contrast is 4.5 to 1 or more. */
+/** Of the page at /docs, and of those on which people sign in. Colours by the reader's own wish for light or dark; contrast is 4.5 to 1 or more. */
 export const STYLE = `
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; --link: light-dark(#0b57d0, #8ab4f8) }
 * { box-sizing: border-box }
@@ -30,5 +30,15 @@ table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .25rem .5rem; border-bottom: 1px solid var(--line) }
 th[scope=row] { font-weight: normal; white-space: nowrap }
 summary { cursor: pointer }
+.card { max-width: 28rem; margin: 8vh auto 0; padding: 1.5rem; border: 1px solid var(--line); border-radius: .5rem;
+  overflow-wrap: anywhere }
+.card .brand { margin-top: 0; color: light-dark(#5a5a66, #a5a5b0) }
+.card h1 { font-size: 1.5rem; margin: 0 }
+.card label, .card fieldset { display: block; margin: .75rem 0 0 }
+.card input:not([type=checkbox]) { display: block; width: 100%; padding: .5rem }
+.card .choice { display: flex; gap: .5rem; align-items: baseline }
+.card .buttons { display: flex; gap: .5rem; margin: 1.25rem 0 }
+.card button { flex: 1; padding: .5rem; cursor: pointer }
+.card .problem { padding: .5rem .75rem; border-left: .25rem solid light-dark(#a51d24, #ff8a8f); background: var(--soft) }
 @media print { nav, form, .skip { display: none } details > * { display: block } }
 `

@@ -30,7 +30,7 @@ ${hidden(token)}
 <input id="password" name="password" type="password" autocomplete="current-password" required${invalid}${email === '' ? '' : AUTOFOCUS}>
 <label for="code">One-time code <small>if you were given an app for it; or a recovery code</small></label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="64"${invalid}>
-<label class="choice"><input type="checkbox" name="stay" value="yes"> Stay signed in on this device for 14 days</label>
+<label class="choice"><input type="checkbox" name="stay" value="yes"> <span>Stay signed in on this device for 14 days</span></label>
 <p class="buttons"><button name="action" value="sign-in">Sign in</button> <button name="action" value="deny" formnovalidate>Deny</button></p>
 </form>
 <p><small>Either way you go on to <b>${hostOf(redirectUri)}</b>.</small></p>`
@@ -53,7 +53,7 @@ export function consentPage(
 ): Page {
   const choices = scopes.map(
     (scope) =>
-      html`<label class="choice"><input type="checkbox" name="scope" value="${scope}" checked> ${WORDS[scope]} <small><code>${scope}</code></small></label>`,
+      html`<label class="choice"><input type="checkbox" name="scope" value="${scope}" checked> <span>${WORDS[scope]} <small><code>${scope}</code></small></span></label>`,
   )
   const others = asked.filter((scope) => !scopes.includes(scope))
   const content = html`<h1>Allow access?</h1>
