@@ -66,7 +66,7 @@ const best = { oneShot: Infinity, stream: Infinity, fresh: Infinity, seen: Infin
 for (let round = 0; round < ROUNDS; round++) {
   const checker = new AccessTokens({
     publicUrl: PUBLIC_URL,
-    ...{ keys, denials, clients: store.oauthClients, people: null },
+    ...{ keys, denials, clients: store.oauthClients, people: null, documents: null },
   })
   const sums = { oneShot: 0, stream: 0, fresh: 0, seen: 0 }
   const timed = async (of: keyof typeof sums, work: () => Promise<boolean> | boolean) => {

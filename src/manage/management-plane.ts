@@ -19,6 +19,7 @@ import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
 import { sayError, unavailable } from './auth/oauth/answer.ts'
+import type { ClientDocuments } from './auth/oauth/client-documents.ts'
 import { oauthDocuments } from './auth/oauth/discovery.ts'
 import { oauthEndpoints } from './auth/oauth/endpoints.ts'
 import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
@@ -77,6 +78,8 @@ export interface ManagementLinks {
   stored(batch: readonly Sighting[]): void
   /** Who can sign in; nobody, where it is not given. */
   readonly people?: People
+  /** Clients that keep their own documents; none, where it is not given. */
+  readonly clientDocuments?: ClientDocuments
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
 }
@@ -141,6 +144,7 @@ export class ManagementPlane {
     this.#documents = documents(url)
     this.#oauthDocuments = oauthDocuments(url, {
       hasPeople: this.#links.people !== undefined,
+      hasDocuments: this.#links.clientDocuments !== undefined,
       hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== undefined,
     })
     let store: Store | null = null
@@ -282,10 +286,19 @@ export class ManagementPlane {
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings } = this.#settings
-    const people = this.#links.people ?? null
+    const { people = null, clientDocuments: documents = null } = this.#links
     return {
       store,
-      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, settings, nowMs: Date.now }),
+      oauth: new OAuth({
+        publicUrl,
+        store,
+        sealer,
+        log: this.#log,
+        people,
+        documents,
+        settings,
+        nowMs: Date.now,
+      }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,

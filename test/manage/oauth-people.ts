@@ -58,10 +58,9 @@ export class TestBrowser {
   submit(page: string): Promise<Led> {
     const [, action = ''] = /<form method="post" action="([^"]*)"/.exec(page) ?? []
     const fields = [...page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)]
-    return this.#follow(
-      new URL(action),
-      new URLSearchParams(fields.map(([, name, value]) => [name!, value!])),
-    )
+    const form = new URLSearchParams()
+    for (const [, name = '', value = ''] of fields) form.append(name, value)
+    return this.#follow(new URL(action), form)
   }
 
   async #follow(start: URL, form: URLSearchParams | null): Promise<Led> {
