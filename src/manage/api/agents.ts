@@ -4,9 +4,12 @@ import { CATEGORIES, parseSoftware, type Software, SOFTWARE_KINDS } from '../../
 import type { FingerprintLists, KnownAgent } from '../../store/catalogue-lists.ts'
 import type { SoftwareRow } from '../../store/catalogue.ts'
 import type { Store } from '../../store/store.ts'
-import { type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, textInQuery, time, timeOf } from './schemas.ts'
+import type { Management } from '../management.ts'
+import { listing } from './listing.ts'
+import { operation } from './operation.ts'
+import { textInQuery, time, timeOf } from './schemas.ts'
 import { shownSignature, signature } from './signature-schemas.ts'
+import type { Offered } from './version.ts'
 
 const category = z.enum(CATEGORIES).meta({ id: 'AgentCategory' })
 const fingerprintLists = z
@@ -61,45 +64,27 @@ const agentDetail = z
   })
   .meta({ id: 'AgentDetail' })
 
-const listAgents = operation({
+const listAgents = listing({
   id: 'listAgents',
-  method: 'GET',
   path: '/agents',
   tag: 'Agents',
   summary: 'List the agents that are known',
   description: 'In the order of their ids.',
   scopes: ['read'],
-  query: z.strictObject({
+  name: 'agents',
+  filters: {
     category: category.optional().meta({ description: 'Only these.' }),
     q: textInQuery('Something it is called or described by, in any case of letters.').optional(),
     seen_since: z.iso
       .datetime({ offset: true })
       .optional()
       .meta({ description: 'Seen on traffic of this installation since then.' }),
-    ...PAGE_FIELDS,
-  }),
-  answer: z.strictObject({ agents: z.array(agent), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { page, limit, seen_since: since } = query
-    const filter = {
-      category: query.category ?? null,
-      text: query.q ?? null,
-      seenSinceMs: since === undefined ? null : Date.parse(since),
-    }
-    const { items, total } = await store.catalogueLists.agents(filter, { page, limit })
-    const lists = await store.catalogueLists.fingerprintsOf(
-      items.map(({ id }) => id),
-      LISTED_MAX,
-    )
-    const agents = items.map((each) => ({
-      ...shownAgent(each, lists.get(each.id)!),
-      category: each.category!,
-    }))
-    return {
-      body: { agents, total, page, limit },
-      headers: links(publicUrl, target, { page, limit }, total),
-    }
   },
+  part: ({ category = null, q = null, seen_since: since }, part, { store }) => {
+    const seenSinceMs = since === undefined ? null : Date.parse(since)
+    return store.catalogueLists.agents({ category, text: q, seenSinceMs }, part)
+  },
+  items: { schema: agent, show: shownAgents },
 })
 
 const getAgent = operation({
@@ -117,7 +102,13 @@ const getAgent = operation({
   run: async ({ subject }, { store, nowMs }) => ({ body: await shownDetail(subject, store, nowMs()) }),
 })
 
-export const AGENT_OPERATIONS: readonly AnyOperation[] = [listAgents, getAgent]
+export const AGENT_OPERATIONS: readonly Offered[] = [listAgents, getAgent]
+
+async function shownAgents(known: readonly KnownAgent[], { store }: Management) {
+  const ids = known.map(({ id }) => id)
+  const lists = await store.catalogueLists.fingerprintsOf(ids, LISTED_MAX)
+  return known.map((each) => ({ ...shownAgent(each, lists.get(each.id)!), category: each.category! }))
+}
 
 function shownAgent(known: KnownAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLists) {
   return {

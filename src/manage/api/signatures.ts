@@ -1,24 +1,27 @@
 import * as z from 'zod'
 import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
 import type { Asked } from '../../store/catalogue-lookup.ts'
-import type { SignatureSort } from '../../store/catalogue-lists.ts'
+import type { KnownSignature, SignatureSort } from '../../store/catalogue-lists.ts'
 import { type FieldError, invalid } from '../refusal.ts'
-import { type AnyOperation, operation } from './operation.ts'
-import { booleanInQuery, links, PAGE_ANSWER, PAGE_FIELDS, textInQuery } from './schemas.ts'
+import { noPart } from '../../store/page.ts'
+import { listing } from './listing.ts'
+import { operation } from './operation.ts'
+import { booleanInQuery, textInQuery } from './schemas.ts'
 import { fingerprintType, likeSignature, shownSignature, signature } from './signature-schemas.ts'
+import type { Offered } from './version.ts'
 
 const SORTS = ['fingerprint', 'first_seen', 'confidence', 'observations'] as const
 
-const listSignatures = operation({
+const listSignatures = listing({
   id: 'listSignatures',
-  method: 'GET',
   path: '/signatures',
   tag: 'Signatures',
   summary: 'Browse the signature database',
   description:
     'Signatures of agents, and of tools and browsers, whose `kind` says so. With `unknown_only`, fingerprints on live traffic that nobody is named for.',
   scopes: ['read'],
-  query: z.strictObject({
+  name: 'signatures',
+  filters: {
     type: fingerprintType.optional().meta({ description: 'Only these.' }),
     unknown_only: booleanInQuery(false, 'Fingerprints seen on live traffic that no agent is named for.'),
     agent_id: textInQuery('Of this one: its id or its exact name.').optional(),
@@ -41,30 +44,22 @@ const listSignatures = operation({
       .enum(SORTS.flatMap((each) => [each, `-${each}`] as const))
       .default('-first_seen')
       .meta({ description: 'With `-` before it, the last comes first.' }),
-    ...PAGE_FIELDS,
-  }),
-  answer: z.strictObject({ signatures: z.array(signature), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { page, limit, agent_id: agentId } = query
-    const owner = agentId === undefined ? null : await store.catalogue.softwareNamed(agentId)
-    const isOfNobody = agentId !== undefined && owner === null
-    const filter = {
-      type: query.type ?? null,
-      unknownOnly: query.unknown_only,
-      softwareId: owner?.id ?? null,
-      text: query.q ?? null,
-      confidenceMin: query.min_confidence,
-      sort: sortIn(query.sort),
-    }
-    const { items, total } = isOfNobody
-      ? { items: [], total: 0 }
-      : await store.catalogueLists.signatures(filter, { page, limit })
-    const signatures = items.map(shownSignature)
-    return {
-      body: { signatures, total, page, limit },
-      headers: links(publicUrl, target, { page, limit }, total),
-    }
   },
+  part: async (filters, part, { store }) => {
+    const { agent_id: agentId } = filters
+    const owner = agentId === undefined ? null : await store.catalogue.softwareNamed(agentId)
+    if (agentId !== undefined && owner === null) return noPart(part)
+    const filter = {
+      type: filters.type ?? null,
+      unknownOnly: filters.unknown_only,
+      softwareId: owner?.id ?? null,
+      text: filters.q ?? null,
+      confidenceMin: filters.min_confidence,
+      sort: sortIn(filters.sort),
+    }
+    return store.catalogueLists.signatures(filter, part)
+  },
+  items: { schema: signature, show: (known: readonly KnownSignature[]) => known.map(shownSignature) },
 })
 
 const fingerprints = textInQuery('One or several, with commas in between.', 4096).optional()
@@ -99,7 +94,7 @@ const lookupFingerprint = operation({
   },
 })
 
-export const SIGNATURE_OPERATIONS: readonly AnyOperation[] = [listSignatures, lookupFingerprint]
+export const SIGNATURE_OPERATIONS: readonly Offered[] = [listSignatures, lookupFingerprint]
 
 function sortIn(text: string): SignatureSort {
   const isDescending = text.startsWith('-')

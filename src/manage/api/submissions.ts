@@ -5,8 +5,8 @@ import type { Management } from '../management.ts'
 import type { Submitted } from '../submissions/analyse.ts'
 import { review } from '../submissions/review.ts'
 import { LIST_MAX, submit } from '../submissions/submit.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS } from './schemas.ts'
+import { listing } from './listing.ts'
+import { actorOf, operation } from './operation.ts'
 import {
   category,
   shown,
@@ -17,6 +17,7 @@ import {
   submitAnswer,
   type,
 } from './submission-views.ts'
+import type { Offered } from './version.ts'
 
 const agentName = z
   .string()
@@ -91,16 +92,16 @@ const submitSignature = operation({
   },
 })
 
-const listSubmissions = operation({
+const listSubmissions = listing({
   id: 'listSubmissions',
-  method: 'GET',
   path: '/submissions',
   tag: 'Signatures',
   summary: 'List submissions',
   description: 'Newest first.',
   scopes: ['admin'],
-  query: z.strictObject({
-    ...PAGE_FIELDS,
+  name: 'submissions',
+  isPartFirst: true,
+  filters: {
     status: status.optional().meta({ description: 'Only those that have come so far.' }),
     type: type.optional().meta({ description: 'Only of this kind of fingerprint.' }),
     q: z
@@ -109,18 +110,12 @@ const listSubmissions = operation({
       .refine((text) => !UNSEEN.test(text), 'has a character that nobody sees')
       .optional()
       .meta({ description: 'Is in the fingerprint, or in the name or the id of the agent.' }),
-  }),
-  answer: z.strictObject({ submissions: z.array(submissionAnswer), ...PAGE_ANSWER }),
-  run: async ({ query, target }, management) => {
-    const { page, limit, status = null, type = null, q } = query
-    const text = q === undefined || q === '' ? null : q
-    const { items, total } = await management.store.submissions.list({ status, type, text }, { page, limit })
-    const submissions = await shownAll(items, management)
-    return {
-      body: { submissions, total, page, limit },
-      headers: links(management.publicUrl, target, { page, limit }, total),
-    }
   },
+  part: ({ status = null, type = null, q }, part, { store }) => {
+    const text = q === undefined || q === '' ? null : q
+    return store.submissions.list({ status, type, text }, part)
+  },
+  items: { schema: submissionAnswer, show: shownAll },
 })
 
 const byId = {
@@ -184,7 +179,7 @@ Of two who decide at once one gets 409, which names the state.`,
   },
 })
 
-export const SUBMISSION_OPERATIONS: readonly AnyOperation[] = [
+export const SUBMISSION_OPERATIONS: readonly Offered[] = [
   submitSignature,
   listSubmissions,
   getSubmission,
