@@ -26,6 +26,8 @@ export interface KnownSignature {
   readonly firstSeenMs: number
   /** On live traffic; `null`: never. */
   readonly lastSeenMs: number | null
+  /** Where it was measured, in words; `null`: it is no signature yet. */
+  readonly provenance: string | null
   /** Where it was measured. */
   readonly observations: number
   /** Requests with it on live traffic. */
@@ -248,7 +250,8 @@ export function knownSignature(row: KnownRow): KnownSignature {
   return {
     ...{ type: row.type, value: row.value, source: row.source, status: row.status },
     ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
-    ...{ observations: row.observations, requestsSeen: row.requests ?? 0, confidence: row.confidence },
+    ...{ provenance: row.provenance, observations: row.observations, confidence: row.confidence },
+    requestsSeen: row.requests ?? 0,
     software: isNamed ? { id, name, kind } : null,
   }
 }
@@ -264,7 +267,8 @@ export function seenOnly(row: {
   return {
     ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown' },
     ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
-    ...{ observations: row.requests, requestsSeen: row.requests, confidence: 0, software: null },
+    ...{ provenance: null, observations: row.requests, requestsSeen: row.requests },
+    ...{ confidence: 0, software: null },
   }
 }
 

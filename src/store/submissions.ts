@@ -53,6 +53,7 @@ export type NamedSoftware = Pick<SoftwareTable, 'id' | 'name' | 'kind' | 'catego
 export interface Registered extends NamedSoftware {
   readonly value: string
   readonly source: SignatureTable['source']
+  readonly provenance: string
   readonly firstSeenMs: number
   readonly observations: number
   readonly confidence: number
@@ -133,7 +134,13 @@ export class SubmissionStore {
       .selectFrom('signatures')
       .innerJoin('software', 'software.id', 'signatures.software_id')
       .select(['value', 'software.id', 'software.name', 'kind', 'category'])
-      .select(['source', 'observations', 'confidence', 'signatures.first_seen_ms as firstSeenMs'])
+      .select([
+        'source',
+        'provenance',
+        'observations',
+        'confidence',
+        'signatures.first_seen_ms as firstSeenMs',
+      ])
       .where('type', '=', type)
       .where('value', 'in', values)
       .where('status', '=', 'active')

@@ -4,20 +4,22 @@ import { wrongInName } from '../../classify/name-likeness.ts'
 import type { Management } from '../management.ts'
 import type { Submitted } from '../submissions/analyse.ts'
 import { review } from '../submissions/review.ts'
-import { LIST_MAX, submit } from '../submissions/submit.ts'
+import { LIST_MAX, submit, type Taken } from '../submissions/submit.ts'
 import { listing } from './listing.ts'
-import { actorOf, operation } from './operation.ts'
+import { actorOf, type Call, operation } from './operation.ts'
+import { signature, signatureWithEvidence } from './signature-schemas.ts'
 import {
   category,
   shown,
   shownAll,
   shownAtOnce,
+  shownWithEvidence,
   status,
   submissionAnswer,
   submitAnswer,
   type,
 } from './submission-views.ts'
-import type { Offered } from './version.ts'
+import type { Offered, Versioned } from './version.ts'
 
 const agentName = z
   .string()
@@ -67,11 +69,11 @@ const submissionList = z
   })
   .meta({ id: 'SubmissionsRequest' })
 
-const submitSignature = operation({
+const submitting = {
   id: 'submitSignature',
-  method: 'POST',
-  path: '/signatures/submit',
-  tag: 'Signatures',
+  method: 'POST' as const,
+  path: '/signatures/submit' as const,
+  tag: 'Signatures' as const,
   summary: 'Submit fingerprints',
   description: `One, or a list of up to ${LIST_MAX.toLocaleString('en')}; if one of them is not well formed none is taken. Each is analysed at once: its form, whether anything can have it, who is known to have it or parts of it, and live traffic.
 
@@ -79,18 +81,30 @@ const submitSignature = operation({
 - \`accepted\`: nothing speaks against it, and the setting \`submissions.auto_accept\` is on.
 - \`duplicate\`: it is known, or waits already.
 - \`rejected\`: it cannot be, or accepting it would do harm, as with the fingerprints of browsers.`,
-  scopes: ['write'],
+  scopes: ['write'] as const,
   body: z.union([submission, submissionList]),
-  answer: submitAnswer,
-  problems: ['conflict', 'unavailable'],
+  problems: ['conflict', 'unavailable'] as const,
   isIdempotent: true,
-  run: async (call, management) => {
-    const { body } = call
-    const list = ('submissions' in body ? body.submissions : [body]).map(submittedOf)
-    const taken = await submit(list, actorOf(call), management)
-    return { body: { submissions: taken.map(shownAtOnce) } }
-  },
-})
+}
+
+const submitSignature: Versioned = {
+  v1: operation({
+    ...submitting,
+    answer: submitAnswer(signature),
+    run: async (call, management) => {
+      const taken = await submitted(call, management)
+      return { body: { submissions: taken.map(shownAtOnce) } }
+    },
+  }),
+  v2: operation({
+    ...submitting,
+    answer: submitAnswer(signatureWithEvidence),
+    run: async (call, management) => {
+      const taken = await submitted(call, management)
+      return { body: { submissions: await shownWithEvidence(taken, management) } }
+    },
+  }),
+}
 
 const listSubmissions = listing({
   id: 'listSubmissions',
@@ -185,6 +199,14 @@ export const SUBMISSION_OPERATIONS: readonly Offered[] = [
   getSubmission,
   reviewSubmission,
 ]
+
+type Submitting = Call<unknown, unknown, z.output<typeof submitting.body>, unknown>
+
+function submitted(call: Submitting, management: Management): Promise<readonly Taken[]> {
+  const { body } = call
+  const list = ('submissions' in body ? body.submissions : [body]).map(submittedOf)
+  return submit(list, actorOf(call), management)
+}
 
 function submittedOf(given: z.output<typeof submission>): Submitted {
   return {
