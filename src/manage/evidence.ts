@@ -81,7 +81,7 @@ function measured({ source, software, observations, provenance }: KnownSignature
   if (provenance === null) return []
   const how =
     observations > 0
-      ? `measured on ${counted(observations, 'connection or request')}`
+      ? `measured on ${observations === 1 ? 'one connection or request' : `${observations.toLocaleString('en')} connections or requests`}`
       : source === 'submitted'
         ? 'submitted'
         : 'published, and not measured'
@@ -104,8 +104,8 @@ function shared(
   return [{ kind: 'shared', detail: `measured of others as well: ${names}${more}`, weight }]
 }
 
-function accepted({ source, provenance, firstSeenMs }: KnownSignature): Reason[] {
-  if (source !== 'submitted' || provenance === null) return []
+function accepted({ source, status, provenance, firstSeenMs }: KnownSignature): Reason[] {
+  if (source !== 'submitted' || status !== 'active' || provenance === null) return []
   return [{ kind: 'accepted', detail: `accepted on ${dayOf(firstSeenMs)}: ${provenance}`, weight: 0 }]
 }
 
@@ -122,12 +122,13 @@ export function seenLive(requests: number, lastSeenMs: number | null): Reason[] 
 /** What operators have said of requests that had it: counted, and no confidence is changed by it. */
 function reported({ software }: KnownSignature, told: readonly Told[]): Reason[] {
   const sum = (some: readonly Told[]) => some.reduce((total, { count }) => total + count, 0)
-  const isOther = ({ softwareId }: Told) => softwareId !== null && softwareId !== software?.id
+  const isOther = ({ softwareId }: Told) =>
+    software !== null && softwareId !== null && softwareId !== software.id
   const agents = told.filter((each) => each.told === 'agent')
   const kinds = [
     ['reported-human', sum(told.filter((each) => each.told === 'human')), 'a person’s'],
     ['reported-other', sum(agents.filter(isOther)), 'another agent’s'],
-    ['confirmed', sum(agents.filter((each) => !isOther(each))), 'an agent’s'],
+    ['reported-agent', sum(agents.filter((each) => !isOther(each))), 'an agent’s'],
   ] as const
   return kinds.flatMap(([kind, count, whose]) => {
     const detail = `operators say of ${counted(count, 'request')} with it: ${whose}`

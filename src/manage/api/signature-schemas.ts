@@ -41,7 +41,7 @@ const signatureFields = {
 const evidence = reasons(
   'SignatureEvidence',
   'measured',
-  'Why it is said whose it is. The weights add up to those of `confidence`: natural logarithms of odds, where nothing is surer than all but one in a million. How often it was measured of who is named (`measured`) speaks for that, how often of others (`shared`) against it. A signature that judges nothing says why (`on-trial`, `unknown`, `retired`). What changes no confidence weighs 0: that it decides alone (`decides`), who has sent it in (`accepted`), what was seen (`seen-live`), and what operators have said (`confirmed`, `reported-human`, `reported-other`).',
+  'Why it is said whose it is. The weights add up to those of `confidence`: natural logarithms of odds, where nothing is surer than all but one in a million. How often it was measured of who is named (`measured`) speaks for that, how often of others (`shared`) against it. A signature that judges nothing says why (`on-trial`, `unknown`, `retired`). What changes no confidence weighs 0: that it decides alone (`decides`), who has sent it in (`accepted`), what was seen (`seen-live`), and what operators have said (`reported-human`, `reported-agent`, `reported-other`).',
 )
 
 export const signature = z.strictObject(signatureFields).meta({ id: 'Signature' })
