@@ -161,7 +161,7 @@ function decidingIn(
 const HELD = {
   trial: { kind: 'on-trial', detail: 'it is only counted, and judges nothing' },
   unknown: { kind: 'unknown', detail: 'nobody is known to have it' },
-  retired: { kind: 'retired', detail: 'it judges nothing any more' },
+  retired: { kind: 'retired', detail: 'it was refused, or taken back' },
 } as const
 const NOBODY: Owners = { most: [], count: 0, observed: 0 }
 const SAID_MAX = 4

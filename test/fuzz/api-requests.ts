@@ -120,18 +120,16 @@ function queryOf(
 
 /** One that was given, for this list or another, or nearly. */
 function cursorOf(cursors: readonly string[]): fc.Arbitrary<string> {
-  const given = fc.nat().map((index) => (cursors.length === 0 ? 'WyJi' : cursors[index % cursors.length]!))
-  const spoiltPosition = fc.tuple(given, fc.nat(), HOSTILE).map(([cursor, at, value]) => {
-    const content = JSON.parse(
-      Buffer.from(cursor, 'base64url')
-        .toString()
-        .replace(/^\["b$/, '[]'),
-    ) as unknown[]
-    return Buffer.from(JSON.stringify(content.with(at % Math.max(content.length, 1), value))).toString(
-      'base64url',
-    )
+  const given = fc.nat().map((index) => (cursors.length === 0 ? NO_CURSOR : cursors[index % cursors.length]!))
+  const spoilt = fc.tuple(given, fc.nat(), HOSTILE).map(([cursor, at, hostile]) => {
+    const content: unknown[] = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    return textOf(content.with(at % content.length, hostile))
   })
-  return fc.oneof({ weight: 4, arbitrary: given }, { weight: 2, arbitrary: spoiltPosition })
+  return fc.oneof({ weight: 4, arbitrary: given }, { weight: 2, arbitrary: spoilt })
+}
+
+function textOf(content: readonly unknown[]): string {
+  return Buffer.from(JSON.stringify(content)).toString('base64url')
 }
 
 function bodyOf({ schema, example: shown }: Content, schemas: Schemas): fc.Arbitrary<string | Buffer | null> {
@@ -298,4 +296,5 @@ const TOKEN: fc.Arbitrary<FuzzedRequest['token']> = fc.oneof(
   { weight: 12, arbitrary: fc.constant<FuzzedRequest['token']>('admin') },
   { weight: 4, arbitrary: fc.constantFrom<FuzzedRequest['token'][]>('read', 'write', 'none', 'wrong') },
 )
+const NO_CURSOR = textOf(['nobody’s', 1])
 const DEPTH_MAX = 5

@@ -40,11 +40,10 @@ export function cursorFor(mark: string, position: Position): string {
 /** `null`: none was given. Throws a Refusal at what `cursorFor` has not made with this mark. */
 export function positionIn(cursor: string | undefined, mark: string): Position | null {
   if (cursor === undefined) return null
-  const bytes = Buffer.from(cursor, 'base64url')
-  const content = bytes.toString('base64url') === cursor ? listIn(bytes.toString()) : []
-  const [found, ...position] = content
-  if (found !== mark) throw refusedCursor()
-  return position as Position // whose values are for the list to check
+  const [, ...values] = listIn(Buffer.from(cursor, 'base64url').toString())
+  const position = values as Position // whose values are for the list to check
+  if (cursorFor(mark, position) !== cursor) throw refusedCursor()
+  return position
 }
 
 /** Does it, and refuses the cursor where the list says that its position is none. */
