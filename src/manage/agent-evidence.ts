@@ -1,5 +1,5 @@
 import { parseSoftware, type Software } from '../classify/software.ts'
-import { COUNTED_MAX, type FingerprintCount, type SoftwareFacts } from '../store/catalogue-facts.ts'
+import type { FingerprintCount, SoftwareFacts } from '../store/catalogue-facts.ts'
 import { counted, logOdds, type Reason, seenLive, strongestFirst } from './evidence.ts'
 import type { Management } from './management.ts'
 
@@ -14,7 +14,7 @@ export async function agentEvidence(
   ids: readonly string[],
   { store }: Management,
 ): Promise<ReadonlyMap<string, Reason[]>> {
-  const facts = await store.catalogueFacts.software(ids)
+  const facts = await store.catalogueFacts.software(ids, ids.length === 1 ? ALONE_MAX : LISTED_MAX)
   return new Map([...facts].map(([id, each]) => [id, reasonsFor(each)]))
 }
 
@@ -38,10 +38,10 @@ function reasonsFor({ document, requests, lastSeenMs, fingerprints }: SoftwareFa
   ])
 }
 
-function known({ type, count, confidenceMax }: FingerprintCount): Reason {
-  const orMore = count === COUNTED_MAX ? ' or more' : ''
+function known({ type, count, isAll, confidenceMax }: FingerprintCount): Reason {
   const sure = `the surest with a confidence of ${confidenceMax.toFixed(3)}`
-  const detail = `${counted(count, `signature of ${type.toUpperCase()}`)}${orMore}, ${sure}`
+  const many = counted(count, 'fingerprint')
+  const detail = `${many}${isAll ? '' : ' or more'} of the type ${type}, ${sure}`
   return { kind: 'fingerprints', detail, weight: logOdds(confidenceMax) }
 }
 
@@ -64,3 +64,6 @@ function listed(texts: readonly string[]): string {
 
 export const VERIFICATION_METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 const SAID_MAX = 5
+/** Of the fingerprints of one type, which are counted: a hundred agents may have a million. */
+const LISTED_MAX = 100
+const ALONE_MAX = 1_000

@@ -29,8 +29,9 @@ export interface SoftwareFacts {
 /** Of one type, signatures that judge. */
 export interface FingerprintCount {
   readonly type: Ja4Type
-  /** To `COUNTED_MAX`. */
   readonly count: number
+  /** `false`: there may be more. */
+  readonly isAll: boolean
   /** Of those that were counted. */
   readonly confidenceMax: number
 }
@@ -64,8 +65,8 @@ export class CatalogueFacts {
     )
   }
 
-  /** Of those that there are. */
-  async software(ids: readonly string[]): Promise<ReadonlyMap<string, SoftwareFacts>> {
+  /** Of those that there are; up to `max` of their fingerprints of each type are counted. */
+  async software(ids: readonly string[], max: number): Promise<ReadonlyMap<string, SoftwareFacts>> {
     if (ids.length === 0) return new Map()
     const rows = await this.#db
       .selectFrom('software')
@@ -73,7 +74,7 @@ export class CatalogueFacts {
       .select(['software.id', 'document', 'agents_seen.requests', 'agents_seen.last_seen_ms'])
       .where('software.id', 'in', ids)
       .execute()
-    const counts = await this.#counts(ids)
+    const counts = await this.#counts(ids, max)
     return new Map(
       rows.map(({ id, document, requests, last_seen_ms: lastSeenMs }) => [
         id,
@@ -82,19 +83,22 @@ export class CatalogueFacts {
     )
   }
 
-  /** In the order of the types. */
-  async #counts(ids: readonly string[]): Promise<ReadonlyMap<string, readonly FingerprintCount[]>> {
+  /** Each by an index, and for no longer than it takes to count so many. */
+  async #counts(ids: readonly string[], max: number): Promise<ReadonlyMap<string, FingerprintCount[]>> {
     const counts = new Map<string, FingerprintCount[]>()
-    for (const type of JA4_TYPES) {
-      // Each by an index, and none for longer than it takes to count so many.
-      const { rows } = await sql<CountRow>`
-        select software.id, (select count(*) from ${someOf(type)}) as count,
-          (select max(confidence) from ${someOf(type)}) as confidence
-        from software where software.id in (${sql.join(ids)})`.execute(this.#db)
-      for (const { id, count, confidence } of rows) {
+    for (let at = 0; at < ids.length; at += SOFTWARE_AT_ONCE) {
+      const queries = ids.slice(at, at + SOFTWARE_AT_ONCE).flatMap((id) =>
+        JA4_TYPES.map(
+          (type) => sql`select ${id} as id, ${type} as type, count(*) as count, max(confidence) as confidence
+            from (select confidence from signatures where software_id = ${id} and type = ${type}
+            and status = 'active' order by value limit ${max}) as ${sql.ref(`of${type}`)}`,
+        ),
+      )
+      const { rows } = await sql<CountRow>`${sql.join(queries, sql` union all `)}`.execute(this.#db)
+      for (const { id, type, count, confidence } of rows) {
         if (confidence === null) continue
         const known = counts.get(id) ?? []
-        known.push({ type, count: Number(count), confidenceMax: confidence })
+        known.push({ type, count: Number(count), isAll: Number(count) < max, confidenceMax: confidence })
         counts.set(id, known)
       }
     }
@@ -110,15 +114,12 @@ interface OwnerRow extends Owner {
 
 interface CountRow {
   readonly id: string
+  readonly type: Ja4Type
   readonly count: number
   readonly confidence: number | null
 }
 
-function someOf(type: Ja4Type) {
-  return sql`(select confidence from signatures where signatures.software_id = software.id
-    and signatures.type = ${type} and signatures.status = 'active' limit ${COUNTED_MAX}) as few`
-}
-
 /** More are only counted. */
 const OWNERS_MAX = 5
-export const COUNTED_MAX = 1_000
+/** SQLite takes 500 queries in one. */
+const SOFTWARE_AT_ONCE = 100

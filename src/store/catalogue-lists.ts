@@ -303,17 +303,20 @@ function isOfType(type: Ja4Type, { softwareId, text, sort }: SignatureFilter): R
  * then joined, in this order, as SQLite takes it for an order with `cross`.
  */
 function about(text: string, types: readonly Ja4Type[]): RawBuilder<unknown> {
+  // In an order, which an index has: of more than are taken it is always the same.
   const beginning = types.flatMap((type) =>
-    (['value', 'part_b', 'part_c'] as const).map(
-      (column) =>
-        sql`select * from (select type, value, software_id from signatures as like_it
-          where type = ${type} and ${startsWith(`like_it.${column}`, text)} limit ${ABOUT_MAX}) as few`,
-    ),
+    [['value'], ['part_b', 'part_c', 'value'], ['part_c', 'value']].map((columns) => {
+      const order = [...columns, 'software_id'].map((column) => sql.ref(`like_it.${column}`))
+      return sql`select * from (select type, value, software_id from signatures as like_it
+        where type = ${type} and ${startsWith(`like_it.${columns[0]}`, text)}
+        order by ${sql.join(order)} limit ${ABOUT_MAX}) as few`
+    }),
   )
   const owned = sql`select * from (
     select type, value, software_id from signatures as theirs where software_id in (
     select id from (select id from software where ${contains('software.search', text.toLowerCase())}
-    order by id limit ${OWNERS_FOUND_MAX}) as owners) limit ${ABOUT_MAX}) as few`
+    order by id limit ${OWNERS_FOUND_MAX}) as owners)
+    order by software_id, type, value limit ${ABOUT_MAX}) as few`
   return sql`(${sql.join([...beginning, owned], sql` union `)}) as found
     cross join signatures`
 }

@@ -147,7 +147,7 @@ for (const kind of KINDS) {
     assert.deepEqual(evidence.get('acme'), [
       {
         kind: 'fingerprints',
-        detail: '1 signature of JA4, the surest with a confidence of 0.900',
+        detail: '1 fingerprint of the type ja4, the surest with a confidence of 0.900',
         weight: rounded(Math.log(9)),
       },
       { kind: 'goes-by', detail: 'goes by acmebot in User-Agents', weight: 0 },
