@@ -64,6 +64,6 @@ function listed(texts: readonly string[]): string {
 
 export const VERIFICATION_METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 const SAID_MAX = 5
-/** Of the fingerprints of one type, which are counted: a hundred agents may have a million. */
-const LISTED_MAX = 100
+/** Of the fingerprints of one type, which are counted: an agent may have a million. */
+const LISTED_MAX = 50
 const ALONE_MAX = 1_000
