@@ -108,6 +108,7 @@ async function walked(
     const limit = limits[turn % limits.length]!
     const part = (await list.part(store, { after, limit })) as StretchOf<unknown>
     items.push(...part.items)
+    assert.ok(items.length < 1_000, 'it comes to no end')
     if (part.next === null) return items
     assert.equal(part.items.length, limit)
     // As a cursor has it.
