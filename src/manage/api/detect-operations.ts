@@ -9,8 +9,6 @@ import { operation } from './operation.ts'
 import { validated } from './validate.ts'
 import type { Offered, Versioned } from './version.ts'
 
-/** As much room as a task has for as many items. */
-const LIST_BYTES_MAX = 8 * 1_048_576
 const EXAMPLE: z.output<typeof detectionResult> = {
   ...{ is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
   fingerprints: {
@@ -74,7 +72,6 @@ const detectAgent: Versioned = {
 
 A list of up to ${ITEMS_MAX.toLocaleString('en')} requests is answered with a list in the same order, whose results have a \`request_id\` each. One that is wrong refuses them all.`,
     body: z.union([detectionRequest, detectionRequests]),
-    bodyBytesMax: LIST_BYTES_MAX,
     answer: z.union([detectionResult, detectionResults]),
     run: async ({ body, requestId }, management) =>
       Array.isArray(body)
