@@ -189,7 +189,7 @@ export class ManagementPlane {
         if (ctx.url.startsWith('/oauth/'))
           return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
         // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
+        if (!OF_THE_API.test(ctx.url)) return next()
         if (this.#api !== null) return this.#api(ctx, next)
         if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
@@ -324,6 +324,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** One that is there needs some ten milliseconds. Whoever sends SIGKILL next has counted the drain time, too. */

@@ -207,7 +207,7 @@ for (const kind of KINDS)
     const { items } = await store.oauthClients.list({ page: 1, limit: 10 })
     assert.deepEqual(
       items.map(({ id }) => id),
-      ['cli_new', 'cli_made', 'cli_used'],
+      ['cli_new', 'cli_used', 'cli_made'],
     )
     assert.equal(await store.oauthClients.count('registration'), 2)
   })
