@@ -1,5 +1,6 @@
 import type Koa from 'koa'
-import { authentication } from '../auth/authenticate.ts'
+import { authenticated } from '../auth/authenticate.ts'
+import { setHeaders } from '../front/set-headers.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
 import { OPERATIONS } from './operations.ts'
@@ -10,22 +11,16 @@ import { type RequestState, routesOf } from './router.ts'
  * (404, 405), you may not (403), it is not there (404), that is not how to ask (400).
  */
 export function api(management: Management): Koa.Middleware<RequestState> {
-  const authenticate = authentication(management)
   const routes = routesOf(OPERATIONS, '/v1', management)
-  return (ctx) =>
-    authenticate(ctx, async () => {
-      const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(
-        ctx.state.principal,
-      )
-      ctx.set(headers)
-      if (isExceeded)
-        throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
-          headers: { 'Retry-After': String(retryAfterSeconds) },
-        })
-      await routes(ctx, nowhere)
-    })
-}
-
-async function nowhere(): Promise<never> {
-  throw new Refusal('not_found', 'there is nothing at this address')
+  return async (ctx, next) => {
+    const principal = await authenticated(ctx, management)
+    ctx.state.principal = principal
+    const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(principal)
+    setHeaders(ctx.res, headers)
+    if (isExceeded)
+      throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
+        headers: { 'Retry-After': String(retryAfterSeconds) },
+      })
+    await routes(ctx, next)
+  }
 }

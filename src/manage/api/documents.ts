@@ -4,10 +4,10 @@ import { STYLE } from '../docs/style.ts'
 import { Refusal } from '../refusal.ts'
 import { openApiDocument } from './openapi.ts'
 import { OPERATIONS } from './operations.ts'
-import type { RequestState } from './router.ts'
+import type { RequestContext } from './router.ts'
 
-/** What says how the API is used: for everybody, without a key, as discovery is. */
-export function documents(publicUrl: string): Koa.Middleware<RequestState> {
+/** What says how the API is used: for everybody, without a key, as discovery is. `false`: it is none of that. */
+export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
   const document = openApiDocument(OPERATIONS, publicUrl)
   const text = JSON.stringify(document)
   const resources = new Map<string, (ctx: Koa.ParameterizedContext) => void>([
@@ -36,15 +36,16 @@ export function documents(publicUrl: string): Koa.Middleware<RequestState> {
       },
     ],
   ])
-  return async (ctx, next) => {
+  return (ctx) => {
     // As sent: Koa's own `path` throws on what is no URL.
-    const resource = resources.get(ctx.url.split('?', 1)[0]!)
-    if (resource === undefined) return next()
+    const resource = resources.get(ctx.req.url!.split('?', 1)[0]!)
+    if (resource === undefined) return false
     ctx.state.operation = 'document'
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
       throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
     ctx.state.isPublic = true
     resource(ctx)
+    return true
   }
 }
 

@@ -1,6 +1,5 @@
-import type Koa from 'koa'
 import { Fault } from '../../fault.ts'
-import type { RequestState } from '../api/router.ts'
+import type { RequestContext } from '../api/router.ts'
 import { changed } from '../audit.ts'
 import type { Management } from '../management.ts'
 import { type ProblemCode, Refusal } from '../refusal.ts'
@@ -9,17 +8,16 @@ import { BOOTSTRAP } from './bootstrap-key.ts'
 import type { Principal } from './principal.ts'
 
 /** Finds out who calls, before anything else is said (RFC 6750). */
-export function authentication(management: Management): Koa.Middleware<RequestState> {
-  return async (ctx, next) => {
-    const address = ctx.req.socket.remoteAddress ?? ''
-    try {
-      ctx.state.principal = await principalBehind(ctx.get('Authorization'), management)
-    } catch (error) {
-      throw GUESSES.has((error as Refusal).code)
-        ? await afterFailure(error as Refusal, address, ctx.state.requestId, management)
-        : error
-    }
-    return next()
+export async function authenticated(
+  { req, state }: RequestContext,
+  management: Management,
+): Promise<Principal> {
+  try {
+    return await principalBehind(req.headers.authorization ?? '', management)
+  } catch (error) {
+    if (!GUESSES.has((error as Refusal).code)) throw error
+    const address = req.socket.remoteAddress ?? ''
+    throw await afterFailure(error as Refusal, address, state.requestId, management)
   }
 }
 
