@@ -35,7 +35,8 @@ export function classify(
   forged: number,
   nowMs = 0,
 ): Verdict {
-  const shown = observe(knowledge, print, head, conduct, forged, nowMs)
+  const stack = knowledge.stacks.stackOf(print.connection)
+  const shown = observe(knowledge, print, stack, head, conduct, forged, nowMs)
   if (conduct === null) return verdictFor(knowledge, shown, null)
   const { agent, last } = conduct
   const same = last.recall(knowledge, MARKS, shown, agent, READING)
@@ -55,7 +56,8 @@ export function classifyDescribed(
   nowMs: number,
 ): DescribedVerdict {
   const conduct = new Conduct(null, '', address)
-  const shown = observe(knowledge, print, head, conduct, forged.length, nowMs)
+  const stack = knowledge.stacks.lookUp(print.connection)
+  const shown = observe(knowledge, print, stack, head, conduct, forged.length, nowMs)
   MARKS.removeAll(untold)
   MARKS.removeAll(DECIDED)
   markDecided(shown)
@@ -105,7 +107,7 @@ export function evidenceOf(
   conduct: Conduct | null,
   nowMs = 0,
 ): readonly EvidenceKind[] {
-  observe(knowledge, print, head, conduct, 0, nowMs)
+  observe(knowledge, print, knowledge.stacks.stackOf(print.connection), head, conduct, 0, nowMs)
   return MARKS.kinds()
 }
 
@@ -113,6 +115,7 @@ export function evidenceOf(
 function observe(
   knowledge: Knowledge,
   print: Print,
+  stack: Stack,
   head: RequestHead,
   conduct: Conduct | null,
   forged: number,
@@ -122,7 +125,7 @@ function observe(
   MARKS.clear()
   const claim = knowledge.userAgents.claim(READING.userAgent)
   if (claim.kind === 'browser' && READING.isOfScript) READING.forgetScripted()
-  const { stacks, owners, orders } = knowledge
+  const { owners, orders } = knowledge
   // Browsers order headers as a page, its visitor and his extensions have them, and imitators as browsers do.
   const isBrowser = claim.kind === 'browser'
   const agent = agentOf(claim)
@@ -131,7 +134,7 @@ function observe(
   const addresses = conduct === null ? null : addressesFor(knowledge, conduct, agent, nowMs)
   const shown: Shown = {
     claim,
-    stack: stacks.stackOf(print.connection),
+    stack,
     headers: isBrowser ? NOBODY : owners.ofHeaders(print),
     certificate: isBrowser ? NOBODY : owners.ofCertificate(print),
     addresses,

@@ -3,7 +3,7 @@ import Koa from 'koa'
 import { METRICS_TYPE } from '../metrics.ts'
 import type { RequestContext, RequestState } from './api/router.ts'
 import { cors } from './front/cors.ts'
-import { represent } from './front/representation.ts'
+import { isSent, represent } from './front/representation.ts'
 import { createFrontServer, type ManageServer, type ServerSettings } from './front/server.ts'
 import { setHeaders } from './front/set-headers.ts'
 import type { Visit } from './front/traffic.ts'
@@ -48,7 +48,7 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
     if (isPreflight(ctx)) return
     try {
       await answer(ctx, context)
-      await represent(ctx)
+      if (!isSent(ctx)) await represent(ctx)
     } catch (error) {
       sayProblem(ctx, error, context.failed)
     }
@@ -66,14 +66,14 @@ function begin(ctx: RequestContext, context: ManageContext): void {
   res.on('close', () => context.answered?.(visitOf(ctx, performance.now() - startMs)))
 }
 
-async function answer(ctx: RequestContext, context: ManageContext): Promise<void> {
+function answer(ctx: RequestContext, context: ManageContext): void | Promise<void> {
   checkHead(ctx)
   const resource = RESOURCES.get(pathOf(ctx))
   if (resource === undefined) return context.api === undefined ? nowhere() : context.api(ctx, nowhere)
   ctx.state.operation = 'probe'
   if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
     throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
-  await resource(ctx, context)
+  return resource(ctx, context)
 }
 
 async function nowhere(): Promise<never> {

@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import type { Fingerprint } from '../store/trials.ts'
 
 /** What somebody was held for, and by which fingerprints. */
@@ -13,17 +12,22 @@ export interface Judged {
  * nothing of it but what was held of whom and by which fingerprints.
  */
 export class RecentDetections {
-  readonly #judged = new LRUCache<string, Judged>({ max: KEPT_MAX })
+  #newest = new Map<string, Judged>()
+  #older = new Map<string, Judged>()
 
   /** Callers choose the ids of their requests: of two that have chosen one the later is remembered. */
   keep(requestId: string, judged: Judged): void {
-    this.#judged.set(requestId, judged)
+    if (this.#newest.size >= KEPT_MIN) {
+      this.#older = this.#newest
+      this.#newest = new Map()
+    }
+    this.#newest.set(requestId, judged)
   }
 
   find(requestId: string): Judged | null {
-    return this.#judged.get(requestId) ?? null
+    return this.#newest.get(requestId) ?? this.#older.get(requestId) ?? null
   }
 }
 
-/** Some five megabytes. */
-const KEPT_MAX = 10_000
+/** And twice as many at most: some five megabytes. */
+const KEPT_MIN = 5_000

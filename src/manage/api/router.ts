@@ -7,7 +7,7 @@ import { setHeaders } from '../front/set-headers.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { readBody, readNoBody } from './body.ts'
 import { type GivenAnswer, Idempotency } from './idempotency.ts'
-import type { AnyOperation, Call } from './operation.ts'
+import { type AnyOperation, type Call, NOTHING } from './operation.ts'
 import { pointerToZero, validated } from './validate.ts'
 
 /** What the middleware before has found out about a request. */
@@ -47,8 +47,10 @@ export function routesOf(
       .filter(({ path }) => !path.includes('{'))
       .map((operation) => [`${operation.method} ${prefix}${operation.path}`, operation]),
   )
-  return async (ctx, next) => {
-    const found = fixed.get(`${ctx.method} ${ctx.path}`)
+  return (ctx, next) => {
+    const { method, url } = ctx.req
+    // Koa's `path` reads an address anew for each request.
+    const found = fixed.get(`${method} ${url}`) ?? fixed.get(`${method} ${ctx.path}`)
     if (found !== undefined) return serve(ctx, NO_PARAMS, found, management, idempotency)
     const { pathAndMethod, path } = router.match(ctx.path, ctx.method)
     if (pathAndMethod.length > 0) return routes(ctx as never, next)
@@ -75,7 +77,8 @@ async function serve(
   const params: unknown = given === NO_PARAMS ? NO_PARAMS : named(operation, given)
   const subject: unknown = await operation.find({ params, principal }, management)
   if (subject === null) throw notThere()
-  const query: unknown = validated(operation.query, queryOf(ctx), 'query')
+  const asksNothing = operation.query === NOTHING && !req.url!.includes('?')
+  const query: unknown = asksNothing ? NO_QUERY : validated(operation.query, queryOf(ctx), 'query')
   const sent = operation.body === null ? await readNoBody(ctx) : await readBody(ctx, operation.bodyBytesMax)
   const body: unknown = operation.body === null ? null : validated(operation.body, sent, 'body')
   const call: Call<unknown, unknown, unknown, unknown> = {
@@ -85,11 +88,16 @@ async function serve(
     ifMatch: withoutCodings(req.headers['if-match'] ?? '') || null,
   }
   const key = operation.isIdempotent ? req.headers['idempotency-key'] : undefined
-  const asked = { principal: principal.id, method: req.method!, target: req.url!, body: sent }
   const run = () => answered(operation, call, management)
-  const answer = await (key === undefined ? run() : idempotency.once(String(key), asked, run))
-  setHeaders(ctx.res, answer.headers)
-  state.answer = answer
+  state.answer =
+    key === undefined
+      ? await run()
+      : await idempotency.once(
+          String(key),
+          { principal: principal.id, method: req.method!, target: req.url!, body: sent },
+          run,
+        )
+  setHeaders(ctx.res, state.answer.headers)
 }
 
 async function answered(

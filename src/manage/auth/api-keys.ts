@@ -45,11 +45,15 @@ export class ApiKeys {
     this.#store = store
   }
 
-  async find(key: string, nowMs: number): Promise<KeyRecord | null> {
-    if (!looksLikeKey(key)) return null
+  /** At once where it is remembered. */
+  find(key: string, nowMs: number): Promise<KeyRecord | null> | KeyRecord | null {
     const hashed = hashOfKey(key)
     const known = this.#known.get(hashed)
     if (known !== undefined && nowMs - known.atMs < REMEMBERED_MS) return known.key
+    return looksLikeKey(key) ? this.#read(hashed, nowMs) : null
+  }
+
+  async #read(hashed: string, nowMs: number): Promise<KeyRecord | null> {
     const found = await this.#store.byHash(hashed)
     if (this.#known.size >= KNOWN_MAX) this.#known.delete(this.#known.keys().next().value!)
     this.#known.set(hashed, { key: found, atMs: nowMs })

@@ -29,12 +29,14 @@ async function principalBehind(header: string, management: Management): Promise<
   const token = BEARER.exec(header)?.[1]
   if (token === undefined) throw refuse('invalid_token', 'this is no Bearer token', 'invalid_token')
   if (bootstrapKey?.isThis(token)) return BOOTSTRAP
-  const key = await apiKeys.find(token, nowMs())
+  const now = nowMs()
+  const found = apiKeys.find(token, now)
+  const key = found instanceof Promise ? await found : found
   if (key === null || key.revokedAtMs !== null)
     throw refuse('invalid_token', 'this key is not known here', 'invalid_token')
-  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs())
+  if (key.expiresAtMs !== null && key.expiresAtMs <= now)
     throw refuse('expired_token', 'this key has expired', 'invalid_token')
-  apiKeys.used(key, nowMs())
+  apiKeys.used(key, now)
   return principalOf(key)
 }
 

@@ -3,7 +3,6 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type Koa from 'koa'
 import { LRUCache } from 'lru-cache'
-import type { GivenAnswer } from '../api/idempotency.ts'
 import type { RequestContext } from '../api/router.ts'
 import { hasTag, tagOf } from './entity-tags.ts'
 
@@ -14,7 +13,6 @@ import { hasTag, tagOf } from './entity-tags.ts'
 export async function represent(ctx: RequestContext): Promise<void> {
   const { answer } = ctx.state
   if (answer !== undefined) {
-    if (answer.body !== null && !READS.has(ctx.req.method!) && isSent(ctx, answer)) return
     ctx.status = answer.status
     ctx.body = answer.body
   }
@@ -44,9 +42,14 @@ export async function represent(ctx: RequestContext): Promise<void> {
 
 type Coding = keyof typeof CODINGS
 
-/** What is neither read nor compressed is a text, and sent with its head in one piece, past all that Koa looks for in a body. */
-function isSent(ctx: RequestContext, { status, body }: GivenAnswer): boolean {
-  const { req, res } = ctx
+/**
+ * Sends what is neither read nor compressed as a text: with its head in one piece, past all that Koa looks for in a body.
+ * `false`: it is none of that, and to be represented.
+ */
+export function isSent(ctx: RequestContext): boolean {
+  const { req, res, state } = ctx
+  if (state.answer === undefined || state.answer.body === null || READS.has(req.method!)) return false
+  const { status, body } = state.answer
   const text = JSON.stringify(body)
   const length = Buffer.byteLength(text)
   if (length >= COMPRESSED_BYTES_MIN) {
