@@ -126,7 +126,8 @@ export function versionIn(text: string): HttpVersion | null {
 
 function rawHeadersIn(headers: Readonly<Record<string, string | readonly string[]>>): string[] {
   const raw: string[] = []
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name in headers) {
+    const value = headers[name]!
     if (typeof value === 'string') raw.push(name, asBytes(value))
     else for (const each of value) raw.push(name, asBytes(each))
   }

@@ -29,5 +29,5 @@ export class RecentDetections {
   }
 }
 
-/** And twice as many at most: some five megabytes. */
-const KEPT_MIN = 5_000
+/** And twice as many at most: some ten megabytes. */
+const KEPT_MIN = 10_000

@@ -96,7 +96,9 @@ export class RateLimits {
   #countsOf(plan: LimitedPlan, ids: ReadonlySet<string>) {
     const memory = this.#memories[plan]
     if (ids.size === 0) return []
-    return memory.dump().storage.flatMap((record) => (ids.has(String(record.key)) ? countOf(memory, record) : []))
+    return memory
+      .dump()
+      .storage.flatMap((record) => (ids.has(String(record.key)) ? countOf(memory, record) : []))
   }
 
   async #restore(): Promise<void> {
