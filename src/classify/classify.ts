@@ -18,6 +18,7 @@ import { NOBODY, type Owners, type Share } from './owners.ts'
 import { Reading } from './reading.ts'
 import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
+import { Tally } from './tally.ts'
 import type { Claim } from './user-agent.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 import { addUp, CLASSES, calibrated, type Class, toProbabilities } from './weights.ts'
@@ -55,7 +56,8 @@ export function classifyDescribed(
   { print, head, address, forged, knownBy, untold }: DescribedRequest,
   nowMs: number,
 ): DescribedVerdict {
-  const conduct = new Conduct(null, '', address)
+  TALLY.clear()
+  const conduct = new Conduct(null, '', address, TALLY)
   const stack = knowledge.stacks.lookUp(print.connection)
   const shown = observe(knowledge, print, stack, head, conduct, forged.length, nowMs)
   MARKS.removeAll(untold)
@@ -350,6 +352,8 @@ function memoryOf(knowledge: Knowledge): Map<string, Verdict> {
 /** There is one of each: nothing waits between reading a request and its Verdict. */
 const READING = new Reading()
 const MARKS = new EvidenceSet()
+/** Of the one request that is described. */
+const TALLY = new Tally()
 const SUMS = new Float64Array(CLASSES.length)
 const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
 /** Some ten megabytes, whoever fills it. */

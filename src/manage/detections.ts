@@ -1,10 +1,9 @@
-import type { Fingerprint } from '../store/trials.ts'
+import type { Ja4Type } from '../classify/fingerprint-form.ts'
 
-/** What somebody was held for, and by which fingerprints. */
-export interface Judged {
+/** What somebody was held for, and by which fingerprints, where they are known. */
+export interface Judged extends Readonly<Record<Ja4Type, string | null>> {
   readonly verdict: string
   readonly agentId: string | null
-  readonly fingerprints: readonly Fingerprint[]
 }
 
 /**

@@ -1,4 +1,5 @@
 import { Fault } from '../../fault.ts'
+import type { KeyRecord } from '../../store/keys.ts'
 import type { RequestContext } from '../api/router.ts'
 import { changed } from '../audit.ts'
 import type { Management } from '../management.ts'
@@ -12,8 +13,15 @@ export async function authenticated(
   { req, state }: RequestContext,
   management: Management,
 ): Promise<Principal> {
+  const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
   try {
-    return await principalBehind(req.headers.authorization ?? '', management)
+    const token = tokenIn(req.headers.authorization ?? '', publicUrl)
+    if (bootstrapKey?.isThis(token)) return BOOTSTRAP
+    const found = apiKeys.find(token, nowMs())
+    // Most are remembered, and nobody waits for those.
+    const key = valid(found instanceof Promise ? await found : found, publicUrl, nowMs())
+    apiKeys.used(key, nowMs())
+    return principalOf(key)
   } catch (error) {
     if (!GUESSES.has((error as Refusal).code)) throw error
     const address = req.socket.remoteAddress ?? ''
@@ -21,23 +29,25 @@ export async function authenticated(
   }
 }
 
-async function principalBehind(header: string, management: Management): Promise<Principal> {
-  const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
-  const refuse = (code: ProblemCode, detail: string, error: string) =>
-    new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
-  if (header === '') throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '')
+function tokenIn(header: string, publicUrl: string): string {
+  if (header === '')
+    throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '', publicUrl)
   const token = BEARER.exec(header)?.[1]
-  if (token === undefined) throw refuse('invalid_token', 'this is no Bearer token', 'invalid_token')
-  if (bootstrapKey?.isThis(token)) return BOOTSTRAP
-  const now = nowMs()
-  const found = apiKeys.find(token, now)
-  const key = found instanceof Promise ? await found : found
+  if (token === undefined)
+    throw refuse('invalid_token', 'this is no Bearer token', 'invalid_token', publicUrl)
+  return token
+}
+
+function valid(key: KeyRecord | null, publicUrl: string, nowMs: number): KeyRecord {
   if (key === null || key.revokedAtMs !== null)
-    throw refuse('invalid_token', 'this key is not known here', 'invalid_token')
-  if (key.expiresAtMs !== null && key.expiresAtMs <= now)
-    throw refuse('expired_token', 'this key has expired', 'invalid_token')
-  apiKeys.used(key, now)
-  return principalOf(key)
+    throw refuse('invalid_token', 'this key is not known here', 'invalid_token', publicUrl)
+  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs)
+    throw refuse('expired_token', 'this key has expired', 'invalid_token', publicUrl)
+  return key
+}
+
+function refuse(code: ProblemCode, detail: string, error: string, publicUrl: string): Refusal {
+  return new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
 }
 
 /** Who guesses is told to wait; a good credential from the same address is as good as before. */
