@@ -3,9 +3,9 @@ import Koa from 'koa'
 import { METRICS_TYPE } from '../metrics.ts'
 import type { RequestContext, RequestState } from './api/router.ts'
 import { cors } from './front/cors.ts'
+import { putHead } from './front/head.ts'
 import { isSent, represent } from './front/representation.ts'
 import { createFrontServer, type ManageServer, type ServerSettings } from './front/server.ts'
-import { setHeaders } from './front/set-headers.ts'
 import type { Visit } from './front/traffic.ts'
 import { sayProblem } from './problem.ts'
 import { Refusal } from './refusal.ts'
@@ -45,11 +45,12 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
   // One function and no chain: a link costs every request a closure, a promise and a turn of the queue.
   app.use(async (ctx) => {
     begin(ctx, context)
-    if (isPreflight(ctx)) return
+    if (isPreflight(ctx)) return putHead(ctx)
     try {
       await answer(ctx, context)
       if (!isSent(ctx)) await represent(ctx)
     } catch (error) {
+      putHead(ctx)
       sayProblem(ctx, error, context.failed)
     }
   })
@@ -60,8 +61,7 @@ function begin(ctx: RequestContext, context: ManageContext): void {
   const { req, res, state } = ctx
   state.requestId = requestIdOf(req.headers['x-request-id'])
   state.operation = 'none'
-  setHeaders(res, EVERYWHERE)
-  res.setHeader('X-Request-Id', state.requestId)
+  state.head = [...EVERYWHERE, 'X-Request-Id', state.requestId]
   const startMs = performance.now()
   res.on('close', () => context.answered?.(visitOf(ctx, performance.now() - startMs)))
 }
@@ -151,7 +151,7 @@ function requestIdOf(given: string | string[] | undefined): string {
   return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID()
 }
 
-const EVERYWHERE = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
+const EVERYWHERE = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff'] as const
 const CLOSE = { Connection: 'close' }
 const SANE_ID = /^[\w.:=-]{1,128}$/
 /** Of the target; the longest that is of any use is a list of fingerprints to look up. */

@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 import { authenticated } from '../auth/authenticate.ts'
-import { setHeaders } from '../front/set-headers.ts'
+import { addHeaders } from '../front/head.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
 import { OPERATIONS } from './operations.ts'
@@ -16,7 +16,7 @@ export function api(management: Management): Koa.Middleware<RequestState> {
     const principal = await authenticated(ctx, management)
     ctx.state.principal = principal
     const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(principal)
-    setHeaders(ctx.res, headers)
+    addHeaders(ctx.state.head, headers)
     if (isExceeded)
       throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
         headers: { 'Retry-After': String(retryAfterSeconds) },

@@ -3,7 +3,7 @@ import type Koa from 'koa'
 import { mayDo, type Principal } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
 import { withoutCodings } from '../front/entity-tags.ts'
-import { setHeaders } from '../front/set-headers.ts'
+import { addHeaders } from '../front/head.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { readBody, readNoBody } from './body.ts'
 import { type GivenAnswer, Idempotency } from './idempotency.ts'
@@ -18,6 +18,8 @@ export interface RequestState {
   operation: string
   /** The code of the problem that it is answered with. */
   problem?: string
+  /** Of the answer, see head.ts. */
+  head: string[]
   /** What an operation has answered; of all else the answer is in Koa's `body`. */
   answer?: GivenAnswer
   /** The same for everybody. */
@@ -75,7 +77,8 @@ async function serve(
   const { principal, requestId } = state
   if (!mayDo(principal, operation.scopes)) throw insufficient(operation)
   const params: unknown = given === NO_PARAMS ? NO_PARAMS : named(operation, given)
-  const subject: unknown = await operation.find({ params, principal }, management)
+  const found: unknown = operation.find({ params, principal }, management)
+  const subject = found instanceof Promise ? await found : found
   if (subject === null) throw notThere()
   const asksNothing = operation.query === NOTHING && !req.url!.includes('?')
   const query: unknown = asksNothing ? NO_QUERY : validated(operation.query, queryOf(ctx), 'query')
@@ -97,7 +100,7 @@ async function serve(
           { principal: principal.id, method: req.method!, target: req.url!, body: sent },
           run,
         )
-  setHeaders(ctx.res, state.answer.headers)
+  addHeaders(state.head, state.answer.headers)
 }
 
 async function answered(

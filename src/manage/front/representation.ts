@@ -5,12 +5,14 @@ import type Koa from 'koa'
 import { LRUCache } from 'lru-cache'
 import type { RequestContext } from '../api/router.ts'
 import { hasTag, tagOf } from './entity-tags.ts'
+import { putHead } from './head.ts'
 
 /**
  * Makes of an answer what is sent: bytes, compressed where the caller takes that and it helps; of what was read with a
  * strong entity tag, and without the bytes where the caller has them already (RFC 9110 §13). What streams is left alone.
  */
 export async function represent(ctx: RequestContext): Promise<void> {
+  putHead(ctx)
   const { answer } = ctx.state
   if (answer !== undefined) {
     ctx.status = answer.status
@@ -56,11 +58,9 @@ export function isSent(ctx: RequestContext): boolean {
     if (req.headers['accept-encoding']) return false
     ctx.vary('Accept-Encoding')
   }
-  res.statusCode = status
-  if (!res.hasHeader('Content-Type')) res.setHeader('Content-Type', JSON_TYPE)
-  res.setHeader('Content-Length', length)
+  state.head.push('Content-Type', JSON_TYPE, 'Content-Length', String(length))
   ctx.respond = false
-  res.end(text)
+  res.writeHead(status, state.head).end(text)
   return true
 }
 
