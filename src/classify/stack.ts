@@ -52,13 +52,13 @@ export class StackIndex {
   stackOf(print: ConnectionPrint): Stack {
     const found = this.#ofPrint.get(print)
     if (found !== undefined) return found
-    const stack = this.#stackFor(print)
+    const stack = this.lookUp(print)
     this.#ofPrint.set(print, stack)
     return stack
   }
 
-  /** Clients of one kind have the same, and there are few kinds. */
-  #stackFor(print: ConnectionPrint): Stack {
+  /** For what is asked of once. Clients of one kind have the same, and there are few kinds. */
+  lookUp(print: ConnectionPrint): Stack {
     const ja4s = this.#answers.size === 0 ? '' : print.ja4s
     const key = `${print.ja4} ${print.stable} ${print.http2} ${ja4s}`
     const found = this.#known.get(key)

@@ -83,7 +83,7 @@ export class ManagementPlane {
   readonly #log: Log
   /** What may change while it runs. */
   readonly settings: LiveSettings
-  #documents: Koa.Middleware<RequestState> | null = null
+  #documents: ReturnType<typeof documents> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
@@ -165,15 +165,13 @@ export class ManagementPlane {
 
   /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
-    return async (ctx, next) => {
-      const answer = async () => {
-        // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-        if (!OF_THE_API.test(ctx.url)) return next()
-        if (this.#api !== null) return this.#api(ctx, next)
-        if (this.#failure instanceof Fault) throw this.#failure
-        throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
-      }
-      return this.#documents === null ? answer() : this.#documents(ctx, answer)
+    return (ctx, next) => {
+      if (this.#documents?.(ctx) === true) return
+      // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+      if (!OF_THE_API.test(ctx.req.url!)) return next()
+      if (this.#api !== null) return this.#api(ctx, next)
+      if (this.#failure instanceof Fault) throw this.#failure
+      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
     }
   }
 

@@ -1,6 +1,6 @@
-import type Koa from 'koa'
 import { Fault } from '../../fault.ts'
-import type { RequestState } from '../api/router.ts'
+import type { KeyRecord } from '../../store/keys.ts'
+import type { RequestContext } from '../api/router.ts'
 import { changed } from '../audit.ts'
 import type { Management } from '../management.ts'
 import { type ProblemCode, Refusal } from '../refusal.ts'
@@ -9,35 +9,45 @@ import { BOOTSTRAP } from './bootstrap-key.ts'
 import type { Principal } from './principal.ts'
 
 /** Finds out who calls, before anything else is said (RFC 6750). */
-export function authentication(management: Management): Koa.Middleware<RequestState> {
-  return async (ctx, next) => {
-    const address = ctx.req.socket.remoteAddress ?? ''
-    try {
-      ctx.state.principal = await principalBehind(ctx.get('Authorization'), management)
-    } catch (error) {
-      throw GUESSES.has((error as Refusal).code)
-        ? await afterFailure(error as Refusal, address, ctx.state.requestId, management)
-        : error
-    }
-    return next()
+export async function authenticated(
+  { req, state }: RequestContext,
+  management: Management,
+): Promise<Principal> {
+  const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
+  try {
+    const token = tokenIn(req.headers.authorization ?? '', publicUrl)
+    if (bootstrapKey?.isThis(token)) return BOOTSTRAP
+    const found = apiKeys.find(token, nowMs())
+    // Most are remembered, and nobody waits for those.
+    const key = valid(found instanceof Promise ? await found : found, publicUrl, nowMs())
+    apiKeys.used(key, nowMs())
+    return principalOf(key)
+  } catch (error) {
+    if (!GUESSES.has((error as Refusal).code)) throw error
+    const address = req.socket.remoteAddress ?? ''
+    throw await afterFailure(error as Refusal, address, state.requestId, management)
   }
 }
 
-async function principalBehind(header: string, management: Management): Promise<Principal> {
-  const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
-  const refuse = (code: ProblemCode, detail: string, error: string) =>
-    new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
-  if (header === '') throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '')
+function tokenIn(header: string, publicUrl: string): string {
+  if (header === '')
+    throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '', publicUrl)
   const token = BEARER.exec(header)?.[1]
-  if (token === undefined) throw refuse('invalid_token', 'this is no Bearer token', 'invalid_token')
-  if (bootstrapKey?.isThis(token)) return BOOTSTRAP
-  const key = await apiKeys.find(token, nowMs())
+  if (token === undefined)
+    throw refuse('invalid_token', 'this is no Bearer token', 'invalid_token', publicUrl)
+  return token
+}
+
+function valid(key: KeyRecord | null, publicUrl: string, nowMs: number): KeyRecord {
   if (key === null || key.revokedAtMs !== null)
-    throw refuse('invalid_token', 'this key is not known here', 'invalid_token')
-  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs())
-    throw refuse('expired_token', 'this key has expired', 'invalid_token')
-  apiKeys.used(key, nowMs())
-  return principalOf(key)
+    throw refuse('invalid_token', 'this key is not known here', 'invalid_token', publicUrl)
+  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs)
+    throw refuse('expired_token', 'this key has expired', 'invalid_token', publicUrl)
+  return key
+}
+
+function refuse(code: ProblemCode, detail: string, error: string, publicUrl: string): Refusal {
+  return new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
 }
 
 /** Who guesses is told to wait; a good credential from the same address is as good as before. */
