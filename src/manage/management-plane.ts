@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type Koa from 'koa'
+import { versionSaid } from '../classify/version-said.ts'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
@@ -243,6 +244,12 @@ export class ManagementPlane {
         stored: (batch, unnamed) => {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
+        },
+        versionOf: ({ agent, userAgent }) => {
+          const index = this.#snapshot?.knowledge?.userAgents
+          return agent === null || userAgent === null || index === undefined
+            ? null
+            : versionSaid(index, agent, userAgent)
         },
         nowMs: Date.now,
       },

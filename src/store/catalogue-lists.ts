@@ -4,6 +4,7 @@ import type { Category, SoftwareKind } from '../classify/software.ts'
 import { type Page, type PageOf, pageOf } from './page.ts'
 import type { SignatureSource, SignatureStatus } from './tables/catalogue.ts'
 import type { Tables } from './tables.ts'
+import { VersionTally } from './version-tally.ts'
 
 /** A signature with whose it is, and what live traffic shows of it. */
 export interface KnownSignature {
@@ -47,6 +48,14 @@ export interface KnownAgent {
   readonly description: string | null
   readonly firstSeenMs: number
   readonly lastSeenMs: number | null
+}
+
+/** On live traffic. */
+export interface AgentSeen {
+  readonly lastSeenMs: number
+  readonly requests: number
+  /** Those that clients have named, the most and the latest first. */
+  readonly versions: readonly string[]
 }
 
 export interface AgentFilter {
@@ -109,13 +118,15 @@ export class CatalogueLists {
   }
 
   /** What live traffic shows of an agent; `null`: nothing. */
-  async agentSeen(id: string): Promise<{ lastSeenMs: number; requests: number } | null> {
+  async agentSeen(id: string): Promise<AgentSeen | null> {
     const row = await this.#db
       .selectFrom('agents_seen')
-      .select(['last_seen_ms', 'requests'])
+      .select(['last_seen_ms', 'requests', 'versions'])
       .where('software_id', '=', id)
       .executeTakeFirst()
-    return row === undefined ? null : { lastSeenMs: row.last_seen_ms, requests: row.requests }
+    if (row === undefined) return null
+    const { last_seen_ms: lastSeenMs, requests, versions } = row
+    return { lastSeenMs, requests, versions: VersionTally.parse(versions).list }
   }
 
   /** Not those that were taken back. */

@@ -28,6 +28,7 @@ const agentFields = {
 }
 const agent = z.strictObject({ ...agentFields, category }).meta({ id: 'Agent' })
 
+const VERSIONS_MAX = 50
 const METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 const agentDetail = z
   .strictObject({
@@ -57,7 +58,10 @@ const agentDetail = z
     sightings: z
       .strictObject({ '24h': z.int().min(0), '7d': z.int().min(0), total: z.int().min(0) })
       .meta({ description: 'Requests of it on traffic of this installation.' }),
-    versions: z.array(z.string()).meta({ description: 'Those that signatures are known of.' }),
+    versions: z.array(z.string()).max(VERSIONS_MAX).meta({
+      description:
+        'Those that its User-Agent has named on traffic of this installation, the most frequent and the latest first. Clients say them; nobody checks them.',
+    }),
   })
   .meta({ id: 'AgentDetail' })
 
@@ -149,7 +153,7 @@ async function shownDetail(row: SoftwareRow, store: Store, nowMs: number) {
     verification: shownVerification(software),
     signatures: items.map(shownSignature),
     sightings: await agentSightings(store, id, seen?.requests ?? 0, nowMs),
-    versions: [] as string[],
+    versions: (seen?.versions ?? []).slice(0, VERSIONS_MAX),
   }
 }
 
