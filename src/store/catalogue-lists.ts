@@ -20,6 +20,8 @@ export interface KnownSignature {
   readonly confidence: number
   readonly source: SignatureSource
   readonly status: SignatureStatus
+  /** Who has it is the agent, where nothing else says so. */
+  readonly isDecisive: boolean
   /** `null`: of nobody. */
   readonly software: { readonly id: string; readonly name: string; readonly kind: SoftwareKind } | null
 }
@@ -214,6 +216,7 @@ export function knownSignature(row: KnownRow): KnownSignature {
     ...{ type: row.type, value: row.value, source: row.source, status: row.status },
     ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
     ...{ observations: row.observations, requestsSeen: row.requests ?? 0, confidence: row.confidence },
+    isDecisive: row.is_decisive === 1 && row.status === 'active' && kind === 'agent',
     software: isNamed ? { id, name, kind } : null,
   }
 }
@@ -227,7 +230,7 @@ export function seenOnly(row: {
   readonly requests: number
 }): KnownSignature {
   return {
-    ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown' },
+    ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown', isDecisive: false },
     ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
     ...{ observations: row.requests, requestsSeen: row.requests, confidence: 0, software: null },
   }

@@ -56,6 +56,7 @@ export interface Registered extends NamedSoftware {
   readonly firstSeenMs: number
   readonly observations: number
   readonly confidence: number
+  readonly isDecisive: 0 | 1
 }
 
 /** A fingerprint on live traffic. */
@@ -132,6 +133,7 @@ export class SubmissionStore {
       .innerJoin('software', 'software.id', 'signatures.software_id')
       .select(['value', 'software.id', 'software.name', 'kind', 'category'])
       .select(['source', 'observations', 'confidence', 'signatures.first_seen_ms as firstSeenMs'])
+      .select('is_decisive as isDecisive')
       .where('type', '=', type)
       .where('value', 'in', values)
       .where('status', '=', 'active')

@@ -354,6 +354,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       ...{ part_b: '', part_c: '' },
       first_seen_ms: 1,
       confidence: 1,
+      is_decisive: 0 as const,
     }
     await db
       .insertInto('signatures')
@@ -392,6 +393,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       ...{ type: 'ja4', value: 'many', software_id: '', part_b: '', part_c: '' },
       ...{ status: 'unknown', source: 'observed' },
       ...{ provenance: 'live traffic', first_seen_ms: START_MS, observations: 5, confidence: 0 },
+      is_decisive: 0,
     })
     const { fingerprints } = await statistics(store, '1h', '1m', NOW_MS)
     assert.deepEqual([fingerprints.unique, fingerprints.by_type.ja4, fingerprints.unknown], [4, 3, 3])

@@ -34,6 +34,10 @@ const signatureFields = {
   status: z.enum(['active', 'trial', 'unknown', 'retired']).meta({
     description: '`active`: requests are judged by it. `trial`: it is only counted. `unknown`: nobody’s.',
   }),
+  decisive: z.boolean().meta({
+    description:
+      'Somebody has decided that who has it is this agent: who shows it is held for that one, unless it names another.',
+  }),
 }
 
 export const signature = z.strictObject(signatureFields).meta({ id: 'Signature' })
@@ -63,5 +67,6 @@ export function shownSignature(signature: KnownSignature) {
     requests_seen: requestsSeen,
     source: signature.source,
     status: signature.status,
+    decisive: signature.isDecisive,
   }
 }

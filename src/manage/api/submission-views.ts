@@ -95,14 +95,18 @@ export function shownAtOnce({ record, registered, live }: Taken) {
   const wouldBe = {
     ...shownSignature({
       ...{ ...seen, source: 'submitted', status: status === 'rejected' ? 'retired' : 'trial' },
-      ...{ firstSeenMs: live?.firstSeenMs ?? createdAtMs, observations: 0, confidence: 0, software: null },
+      ...{ firstSeenMs: live?.firstSeenMs ?? createdAtMs, observations: 0, confidence: 0, isDecisive: false },
+      software: null,
     }),
     ...{ agent_name: agentName, agent_id: softwareId },
   }
   const signature =
     registered === null
       ? wouldBe
-      : shownSignature({ ...registered, ...seen, status: 'active', software: registered })
+      : shownSignature({
+          ...{ ...registered, ...seen, status: 'active', software: registered },
+          isDecisive: registered.isDecisive === 1 && registered.kind === 'agent',
+        })
   return { id, status, signature, reasons: reasonsOf(record) }
 }
 
