@@ -68,6 +68,8 @@ export interface ManagementLinks {
   readonly policy: PolicyFile | PolicyKeeper
   /** The database is open. */
   opened(store: Store): void
+  /** A backup has taken the place of the database's content. */
+  restored(): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
   /** Those of the data plane, and how they are. */
@@ -111,6 +113,7 @@ export class ManagementPlane {
     this.#log = log
     this.#periodic = new Periodic(log)
     this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onRestored(() => this.#links.restored())
     this.settings.onChange('limits.free_per_day', (freePerDay) =>
       this.#management?.rateLimits.use({ freePerDay }),
     )

@@ -54,8 +54,8 @@ export class PolicyKeeper {
   #inForce: PolicyInForce = DEFAULT_POLICY
   /** The newest there is in the database, as far as anybody has looked. */
   #newest = 0
-  /** The one that was tried last, whether it could be used or not; `null`: none yet. */
-  #tried: number | null = null
+  /** Version and hash of the one that was tried last, whether it could be used or not; `null`: none yet. */
+  #tried: string | null = null
   #looking: Promise<void> = Promise.resolve()
   #isUnreachable = false
 
@@ -170,11 +170,14 @@ export class PolicyKeeper {
 
   async #lookOnce(): Promise<void> {
     const { policies } = this.#store!
-    const newest = await policies.newestVersion()
-    if (newest === this.#tried || (newest === 0 && this.#inForce.version === null)) return
+    const found = await policies.newest()
+    const newest = found?.version ?? 0
+    // A database that was restored may have another one by the same number.
+    const tried = `${newest} ${found?.hash}`
+    if (tried === this.#tried || (newest === 0 && this.#inForce.version === null)) return
     const record = newest === 0 ? null : await policies.byVersion(newest)
     this.#newest = newest
-    this.#tried = newest
+    this.#tried = tried
     if (newest > 0 && record === null) return // it was pruned meanwhile, as there is a newer one
     const { hash, version } = this.#inForce
     if (record !== null && record.hash === hash && newest === version?.version) return this.#say([])

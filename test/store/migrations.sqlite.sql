@@ -57,4 +57,3 @@ alter table "agents_seen" add column "versions" text default '[]' not null;
 -- 0010-decisive
 alter table "signatures" add column "is_decisive" integer default 0 not null;
 update signatures set is_decisive = 1 where source = 'submitted' and type <> 'ja4s';
-update catalogue_state set hash = '';

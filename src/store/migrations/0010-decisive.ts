@@ -7,6 +7,4 @@ export const decisive: Migration = async (db) => {
     .addColumn('is_decisive', 'integer', (column) => column.notNull().defaultTo(0))
     .execute()
   await sql`update signatures set is_decisive = 1 where source = 'submitted' and type <> 'ja4s'`.execute(db)
-  // What files say of it comes with the next merge.
-  await sql`update catalogue_state set hash = ''`.execute(db)
 }
