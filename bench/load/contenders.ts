@@ -87,8 +87,23 @@ export const TWO_WORKERS: Contender = {
   },
 }
 
-function startGatehouse(place: Place, port: number, workers = 1): ChildProcess {
-  const program = new URL('../../dist/bin.js', import.meta.url).pathname
+/** The version that another folder has built. */
+export function earlier(folder: string): Contender {
+  return {
+    name: 'gatehouse, before',
+    speaksHttp2: true,
+    isDirect: false,
+    start: (place, port) =>
+      startGatehouse(
+        { ...place, folder: join(place.folder, 'before') },
+        port,
+        1,
+        join(folder, 'dist/bin.js'),
+      ),
+  }
+}
+
+function startGatehouse(place: Place, port: number, workers = 1, program = PROGRAM): ChildProcess {
   const upstream = ['--upstream', `http://127.0.0.1:${place.appPort}`, '--workers', String(workers)]
   const where = [
     '--listen',
@@ -160,3 +175,5 @@ function pinned(processor: string, program: string, args: readonly string[]): Ch
 
 const PACKAGE_FILE = new URL('../../package.json', import.meta.url)
 const DEPENDENCIES: Record<string, string> = JSON.parse(readFileSync(PACKAGE_FILE, 'utf8')).dependencies
+
+const PROGRAM = new URL('../../dist/bin.js', import.meta.url).pathname

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import {
   CONTENDERS,
   type Contender,
+  earlier,
   listening,
   type Place,
   startApp,
@@ -17,14 +18,16 @@ import { LOADS, type Load, type Result, steady, usage } from './loads.ts'
 import { type Column, table } from './table.ts'
 
 /**
- * `npm run bench:load [-- --rounds N --seconds N]`: the proxies on one processor, the load and a small app on the other,
- * taking turns. What it measures replaces the tables in bench/README.md.
+ * `npm run bench:load [-- --rounds N --seconds N --only LOAD --before FOLDER]`: the proxies on one processor, the load and
+ * a small app on the other, taking turns. What it measures replaces the tables in bench/README.md, but for runs of some
+ * loads, and of a version before, which is built in another folder.
  */
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '3' },
     only: { type: 'string' },
+    before: { type: 'string' },
   },
 })
 const rounds = Number(values.rounds)
@@ -36,9 +39,10 @@ const MIB = 2 ** 20
 const folder = mkdtempSync(join(tmpdir(), 'load-'))
 const place: Place = { folder, ...certificate(folder), appPort: 18_080, processor: '0', loadProcessor: '1' }
 const app = startApp(place)
-const entrants = CONTENDERS.map((contender, index) => enter(contender, 18_443 + index)).filter(
-  (entrant) => entrant !== null,
-)
+const contenders = values.before === undefined ? CONTENDERS : [...CONTENDERS, earlier(values.before)]
+const entrants = contenders
+  .map((contender, index) => enter(contender, 18_443 + index))
+  .filter((entrant) => entrant !== null)
 let report = `Rounds: ${rounds} of ${seconds} s. ${entrants.map(({ version }) => version).join(', ')}.\n`
 try {
   for (const { port, isDirect } of entrants) await listening(isDirect ? place.appPort : port)
@@ -49,7 +53,7 @@ try {
     say(await compare(await halfLoad()))
     say(memoryTable(idle))
     say(await twoWorkers())
-    put(report)
+    if (values.before === undefined) put(report)
   }
 } finally {
   for (const { child } of entrants) {

@@ -172,7 +172,7 @@ export class ManagementPlane {
     return async (ctx, next) => {
       const answer = async () => {
         // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
+        if (!OF_THE_API.test(ctx.url)) return next()
         if (this.#api !== null) return this.#api(ctx, next)
         if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
@@ -298,6 +298,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** One that is there needs some ten milliseconds. Whoever sends SIGKILL next has counted the drain time, too. */
