@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type Koa from 'koa'
+import { versionSaid } from '../classify/version-said.ts'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
@@ -67,6 +68,8 @@ export interface ManagementLinks {
   readonly policy: PolicyFile | PolicyKeeper
   /** The database is open. */
   opened(store: Store): void
+  /** A backup has taken the place of the database's content. */
+  restored(): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
   /** Those of the data plane, and how they are. */
@@ -110,6 +113,7 @@ export class ManagementPlane {
     this.#log = log
     this.#periodic = new Periodic(log)
     this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onRestored(() => this.#links.restored())
     this.settings.onChange('limits.free_per_day', (freePerDay) =>
       this.#management?.rateLimits.use({ freePerDay }),
     )
@@ -241,6 +245,12 @@ export class ManagementPlane {
         stored: (batch, unnamed) => {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
+        },
+        versionOf: ({ agent, userAgent }) => {
+          const index = this.#snapshot?.knowledge?.userAgents
+          return agent === null || userAgent === null || index === undefined
+            ? null
+            : versionSaid(index, agent, userAgent)
         },
         nowMs: Date.now,
       },

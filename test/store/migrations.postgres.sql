@@ -52,3 +52,8 @@ create index "webhook_secrets_by_webhook" on "webhook_secrets" ("webhook_id");
 create table "rate_limits" ("key" text primary key, "points" bigint not null, "ends_at_ms" bigint not null);
 -- 0008-policies
 create table "policies" ("version" bigint primary key, "document" text not null, "hash" text not null, "author" text not null, "restored_version" bigint, "created_at_ms" bigint not null);
+-- 0009-agent-versions
+alter table "agents_seen" add column "versions" text default '[]' not null;
+-- 0010-decisive
+alter table "signatures" add column "is_decisive" integer default 0 not null;
+update signatures set is_decisive = 1 where source = 'submitted' and type <> 'ja4s';
