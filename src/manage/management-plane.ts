@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type Koa from 'koa'
+import { versionSaid } from '../classify/version-said.ts'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
@@ -74,6 +75,8 @@ export interface ManagementLinks {
   readonly policy: PolicyFile | PolicyKeeper
   /** The database is open. */
   opened(store: Store): void
+  /** A backup has taken the place of the database's content. */
+  restored(): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
   /** Who can sign in; nobody, where it is not given. */
@@ -94,8 +97,8 @@ export class ManagementPlane {
   readonly #log: Log
   /** What may change while it runs. */
   readonly settings: LiveSettings
-  #documents: Koa.Middleware<RequestState> | null = null
-  #oauthDocuments: Koa.Middleware<RequestState> | null = null
+  #documents: ReturnType<typeof documents> | null = null
+  #oauthDocuments: ReturnType<typeof oauthDocuments> | null = null
   #oauth: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
@@ -123,6 +126,10 @@ export class ManagementPlane {
     this.#log = log
     this.#periodic = new Periodic(log)
     this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onRestored(() => {
+      this.#management?.oauth.forget()
+      this.#links.restored()
+    })
     this.settings.onChange('limits.free_per_day', (freePerDay) =>
       this.#management?.rateLimits.use({ freePerDay }),
     )
@@ -184,19 +191,16 @@ export class ManagementPlane {
 
   /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
-    return async (ctx, next) => {
-      const answer = async () => {
-        if (ctx.url.startsWith('/oauth/'))
-          return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
-        // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-        if (!OF_THE_API.test(ctx.url)) return next()
-        if (this.#api !== null) return this.#api(ctx, next)
-        if (this.#failure instanceof Fault) throw this.#failure
-        throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
-      }
-      const [documents, oauth] = [this.#documents, this.#oauthDocuments]
-      if (documents === null || oauth === null) return answer()
-      return documents(ctx, () => oauth(ctx, answer))
+    return (ctx, next) => {
+      if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
+      const url = ctx.req.url!
+      if (url.startsWith('/oauth/'))
+        return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
+      // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+      if (!OF_THE_API.test(url)) return next()
+      if (this.#api !== null) return this.#api(ctx, next)
+      if (this.#failure instanceof Fault) throw this.#failure
+      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
     }
   }
 
@@ -266,6 +270,12 @@ export class ManagementPlane {
         stored: (batch, unnamed) => {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
+        },
+        versionOf: ({ agent, userAgent }) => {
+          const index = this.#snapshot?.knowledge?.userAgents
+          return agent === null || userAgent === null || index === undefined
+            ? null
+            : versionSaid(index, agent, userAgent)
         },
         nowMs: Date.now,
       },

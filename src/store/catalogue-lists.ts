@@ -18,6 +18,7 @@ import {
 } from './page.ts'
 import type { SignatureSource, SignatureStatus } from './tables/catalogue.ts'
 import type { Tables } from './tables.ts'
+import { VersionTally } from './version-tally.ts'
 
 /** A signature with whose it is, and what live traffic shows of it. */
 export interface KnownSignature {
@@ -35,6 +36,8 @@ export interface KnownSignature {
   readonly confidence: number
   readonly source: SignatureSource
   readonly status: SignatureStatus
+  /** Who has it is the agent, where nothing else says so. */
+  readonly isDecisive: boolean
   /** `null`: of nobody. */
   readonly software: { readonly id: string; readonly name: string; readonly kind: SoftwareKind } | null
 }
@@ -63,6 +66,14 @@ export interface KnownAgent {
   readonly description: string | null
   readonly firstSeenMs: number
   readonly lastSeenMs: number | null
+}
+
+/** On live traffic. */
+export interface AgentSeen {
+  readonly lastSeenMs: number
+  readonly requests: number
+  /** Those that clients have named, the most and the latest first. */
+  readonly versions: readonly string[]
 }
 
 export interface AgentFilter {
@@ -127,13 +138,15 @@ export class CatalogueLists {
   }
 
   /** What live traffic shows of an agent; `null`: nothing. */
-  async agentSeen(id: string): Promise<{ lastSeenMs: number; requests: number } | null> {
+  async agentSeen(id: string): Promise<AgentSeen | null> {
     const row = await this.#db
       .selectFrom('agents_seen')
-      .select(['last_seen_ms', 'requests'])
+      .select(['last_seen_ms', 'requests', 'versions'])
       .where('software_id', '=', id)
       .executeTakeFirst()
-    return row === undefined ? null : { lastSeenMs: row.last_seen_ms, requests: row.requests }
+    if (row === undefined) return null
+    const { last_seen_ms: lastSeenMs, requests, versions } = row
+    return { lastSeenMs, requests, versions: VersionTally.parse(versions).list }
   }
 
   /** Not those that were taken back. */
@@ -252,6 +265,7 @@ export function knownSignature(row: KnownRow): KnownSignature {
     ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
     ...{ provenance: row.provenance, observations: row.observations, confidence: row.confidence },
     requestsSeen: row.requests ?? 0,
+    isDecisive: row.is_decisive === 1 && row.status === 'active' && kind === 'agent',
     software: isNamed ? { id, name, kind } : null,
   }
 }
@@ -265,7 +279,7 @@ export function seenOnly(row: {
   readonly requests: number
 }): KnownSignature {
   return {
-    ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown' },
+    ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown', isDecisive: false },
     ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
     ...{ provenance: null, observations: row.requests, requestsSeen: row.requests },
     ...{ confidence: 0, software: null },

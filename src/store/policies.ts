@@ -28,10 +28,14 @@ export class PolicyStore {
     this.#db = db
   }
 
-  /** 0: there is none. */
-  async newestVersion(): Promise<number> {
-    const newest = this.#db.selectFrom('policies').select('version').orderBy('version', 'desc').limit(1)
-    return (await newest.executeTakeFirst())?.version ?? 0
+  /** `null`: there is none. */
+  async newest(): Promise<Pick<PolicyVersion, 'version' | 'hash'> | null> {
+    const found = this.#db
+      .selectFrom('policies')
+      .select(['version', 'hash'])
+      .orderBy('version', 'desc')
+      .limit(1)
+    return (await found.executeTakeFirst()) ?? null
   }
 
   async byVersion(version: number): Promise<PolicyRecord | null> {

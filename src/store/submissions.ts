@@ -57,6 +57,7 @@ export interface Registered extends NamedSoftware {
   readonly firstSeenMs: number
   readonly observations: number
   readonly confidence: number
+  readonly isDecisive: 0 | 1
 }
 
 /** A fingerprint on live traffic. */
@@ -139,6 +140,7 @@ export class SubmissionStore {
         'provenance',
         'observations',
         'confidence',
+        'is_decisive as isDecisive',
         'signatures.first_seen_ms as firstSeenMs',
       ])
       .where('type', '=', type)

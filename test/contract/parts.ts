@@ -179,7 +179,7 @@ function signatures(name: string, given: Partial<SignatureFilter>): List {
         .values({
           ...{ type, value: `t13d_${random(9)}_${number}`, software_id: owner, part_b: 'b', part_c: 'c' },
           ...{ status: 'active', source: 'submitted', provenance: '', first_seen_ms: random(4) },
-          ...{ observations: random(3), confidence: (random(3) + 0.1) / 3 },
+          ...{ observations: random(3), confidence: (random(3) + 0.1) / 3, is_decisive: 0 as const },
         })
         .execute()
     },

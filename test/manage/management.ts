@@ -236,6 +236,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
 /** To a process in which there is nothing else. */
 export function idleLinks(): Omit<ManagementLinks, 'policy'> {
   return {
+    restored: () => undefined,
     publisher: { nudge: () => undefined },
     opened: () => undefined,
     stored: () => undefined,

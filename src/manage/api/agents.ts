@@ -38,6 +38,7 @@ const evidence = reasons(
 const agent = z.strictObject({ ...agentFields, category }).meta({ id: 'Agent' })
 const agentWithEvidence = z.strictObject({ ...agentFields, category, evidence }).meta({ id: 'Agent' })
 
+const VERSIONS_MAX = 50
 const FIRST_SIGNATURES = 'The first of them; `GET /signatures` has all.'
 const detailFields = {
   ...agentFields,
@@ -68,7 +69,10 @@ const detailFields = {
   sightings: z
     .strictObject({ '24h': z.int().min(0), '7d': z.int().min(0), total: z.int().min(0) })
     .meta({ description: 'Requests of it on traffic of this installation.' }),
-  versions: z.array(z.string()).meta({ description: 'Those that signatures are known of.' }),
+  versions: z.array(z.string()).max(VERSIONS_MAX).meta({
+    description:
+      'Those that its User-Agent has named on traffic of this installation, the most frequent and the latest first. Clients say them; nobody checks them.',
+  }),
 }
 const agentDetail = z.strictObject(detailFields).meta({ id: 'AgentDetail' })
 const agentDetailWithEvidence = z
@@ -189,7 +193,7 @@ async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store
     verification: shownVerification(software),
     signatures,
     sightings: await agentSightings(store, id, seen?.requests ?? 0, nowMs()),
-    versions: [] as string[],
+    versions: (seen?.versions ?? []).slice(0, VERSIONS_MAX),
   }
 }
 

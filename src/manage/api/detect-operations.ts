@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as z from 'zod'
-import { detect, judgedIn } from '../detection.ts'
+import { type Detection, detect, judgedIn } from '../detection.ts'
 import type { Management } from '../management.ts'
 import { type FieldError, invalid, Refusal } from '../refusal.ts'
 import { ITEMS_MAX, SLICE_MS } from '../task-types.ts'
@@ -57,6 +57,7 @@ const detectionRequests = z
   .max(ITEMS_MAX, `has more than ${ITEMS_MAX.toLocaleString('en')} requests`)
   .meta({ id: 'DetectionRequestList' })
 const detectionResults = z.array(detectionResult).meta({ id: 'DetectionResultList' })
+const oneOrAll: z.ZodType<Detected | readonly Detected[]> = z.union([detectionResult, detectionResults])
 
 const detectAgent: Versioned = {
   v1: operation({
@@ -72,7 +73,7 @@ const detectAgent: Versioned = {
 
 A list of up to ${ITEMS_MAX.toLocaleString('en')} requests is answered with a list in the same order, whose results have a \`request_id\` each. One that is wrong refuses them all.`,
     body: z.union([detectionRequest, detectionRequests]),
-    answer: z.union([detectionResult, detectionResults]),
+    answer: oneOrAll,
     run: async ({ body, requestId }, management) =>
       Array.isArray(body)
         ? { body: await detectedAll(body, requestId, management) }
@@ -83,8 +84,9 @@ A list of up to ${ITEMS_MAX.toLocaleString('en')} requests is answered with a li
 export const DETECT_OPERATIONS: readonly Offered[] = [detectAgent]
 
 type Request = z.output<typeof detectionRequest>
+type Detected = Detection & { readonly request_id: string }
 
-function detected(request: Request, requestId: string, management: Management) {
+function detected(request: Request, requestId: string, management: Management): Detected {
   const detection = detect(request, management)
   management.detections.keep(requestId, judgedIn(request, detection))
   return { ...detection, request_id: requestId }
@@ -104,7 +106,7 @@ async function detectedAll(given: readonly unknown[], requestId: string, managem
   if (first !== undefined) throw invalid([first, ...others])
   // Feedback takes no longer one.
   const start = requestId.slice(0, REQUEST_ID_LENGTH_MAX - `.${ITEMS_MAX}`.length)
-  const results: z.input<typeof detectionResults> = []
+  const results: Detected[] = []
   await inTurns(requests, (each, index) => results.push(detected(each, `${start}.${index}`, management)))
   return results
 }

@@ -135,7 +135,8 @@ function checkHeaders(headers: unknown, context: z.RefinementCtx): void {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
     return refuse([], 'takes an object')
   let count = 0
-  for (const [name, value] of Object.entries<unknown>(headers as Record<string, unknown>)) {
+  for (const name in headers) {
+    const value = (headers as Record<string, unknown>)[name]
     if (!HEADER_NAME.test(name)) refuse([name], 'is no name of a header')
     if (typeof value === 'string') {
       count++

@@ -4,11 +4,11 @@ import { STYLE } from '../docs/style.ts'
 import { Refusal } from '../refusal.ts'
 import { openApiDocument } from './openapi.ts'
 import { V1, V2 } from './operations.ts'
-import type { RequestState } from './router.ts'
+import type { RequestContext } from './router.ts'
 import type { ApiVersion } from './version.ts'
 
-/** What says how the API is used: for everybody, without a key, as discovery is. */
-export function documents(publicUrl: string): Koa.Middleware<RequestState> {
+/** What says how the API is used: for everybody, without a key, as discovery is. `false`: it is none of that. */
+export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
   const resources = new Map<string, Resource>([
     ...documentsOf(V1, '/docs', { page: '/docs/v2', about: 'The beta, /v2' }, publicUrl),
     ...documentsOf(V2, '/docs/v2', { page: '/docs', about: 'The stable version, /v1' }, publicUrl),
@@ -20,15 +20,16 @@ export function documents(publicUrl: string): Koa.Middleware<RequestState> {
       },
     ],
   ])
-  return async (ctx, next) => {
+  return (ctx) => {
     // As sent: Koa's own `path` throws on what is no URL.
-    const resource = resources.get(ctx.url.split('?', 1)[0]!)
-    if (resource === undefined) return next()
+    const resource = resources.get(ctx.req.url!.split('?', 1)[0]!)
+    if (resource === undefined) return false
     ctx.state.operation = 'document'
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
       throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
     ctx.state.isPublic = true
     resource(ctx)
+    return true
   }
 }
 

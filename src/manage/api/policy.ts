@@ -45,6 +45,10 @@ const policyInForce = z
     created_at: time.nullable(),
     restored_version: versionFields.restored_version,
     in_force_since: time.meta({ description: 'In this process.' }),
+    warnings: z.array(z.string()).meta({
+      description:
+        'What may go another way than meant: that its expressions may take more steps than a request has.',
+    }),
     problems: z
       .array(z.string())
       .meta({ description: 'Why a newer one is not in force; empty where none is.' }),
@@ -190,7 +194,7 @@ function documentOf(text: string): unknown {
 }
 
 function answer(inForce: PolicyInForce, etag: string) {
-  const { document, source, file, hash, version, sinceMs, problems } = inForce
+  const { document, source, file, hash, version, sinceMs, warnings, problems } = inForce
   return {
     body: {
       // A file in which everything is commented out says nothing.
@@ -200,6 +204,7 @@ function answer(inForce: PolicyInForce, etag: string) {
       created_at: timeOf(version?.createdAtMs ?? null),
       restored_version: version?.restoredVersion ?? null,
       in_force_since: timeOf(sinceMs),
+      warnings: [...warnings],
       problems: [...problems],
     },
     headers: { ETag: etag },

@@ -36,6 +36,10 @@ const signatureFields = {
   status: z.enum(['active', 'trial', 'unknown', 'retired']).meta({
     description: '`active`: requests are judged by it. `trial`: it is only counted. `unknown`: nobody’s.',
   }),
+  decisive: z.boolean().meta({
+    description:
+      'Somebody has decided that who has it is this agent: who shows it is held for that one, unless it names another.',
+  }),
 }
 
 const evidence = reasons(
@@ -74,6 +78,7 @@ export function shownSignature(signature: KnownSignature) {
     requests_seen: requestsSeen,
     source: signature.source,
     status: signature.status,
+    decisive: signature.isDecisive,
   }
 }
 

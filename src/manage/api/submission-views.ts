@@ -111,11 +111,14 @@ export async function shownWithEvidence(all: readonly Taken[], management: Manag
 function signatureOf({ record, registered, live }: Taken): KnownSignature {
   const { status, type, value, createdAtMs } = record
   const seen = { type, value, lastSeenMs: live?.lastSeenMs ?? null, requestsSeen: live?.requests ?? 0 }
-  if (registered !== null) return { ...registered, ...seen, status: 'active', software: registered }
+  if (registered !== null) {
+    const isDecisive = registered.isDecisive === 1 && registered.kind === 'agent'
+    return { ...registered, ...seen, status: 'active', isDecisive, software: registered }
+  }
   return {
     ...{ ...seen, source: 'submitted', status: status === 'rejected' ? 'retired' : 'trial' },
     ...{ firstSeenMs: live?.firstSeenMs ?? createdAtMs, provenance: null, observations: 0 },
-    ...{ confidence: 0, software: null },
+    ...{ confidence: 0, isDecisive: false, software: null },
   }
 }
 

@@ -38,10 +38,14 @@ export function createFrontServer(settings: ServerSettings, answer: RequestListe
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION
   server.maxHeadersCount = HEADERS_MAX
   const underWay = new WeakMap<Duplex, Set<ServerResponse>>()
+  function forget(this: ServerResponse): void {
+    underWay.get(this.req.socket)!.delete(this)
+  }
   const listener: RequestListener = (request, response) => {
-    const responses = underWay.get(request.socket) ?? new Set()
-    underWay.set(request.socket, responses.add(response))
-    response.once('close', () => responses.delete(response))
+    const responses = underWay.get(request.socket)
+    if (responses === undefined) underWay.set(request.socket, new Set([response]))
+    else responses.add(response)
+    response.on('close', forget)
     answer(request, response)
   }
   server.on('request', listener)

@@ -85,6 +85,12 @@ export class AccessTokens {
     return good
   }
 
+  /** The database has another content. */
+  forget(): void {
+    this.#known.clear()
+    this.#clients.clear()
+  }
+
   async #claims(text: string, nowMs: number): Promise<Claims | 'expired' | null> {
     const kid = kidIn(text)
     if (kid === null) return null

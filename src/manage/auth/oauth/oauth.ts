@@ -56,6 +56,13 @@ export class OAuth {
     })
   }
 
+  /** The database has another content: a backup was restored. */
+  forget(): void {
+    this.keys.forget()
+    this.denials.forget()
+    this.tokens.forget()
+  }
+
   /** The one that signs with the key of this moment. */
   async provider(): Promise<Provider> {
     const { signer } = await this.keys.current()
