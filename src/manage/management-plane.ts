@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type Koa from 'koa'
+import { versionSaid } from '../classify/version-said.ts'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
@@ -19,6 +20,7 @@ import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
 import { sayError, unavailable } from './auth/oauth/answer.ts'
+import type { ClientDocuments } from './auth/oauth/client-documents.ts'
 import { oauthDocuments } from './auth/oauth/discovery.ts'
 import { oauthEndpoints } from './auth/oauth/endpoints.ts'
 import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
@@ -75,10 +77,14 @@ export interface ManagementLinks {
   readonly policy: PolicyFile | PolicyKeeper
   /** The database is open. */
   opened(store: Store): void
+  /** A backup has taken the place of the database's content. */
+  restored(): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
   /** Who can sign in, where it is not those in the database; `null`: nobody. */
   readonly people?: People | null
+  /** Clients that keep their own documents; none, where it is not given. */
+  readonly clientDocuments?: ClientDocuments
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
 }
@@ -93,8 +99,8 @@ export class ManagementPlane {
   readonly #log: Log
   /** What may change while it runs. */
   readonly settings: LiveSettings
-  #documents: Koa.Middleware<RequestState> | null = null
-  #oauthDocuments: Koa.Middleware<RequestState> | null = null
+  #documents: ReturnType<typeof documents> | null = null
+  #oauthDocuments: ReturnType<typeof oauthDocuments> | null = null
   #oauth: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
@@ -122,6 +128,10 @@ export class ManagementPlane {
     this.#log = log
     this.#periodic = new Periodic(log)
     this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onRestored(() => {
+      this.#management?.oauth.forget()
+      this.#links.restored()
+    })
     this.settings.onChange('limits.free_per_day', (freePerDay) =>
       this.#management?.rateLimits.use({ freePerDay }),
     )
@@ -143,6 +153,7 @@ export class ManagementPlane {
     this.#documents = documents(url)
     this.#oauthDocuments = oauthDocuments(url, {
       hasPeople: this.#links.people !== null,
+      hasDocuments: this.#links.clientDocuments !== undefined,
       hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== null,
     })
     let store: Store | null = null
@@ -182,19 +193,16 @@ export class ManagementPlane {
 
   /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
-    return async (ctx, next) => {
-      const answer = async () => {
-        if (ctx.url.startsWith('/oauth/'))
-          return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
-        // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
-        if (this.#api !== null) return this.#api(ctx, next)
-        if (this.#failure instanceof Fault) throw this.#failure
-        throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
-      }
-      const [documents, oauth] = [this.#documents, this.#oauthDocuments]
-      if (documents === null || oauth === null) return answer()
-      return documents(ctx, () => oauth(ctx, answer))
+    return (ctx, next) => {
+      if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
+      const url = ctx.req.url!
+      if (url.startsWith('/oauth/'))
+        return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
+      // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+      if (!OF_THE_API.test(url)) return next()
+      if (this.#api !== null) return this.#api(ctx, next)
+      if (this.#failure instanceof Fault) throw this.#failure
+      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
     }
   }
 
@@ -265,6 +273,12 @@ export class ManagementPlane {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
         },
+        versionOf: ({ agent, userAgent }) => {
+          const index = this.#snapshot?.knowledge?.userAgents
+          return agent === null || userAgent === null || index === undefined
+            ? null
+            : versionSaid(index, agent, userAgent)
+        },
         nowMs: Date.now,
       },
       metrics,
@@ -287,9 +301,19 @@ export class ManagementPlane {
     const passwords = new PasswordHasher()
     const own = { store, sealer, log: this.#log, passwords, publicUrl, nowMs: Date.now }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
+    const { clientDocuments: documents = null } = this.#links
     return {
       store,
-      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, settings, nowMs: Date.now }),
+      oauth: new OAuth({
+        publicUrl,
+        store,
+        sealer,
+        log: this.#log,
+        people,
+        documents,
+        settings,
+        nowMs: Date.now,
+      }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
@@ -316,6 +340,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** One that is there needs some ten milliseconds. Whoever sends SIGKILL next has counted the drain time, too. */

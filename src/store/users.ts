@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import { storedTexts } from './stored.ts'
 import type { UserTable } from './tables/users.ts'
 import type { Tables } from './tables.ts'
@@ -62,9 +62,9 @@ export class UserStore {
   }
 
   /** Newest first. */
-  async list(page: Page): Promise<PageOf<UserRecord>> {
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<UserRecord, Asked>> {
     const found = this.#db.selectFrom('users')
-    return pageOf(found, found.selectAll().orderBy('created_at_ms', 'desc').orderBy('id'), page, recordOf)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, recordOf)
   }
 
   /** `false`: they are not there any more. */
@@ -132,4 +132,12 @@ function recordOf(row: Selectable<UserTable>): UserRecord {
     hasCodes: row.totp !== null,
     signedInSinceMs: row.signed_in_since_ms,
   }
+}
+
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'users.created_at_ms', kind: 'whole' },
+    { name: 'users.id', kind: 'text' },
+  ],
+  isDescending: true,
 }

@@ -10,6 +10,7 @@ import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
+import type { ClientDocuments } from '../../src/manage/auth/oauth/client-documents.ts'
 import type { People } from '../../src/manage/auth/oauth/people.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
@@ -40,6 +41,7 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly workers?: readonly WorkerStatus[]
   /** Who can sign in. */
   readonly people?: People | null
+  readonly clientDocuments?: ClientDocuments
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -67,6 +69,7 @@ export class TestManagement {
       admin = ADMIN,
       workers = [],
       people,
+      clientDocuments,
       ...given
     } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
@@ -88,6 +91,7 @@ export class TestManagement {
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
         workers: () => workers,
         ...(people === undefined ? {} : { people }),
+        ...(clientDocuments === undefined ? {} : { clientDocuments }),
       },
     )
     const failures: Error[] = []
@@ -232,6 +236,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
 /** To a process in which there is nothing else. */
 export function idleLinks(): Omit<ManagementLinks, 'policy'> {
   return {
+    restored: () => undefined,
     publisher: { nudge: () => undefined },
     opened: () => undefined,
     stored: () => undefined,

@@ -152,6 +152,14 @@ for (const kind of KINDS) {
     clock.nowMs += 800_000
     await other.read()
     assert.ok(!other.has('client', 'cli_1'))
+    // A backup that took the place of it all is read from its beginning.
+    await denials.add('client', 'cli_2')
+    clock.nowMs += 300_000
+    await other.read()
+    other.forget()
+    assert.ok(!other.isFresh(clock.nowMs) && !other.has('client', 'cli_2'))
+    await other.read()
+    assert.ok(other.has('client', 'cli_2'))
     const broken = Object.assign(Object.create(otherStore), {
       oauthDenials: { since: () => Promise.reject(new Error('away')) },
     })
@@ -207,7 +215,7 @@ for (const kind of KINDS)
     const { items } = await store.oauthClients.list({ page: 1, limit: 10 })
     assert.deepEqual(
       items.map(({ id }) => id),
-      ['cli_new', 'cli_made', 'cli_used'],
+      ['cli_new', 'cli_used', 'cli_made'],
     )
     assert.equal(await store.oauthClients.count('registration'), 2)
   })

@@ -5,8 +5,10 @@ import { passwordProblem } from '../auth/people/password-hash.ts'
 import { SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { scope } from './keys.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { listing } from './listing.ts'
+import { actorOf, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 const user = z
   .strictObject({
@@ -68,21 +70,17 @@ const createUser = operation({
   },
 })
 
-const listUsers = operation({
+const listUsers = listing({
   id: 'listUsers',
-  method: 'GET',
   path: '/users',
   tag: 'Administration',
   summary: 'List users',
   description: 'Newest first.',
   scopes: ['admin'],
-  query: z.strictObject(PAGE_FIELDS),
-  answer: z.strictObject({ users: z.array(user), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { items, total } = await store.users.list(query)
-    const users = items.map((each) => shown(each))
-    return { body: { users, total, ...query }, headers: links(publicUrl, target, query, total) }
-  },
+  name: 'users',
+  filters: {},
+  part: (_, part, { store }) => store.users.list(part),
+  items: { schema: user, show: (records) => records.map(shown) },
 })
 
 const deleteUserById = operation({
@@ -104,7 +102,7 @@ const deleteUserById = operation({
   },
 })
 
-export const USER_OPERATIONS: readonly AnyOperation[] = [createUser, listUsers, deleteUserById]
+export const USER_OPERATIONS: readonly Offered[] = [createUser, listUsers, deleteUserById]
 
 function shown(record: UserRecord) {
   const { id, email, hasPassword, hasCodes, createdAtMs } = record

@@ -3,6 +3,7 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { Fault } from '../../../fault.ts'
 import { readBody } from '../../api/body.ts'
 import type { RequestState } from '../../api/router.ts'
+import { putHead } from '../../front/head.ts'
 import type { Management } from '../../management.ts'
 import { Refusal } from '../../refusal.ts'
 import { refusalAfterFailure } from '../failures.ts'
@@ -51,6 +52,8 @@ function endpointAt(path: string, { oauth }: Management): Found | null {
 
 const byProvider: Endpoint = async (ctx, management) => {
   if (ctx.path === ROUTES.authorization) askForConsentWhenOffline(ctx)
+  // It looks for what is said to pages already.
+  putHead(ctx)
   const provider = await management.oauth.provider()
   const inner = await run(provider, ctx, management)
   const { failure } = inner.state as { failure?: Error }
