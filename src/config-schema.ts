@@ -449,7 +449,7 @@ export const SETTINGS = section('', {
       'How long the audit log remembers who changed what.',
     ),
     encryption_key: secret(
-      'Encrypts what is secret in the database (of webhooks, and what OAuth signs with and remembers); the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
+      'Encrypts what is secret in the database (of webhooks, of one-time codes, and what OAuth signs with and remembers); the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
       16,
     ),
   }),

@@ -14,7 +14,7 @@ import { basic, clientFor, type MadeClient, postForm } from './oauth-client.ts'
 
 for (const kind of KINDS)
   test(`${kind}: somebody signs in, consents to a part, and a client that nobody here wrote goes on with that`, async (t) => {
-    const { manage, client, browser } = await begun(t, { storeUrl: await freshUrl(kind, t) })
+    const { manage, client, browser, anna } = await begun(t, { storeUrl: await freshUrl(kind, t) })
     const flow = await flowFor(manage, client, 'read detect write')
     await browser.open(flow.url)
     assert.match(browser.page!.text, /<h1>Sign in<\/h1>\s*<p><b>“<bdi>an app<\/bdi>”<\/b> asks for access/)
@@ -34,6 +34,10 @@ for (const kind of KINDS)
     assert.equal((await manage.ask('POST', '/v1/detect', { user_agent: 'x' }, bearer)).status, 403)
     assert.deepEqual(manage.failures, [])
     assert.ok(!manage.said.join('').includes(ANNA.password))
+    const { body } = await manage.ask('GET', '/v1/audit?action=allowClient')
+    const { principal, subject, detail, address } = body.audit[0]
+    assert.deepEqual([body.total, principal, subject], [1, anna.id, client.client_id])
+    assert.deepEqual([detail, address], [{ scopes: ['read'], isOffline: false }, '127.0.0.1'])
   })
 
 test('behind https all cookies are bound to this host and to https; the Host header is in nothing', async (t) => {
@@ -106,10 +110,15 @@ test("a page lets nothing in, and is in nobody's frame or cache", async (t) => {
   assert.equal(check(''), 200)
   await browser.open(`${manage.url}/oauth/interaction/forged`)
   assert.equal(check(''), 400)
+  // What the authorization server itself says to a browser.
+  await browser.open(`${manage.url}/oauth/authorize?client_id=%3Cscript%3E`, { accept: 'text/html' })
+  assert.equal(check(''), 400)
+  assert.match(browser.page!.text, /<h1>This cannot go on<\/h1>/)
 })
 
 test('whoever is there or not, whatever is wrong: the same words', async (t) => {
-  const { manage, client, browser } = await begun(t)
+  const { manage, client, browser, addBen } = await begun(t)
+  await addBen()
   await browser.open(authorizeUrl(manage, client))
   const said = new Set<string>()
   for (const wrong of [
@@ -229,7 +238,8 @@ test('a sign-in that began in one browser is not finished in another, nor twice'
 })
 
 test('who signs in gets a new session: one that somebody has put there before is worth nothing', async (t) => {
-  const { manage, client, browser: victim } = await begun(t)
+  const { manage, client, browser: victim, addBen } = await begun(t)
+  await addBen()
   const attacker = new FormBrowser(manage.url)
   await attacker.open(authorizeUrl(manage, client))
   await attacker.submit('sign-in', { email: 'ben@example.com', password: ANNA.password })
@@ -409,7 +419,6 @@ async function begun(t: Test, options: TestOptions = {}) {
   const user = (email: string) =>
     manage.ask('POST', '/v1/users', { email, password: ANNA.password, scopes: ['read', 'detect'] })
   const { body } = await user(ANNA.email)
-  await user('ben@example.com')
   const store = await openAt(t, storeUrl)
   const client = await clientFor(manage, {
     ...{ name: 'an app', grant_types: ['authorization_code'], redirect_uris: [CALLBACK] },
@@ -417,6 +426,7 @@ async function begun(t: Test, options: TestOptions = {}) {
   })
   return {
     ...{ manage, client, store },
+    addBen: () => user('ben@example.com'),
     browser: new FormBrowser(manage.url, options.publicUrl ?? manage.url),
     anna: (await store.users.byId(body.id))!,
     sealer: new Sealer(null, `${manage.folder}/store.key`),

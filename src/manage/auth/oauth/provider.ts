@@ -12,7 +12,8 @@ import type { OAuthClient, OAuthClientStore } from '../../../store/oauth-clients
 import type { Scope } from '../principal.ts'
 import { type ClientDocuments, clientOfDocument, isDocumentUrl } from './client-documents.ts'
 import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWithin } from './clients.ts'
-import type { People, Person } from './people.ts'
+import { messagePage, sendPage } from '../people/page.ts'
+import type { BrowserContext, People, Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
 import { RESOURCES, resourceUrl } from './resources.ts'
 import type { KeySet } from './signing-keys.ts'
@@ -92,10 +93,11 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
     // Who closes the browser does not take back what they consented to.
     expiresWithSession: async () => false,
     extraTokenClaims: async (_, token) => claimsOf(token),
-    renderError: async (ctx, out) => {
-      ctx.type = 'html'
-      ctx.set(PAGE_HEADERS)
-      ctx.body = errorPage(out.error, out.error_description ?? '')
+    // For somebody in a browser whose client has asked wrongly.
+    renderError: async (ctx, { error, error_description: description }) => {
+      const text = [error, ...(description === undefined ? [] : [description])].join(': ')
+      const page = messagePage('This cannot go on', text, ctx.status)
+      sendPage(ctx as unknown as BrowserContext, parts.publicUrl, page)
     },
     ttl: {
       ...TTLS,
@@ -221,19 +223,6 @@ async function documentClient(url: string, documents: ClientDocuments | null): P
   return document === null ? null : clientOfDocument(url, document, await documents!.standing(url))
 }
 
-/** For somebody in a browser whose client has asked wrongly. */
-function errorPage(error: string, description: string): string {
-  const [title, text] = [error, description].map((each) => each.replace(/[^\w .,:;()'-]/g, ' '))
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>Gatehouse</title><h1>${title}</h1><p>${text}</p></html>`
-}
-
-/** No script, nothing from elsewhere, in nobody's frame. */
-const PAGE_HEADERS = {
-  'Content-Security-Policy':
-    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'Referrer-Policy': 'no-referrer',
-  'X-Frame-Options': 'DENY',
-}
 export const INTERACTION_PATH = '/oauth/interaction/'
 export const ROUTES = {
   authorization: '/oauth/authorize',

@@ -1,8 +1,9 @@
 import { Fault } from '../../../fault.ts'
+import { changed } from '../../audit.ts'
 import { Refusal } from '../../refusal.ts'
 import { scopesWithin } from '../oauth/clients.ts'
 import type { BrowserContext, BrowserSession, Interaction, People, Person } from '../oauth/people.ts'
-import { planFor } from '../principal.ts'
+import { planFor, type Scope } from '../principal.ts'
 import { FormTokens, readForm } from './form.ts'
 import { scopesOf } from './make-user.ts'
 import { messagePage, type Page, sendPage } from './page.ts'
@@ -122,13 +123,29 @@ export class PeoplePages implements People {
     const own = scopesWithin([...person.scopes])
     const scopes = asked.filter((scope) => own.includes(scope))
     const chosen = action === 'allow' ? scopes.filter((scope) => form!.getAll('scope').includes(scope)) : []
-    if (chosen.length > 0) return gone(interaction.consented(chosen))
+    if (chosen.length > 0) {
+      await this.#tell(ctx, person, interaction, chosen)
+      return gone(interaction.consented(chosen))
+    }
     return consentPage(interaction, {
       token: this.#tokens.tokenFor(ctx, uid),
       ...{ name: person.name, scopes },
       problem: action === 'allow' ? 'Choose what it may do, or deny.' : null,
       signOutUrl: `${this.#parts.publicUrl}${SIGN_OUT}`,
     })
+  }
+
+  /** Of what was asked for, what is allowed whom by whom. */
+  async #tell(
+    ctx: BrowserContext,
+    { id }: Person,
+    { client, isOffline }: Interaction,
+    scopes: readonly Scope[],
+  ): Promise<void> {
+    const { store, nowMs } = this.#parts
+    const actor = { id, address: ctx.req.socket.remoteAddress ?? '', requestId: ctx.state.requestId }
+    const change = { action: 'allowClient', subject: client.id, detail: { scopes, isOffline } }
+    await changed(store, actor, change, nowMs(), async () => undefined)
   }
 }
 

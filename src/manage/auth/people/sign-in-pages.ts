@@ -20,7 +20,7 @@ export function signInPage(
 ): Page {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const content = html`<h1>Sign in</h1>
-<p>${nameOf(client.name)} asks for access in your name.</p>
+<p>${nameOf(client)} asks for access in your name.</p>
 ${problemBox(problem)}
 <form method="post">
 ${hidden(token)}
@@ -57,7 +57,7 @@ export function consentPage(
   )
   const others = asked.filter((scope) => !scopes.includes(scope))
   const content = html`<h1>Allow access?</h1>
-<p>${nameOf(client.name)} at <b>${hostOf(redirectUri)}</b> asks for access in your name.</p>
+<p>${nameOf(client)} at <b>${hostOf(redirectUri)}</b> asks for access in your name.</p>
 ${client.isRegistered ? html`<p class="problem"><b>It came here by itself: nobody has checked that it is what its name says.</b></p>` : ''}
 ${problemBox(problem)}
 <form method="post">
@@ -95,8 +95,10 @@ function hidden(token: string): Html {
   return html`<input type="hidden" name="${TOKEN}" value="${token}">`
 }
 
-function nameOf(name: string): Html {
-  return html`<b>“<bdi>${plain(name)}</bdi>”</b>`
+/** Where it keeps a document of its own, its name is whatever that says, and it is whoever has that address. */
+function nameOf({ id, name }: Interaction['client']): Html {
+  const owner = id.startsWith('https://') ? html` of <b>${hostOf(id)}</b>` : ''
+  return html`<b>“<bdi>${plain(name)}</bdi>”</b>${owner}`
 }
 
 /** Somebody else has chosen it: it must not turn the words around it. */
