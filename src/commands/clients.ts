@@ -15,13 +15,13 @@ import { Denials } from '../manage/auth/oauth/denials.ts'
 import { PLANS, type Plan, planFor, SCOPES } from '../manage/auth/principal.ts'
 import { Refusal } from '../manage/refusal.ts'
 import type { OAuthClient } from '../store/oauth-clients.ts'
-import type { Store } from '../store/store.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
 import { NAME, scopesIn, timeOf } from './keys.ts'
 import { STORE_OPTIONS, withStore } from './store-given.ts'
 import { renderTable, visible } from './table.ts'
+import { wholeList } from './whole-list.ts'
 
 const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
 
@@ -126,7 +126,9 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 async function runList(given: Arguments, io: Io): Promise<ExitCode> {
-  const all = (await withStore(given, io, false, allClients)).map(shown)
+  const all = (
+    await withStore(given, io, false, (store) => wholeList((page) => store.oauthClients.list(page)))
+  ).map(shown)
   if (given.flag('json')) {
     io.stdout.write(`${JSON.stringify(all)}\n`)
     return 0
@@ -159,15 +161,6 @@ async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
   })
   io.stderr.write(`${id}: ${visible(name)}: deleted\n`)
   return 0
-}
-
-async function allClients(store: Store): Promise<readonly OAuthClient[]> {
-  const all: OAuthClient[] = []
-  for (let page = 1; ; page++) {
-    const { items } = await store.oauthClients.list({ page, limit: PAGE })
-    all.push(...items)
-    if (items.length < PAGE) return all
-  }
 }
 
 function wantedClient(given: Arguments): WantedClient {
@@ -224,5 +217,3 @@ function shown(client: OAuthClient) {
     ...{ plan, created_at: timeOf(createdAtMs), origin },
   }
 }
-
-const PAGE = 200

@@ -13,12 +13,12 @@ import {
 } from '../manage/auth/principal.ts'
 import { parseDurationMs } from '../policy/duration.ts'
 import type { KeyRecord } from '../store/keys.ts'
-import type { Store } from '../store/store.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
 import { STORE_OPTIONS, withStore } from './store-given.ts'
 import { renderTable, visible } from './table.ts'
+import { wholeList } from './whole-list.ts'
 
 const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
 
@@ -115,10 +115,12 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 async function runList(given: Arguments, io: Io): Promise<ExitCode> {
-  const all = (await withStore(given, io, false, allKeys)).map((record) => ({
-    ...shownKey(record),
-    last_used_at: timeOf(record.lastUsedAtMs),
-  }))
+  const all = (await withStore(given, io, false, (store) => wholeList((page) => store.keys.list(page)))).map(
+    (record) => ({
+      ...shownKey(record),
+      last_used_at: timeOf(record.lastUsedAtMs),
+    }),
+  )
   if (given.flag('json')) {
     io.stdout.write(`${JSON.stringify(all)}\n`)
     return 0
@@ -152,15 +154,6 @@ async function runRevoke(given: Arguments, io: Io): Promise<ExitCode> {
   })
   io.stderr.write(`${id}: ${visible(name)}: revoked\n`)
   return 0
-}
-
-async function allKeys(store: Store): Promise<readonly KeyRecord[]> {
-  const all: KeyRecord[] = []
-  for (let page = 1; ; page++) {
-    const { items } = await store.keys.list({ page, limit: PAGE })
-    all.push(...items)
-    if (items.length < PAGE) return all
-  }
 }
 
 function wantedKey(given: Arguments, nowMs: number): WantedKey {
@@ -205,4 +198,3 @@ export function timeOf(ms: number | null): string | null {
 export const NAME = /^\P{Cc}{1,100}$/u
 /** RFC 3339. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
-const PAGE = 200

@@ -22,6 +22,7 @@ import type { Io } from './io.ts'
 import { scopesIn } from './keys.ts'
 import { sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
 import { renderTable, visible } from './table.ts'
+import { wholeList } from './whole-list.ts'
 
 const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
 const USER = { name: 'USER', description: 'Their email address, or their id as "users list" shows it: usr_…' }
@@ -128,7 +129,9 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 async function runList(given: Arguments, io: Io): Promise<ExitCode> {
-  const all = (await withStore(given, io, false, allUsers)).map(shownUser)
+  const all = (await withStore(given, io, false, (store) => wholeList((page) => store.users.list(page)))).map(
+    shownUser,
+  )
   if (given.flag('json')) {
     io.stdout.write(`${JSON.stringify(all)}\n`)
     return 0
@@ -197,15 +200,6 @@ async function withUser(
   })
 }
 
-async function allUsers(store: Store): Promise<readonly UserRecord[]> {
-  const all: UserRecord[] = []
-  for (let page = 1; ; page++) {
-    const { items } = await store.users.list({ page, limit: PAGE })
-    all.push(...items)
-    if (items.length < PAGE) return all
-  }
-}
-
 async function wantedUser(given: Arguments, io: Io): Promise<WantedUser> {
   const [access, listed] = [given.value('access'), given.value('scopes')]
   const email = emailIn(given.operands[0]!)
@@ -236,4 +230,3 @@ function shownUser(record: UserRecord) {
 }
 
 const USER_ID = /^usr_[\w-]+$/
-const PAGE = 200

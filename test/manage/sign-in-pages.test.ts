@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { renameSync } from 'node:fs'
 import * as oauth from 'oauth4webapi'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
@@ -325,7 +326,8 @@ test('signing out ends the session in this browser, and asks before', async (t) 
   await browser.submit('allow')
   const kept = new FormBrowser(manage.url)
   kept.takeCookies(browser)
-  await browser.open(`${manage.url}/oauth/sign-out`)
+  browser.away = null
+  await browser.open(`${manage.url}/oauth/sign-out?post_logout_redirect_uri=https%3A%2F%2Fevil.example`)
   assert.match(browser.page!.text, /signed in as <bdi>anna@example\.com/)
   const { page } = browser
   await browser.submit('sign-out', { token: 'x' })
@@ -333,6 +335,7 @@ test('signing out ends the session in this browser, and asks before', async (t) 
   browser.page = page
   await browser.submit('sign-out')
   assert.match(browser.page!.text, /Nobody is signed in/)
+  assert.equal(browser.away, null)
   assert.ok(!browser.cookies.some(({ name }) => name === 'gatehouse_session'))
   for (const each of [browser, kept]) {
     await each.open(authorizeUrl(manage, client))
@@ -398,6 +401,23 @@ test('a sign-in that was under way while the password was changed is none', asyn
   if (/Allow access/.test(browser.page!.text)) await browser.submit('allow')
   assert.equal(browser.away, null)
   assert.match(browser.page!.text, /<h1>Sign in<\/h1>|This sign-in is over/)
+})
+
+test('while the database is away a page says so, and goes on when it is back', async (t) => {
+  const storeUrl = await freshUrl('sqlite', t)
+  const { manage, client, browser } = await begun(t, { storeUrl })
+  await browser.open(authorizeUrl(manage, client))
+  const { page } = browser
+  const file = storeUrl.slice('sqlite:'.length)
+  renameSync(file, `${file}.away`)
+  await browser.submit('sign-in', ANNA)
+  assert.equal(browser.page!.status, 503)
+  assert.match(browser.page!.text, /<h1>This cannot go on<\/h1>/)
+  renameSync(`${file}.away`, file)
+  browser.page = page
+  await browser.submit('sign-in', ANNA)
+  assert.match(browser.page!.text, /Allow access/)
+  assert.deepEqual(manage.failures, [])
 })
 
 test('a cookie of the session lasts as long as the browser, unless somebody wants to stay', async (t) => {

@@ -76,6 +76,21 @@ test('what is wrong with a user is said, and never what the password was', async
   assert.equal(refused.status, 403)
 })
 
+test('of many at once some are told to come again, and none fails', async (t) => {
+  const manage = await TestManagement.start(t)
+  const answers = await Promise.all(
+    Array.from({ length: 56 }, (_, number) =>
+      manage.ask('POST', '/v1/users', { email: `${number}@b`, password: PASSWORD, scopes: ['read'] }),
+    ),
+  )
+  const later = answers.filter(({ status }) => status === 503)
+  assert.equal(later.length, 4)
+  for (const { headers, body } of later)
+    assert.deepEqual([headers.get('retry-after'), body.code], ['5', 'unavailable'])
+  assert.ok(answers.every(({ status }) => status === 201 || status === 503))
+  assert.deepEqual(manage.failures, [])
+})
+
 test('what is kept for an Idempotency-Key is no quick way to guess a password', async (t) => {
   const storeUrl = await freshUrl('sqlite', t)
   const manage = await TestManagement.start(t, { storeUrl })
