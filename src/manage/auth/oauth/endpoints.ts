@@ -9,7 +9,7 @@ import { Refusal } from '../../refusal.ts'
 import { refusalAfterFailure } from '../failures.ts'
 import { OAuthError, sayError, unavailable } from './answer.ts'
 import { interactionOf } from './interactions.ts'
-import { INTERACTION_PATH, ROUTES } from './provider.ts'
+import { INTERACTION_PATH, ROUTES } from './routes.ts'
 import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 

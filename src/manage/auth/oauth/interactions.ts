@@ -6,7 +6,7 @@ import { OAuthError } from './answer.ts'
 import { ownMetadata, scopesWithin } from './clients.ts'
 import type { OAuth } from './oauth.ts'
 import type { Interaction } from './people.ts'
-import { INTERACTION_PATH } from './provider.ts'
+import { INTERACTION_PATH } from './routes.ts'
 
 type Context = Koa.ParameterizedContext<RequestState>
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>

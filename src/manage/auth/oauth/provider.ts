@@ -15,6 +15,7 @@ import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWit
 import type { People, Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
 import { RESOURCES, resourceUrl } from './resources.ts'
+import { INTERACTION_PATH, ROUTES, SIGNATURES } from './routes.ts'
 import type { KeySet } from './signing-keys.ts'
 
 /** What the authorization server is made of. */
@@ -203,18 +204,6 @@ const PAGE_HEADERS = {
   'Referrer-Policy': 'no-referrer',
   'X-Frame-Options': 'DENY',
 }
-export const INTERACTION_PATH = '/oauth/interaction/'
-export const ROUTES = {
-  authorization: '/oauth/authorize',
-  token: '/oauth/token',
-  introspection: '/oauth/introspect',
-  revocation: '/oauth/revoke',
-  pushed_authorization_request: '/oauth/par',
-  end_session: '/oauth/session/end',
-  jwks: '/oauth/jwks',
-} as const
-/** What clients may sign with. */
-export const SIGNATURES = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const
 const ASKING = new Set(['authorization', 'pushed_authorization_request'])
 const DAY_S = 86_400
 const TTLS = {
