@@ -3,7 +3,7 @@ import { Refusal } from '../../refusal.ts'
 import { SCOPES } from '../principal.ts'
 import { AUTH_METHODS } from './clients.ts'
 import { REGISTRATION_PATH } from './registration.ts'
-import { ROUTES, SIGNATURES } from './provider.ts'
+import { ROUTES, SIGNATURES } from './routes.ts'
 import { type Resource, resourceUrl, wellKnownUrl } from './resources.ts'
 
 /** What of it there is. */

@@ -10,7 +10,7 @@ import { refusalAfterFailure } from '../failures.ts'
 import { SIGN_OUT } from '../people/people-pages.ts'
 import { OAuthError, sayError, unavailable } from './answer.ts'
 import { interactionOf, sessionOf } from './interactions.ts'
-import { INTERACTION_PATH, ROUTES } from './provider.ts'
+import { INTERACTION_PATH, ROUTES } from './routes.ts'
 import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 

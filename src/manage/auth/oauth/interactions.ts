@@ -6,7 +6,7 @@ import { OAuthError } from './answer.ts'
 import { ownMetadata, scopesWithin } from './clients.ts'
 import type { OAuth } from './oauth.ts'
 import type { BrowserSession, HowSignedIn, Interaction } from './people.ts'
-import { INTERACTION_PATH, sessionCookie } from './provider.ts'
+import { INTERACTION_PATH, sessionCookie } from './routes.ts'
 
 type Context = Koa.ParameterizedContext<RequestState>
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>

@@ -6,7 +6,6 @@ import { AccessTokens } from './access-tokens.ts'
 import type { ClientDocuments } from './client-documents.ts'
 import { Denials } from './denials.ts'
 import type { People } from './people.ts'
-import { makeProvider } from './provider.ts'
 import { SigningKeys } from './signing-keys.ts'
 
 export interface OAuthSettings {
@@ -70,6 +69,8 @@ export class OAuth {
     const { publicUrl, store, sealer, people, documents, settings, nowMs } = this.#parts
     const { accessTokenTtlS } = settings
     const { denials } = this
+    // Only who uses it pays for it: it is large.
+    const { makeProvider } = await import('./provider.ts')
     const provider = makeProvider(
       { publicUrl, store, sealer, denials, people, documents, accessTokenTtlS, nowMs },
       signer,

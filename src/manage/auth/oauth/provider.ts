@@ -16,6 +16,7 @@ import { messagePage, sendPage } from '../people/page.ts'
 import type { BrowserContext, People, Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
 import { RESOURCES, resourceUrl } from './resources.ts'
+import { INTERACTION_PATH, ROUTES, SIGNATURES, sessionCookie } from './routes.ts'
 import type { KeySet } from './signing-keys.ts'
 
 /** What the authorization server is made of. */
@@ -141,10 +142,6 @@ function cookieNames(publicUrl: string) {
   }
 }
 
-export function sessionCookie(publicUrl: string): string {
-  return `${publicUrl.startsWith('https:') ? '__Host-' : ''}gatehouse_session`
-}
-
 function featuresOf({ publicUrl, accessTokenTtlS }: ProviderParts): Configuration['features'] {
   const resources = new Set(RESOURCES.map((resource) => resourceUrl(publicUrl, resource)))
   return {
@@ -223,18 +220,6 @@ async function documentClient(url: string, documents: ClientDocuments | null): P
   return document === null ? null : clientOfDocument(url, document, await documents!.standing(url))
 }
 
-export const INTERACTION_PATH = '/oauth/interaction/'
-export const ROUTES = {
-  authorization: '/oauth/authorize',
-  token: '/oauth/token',
-  introspection: '/oauth/introspect',
-  revocation: '/oauth/revoke',
-  pushed_authorization_request: '/oauth/par',
-  end_session: '/oauth/session/end',
-  jwks: '/oauth/jwks',
-} as const
-/** What clients may sign with. */
-export const SIGNATURES = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const
 const ASKING = new Set(['authorization', 'pushed_authorization_request'])
 const DAY_S = 86_400
 const TTLS = {
