@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { isPublicAddress } from './public-address.ts'
+import { isPublicAddress } from '../identity/public-address.ts'
 
 /** Finds the addresses of a name; rejects where there are none. */
 export type FindAddresses = (name: string) => Promise<readonly string[]>

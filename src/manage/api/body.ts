@@ -4,7 +4,7 @@ import type Koa from 'koa'
 import { invalid, Refusal } from '../refusal.ts'
 import { readBytes } from './body-bytes.ts'
 import { jsonProblem } from './json-problem.ts'
-import { shapeProblem } from './json-shape.ts'
+import { shapeProblem } from '../../wire/json-shape.ts'
 
 /** The JSON in a request. Throws a Refusal at what is none, or too long. */
 export async function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<unknown> {
