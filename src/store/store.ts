@@ -20,6 +20,7 @@ import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
 import { TaskStore } from './tasks.ts'
 import { TrialStore } from './trials.ts'
+import { TrustStore } from './trust.ts'
 import { WebhookStore } from './webhooks.ts'
 
 /**
@@ -46,6 +47,7 @@ export class Store {
   readonly submissions: SubmissionStore
   readonly tasks: TaskStore
   readonly trials: TrialStore
+  readonly trust: TrustStore
   readonly webhooks: WebhookStore
   readonly #database: Database
 
@@ -76,6 +78,7 @@ export class Store {
     this.submissions = new SubmissionStore(db)
     this.tasks = new TaskStore(db, kind)
     this.trials = new TrialStore(db, kind)
+    this.trust = new TrustStore(db)
     this.webhooks = new WebhookStore(db)
   }
 

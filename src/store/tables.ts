@@ -8,6 +8,7 @@ import type { SettingTables } from './tables/settings.ts'
 import type { SightingTables } from './tables/sightings.ts'
 import type { SubmissionTables } from './tables/submissions.ts'
 import type { TaskTables } from './tables/tasks.ts'
+import type { TrustTables } from './tables/trust.ts'
 import type { WebhookTables } from './tables/webhooks.ts'
 
 /**
@@ -25,4 +26,5 @@ export interface Tables
     SightingTables,
     SubmissionTables,
     TaskTables,
+    TrustTables,
     WebhookTables {}

@@ -52,3 +52,6 @@ create index "webhook_secrets_by_webhook" on "webhook_secrets" ("webhook_id");
 create table "rate_limits" ("key" text primary key, "points" bigint not null, "ends_at_ms" bigint not null);
 -- 0008-policies
 create table "policies" ("version" bigint primary key, "document" text not null, "hash" text not null, "author" text not null, "restored_version" bigint, "created_at_ms" bigint not null);
+-- 0012-trust
+create table "trust" ("id" text primary key, "kind" text not null, "subject" text collate "C" not null, "name" text, "scopes" text not null, "plan" text not null, "document" text, "created_at_ms" bigint not null);
+create unique index "trust_by_subject" on "trust" ("kind", "subject");

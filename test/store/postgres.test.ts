@@ -12,6 +12,7 @@ import { asFault } from '../../src/store/postgres-fault.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { policiesContract } from '../contract/policies.ts'
+import { trustContract } from '../contract/trust.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { storeContract } from '../contract/store.ts'
 import { freshUrl, inServer, openAt } from './databases.ts'
@@ -217,4 +218,5 @@ const FIRST = { page: 1, limit: 50 }
 const QUICK = { connectionsMax: 3, connectMs: 500, statementMs: 1000, queryMs: 1500 }
 
 policiesContract('postgres')
+trustContract('postgres')
 webhooksContract('postgres')

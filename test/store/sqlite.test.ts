@@ -22,6 +22,7 @@ import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { storeContract } from '../contract/store.ts'
 import { policiesContract } from '../contract/policies.ts'
+import { trustContract } from '../contract/trust.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { freshUrl, openAt } from './databases.ts'
 import { newKey } from './samples.ts'
@@ -235,4 +236,5 @@ async function opened(t: Test): Promise<{ store: Store; file: string }> {
 const NOBODY = 65_534
 
 policiesContract('sqlite')
+trustContract('sqlite')
 webhooksContract('sqlite')
