@@ -445,6 +445,17 @@ export const SETTINGS = section('', {
         isAllowed ? 'whoever may register a webhook can have hosts in here asked, and read on the way' : null,
     ),
   }),
+  fetch: section('Documents that others publish: of agents, their keys, and clients.', {
+    allow_private_addresses: setting(
+      boolean,
+      false,
+      'Whether they may be at addresses that are not on the public internet, and at plain `http://`. For tests: keys that stand in specifications are taken then, too.',
+      (isAllowed) =>
+        isAllowed
+          ? 'whoever can send a request can have hosts in here asked; published test keys prove who somebody is'
+          : null,
+    ),
+  }),
   signatures: list(
     path,
     'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed; long lists (`*.jsonl`) also add to ours. Loaded anew when they change.',

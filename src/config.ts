@@ -34,6 +34,8 @@ export interface StartupConfig {
   }
   readonly auth: { readonly failuresPerMinute: number }
   readonly webhooks: { readonly allowPrivateAddresses: boolean }
+  /** Of documents that others publish. */
+  readonly fetch: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -314,6 +316,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     },
     auth: { failuresPerMinute: others.auth.failures_per_minute },
     webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
+    fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),

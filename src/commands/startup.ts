@@ -70,6 +70,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,
       allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
+      allowPrivateFetches: config.fetch.allowPrivateAddresses,
       upstreams: proxy.upstreams.map(({ name }) => name),
       configured: effective,
       version: version(),

@@ -54,6 +54,8 @@ export interface ManagementSettings {
   /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
   readonly encryptionKey: Secret<string> | null
   readonly allowPrivateWebhooks: boolean
+  /** Of documents that others publish. */
+  readonly allowPrivateFetches: boolean
   /** The names that a rule may route to. */
   readonly upstreams: readonly string[]
   readonly seen: KeeperSettings

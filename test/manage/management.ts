@@ -216,6 +216,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   hasTls: false,
   encryptionKey: null,
   allowPrivateWebhooks: false,
+  allowPrivateFetches: false,
   upstreams: UPSTREAMS,
 }
 /** To a process in which there is nothing else. */
