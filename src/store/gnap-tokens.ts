@@ -56,6 +56,17 @@ export class GnapTokenStore {
     return row === undefined ? null : record(row)
   }
 
+  /** Whether there are so many, or more, of this key. */
+  async hasMany(thumbprint: string, many: number): Promise<boolean> {
+    const found = this.#db.selectFrom('gnap_tokens').select('id').where('thumbprint', '=', thumbprint)
+    return (
+      (await found
+        .limit(1)
+        .offset(many - 1)
+        .executeTakeFirst()) !== undefined
+    )
+  }
+
   /** That which this token manages. */
   async managed(id: string, manageHash: string): Promise<GnapTokenRecord | null> {
     const found = this.#db.selectFrom('gnap_tokens').selectAll().where('id', '=', id)

@@ -41,6 +41,8 @@ export function gnapContract(kind: DatabaseKind): void {
       ['gtk_3', 'm1'],
     ] as const)
       assert.equal(await store.gnapTokens.managed(id, hash), null)
+    const many = [await store.gnapTokens.hasMany('tp', 2), await store.gnapTokens.hasMany('tp', 3)]
+    assert.deepEqual([...many, await store.gnapTokens.hasMany('other', 1)], [true, false, false])
     await store.gnapTokens.revoke('gtk_1', 5)
     await store.gnapTokens.revoke('gtk_1', 6)
     assert.equal((await store.gnapTokens.byHash('h1'))?.revokedAtMs, 5)

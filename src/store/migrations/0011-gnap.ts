@@ -41,5 +41,6 @@ export const gnap: Migration = async (db, { integer, key }) => {
     .addColumn('ends_at_ms', integer, (column) => column.notNull())
     .addColumn('revoked_at_ms', integer)
     .execute()
+  await db.schema.createIndex('gnap_tokens_by_key').on('gnap_tokens').column('thumbprint').execute()
   await db.schema.createIndex('gnap_tokens_by_end').on('gnap_tokens').column('ends_at_ms').execute()
 }

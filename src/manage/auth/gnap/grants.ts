@@ -1,4 +1,4 @@
-import type { SignatureKey } from '../../../identity/signature-key.ts'
+import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
 import type { GnapGrantRecord, GrantFinish, WantedToken, WantedTokens } from '../../../store/gnap-grants.ts'
 import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
 import { newId } from '../../ids.ts'
@@ -11,7 +11,6 @@ import {
   INTERACT_PREFIX,
   instanceIdOf,
   keptJwk,
-  keyKept,
   type TrustedKey,
   trustedKey,
 } from './gnap-tokens.ts'
@@ -38,7 +37,9 @@ export async function askingClient(client: GrantClient, { store }: Management): 
     : null
   if (trust === null || trust.jwk === null)
     throw new GnapError('invalid_client', 'no client is known here by this id')
-  return { key: keyKept(trust.jwk), trust, display: { name: trust.name, uri: null } }
+  const read = readSignatureKey(trust.jwk)
+  if (read.kind === 'refused') throw new GnapError('invalid_client', 'the key of this client cannot be used')
+  return { key: read.key, trust, display: { name: trust.name, uri: null } }
 }
 
 /** What is answered to a request whose signature is right (RFC 9635 §3). */
@@ -64,7 +65,8 @@ export function tokensFor(
   { gnap, nowMs }: Management,
 ): readonly GnapTokenRecord[] {
   const expiresAtMs = nowMs() + gnap.settings.tokenTtlS * 1000
-  const times = { expiresAtMs, endsAtMs: expiresAtMs + RENEWABLE_MS, revokedAtMs: null }
+  const endsAtMs = expiresAtMs + (facts.isApproved ? APPROVED_MS : RENEWABLE_MS)
+  const times = { expiresAtMs, endsAtMs, revokedAtMs: null }
   return wanted.tokens
     .map(({ label, actions, isBearer }) => ({ label, isBearer, scopes: actions.filter(mayHave) }))
     .filter(({ scopes }) => scopes.length > 0)
@@ -107,6 +109,8 @@ async function grantAtOnce(
   const facts = { thumbprint, jwk: keptJwk(key), name: nameOf({ display, thumbprint }), isApproved: false }
   const tokens = tokensFor(wanted, (action) => trust.mayHave(action), facts, management)
   if (tokens.length === 0) throw nothingToGive()
+  if (await management.store.gnapTokens.hasMany(thumbprint, TOKENS_PER_KEY_MAX))
+    throw new GnapError('too_many_attempts', 'this key has too many tokens already: use one until it expires')
   return { ...(await giveOut(tokens, wanted, management)), instance_id: instanceIdOf(thumbprint) }
 }
 
@@ -161,6 +165,10 @@ function nothingToGive(): GnapError {
 export const WAIT_S = 5
 /** For whoever approves it. */
 const WAITING_MS = 3_600_000
-/** A token that has expired can be renewed for so long. */
-export const RENEWABLE_MS = 86_400_000
+/** A token that has expired can be renewed for so long; who is trusted can ask for a new one, too. */
+export const RENEWABLE_MS = 3_600_000
+/** What somebody has approved can be renewed for so long, and then has to be approved again. */
+const APPROVED_MS = 86_400_000
+/** More than one in half a second. */
+const TOKENS_PER_KEY_MAX = 10_000
 const GRANTS_MAX = 10_000
