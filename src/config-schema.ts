@@ -388,6 +388,18 @@ const AUTH = section('Who may use the API.', {
     600,
     'For how many seconds an access token is good. A new one is had without asking anybody.',
   ),
+  signing_key_rotation: setting(
+    duration('1h', '3650d'),
+    '90d',
+    'How long a key signs access tokens before the next one does.',
+  ),
+  registration: setting(
+    choice('off', 'token', 'open'),
+    'off',
+    'Who may register an OAuth client by itself (RFC 7591): nobody, who has `registration_token`, or anybody. Such a client can ask people for their consent, and nothing else.',
+    (who) => (who === 'open' ? 'anybody can have your users asked for their consent, under any name' : null),
+  ),
+  registration_token: secret('The initial access token of `registration: token`.', 16),
   gnap_bearer_tokens: setting(
     boolean,
     true,
@@ -442,7 +454,7 @@ export const SETTINGS = section('', {
       'How long the audit log remembers who changed what.',
     ),
     encryption_key: secret(
-      'Encrypts the secrets of webhooks in the database; the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
+      'Encrypts what is secret in the database (of webhooks, and what OAuth signs with and remembers); the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
       16,
     ),
   }),

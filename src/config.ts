@@ -36,6 +36,9 @@ export interface StartupConfig {
     readonly failuresPerMinute: number
     readonly accessTokenTtlS: number
     readonly gnapBearerTokens: boolean
+    readonly signingKeyRotationMs: number
+    readonly registration: 'off' | 'token' | 'open'
+    readonly registrationToken: Secret<string> | null
   }
   readonly webhooks: { readonly allowPrivateAddresses: boolean }
   /** Of documents that others publish. */
@@ -205,7 +208,7 @@ type Settings = ValueOf<typeof SETTINGS>
 type Say = (pointer: string, what: string) => void
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
-function checkTogether({ proxy, manage, feeds }: Partly<Settings>, refuse: Say): void {
+function checkTogether({ proxy, manage, auth, feeds }: Partly<Settings>, refuse: Say): void {
   const { upstreams, limits } = proxy
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
@@ -227,6 +230,10 @@ function checkTogether({ proxy, manage, feeds }: Partly<Settings>, refuse: Say):
       '/manage/admin_key',
       'has a blank at an end, or a control character in it: no header could carry it',
     )
+  if (auth.registration === 'token' && auth.registration_token === null)
+    refuse('/auth/registration', 'is token, and there is no registration_token')
+  if (auth.registration_token && !BEARER_TOKEN.test(auth.registration_token.reveal()))
+    refuse('/auth/registration_token', 'has a character in it that no token may have')
   if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
   else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
@@ -322,6 +329,9 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       failuresPerMinute: others.auth.failures_per_minute,
       accessTokenTtlS: others.auth.access_token_ttl_s,
       gnapBearerTokens: others.auth.gnap_bearer_tokens,
+      signingKeyRotationMs: others.auth.signing_key_rotation,
+      registration: others.auth.registration,
+      registrationToken: others.auth.registration_token,
     },
     webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },

@@ -569,7 +569,7 @@ function sampleOf(item: Item, pointer: string): string | null {
   if (item.item === 'list')
     return pointer === '/manage/cors_origins' ? 'https://console.example' : '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
-  if (item.item !== 'setting' || /(?:_passphrase|_key|\/password)_file$/.test(pointer)) return null
+  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|\/password)_file$/.test(pointer)) return null
   if (item.fallback === false) return 'true'
   const candidates = [
     '7s',
@@ -583,6 +583,7 @@ function sampleOf(item: Item, pointer: string): string | null {
     'request',
     'reject',
     'closed',
+    'open',
     'debug',
   ]
   const more = ['127.0.0.1:1', 'https://a.example.test/', 'x-other', 'other', 'sqlite:other.db']

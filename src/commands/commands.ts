@@ -48,6 +48,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./keys.ts')).keys,
   },
   {
+    name: 'clients',
+    summary: 'Make, list and delete OAuth clients',
+    load: async () => (await import('./clients.ts')).clients,
+  },
+  {
     name: 'backup',
     summary: 'Copy the database to a file, while the gateway runs',
     load: async () => (await import('./backup.ts')).backup,

@@ -67,6 +67,12 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       ja4plus: config.fingerprints.ja4plus,
       authFailuresPerMinute: auth.failuresPerMinute,
       gnap: { tokenTtlS: auth.accessTokenTtlS, allowsBearer: auth.gnapBearerTokens },
+      oauth: {
+        accessTokenTtlS: auth.accessTokenTtlS,
+        keyRotationMs: auth.signingKeyRotationMs,
+        registration: auth.registration,
+        registrationToken: auth.registrationToken?.reveal() ?? null,
+      },
       auditRetentionMs: store.auditRetentionMs,
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,

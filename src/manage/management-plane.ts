@@ -21,6 +21,11 @@ import { FailureThrottle } from './auth/failure-throttle.ts'
 import { gnapDocuments, gnapEndpoints } from './auth/gnap/endpoints.ts'
 import { ASKING_PER_MINUTE, type GnapSettings } from './auth/gnap/gnap.ts'
 import { GnapTokens } from './auth/gnap/gnap-tokens.ts'
+import { sayError, unavailable } from './auth/oauth/answer.ts'
+import { oauthDocuments } from './auth/oauth/discovery.ts'
+import { oauthEndpoints } from './auth/oauth/endpoints.ts'
+import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
+import type { People } from './auth/oauth/people.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
@@ -52,6 +57,7 @@ export interface ManagementSettings {
   readonly version: string
   readonly authFailuresPerMinute: number
   readonly gnap: GnapSettings
+  readonly oauth: OAuthSettings
   readonly auditRetentionMs: number
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
@@ -75,6 +81,8 @@ export interface ManagementLinks {
   opened(store: Store): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
+  /** Who can sign in; nobody, where it is not given. */
+  readonly people?: People
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
@@ -94,6 +102,8 @@ export class ManagementPlane {
   #documents: Koa.Middleware<RequestState> | null = null
   #gnapDocuments: Koa.Middleware<RequestState> | null = null
   readonly #gnap = gnapEndpoints(() => (this.#api === null ? null : this.#management))
+  #oauthDocuments: Koa.Middleware<RequestState> | null = null
+  #oauth: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
@@ -140,6 +150,10 @@ export class ManagementPlane {
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
     this.#gnapDocuments = gnapDocuments(url)
+    this.#oauthDocuments = oauthDocuments(url, {
+      hasPeople: this.#links.people !== undefined,
+      hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== undefined,
+    })
     let store: Store | null = null
     try {
       store = await Store.open(storeUrl, storePassword)
@@ -150,6 +164,7 @@ export class ManagementPlane {
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
       this.#api = api(management)
+      this.#oauth = oauthEndpoints(management)
       this.#watch = new StoreWatch(store, this.#log)
       this.#periodic.start([this.#watch.job, ...periodicJobs(management, this.#settings.auditRetentionMs)])
       this.#listenTo(store)
@@ -178,15 +193,17 @@ export class ManagementPlane {
   get middleware(): Koa.Middleware<RequestState> {
     return async (ctx, next) => {
       const answer = async () => {
+        if (ctx.url.startsWith('/oauth/'))
+          return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
         // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
         if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
         if (this.#api !== null) return this.#api(ctx, next)
         if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
       }
-      const [documents, gnapDocuments] = [this.#documents, this.#gnapDocuments]
-      if (documents === null || gnapDocuments === null) return answer()
-      return documents(ctx, () => gnapDocuments(ctx, () => this.#gnap(ctx, answer)))
+      const [documents, oauth, gnap] = [this.#documents, this.#oauthDocuments, this.#gnapDocuments]
+      if (documents === null || oauth === null || gnap === null) return answer()
+      return documents(ctx, () => oauth(ctx, () => gnap(ctx, () => this.#gnap(ctx, answer))))
     }
   }
 
@@ -274,15 +291,20 @@ export class ManagementPlane {
       freePerDay: this.settings.value('limits.free_per_day'),
       standardPerHour: this.settings.value('limits.standard_per_hour'),
     }
+    const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
+    const { oauth: settings } = this.#settings
+    const people = this.#links.people ?? null
+    const nowMs = this.#links.nowMs ?? Date.now
     return {
       store,
+      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, settings, nowMs }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
       publisher: this.#links.publisher,
       policy: this.#links.policy,
-      sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
+      sealer,
       settings: this.settings,
       ...{ upstreams, allowPrivateWebhooks, workers: this.#links.workers },
       version: this.#settings.version,
@@ -297,7 +319,7 @@ export class ManagementPlane {
       publicUrl,
       detections: this.#detections,
       tasks: { wake: () => this.#tasks?.wake() },
-      nowMs: this.#links.nowMs ?? Date.now,
+      nowMs,
     }
   }
 }

@@ -7,6 +7,7 @@ import type { ApiKeys } from './auth/api-keys.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
 import type { Gnap } from './auth/gnap/gnap.ts'
+import type { OAuth } from './auth/oauth/oauth.ts'
 import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
@@ -29,6 +30,7 @@ export interface Management {
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: FailureThrottle
   readonly gnap: Gnap
+  readonly oauth: OAuth
   /** Told what changes in the database that proxies judge by. */
   readonly publisher: Pick<Publisher, 'nudge'>
   /** How others reach the API: `https://gate.example`, without a slash at the end. */

@@ -4,7 +4,7 @@ import { TASK_KEPT_MS } from './task-runner.ts'
 
 /** What is done on the side. */
 export function periodicJobs(
-  { apiKeys, rateLimits, store }: Management,
+  { apiKeys, oauth, rateLimits, store }: Management,
   auditRetentionMs: number,
 ): readonly PeriodicJob[] {
   const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
@@ -54,6 +54,24 @@ export function periodicJobs(
       name: 'forget old tokens of GNAP',
       everyMs: 600_000,
       run: async (nowMs) => more(await store.gnapTokens.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old records of the authorization server',
+      everyMs: 60_000,
+      run: async (nowMs) => more(await store.oauthRecords.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget what denied tokens that have expired',
+      everyMs: 60_000,
+      run: async (nowMs) => more(await store.oauthDenials.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'keep the keys of access tokens',
+      everyMs: 60_000,
+      run: async () => {
+        await oauth.keys.keep()
+        return 'done'
+      },
     },
     {
       name: 'forget old tasks',

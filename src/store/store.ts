@@ -12,6 +12,10 @@ import { GnapTokenStore } from './gnap-tokens.ts'
 import { IdempotencyStore } from './idempotency.ts'
 import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
+import { OAuthClientStore } from './oauth-clients.ts'
+import { OAuthDenialStore } from './oauth-denials.ts'
+import { OAuthKeyStore } from './oauth-keys.ts'
+import { OAuthRecordStore } from './oauth-records.ts'
 import { ObservedStore } from './observed.ts'
 import { openDatabase } from './open-database.ts'
 import { PolicyStore } from './policies.ts'
@@ -43,6 +47,10 @@ export class Store {
   readonly gnapTokens: GnapTokenStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
+  readonly oauthClients: OAuthClientStore
+  readonly oauthDenials: OAuthDenialStore
+  readonly oauthKeys: OAuthKeyStore
+  readonly oauthRecords: OAuthRecordStore
   readonly policies: PolicyStore
   readonly rateLimits: RateLimitStore
   readonly observed: ObservedStore
@@ -77,6 +85,10 @@ export class Store {
     this.gnapTokens = new GnapTokenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
+    this.oauthClients = new OAuthClientStore(db)
+    this.oauthDenials = new OAuthDenialStore(db)
+    this.oauthKeys = new OAuthKeyStore(db)
+    this.oauthRecords = new OAuthRecordStore(db)
     this.policies = new PolicyStore(db)
     this.rateLimits = new RateLimitStore(db)
     this.observed = new ObservedStore(db)

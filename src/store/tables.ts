@@ -3,6 +3,7 @@ import type { CatalogueTables } from './tables/catalogue.ts'
 import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
+import type { OAuthTables } from './tables/oauth.ts'
 import type { PolicyTables } from './tables/policies.ts'
 import type { RateLimitTables } from './tables/rate-limits.ts'
 import type { ReplayTables } from './tables/replays.ts'
@@ -23,6 +24,7 @@ export interface Tables
     GnapTables,
     IdempotencyTables,
     KeyTables,
+    OAuthTables,
     PolicyTables,
     RateLimitTables,
     ReplayTables,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -48,6 +49,83 @@ for (const kind of KINDS)
       'command-line revokeKey',
     ])
     assert.ok(!JSON.stringify(items).includes(second.key))
+  })
+
+for (const kind of KINDS)
+  test(`${kind}: an OAuth client is made, listed and deleted on the command line`, async (t) => {
+    const storeUrl = await freshUrl(kind, t)
+    const run = (...argv: readonly string[]) => runWith({ GATEHOUSE_STORE_URL: storeUrl }, 'clients', ...argv)
+    const made = await run('create', '--name', 'ci', '--scopes', 'read,detect')
+    assert.equal(made.code, 0, made.err)
+    assert.match(made.out, /^ghs_\S+\n$/)
+    const [, id = ''] =
+      /^(cli_\S+): ci: read, detect; by client_credentials; plan standard/.exec(made.err) ?? []
+    const folder = temporaryFolder(t)
+    const jwks = join(folder, 'jwks.json')
+    const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    writeFileSync(jwks, JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }))
+    const redirects = ['--redirect-uri', 'https://a.example/', '--redirect-uri', 'http://127.0.0.1/cb']
+    const grants = ['--grants', 'authorization_code,refresh_token', ...redirects]
+    const more = await run(
+      'create',
+      '--name',
+      'app',
+      '--scopes',
+      'admin',
+      ...grants,
+      '--jwks',
+      jwks,
+      '--json',
+    )
+    const second = JSON.parse(more.out)
+    assert.deepEqual(
+      [second.client_secret, second.token_endpoint_auth_method, second.plan, second.redirect_uris.length],
+      [undefined, 'private_key_jwt', 'unlimited', 2],
+    )
+    const listed = JSON.parse((await run('list', '--json')).out)
+    assert.deepEqual(
+      listed.map((each: { client_id: string }) => each.client_id).sort(),
+      [id, second.client_id].sort(),
+    )
+    const table = await run('list')
+    assert.match(table.out, /^ID +NAME +SCOPES +GRANTS/)
+    assert.ok(!table.out.includes('ghs_'))
+    assert.equal((await run('delete', id)).code, 0)
+    const again = await run('delete', id)
+    assert.deepEqual([again.code, again.out], [1, ''])
+    assert.match(again.err, /there is no client cli_/)
+    const store = await openAt(t, storeUrl)
+    assert.deepEqual(
+      (await store.oauthDenials.since(0, Date.now())).map((denial) => [denial.kind, denial.id]),
+      [['client', id]],
+    )
+    for (const [words, argv] of [
+      ['--name is missing', ['--scopes', 'read']],
+      ['--scopes is missing', ['--name', 'x']],
+      [
+        'did you mean "client_credentials"',
+        ['--name', 'x', '--scopes', 'read', '--grants', 'client_credential'],
+      ],
+      ['redirect_uris', ['--name', 'x', '--scopes', 'read', '--grants', 'authorization_code']],
+      [
+        'redirect_uris/0 has to be https',
+        [
+          '--name',
+          'x',
+          '--scopes',
+          'read',
+          '--grants',
+          'authorization_code',
+          '--redirect-uri',
+          'http://a.example/',
+        ],
+      ],
+      ['holds no JWK Set', ['--name', 'x', '--scopes', 'read', '--jwks', join(folder, 'none')]],
+    ] as const) {
+      const wrong = await run('create', ...argv)
+      assert.deepEqual([wrong.code, wrong.out], [2, ''], words)
+      assert.ok(wrong.err.includes(words), wrong.err)
+    }
   })
 
 test('what is wrong with a key that is asked for is said, and no database made for it', async (t) => {

@@ -10,6 +10,7 @@ import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
+import type { People } from '../../src/manage/auth/oauth/people.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet } from '../../src/plane/signature-set.ts'
@@ -39,6 +40,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly workers?: readonly WorkerStatus[]
   /** Another clock. */
   readonly nowMs?: () => number
+  /** Who can sign in. */
+  readonly people?: People
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -66,6 +69,7 @@ export class TestManagement {
       admin = ADMIN,
       workers = [],
       nowMs,
+      people,
       ...given
     } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
@@ -87,6 +91,7 @@ export class TestManagement {
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
         workers: () => workers,
         ...(nowMs === undefined ? {} : { nowMs }),
+        ...(people === undefined ? {} : { people }),
       },
     )
     const failures: Error[] = []
@@ -216,6 +221,12 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   version: '1.2.3',
   authFailuresPerMinute: 120,
   gnap: { tokenTtlS: 600, allowsBearer: true },
+  oauth: {
+    accessTokenTtlS: 600,
+    keyRotationMs: 90 * 86_400_000,
+    registration: 'off',
+    registrationToken: null,
+  },
   auditRetentionMs: 86_400_000,
   seen: SEEN,
   hasTls: false,

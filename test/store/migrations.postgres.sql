@@ -52,6 +52,18 @@ create index "webhook_secrets_by_webhook" on "webhook_secrets" ("webhook_id");
 create table "rate_limits" ("key" text primary key, "points" bigint not null, "ends_at_ms" bigint not null);
 -- 0008-policies
 create table "policies" ("version" bigint primary key, "document" text not null, "hash" text not null, "author" text not null, "restored_version" bigint, "created_at_ms" bigint not null);
+-- 0010-oauth
+create table "oauth_clients" ("id" text primary key, "name" text not null, "secret_hash" text, "auth_method" text not null, "grant_types" text not null, "redirect_uris" text not null, "scopes" text not null, "jwks" text, "plan" text not null, "origin" text not null, "created_at_ms" bigint not null);
+create table "oauth_records" ("id" text collate "C" primary key, "kind" text not null, "sealed" text not null, "grant_id" text collate "C", "uid" text collate "C", "user_code" text collate "C", "client_id" text collate "C", "expires_at_ms" bigint not null, "consumed_at_ms" bigint);
+create index "oauth_records_by_grant_id" on "oauth_records" ("grant_id");
+create index "oauth_records_by_uid" on "oauth_records" ("uid");
+create index "oauth_records_by_user_code" on "oauth_records" ("user_code");
+create index "oauth_records_by_client_id" on "oauth_records" ("client_id");
+create index "oauth_records_by_expires_at_ms" on "oauth_records" ("expires_at_ms");
+create table "oauth_denials" ("kind" text collate "C" not null, "id" text collate "C" not null, "at_ms" bigint not null, "expires_at_ms" bigint not null, constraint "oauth_denials_key" primary key ("kind", "id"));
+create index "oauth_denials_by_time" on "oauth_denials" ("at_ms");
+create index "oauth_denials_by_end" on "oauth_denials" ("expires_at_ms");
+create table "oauth_keys" ("number" bigint primary key, "kid" text not null, "public_jwk" text not null, "sealed" text not null, "created_at_ms" bigint not null, "signs_from_ms" bigint not null);
 -- 0011-gnap
 create table "replays" ("id" text collate "C" primary key, "expires_at_ms" bigint not null);
 create index "replays_by_end" on "replays" ("expires_at_ms");

@@ -3,6 +3,7 @@ import { taskTypesOf } from '../task-types.ts'
 import { toolsOf } from '../tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
+import { CLIENT_OPERATIONS } from './clients.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { FLEET_OPERATIONS } from './fleet.ts'
@@ -13,6 +14,7 @@ import { POLICY_OPERATIONS } from './policy.ts'
 import { previewPolicy } from './policy-preview.ts'
 import { SETTING_OPERATIONS } from './settings.ts'
 import { SIGNATURE_OPERATIONS } from './signatures.ts'
+import { SIGNING_KEY_OPERATIONS } from './signing-keys.ts'
 import { STATS_OPERATIONS } from './stats.ts'
 import { SUBMISSION_OPERATIONS } from './submissions.ts'
 import { taskOperations } from './tasks.ts'
@@ -44,6 +46,8 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...FLEET_OPERATIONS,
   ...KEY_OPERATIONS,
   ...GRANT_OPERATIONS,
+  ...CLIENT_OPERATIONS,
+  ...SIGNING_KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...POLICY_OPERATIONS,
   previewPolicy,

@@ -4,6 +4,7 @@ import { readBody } from '../../api/body.ts'
 import type { RequestContext, RequestState } from '../../api/router.ts'
 import type { Management } from '../../management.ts'
 import { Refusal } from '../../refusal.ts'
+import { refusalAfterFailure } from '../failures.ts'
 import { continueGrant } from './continuation.ts'
 import { GRANT_PATH, grantEndpoint } from './gnap.ts'
 import { GnapError, gnapErrorOf } from './gnap-error.ts'
@@ -83,11 +84,11 @@ async function told(
   management: Management | null,
 ): Promise<GnapError> {
   if (management === null || !GUESSES.has(error.code)) return error
-  const throttled = management.failureThrottle.failed(addressOf(ctx), management.nowMs())
-  if (throttled.kind === 'may') return error
-  return new GnapError('too_many_attempts', 'too much from this address was refused', {
-    headers: { 'Retry-After': String(throttled.retryAfterS) },
-  })
+  const refusal = new Refusal('invalid_token', error.message)
+  const told = await refusalAfterFailure(refusal, addressOf(ctx), ctx.state.requestId, management)
+  return told === refusal
+    ? error
+    : new GnapError('too_many_attempts', told.message, { headers: told.headers })
 }
 
 function say(ctx: RequestContext, { code, message: description, status, headers }: GnapError): void {

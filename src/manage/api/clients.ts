@@ -1,0 +1,156 @@
+import * as z from 'zod'
+import type { OAuthClient } from '../../store/oauth-clients.ts'
+import { AUTH_METHODS, deleteClient, GRANT_TYPES, makeClient, scopesOf } from '../auth/oauth/clients.ts'
+import { PLANS, planFor, SCOPES } from '../auth/principal.ts'
+import { Refusal } from '../refusal.ts'
+import { plan, scope } from './keys.ts'
+import { actorOf, type AnyOperation, operation } from './operation.ts'
+import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+
+const grantType = z.enum(GRANT_TYPES).meta({ id: 'GrantType' })
+const authMethod = z.enum(AUTH_METHODS).meta({
+  id: 'ClientAuthMethod',
+  description:
+    'How it says who it is at the token endpoint. `private_key_jwt` with one of the keys in `jwks`; `none` for an app that cannot keep a secret.',
+})
+const jwks = z.record(z.string(), z.unknown()).meta({
+  description: 'A JWK Set (RFC 7517) of public keys.',
+  example: { keys: [{ kty: 'EC', crv: 'P-256', x: '…', y: '…' }] },
+})
+const redirectUris = z.array(z.string()).max(20).meta({
+  description:
+    'Compared character for character. `https`, or for an app on the machine of its user `http` to 127.0.0.1, [::1] or localhost, at any port.',
+})
+const clientFields = {
+  client_id: z.string().meta({ example: 'cli_x7c1Jq0aT5b2' }),
+  name: z.string(),
+  grant_types: z.array(grantType),
+  redirect_uris: z.array(z.string()),
+  scopes: z.array(scope),
+  token_endpoint_auth_method: authMethod,
+  jwks: jwks.nullable(),
+  plan,
+  created_at: time,
+}
+const client = z
+  .strictObject({
+    ...clientFields,
+    origin: z
+      .string()
+      .meta({ description: '`registration`: it came by itself (RFC 7591); else an administrator made it.' }),
+  })
+  .meta({ id: 'Client' })
+const newClient = z
+  .strictObject({
+    ...client.shape,
+    client_secret: z.string().optional().meta({ description: 'Shown here only.' }),
+  })
+  .meta({ id: 'NewClient' })
+
+const clientRequest = z
+  .strictObject({
+    name: z.string().min(1, 'is empty').max(100, 'is longer than 100 characters'),
+    grant_types: z.array(grantType).min(1, 'is empty').max(GRANT_TYPES.length),
+    redirect_uris: redirectUris.optional(),
+    scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
+    token_endpoint_auth_method: authMethod.optional(),
+    jwks: jwks.optional(),
+    plan: z.enum(PLANS).optional(),
+  })
+  .meta({ id: 'ClientRequest' })
+
+const EXAMPLE = {
+  ...{ client_id: 'cli_x7c1Jq0aT5b2', name: 'nightly build', grant_types: ['client_credentials' as const] },
+  ...{ redirect_uris: [], scopes: ['read' as const, 'detect' as const], jwks: null },
+  token_endpoint_auth_method: 'client_secret_basic' as const,
+  ...{ plan: 'standard' as const, created_at: '2026-11-21T09:30:00.000Z', origin: 'administrator' },
+}
+
+const createClient = operation({
+  id: 'createClient',
+  method: 'POST',
+  path: '/clients',
+  tag: 'Administration',
+  summary: 'Make an OAuth client',
+  description:
+    'It gets access tokens at `/oauth/token`. Its secret is in this answer only: what is kept of it is a hash.',
+  scopes: ['admin'],
+  body: clientRequest,
+  status: 201,
+  answer: newClient,
+  isIdempotent: true,
+  examples: {
+    body: { name: 'nightly build', grant_types: ['client_credentials'], scopes: ['read', 'detect'] },
+    answer: { ...EXAMPLE, client_secret: 'ghs_…' },
+  },
+  run: async (call, { store, nowMs }) => {
+    const { body } = call
+    const authMethod =
+      body.token_endpoint_auth_method ?? (body.jwks ? 'private_key_jwt' : 'client_secret_basic')
+    const scopes = SCOPES.filter((each) => body.scopes.includes(each))
+    const wanted = {
+      ...{ name: body.name, scopes, authMethod, jwks: body.jwks ?? null, plan: body.plan ?? planFor(scopes) },
+      grantTypes: [...new Set(body.grant_types)],
+      redirectUris: [...new Set(body.redirect_uris)],
+      origin: 'administrator',
+    } as const
+    const { client, secret } = await makeClient(store, wanted, actorOf(call), nowMs())
+    return { body: { ...shown(client), ...(secret === null ? {} : { client_secret: secret }) } }
+  },
+})
+
+const listClients = operation({
+  id: 'listClients',
+  method: 'GET',
+  path: '/clients',
+  tag: 'Administration',
+  summary: 'List OAuth clients',
+  description: 'Newest first.',
+  scopes: ['admin'],
+  query: z.strictObject(PAGE_FIELDS),
+  answer: z.strictObject({ clients: z.array(client), ...PAGE_ANSWER }),
+  examples: { answer: { clients: [EXAMPLE], total: 1, page: 1, limit: 50 } },
+  run: async ({ query, target }, { store, publicUrl }) => {
+    const { items, total } = await store.oauthClients.list(query)
+    const headers = links(publicUrl, target, query, total)
+    return { body: { clients: items.map(shown), total, ...query }, headers }
+  },
+})
+
+const removeClient = operation({
+  id: 'deleteClient',
+  method: 'DELETE',
+  path: '/clients/{client_id}',
+  tag: 'Administration',
+  summary: 'Delete an OAuth client',
+  description: 'With its codes and refresh tokens. Within a second its access tokens open nothing any more.',
+  scopes: ['admin'],
+  params: z.strictObject({ client_id: z.string() }),
+  status: 204,
+  find: ({ params }, { store }) => store.oauthClients.byId(params.client_id),
+  run: async (call, { store, oauth, nowMs }) => {
+    // Somebody was faster.
+    if (!(await deleteClient(store, oauth.denials, call.subject, actorOf(call), nowMs())))
+      throw new Refusal('not_found', 'there is nothing of this name')
+    return { body: null }
+  },
+})
+
+export const CLIENT_OPERATIONS: readonly AnyOperation[] = [createClient, listClients, removeClient]
+
+function shown(client: OAuthClient) {
+  const { id, name, redirectUris, jwks, createdAtMs, origin } = client
+  return {
+    client_id: id,
+    name,
+    grant_types: GRANT_TYPES.filter((type) => client.grantTypes.includes(type)),
+    redirect_uris: [...redirectUris],
+    scopes: [...scopesOf(client)],
+    token_endpoint_auth_method:
+      AUTH_METHODS.find((method) => method === client.authMethod) ?? 'client_secret_basic',
+    jwks,
+    plan: PLANS.find((each) => each === client.plan) ?? 'free',
+    created_at: timeOf(createdAtMs),
+    origin,
+  }
+}

@@ -1,0 +1,199 @@
+import { createPublicKey, type JsonWebKey } from 'node:crypto'
+import type { ClientMetadata } from 'oidc-provider'
+import type { OAuthClient } from '../../../store/oauth-clients.ts'
+import type { Store } from '../../../store/store.ts'
+import { type Actor, changed } from '../../audit.ts'
+import { newId } from '../../ids.ts'
+import { type FieldError, invalid } from '../../refusal.ts'
+import { hashOfKey, newSecret } from '../api-keys.ts'
+import { type Plan, SCOPES, type Scope } from '../principal.ts'
+import { type Denials, DENIED_MS } from './denials.ts'
+
+export interface WantedClient {
+  readonly name: string
+  readonly grantTypes: readonly GrantType[]
+  readonly redirectUris: readonly string[]
+  readonly scopes: readonly Scope[]
+  readonly authMethod: AuthMethod
+  /** A JWK Set. */
+  readonly jwks: Readonly<Record<string, unknown>> | null
+  readonly plan: Plan
+  readonly origin: 'administrator' | 'registration'
+}
+
+export type GrantType = (typeof GRANT_TYPES)[number]
+export type AuthMethod = (typeof AUTH_METHODS)[number]
+
+export const GRANT_TYPES = ['client_credentials', 'authorization_code', 'refresh_token'] as const
+export const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
+
+/** A new client, for the API, the command line and registration alike. Its secret is nowhere but in the answer. */
+export async function makeClient(
+  store: Store,
+  wanted: WantedClient,
+  actor: Actor,
+  nowMs: number,
+): Promise<{ client: OAuthClient; secret: string | null }> {
+  check(wanted)
+  const secret = wanted.authMethod.startsWith('client_secret') ? newSecret(SECRET_PREFIX) : null
+  const client = {
+    ...wanted,
+    id: newId('cli'),
+    secretHash: secret === null ? null : hashOfKey(secret),
+    createdAtMs: nowMs,
+  }
+  const { id: subject, name, scopes, plan, grantTypes, authMethod, redirectUris, origin } = client
+  const detail = { name, scopes, plan, grantTypes, authMethod, redirectUris, origin }
+  await changed(store, actor, { action: 'createClient', subject, detail }, nowMs, (queries) =>
+    store.oauthClients.add(client, queries),
+  )
+  return { client, secret }
+}
+
+/** With its codes and refresh tokens; its access tokens are refused from now on. `false`: it is not there. */
+export async function deleteClient(
+  store: Store,
+  denials: Pick<Denials, 'addTo' | 'learn'>,
+  { id, name }: OAuthClient,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'deleteClient', subject: id, detail: { name } }
+  try {
+    await changed(store, actor, change, nowMs, async (queries) => {
+      if (!(await store.oauthClients.remove(id, queries))) throw NOT_THERE
+      await store.oauthRecords.removeClient(id, queries)
+      await denials.addTo(queries, 'client', id)
+    })
+  } catch (error) {
+    if (error === NOT_THERE) return false
+    throw error
+  }
+  denials.learn('client', id, nowMs + DENIED_MS)
+  return true
+}
+
+/** What this version does not know of gives nothing. */
+export function scopesOf({ scopes }: Pick<OAuthClient, 'scopes'>): readonly Scope[] {
+  return SCOPES.filter((scope) => scopes.includes(scope))
+}
+
+/** What it may ask for: `admin` has all. */
+export function scopesWithin(scopes: readonly Scope[]): readonly Scope[] {
+  return scopes.includes('admin') ? SCOPES : scopes
+}
+
+/** As oidc-provider wants it. In the place of the secret is its hash: see `compareClientSecret` in provider.ts. */
+export function metadataOf(client: OAuthClient): ClientMetadata {
+  const { id, name, secretHash, authMethod, grantTypes, redirectUris, jwks, origin } = client
+  const hasCode = grantTypes.includes('authorization_code')
+  return {
+    client_id: id,
+    client_name: name,
+    ...(secretHash === null ? {} : { client_secret: secretHash }),
+    token_endpoint_auth_method: authMethod as AuthMethod,
+    // Whether there is a refresh token is decided when a code is exchanged: `offline_access` asks for one, too.
+    grant_types: hasCode ? [...new Set([...grantTypes, 'refresh_token'])] : [...grantTypes],
+    response_types: hasCode ? ['code'] : [],
+    redirect_uris: [...redirectUris],
+    // Of these the port of a loopback address may be any (RFC 8252 §7.3).
+    application_type: redirectUris.some((uri) => uri.startsWith('http:')) ? 'native' : 'web',
+    ...(jwks === null ? {} : { jwks: jwks as unknown as NonNullable<ClientMetadata['jwks']> }),
+    [OWN]: {
+      scopes: scopesOf(client),
+      hasRefresh: grantTypes.includes('refresh_token'),
+      origin,
+    } satisfies OwnMetadata,
+  }
+}
+
+/** Ours, beside what the specifications know of. */
+export interface OwnMetadata {
+  readonly scopes: readonly Scope[]
+  /** It has registered for refresh tokens. */
+  readonly hasRefresh: boolean
+  readonly origin: string
+}
+
+export function ownMetadata(client: { readonly [member: string]: unknown }): OwnMetadata {
+  return client[OWN] as OwnMetadata
+}
+
+/** The member it is in. */
+export const OWN = 'gatehouse'
+
+function check(wanted: WantedClient): void {
+  const [problem, ...more] = [
+    ...grantProblems(wanted),
+    ...wanted.redirectUris.flatMap((uri, index) => redirectProblems(uri, `/redirect_uris/${index}`)),
+    ...keyProblems(wanted),
+  ]
+  if (problem !== undefined) throw invalid([problem, ...more])
+}
+
+function grantProblems({ grantTypes, redirectUris, authMethod }: WantedClient): readonly FieldError[] {
+  const problems: FieldError[] = []
+  const hasCode = grantTypes.includes('authorization_code')
+  const add = (pointer: string, detail: string) => void problems.push({ pointer, detail })
+  if (hasCode && redirectUris.length === 0) add('/redirect_uris', 'is needed with authorization_code')
+  if (!hasCode && redirectUris.length > 0) add('/redirect_uris', 'is for authorization_code only')
+  if (!hasCode && grantTypes.includes('refresh_token'))
+    add('/grant_types', 'has refresh_token only together with authorization_code')
+  if (authMethod === 'none' && grantTypes.includes('client_credentials'))
+    add('/token_endpoint_auth_method', 'is none: whoever has no credential cannot have client_credentials')
+  return problems
+}
+
+/** https, or for an app on the user's own machine http to it; to be compared as it is, character for character. */
+function redirectProblems(uri: string, pointer: string): readonly FieldError[] {
+  const wrong = (detail: string) => [{ pointer, detail }]
+  if (!VISIBLE.test(uri)) return wrong('is no URI')
+  const url = URL.parse(uri)
+  if (url === null) return wrong('is no URI')
+  if (uri.includes('#')) return wrong('has a fragment')
+  if (url.username !== '' || url.password !== '' || /^[a-z]+:\/\/[^/?]*@/i.test(uri))
+    return wrong('has a user in it')
+  const isLoopback = LOOPBACKS.has(url.hostname)
+  if (url.protocol === 'http:' && isLoopback) return []
+  if (url.protocol !== 'https:') return wrong('has to be https, or http to 127.0.0.1, [::1] or localhost')
+  if (isLoopback) return wrong('cannot be https to this machine')
+  return []
+}
+
+function keyProblems({ authMethod, jwks }: WantedClient): readonly FieldError[] {
+  if (authMethod !== 'private_key_jwt')
+    return jwks === null ? [] : [{ pointer: '/jwks', detail: 'is for private_key_jwt only' }]
+  if (jwks === null) return [{ pointer: '/jwks', detail: 'is needed with private_key_jwt' }]
+  const { keys } = jwks
+  if (!Array.isArray(keys) || keys.length === 0 || keys.length > KEYS_MAX)
+    return [{ pointer: '/jwks/keys', detail: `takes a list of 1 to ${KEYS_MAX} keys` }]
+  return keys.flatMap((key: unknown, index) => {
+    const detail = keyProblem(key)
+    return detail === null ? [] : [{ pointer: `/jwks/keys/${index}`, detail }]
+  })
+}
+
+function keyProblem(key: unknown): string | null {
+  if (typeof key !== 'object' || key === null) return 'is no key'
+  const { kty, d, k } = key as Record<string, unknown>
+  if (kty === 'oct' || k !== undefined) return 'is a secret; only public keys are taken'
+  if (d !== undefined) return 'is a private key: make a new one, and give its public part'
+  try {
+    const { asymmetricKeyType, asymmetricKeyDetails } = createPublicKey({
+      key: key as JsonWebKey,
+      format: 'jwk',
+    })
+    if (asymmetricKeyType === 'rsa' && asymmetricKeyDetails!.modulusLength! < RSA_BITS_MIN)
+      return `has fewer than ${RSA_BITS_MIN} bits`
+    return null
+  } catch {
+    return 'is no key that is known here'
+  }
+}
+
+const NOT_THERE = new Error('not there')
+const SECRET_PREFIX = 'ghs_'
+const VISIBLE = /^[\x21-\x7e]{1,2000}$/
+const LOOPBACKS = new Set(['127.0.0.1', '[::1]', 'localhost'])
+const KEYS_MAX = 10
+const RSA_BITS_MIN = 2048

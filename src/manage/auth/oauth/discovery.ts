@@ -1,0 +1,93 @@
+import type Koa from 'koa'
+import type { RequestState } from '../../api/router.ts'
+import { Refusal } from '../../refusal.ts'
+import { SCOPES } from '../principal.ts'
+import { AUTH_METHODS } from './clients.ts'
+import { REGISTRATION_PATH } from './registration.ts'
+import { ROUTES, SIGNATURES } from './provider.ts'
+import { type Resource, resourceUrl, wellKnownUrl } from './resources.ts'
+
+/** What of it there is. */
+export interface Offered {
+  readonly hasPeople: boolean
+  readonly hasRegistration: boolean
+}
+
+/** How tokens are come by, for clients that find out by themselves. Nothing in it needs the database. */
+export function oauthDocuments(publicUrl: string, offered: Offered): Koa.Middleware<RequestState> {
+  const resources = new Map<string, string>()
+  const add = (url: string, document: unknown) => void resources.set(url, JSON.stringify(document))
+  const server = serverMetadata(publicUrl, offered)
+  add('/.well-known/oauth-authorization-server', server)
+  add(pathOf(wellKnownUrl(publicUrl, 'oauth-authorization-server')), server)
+  add('/.well-known/oauth-protected-resource', resourceMetadata(publicUrl, 'mcp'))
+  for (const resource of ['v1', 'mcp'] as const) {
+    const document = resourceMetadata(publicUrl, resource)
+    add(`/.well-known/oauth-protected-resource/${resource}`, document)
+    add(pathOf(wellKnownUrl(publicUrl, 'oauth-protected-resource', `/${resource}`)), document)
+  }
+  return async (ctx, next) => {
+    const text = resources.get(ctx.url.split('?', 1)[0]!)
+    if (text === undefined) return next()
+    ctx.state.operation = 'document'
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
+      throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
+    ctx.state.isPublic = true
+    ctx.body = text
+    ctx.set('Content-Type', 'application/json; charset=utf-8')
+    // Clients in pages read it before they have anything to say who they are.
+    ctx.set('Access-Control-Allow-Origin', '*')
+  }
+}
+
+/** RFC 8414. */
+function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: Offered) {
+  const methods = [...AUTH_METHODS]
+  const algorithms = [...SIGNATURES]
+  return {
+    issuer: publicUrl,
+    token_endpoint: publicUrl + ROUTES.token,
+    jwks_uri: publicUrl + ROUTES.jwks,
+    revocation_endpoint: publicUrl + ROUTES.revocation,
+    introspection_endpoint: publicUrl + ROUTES.introspection,
+    ...(hasRegistration && { registration_endpoint: publicUrl + REGISTRATION_PATH }),
+    ...(hasPeople && {
+      authorization_endpoint: publicUrl + ROUTES.authorization,
+      pushed_authorization_request_endpoint: publicUrl + ROUTES.pushed_authorization_request,
+      authorization_response_iss_parameter_supported: true,
+      response_modes_supported: ['query'],
+    }),
+    scopes_supported: [...SCOPES, ...(hasPeople ? ['offline_access'] : [])],
+    response_types_supported: hasPeople ? ['code'] : [],
+    grant_types_supported: [
+      'client_credentials',
+      ...(hasPeople ? ['authorization_code', 'refresh_token'] : []),
+    ],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: methods,
+    token_endpoint_auth_signing_alg_values_supported: algorithms,
+    revocation_endpoint_auth_methods_supported: methods,
+    revocation_endpoint_auth_signing_alg_values_supported: algorithms,
+    introspection_endpoint_auth_methods_supported: methods,
+    introspection_endpoint_auth_signing_alg_values_supported: algorithms,
+    dpop_signing_alg_values_supported: algorithms,
+    service_documentation: `${publicUrl}/docs`,
+  }
+}
+
+/** RFC 9728. */
+function resourceMetadata(publicUrl: string, resource: Resource) {
+  return {
+    resource: resourceUrl(publicUrl, resource),
+    authorization_servers: [publicUrl],
+    scopes_supported: resource === 'mcp' ? SCOPES.filter((scope) => scope !== 'admin') : [...SCOPES],
+    bearer_methods_supported: ['header'],
+    dpop_signing_alg_values_supported: [...SIGNATURES],
+    resource_name: resource === 'mcp' ? 'Gatehouse MCP' : 'Gatehouse API',
+    resource_documentation: `${publicUrl}/docs`,
+  }
+}
+
+function pathOf(url: string): string {
+  return new URL(url).pathname
+}

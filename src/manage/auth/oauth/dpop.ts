@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import { calculateJwkThumbprint, EmbeddedJWK, errors, type JWTPayload, jwtVerify } from 'jose'
+import { digestOf } from '../../../store/sealed.ts'
+import type { Store } from '../../../store/store.ts'
+import { SIGNATURES } from './provider.ts'
+
+/** A request that a proof came with. */
+export interface ProvenRequest {
+  readonly method: string
+  /** Without query; never from a Host header. */
+  readonly url: string
+  readonly accessToken: string
+  /** Of the key that the token is bound to. */
+  readonly jkt: string
+}
+
+/** Whether a proof of possession (RFC 9449 §4.3) is one for this request, and the first time. `null`: it is; else why not. */
+export async function dpopProblem(
+  proof: string,
+  request: ProvenRequest,
+  store: Store,
+  nowMs: number,
+): Promise<string | null> {
+  if (proof.length > LENGTH_MAX) return 'the proof is too long'
+  const verified = await verify(proof, nowMs)
+  if (verified === null) return 'the proof is not signed, or not as it has to be'
+  const problem = claimProblem(verified.payload, request, nowMs)
+  if (problem !== null) return problem
+  if (verified.thumbprint !== request.jkt) return 'the proof is of another key than the token'
+  const isFirst = await store.oauthRecords.putOnce(
+    {
+      id: digestOf('proof', verified.thumbprint, verified.payload.jti!),
+      ...{ kind: 'Proof', sealed: '', grantId: null, uid: null, userCode: null, clientId: null },
+      expiresAtMs: nowMs + 2 * WINDOW_MS,
+    },
+    nowMs,
+  )
+  return isFirst ? null : 'the proof was used before'
+}
+
+async function verify(
+  proof: string,
+  nowMs: number,
+): Promise<{ payload: JWTPayload; thumbprint: string } | null> {
+  try {
+    const options = { algorithms: [...SIGNATURES], typ: 'dpop+jwt', currentDate: new Date(nowMs) }
+    const { payload, protectedHeader } = await jwtVerify(proof, EmbeddedJWK, options)
+    return { payload, thumbprint: await calculateJwkThumbprint(protectedHeader.jwk!) }
+  } catch (error) {
+    if (error instanceof errors.JOSEError || error instanceof TypeError || error instanceof DOMException)
+      return null
+    throw error
+  }
+}
+
+function claimProblem(
+  { jti, iat, ...claims }: JWTPayload,
+  request: ProvenRequest,
+  nowMs: number,
+): string | null {
+  if (typeof jti !== 'string' || jti === '' || jti.length > JTI_LENGTH_MAX) return 'the proof has no jti'
+  if (typeof iat !== 'number' || Math.abs(iat * 1000 - nowMs) > WINDOW_MS) return 'the proof is not of now'
+  if (claims['htm'] !== request.method) return 'the proof is for another method'
+  if (withoutQuery(claims['htu']) !== withoutQuery(request.url)) return 'the proof is for another address'
+  const hash = createHash('sha256').update(request.accessToken).digest('base64url')
+  return claims['ath'] === hash ? null : 'the proof is not for this token'
+}
+
+/** As RFC 3986 §6.2.2 and §6.2.3 make one of several ways to write it. */
+function withoutQuery(url: unknown): string | null {
+  const parsed = typeof url === 'string' ? URL.parse(url) : null
+  return parsed === null ? null : parsed.origin + parsed.pathname
+}
+
+const LENGTH_MAX = 8_192
+const JTI_LENGTH_MAX = 256
+/** As long as the authorization server itself gives it. */
+const WINDOW_MS = 300_000

@@ -1,0 +1,180 @@
+import type Koa from 'koa'
+import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import { Fault } from '../../../fault.ts'
+import { readBody } from '../../api/body.ts'
+import type { RequestState } from '../../api/router.ts'
+import type { Management } from '../../management.ts'
+import { Refusal } from '../../refusal.ts'
+import { refusalAfterFailure } from '../failures.ts'
+import { OAuthError, sayError, unavailable } from './answer.ts'
+import { interactionOf } from './interactions.ts'
+import { INTERACTION_PATH, ROUTES } from './provider.ts'
+import { REGISTRATION_PATH, register } from './registration.ts'
+import { introspected, revoke } from './token-requests.ts'
+
+type Context = Koa.ParameterizedContext<RequestState>
+type Endpoint = (ctx: Context, management: Management) => Promise<void>
+
+/**
+ * Everything behind /oauth/. What speaks the protocol is oidc-provider; it gets no path but these, and what it answers is
+ * sent by the server that sends everything else. Its errors have the protocol's form, whatever happens.
+ */
+export function oauthEndpoints(management: Management): Koa.Middleware<RequestState> {
+  return async (ctx, next) => {
+    const found = endpointAt(ctx.url.split('?', 1)[0]!, management)
+    if (found === null) return next()
+    ctx.state.operation = 'oauth'
+    try {
+      if (!found.methods.includes(ctx.method)) throw notAllowed(found.methods)
+      await found.answer(ctx, management)
+    } catch (error) {
+      sayError(ctx, errorOf(error, management))
+    }
+  }
+}
+
+interface Found {
+  readonly methods: readonly string[]
+  readonly answer: Endpoint
+}
+
+function endpointAt(path: string, { oauth }: Management): Found | null {
+  const fixed = FIXED.get(path)
+  if (fixed !== undefined) return fixed
+  if (oauth.people === null) return null
+  if (path === REGISTRATION_PATH) return oauth.settings.registration === 'off' ? null : REGISTER
+  if (RESUME.test(path)) return { methods: ['GET'], answer: byProvider }
+  if (INTERACTION.test(path)) return { methods: ['GET', 'POST'], answer: interact }
+  return FOR_PEOPLE.get(path) ?? null
+}
+
+const byProvider: Endpoint = async (ctx, management) => {
+  if (ctx.path === ROUTES.authorization) askForConsentWhenOffline(ctx)
+  const provider = await management.oauth.provider()
+  const inner = await run(provider, ctx, management)
+  const { failure } = inner.state as { failure?: Error }
+  if (failure !== undefined && inner.status >= 500) throw failure
+  const { status, body } = inner
+  ctx.body = body
+  ctx.status = status
+  if (isError(body, 'invalid_client')) await throttle(ctx, management)
+}
+
+/** The same, and then for the tokens that oidc-provider does not keep: it has found out who asks. */
+const withOurTokens =
+  (answer: (inner: KoaContextWithOIDC, management: Management) => Promise<unknown>): Endpoint =>
+  async (ctx, management) => {
+    await byProvider(ctx, management)
+    const inner = INNER.get(ctx)
+    if (inner === undefined || !isError(ctx.body, 'unsupported_token_type')) return
+    // That of the error that is not told.
+    ctx.remove('Content-Type')
+    ctx.body = await answer(inner, management)
+    ctx.status = 200
+  }
+
+const jwks: Endpoint = async (ctx, { oauth }) => {
+  const { published } = await oauth.keys.current()
+  ctx.state.isPublic = true
+  ctx.set('Access-Control-Allow-Origin', '*')
+  ctx.body = JSON.stringify({ keys: published })
+  ctx.set('Content-Type', 'application/jwk-set+json; charset=utf-8')
+}
+
+const registration: Endpoint = async (ctx, { oauth, store, nowMs }) => {
+  const body = await readBody(ctx, REGISTRATION_BYTES_MAX)
+  const asked = {
+    ...{ body, authorization: ctx.get('Authorization'), requestId: ctx.state.requestId },
+    address: ctx.req.socket.remoteAddress ?? '',
+  }
+  ctx.body = await register(asked, oauth.settings, store, nowMs())
+  ctx.status = 201
+}
+
+const interact: Endpoint = async (ctx, management) => {
+  const { people } = management.oauth
+  const interaction = await interactionOf(ctx, await management.oauth.provider(), management.oauth)
+  await people!.interact(ctx, interaction)
+}
+
+/** Has oidc-provider answer, less the sending. */
+async function run(provider: Provider, ctx: Context, management: Management): Promise<KoaContextWithOIDC> {
+  const inner = provider.createContext(ctx.req, ctx.res) as unknown as KoaContextWithOIDC
+  // Its own addresses begin with the path of the issuer, if that has one.
+  const { pathname } = new URL(management.publicUrl)
+  Object.assign(inner, { mountPath: pathname === '/' ? '' : pathname })
+  INNER.set(ctx, inner)
+  await composedOf(provider)(inner)
+  return inner
+}
+
+function composedOf(provider: Provider): (inner: KoaContextWithOIDC) => Promise<void> {
+  const known = COMPOSED.get(provider)
+  if (known !== undefined) return known
+  provider.on('server_error', (inner, error) => Object.assign(inner.state, { failure: error }))
+  const [only] = provider.middleware as Koa.Middleware[]
+  const composed = async (inner: KoaContextWithOIDC) => {
+    await only!(inner as never, async () => undefined)
+  }
+  COMPOSED.set(provider, composed)
+  return composed
+}
+
+/** OpenID Connect ignores the scope where consent is not asked for anew; here it is then. */
+function askForConsentWhenOffline(ctx: Context): void {
+  const query = new URLSearchParams(ctx.querystring)
+  const isOffline = (query.get('scope') ?? '').split(' ').includes('offline_access')
+  if (!isOffline || query.has('prompt')) return
+  query.set('prompt', 'consent')
+  ctx.req.url = `${ctx.path}?${query}`
+}
+
+/** Who guesses is told to wait. */
+async function throttle(ctx: Context, management: Management): Promise<void> {
+  const refusal = new Refusal('invalid_token', 'this client is not known here, or its credential is another')
+  const address = ctx.req.socket.remoteAddress ?? ''
+  const said = await refusalAfterFailure(refusal, address, ctx.state.requestId, management)
+  if (said !== refusal)
+    sayError(ctx, new OAuthError(said.status, 'invalid_client', said.message, said.headers))
+}
+
+function errorOf(error: unknown, { log }: Management): OAuthError {
+  if (error instanceof OAuthError) return error
+  if (error instanceof Refusal)
+    return new OAuthError(error.status, 'invalid_request', error.message, error.headers)
+  if (error instanceof Fault && error.code.startsWith('STORE_')) return unavailable()
+  log.error('the authorization server could not answer', { error: error as Error })
+  return error instanceof Fault
+    ? unavailable()
+    : new OAuthError(500, 'server_error', 'the log of Gatehouse says more')
+}
+
+function notAllowed(methods: readonly string[]): Refusal {
+  return new Refusal('method_not_allowed', `this takes ${methods.join(', ')}`, {
+    headers: { Allow: methods.join(', ') },
+  })
+}
+
+function isError(body: unknown, code: string): boolean {
+  return typeof body === 'object' && body !== null && 'error' in body && body.error === code
+}
+
+/** Pages may ask by themselves: whether they may read the answer is found out with the client. */
+const ASKED = ['POST', 'OPTIONS']
+const REGISTER: Found = { methods: ['POST'], answer: registration }
+const FIXED: ReadonlyMap<string, Found> = new Map([
+  [ROUTES.token, { methods: ASKED, answer: byProvider }],
+  [ROUTES.introspection, { methods: ASKED, answer: withOurTokens(introspected) }],
+  [ROUTES.revocation, { methods: ASKED, answer: withOurTokens(revoke) }],
+  [ROUTES.jwks, { methods: ['GET', 'HEAD'], answer: jwks }],
+])
+const FOR_PEOPLE: ReadonlyMap<string, Found> = new Map([
+  [ROUTES.authorization, { methods: ['GET'], answer: byProvider }],
+  [ROUTES.pushed_authorization_request, { methods: ASKED, answer: byProvider }],
+  [`${ROUTES.end_session}/confirm`, { methods: ['POST'], answer: byProvider }],
+])
+const RESUME = /^\/oauth\/authorize\/[\w-]{1,64}$/
+const INTERACTION = new RegExp(`^${INTERACTION_PATH}[\\w-]{1,64}(?:/[\\w-]{1,32})?$`)
+const REGISTRATION_BYTES_MAX = 65_536
+const INNER = new WeakMap<Context, KoaContextWithOIDC>()
+const COMPOSED = new WeakMap<Provider, (inner: KoaContextWithOIDC) => Promise<void>>()

@@ -1,0 +1,113 @@
+import type Koa from 'koa'
+import type { InteractionResults, Provider } from 'oidc-provider'
+import type { RequestState } from '../../api/router.ts'
+import type { Scope } from '../principal.ts'
+import { OAuthError } from './answer.ts'
+import { ownMetadata, scopesWithin } from './clients.ts'
+import type { OAuth } from './oauth.ts'
+import type { Interaction } from './people.ts'
+import { INTERACTION_PATH } from './provider.ts'
+
+type Context = Koa.ParameterizedContext<RequestState>
+type Details = Awaited<ReturnType<Provider['interactionDetails']>>
+type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
+type Grant = InstanceType<Provider['Grant']>
+
+/** What a client waits for in this browser. Throws an OAuthError where that is nothing. */
+export async function interactionOf(
+  ctx: Context,
+  provider: Provider,
+  { people }: OAuth,
+): Promise<Interaction> {
+  const details = await provider.interactionDetails(ctx.req, ctx.res).catch((error: unknown) => {
+    if ((error as { error?: string }).error === 'invalid_request') throw over()
+    throw error
+  })
+  // The cookie says which one it is; the path is only where the browser looks.
+  if (!ctx.url.startsWith(`${INTERACTION_PATH}${details.uid}`)) throw over()
+  const client = await provider.Client.find(String(details.params['client_id']))
+  if (client === undefined) throw over()
+  const finish = async (result: InteractionResults) => {
+    const target = await provider.interactionResult(ctx.req, ctx.res, result, {
+      mergeWithLastSubmission: false,
+    })
+    ctx.status = 303
+    ctx.set('Location', target)
+    ctx.body = ''
+  }
+  const personId = details.session?.accountId ?? null
+  const asked = askedIn(details, client)
+  return {
+    uid: details.uid,
+    asks: details.prompt.name === 'login' ? 'login' : 'consent',
+    client: {
+      id: client.clientId,
+      name: client.clientName ?? client.clientId,
+      isRegistered: ownMetadata(client).origin === 'registration',
+    },
+    redirectUri: String(details.params['redirect_uri']),
+    scopes: asked.scopes,
+    isOffline: asked.isOffline,
+    personId,
+    signedIn: (id) => finish({ login: { accountId: id } }),
+    consented: async (scopes) => {
+      const person = personId === null ? null : await people!.find(personId)
+      if (person === null) throw over()
+      const own = scopesWithin([...person.scopes])
+      const granted = scopes.filter((scope) => own.includes(scope) && asked.scopes.includes(scope))
+      if (granted.length === 0) return finish(DENIED)
+      const grant = new provider.Grant({ accountId: person.id, clientId: client.clientId })
+      fill(grant, asked, granted)
+      await finish({ consent: { grantId: await grant.save() } })
+    },
+    denied: () => finish(DENIED),
+  }
+}
+
+/** What a client has asked for, of what it may have. */
+interface Asked {
+  readonly scopes: readonly Scope[]
+  readonly resources: readonly string[]
+  readonly isOffline: boolean
+  /** Of OpenID Connect, which there is nothing of here. */
+  readonly others: readonly string[]
+}
+
+function askedIn({ params }: Details, client: Client): Asked {
+  const words = String(params['scope'] ?? '').split(' ')
+  const may = scopesWithin(ownMetadata(client).scopes)
+  return {
+    scopes: may.filter((scope) => words.includes(scope)),
+    resources: [params['resource']].flat().map(String),
+    isOffline: words.includes('offline_access'),
+    others: words.filter((word) => word === 'openid'),
+  }
+}
+
+/**
+ * Puts down what was consented to, and that the rest was asked for and refused: else it would be asked for again. It is a
+ * grant of its own, so that what came of an earlier one can be taken back alone.
+ */
+function fill(
+  grant: Grant,
+  { scopes, resources, isOffline, others }: Asked,
+  granted: readonly Scope[],
+): void {
+  const refused = scopes.filter((scope) => !granted.includes(scope))
+  for (const resource of resources) {
+    grant.addResourceScope(resource, granted.join(' '))
+    if (refused.length > 0) grant.rejectResourceScope(resource, refused.join(' '))
+  }
+  if (isOffline) grant.addOIDCScope('offline_access')
+  if (others.length > 0) grant.rejectOIDCScope(others.join(' '))
+}
+
+function over(): OAuthError {
+  return new OAuthError(
+    400,
+    'invalid_request',
+    'this sign-in is over, or began in another browser: begin again',
+  )
+}
+
+const DENIED: InteractionResults = { error: 'access_denied', error_description: 'it was denied' }

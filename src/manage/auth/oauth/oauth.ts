@@ -1,0 +1,64 @@
+import type { Provider } from 'oidc-provider'
+import type { Log } from '../../../log.ts'
+import type { Store } from '../../../store/store.ts'
+import type { Sealer } from '../../sealer.ts'
+import { AccessTokens } from './access-tokens.ts'
+import { Denials } from './denials.ts'
+import type { People } from './people.ts'
+import { makeProvider } from './provider.ts'
+import { SigningKeys } from './signing-keys.ts'
+
+export interface OAuthSettings {
+  readonly accessTokenTtlS: number
+  readonly keyRotationMs: number
+  /** Whether clients may register by themselves: nobody, who has the token, or anybody. */
+  readonly registration: 'off' | 'token' | 'open'
+  readonly registrationToken: string | null
+}
+
+export interface OAuthParts {
+  readonly publicUrl: string
+  readonly store: Store
+  readonly sealer: Sealer
+  readonly log: Log
+  readonly people: People | null
+  readonly settings: OAuthSettings
+  nowMs(): number
+}
+
+/** OAuth 2.0: the authorization server's state, and the tokens that it has made. */
+export class OAuth {
+  readonly settings: OAuthSettings
+  readonly people: People | null
+  readonly keys: SigningKeys
+  readonly denials: Denials
+  readonly tokens: AccessTokens
+  readonly #parts: OAuthParts
+  #provider: { readonly kid: string; readonly provider: Provider } | null = null
+
+  constructor(parts: OAuthParts) {
+    const { publicUrl, store, sealer, log, people, settings, nowMs } = parts
+    this.#parts = parts
+    this.settings = settings
+    this.people = people
+    this.keys = new SigningKeys(store, sealer, log, settings.keyRotationMs, nowMs)
+    this.denials = new Denials(store, nowMs)
+    const { keys, denials } = this
+    this.tokens = new AccessTokens({ publicUrl, keys, denials, clients: store.oauthClients, people })
+  }
+
+  /** The one that signs with the key of this moment. */
+  async provider(): Promise<Provider> {
+    const { signer } = await this.keys.current()
+    if (this.#provider?.kid === signer.kid) return this.#provider.provider
+    const { publicUrl, store, sealer, people, settings, nowMs } = this.#parts
+    const { accessTokenTtlS } = settings
+    const { denials } = this
+    const provider = makeProvider(
+      { publicUrl, store, sealer, denials, people, accessTokenTtlS, nowMs },
+      signer,
+    )
+    this.#provider = { kid: signer.kid, provider }
+    return provider
+  }
+}

@@ -1,0 +1,45 @@
+import type Koa from 'koa'
+import type { Plan, Scope } from '../principal.ts'
+
+/** Somebody who signs in and consents. */
+export interface Person {
+  /** `usr_…`. */
+  readonly id: string
+  readonly name: string
+  /** No client gets more than these from them. */
+  readonly scopes: ReadonlySet<Scope>
+  readonly plan: Plan
+}
+
+/** The people there are, and the pages on which they sign in and consent. */
+export interface People {
+  /**
+   * `null`: gone, or may not sign in any more. It is asked for every token of theirs twice a second, and remembers for
+   * no longer itself.
+   */
+  find(id: string): Promise<Person | null>
+  /** Answers a request to `/oauth/interaction/{uid}`, and ends with one of the three things that can be done. */
+  interact(ctx: Koa.ParameterizedContext, interaction: Interaction): Promise<void>
+}
+
+/** What a client waits for in somebody's browser. Each of the three leads that browser on. */
+export interface Interaction {
+  /** In the path, and in a cookie of this browser, or there would be no interaction. */
+  readonly uid: string
+  /** Who is it, or may it? */
+  readonly asks: 'login' | 'consent'
+  /** `isRegistered`: it came by itself, and nobody has looked at its name. */
+  readonly client: { readonly id: string; readonly name: string; readonly isRegistered: boolean }
+  /** Where the answer goes. */
+  readonly redirectUri: string
+  /** What the client asks for and may have. What the person does not have is left out when they consent. */
+  readonly scopes: readonly Scope[]
+  /** Whether it wants to go on while nobody is there. */
+  readonly isOffline: boolean
+  /** Who has signed in before in this browser. */
+  readonly personId: string | null
+  signedIn(personId: string): Promise<void>
+  /** To these scopes of those asked for, as far as the person has them. */
+  consented(scopes: readonly Scope[]): Promise<void>
+  denied(): Promise<void>
+}

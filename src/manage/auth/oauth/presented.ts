@@ -1,0 +1,70 @@
+import { type ProblemCode, Refusal } from '../../refusal.ts'
+import type { Store } from '../../../store/store.ts'
+import { challenge, dpopChallenge } from '../challenge.ts'
+import type { Principal } from '../principal.ts'
+import type { AccessTokens } from './access-tokens.ts'
+import { dpopProblem } from './dpop.ts'
+import { SIGNATURES } from './provider.ts'
+import { audiencesOf, type Resource } from './resources.ts'
+
+/** An access token of ours, as it came with a request. */
+export interface Presented {
+  readonly scheme: 'bearer' | 'dpop'
+  readonly token: string
+  /** The header `DPoP`; empty: there is none. */
+  readonly proof: string
+  readonly method: string
+  /** The path, without query. */
+  readonly path: string
+  readonly resource: Resource
+}
+
+/** What has to be known of the management plane for it. */
+export interface TokenTaking {
+  readonly publicUrl: string
+  readonly store: Store
+  readonly oauth: { readonly tokens: AccessTokens }
+  nowMs(): number
+}
+
+/** Who calls with it. Throws a Refusal where it opens nothing. */
+export async function principalWithToken(presented: Presented, taking: TokenTaking): Promise<Principal> {
+  const { publicUrl, oauth, nowMs } = taking
+  const { scheme, token: text, resource } = presented
+  const refuse = (code: ProblemCode, detail: string) => {
+    const header =
+      scheme === 'dpop'
+        ? dpopChallenge(publicUrl, 'invalid_token', SIGNATURES, resource)
+        : challenge(publicUrl, 'invalid_token', resource)
+    return new Refusal(code, detail, { headers: { 'WWW-Authenticate': header } })
+  }
+  const checked = oauth.tokens.known(text, nowMs()) ?? (await oauth.tokens.check(text, nowMs()))
+  if (checked.kind === 'expired') throw refuse('expired_token', 'this token has expired')
+  if (checked.kind === 'bad') throw refuse('invalid_token', 'this token is not valid here')
+  const { token } = checked
+  if (!audiencesOf(publicUrl, resource).includes(token.audience))
+    throw refuse('invalid_token', `this token is for ${token.audience}`)
+  if (token.jkt === null && scheme === 'dpop')
+    throw refuse('invalid_token', 'this token is bound to no key: send it as Bearer')
+  if (token.jkt !== null) await checkProof(token.jkt, presented, taking)
+  return token.principal
+}
+
+async function checkProof(
+  jkt: string,
+  { scheme, proof, method, path, resource, token: accessToken }: Presented,
+  { publicUrl, store, nowMs }: TokenTaking,
+): Promise<void> {
+  const request = { method, url: `${publicUrl}${path}`, accessToken, jkt }
+  const problem =
+    scheme === 'bearer'
+      ? 'this token is bound to a key: send it as DPoP, with a proof'
+      : proof === ''
+        ? 'the header DPoP, with a proof, is missing'
+        : await dpopProblem(proof, request, store, nowMs())
+  if (problem === null) return
+  const error = scheme === 'bearer' ? 'invalid_token' : 'invalid_dpop_proof'
+  throw new Refusal('invalid_token', problem, {
+    headers: { 'WWW-Authenticate': dpopChallenge(publicUrl, error, SIGNATURES, resource) },
+  })
+}

@@ -1,0 +1,220 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import {
+  type AccessToken,
+  type ClientCredentials,
+  type Configuration,
+  errors,
+  interactionPolicy,
+  type KoaContextWithOIDC,
+  Provider,
+} from 'oidc-provider'
+import type { OAuthClientStore } from '../../../store/oauth-clients.ts'
+import type { Scope } from '../principal.ts'
+import { AUTH_METHODS, metadataOf, OWN, ownMetadata, scopesWithin } from './clients.ts'
+import type { People, Person } from './people.ts'
+import { grantDigest, type RecordKeeping, Records } from './records.ts'
+import { RESOURCES, resourceUrl } from './resources.ts'
+import type { KeySet } from './signing-keys.ts'
+
+/** What the authorization server is made of. */
+export interface ProviderParts extends RecordKeeping {
+  readonly publicUrl: string
+  readonly accessTokenTtlS: number
+  /** `null`: there is nobody who could sign in. */
+  readonly people: People | null
+}
+
+/** oidc-provider as it is used here. It is made anew when another key signs: nothing lasting is in it. */
+export function makeProvider(parts: ProviderParts, signer: KeySet['signer']): Provider {
+  const provider = new Provider(parts.publicUrl, configuration(parts, signer))
+  // Its own comparison wants the secret; there is only a hash of it, which it takes for one.
+  provider.Client.prototype.compareClientSecret = function (actual: string) {
+    const hash = createHash('sha256').update(actual).digest()
+    const known = Buffer.from(this.clientSecret ?? '', 'hex')
+    return known.length === hash.length && timingSafeEqual(hash, known)
+  }
+  speakAs(provider, parts.publicUrl)
+  return provider
+}
+
+/** Who sent a request, and to what host, is never taken from the request itself. */
+function speakAs(provider: Provider, publicUrl: string): void {
+  const { origin, host, hostname, protocol } = new URL(publicUrl)
+  const facts = { origin, host, hostname, protocol: protocol.slice(0, -1), secure: protocol === 'https:' }
+  for (const [name, value] of Object.entries(facts))
+    Object.defineProperty(provider.request, name, { value, configurable: true })
+}
+
+function configuration(parts: ProviderParts, signer: KeySet['signer']): Configuration {
+  const { store, people } = parts
+  return {
+    adapter: (kind: string) => (kind === 'Client' ? clientsIn(store.oauthClients) : new Records(kind, parts)),
+    jwks: { keys: [{ ...signer.privateJwk }] },
+    routes: ROUTES,
+    scopes: ['offline_access'],
+    claims: {},
+    responseTypes: people === null ? [] : ['code'],
+    clientAuthMethods: [...AUTH_METHODS],
+    clientDefaults: { id_token_signed_response_alg: 'ES256', authorization_signed_response_alg: 'ES256' },
+    extraClientMetadata: { properties: [OWN], validator: () => undefined },
+    enabledJWA: {
+      clientAuthSigningAlgValues: [...SIGNATURES],
+      dPoPSigningAlgValues: [...SIGNATURES],
+    },
+    features: featuresOf(parts),
+    pkce: { required: () => true },
+    allowOmittingSingleRegisteredRedirectUri: false,
+    // It compares what a page's origin is with where the codes of the client go; others have no use for a token.
+    clientBasedCORS: (_, origin, client) =>
+      client.clientAuthMethod === 'none' &&
+      (client.redirectUris ?? []).some((uri) => URL.parse(uri)?.origin === origin),
+    cookies: {
+      names: {
+        session: 'gatehouse_session',
+        interaction: 'gatehouse_interaction',
+        resume: 'gatehouse_resume',
+      },
+      long: { httpOnly: true, sameSite: 'lax' },
+      short: { httpOnly: true, sameSite: 'lax' },
+    },
+    interactions: {
+      policy: interactionPolicy.base(),
+      url: (_, { uid }) => `${parts.publicUrl}${INTERACTION_PATH}${uid}`,
+    },
+    findAccount: async (_, id) => {
+      const person = (await people?.find(id)) ?? null
+      return person === null ? undefined : { accountId: id, person, claims: () => ({ sub: id }) }
+    },
+    issueRefreshToken: async (_, client, source) =>
+      ownMetadata(client).hasRefresh || source.scopes.has('offline_access'),
+    rotateRefreshToken: () => true,
+    // Who closes the browser does not take back what they consented to.
+    expiresWithSession: async () => false,
+    extraTokenClaims: async (_, token) => claimsOf(token),
+    renderError: async (ctx, out) => {
+      ctx.type = 'html'
+      ctx.set(PAGE_HEADERS)
+      ctx.body = errorPage(out.error, out.error_description ?? '')
+    },
+    ttl: {
+      ...TTLS,
+      AccessToken: () => parts.accessTokenTtlS,
+      ClientCredentials: () => parts.accessTokenTtlS,
+    },
+    // It goes nowhere by itself: what is fetched is fetched by others, with a guard.
+    fetch: async () => {
+      throw new errors.InvalidRequest('nothing is fetched from elsewhere')
+    },
+  }
+}
+
+function featuresOf({ publicUrl, accessTokenTtlS }: ProviderParts): Configuration['features'] {
+  const resources = new Set(RESOURCES.map((resource) => resourceUrl(publicUrl, resource)))
+  return {
+    devInteractions: { enabled: false },
+    clientCredentials: { enabled: true },
+    dPoP: { enabled: true },
+    introspection: {
+      enabled: true,
+      allowedPolicy: async (_, client, token) => token.clientId === client.clientId,
+    },
+    revocation: {
+      enabled: true,
+      allowedPolicy: async (_, client, token) => token.clientId === client.clientId,
+    },
+    pushedAuthorizationRequests: { enabled: true },
+    userinfo: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: async (_, __, oneOf) =>
+        oneOf === undefined ? resourceUrl(publicUrl, 'v1') : [...oneOf][0]!,
+      useGrantedResource: async () => true,
+      getResourceServerInfo: async (ctx, resource, client) => {
+        if (!resources.has(resource)) throw new errors.InvalidTarget()
+        return {
+          scope: scopesFor(ctx, ownMetadata(client).scopes).join(' '),
+          audience: resource,
+          accessTokenFormat: 'jwt',
+          accessTokenTTL: accessTokenTtlS,
+          jwt: { sign: { alg: 'ES256' } },
+        }
+      },
+    },
+  }
+}
+
+/**
+ * What can be had in this request: of the client's, what the person has, too. Whoever asks for nothing asks for all of
+ * it.
+ */
+function scopesFor(ctx: KoaContextWithOIDC, own: readonly Scope[]): readonly Scope[] {
+  const { params, account, route } = ctx.oidc
+  if (
+    params !== undefined &&
+    !params['scope'] &&
+    (ASKING.has(route) || params['grant_type'] === 'client_credentials')
+  )
+    params['scope'] = own.join(' ')
+  const person = (account as { person?: Person } | undefined)?.person
+  const may = scopesWithin(own)
+  return person === undefined ? may : may.filter((scope) => scopesWithin([...person.scopes]).includes(scope))
+}
+
+/** Beside those of RFC 9068. */
+function claimsOf(token: AccessToken | ClientCredentials): Record<string, string> | undefined {
+  if (!token.scope)
+    throw new errors.CustomOIDCProviderError('invalid_scope', 'none of the scopes asked for can be had')
+  return 'grantId' in token && token.grantId ? { grant: grantDigest(token.grantId) } : undefined
+}
+
+/** They are only read here: what makes them is clients.ts. */
+function clientsIn(clients: OAuthClientStore) {
+  const refuse = async () => {
+    throw new TypeError('clients are not changed by way of the authorization server')
+  }
+  return {
+    find: async (id: string) => {
+      const client = await clients.byId(id)
+      return client === null ? undefined : metadataOf(client)
+    },
+    ...{ upsert: refuse, findByUid: refuse, findByUserCode: refuse, consume: refuse, destroy: refuse },
+    revokeByGrantId: refuse,
+  }
+}
+
+/** For somebody in a browser whose client has asked wrongly. */
+function errorPage(error: string, description: string): string {
+  const [title, text] = [error, description].map((each) => each.replace(/[^\w .,:;()'-]/g, ' '))
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>Gatehouse</title><h1>${title}</h1><p>${text}</p></html>`
+}
+
+/** No script, nothing from elsewhere, in nobody's frame. */
+const PAGE_HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+  'X-Frame-Options': 'DENY',
+}
+export const INTERACTION_PATH = '/oauth/interaction/'
+export const ROUTES = {
+  authorization: '/oauth/authorize',
+  token: '/oauth/token',
+  introspection: '/oauth/introspect',
+  revocation: '/oauth/revoke',
+  pushed_authorization_request: '/oauth/par',
+  end_session: '/oauth/session/end',
+  jwks: '/oauth/jwks',
+} as const
+/** What clients may sign with. */
+export const SIGNATURES = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const
+const ASKING = new Set(['authorization', 'pushed_authorization_request'])
+const DAY_S = 86_400
+const TTLS = {
+  AuthorizationCode: 60,
+  Grant: 90 * DAY_S,
+  IdToken: 600,
+  Interaction: 600,
+  RefreshToken: 30 * DAY_S,
+  Session: 14 * DAY_S,
+}

@@ -1,0 +1,80 @@
+import type Koa from 'koa'
+import type { Interaction, People, Person } from '../../src/manage/auth/oauth/people.ts'
+import type { Scope } from '../../src/manage/auth/principal.ts'
+
+/** People who sign in and consent without a page, as a test says. */
+export class TestPeople implements People {
+  readonly people = new Map<string, Person>()
+  /** Who sits in front of the browser. */
+  who = 'usr_1'
+  /** What they consent to; `null`: they deny. */
+  consentsTo: readonly Scope[] | null = ['read', 'detect', 'write', 'admin', 'mcp']
+  /** What they were shown. */
+  readonly shown: Omit<Interaction, 'signedIn' | 'consented' | 'denied'>[] = []
+
+  constructor() {
+    this.add('usr_1', ['read', 'detect', 'mcp'])
+  }
+
+  add(id: string, scopes: readonly Scope[]): void {
+    this.people.set(id, { id, name: `${id}@example.test`, scopes: new Set(scopes), plan: 'standard' })
+  }
+
+  async find(id: string): Promise<Person | null> {
+    return this.people.get(id) ?? null
+  }
+
+  async interact(_: Koa.ParameterizedContext, interaction: Interaction): Promise<void> {
+    const { signedIn, consented, denied, ...shown } = interaction
+    this.shown.push(shown)
+    if (shown.asks === 'login') return signedIn(this.who)
+    return this.consentsTo === null ? denied() : consented(this.consentsTo)
+  }
+}
+
+/** A browser that keeps cookies, by path, and follows redirects on the gateway until one leads elsewhere. */
+export class TestBrowser {
+  readonly #origin: string
+  readonly #cookies = new Map<string, { value: string; path: string }>()
+  /** Where it was led, one after the other. */
+  readonly visited: string[] = []
+
+  constructor(origin: string) {
+    this.#origin = origin
+  }
+
+  /** Resolves to where it is led off to, or to the page that it ends on. */
+  async open(
+    address: string,
+  ): Promise<{ readonly away: URL | null; readonly status: number; readonly text: string }> {
+    let url = new URL(address)
+    for (let step = 0; step < 20; step++) {
+      if (url.origin !== this.#origin) return { away: url, status: 0, text: '' }
+      this.visited.push(url.pathname)
+      const response = await fetch(url, { redirect: 'manual', headers: { cookie: this.#cookiesFor(url) } })
+      this.#keep(response)
+      const location = response.headers.get('location')
+      const text = await response.text()
+      if (location === null) return { away: null, status: response.status, text }
+      url = new URL(location, url)
+    }
+    throw new Error(`led in circles: ${this.visited}`)
+  }
+
+  #cookiesFor({ pathname }: URL): string {
+    return [...this.#cookies]
+      .filter(([, { path }]) => pathname.startsWith(path))
+      .map(([name, { value }]) => `${name.split(' ')[0]}=${value}`)
+      .join('; ')
+  }
+
+  #keep(response: Response): void {
+    for (const line of response.headers.getSetCookie()) {
+      const [pair, ...attributes] = line.split(';').map((each) => each.trim())
+      const [name, value] = pair!.split('=') as [string, string]
+      const path = attributes.find((each) => each.startsWith('path='))?.slice(5) ?? '/'
+      if (value === '') this.#cookies.delete(`${name} ${path}`)
+      else this.#cookies.set(`${name} ${path}`, { value, path })
+    }
+  }
+}
