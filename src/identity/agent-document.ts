@@ -8,7 +8,7 @@ export interface AgentDocument {
   readonly id: string | null
   readonly name: string | null
   /** At least one, and no two alike; else where they are. */
-  readonly keys: readonly AgentKey[] | { readonly at: string }
+  readonly keys: readonly AgentKey[] | { readonly jwksUri: string }
 }
 
 /** What may differ between an installation and one for tests. */
@@ -71,7 +71,7 @@ export function readAgentId(
   const problem = documentUrlProblem(text, allowPrivate)
   if (problem !== null) return { refused: problem }
   const url = new URL(text)
-  const id = isOrigin(url) ? url.origin : url.href
+  const id = agentAt(url.href)
   // Two ids for one document would be two agents.
   if (text !== id && text !== url.href) return { refused: `is not written as it should be: ${id}` }
   return { id }
@@ -79,11 +79,13 @@ export function readAgentId(
 
 /** Where an agent's document is: at its id, or where Web Bot Auth has the keys of a whole origin. */
 export function documentPlaceOf(id: string): string {
-  return isOrigin(new URL(id)) ? `${id}/.well-known/http-message-signatures-directory` : id
+  return new URL(id).origin === id ? id + DIRECTORY : id
 }
 
-function isOrigin({ pathname, search }: URL): boolean {
-  return pathname === '/' && search === ''
+/** Whose the document at this address is. */
+export function agentAt(place: string): string {
+  const { origin, href } = new URL(place)
+  return href === `${origin}/` || href === origin + DIRECTORY ? origin : href
 }
 
 function idIn(document: Members, expected: string | null, rules: DocumentRules): string {
@@ -119,7 +121,7 @@ function keysIn(document: Members, rules: DocumentRules): AgentDocument['keys'] 
       `is one of ${KEY_MEMBERS.join(', ')}: give one`,
     )
   if (given[0] === 'jwks') return readKeySet(document['jwks'], rules, '/jwks')
-  if (given[0] === 'jwks_uri') return { at: keyPlace(document['jwks_uri'], rules) }
+  if (given[0] === 'jwks_uri') return { jwksUri: keyPlace(document['jwks_uri'], rules) }
   const read = readAgentKey(document['public_key'], rules.allowPrivate)
   if (read.kind === 'key') return [read.key]
   throw fault(`/public_key${memberIn(read)}`, read.detail)
@@ -155,6 +157,7 @@ function fault(pointer: string, detail: string): AgentDocumentFault {
 
 type Members = Readonly<Record<string, unknown>>
 
+const DIRECTORY = '/.well-known/http-message-signatures-directory'
 const ID_MEMBERS = ['client_id', 'agent_id'] as const
 const KEY_MEMBERS = ['jwks', 'jwks_uri', 'public_key'] as const
 const SECRETS = ['client_secret', 'client_secret_expires_at', 'private_key']

@@ -15,9 +15,11 @@ import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
+import { AgentIdentities } from './auth/agent-identity.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { Trust } from './auth/trust.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
@@ -210,7 +212,8 @@ export class ManagementPlane {
     const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
-    const { apiKeys, rateLimits, store, log } = this.#management
+    const { agents, apiKeys, rateLimits, store, log } = this.#management
+    agents.close()
     await rateLimits
       .write()
       .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
@@ -259,6 +262,8 @@ export class ManagementPlane {
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
     const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
     const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const allowPrivate = this.#settings.allowPrivateFetches
+    const trust = new Trust(store.trust, Date.now)
     const rateLimits = {
       freePerDay: this.settings.value('limits.free_per_day'),
       standardPerHour: this.settings.value('limits.standard_per_hour'),
@@ -269,6 +274,8 @@ export class ManagementPlane {
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
+      trust,
+      agents: new AgentIdentities(trust, { allowPrivate, nowMs: Date.now }),
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),

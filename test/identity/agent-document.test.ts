@@ -46,7 +46,7 @@ test('a document as clients have it, as agents have it, and keys alone', async (
     ID,
     RULES,
   )
-  assert.deepEqual(both, { id: ID, name: null, keys: { at: 'https://a.example/keys?x=1' } })
+  assert.deepEqual(both, { id: ID, name: null, keys: { jwksUri: 'https://a.example/keys?x=1' } })
   const keys = readAgentDocument(jwks, ID, RULES)
   assert.deepEqual([keys.id, keys.name, (keys.keys as []).length], [null, null, 2])
   assert.equal(
@@ -289,9 +289,9 @@ test('an agent has one id', async () => {
   ] as const)
     assert.match(read(text)!, refused)
   assert.equal(read('http://127.0.0.1:8080/a', true), 'http://127.0.0.1:8080/a')
+  const directory = 'https://agent.example/.well-known/http-message-signatures-directory'
+  assert.equal(read(directory), 'https://agent.example')
+  assert.equal(read(`${directory}/`), `${directory}/`)
   assert.equal(documentPlaceOf(ID), ID)
-  assert.equal(
-    documentPlaceOf('https://agent.example'),
-    'https://agent.example/.well-known/http-message-signatures-directory',
-  )
+  assert.equal(documentPlaceOf('https://agent.example'), directory)
 })

@@ -8,8 +8,8 @@ import { invalid, Refusal } from '../refusal.ts'
 import { actorOf, type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
 
-const scope = z.enum(SCOPES).meta({ id: 'Scope' })
-const plan = z.enum(PLANS).meta({
+export const scope = z.enum(SCOPES).meta({ id: 'Scope' })
+export const plan = z.enum(PLANS).meta({
   id: 'Plan',
   description: 'How much it may ask for: `free` 1,000 a day, `standard` 10,000 an hour.',
 })
