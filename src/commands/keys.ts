@@ -174,7 +174,7 @@ function wantedKey(given: Arguments, nowMs: number): WantedKey {
   return { name, scopes, plan, expiresAtMs: expiryMs(given.value('expires'), nowMs) }
 }
 
-function scopesIn(text: string): readonly Scope[] {
+export function scopesIn(text: string): readonly Scope[] {
   const scopes = new Set<Scope>()
   for (const word of text.split(',').map((each) => each.trim())) {
     const scope = SCOPES.find((each) => each === word)
@@ -202,7 +202,7 @@ function timeOf(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()
 }
 
-const NAME = /^\P{Cc}{1,100}$/u
+export const NAME = /^\P{Cc}{1,100}$/u
 /** RFC 3339. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 const PAGE = 200

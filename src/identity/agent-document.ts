@@ -93,7 +93,8 @@ function idIn(document: Members, expected: string | null, rules: DocumentRules):
   const [first] = given
   if (first === undefined) throw fault('/client_id', 'is missing')
   const id = expected ?? ownId(document[first], first, rules)
-  const other = given.find((member) => document[member] !== id)
+  // Of an origin with the slash that belongs to it, or without.
+  const other = given.find((member) => document[member] !== id && document[member] !== new URL(id).href)
   if (other !== undefined) throw fault(`/${other}`, 'is not the address of this document')
   return id
 }

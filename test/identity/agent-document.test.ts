@@ -49,8 +49,13 @@ test('a document as clients have it, as agents have it, and keys alone', async (
   assert.deepEqual(both, { id: ID, name: null, keys: { jwksUri: 'https://a.example/keys?x=1' } })
   const keys = readAgentDocument(jwks, ID, RULES)
   assert.deepEqual([keys.id, keys.name, (keys.keys as []).length], [null, null, 2])
+  for (const client_id of ['https://agent.example', 'https://agent.example/'])
+    assert.equal(
+      readAgentDocument({ client_id, public_key: ec.jwk }, 'https://agent.example', RULES).id,
+      'https://agent.example',
+    )
   assert.equal(
-    readAgentDocument({ agent_id: 'https://agent.example', public_key: ec.jwk }, null, RULES).id,
+    readAgentDocument({ agent_id: 'https://agent.example/', public_key: ec.jwk }, null, RULES).id,
     'https://agent.example',
   )
 })
