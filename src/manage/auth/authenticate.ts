@@ -1,9 +1,10 @@
 import type Koa from 'koa'
 import { Fault } from '../../fault.ts'
-import type { RequestState } from '../api/router.ts'
+import type { RequestContext, RequestState } from '../api/router.ts'
 import { changed } from '../audit.ts'
 import type { Management } from '../management.ts'
 import { type ProblemCode, Refusal } from '../refusal.ts'
+import { agentBehind, isSignedByAgent } from './agent-signature.ts'
 import { principalOf } from './api-keys.ts'
 import { BOOTSTRAP } from './bootstrap-key.ts'
 import type { Principal } from './principal.ts'
@@ -13,7 +14,7 @@ export function authentication(management: Management): Koa.Middleware<RequestSt
   return async (ctx, next) => {
     const address = ctx.req.socket.remoteAddress ?? ''
     try {
-      ctx.state.principal = await principalBehind(ctx.get('Authorization'), management)
+      ctx.state.principal = await principalBehind(ctx, management)
     } catch (error) {
       throw GUESSES.has((error as Refusal).code)
         ? await afterFailure(error as Refusal, address, ctx.state.requestId, management)
@@ -23,10 +24,16 @@ export function authentication(management: Management): Koa.Middleware<RequestSt
   }
 }
 
-async function principalBehind(header: string, management: Management): Promise<Principal> {
+async function principalBehind(ctx: RequestContext, management: Management): Promise<Principal> {
+  const header = ctx.get('Authorization')
   const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
   const refuse = (code: ProblemCode, detail: string, error: string) =>
     new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
+  if (isSignedByAgent(ctx)) {
+    const agent = await agentBehind(ctx, management)
+    if (typeof agent === 'string') throw refuse('invalid_token', agent, 'invalid_token')
+    return agent
+  }
   if (header === '') throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '')
   const token = BEARER.exec(header)?.[1]
   if (token === undefined) throw refuse('invalid_token', 'this is no Bearer token', 'invalid_token')
