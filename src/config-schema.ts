@@ -383,6 +383,16 @@ const AUTH = section('Who may use the API.', {
     120,
     'How many refused credentials from one address (of IPv6, one /64) in a minute; more are answered 429. A good one is taken all the same.',
   ),
+  access_token_ttl_s: setting(
+    integer(5, 600),
+    600,
+    'For how many seconds an access token is good. A new one is had without asking anybody.',
+  ),
+  gnap_bearer_tokens: setting(
+    boolean,
+    true,
+    'Whether GNAP gives out bearer tokens to who asks for them; else each request with a token has to be signed.',
+  ),
 })
 
 const FEED = section('', {

@@ -32,7 +32,11 @@ export interface StartupConfig {
     readonly auditRetentionMs: number
     readonly encryptionKey: Secret<string> | null
   }
-  readonly auth: { readonly failuresPerMinute: number }
+  readonly auth: {
+    readonly failuresPerMinute: number
+    readonly accessTokenTtlS: number
+    readonly gnapBearerTokens: boolean
+  }
   readonly webhooks: { readonly allowPrivateAddresses: boolean }
   /** Of documents that others publish. */
   readonly fetch: { readonly allowPrivateAddresses: boolean }
@@ -314,7 +318,11 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       auditRetentionMs: others.store.audit_retention,
       encryptionKey: others.store.encryption_key,
     },
-    auth: { failuresPerMinute: others.auth.failures_per_minute },
+    auth: {
+      failuresPerMinute: others.auth.failures_per_minute,
+      accessTokenTtlS: others.auth.access_token_ttl_s,
+      gnapBearerTokens: others.auth.gnap_bearer_tokens,
+    },
     webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
     signatures: others.signatures,

@@ -66,6 +66,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       hasTls: manage.certificate !== null,
       ja4plus: config.fingerprints.ja4plus,
       authFailuresPerMinute: auth.failuresPerMinute,
+      gnap: { tokenTtlS: auth.accessTokenTtlS, allowsBearer: auth.gnapBearerTokens },
       auditRetentionMs: store.auditRetentionMs,
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,

@@ -19,6 +19,9 @@ import { AgentIdentities } from './auth/agent-identity.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { gnapDocuments, gnapEndpoints } from './auth/gnap/endpoints.ts'
+import { ASKING_PER_MINUTE, type GnapSettings } from './auth/gnap/gnap.ts'
+import { GnapTokens } from './auth/gnap/gnap-tokens.ts'
 import { Trust } from './auth/trust.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
@@ -50,6 +53,7 @@ export interface ManagementSettings {
   readonly ja4plus: boolean
   readonly version: string
   readonly authFailuresPerMinute: number
+  readonly gnap: GnapSettings
   readonly auditRetentionMs: number
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
@@ -75,6 +79,8 @@ export interface ManagementLinks {
   stored(batch: readonly Sighting[]): void
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
+  /** Another clock, for tests. */
+  nowMs?(): number
 }
 
 /**
@@ -88,6 +94,8 @@ export class ManagementPlane {
   /** What may change while it runs. */
   readonly settings: LiveSettings
   #documents: Koa.Middleware<RequestState> | null = null
+  #gnapDocuments: Koa.Middleware<RequestState> | null = null
+  readonly #gnap = gnapEndpoints(() => (this.#api === null ? null : this.#management))
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
@@ -133,6 +141,7 @@ export class ManagementPlane {
     const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
+    this.#gnapDocuments = gnapDocuments(url)
     let store: Store | null = null
     try {
       store = await Store.open(storeUrl, storePassword)
@@ -177,7 +186,9 @@ export class ManagementPlane {
         if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
       }
-      return this.#documents === null ? answer() : this.#documents(ctx, answer)
+      const [documents, gnapDocuments] = [this.#documents, this.#gnapDocuments]
+      if (documents === null || gnapDocuments === null) return answer()
+      return documents(ctx, () => gnapDocuments(ctx, () => this.#gnap(ctx, answer)))
     }
   }
 
@@ -261,9 +272,10 @@ export class ManagementPlane {
 
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
     const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
-    const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const { gnap, upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
     const allowPrivate = this.#settings.allowPrivateFetches
-    const trust = new Trust(store.trust, Date.now)
+    const nowMs = this.#links.nowMs ?? Date.now
+    const trust = new Trust(store.trust, nowMs)
     const rateLimits = {
       freePerDay: this.settings.value('limits.free_per_day'),
       standardPerHour: this.settings.value('limits.standard_per_hour'),
@@ -275,7 +287,7 @@ export class ManagementPlane {
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
       trust,
-      agents: new AgentIdentities(trust, { allowPrivate, nowMs: Date.now }),
+      agents: new AgentIdentities(trust, { allowPrivate, nowMs }),
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer: new Sealer(encryptionKey, join(dataFolder, 'store.key')),
@@ -284,11 +296,16 @@ export class ManagementPlane {
       version: this.#settings.version,
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
+      gnap: {
+        settings: gnap,
+        tokens: new GnapTokens(store),
+        asking: new FailureThrottle(ASKING_PER_MINUTE),
+      },
       log: this.#log,
       publicUrl,
       detections: this.#detections,
       tasks: { wake: () => this.#tasks?.wake() },
-      nowMs: Date.now,
+      nowMs,
     }
   }
 }

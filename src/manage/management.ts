@@ -7,6 +7,7 @@ import type { ApiKeys } from './auth/api-keys.ts'
 import type { AgentIdentities } from './auth/agent-identity.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
+import type { Gnap } from './auth/gnap/gnap.ts'
 import type { Trust } from './auth/trust.ts'
 import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
@@ -32,6 +33,7 @@ export interface Management {
   /** `null`: there is none in the configuration. */
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: FailureThrottle
+  readonly gnap: Gnap
   /** Told what changes in the database that proxies judge by. */
   readonly publisher: Pick<Publisher, 'nudge'>
   /** How others reach the API: `https://gate.example`, without a slash at the end. */

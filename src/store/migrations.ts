@@ -10,6 +10,7 @@ import { tasks } from './migrations/0005-tasks.ts'
 import { webhooks } from './migrations/0006-webhooks.ts'
 import { rateLimits } from './migrations/0007-rate-limits.ts'
 import { policies } from './migrations/0008-policies.ts'
+import { gnap } from './migrations/0011-gnap.ts'
 import { trust } from './migrations/0012-trust.ts'
 import type { Tables } from './tables.ts'
 
@@ -52,6 +53,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0006-webhooks', webhooks],
   ['0007-rate-limits', rateLimits],
   ['0008-policies', policies],
+  ['0011-gnap', gnap],
   ['0012-trust', trust],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {

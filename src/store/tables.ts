@@ -1,9 +1,11 @@
 import type { AuditTables } from './tables/audit.ts'
 import type { CatalogueTables } from './tables/catalogue.ts'
+import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
 import type { PolicyTables } from './tables/policies.ts'
 import type { RateLimitTables } from './tables/rate-limits.ts'
+import type { ReplayTables } from './tables/replays.ts'
 import type { SettingTables } from './tables/settings.ts'
 import type { SightingTables } from './tables/sightings.ts'
 import type { SubmissionTables } from './tables/submissions.ts'
@@ -18,10 +20,12 @@ import type { WebhookTables } from './tables/webhooks.ts'
 export interface Tables
   extends AuditTables,
     CatalogueTables,
+    GnapTables,
     IdempotencyTables,
     KeyTables,
     PolicyTables,
     RateLimitTables,
+    ReplayTables,
     SettingTables,
     SightingTables,
     SubmissionTables,

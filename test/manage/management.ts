@@ -37,6 +37,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** Instead of the one that the API puts. */
   readonly policy?: PolicyFile
   readonly workers?: readonly WorkerStatus[]
+  /** Another clock. */
+  readonly nowMs?: () => number
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -63,6 +65,7 @@ export class TestManagement {
       rateLimits,
       admin = ADMIN,
       workers = [],
+      nowMs,
       ...given
     } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
@@ -83,6 +86,7 @@ export class TestManagement {
           policy ??
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
         workers: () => workers,
+        ...(nowMs === undefined ? {} : { nowMs }),
       },
     )
     const failures: Error[] = []
@@ -211,6 +215,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   ja4plus: true,
   version: '1.2.3',
   authFailuresPerMinute: 120,
+  gnap: { tokenTtlS: 600, allowsBearer: true },
   auditRetentionMs: 86_400_000,
   seen: SEEN,
   hasTls: false,

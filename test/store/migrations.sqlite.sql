@@ -52,6 +52,13 @@ create index "webhook_secrets_by_webhook" on "webhook_secrets" ("webhook_id");
 create table "rate_limits" ("key" text primary key, "points" integer not null, "ends_at_ms" integer not null);
 -- 0008-policies
 create table "policies" ("version" integer primary key, "document" text not null, "hash" text not null, "author" text not null, "restored_version" integer, "created_at_ms" integer not null);
+-- 0011-gnap
+create table "replays" ("id" text primary key, "expires_at_ms" integer not null);
+create index "replays_by_end" on "replays" ("expires_at_ms");
+create table "gnap_grants" ("id" text primary key, "state" text not null, "thumbprint" text not null, "jwk" text not null, "display" text not null, "wanted" text not null, "finish" text, "scopes" text not null, "interact_hash" text not null unique, "reference_hash" text, "continue_hash" text not null, "next_at_ms" integer not null, "created_at_ms" integer not null, "expires_at_ms" integer not null);
+create index "gnap_grants_by_end" on "gnap_grants" ("expires_at_ms");
+create table "gnap_tokens" ("id" text primary key, "hash" text not null unique, "manage_hash" text not null, "thumbprint" text not null, "jwk" text not null, "name" text not null, "label" text, "scopes" text not null, "is_bearer" integer not null, "is_approved" integer not null, "expires_at_ms" integer not null, "ends_at_ms" integer not null, "revoked_at_ms" integer);
+create index "gnap_tokens_by_end" on "gnap_tokens" ("ends_at_ms");
 -- 0012-trust
 create table "trust" ("id" text primary key, "kind" text not null, "subject" text not null, "name" text, "scopes" text not null, "plan" text not null, "document" text, "created_at_ms" integer not null);
 create unique index "trust_by_subject" on "trust" ("kind", "subject");

@@ -11,6 +11,7 @@ import { openPostgres } from '../../src/store/postgres.ts'
 import { asFault } from '../../src/store/postgres-fault.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
+import { gnapContract } from '../contract/gnap.ts'
 import { policiesContract } from '../contract/policies.ts'
 import { trustContract } from '../contract/trust.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
@@ -218,5 +219,6 @@ const FIRST = { page: 1, limit: 50 }
 const QUICK = { connectionsMax: 3, connectMs: 500, statementMs: 1000, queryMs: 1500 }
 
 policiesContract('postgres')
+gnapContract('postgres')
 trustContract('postgres')
 webhooksContract('postgres')

@@ -6,6 +6,7 @@ import { AUDIT_OPERATIONS } from './audit.ts'
 import { DETECT_OPERATIONS } from './detect.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { FLEET_OPERATIONS } from './fleet.ts'
+import { GRANT_OPERATIONS } from './grants.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
@@ -43,6 +44,7 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...FEEDBACK_OPERATIONS,
   ...FLEET_OPERATIONS,
   ...KEY_OPERATIONS,
+  ...GRANT_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...POLICY_OPERATIONS,
   previewPolicy,

@@ -4,7 +4,7 @@ import { mayDo, type Principal } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
 import { withoutCodings } from '../front/entity-tags.ts'
 import { invalid, Refusal } from '../refusal.ts'
-import { readBody, readNoBody } from './body.ts'
+import { type CheckBody, readBody, readNoBody } from './body.ts'
 import { Idempotency } from './idempotency.ts'
 import type { AnyOperation, Call } from './operation.ts'
 import { pointerToZero, validated } from './validate.ts'
@@ -13,12 +13,14 @@ import { pointerToZero, validated } from './validate.ts'
 export interface RequestState {
   requestId: string
   principal: Principal
-  /** What is counted: the id of an operation; `probe`, `document`, `preflight`; `none`. */
+  /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `preflight`; `none`. */
   operation: string
   /** The code of the problem that it is answered with. */
   problem?: string
   /** The same for everybody. */
   isPublic?: boolean
+  /** Left by who knows how the body was signed, for who reads it. */
+  checkBody?: CheckBody
 }
 
 export type RequestContext = Koa.ParameterizedContext<RequestState>

@@ -3,18 +3,27 @@ import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/keys.ts'
 import { knownPlan, knownScopes, type Principal } from './principal.ts'
 
-/**
- * A new key: 32 random bytes behind a prefix that scanners of secrets know, before a checksum by which they, and we, tell
- * it from what only looks like one.
- */
 export function newKey(): string {
-  const body = `${PREFIX}${randomBytes(32).toString('base64url')}`
+  return newSecret(PREFIX)
+}
+
+/**
+ * 32 random bytes behind a prefix that scanners of secrets know, before a checksum by which they, and we, tell it from
+ * what only looks like one.
+ */
+export function newSecret(prefix: string): string {
+  const body = `${prefix}${randomBytes(32).toString('base64url')}`
   return body + checksum(body)
 }
 
-/** Whether it can be a key of ours at all: most that is not costs no query. */
 export function looksLikeKey(text: string): boolean {
-  return FORM.test(text) && checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
+  return looksLikeSecret(text, PREFIX)
+}
+
+/** Whether it can be a secret of ours at all: most that is not costs no query. */
+export function looksLikeSecret(text: string, prefix: string): boolean {
+  if (!text.startsWith(prefix) || !FORM.test(text.slice(prefix.length))) return false
+  return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
 /** What is stored of a key. It has 256 random bits, so one pass is enough. */
@@ -77,7 +86,7 @@ function checksum(text: string): string {
 const PREFIX = 'ghk_'
 /** 32 bits. */
 const CHECKSUM_LENGTH = 7
-const FORM = /^ghk_[A-Za-z0-9_-]{43}[0-9a-z]{7}$/
+const FORM = /^[A-Za-z0-9_-]{43}[0-9a-z]{7}$/
 const REMEMBERED_MS = 500
 const KNOWN_MAX = 10_000
 const USED_EVERY_MS = 60_000

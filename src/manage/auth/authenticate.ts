@@ -7,6 +7,7 @@ import { type ProblemCode, Refusal } from '../refusal.ts'
 import { agentBehind, isSignedByAgent } from './agent-signature.ts'
 import { principalOf } from './api-keys.ts'
 import { BOOTSTRAP } from './bootstrap-key.ts'
+import { presentedToken, principalWithGnap } from './gnap/presented.ts'
 import type { Principal } from './principal.ts'
 
 /** Finds out who calls, before anything else is said (RFC 6750). */
@@ -29,12 +30,11 @@ async function principalBehind(ctx: RequestContext, management: Management): Pro
   const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
   const refuse = (code: ProblemCode, detail: string, error: string) =>
     new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
-  if (isSignedByAgent(ctx)) {
-    const agent = await agentBehind(ctx, management)
-    if (typeof agent === 'string') throw refuse('invalid_token', agent, 'invalid_token')
-    return agent
-  }
+  if (isSignedByAgent(ctx))
+    return agentBehind(ctx, management, (detail) => refuse('invalid_token', detail, 'invalid_token'))
   if (header === '') throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '')
+  const gnap = presentedToken(header)
+  if (gnap !== null) return principalWithGnap(ctx, gnap, management)
   const token = BEARER.exec(header)?.[1]
   if (token === undefined) throw refuse('invalid_token', 'this is no Bearer token', 'invalid_token')
   if (bootstrapKey?.isThis(token)) return BOOTSTRAP
