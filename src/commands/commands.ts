@@ -53,6 +53,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./clients.ts')).clients,
   },
   {
+    name: 'trust',
+    summary: 'Say what Agent Identities and keys may do',
+    load: async () => (await import('./trust.ts')).trust,
+  },
+  {
     name: 'backup',
     summary: 'Copy the database to a file, while the gateway runs',
     load: async () => (await import('./backup.ts')).backup,

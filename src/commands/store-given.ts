@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { loadConfig } from '../config.ts'
+import { loadConfig, type StartupConfig } from '../config.ts'
 import { Fault } from '../fault.ts'
 import { sqliteFile } from '../store/open-database.ts'
 import { Store } from '../store/store.ts'
@@ -18,10 +18,12 @@ export const STORE_OPTIONS: readonly Option[] = [
 ]
 
 export function placeGiven(given: Arguments, io: Io): StorePlace {
-  const { config } = loadConfig({ data: given.values('data') }, given.value('config'), io.env, {
-    isForStore: true,
-  })
-  return storePlace(config)
+  return storePlace(configGiven(given, io))
+}
+
+export function configGiven(given: Arguments, io: Io): StartupConfig {
+  const flags = { data: given.values('data') }
+  return loadConfig(flags, given.value('config'), io.env, { isForStore: true }).config
 }
 
 /** The store does not have to be there yet, if `mayMake`. */

@@ -59,13 +59,14 @@ export class Documents<Document> {
     this.#settings = settings
   }
 
-  /** Throws a DocumentUnusable. */
-  async get(url: string): Promise<Document> {
+  /** Throws a DocumentUnusable. `ageMaxMs`: for who misses something in it; it is not asked for all the time even so. */
+  async get(url: string, ageMaxMs = Number.POSITIVE_INFINITY): Promise<Document> {
     const problem = documentUrlProblem(url, this.#settings.allowPrivate)
     if (problem !== null) throw new DocumentUnusable('wrong', url.slice(0, URL_LENGTH_MAX), `it ${problem}`)
     const nowMs = this.#settings.nowMs()
     const known = this.#known.get(url)
-    if (known !== undefined && nowMs < known.freshUntilMs) return documentIn(known)
+    const isYoung = known !== undefined && nowMs - known.askedAtMs < Math.max(RETRY_MS, ageMaxMs)
+    if (isYoung && nowMs < known.freshUntilMs) return documentIn(known)
     const entry = this.#onTheWay.get(url) ?? this.#refresh(url, known ?? null, nowMs)
     return documentIn(await entry)
   }
@@ -89,10 +90,8 @@ export class Documents<Document> {
     } catch (error) {
       if (!(error instanceof DocumentUnusable)) throw error
       const isKept = known?.document !== undefined && nowMs < known.keptUntilMs && error.kind !== 'wrong'
-      const freshUntilMs = nowMs + RETRY_MS
-      const entry = isKept
-        ? { ...known, freshUntilMs }
-        : { fault: error, freshUntilMs, keptUntilMs: 0, bytes: 0 }
+      const times = { askedAtMs: nowMs, freshUntilMs: nowMs + RETRY_MS }
+      const entry = isKept ? { ...known, ...times } : { fault: error, ...times, keptUntilMs: 0, bytes: 0 }
       // Others who ask for much must not make this one unknown.
       if (isKept || error.kind !== 'busy') this.#known.set(url, entry)
       return entry
@@ -112,7 +111,8 @@ export class Documents<Document> {
       const answer = await guardedGet(asked, signal)
       const freshUntilMs = nowMs + freshMs(answer.headers)
       const document = this.#kind.parse(jsonIn(answer), url)
-      return { document, freshUntilMs, keptUntilMs: freshUntilMs + KEPT_MS, bytes: answer.body.length }
+      const times = { askedAtMs: nowMs, freshUntilMs, keptUntilMs: freshUntilMs + KEPT_MS }
+      return { document, ...times, bytes: answer.body.length }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       throw new DocumentUnusable(isAway(error) ? 'away' : 'wrong', url, error.message, { cause: error })
@@ -137,6 +137,7 @@ type Entry<Document> = (
   | { readonly document: Document; readonly fault?: undefined }
   | { readonly document?: undefined; readonly fault: DocumentUnusable }
 ) & {
+  readonly askedAtMs: number
   readonly freshUntilMs: number
   /** For so long it is used where it cannot be fetched anew. */
   readonly keptUntilMs: number

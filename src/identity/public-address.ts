@@ -13,7 +13,8 @@ export function publicOnly(connector: buildConnector.connector): buildConnector.
   return (options, callback) => {
     // A literal address is never looked up.
     const host = options.hostname.replace(/^\[(.*)\]$/, '$1')
-    if (isIP(host) === 0 || isPublicAddress(host)) return connector(options, callback)
+    const mayBe = isIP(host) === 0 ? !isOwnName(host) : isPublicAddress(host)
+    if (mayBe) return connector(options, callback)
     callback(refused(host), null)
   }
 }
@@ -34,6 +35,11 @@ export function publicLookup(find: LookupFunction = lookup): LookupFunction {
   }
 }
 
+/** Whether it is this machine, whatever a name server says (RFC 6761 §6.3). */
+export function isOwnName(name: string): boolean {
+  return OWN_NAME.test(name)
+}
+
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   // `process` turns ::ffff:10.0.0.1 into 10.0.0.1.
@@ -43,8 +49,9 @@ export function isPublicAddress(address: string): boolean {
   return isGivenOut && read.range() === 'unicast'
 }
 
-export const ADDRESS_REFUSED = 'ADDRESS_REFUSED'
-
 function refused(host: string): Fault {
   return new Fault(ADDRESS_REFUSED, `${host} is not on the public internet`)
 }
+
+export const ADDRESS_REFUSED = 'ADDRESS_REFUSED'
+const OWN_NAME = /(?:^|\.)localhost\.?$/i

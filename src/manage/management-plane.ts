@@ -15,6 +15,7 @@ import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
+import { AgentIdentities } from './auth/agent-identity.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
@@ -26,6 +27,7 @@ import { oauthDocuments } from './auth/oauth/discovery.ts'
 import { oauthEndpoints } from './auth/oauth/endpoints.ts'
 import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
 import type { People } from './auth/oauth/people.ts'
+import { Trust } from './auth/trust.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
@@ -238,7 +240,8 @@ export class ManagementPlane {
     const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
-    const { apiKeys, rateLimits, store, log } = this.#management
+    const { agents, apiKeys, rateLimits, store, log } = this.#management
+    agents.close()
     await rateLimits
       .write()
       .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
@@ -287,6 +290,9 @@ export class ManagementPlane {
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
     const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
     const { gnap, upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const allowPrivate = this.#settings.allowPrivateFetches
+    const nowMs = this.#links.nowMs ?? Date.now
+    const trust = new Trust(store.trust, nowMs)
     const rateLimits = {
       freePerDay: this.settings.value('limits.free_per_day'),
       standardPerHour: this.settings.value('limits.standard_per_hour'),
@@ -294,7 +300,6 @@ export class ManagementPlane {
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings } = this.#settings
     const people = this.#links.people ?? null
-    const nowMs = this.#links.nowMs ?? Date.now
     return {
       store,
       oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, settings, nowMs }),
@@ -302,6 +307,8 @@ export class ManagementPlane {
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
+      trust,
+      agents: new AgentIdentities(trust, { allowPrivate, nowMs }),
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer,
@@ -312,7 +319,7 @@ export class ManagementPlane {
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
       gnap: {
         settings: gnap,
-        tokens: new GnapTokens(store),
+        tokens: new GnapTokens(store.gnapTokens, trust),
         asking: new FailureThrottle(ASKING_PER_MINUTE),
       },
       log: this.#log,

@@ -4,10 +4,12 @@ import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { Store } from '../store/store.ts'
 import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { AgentIdentities } from './auth/agent-identity.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
 import type { Gnap } from './auth/gnap/gnap.ts'
 import type { OAuth } from './auth/oauth/oauth.ts'
+import type { Trust } from './auth/trust.ts'
 import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
@@ -25,6 +27,9 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  /** What agents and keys may do. */
+  readonly trust: Trust
+  readonly agents: AgentIdentities
   readonly rateLimits: RateLimits
   /** `null`: there is none in the configuration. */
   readonly bootstrapKey: BootstrapKey | null

@@ -55,8 +55,9 @@ export class RateLimits {
   }
 
   /** One request more. */
-  async count({ id, plan }: Principal): Promise<Quota> {
+  async count({ id: own, plan, scopes }: Principal): Promise<Quota> {
     if (plan === 'unlimited') return UNLIMITED
+    const id = scopes.size === 0 ? NOBODY : own
     const memory = this.#memories[plan]
     const { isExceeded, result } = await consumed((this.#shared ?? this.#memories)[plan], id)
     if (!isExceeded && this.#shared === null) this.#changed.add(memory.getKey(id))
@@ -132,6 +133,8 @@ function fields(
   }
 }
 
+/** Who may do nothing: anybody can prove to be any number of agents, and each would be counted by itself. */
+const NOBODY = 'nobody'
 const HOUR_S = 3_600
 const DAY_S = 86_400
 /** The largest integer that a structured field can hold (RFC 9651 §3.3.1): there is no word for none. */

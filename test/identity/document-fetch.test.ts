@@ -177,6 +177,22 @@ test('where a last good document is kept, and where it is not', async (t) => {
     })
 })
 
+test('who misses something has it fetched again, every ten seconds at most', async (t) => {
+  const server = await DocumentServer.start(t)
+  server.serveJson('/doc', {})
+  let nowMs = 0
+  const found = documents({ nowMs: () => nowMs })
+  const counts = []
+  for (nowMs of [0, 0, 9_999, 10_000, 10_000, 19_999, 20_000]) {
+    await found.get(server.url('/doc'), 0)
+    counts.push(server.asked.length)
+  }
+  assert.deepEqual(counts, [1, 1, 1, 2, 2, 2, 3])
+  server.serve('/doc', (request) => request.socket.destroy())
+  for (nowMs of [30_000, 39_999]) await found.get(server.url('/doc'), 0)
+  assert.equal(server.asked.length, 4)
+})
+
 test('addresses that are no addresses of documents', async () => {
   for (const [url, message] of [
     ['http://agent.example.test/', /takes a URL with https/],

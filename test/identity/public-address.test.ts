@@ -20,14 +20,21 @@ test('a literal address is looked at when it is connected to', async () => {
   const dialled: string[] = []
   const connect = publicOnly(({ hostname }) => void dialled.push(hostname))
   const refused: string[] = []
-  for (const hostname of ['1.1.1.1', '10.0.0.1', '[::1]', '[2606:4700::1111]', 'name.example.test'])
+  for (const hostname of [
+    '1.1.1.1',
+    '10.0.0.1',
+    '[::1]',
+    '[2606:4700::1111]',
+    'name.example.test',
+    'x.localhost',
+  ])
     connect({ hostname, protocol: 'https:', port: '443' }, (...[error]) => {
       refused.push(error!.message)
     })
   assert.deepEqual(dialled, ['1.1.1.1', '[2606:4700::1111]', 'name.example.test'])
   assert.deepEqual(
     refused,
-    ['10.0.0.1', '::1'].map((host) => `${host} is not on the public internet`),
+    ['10.0.0.1', '::1', 'x.localhost'].map((host) => `${host} is not on the public internet`),
   )
 })
 

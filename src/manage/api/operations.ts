@@ -19,6 +19,7 @@ import { STATS_OPERATIONS } from './stats.ts'
 import { SUBMISSION_OPERATIONS } from './submissions.ts'
 import { taskOperations } from './tasks.ts'
 import { toolOperations } from './tools.ts'
+import { TRUST_OPERATIONS } from './trust.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** What can be done to one item, by tools, or to many, by tasks. */
@@ -52,6 +53,7 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...POLICY_OPERATIONS,
   previewPolicy,
   ...SETTING_OPERATIONS,
+  ...TRUST_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
 ]
 

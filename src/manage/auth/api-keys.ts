@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/keys.ts'
-import { PLANS, type Principal, SCOPES } from './principal.ts'
+import { knownPlan, knownScopes, type Principal } from './principal.ts'
 
 export function newKey(): string {
   return newSecret(PREFIX)
@@ -31,16 +31,8 @@ export function hashOfKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-/** What this version does not know of gives nothing. */
 export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord): Principal {
-  const known = SCOPES.filter((scope) => scopes.includes(scope))
-  return {
-    id,
-    name,
-    scopes: new Set(known),
-    plan: PLANS.find((each) => each === plan) ?? 'free',
-    expiresAtMs,
-  }
+  return { id, name, scopes: new Set(knownScopes(scopes)), plan: knownPlan(plan), expiresAtMs }
 }
 
 /** Knows the principal behind an API key, and remembers for so short that a revoked key is out within a second. */

@@ -2,6 +2,7 @@ import type Koa from 'koa'
 import type { RequestContext, RequestState } from '../api/router.ts'
 import type { Management } from '../management.ts'
 import { type ProblemCode, Refusal } from '../refusal.ts'
+import { agentBehind, isSignedByAgent } from './agent-signature.ts'
 import { principalOf } from './api-keys.ts'
 import { BOOTSTRAP } from './bootstrap-key.ts'
 import { challenge } from './challenge.ts'
@@ -31,6 +32,8 @@ async function principalBehind(ctx: RequestContext, management: Management): Pro
   const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
   const refuse = (code: ProblemCode, detail: string, error: string) =>
     new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
+  if (isSignedByAgent(ctx))
+    return agentBehind(ctx, management, (detail) => refuse('invalid_token', detail, 'invalid_token'))
   if (header === '') throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '')
   const gnap = presentedToken(header)
   if (gnap !== null) return principalWithGnap(ctx, gnap, management)

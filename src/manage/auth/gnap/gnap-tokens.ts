@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache'
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
-import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
-import type { Store } from '../../../store/store.ts'
+import type { GnapTokenRecord, GnapTokenStore } from '../../../store/gnap-tokens.ts'
 import { hashOfKey, looksLikeSecret } from '../api-keys.ts'
-import { PLANS, type Plan, type Principal, SCOPES, type Scope } from '../principal.ts'
+import { knownScopes, type Principal, type Scope } from '../principal.ts'
+import type { Trust, Trusted } from '../trust.ts'
 
 /** An access token that was given out, and what it is good for now. */
 export interface KnownToken {
@@ -14,52 +14,52 @@ export interface KnownToken {
   readonly isRevoked: boolean
 }
 
-/** What a key may do; `null`: nobody has said so. */
-export interface TrustedKey {
-  readonly name: string | null
-  readonly plan: Plan
-  readonly jwk: Readonly<Record<string, unknown>> | null
-  mayHave(action: string): boolean
-}
-
 /** Knows the principal behind an access token, and remembers for so short that a revoked one is out within a second. */
 export class GnapTokens {
-  readonly #store: Store
-  readonly #known = new LRUCache<string, { readonly token: KnownToken | null }>({
+  readonly #store: GnapTokenStore
+  readonly #trust: Trust
+  readonly #known = new LRUCache<string, { token: KnownToken | null; trusted: Trusted | null }>({
     max: KNOWN_MAX,
     ttl: REMEMBERED_MS,
   })
 
-  constructor(store: Store) {
+  constructor(store: GnapTokenStore, trust: Trust) {
     this.#store = store
+    this.#trust = trust
   }
 
   async find(token: string): Promise<KnownToken | null> {
     if (!looksLikeSecret(token, ACCESS_PREFIX)) return null
     const hash = hashOfKey(token)
     const known = this.#known.get(hash)
-    if (known !== undefined) return known.token
-    const record = await this.#store.gnapTokens.byHash(hash)
-    const found = record === null ? null : await knownToken(record, this.#store)
-    this.#known.set(hash, { token: found })
-    return found
+    if (known === undefined) return this.#read(hash)
+    if (known.token === null) return null
+    // It is remembered for as short by itself.
+    const trusted = await this.#trust.scopesOfKey(known.token.record.thumbprint)
+    if (trusted !== known.trusted) {
+      known.token = knownToken(known.token.record, known.token.key, trusted)
+      known.trusted = trusted
+    }
+    return known.token
   }
 
   /** After a change made here, which is then in force at once. */
   forget(): void {
     this.#known.clear()
   }
+
+  async #read(hash: string): Promise<KnownToken | null> {
+    const record = await this.#store.byHash(hash)
+    const trusted = record === null ? null : await this.#trust.scopesOfKey(record.thumbprint)
+    const token = record === null ? null : knownToken(record, keyKept(record.jwk), trusted)
+    this.#known.set(hash, { token, trusted })
+    return token
+  }
 }
 
-export async function trustedKey(thumbprint: string, { trust }: Store): Promise<TrustedKey | null> {
-  const found = await trust.of('key', thumbprint)
-  if (found === null) return null
-  const { name, scopes, document: jwk } = found
-  return {
-    ...{ name, jwk },
-    plan: PLANS.find((plan) => plan === found.plan) ?? 'free',
-    mayHave: (action) => scopes.includes('admin') || scopes.includes(action),
-  }
+/** Whether a key that is trusted may do this. */
+export function mayHave({ scopes }: Trusted, action: string): boolean {
+  return scopes.has('admin') || scopes.has(action as Scope)
 }
 
 /** What is kept of a key, so that it can be read again. */
@@ -79,21 +79,18 @@ export function instanceIdOf(thumbprint: string): string {
   return `${INSTANCE_PREFIX}${thumbprint}`
 }
 
-async function knownToken(record: GnapTokenRecord, store: Store): Promise<KnownToken> {
-  const trust = await trustedKey(record.thumbprint, store)
-  const mayHave = (scope: Scope) =>
-    record.scopes.includes(scope) && (record.isApproved || trust?.mayHave(scope))
-  const scopes = SCOPES.filter(mayHave)
+function knownToken(record: GnapTokenRecord, key: SignatureKey, trusted: Trusted | null): KnownToken {
+  const { thumbprint, isApproved, revokedAtMs, expiresAtMs } = record
+  const isStillGood = (scope: Scope) => isApproved || (trusted !== null && mayHave(trusted, scope))
   return {
-    record,
-    key: keyKept(record.jwk),
-    isRevoked: record.revokedAtMs !== null || (trust === null && !record.isApproved),
+    ...{ record, key },
+    isRevoked: revokedAtMs !== null || (trusted === null && !isApproved),
     principal: {
-      id: instanceIdOf(record.thumbprint),
-      name: trust?.name ?? record.name,
-      scopes: new Set(scopes),
-      plan: trust?.plan ?? 'standard',
-      expiresAtMs: record.expiresAtMs,
+      id: instanceIdOf(thumbprint),
+      name: trusted?.name ?? record.name,
+      scopes: new Set(knownScopes(record.scopes).filter(isStillGood)),
+      plan: trusted?.plan ?? 'standard',
+      expiresAtMs,
     },
   }
 }

@@ -4,6 +4,7 @@ import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
 import { newId } from '../../ids.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, newSecret } from '../api-keys.ts'
+import type { Trusted } from '../trust.ts'
 import { GnapError } from './gnap-error.ts'
 import {
   CONTINUE_PREFIX,
@@ -11,8 +12,7 @@ import {
   INTERACT_PREFIX,
   instanceIdOf,
   keptJwk,
-  type TrustedKey,
-  trustedKey,
+  mayHave,
 } from './gnap-tokens.ts'
 import type { Display, GrantClient, GrantRequest } from './grant-request.ts'
 import { hashesOf, newTokenSecrets, tokenAnswer } from './token-answer.ts'
@@ -22,24 +22,24 @@ export type GnapAnswer = Readonly<Record<string, unknown>>
 /** Who asks; the signature has to be by this key. */
 export interface Asking {
   readonly key: SignatureKey
-  readonly trust: TrustedKey | null
+  readonly trusted: Trusted | null
   readonly display: Display
 }
 
 /** Whose key the request has to be signed with. */
-export async function askingClient(client: GrantClient, { store }: Management): Promise<Asking> {
+export async function askingClient(client: GrantClient, { trust }: Management): Promise<Asking> {
   if (client.kind === 'key') {
-    const trust = await trustedKey(client.key.thumbprint, store)
-    return { key: client.key, trust, display: client.display }
+    const trusted = await trust.scopesOfKey(client.key.thumbprint)
+    return { key: client.key, trusted, display: client.display }
   }
-  const trust = client.id.startsWith(INSTANCE_PREFIX)
-    ? await trustedKey(client.id.slice(INSTANCE_PREFIX.length), store)
+  const trusted = client.id.startsWith(INSTANCE_PREFIX)
+    ? await trust.scopesOfKey(client.id.slice(INSTANCE_PREFIX.length))
     : null
-  if (trust === null || trust.jwk === null)
+  if (trusted === null || trusted.document === null)
     throw new GnapError('invalid_client', 'no client is known here by this id')
-  const read = readSignatureKey(trust.jwk)
+  const read = readSignatureKey(trusted.document)
   if (read.kind === 'refused') throw new GnapError('invalid_client', 'the key of this client cannot be used')
-  return { key: read.key, trust, display: { name: trust.name, uri: null } }
+  return { key: read.key, trusted, display: { name: trusted.name, uri: null } }
 }
 
 /** What is answered to a request whose signature is right (RFC 9635 §3). */
@@ -51,7 +51,7 @@ export function answerTo(
 ): Promise<GnapAnswer> {
   if (!management.gnap.settings.allowsBearer && wanted.tokens.some(({ isBearer }) => isBearer))
     throw new GnapError('invalid_flag', 'no bearer tokens are given out here')
-  if (asking.trust !== null) return grantAtOnce(wanted, asking, asking.trust, management)
+  if (asking.trusted !== null) return grantAtOnce(wanted, asking, asking.trusted, management)
   if (interact === null)
     throw new GnapError('request_denied', 'nobody has approved this key, and nobody can be asked to')
   return askSomebody(wanted, interact.finish, asking, address, management)
@@ -60,7 +60,7 @@ export function answerTo(
 /** Tokens for what was approved of what was asked for. There is one at least. */
 export function tokensFor(
   wanted: WantedTokens,
-  mayHave: (action: string) => boolean,
+  isGiven: (action: string) => boolean,
   facts: Pick<GnapTokenRecord, 'thumbprint' | 'jwk' | 'name' | 'isApproved'>,
   { gnap, nowMs }: Management,
 ): readonly GnapTokenRecord[] {
@@ -68,7 +68,7 @@ export function tokensFor(
   const endsAtMs = expiresAtMs + (facts.isApproved ? APPROVED_MS : RENEWABLE_MS)
   const times = { expiresAtMs, endsAtMs, revokedAtMs: null }
   return wanted.tokens
-    .map(({ label, actions, isBearer }) => ({ label, isBearer, scopes: actions.filter(mayHave) }))
+    .map(({ label, actions, isBearer }) => ({ label, isBearer, scopes: actions.filter(isGiven) }))
     .filter(({ scopes }) => scopes.length > 0)
     .map((token) => ({ id: newId('gtk'), ...facts, ...token, ...times }))
 }
@@ -102,12 +102,12 @@ export function nameOf({ display, thumbprint }: Pick<GnapGrantRecord, 'display' 
 async function grantAtOnce(
   wanted: WantedTokens,
   { key, display }: Asking,
-  trust: TrustedKey,
+  trusted: Trusted,
   management: Management,
 ): Promise<GnapAnswer> {
   const { thumbprint } = key
   const facts = { thumbprint, jwk: keptJwk(key), name: nameOf({ display, thumbprint }), isApproved: false }
-  const tokens = tokensFor(wanted, (action) => trust.mayHave(action), facts, management)
+  const tokens = tokensFor(wanted, (action) => mayHave(trusted, action), facts, management)
   if (tokens.length === 0) throw nothingToGive()
   if (await management.store.gnapTokens.hasMany(thumbprint, TOKENS_PER_KEY_MAX))
     throw new GnapError('too_many_attempts', 'this key has too many tokens already: use one until it expires')

@@ -49,7 +49,9 @@ export async function principalWithGnap(
     )
   if (record.expiresAtMs <= nowMs()) throw refuse('expired_token', 'this token has expired')
   if (isBearer) return principal
-  const fault = expectSignedBody(ctx) ?? (await proofFault(ctx, key, management))
+  const fault =
+    expectSignedBody(ctx, (detail) => refuse('invalid_token', detail)) ??
+    (await proofFault(ctx, key, management))
   if (fault !== null) throw refuse('invalid_token', fault)
   return principal
 }

@@ -13,8 +13,14 @@ export interface ProofFacts {
   nowMs(): number
 }
 
-/** Has whoever reads the body see to it that it is the one that `Content-Digest` tells of. `null`: nothing is wrong so far. */
-export function expectSignedBody(ctx: RequestContext): string | null {
+/**
+ * Has whoever reads the body see to it that it is the one that `Content-Digest` tells of, and `refuse` another. `null`:
+ * nothing is wrong so far.
+ */
+export function expectSignedBody(
+  ctx: RequestContext,
+  refuse = (detail: string) => new Refusal('invalid_token', detail),
+): string | null {
   const digest = readContentDigest(ctx.req.rawHeaders)
   if (!hasBody(ctx)) {
     // Somebody on the way may have taken it off.
@@ -22,7 +28,7 @@ export function expectSignedBody(ctx: RequestContext): string | null {
   }
   if (digest === null) return 'a body needs a Content-Digest with sha-256 or sha-512'
   ctx.state.checkBody = (bytes) => {
-    if (!isDigestOf(digest, bytes)) throw new Refusal('invalid_token', OTHER_BODY)
+    if (!isDigestOf(digest, bytes)) throw refuse(OTHER_BODY)
   }
   return null
 }
@@ -41,7 +47,7 @@ export async function proofFault(
   if (hasBody(ctx)) covers.push(['content-digest'])
   const request = { method: ctx.method, base, target: ctx.url, rawHeaders: ctx.req.rawHeaders }
   const verification = verifyRequest(request, { ...POLICY, covers }, key, nowMs())
-  if (verification.kind === 'refused') return FAULTS[verification.fault]
+  if (verification.kind === 'refused') return SIGNATURE_FAULTS[verification.fault]
   const { signature } = verification
   const isFirst = await store.replays.isFirst(replayIdOf(signature, key), signature.goodUntilMs)
   return isFirst ? null : 'this signature, or its nonce, was used before'
@@ -51,7 +57,7 @@ const NO_BYTES = Buffer.alloc(0)
 const OTHER_BODY = 'the body is not the one that Content-Digest tells of'
 /** A request is under way for seconds; clocks are off by some more. */
 const POLICY = { tag: 'gnap', needsExpiry: false, ageMaxS: 120, skewS: 60 } as const
-const FAULTS: Readonly<Record<SignatureFault, string>> = {
+export const SIGNATURE_FAULTS: Readonly<Record<SignatureFault, string>> = {
   unsigned: 'the request is not signed (RFC 9421)',
   malformed: 'Signature-Input and Signature do not make a signature',
   'too-large': 'there are more, or larger, signatures than are read',

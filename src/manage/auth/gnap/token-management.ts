@@ -3,7 +3,7 @@ import type { RequestContext } from '../../api/router.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, looksLikeSecret } from '../api-keys.ts'
 import { GnapError } from './gnap-error.ts'
-import { keyKept, MANAGE_PREFIX, trustedKey } from './gnap-tokens.ts'
+import { keyKept, MANAGE_PREFIX } from './gnap-tokens.ts'
 import { type GnapAnswer, RENEWABLE_MS } from './grants.ts'
 import { gnapTokenIn } from './presented.ts'
 import { readOptionalBody, signedBy } from './signed-request.ts'
@@ -33,11 +33,10 @@ export async function manageToken(
 }
 
 async function renewed(token: GnapTokenRecord, hash: string, management: Management): Promise<GnapAnswer> {
-  const { store, gnap, publicUrl, nowMs } = management
+  const { store, gnap, trust, publicUrl, nowMs } = management
   const { thumbprint, isApproved, revokedAtMs } = token
   if (revokedAtMs !== null || token.endsAtMs <= nowMs()) throw notRenewed()
-  const trust = await trustedKey(thumbprint, store)
-  if (!isApproved && trust === null) throw notRenewed()
+  if (!isApproved && (await trust.scopesOfKey(thumbprint)) === null) throw notRenewed()
   const expiresAtMs = nowMs() + gnap.settings.tokenTtlS * 1000
   const next: GnapTokenRecord = {
     ...token,
