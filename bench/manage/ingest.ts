@@ -19,7 +19,8 @@ async function main(): Promise<void> {
   try {
     const source = new SightingSource(Date.now() - 3_600_000)
     const metrics = new IngestMetrics()
-    const options = { retention: RETENTION, counters: [], stored: () => undefined, nowMs: Date.now }
+    const nothing = { counters: [], stored: () => undefined, versionOf: () => null }
+    const options = { retention: RETENTION, ...nothing, nowMs: Date.now }
     const ingest = new Ingest(store, options, metrics, createLogTo('error', process.stderr))
     say(`${store.kind}: Sightings a second, and those of a second of processor time of this process`)
     for (let round = 1; round <= ROUNDS; round++) {

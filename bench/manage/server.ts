@@ -3,6 +3,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Router from '@koa/router'
 import Koa from 'koa'
+import { createLog } from '../../src/log.ts'
+import { OPERATION_IDS } from '../../src/manage/api/operations.ts'
+import { ManageTraffic } from '../../src/manage/front/traffic.ts'
 import { TestManagement } from '../../test/manage/management.ts'
 
 /** A process of its own that serves either, and says where on a line of JSON; it ends with its standard input. */
@@ -25,7 +28,11 @@ async function manage(): Promise<{ port: number; key: string }> {
   const undoings: (() => unknown)[] = []
   const owner = { teardown: (undo: () => unknown) => void undoings.push(undo) }
   const rateLimits = { freePerDay: 1_000_000_000, standardPerHour: 1_000_000_000 }
-  const management = await TestManagement.start(owner, { knows: true, rateLimits })
+  const traffic = new ManageTraffic(OPERATION_IDS, false, createLog('info'))
+  const management = await TestManagement.start(owner, {
+    ...{ knows: true, rateLimits },
+    answered: (visit) => traffic.answered(visit),
+  })
   process.stdin.once('end', async () => {
     for (const undo of undoings.toReversed()) await undo()
   })

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createWriteStream, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -9,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { writeLongList } from './long-list.ts'
 
 /**
  * What a long list of a million signatures costs a running `gatehouse proxy` of dist/: how long until it is in use, how
@@ -22,7 +22,7 @@ async function main(): Promise<void> {
   await once(app, 'listening')
   let gateway: ChildProcess | null = null
   try {
-    await writeList(list, 1000)
+    await writeLongList(list, 1000)
     const started = await start(folder, list, (app.address() as AddressInfo).port)
     gateway = started.gateway
     const load = new Load(started.port)
@@ -32,7 +32,7 @@ async function main(): Promise<void> {
     await sleep(3000)
     say('serving', gateway, load.turn(), await started.delay())
     for (let round = 1; round <= ROUNDS; round++) {
-      await writeList(list, COUNT)
+      await writeLongList(list, COUNT)
       load.turn() // writing a million lines is work of this process
       await started.delay()
       const from = performance.now()
@@ -48,30 +48,6 @@ async function main(): Promise<void> {
     app.closeAllConnections()
     rmSync(folder, { recursive: true })
   }
-}
-
-/** Hashes as they are: nothing two have in common but by chance. */
-async function writeList(path: string, count: number): Promise<void> {
-  const unfinished = `${path}.tmp`
-  const stream = createWriteStream(unfinished)
-  for (let i = 0; i < SOFTWARE; i++)
-    stream.write(`${JSON.stringify({ id: `s${i}`, name: `S ${i}`, kind: 'tool' })}\n`)
-  for (let i = 0; i < count; i++) {
-    const hashes = randomBytes(12).toString('hex')
-    const a = `t13d${10 + (i % 60)}${10 + ((i * 7) % 80)}h2`
-    const ja4 = `${a}_${hashes.slice(0, 12)}_${hashes.slice(12)}`
-    const line = {
-      software: `s${i % SOFTWARE}`,
-      ja4,
-      source: 'generated',
-      date: '2026-11-21',
-      observations: i,
-    }
-    if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, 'drain')
-  }
-  stream.end()
-  await once(stream, 'finish')
-  renameSync(unfinished, path)
 }
 
 /** Milliseconds between two turns of the loop, at most: by the clock, and of computing. */
@@ -198,7 +174,6 @@ function loopMs(): number {
 
 const SINK = { last: 0 }
 const COUNT = Number(process.argv[2] ?? 1_000_000)
-const SOFTWARE = 1000
 const ROUNDS = 3
 const PROGRAM = new URL('../../dist/bin.js', import.meta.url).pathname
 /**

@@ -18,6 +18,7 @@ import { NOBODY, type Owners, type Share } from './owners.ts'
 import { Reading } from './reading.ts'
 import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
+import { Tally } from './tally.ts'
 import type { Claim } from './user-agent.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 import { addUp, CLASSES, calibrated, type Class, toProbabilities } from './weights.ts'
@@ -35,7 +36,8 @@ export function classify(
   forged: number,
   nowMs = 0,
 ): Verdict {
-  const shown = observe(knowledge, print, head, conduct, forged, nowMs)
+  const stack = knowledge.stacks.stackOf(print.connection)
+  const shown = observe(knowledge, print, stack, head, conduct, forged, nowMs)
   if (conduct === null) return verdictFor(knowledge, shown, null)
   const { agent, last } = conduct
   const same = last.recall(knowledge, MARKS, shown, agent, READING)
@@ -54,8 +56,10 @@ export function classifyDescribed(
   { print, head, address, forged, knownBy, untold }: DescribedRequest,
   nowMs: number,
 ): DescribedVerdict {
-  const conduct = new Conduct(null, '', address)
-  const shown = observe(knowledge, print, head, conduct, forged.length, nowMs)
+  TALLY.clear()
+  const conduct = new Conduct(null, '', address, TALLY)
+  const stack = knowledge.stacks.lookUp(print.connection)
+  const shown = observe(knowledge, print, stack, head, conduct, forged.length, nowMs)
   MARKS.removeAll(untold)
   MARKS.removeAll(DECIDED)
   markDecided(shown)
@@ -105,7 +109,7 @@ export function evidenceOf(
   conduct: Conduct | null,
   nowMs = 0,
 ): readonly EvidenceKind[] {
-  observe(knowledge, print, head, conduct, 0, nowMs)
+  observe(knowledge, print, knowledge.stacks.stackOf(print.connection), head, conduct, 0, nowMs)
   return MARKS.kinds()
 }
 
@@ -113,6 +117,7 @@ export function evidenceOf(
 function observe(
   knowledge: Knowledge,
   print: Print,
+  stack: Stack,
   head: RequestHead,
   conduct: Conduct | null,
   forged: number,
@@ -122,7 +127,7 @@ function observe(
   MARKS.clear()
   const claim = knowledge.userAgents.claim(READING.userAgent)
   if (claim.kind === 'browser' && READING.isOfScript) READING.forgetScripted()
-  const { stacks, owners, orders } = knowledge
+  const { owners, orders } = knowledge
   // Browsers order headers as a page, its visitor and his extensions have them, and imitators as browsers do.
   const isBrowser = claim.kind === 'browser'
   const agent = agentOf(claim)
@@ -131,7 +136,7 @@ function observe(
   const addresses = conduct === null ? null : addressesFor(knowledge, conduct, agent, nowMs)
   const shown: Shown = {
     claim,
-    stack: stacks.stackOf(print.connection),
+    stack,
     headers: isBrowser ? NOBODY : owners.ofHeaders(print),
     certificate: isBrowser ? NOBODY : owners.ofCertificate(print),
     addresses,
@@ -347,6 +352,8 @@ function memoryOf(knowledge: Knowledge): Map<string, Verdict> {
 /** There is one of each: nothing waits between reading a request and its Verdict. */
 const READING = new Reading()
 const MARKS = new EvidenceSet()
+/** Of the one request that is described. */
+const TALLY = new Tally()
 const SUMS = new Float64Array(CLASSES.length)
 const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
 /** Some ten megabytes, whoever fills it. */

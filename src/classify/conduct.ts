@@ -20,14 +20,14 @@ export class Conduct {
   readonly marks = new EvidenceSet()
   /** An agent that was named before. */
   agent: Software | null = null
-  readonly last = new LastVerdict()
+  #last: LastVerdict | null = null
   readonly #traffic: Traffic | null
   readonly #network: string
   readonly #addressText: string
   #address: Address | null = null
   #networkHash = 0
   /** Of its client, this connection with it; `null` before the first request. */
-  #tally: Tally | null = null
+  #tally: Tally | null
   /** Of all who have its hello, where nobody is known to have it. */
   #ofHello: Tally | null = null
   #requests = 0
@@ -36,12 +36,18 @@ export class Conduct {
 
   /**
    * `network`: its `address`, or of IPv6 its /64; '' where nobody knows. Without a Traffic, the connection is all that is
-   * known of its client.
+   * known of its client, and `tally`, which is empty, takes note of that.
    */
-  constructor(traffic: Traffic | null = null, network = '', address = '') {
+  constructor(traffic: Traffic | null = null, network = '', address = '', tally: Tally | null = null) {
+    this.#tally = tally
     this.#traffic = traffic
     this.#network = network
     this.#addressText = address
+  }
+
+  get last(): LastVerdict {
+    this.#last ??= new LastVerdict()
+    return this.#last
   }
 
   /** Where its client is: read once, and only if somebody asks. */

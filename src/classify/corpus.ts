@@ -1,6 +1,6 @@
 import { helloTraits } from '../fingerprint/hello-traits.ts'
 import { type Http2Priority, type Http2Setting, http2Fingerprint } from '../fingerprint/http2.ts'
-import { type Ja4, ja4 } from '../fingerprint/ja4.ts'
+import { type Ja4, ja4, unresumedJa4 } from '../fingerprint/ja4.ts'
 import { type Ja4h, ja4h } from '../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint } from '../fingerprint/print.ts'
 import { stableKey } from '../fingerprint/stable-key.ts'
@@ -76,7 +76,7 @@ function readPrint(members: Members, first: RequestHead | null): ConnectionPrint
   return { ...known, ja4s: null, ja4x: null, http2: http2?.text ?? null }
 }
 
-type HelloPrint = Pick<ConnectionPrint, 'ja4' | 'stable' | 'traits' | 'noHello' | 'ja4Source'>
+type HelloPrint = Pick<ConnectionPrint, 'ja4' | 'unresumed' | 'stable' | 'traits' | 'noHello' | 'ja4Source'>
 
 /** TLS records as they were sent, up to the end of the hello or further. */
 function readHello(place: Place): HelloPrint | null {
@@ -87,6 +87,7 @@ function readHello(place: Place): HelloPrint | null {
   if (hello === null) return MALFORMED
   return {
     ja4: ja4(hello, 'tcp'),
+    unresumed: unresumedJa4(hello, 'tcp'),
     stable: stableKey(hello, 'tcp'),
     traits: helloTraits(hello),
     noHello: null,
@@ -113,7 +114,7 @@ function readJa4(place: Place): HelloPrint | null {
   if (text === null) return null
   if (text.includes('*') || !isFingerprint('ja4', text))
     return place.refuse(`is ${shown(text)}, which is no JA4`)
-  return { ja4: text as Ja4, stable: null, traits: null, noHello: null, ja4Source: 'own' }
+  return { ...NOT_TLS, ja4: text as Ja4, noHello: null, ja4Source: 'own' }
 }
 
 /** As in traffic, there is no fingerprint before the first request. */
@@ -251,7 +252,10 @@ export const KNOWN_LABELS = [
   'synthetic-ua',
 ] as const
 
-const NOT_TLS: HelloPrint = { ja4: null, stable: null, traits: null, noHello: 'not-tls', ja4Source: null }
+const NOT_TLS: HelloPrint = {
+  ...{ ja4: null, unresumed: null, stable: null, traits: null },
+  ...{ noHello: 'not-tls', ja4Source: null },
+}
 const MALFORMED: HelloPrint = { ...NOT_TLS, noHello: 'malformed' }
 
 const HTTP_VERSIONS = ['1.0', '1.1', '2.0'] as const

@@ -77,6 +77,7 @@ function printOf(told: Told, sent: RequestHead | null): Print {
   return {
     connection: {
       ja4: told.ja4 as Ja4 | null,
+      unresumed: null,
       stable: told.stable as StableKey | null,
       traits: null,
       ja4s: told.ja4s as Ja4s | null,

@@ -85,9 +85,10 @@ export class HeaderIndex {
 /** The first Software whose pattern the value fits, of those that give way least; one that asks for the value comes before one that does not. */
 export function softwareOf({ patterns }: Header, value: string): Software | null {
   let found: Software | null = null
+  const lower = value.toLowerCase()
   for (const pattern of patterns) {
     if (pattern.value === null) found ??= pattern.software
-    else if (fits(pattern.value, value.toLowerCase())) return pattern.software
+    else if (fits(pattern.value, lower)) return pattern.software
   }
   return found
 }

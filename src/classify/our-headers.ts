@@ -14,6 +14,7 @@ export function forgedHeaders(rawHeaders: readonly string[]): readonly string[] 
   const forged: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
+    if (!OUR_FIRSTS.includes(name[0]!)) continue
     const plain = plainHeaderName(name)
     const isOfHops = FORWARDING.has(plain) && !name.includes('_')
     if (isOurHeader(plain) && !isOfHops) forged.push(plain)
@@ -21,6 +22,8 @@ export function forgedHeaders(rawHeaders: readonly string[]): readonly string[] 
   return forged
 }
 
+/** With which all of ours begin: most headers begin otherwise. */
+const OUR_FIRSTS = 'xXfF'
 const OURS: ReadonlySet<string> = new Set([
   'x-ja4-fingerprint',
   'x-ja4-source',

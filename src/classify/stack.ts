@@ -20,7 +20,7 @@ export interface Stack {
   readonly http2Engines: ReadonlySet<Engine>
   /** Who has it, most observed first, and which part of what was observed of it was theirs. */
   readonly shares: readonly Share[]
-  /** The agents that this very JA4 was decided to be of. */
+  /** The agents that this very JA4 was decided to be of, or the one it would be if no session were resumed. */
   readonly decided: readonly Software[]
 }
 
@@ -52,13 +52,13 @@ export class StackIndex {
   stackOf(print: ConnectionPrint): Stack {
     const found = this.#ofPrint.get(print)
     if (found !== undefined) return found
-    const stack = this.#stackFor(print)
+    const stack = this.lookUp(print)
     this.#ofPrint.set(print, stack)
     return stack
   }
 
-  /** Clients of one kind have the same, and there are few kinds. */
-  #stackFor(print: ConnectionPrint): Stack {
+  /** For what is asked of once. Clients of one kind have the same, and there are few kinds. */
+  lookUp(print: ConnectionPrint): Stack {
     const ja4s = this.#answers.size === 0 ? '' : print.ja4s
     const key = `${print.ja4} ${print.stable} ${print.http2} ${ja4s}`
     const found = this.#known.get(key)
@@ -69,7 +69,7 @@ export class StackIndex {
     return stack
   }
 
-  #look({ ja4, stable, http2, ja4s }: ConnectionPrint): Stack {
+  #look({ ja4, unresumed, stable, http2, ja4s }: ConnectionPrint): Stack {
     const nearest = ja4 === null ? null : this.#index.nearest('ja4', ja4, stable)
     const isKnown = nearest !== null && isWhole(nearest)
     const known = isKnown ? nearest.candidates : []
@@ -82,8 +82,12 @@ export class StackIndex {
       enginesAlike: this.#enginesOf(alike),
       http2Engines: this.#enginesOf(http2 === null ? [] : this.#index.find('http2', http2, 'exact')),
       shares: sharesOf(this.#list, ja4s === null ? known : this.#narrowed(known, ja4s)),
-      decided: (ja4 === null ? undefined : this.#decided.get(ja4)) ?? DECIDED_BY_NOBODY,
+      decided: this.#decidedFor(ja4) ?? this.#decidedFor(unresumed) ?? DECIDED_BY_NOBODY,
     }
+  }
+
+  #decidedFor(ja4: string | null): readonly Software[] | undefined {
+    return ja4 === null ? undefined : this.#decided.get(ja4)
   }
 
   /** A browser's next version mostly keeps its ciphers, or all but them. */

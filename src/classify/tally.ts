@@ -43,6 +43,17 @@ export class Tally {
     }
   }
 
+  clear(): void {
+    this.#both.clear()
+    this.#current.clear()
+    this.#endsMs = 0
+    this.#lastPath = 0
+    this.#run = 0
+    this.#runFrom = 0
+    this.#runMs = 0
+    this.#readMs = 0
+  }
+
   get marks(): EvidenceSet {
     return this.#both.marks
   }

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { Fault } from '../fault.ts'
 import { changed, COMMAND_LINE } from '../manage/audit.ts'
+
 import { backupSqlite, restoreSqlite } from '../store/sqlite-backup.ts'
 import { sqliteFile } from '../store/open-database.ts'
+import { RESTORED } from '../store/settings.ts'
 import { Store } from '../store/store.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
@@ -56,7 +59,10 @@ async function runRestore(given: Arguments, io: Io): Promise<ExitCode> {
   const store = await Store.open(`sqlite:${file}`)
   try {
     const change = { action: 'restoreBackup', subject: null, detail: {} }
-    await changed(store, COMMAND_LINE, change, Date.now(), async () => undefined)
+    await changed(store, COMMAND_LINE, change, Date.now(), async (queries) => {
+      // Gateways that run see to what they have in memory.
+      await store.settings.put(RESTORED, randomUUID(), null, Date.now(), queries)
+    })
   } finally {
     await store.close()
   }

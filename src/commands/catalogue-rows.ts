@@ -57,11 +57,12 @@ class Rows implements SourceSink {
     }
   }
 
-  #add(of: string, { type, value, source, date, observations }: FingerprintSignature): void {
+  #add(of: string, { type, value, source, date, observations, isDecisive }: FingerprintSignature): void {
     if (!isJa4(type)) return
     const provenance = this.#provenances.get(source) ?? this.#provenances.size
     this.#provenances.set(source, provenance)
-    this.#lines.push([type, value, of, dayNumber(date) ?? 0, observations, provenance].join(SEPARATOR))
+    const said = [type, value, of, dayNumber(date) ?? 0, observations, provenance, isDecisive ? 1 : 0]
+    this.#lines.push(said.join(SEPARATOR))
   }
 }
 
@@ -123,10 +124,14 @@ function ownersIn(lines: readonly string[], provenances: readonly string[]): rea
   const rows = new Map<string, SignatureRow>()
   const most = new Map<string, number>()
   for (const line of lines) {
-    const [type, value, of, day, observed, provenance] = line.split(SEPARATOR) as [Ja4Type, ...string[]]
+    const [type, value, of, day, observed, provenance, isDecisive] = line.split(SEPARATOR) as [
+      Ja4Type,
+      ...string[],
+    ]
     const row = rows.get(of!) ?? newRow(type, value!, of!)
     const observations = Number(observed)
     row.observations += observations
+    if (isDecisive === '1') row.is_decisive = 1
     row.first_seen_ms = Math.min(row.first_seen_ms, Number(day) * DAY_MS)
     if (observations >= (most.get(of!) ?? 0)) {
       most.set(of!, observations)
@@ -144,7 +149,8 @@ function newRow(type: Ja4Type, value: string, of: string): SignatureRow {
   const [, part_b = '', part_c = ''] = partsOfFingerprint(type, value)
   return {
     ...{ type, value, software_id: of, part_b, part_c, status: 'active', source: 'builtin' },
-    ...{ provenance: '', first_seen_ms: Number.MAX_SAFE_INTEGER, observations: 0, confidence: 0 },
+    ...{ provenance: '', first_seen_ms: Number.MAX_SAFE_INTEGER },
+    ...{ observations: 0, confidence: 0, is_decisive: 0 },
   }
 }
 

@@ -76,5 +76,5 @@ export function sourcesHash(builtin: string, files: string): string {
 }
 
 /** Rises when rows are made otherwise of the same sources. */
-const ROWS_VERSION = 1
+const ROWS_VERSION = 2
 const RETRY_MS = 30_000

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Document, isNode } from 'yaml'
 import { loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
+import { policyWarnings } from '../policy/policy.ts'
 import { ConfigFault, nameOf, type Problem, parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { loadKeyPairs } from '../proxy/key-pair.ts'
@@ -138,8 +139,7 @@ async function checkFiles({
 }
 
 async function checkPolicy(file: string, upstreams: readonly string[]): Promise<readonly string[]> {
-  parsePolicyText((await read(file)).toString('utf8'), file, upstreams)
-  return []
+  return policyWarnings(parsePolicyText((await read(file)).toString('utf8'), file, upstreams).policy)
 }
 
 async function checkSignatures(paths: readonly string[]): Promise<readonly string[]> {

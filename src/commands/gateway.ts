@@ -170,6 +170,10 @@ export class Gateway {
             publisher: this.#publisher,
             policy: this.#policyKeeper ?? this.#policy,
             opened: (opened) => void this.#opened(opened),
+            restored: () => {
+              this.#publisher.nudge()
+              this.#catalogue.nudge()
+            },
             stored: (batch) => this.#sightingFile?.append(batch),
             workers: () => this.#dataPlane.workers(),
           })

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { Fault } from '../fault.ts'
 import { makeSignatureSet, type SignatureSet } from '../plane/signature-set.ts'
 import type { MergeCounts } from '../store/catalogue-merge.ts'
+import { ListCopies, type ListCopy } from './list-copies.ts'
 import { loadContent, type SignatureSources } from './signature-content.ts'
 
 /** What the other process is given. */
@@ -16,6 +17,8 @@ export interface CompileWork {
   readonly folder: string
   /** The hash of the newest set, whose file stays. */
   readonly newest: string
+  /** Of what was read for it. */
+  readonly copies: readonly ListCopy[]
 }
 
 /** To make the catalogue in a database the same as the sources. */
@@ -28,9 +31,14 @@ export interface MergeWork {
   readonly hash: string
 }
 
-export type CompilerAnswer =
+export interface CompiledSet {
   /** `null`: nothing has changed. */
-  | { readonly kind: 'set'; readonly set: SignatureSet | null }
+  readonly set: SignatureSet | null
+  readonly copies: readonly ListCopy[]
+}
+
+export type CompilerAnswer =
+  | ({ readonly kind: 'set' } & CompiledSet)
   | { readonly kind: 'merged'; readonly counts: MergeCounts }
   | { readonly kind: 'fault'; readonly code: string; readonly message: string }
 
@@ -42,6 +50,7 @@ export type CompilerAnswer =
 export class SignatureCompiler {
   readonly #folder: string
   #newest: SignatureSet | null = null
+  #copies: readonly ListCopy[] = []
   readonly #children = new Set<ChildProcess>()
   #isClosed = false
 
@@ -54,10 +63,11 @@ export class SignatureCompiler {
   async make(sources: SignatureSources): Promise<SignatureSet> {
     const newest = this.#newest
     const folder = this.#folder
-    const set =
+    const { set, copies } =
       newest === null
-        ? await makeSignatureSet(await loadContent(sources), folder, null)
-        : await this.#compile({ kind: 'compile', sources, folder, newest: newest.hash })
+        ? await compiled({ sources, folder, newest: null, copies: [] })
+        : await this.#compile({ kind: 'compile', sources, folder, newest: newest.hash, copies: this.#copies })
+    this.#copies = copies
     this.#newest = set ?? newest
     return this.#newest!
   }
@@ -75,10 +85,10 @@ export class SignatureCompiler {
     for (const child of this.#children) child.removeAllListeners('exit').kill('SIGKILL')
   }
 
-  async #compile(work: CompileWork): Promise<SignatureSet | null> {
+  async #compile(work: CompileWork): Promise<CompiledSet> {
     const answer = await this.#inProcess(work)
     assert(answer.kind === 'set')
-    return answer.set
+    return answer
   }
 
   async #inProcess(work: CompilerWork): Promise<CompilerAnswer> {
@@ -92,6 +102,18 @@ export class SignatureCompiler {
       this.#children.delete(child)
     }
   }
+}
+
+/** Throws a ConfigFault with everything that is wrong in the files. */
+export async function compiled({
+  sources,
+  folder,
+  newest,
+  copies,
+}: Omit<CompileWork, 'kind' | 'newest'> & { readonly newest: string | null }): Promise<CompiledSet> {
+  const read = new ListCopies(copies)
+  const set = await makeSignatureSet(await loadContent(sources, read), folder, newest)
+  return { set, copies: read.used }
 }
 
 function answerOf(child: ChildProcess, work: CompilerWork): Promise<CompilerAnswer> {

@@ -7,7 +7,8 @@ import { Fault } from '../fault.ts'
 import { softwareInFeed } from '../plane/feed.ts'
 import type { SetContent } from '../plane/signature-set.ts'
 import { loadWeightsDocument } from './knowledge-files.ts'
-import { loadSoftware, SignatureReading } from './signature-files.ts'
+import { ListCopies } from './list-copies.ts'
+import { loadBuiltin, SignatureReading } from './signature-files.ts'
 import type { LineSink } from './signature-lines.ts'
 
 /** What a gateway's knowledge is made from, beside what comes with Gatehouse. It can be sent to another process. */
@@ -23,10 +24,10 @@ export interface SignatureSources {
 }
 
 /** Throws a ConfigFault with everything that is wrong in the files. */
-export async function loadContent(sources: SignatureSources): Promise<SetContent> {
+export async function loadContent(sources: SignatureSources, copies = new ListCopies()): Promise<SetContent> {
   const content = new Content()
   const weights = await loadWeightsDocument(sources.weightsFile)
-  await readSources(sources, content)
+  await readSources(sources, content, copies)
   const { list, fingerprints } = content.whole()
   return { list, fingerprints, weights }
 }
@@ -41,6 +42,7 @@ export interface SourceSink extends LineSink {
 export async function readSources(
   { feeds, accepted = '', paths }: Omit<SignatureSources, 'weightsFile'>,
   sink: SourceSink,
+  copies = new ListCopies(),
 ): Promise<void> {
   const addAll = (list: readonly Software[]) => {
     for (const software of list) sink.software(software, '')
@@ -50,11 +52,11 @@ export async function readSources(
   sink.begin('api')
   addAll(lines.flatMap((line) => (line.kind === 'software' ? [line.software] : [])))
   sink.begin('builtin')
-  addAll(await loadSoftware(null))
+  addAll(await loadBuiltin(copies))
   sink.begin('feed')
   for (const payload of feeds) addAll(softwareInFeed(payload))
   sink.begin('own')
-  const reading = await SignatureReading.of(paths)
+  const reading = await SignatureReading.of(paths, copies)
   for (const { list } of reading.lists) addAll(list)
   await reading.readLines(sink)
   reading.done()

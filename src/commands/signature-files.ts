@@ -8,6 +8,7 @@ import { parseSoftwareList, type Software } from '../classify/software.ts'
 import { ConfigFault, type Problem, placed, pointerTo, readSource, type Source } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { DocumentFault, type DocumentProblem, shown } from '../problem.ts'
+import { type CopiedList, ListCopies } from './list-copies.ts'
 import { isLongList, type Keeps, LineObjects, type LineSink, readSignatureLines } from './signature-lines.ts'
 import { unreadable } from './unreadable.ts'
 
@@ -32,17 +33,25 @@ export async function loadSoftware(
   paths: readonly string[] | null,
   keeps: Keeps = () => true,
 ): Promise<readonly Software[]> {
-  if (paths !== null) return softwareAt(paths, keeps)
+  return paths === null ? loadBuiltin(new ListCopies()) : softwareAt(paths, keeps, new ListCopies())
+}
+
+/** What comes with Gatehouse. */
+export async function loadBuiltin(copies: ListCopies): Promise<readonly Software[]> {
   if (existsSync(BUILT)) return parseSoftwareList(JSON.parse(await readText(BUILT)))
-  ours ??= softwareAt(null, () => true)
+  ours ??= softwareAt(null, () => true, copies)
   return ours
 }
 
 /** Once for each process: so much YAML takes a good part of a second, and it changes with the program only. */
 let ours: Promise<readonly Software[]> | null = null
 
-async function softwareAt(paths: readonly string[] | null, keeps: Keeps): Promise<readonly Software[]> {
-  return (await loadSignatureFiles(paths, keeps)).flatMap(({ list }) => list)
+async function softwareAt(
+  paths: readonly string[] | null,
+  keeps: Keeps,
+  copies: ListCopies,
+): Promise<readonly Software[]> {
+  return (await loadSignatureFiles(paths, keeps, copies)).flatMap(({ list }) => list)
 }
 
 /** Of what comes with Gatehouse: in hexadecimal. */
@@ -56,8 +65,9 @@ export async function builtinHash(): Promise<string> {
 export async function loadSignatureFiles(
   paths: readonly string[] | null,
   keeps: Keeps = () => true,
+  copies = new ListCopies(),
 ): Promise<readonly SignatureFile[]> {
-  const reading = await SignatureReading.of(paths)
+  const reading = await SignatureReading.of(paths, copies)
   if (reading.longLists.length === 0) return reading.done()
   const objects = new LineObjects(reading.lists, paths === null ? [] : await loadSoftware(null), keeps)
   await reading.readLines(objects)
@@ -74,16 +84,18 @@ export class SignatureReading {
   readonly longLists: readonly string[]
   readonly #problems: Problem[] = []
   readonly #places = new Map<string, string>()
+  readonly #copies: ListCopies
 
-  static async of(paths: readonly string[] | null): Promise<SignatureReading> {
+  static async of(paths: readonly string[] | null, copies = new ListCopies()): Promise<SignatureReading> {
     const all = await files(paths)
-    const reading = new SignatureReading(all.filter(isLongList))
+    const reading = new SignatureReading(all.filter(isLongList), copies)
     for (const path of all) if (!isLongList(path)) await reading.#readList(path)
     return reading
   }
 
-  private constructor(longLists: readonly string[]) {
+  private constructor(longLists: readonly string[], copies: ListCopies) {
     this.longLists = longLists
+    this.#copies = copies
   }
 
   async readLines(sink: LineSink): Promise<void> {
@@ -100,7 +112,7 @@ export class SignatureReading {
   async #readList(path: string): Promise<void> {
     try {
       const text = await readText(path)
-      this.lists.push({ path, text, list: parsed(readSource(text, path), this.#places) })
+      this.lists.push({ path, text, list: this.#listIn(text, path) })
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       this.#problems.push(
@@ -108,6 +120,22 @@ export class SignatureReading {
       )
     }
   }
+
+  #listIn(text: string, path: string): readonly Software[] {
+    const copied = this.#copies.find(text)
+    if (copied !== null && areNew(copied, path, this.#places)) return copied.list
+    const list = parsed(readSource(text, path), this.#places)
+    const places = list.map(({ id }) => this.#places.get(id)!.slice(path.length))
+    this.#copies.add(text, { list, places })
+    return list
+  }
+}
+
+/** Ids that stand in a list, if nobody has had one before; adds them to `places`. */
+function areNew({ list, places: ofList }: CopiedList, path: string, places: Map<string, string>): boolean {
+  if (list.some(({ id }) => places.has(id))) return false
+  for (const [index, { id }] of list.entries()) places.set(id, path + ofList[index]!)
+  return true
 }
 
 /** The files that are read for `paths`, in the order in which they are read; what is not there stands for itself. */

@@ -1,14 +1,12 @@
 import { constants, setPriority } from 'node:os'
 import { Fault } from '../fault.ts'
-import { makeSignatureSet } from '../plane/signature-set.ts'
-import type { CompilerAnswer, CompilerWork, CompileWork } from './signature-compiler.ts'
-import { loadContent } from './signature-content.ts'
+import { type CompilerAnswer, type CompilerWork, compiled } from './signature-compiler.ts'
 
 // The process that a SignatureCompiler starts: it makes one set, or merges one, and ends.
 
 async function answerTo(work: CompilerWork): Promise<CompilerAnswer> {
   try {
-    if (work.kind === 'compile') return await compiled(work)
+    if (work.kind === 'compile') return { kind: 'set', ...(await compiled(work)) }
     // A database takes time to load, which who compiles does not have.
     const { mergeCatalogue } = await import('./catalogue-merging.ts')
     return { kind: 'merged', counts: await mergeCatalogue(work) }
@@ -18,9 +16,7 @@ async function answerTo(work: CompilerWork): Promise<CompilerAnswer> {
   }
 }
 
-async function compiled({ sources, folder, newest }: CompileWork): Promise<CompilerAnswer> {
-  return { kind: 'set', set: await makeSignatureSet(await loadContent(sources), folder, newest) }
-}
+const MOMENT_MS = 500
 
 // A terminal's interrupt reaches every process of the group; this one ends with whoever has started it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
@@ -29,5 +25,5 @@ if (!process.connected) process.exit() // who has started it ended while this fi
 process.once('message', async (work: CompilerWork) => {
   process.send!(await answerTo(work), () => process.disconnect())
 })
-// Requests come first where processors are few.
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+// Requests come first where processors are few; what is done in a moment is not worth the wait.
+setTimeout(() => setPriority(constants.priority.PRIORITY_BELOW_NORMAL), MOMENT_MS).unref()

@@ -168,15 +168,15 @@ function fingerprintLines(list: readonly Software[], wanted: FingerprintPattern)
         seen(observations),
         signature.date,
         signature.source,
-        signature.value,
+        patternText(signature),
       ]
     })
   const parts = all
     .filter(({ isWhole, shared }) => !isWhole && shared.length > 0)
     .sort((a, b) => b.shared.length - a.shared.length || byId(a, b))
     .map(({ software, signature, shared }) => {
-      const { observations, date, value } = signature
-      return [software.id, software.kind, shared.join(', '), seen(observations), date, value]
+      const { observations, date } = signature
+      return [software.id, software.kind, shared.join(', '), seen(observations), date, patternText(signature)]
     })
   return [
     `As ${TITLES[wanted.type]}, this is of:`,
@@ -268,7 +268,7 @@ function patternText(signature: Signature): string {
     case 'header-order':
       return `${signature.protocol}: ${signature.names.join(', ')}`
     default:
-      return signature.value
+      return signature.isDecisive ? `${signature.value} (decisive)` : signature.value
   }
 }
 

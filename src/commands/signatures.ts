@@ -1,3 +1,4 @@
+import { isDecisive } from '../classify/signature.ts'
 import { CATEGORIES, SOFTWARE_KINDS, type Software } from '../classify/software.ts'
 import { ConfigFault } from '../config-source.ts'
 import type { Arguments, Command, ExitCode } from './command.ts'
@@ -86,18 +87,22 @@ async function validate(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 async function list(given: Arguments, io: Io): Promise<ExitCode> {
-  const inLines = new Map<string, number>()
-  const software = await loadSoftware(pathsOf(given), ({ id }) => {
-    inLines.set(id, (inLines.get(id) ?? 0) + 1)
+  const inLines = new Map<string, { all: number; decisive: number }>()
+  const software = await loadSoftware(pathsOf(given), ({ id }, { isDecisive }) => {
+    const { all, decisive } = inLines.get(id) ?? NONE
+    inLines.set(id, { all: all + 1, decisive: decisive + Number(isDecisive) })
     return false
   })
-  const countOf = ({ id, signatures }: Software) => signatures.length + (inLines.get(id) ?? 0)
+  const countsOf = ({ id, signatures }: Software): Counts => {
+    const { all, decisive } = inLines.get(id) ?? NONE
+    return { all: signatures.length + all, decisive: signatures.filter(isDecisive).length + decisive }
+  }
   const wanted = software
     .filter((software) => isWanted(software, given))
     .sort((a, b) => (a.id < b.id ? -1 : 1))
   if (given.flag('json')) {
     io.stdout.write(
-      wanted.map((software) => `${JSON.stringify(summaryOf(software, countOf(software)))}\n`).join(''),
+      wanted.map((software) => `${JSON.stringify(summaryOf(software, countsOf(software)))}\n`).join(''),
     )
     return 0
   }
@@ -111,10 +116,12 @@ async function list(given: Arguments, io: Io): Promise<ExitCode> {
     { title: 'KIND' },
     { title: 'CATEGORY' },
     { title: 'SIGNATURES', align: 'right' },
+    { title: 'DECISIVE', align: 'right' },
   ] as const
   const rows = wanted.map((software) => {
     const { id, name, kind, category } = software
-    return [id, name, kind, category ?? '', String(countOf(software))]
+    const { all, decisive } = countsOf(software)
+    return [id, name, kind, category ?? '', String(all), String(decisive)]
   })
   io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
   return 0
@@ -131,8 +138,16 @@ function isWanted(software: Software, given: Arguments): boolean {
   )
 }
 
-function summaryOf({ id, name, kind, category, vendor, aliases }: Software, signatures: number): object {
-  return { id, name, kind, category, vendor, aliases, signatures }
+interface Counts {
+  readonly all: number
+  readonly decisive: number
+}
+
+function summaryOf(
+  { id, name, kind, category, vendor, aliases }: Software,
+  { all, decisive }: Counts,
+): object {
+  return { id, name, kind, category, vendor, aliases, signatures: all, decisive }
 }
 
 /** What there is, without keeping a million of it. */
@@ -168,3 +183,5 @@ class SignatureCount implements LineSink {
     return `${this.#software} software (${kinds}) with ${signatures} in ${many(this.#files, 'file')}`
   }
 }
+
+const NONE: Counts = { all: 0, decisive: 0 }

@@ -2,7 +2,14 @@ import type { Brand } from '../brand.ts'
 import type { ClientHello, Transport } from '../wire/client-hello.ts'
 import { EXT_SERVER_NAME } from '../wire/client-hello.ts'
 import { isGrease } from './grease.ts'
-import { countWithout, GREASE, type LeftOut, SHOWN_ELSEWHERE } from './left-out.ts'
+import {
+  countWithout,
+  EARLY_DATA,
+  GREASE,
+  type LeftOut,
+  PRE_SHARED_KEY,
+  SHOWN_ELSEWHERE,
+} from './left-out.ts'
 import { FingerprintText } from './text.ts'
 
 export type Ja4 = Brand<string, 'Ja4'>
@@ -18,6 +25,13 @@ export interface Ja4Forms {
 /** The JA4 of a client. Spec: FoxIO ja4/technical_details/JA4.md. */
 export function ja4(hello: ClientHello, transport: Transport): Ja4 {
   return `${prefix(hello, transport)}_${sortedCiphers(hello).hash12()}_${sortedExtensions(hello).hash12()}` as Ja4
+}
+
+/** What the JA4 of a hello that resumes a session would be without that: only what says so is left out. `null`: it resumes none. */
+export function unresumedJa4(hello: ClientHello, transport: Transport): Ja4 | null {
+  if (!hello.extensions.includes(PRE_SHARED_KEY)) return null
+  const extensions = hello.extensions.filter((type) => type !== PRE_SHARED_KEY && type !== EARLY_DATA)
+  return ja4({ ...hello, extensions }, transport)
 }
 
 export function ja4Forms(hello: ClientHello, transport: Transport): Ja4Forms {

@@ -23,10 +23,10 @@ export function countWithout(values: readonly number[], leftOut: LeftOut): numbe
   return count
 }
 
+export const PRE_SHARED_KEY = 0x0029
+export const EARLY_DATA = 0x002a
 const PADDING = 0x0015 // fills up what others leave
 const SESSION_TICKET = 0x0023 // some leave it out when they offer a pre-shared key
-const PRE_SHARED_KEY = 0x0029
-const EARLY_DATA = 0x002a
 const COOKIE = 0x002c // echoed in the hello after a HelloRetryRequest
 
 const MARKS = new Uint8Array(0x1_0000)

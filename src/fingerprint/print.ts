@@ -15,6 +15,8 @@ export type NoHello =
 /** What is known of a client once per connection. */
 export interface ConnectionPrint {
   readonly ja4: Ja4 | null
+  /** What `ja4` would be if the hello did not resume a session; `null`: it does not, or nobody can say. */
+  readonly unresumed: Ja4 | null
   readonly stable: StableKey | null
   /** What of its hello neither of them shows. */
   readonly traits: HelloTraits | null

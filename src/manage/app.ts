@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
 import { METRICS_TYPE } from '../metrics.ts'
-import type { RequestState } from './api/router.ts'
+import type { RequestContext, RequestState } from './api/router.ts'
 import { cors } from './front/cors.ts'
-import { representations } from './front/representation.ts'
+import { putHead } from './front/head.ts'
+import { isSent, represent } from './front/representation.ts'
 import { createFrontServer, type ManageServer, type ServerSettings } from './front/server.ts'
+import { STABILITY_HEADER, stabilityOf } from './front/stability.ts'
 import type { Visit } from './front/traffic.ts'
-import { problems } from './problem.ts'
+import { sayProblem } from './problem.ts'
 import { Refusal } from './refusal.ts'
 
 /** What the management plane asks the rest of the process. */
@@ -40,35 +42,48 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
   const app = new Koa<RequestState>()
   // Whoever goes away in the middle of an answer is no failure of ours.
   app.on('error', (error: NodeJS.ErrnoException) => GONE.has(error.code ?? '') || context.failed(error))
-  app.use(async (ctx, next) => {
-    ctx.state.requestId = requestIdOf(ctx.get('X-Request-Id'))
-    ctx.state.operation = 'none'
-    ctx.set(EVERYWHERE)
-    ctx.set('X-Request-Id', ctx.state.requestId)
-    const startMs = performance.now()
-    ctx.res.once('close', () => context.answered?.(visitOf(ctx, performance.now() - startMs)))
-    return next()
-  })
-  app.use(cors(settings.corsOrigins))
-  app.use(problems(context.failed))
-  app.use(representations())
-  app.use(async (ctx, next) => {
-    checkHead(ctx)
-    const path = pathOf(ctx)
-    const resource = RESOURCES.get(path)
-    if (resource === undefined) return context.api === undefined ? next() : context.api(ctx, next)
-    ctx.state.operation = 'probe'
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-      throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
-    await resource(ctx, context)
-  })
-  app.use(() => {
-    throw new Refusal('not_found', 'there is nothing at this address')
+  const isPreflight = cors(settings.corsOrigins)
+  // One function and no chain: a link costs every request a closure, a promise and a turn of the queue.
+  app.use(async (ctx) => {
+    begin(ctx, context)
+    if (isPreflight(ctx)) return putHead(ctx)
+    try {
+      await answer(ctx, context)
+      if (!isSent(ctx)) await represent(ctx)
+    } catch (error) {
+      putHead(ctx)
+      sayProblem(ctx, error, context.failed)
+    }
   })
   return createFrontServer(settings, app.callback())
 }
 
-type Resource = (ctx: Koa.ParameterizedContext<RequestState>, context: ManageContext) => void | Promise<void>
+function begin(ctx: RequestContext, context: ManageContext): void {
+  const { req, res, state } = ctx
+  state.requestId = requestIdOf(req.headers['x-request-id'])
+  state.operation = 'none'
+  state.head = [...EVERYWHERE, 'X-Request-Id', state.requestId]
+  const stability = stabilityOf(req.url!)
+  if (stability !== null) state.head.push(STABILITY_HEADER, stability)
+  const startMs = performance.now()
+  res.on('close', () => context.answered?.(visitOf(ctx, performance.now() - startMs)))
+}
+
+function answer(ctx: RequestContext, context: ManageContext): void | Promise<void> {
+  checkHead(ctx)
+  const resource = RESOURCES.get(pathOf(ctx))
+  if (resource === undefined) return context.api === undefined ? nowhere() : context.api(ctx, nowhere)
+  ctx.state.operation = 'probe'
+  if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
+    throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
+  return resource(ctx, context)
+}
+
+async function nowhere(): Promise<never> {
+  throw new Refusal('not_found', 'there is nothing at this address')
+}
+
+type Resource = (ctx: RequestContext, context: ManageContext) => void | Promise<void>
 
 /** The process runs, whatever it is able to do: who restarts it for less makes things worse. */
 const live: Resource = (ctx) => {
@@ -95,46 +110,51 @@ const RESOURCES: ReadonlyMap<string, Resource> = new Map([
 const HOST = 'host'
 
 /** What no request may have, whatever it asks for. */
-function checkHead(ctx: Koa.ParameterizedContext): void {
-  const { rawHeaders, httpVersion } = ctx.req
+function checkHead(ctx: RequestContext): void {
+  const { rawHeaders, headers, httpVersion } = ctx.req
   // Of two hosts, somebody in front of us may have read the other one (RFC 9112 §3.2).
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2)
     if (rawHeaders[i]!.length === HOST.length && rawHeaders[i]!.toLowerCase() === HOST) hosts++
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1'))
     throw new Refusal('invalid_request', 'a request has one Host header', { headers: CLOSE })
-  const expected = ctx.get('Expect').toLowerCase()
-  if (expected === '') return
-  if (expected !== '100-continue')
+  if (!headers.expect) return
+  if (headers.expect.toLowerCase() !== '100-continue')
     throw new Refusal('expectation_failed', 'only 100-continue can be expected', { headers: CLOSE })
   // Who is refused without a 100 may or may not send the body: what comes next could be either.
   ctx.set(CLOSE)
 }
 
 /** As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths. */
-function pathOf(ctx: Koa.ParameterizedContext): string {
-  if (ctx.url.length > URL_LENGTH_MAX)
+function pathOf({ req }: RequestContext): string {
+  const url = req.url!
+  if (url.length > URL_LENGTH_MAX)
     throw new Refusal('uri_too_long', `an address may have ${URL_LENGTH_MAX} characters`)
-  return ctx.url.split('?', 1)[0]!
+  return withoutQuery(url)
 }
 
-function visitOf(ctx: Koa.ParameterizedContext<RequestState>, durationMs: number): Visit {
-  const { operation, problem, principal, requestId } = ctx.state
+function withoutQuery(url: string): string {
+  const end = url.indexOf('?')
+  return end === -1 ? url : url.slice(0, end)
+}
+
+function visitOf({ req, res, state }: RequestContext, durationMs: number): Visit {
+  const { operation, problem, principal, requestId } = state
   return {
-    ...{ method: ctx.method, path: ctx.url.split('?', 1)[0]!.slice(0, URL_LENGTH_MAX), operation },
-    ...{ status: ctx.res.statusCode, problem: problem ?? null, durationMs, requestId },
-    isComplete: ctx.res.writableFinished,
+    ...{ method: req.method!, path: withoutQuery(req.url!).slice(0, URL_LENGTH_MAX), operation },
+    ...{ status: res.statusCode, problem: problem ?? null, durationMs, requestId },
+    isComplete: res.writableFinished,
     principal: (principal as typeof principal | undefined)?.id ?? null,
-    address: ctx.req.socket.remoteAddress ?? '',
+    address: req.socket.remoteAddress ?? '',
   }
 }
 
 /** The caller's own, where it is a sane one. */
-function requestIdOf(given: string): string {
-  return SANE_ID.test(given) ? given : randomUUID()
+function requestIdOf(given: string | string[] | undefined): string {
+  return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID()
 }
 
-const EVERYWHERE = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
+const EVERYWHERE = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff'] as const
 const CLOSE = { Connection: 'close' }
 const SANE_ID = /^[\w.:=-]{1,128}$/
 /** Of the target; the longest that is of any use is a list of fingerprints to look up. */

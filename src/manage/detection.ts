@@ -1,9 +1,8 @@
 import { classifyDescribed, type DescribedVerdict } from '../classify/classify.ts'
 import { type DescribedRequest, describeRequest, type Told } from '../classify/described-request.ts'
-import { JA4_TYPES } from '../classify/fingerprint-form.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
 import type { Category } from '../classify/software.ts'
-import type { Evidence } from '../classify/verdict.ts'
+import type { Evidence, Verdict } from '../classify/verdict.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
 import type { Judged } from './detections.ts'
 import type { Management } from './management.ts'
@@ -35,7 +34,7 @@ export interface Detection {
   readonly verified: string | null
   readonly verdict: 'agent' | 'automation' | 'human' | 'unknown'
   readonly software: { id: string; name: string; kind: 'agent' | 'tool' | 'browser' } | null
-  readonly evidence: Evidence[]
+  readonly evidence: readonly Evidence[]
 }
 
 /** The verdict that the proxy would come to, had it seen as much. Throws a Refusal before there is anything to judge by. */
@@ -73,10 +72,10 @@ export function judgedIn(
   { ja4x }: DetectionRequest,
   { verdict, agent_id: agentId, fingerprints }: Detection,
 ): Judged {
-  const values = { ...fingerprints, ja4x: ja4x ?? '' }
+  const { ja4, ja4s, ja4h } = fingerprints
   return {
     ...{ verdict, agentId },
-    fingerprints: JA4_TYPES.flatMap((type) => (values[type] === '' ? [] : { type, value: values[type] })),
+    ...{ ja4: ja4 || null, ja4s: ja4s || null, ja4h: ja4h || null, ja4x: ja4x || null },
   }
 }
 
@@ -126,7 +125,8 @@ export function versionIn(text: string): HttpVersion | null {
 
 function rawHeadersIn(headers: Readonly<Record<string, string | readonly string[]>>): string[] {
   const raw: string[] = []
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name in headers) {
+    const value = headers[name]!
     if (typeof value === 'string') raw.push(name, asBytes(value))
     else for (const each of value) raw.push(name, asBytes(each))
   }
@@ -139,11 +139,17 @@ function asBytes(text: string): string {
 }
 
 /** What only gives a name to other evidence weighs nothing, and stands first for people. */
-function strongestFirst(evidence: readonly Evidence[]): Evidence[] {
-  if (evidence[0]?.weight !== 0) return [...evidence]
-  return evidence.toSorted((one, other) => Math.abs(other.weight) - Math.abs(one.weight))
+function strongestFirst(evidence: Verdict['evidence']): readonly Evidence[] {
+  if (evidence[0]?.weight !== 0) return evidence
+  const known = SORTED.get(evidence)
+  if (known !== undefined) return known
+  const sorted = evidence.toSorted((one, other) => Math.abs(other.weight) - Math.abs(one.weight))
+  SORTED.set(evidence, sorted)
+  return sorted
 }
 
+/** Verdicts are remembered, and with them their evidence. */
+const SORTED = new WeakMap<Verdict['evidence'], readonly Evidence[]>()
 const BEYOND_ASCII = /[^\0-\x7f]/
 const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map(
   (

@@ -1,11 +1,9 @@
-import { LRUCache } from 'lru-cache'
-import type { Fingerprint } from '../store/trials.ts'
+import type { Ja4Type } from '../classify/fingerprint-form.ts'
 
-/** What somebody was held for, and by which fingerprints. */
-export interface Judged {
+/** What somebody was held for, and by which fingerprints, where they are known. */
+export interface Judged extends Readonly<Record<Ja4Type, string | null>> {
   readonly verdict: string
   readonly agentId: string | null
-  readonly fingerprints: readonly Fingerprint[]
 }
 
 /**
@@ -13,17 +11,22 @@ export interface Judged {
  * nothing of it but what was held of whom and by which fingerprints.
  */
 export class RecentDetections {
-  readonly #judged = new LRUCache<string, Judged>({ max: KEPT_MAX })
+  #newest = new Map<string, Judged>()
+  #older = new Map<string, Judged>()
 
   /** Callers choose the ids of their requests: of two that have chosen one the later is remembered. */
   keep(requestId: string, judged: Judged): void {
-    this.#judged.set(requestId, judged)
+    if (this.#newest.size >= KEPT_MIN) {
+      this.#older = this.#newest
+      this.#newest = new Map()
+    }
+    this.#newest.set(requestId, judged)
   }
 
   find(requestId: string): Judged | null {
-    return this.#judged.get(requestId) ?? null
+    return this.#newest.get(requestId) ?? this.#older.get(requestId) ?? null
   }
 }
 
-/** Some five megabytes. */
-const KEPT_MAX = 10_000
+/** And twice as many at most: some ten megabytes. */
+const KEPT_MIN = 10_000

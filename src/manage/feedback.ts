@@ -1,6 +1,7 @@
 import { JA4_TYPES } from '../classify/fingerprint-form.ts'
 import type { Queries } from '../store/database.ts'
 import type { Feedback } from '../store/feedback.ts'
+import type { Fingerprint } from '../store/trials.ts'
 import { type Actor, changed } from './audit.ts'
 import type { Judged } from './detections.ts'
 import { newId } from './ids.ts'
@@ -39,7 +40,7 @@ export async function giveFeedback(told: Told, actor: Actor, management: Managem
       principal: actor.id,
     },
     ...{ told: told.verdict, toldSoftwareId, verdict: judged.verdict, verdictSoftwareId: judged.agentId },
-    fingerprints: judged.fingerprints,
+    fingerprints: fingerprintsOf(judged),
   }
   const outcome = outcomeOf(feedback)
   const detail = { verdict: told.verdict, agent_id: toldSoftwareId, outcome }
@@ -65,12 +66,15 @@ async function judgedOf({ requestId, decisionId }: Told, management: Management)
   if (detection !== null) return detection
   const sighting = await management.store.sightings.byId(requestId ?? decisionId!)
   if (sighting === null) return null
-  const { verdict, agent } = sighting
-  const fingerprints = JA4_TYPES.flatMap((type) => {
-    const value = sighting[type]
+  const { verdict, agent, ja4, ja4s, ja4h, ja4x } = sighting
+  return { verdict, agentId: agent, ja4, ja4s, ja4h, ja4x }
+}
+
+function fingerprintsOf(judged: Judged): readonly Fingerprint[] {
+  return JA4_TYPES.flatMap((type) => {
+    const value = judged[type]
     return value === null ? [] : { type, value }
   })
-  return { verdict, agentId: agent, fingerprints }
 }
 
 /** Who says that nobody is an agent says that it was no agent's work: a tool is a person's, too. */

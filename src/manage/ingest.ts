@@ -2,6 +2,7 @@ import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Queries } from '../store/database.ts'
+import type { VersionOf } from '../store/agents-seen.ts'
 import { FingerprintTally, type UnnamedFingerprint } from '../store/fingerprints-seen.ts'
 import { OTHER, RollupTally } from '../store/rollup-tally.ts'
 import type { RollupRetention } from '../store/rollups.ts'
@@ -25,6 +26,8 @@ export interface IngestOptions {
   readonly counters: readonly SightingCounter[]
   /** Is told what has been stored, and which of the fingerprints in it nobody is known to have. */
   readonly stored: (batch: readonly Sighting[], unnamed: readonly UnnamedFingerprint[]) => void
+  /** Which version of its agent a client says to be. */
+  readonly versionOf: VersionOf
   nowMs(): number
 }
 
@@ -146,13 +149,13 @@ export class Ingest {
   async #commit(sightings: readonly Sighting[]): Promise<void> {
     const startedMs = performance.now()
     const store = this.#store
-    const { retention, counters } = this.#options
+    const { retention, counters, versionOf } = this.#options
     const nowMs = this.#options.nowMs()
     const { fresh, duplicates, crowded, unnamed } = await store.transaction(async (queries) => {
       await store.sightings.lock(queries)
       const sorted = await store.sightings.sort(sightings, nowMs, queries)
       if (sorted.fresh.length === 0) return { ...sorted, unnamed: [] }
-      const { kept, firsts } = await store.agentsSeen.add(sorted.fresh, queries)
+      const { kept, firsts } = await store.agentsSeen.add(sorted.fresh, queries, versionOf)
       const [rollups, fingerprints] = tallied(sorted.fresh, kept)
       await store.rollups.add(rollups, retention, nowMs, queries)
       const unnamed = await store.fingerprintsSeen.add(fingerprints, queries)

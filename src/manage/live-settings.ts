@@ -4,7 +4,7 @@ import type { Effective } from '../config-reader.ts'
 import { type Items, SETTINGS } from '../config-schema.ts'
 import { nameOf } from '../config-source.ts'
 import type { Log } from '../log.ts'
-import type { Setting } from '../store/settings.ts'
+import { RESTORED, type Setting } from '../store/settings.ts'
 import type { Store } from '../store/store.ts'
 import { type Actor, changed } from './audit.ts'
 
@@ -52,6 +52,9 @@ export class LiveSettings {
   readonly #log: Log
   readonly #listeners = new Map<LiveSetting, (value: never) => void>()
   #store: Store | null = null
+  #restored: () => void = () => undefined
+  /** Which restore the database was last put in its place by; `null`: nobody has looked. */
+  #lastRestore: { readonly value: unknown } | null = null
   #rows: ReadonlyMap<string, Setting> = new Map()
   #values: ReadonlyMap<string, unknown>
   readonly #said = new Map<string, number>()
@@ -71,6 +74,11 @@ export class LiveSettings {
   /** Is called when it has become another, never for what it is at the start. One listener each. */
   onChange<Name extends LiveSetting>(name: Name, listener: (value: LiveValue<Name>) => void): void {
     this.#listeners.set(name, listener)
+  }
+
+  /** Is called when a backup has taken the place of the database, while it was open. */
+  onRestored(listener: () => void): void {
+    this.#restored = listener
   }
 
   async open(store: Store): Promise<void> {
@@ -152,6 +160,15 @@ export class LiveSettings {
       this.#log.info('a setting has changed', { name, value: String(value) })
       listener(value as never)
     }
+    this.#lookForRestore(this.#rows.get(RESTORED)?.value ?? null)
+  }
+
+  #lookForRestore(value: unknown): void {
+    const last = this.#lastRestore
+    this.#lastRestore = { value }
+    if (last === null || last.value === value) return
+    this.#log.info('the database has been restored')
+    this.#restored()
   }
 
   /** Once: what was in force stays. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type Koa from 'koa'
+import { versionSaid } from '../classify/version-said.ts'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
@@ -23,6 +24,7 @@ import { gnapDocuments, gnapEndpoints } from './auth/gnap/endpoints.ts'
 import { ASKING_PER_MINUTE, type GnapSettings } from './auth/gnap/gnap.ts'
 import { GnapTokens } from './auth/gnap/gnap-tokens.ts'
 import { sayError, unavailable } from './auth/oauth/answer.ts'
+import type { ClientDocuments } from './auth/oauth/client-documents.ts'
 import { oauthDocuments } from './auth/oauth/discovery.ts'
 import { oauthEndpoints } from './auth/oauth/endpoints.ts'
 import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
@@ -81,10 +83,14 @@ export interface ManagementLinks {
   readonly policy: PolicyFile | PolicyKeeper
   /** The database is open. */
   opened(store: Store): void
+  /** A backup has taken the place of the database's content. */
+  restored(): void
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
   /** Who can sign in; nobody, where it is not given. */
   readonly people?: People
+  /** Clients that keep their own documents; none, where it is not given. */
+  readonly clientDocuments?: ClientDocuments
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
@@ -101,10 +107,10 @@ export class ManagementPlane {
   readonly #log: Log
   /** What may change while it runs. */
   readonly settings: LiveSettings
-  #documents: Koa.Middleware<RequestState> | null = null
-  #gnapDocuments: Koa.Middleware<RequestState> | null = null
+  #documents: ReturnType<typeof documents> | null = null
+  #oauthDocuments: ReturnType<typeof oauthDocuments> | null = null
+  #gnapDocuments: ReturnType<typeof gnapDocuments> | null = null
   readonly #gnap = gnapEndpoints(() => (this.#api === null ? null : this.#management))
-  #oauthDocuments: Koa.Middleware<RequestState> | null = null
   #oauth: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
@@ -132,6 +138,10 @@ export class ManagementPlane {
     this.#log = log
     this.#periodic = new Periodic(log)
     this.settings = new LiveSettings(settings.configured, log)
+    this.settings.onRestored(() => {
+      this.#management?.oauth.forget()
+      this.#links.restored()
+    })
     this.settings.onChange('limits.free_per_day', (freePerDay) =>
       this.#management?.rateLimits.use({ freePerDay }),
     )
@@ -154,6 +164,7 @@ export class ManagementPlane {
     this.#gnapDocuments = gnapDocuments(url)
     this.#oauthDocuments = oauthDocuments(url, {
       hasPeople: this.#links.people !== undefined,
+      hasDocuments: this.#links.clientDocuments !== undefined,
       hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== undefined,
     })
     let store: Store | null = null
@@ -193,19 +204,18 @@ export class ManagementPlane {
 
   /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
-    return async (ctx, next) => {
-      const answer = async () => {
-        if (ctx.url.startsWith('/oauth/'))
-          return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
-        // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
-        if (this.#api !== null) return this.#api(ctx, next)
-        if (this.#failure instanceof Fault) throw this.#failure
-        throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
-      }
-      const [documents, oauth, gnap] = [this.#documents, this.#oauthDocuments, this.#gnapDocuments]
-      if (documents === null || oauth === null || gnap === null) return answer()
-      return documents(ctx, () => oauth(ctx, () => gnap(ctx, () => this.#gnap(ctx, answer))))
+    return (ctx, next) => {
+      if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
+      if (this.#gnapDocuments?.(ctx) === true) return
+      const url = ctx.req.url!
+      if (url.startsWith('/oauth/'))
+        return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
+      if (url.startsWith('/gnap/')) return this.#gnap(ctx, next)
+      // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+      if (!OF_THE_API.test(url)) return next()
+      if (this.#api !== null) return this.#api(ctx, next)
+      if (this.#failure instanceof Fault) throw this.#failure
+      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
     }
   }
 
@@ -277,6 +287,12 @@ export class ManagementPlane {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
         },
+        versionOf: ({ agent, userAgent }) => {
+          const index = this.#snapshot?.knowledge?.userAgents
+          return agent === null || userAgent === null || index === undefined
+            ? null
+            : versionSaid(index, agent, userAgent)
+        },
         nowMs: Date.now,
       },
       metrics,
@@ -299,10 +315,19 @@ export class ManagementPlane {
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings } = this.#settings
-    const people = this.#links.people ?? null
+    const { people = null, clientDocuments: documents = null } = this.#links
     return {
       store,
-      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, settings, nowMs }),
+      oauth: new OAuth({
+        publicUrl,
+        store,
+        sealer,
+        log: this.#log,
+        people,
+        documents,
+        settings,
+        nowMs,
+      }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
@@ -335,6 +360,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** One that is there needs some ten milliseconds. Whoever sends SIGKILL next has counted the drain time, too. */

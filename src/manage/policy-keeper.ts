@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Log } from '../log.ts'
-import { parsePolicy } from '../policy/policy.ts'
+import { parsePolicy, policyWarnings } from '../policy/policy.ts'
 import type { PolicyRecord, PolicyVersion } from '../store/policies.ts'
 import type { Store } from '../store/store.ts'
 import { type Actor, changed } from './audit.ts'
@@ -20,6 +20,8 @@ export interface PolicyInForce {
   readonly version: PolicyVersion | null
   /** Since when in this process. */
   readonly sinceMs: number
+  /** What may go another way than its author thinks. */
+  readonly warnings: readonly string[]
   /** Why a newer one is not in force; empty where this is the newest. */
   readonly problems: readonly string[]
 }
@@ -52,8 +54,8 @@ export class PolicyKeeper {
   #inForce: PolicyInForce = DEFAULT_POLICY
   /** The newest there is in the database, as far as anybody has looked. */
   #newest = 0
-  /** The one that was tried last, whether it could be used or not; `null`: none yet. */
-  #tried: number | null = null
+  /** Version and hash of the one that was tried last, whether it could be used or not; `null`: none yet. */
+  #tried: string | null = null
   #looking: Promise<void> = Promise.resolve()
   #isUnreachable = false
 
@@ -168,11 +170,14 @@ export class PolicyKeeper {
 
   async #lookOnce(): Promise<void> {
     const { policies } = this.#store!
-    const newest = await policies.newestVersion()
-    if (newest === this.#tried || (newest === 0 && this.#inForce.version === null)) return
+    const found = await policies.newest()
+    const newest = found?.version ?? 0
+    // A database that was restored may have another one by the same number.
+    const tried = `${newest} ${found?.hash}`
+    if (tried === this.#tried || (newest === 0 && this.#inForce.version === null)) return
     const record = newest === 0 ? null : await policies.byVersion(newest)
     this.#newest = newest
-    this.#tried = newest
+    this.#tried = tried
     if (newest > 0 && record === null) return // it was pruned meanwhile, as there is a newer one
     const { hash, version } = this.#inForce
     if (record !== null && record.hash === hash && newest === version?.version) return this.#say([])
@@ -203,9 +208,10 @@ export class PolicyKeeper {
   #use(record: PolicyRecord): readonly string[] | null {
     const { document, ...version } = record
     let value: unknown
+    let warnings: readonly string[]
     try {
       value = JSON.parse(document)
-      parsePolicy(value, this.#settings.upstreams)
+      warnings = policyWarnings(parsePolicy(value, this.#settings.upstreams))
     } catch (error) {
       return (error as Error).message.split('\n').slice(0, PROBLEMS_SAID_MAX)
     }
@@ -217,6 +223,7 @@ export class PolicyKeeper {
       hash: record.hash,
       version,
       sinceMs,
+      warnings,
       problems: [],
     }
     this.#counts.loaded++
@@ -245,6 +252,7 @@ export const DEFAULT_POLICY: PolicyInForce = {
   hash: hashOf(JSON.stringify(TAG_ALL)),
   version: null,
   sinceMs: Date.now(),
+  warnings: [],
   problems: [],
 }
 const MISSING = 'the database has no policy any more'

@@ -2,20 +2,18 @@ import type Koa from 'koa'
 import { Fault } from '../fault.ts'
 import { PROBLEMS, Refusal } from './refusal.ts'
 
-/** Answers with a problem (RFC 9457) whatever is thrown behind it; a bug of ours is told to the log and not to the caller. */
-export function problems(failed: (error: Error) => void): Koa.Middleware {
-  return async (ctx, next) => {
-    try {
-      await next()
-    } catch (error) {
-      const refusal = refusalFor(error)
-      if (refusal.code === 'internal') failed(error instanceof Error ? error : new Error(String(error)))
-      say(ctx, refusal)
-    }
-  }
+/** Answers with a problem (RFC 9457), whatever was thrown; a bug of ours is told to the log and not to the caller. */
+export function sayProblem(
+  ctx: Koa.ParameterizedContext,
+  error: unknown,
+  failed: (error: Error) => void,
+): void {
+  const refusal = refusalFor(error)
+  if (refusal.code === 'internal') failed(error instanceof Error ? error : new Error(String(error)))
+  say(ctx, refusal)
 }
 
-export function say(ctx: Koa.ParameterizedContext, refusal: Refusal): void {
+function say(ctx: Koa.ParameterizedContext, refusal: Refusal): void {
   const state = ctx.state as { requestId?: string; problem?: string }
   state.problem = refusal.code
   ctx.status = refusal.status

@@ -79,4 +79,4 @@ export class Publisher {
   }
 }
 
-const NUDGED_WITHIN_MS = 200
+const NUDGED_WITHIN_MS = 20

@@ -27,7 +27,8 @@ export class RateLimits {
   readonly #memories: Readonly<Record<LimitedPlan, RateLimiterMemory>>
   /** `null`: the memory is all there is. */
   readonly #shared: Readonly<Record<LimitedPlan, StoreLimiter>> | null
-  readonly #changed = new Set<string>()
+  /** Whose counts are yet to be written. */
+  readonly #changed: Readonly<Record<LimitedPlan, Set<string>>> = { free: new Set(), standard: new Set() }
 
   static async open(store: Store, settings: RateLimitSettings, log: Log): Promise<RateLimits> {
     const limits = new RateLimits(store, settings, log)
@@ -59,8 +60,16 @@ export class RateLimits {
     if (plan === 'unlimited') return UNLIMITED
     const id = scopes.size === 0 ? NOBODY : own
     const memory = this.#memories[plan]
-    const { isExceeded, result } = await consumed((this.#shared ?? this.#memories)[plan], id)
-    if (!isExceeded && this.#shared === null) this.#changed.add(memory.getKey(id))
+    let result: RateLimiterRes
+    let isExceeded = false
+    try {
+      result = await (this.#shared ?? this.#memories)[plan].consume(id)
+    } catch (error) {
+      if (!(error instanceof RateLimiterRes)) throw error
+      result = error
+      isExceeded = true
+    }
+    if (!isExceeded && this.#shared === null) this.#changed[plan].add(id)
     const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000))
     return {
       isExceeded,
@@ -71,19 +80,26 @@ export class RateLimits {
 
   /** For the next start: what has changed since the last time. */
   async write(): Promise<void> {
-    if (this.#changed.size === 0) return
-    const counts = Object.values(this.#memories)
-      .flatMap((memory) => memory.dump().storage.map((record) => countOf(memory, record)))
-      .filter(({ key }) => this.#changed.has(key))
-    this.#changed.clear()
+    const changed = LIMITED_PLANS.map((plan) => [plan, new Set(this.#changed[plan])] as const)
+    const counts = changed.flatMap(([plan, ids]) => this.#countsOf(plan, ids))
+    if (counts.length === 0) return
+    for (const plan of LIMITED_PLANS) this.#changed[plan].clear()
     try {
       await this.#store.transaction(async (queries) => {
         for (const count of counts) await this.#store.rateLimits.keep(count, queries)
       })
     } catch (error) {
-      for (const { key } of counts) this.#changed.add(key)
+      for (const [plan, ids] of changed) for (const id of ids) this.#changed[plan].add(id)
       throw error
     }
+  }
+
+  #countsOf(plan: LimitedPlan, ids: ReadonlySet<string>) {
+    const memory = this.#memories[plan]
+    if (ids.size === 0) return []
+    return memory
+      .dump()
+      .storage.flatMap((record) => (ids.has(String(record.key)) ? countOf(memory, record) : []))
   }
 
   async #restore(): Promise<void> {
@@ -104,18 +120,6 @@ export class RateLimits {
 
 type LimitedPlan = Exclude<Plan, 'unlimited'>
 
-async function consumed(
-  limiter: Pick<RateLimiterMemory, 'consume'> | StoreLimiter,
-  id: string,
-): Promise<{ isExceeded: boolean; result: RateLimiterRes }> {
-  try {
-    return { isExceeded: false, result: await limiter.consume(id) }
-  } catch (error) {
-    if (error instanceof RateLimiterRes) return { isExceeded: true, result: error }
-    throw error
-  }
-}
-
 function countOf(memory: RateLimiterMemory, { key, value, expiresAt }: IRateLimiterMemoryRecord) {
   return { key: memory.getKey(key), points: value, endsAtMs: expiresAt ?? 0 }
 }
@@ -135,6 +139,7 @@ function fields(
 
 /** Who may do nothing: anybody can prove to be any number of agents, and each would be counted by itself. */
 const NOBODY = 'nobody'
+const LIMITED_PLANS = ['free', 'standard'] as const
 const HOUR_S = 3_600
 const DAY_S = 86_400
 /** The largest integer that a structured field can hold (RFC 9651 §3.3.1): there is no word for none. */

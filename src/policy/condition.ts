@@ -9,13 +9,21 @@ import { isNamed, type PolicyRequest } from './request.ts'
 /** One thing that must be so. */
 export type Test = (request: PolicyRequest) => boolean
 
+/** What the conditions of a policy need, put together while they are compiled. */
+export interface Needs {
+  /** The names of what is asked. */
+  readonly asked: Set<string>
+  /** Of all expressions, each read once. */
+  steps: number
+}
+
 /** What can stand under `when`. */
 export interface Condition {
   /** For the documentation. */
   readonly takes: string
   readonly about: string
   /** `null`: it was refused, and its place knows why. */
-  compile(place: Place, asked: Set<string>): Test | null
+  compile(place: Place, needs: Needs): Test | null
 }
 
 /** A condition of a rule, compiled. */
@@ -27,12 +35,12 @@ export interface CompiledCondition {
 }
 
 /**
- * All that must be so for a rule to hold: the cheapest first. Everything is compiled here, and nothing later. `asked`
- * gets the names of what is there.
+ * All that must be so for a rule to hold: the cheapest first. Everything is compiled here, and nothing later. `needs`
+ * gets what is there.
  */
 export function compileConditions(
   place: Place,
-  asked: Set<string>,
+  needs: Needs,
   known: readonly string[] = CONDITION_NAMES,
 ): readonly CompiledCondition[] {
   const members = typeof place.value === 'string' ? new Map([['expression', place]]) : place.members(known)
@@ -41,8 +49,8 @@ export function compileConditions(
     const member = members.get(name)
     // What is refused is not looked into: within one `not` there may be thousands.
     if (member === undefined || !known.includes(name)) continue
-    asked.add(name)
-    const test = condition.compile(member, asked)
+    needs.asked.add(name)
+    const test = condition.compile(member, needs)
     if (test !== null) compiled.push({ name, takes: member.value, test })
   }
   return compiled
@@ -210,9 +218,9 @@ function headerTest(name: string, place: Place): Test | null {
   return globs && (({ facts }) => hasHeader(facts.rawHeaders, name, globs))
 }
 
-function not(place: Place, asked: Set<string>): Test | null {
+function not(place: Place, needs: Needs): Test | null {
   const known = CONDITION_NAMES.filter((name) => name !== 'not')
-  const tests = compileConditions(place, asked, known).map(({ test }) => test)
+  const tests = compileConditions(place, needs, known).map(({ test }) => test)
   if (place.isEmpty) return place.refuse('has nothing in it, so the rule could never hold')
   return (request) => {
     // What has no answer is taken for what makes the rule hold less, or more: within a `not` that is the other one.
@@ -223,13 +231,15 @@ function not(place: Place, asked: Set<string>): Test | null {
   }
 }
 
-function expression(place: Place, asked: Set<string>): Test | null {
+function expression(place: Place, needs: Needs): Test | null {
   const compiled = readExpression(place)
   if (compiled === null) return null
-  if (compiled.asks.has('request.path')) asked.add('path')
-  if (compiled.asks.has('request.host')) asked.add('host')
+  const { steps } = compiled
+  needs.steps += steps
+  if (compiled.asks.has('request.path')) needs.asked.add('path')
+  if (compiled.asks.has('request.host')) needs.asked.add('host')
   return (request) => {
-    const isHolding = compiled.evaluate(request)
+    const isHolding = request.spend(steps) ? compiled.evaluate(request) : null
     if (isHolding !== null) return isHolding
     request.hasFailed = true
     return request.failedAs

@@ -34,7 +34,13 @@ export function expressionFailures(): number {
   return failures
 }
 
+/** How many requests have used up what steps expressions have. */
+export function expressionOverruns(): number {
+  return overruns
+}
+
 function decision(settled: Decision, wouldHave: Outcome | null): Decision {
+  if (REQUEST.stepsLeft < 0) overruns++
   return wouldHave === null ? settled : { action: settled.action, rule: settled.rule, wouldHave }
 }
 
@@ -69,3 +75,4 @@ function holdsAnotherWay({ tests, isRestricting }: Rule, request: PolicyRequest)
 /** One for all: nothing here waits, so no second request comes in between. */
 const REQUEST = new PolicyRequest()
 let failures = 0
+let overruns = 0

@@ -42,16 +42,24 @@ export function explain(policy: Policy, facts: Facts, nowMs: number): Explanatio
 }
 
 function explainRule(rule: Rule, request: PolicyRequest, decision: Decision, nowMs: number): RuleExplanation {
+  const { stepsLeft } = request
+  const hasExpired = nowMs >= rule.expiresMs
   const isHolding = holds(rule, request)
+  const stepsLeftAfter = hasExpired ? stepsLeft : request.stepsLeft
   const isDoubtful = request.plainPath !== null || request.hasFailed
+  const conditions = rule.conditions.map((condition) => {
+    request.stepsLeft = stepsLeft // each as it was tried first
+    return explainCondition(condition, rule, request)
+  })
+  request.stepsLeft = stepsLeftAfter
   return {
     rule: rule.decision.rule,
     holds: isHolding,
     decides: rule.decision.rule === decision.rule,
     isDryRun: rule.isDryRun,
-    hasExpired: nowMs >= rule.expiresMs,
+    hasExpired,
     isDoubtful,
-    conditions: rule.conditions.map((condition) => explainCondition(condition, rule, request)),
+    conditions,
   }
 }
 

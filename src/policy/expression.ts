@@ -9,6 +9,8 @@ import type { PolicyRequest } from './request.ts'
 export interface Expression {
   /** What it asks for, like `request.path`; a header is `request.headers.accept`, all of them `request.headers`. */
   readonly asks: ReadonlySet<string>
+  /** How many it takes at most; each is in proportion to the length of a request's head. */
+  readonly steps: number
   /** `null`: it came to something that has no answer, like a division by zero. Never throws. */
   evaluate(request: PolicyRequest): boolean | null
 }
@@ -32,7 +34,7 @@ export function readExpression(place: Place): Expression | null {
   const program = parse(withMissingHeaders(text, walk.headers))
   if (typeof program === 'string' || !program.check().valid)
     return place.refuse('is too long, or nested too deeply')
-  return { asks: walk.asks, evaluate: (request) => answer(program, factsFor(request)) }
+  return { asks: walk.asks, steps, evaluate: (request) => answer(program, factsFor(request)) }
 }
 
 function answer(program: ParseResult, facts: ExpressionFacts): boolean | null {

@@ -1,8 +1,8 @@
 import { isRestricting, type Outcome, readAction } from './action.ts'
-import { type CompiledCondition, compileConditions, type Test } from './condition.ts'
+import { type CompiledCondition, compileConditions, type Needs, type Test } from './condition.ts'
 import { daysSince1970 } from '../classify/calendar.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
-import type { Asked } from './request.ts'
+import { type Asked, REQUEST_STEPS_MAX } from './request.ts'
 
 /** The operator's ordered will, compiled: nothing in it is parsed, sorted or lower-cased again. */
 export interface Policy {
@@ -10,6 +10,8 @@ export interface Policy {
   /** Where no rule holds. */
   readonly otherwise: SettledOutcome
   readonly asked: Asked
+  /** Of all its expressions at most, each read once. */
+  readonly steps: number
 }
 
 export interface Rule {
@@ -38,11 +40,12 @@ export function parsePolicy(value: unknown, upstreams: readonly string[] | null 
   const problems: DocumentProblem[] = []
   // Empty is a file in which everything is commented out.
   const members = new Place(value ?? {}, problems).members(['rules', 'otherwise'])
-  const asked = new Set<string>()
-  const rules = readRules(members.get('rules'), upstreams, asked)
+  const needs: Needs = { asked: new Set(), steps: 0 }
+  const rules = readRules(members.get('rules'), upstreams, needs)
   const otherwise = members.get('otherwise')
   const action = otherwise === undefined ? TAG : readAction(otherwise, upstreams)
   if (problems.length > 0) throw new DocumentFault('POLICY_INVALID', problems)
+  const { asked, steps } = needs
   return Object.freeze({
     rules: Object.freeze(rules),
     otherwise: { action: action ?? TAG, rule: OTHERWISE, wouldHave: null },
@@ -52,14 +55,19 @@ export function parsePolicy(value: unknown, upstreams: readonly string[] | null 
       address: asked.has('address'),
       userAgent: asked.has('user_agent'),
     },
+    steps,
   })
 }
 
-function readRules(
-  place: Place | undefined,
-  upstreams: readonly string[] | null,
-  asked: Set<string>,
-): Rule[] {
+/** What may go another way than its author thinks. */
+export function policyWarnings({ steps }: Policy): readonly string[] {
+  if (steps * READINGS_MAX <= REQUEST_STEPS_MAX) return []
+  return [
+    `its expressions take up to ${steps} steps, and up to ${READINGS_MAX} times as many where a request can be read in several ways: a request has ${REQUEST_STEPS_MAX}, and what is not tried by then has no answer`,
+  ]
+}
+
+function readRules(place: Place | undefined, upstreams: readonly string[] | null, needs: Needs): Rule[] {
   const value = place?.value ?? []
   if (!Array.isArray(value)) {
     place!.refuse(`is ${shown(value)}; it takes a list of rules`)
@@ -72,7 +80,7 @@ function readRules(
   const names = new Set<string>([OTHERWISE])
   const rules: Rule[] = []
   for (const item of value.length === 0 ? [] : place!.items()) {
-    const rule = readRule(item, names, upstreams, asked)
+    const rule = readRule(item, names, upstreams, needs)
     if (rule !== null) rules.push(rule)
   }
   return rules
@@ -82,7 +90,7 @@ function readRule(
   item: Place,
   names: Set<string>,
   upstreams: readonly string[] | null,
-  asked: Set<string>,
+  needs: Needs,
 ): Rule | null {
   if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; it takes a mapping`)
   const name = nameOf(item, names)
@@ -92,7 +100,7 @@ function readRule(
   const action = members.get('action')
   if (when === undefined) place.refuse('needs `when`; one that holds always has `when: {}`')
   if (action === undefined) place.refuse('needs `action`')
-  const conditions = when === undefined ? [] : compileConditions(when, asked)
+  const conditions = when === undefined ? [] : compileConditions(when, needs)
   const read = action === undefined ? null : readAction(action, upstreams)
   const isDryRun = members.get('dry_run')?.boolean() ?? false
   const expires = members.get('expires')
@@ -137,4 +145,6 @@ const RULE_MEMBERS = ['name', 'when', 'action', 'dry_run', 'expires']
 const RULE_NAME = /^[\w.:/-](?:[\w .:/-]{0,62}[\w.:/-])?$/
 /** Each request may try them all; a thousand take some ten microseconds. */
 const RULES_MAX = 1000
+/** Each form of its path, with each thing that an expression without an answer is taken for. */
+const READINGS_MAX = 4
 const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))$/

@@ -37,8 +37,12 @@ export class PolicyRequest {
   /** What such a thing is taken for. */
   failedAs = false
 
+  /** Of expressions; below 0: they have run out, and none has an answer any more. */
+  stepsLeft = 0
+
   read(facts: Facts, asked: Asked): void {
     this.facts = facts
+    this.stepsLeft = REQUEST_STEPS_MAX
     this.isPlain = false
     this.plainPath = null
     this.headers = null
@@ -46,6 +50,13 @@ export class PolicyRequest {
     if (asked.path) this.#readPath(facts.path)
     if (asked.address) this.address.read(facts.address)
     if (asked.userAgent) this.userAgent = userAgentOf(facts.rawHeaders)?.toLowerCase() ?? null
+  }
+
+  /** Whether so many steps may be taken. */
+  spend(steps: number): boolean {
+    if (this.stepsLeft < 0) return false
+    this.stepsLeft -= steps
+    return this.stepsLeft >= 0
   }
 
   #readHost(host: string | null): void {
@@ -102,6 +113,8 @@ function userAgentOf(rawHeaders: readonly string[]): string | null {
   return found
 }
 
+/** Of all the expressions of a policy: some ten milliseconds at most, where the head is not long. */
+export const REQUEST_STEPS_MAX = 20_000
 const USER_AGENT = 'user-agent'
 const DOT = 0x2e
 const QUESTION_MARK = 0x3f

@@ -98,6 +98,7 @@ export class ClientConnection implements Connection {
 /** Of a connection that has shown nothing of its own. */
 export const NOTHING_KNOWN: ConnectionPrint = {
   ja4: null,
+  unresumed: null,
   stable: null,
   traits: null,
   ja4s: null,

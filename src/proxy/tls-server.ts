@@ -8,7 +8,7 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { helloTraits } from '../fingerprint/hello-traits.ts'
-import { ja4 } from '../fingerprint/ja4.ts'
+import { ja4, unresumedJa4 } from '../fingerprint/ja4.ts'
 import { ja4s } from '../fingerprint/ja4plus/ja4s.ts'
 import { type Ja4x, ja4x } from '../fingerprint/ja4plus/ja4x.ts'
 import type { ConnectionPrint } from '../fingerprint/print.ts'
@@ -159,6 +159,7 @@ function printOf(
     const noHello = 'malformed'
     return {
       ja4: null,
+      unresumed: null,
       stable: null,
       traits: null,
       ja4s: null,
@@ -170,6 +171,7 @@ function printOf(
   }
   return {
     ja4: ja4(hello, 'tcp'),
+    unresumed: unresumedJa4(hello, 'tcp'),
     stable: stableKey(hello, 'tcp'),
     traits: helloTraits(hello),
     ja4s: options.ja4plus ? ownJa4s(message, hello, socket) : null,

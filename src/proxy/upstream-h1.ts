@@ -291,9 +291,9 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   }
 
   #release(hintMs: number | null): void {
-    const { keepAliveMs } = this.#owner.times
+    const keptMs = this.#owner.times.keepAliveMs || Number.POSITIVE_INFINITY
     // The upstream closes when its time is over; ours has to be over before, or the two cross (HARD-SPOTS: stale).
-    const idleMs = hintMs === null ? keepAliveMs : Math.min(keepAliveMs, hintMs - KEEP_ALIVE_MARGIN_MS)
+    const idleMs = hintMs === null ? keptMs : Math.min(keptMs, hintMs - KEEP_ALIVE_MARGIN_MS)
     if (idleMs <= 0) return this.#close()
     this.#phase = 'idle'
     this.#isReused = true

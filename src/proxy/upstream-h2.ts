@@ -228,7 +228,7 @@ class H2Connection implements H2StreamOwner {
     if (failure === 'head-timeout') this.#check()
     if (this.#streams.size === 0) {
       if (this.#phase === 'leaving') return this.#close(null)
-      if (!this.#isDoubtful) this.#deadlineMs = this.beat.nowMs + this.times.keepAliveMs
+      if (!this.#isDoubtful) this.#deadlineMs = this.beat.after(this.times.keepAliveMs)
     }
     this.#pool.ready(this)
   }
@@ -290,7 +290,7 @@ class H2Connection implements H2StreamOwner {
     if (this.#phase !== 'connecting') return
     this.#phase = 'open'
     // Whoever it was opened for may have gone elsewhere.
-    this.#deadlineMs = this.beat.nowMs + this.times.keepAliveMs
+    this.#deadlineMs = this.beat.after(this.times.keepAliveMs)
     this.#pool.ready(this)
   }
 

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { DurationHistogram, Metrics, type Sample, Tally } from '../metrics.ts'
-import { expressionFailures } from '../policy/decide.ts'
+import { expressionFailures, expressionOverruns } from '../policy/decide.ts'
 import type { ConnectionFailure, FailureReason } from './connection.ts'
 import type { ListenerCounts } from './listener.ts'
 import type { RecorderCounts } from './recorder.ts'
@@ -64,6 +64,8 @@ export class WorkerMetrics {
     )
     const failures = 'Rules that were tried and whose expression had no answer: the worse one was taken.'
     metrics.counter('policy_expression_failures_total', failures, () => one(expressionFailures()))
+    const overruns = 'Requests that used up what expressions may take: those not tried by then had no answer.'
+    metrics.counter('policy_expression_overruns_total', overruns, () => one(expressionOverruns()))
   }
 
   #addConnections(listeners: CountSources['listeners']): void {

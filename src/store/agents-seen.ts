@@ -3,6 +3,7 @@ import type { Sighting } from '../plane/sighting.ts'
 import { parts } from './bulk.ts'
 import type { Queries } from './database.ts'
 import type { Tables } from './tables.ts'
+import { VersionTally } from './version-tally.ts'
 
 export interface AgentsAdded {
   /** Those that are kept apart; all others are counted together. */
@@ -10,6 +11,8 @@ export interface AgentsAdded {
   /** The first Sighting of each agent that was never seen before on this installation. */
   readonly firsts: readonly Sighting[]
 }
+
+export type VersionOf = (sighting: Sighting) => string | null
 
 /** Which agents there are on live traffic. */
 export class AgentsSeenStore {
@@ -21,14 +24,22 @@ export class AgentsSeenStore {
     this.#rowsMax = rowsMax
   }
 
-  async add(sightings: readonly Sighting[], queries: Queries): Promise<AgentsAdded> {
-    const seen = agentsIn(sightings)
+  /** `versionOf`: which version of its agent the client says to be. */
+  async add(
+    sightings: readonly Sighting[],
+    queries: Queries,
+    versionOf: VersionOf = () => null,
+  ): Promise<AgentsAdded> {
+    const seen = agentsIn(sightings, versionOf)
     const known = await this.#joinKnown(seen, queries)
     const unknown = [...seen.keys()].filter((id) => !known.has(id))
     const room = unknown.length === 0 ? 0 : this.#rowsMax - (await countIn(queries))
     const added = unknown.slice(0, Math.max(0, room))
     const kept = new Set([...known, ...added])
-    const rows = [...kept].map((id) => ({ software_id: id, ...seen.get(id)!.row }))
+    const rows = [...kept].map((id) => {
+      const { row, versions } = seen.get(id)!
+      return { software_id: id, ...row, versions: versions.text }
+    })
     for (const part of parts(rows)) {
       await queries
         .insertInto('agents_seen')
@@ -38,6 +49,7 @@ export class AgentsSeenStore {
             first_seen_ms: ref('excluded.first_seen_ms'),
             last_seen_ms: ref('excluded.last_seen_ms'),
             requests: ref('excluded.requests'),
+            versions: ref('excluded.versions'),
           })),
         )
         .execute()
@@ -85,8 +97,9 @@ export class AgentsSeenStore {
         .selectAll()
         .where('software_id', 'in', part)
         .execute()
-      for (const { software_id: id, first_seen_ms, last_seen_ms, requests } of rows) {
-        const { row } = seen.get(id)!
+      for (const { software_id: id, first_seen_ms, last_seen_ms, requests, versions } of rows) {
+        const { row, versions: said } = seen.get(id)!
+        said.join(VersionTally.parse(versions))
         row.requests += requests
         row.first_seen_ms = Math.min(row.first_seen_ms, first_seen_ms)
         row.last_seen_ms = Math.max(row.last_seen_ms, last_seen_ms)
@@ -100,17 +113,21 @@ export class AgentsSeenStore {
 interface Seen {
   first: Sighting
   readonly row: { first_seen_ms: number; last_seen_ms: number; requests: number }
+  readonly versions: VersionTally
 }
 
-function agentsIn(sightings: readonly Sighting[]): ReadonlyMap<string, Seen> {
+function agentsIn(sightings: readonly Sighting[], versionOf: VersionOf): ReadonlyMap<string, Seen> {
   const seen = new Map<string, Seen>()
   for (const sighting of sightings) {
     const { agent, verdict, seenAtMs } = sighting
     if (agent === null || verdict !== 'agent') continue
     const known = seen.get(agent)
+    const versions = known?.versions ?? new VersionTally()
+    const version = versionOf(sighting)
+    if (version !== null) versions.add(version, 1, seenAtMs)
     if (known === undefined) {
       const row = { first_seen_ms: seenAtMs, last_seen_ms: seenAtMs, requests: 1 }
-      seen.set(agent, { first: sighting, row })
+      seen.set(agent, { first: sighting, row, versions })
       continue
     }
     if (seenAtMs < known.first.seenAtMs) known.first = sighting

@@ -293,6 +293,7 @@ const SIGNATURES: MergedTable<SignatureRow> = {
     stored.confidence === wanted.confidence &&
     stored.first_seen_ms === wanted.first_seen_ms &&
     stored.provenance === wanted.provenance &&
+    stored.is_decisive === wanted.is_decisive &&
     stored.status === wanted.status,
   // What the API has put stays.
   put: async (rows, queries) => {
@@ -309,6 +310,7 @@ const SIGNATURES: MergedTable<SignatureRow> = {
             first_seen_ms: ref('excluded.first_seen_ms'),
             observations: ref('excluded.observations'),
             confidence: ref('excluded.confidence'),
+            is_decisive: ref('excluded.is_decisive'),
           }))
           .where('signatures.source', '=', 'builtin'),
       )

@@ -1,6 +1,7 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { type Ja4Type, partsOfFingerprint } from '../classify/fingerprint-form.ts'
 import { confidenceOf } from '../classify/confidence.ts'
+import { isDecidable } from '../classify/signature.ts'
 import { namesOf, plainName, type Software } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import type { DatabaseKind, Queries } from './database.ts'
@@ -217,6 +218,7 @@ export function signatureRow(signature: NewSignature): SignatureRow {
     ...{ type, value, software_id: softwareId, part_b, part_c, status, source, provenance, observations },
     first_seen_ms: signature.firstSeenMs,
     confidence: softwareId === '' ? 0 : confidenceOf(observations, observations, 1),
+    is_decisive: source === 'submitted' && isDecidable(type) ? 1 : 0,
   }
 }
 

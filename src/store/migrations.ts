@@ -10,6 +10,8 @@ import { tasks } from './migrations/0005-tasks.ts'
 import { webhooks } from './migrations/0006-webhooks.ts'
 import { rateLimits } from './migrations/0007-rate-limits.ts'
 import { policies } from './migrations/0008-policies.ts'
+import { agentVersions } from './migrations/0009-agent-versions.ts'
+import { decisive } from './migrations/0010-decisive.ts'
 import { oauth } from './migrations/0010-oauth.ts'
 import { gnap } from './migrations/0011-gnap.ts'
 import { trust } from './migrations/0012-trust.ts'
@@ -54,6 +56,8 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0006-webhooks', webhooks],
   ['0007-rate-limits', rateLimits],
   ['0008-policies', policies],
+  ['0009-agent-versions', agentVersions],
+  ['0010-decisive', decisive],
   ['0010-oauth', oauth],
   ['0011-gnap', gnap],
   ['0012-trust', trust],

@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import type { PolicyTable } from './tables/policies.ts'
 import type { Tables } from './tables.ts'
 
@@ -28,10 +28,14 @@ export class PolicyStore {
     this.#db = db
   }
 
-  /** 0: there is none. */
-  async newestVersion(): Promise<number> {
-    const newest = this.#db.selectFrom('policies').select('version').orderBy('version', 'desc').limit(1)
-    return (await newest.executeTakeFirst())?.version ?? 0
+  /** `null`: there is none. */
+  async newest(): Promise<Pick<PolicyVersion, 'version' | 'hash'> | null> {
+    const found = this.#db
+      .selectFrom('policies')
+      .select(['version', 'hash'])
+      .orderBy('version', 'desc')
+      .limit(1)
+    return (await found.executeTakeFirst()) ?? null
   }
 
   async byVersion(version: number): Promise<PolicyRecord | null> {
@@ -41,9 +45,9 @@ export class PolicyStore {
   }
 
   /** Newest first. */
-  async list(page: Page): Promise<PageOf<PolicyVersion>> {
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<PolicyVersion, Asked>> {
     const found = this.#db.selectFrom('policies')
-    return pageOf(found, found.select(VERSION_COLUMNS).orderBy('version', 'desc'), page, versionOf)
+    return partOf(found, found.select(VERSION_COLUMNS), NEWEST_FIRST, part, versionOf)
   }
 
   /** `false`: somebody else has put this version. Of older ones, as many stay as `versionsMax` allows. */
@@ -70,3 +74,4 @@ function versionOf(row: Omit<Selectable<PolicyTable>, 'document'>): PolicyVersio
 }
 
 const VERSION_COLUMNS = ['version', 'hash', 'author', 'restored_version', 'created_at_ms'] as const
+const NEWEST_FIRST: Order = { columns: [{ name: 'policies.version', kind: 'whole' }], isDescending: true }

@@ -17,6 +17,9 @@ export type SettingPut =
   /** Somebody was faster; `version` is theirs, 0: there is none. */
   | { readonly kind: 'conflict'; readonly version: number }
 
+/** Not one of the configuration: another value says that all of the database is another. */
+export const RESTORED = 'store.restored'
+
 /** Settings that change while it runs. */
 export class SettingStore {
   readonly #db: Kysely<Tables>

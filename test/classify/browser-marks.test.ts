@@ -29,7 +29,15 @@ const CHROMIUM = pageOf(HUMAN, 'chromium')
 /** A Firefox over HTTP/2, as it was recorded; its hello is one of those that are known. */
 const FIREFOX: Request = {
   print: {
-    ...{ ja4: knownJa4('gecko'), stable: null, ja4s: null, ja4x: null, noHello: null, ja4Source: 'own' },
+    ...{
+      ja4: knownJa4('gecko'),
+      unresumed: null,
+      stable: null,
+      ja4s: null,
+      ja4x: null,
+      noHello: null,
+      ja4Source: 'own',
+    },
     traits: (TRAIT.recordSizeLimit | TRAIT.delegatedCredentials | TRAIT.postQuantum) as HelloTraits,
     http2: '1:65536;2:0;4:131072;5:16384|12517377|0|m,p,a,s',
   },

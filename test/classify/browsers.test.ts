@@ -158,6 +158,7 @@ function platform(claim: Claim): string {
 function print(ja4: Ja4 | null): Print {
   const connection = {
     ja4,
+    unresumed: null,
     stable: null,
     traits: null,
     ja4s: null,

@@ -871,6 +871,7 @@ function print(said: Omit<Said, 'userAgent' | 'headers' | 'conduct'>): Print {
   const ja4 = (said.ja4 ?? null) as Ja4 | null
   const connection: ConnectionPrint = {
     ja4,
+    unresumed: null,
     stable: null,
     traits: (said.traits ?? null) as HelloTraits | null,
     ja4s: (said.ja4s ?? null) as Ja4s | null,

@@ -26,6 +26,7 @@ const AGENTS = new UserAgentIndex([])
 const HEADERS = new HeaderIndex([])
 const PRINT: ConnectionPrint = {
   ja4: null,
+  unresumed: null,
   stable: null,
   traits: null,
   ja4s: null,

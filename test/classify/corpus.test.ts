@@ -29,7 +29,15 @@ const GET_H2 = {
 
 test('the least that a row says', async () => {
   const nothing = { version: null, runtime: null, situation: null, ts: null, requests: [] }
-  const print = { ja4: null, stable: null, traits: null, ja4s: null, ja4x: null, http2: null }
+  const print = {
+    ja4: null,
+    unresumed: null,
+    stable: null,
+    traits: null,
+    ja4s: null,
+    ja4x: null,
+    http2: null,
+  }
   assert.deepEqual(parseCorpusRow(LEAST), {
     ...LEAST,
     ...nothing,

@@ -163,6 +163,19 @@ test('what will disappoint: certificates out of their time, keys that everybody 
   assert.ok(err.includes(`warning: ${key}: everybody on this machine can read the private key in it\n`), err)
 })
 
+test('what a policy may cost', async (t) => {
+  const { at, check } = workbench(t)
+  const when = `'[${'"a",'.repeat(159)}"a"].exists(x, request.path == x)'`
+  const rules = Array.from(
+    { length: 10 },
+    (_, each) => `  - {name: r${each}, when: ${when}, action: block}\n`,
+  )
+  const policy = at('p.yaml', `rules:\n${rules.join('')}`)
+  const { exitCode, err } = await check(['--upstream', 'http://127.0.0.1:3000', '--policy', policy])
+  assert.equal(exitCode, 0, err)
+  assert.match(err, /^warning: policy\.file: its expressions take up to \d+ steps/m)
+})
+
 test('as JSON', async (t) => {
   const { check } = workbench(t)
   const good = JSON.parse(

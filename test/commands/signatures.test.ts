@@ -167,13 +167,13 @@ test('list: a table by id', async (t) => {
   const { out, exitCode } = await signatures('list', at('b.yaml', BROWSERS), at('t.yaml', TOOLS))
   assert.equal(exitCode, 0)
   assert.deepEqual(out.split('\n'), [
-    'ID         NAME     KIND     CATEGORY  SIGNATURES',
-    'chrome     Chrome   browser                     1',
-    'curl       cURL     tool                        1',
-    'firefox    Firefox  browser                     0',
-    'gptbot     GPTBot   agent    crawler            0',
-    'node       Node.js  tool                        0',
-    'other-bot  Other    agent    crawler            1',
+    'ID         NAME     KIND     CATEGORY  SIGNATURES  DECISIVE',
+    'chrome     Chrome   browser                     1         0',
+    'curl       cURL     tool                        1         0',
+    'firefox    Firefox  browser                     0         0',
+    'gptbot     GPTBot   agent    crawler            0         0',
+    'node       Node.js  tool                        0         0',
+    'other-bot  Other    agent    crawler            1         0',
     '',
   ])
 })
@@ -205,6 +205,7 @@ test('list: what is asked for, as JSON', async (t) => {
       aliases: ['shared'],
     },
     signatures: 0,
+    decisive: 0,
   })
   assert.equal((await signatures('list', '--kind', 'brwser', file)).exitCode, 2)
   assert.match(
@@ -269,6 +270,27 @@ test('explain: a software', async (t) => {
   assert.match(addresses, /^ranges {9}192\.0\.2\.0\/24, 2001:db8::\/32 and more \(2026-11-19, its page\)$/m)
   const { out } = await signatures('explain', '--from', file, 'b')
   assert.match(out, /^name {11}B\\u\{1b\}\[2J$/m)
+})
+
+test('list and explain: what somebody has decided', async (t) => {
+  const { at, folder, signatures } = workbench(t)
+  const agent = '- {id: a, name: A, kind: agent, category: custom, signatures: ['
+  const decided = `{ja4: ${JA4}, decisive: true, source: lab, date: 2026-11-20, observations: 3}`
+  at('b.yaml', `${agent}${decided}, {ja4s: t130200_1301_a56c5b993250, source: lab, date: 2026-11-20}]}`)
+  const line = { software: 'a', source: 'lab', date: '2026-11-20' }
+  const lines = [
+    { ...line, ja4: JA4.replace(/.$/, '3'), decisive: true },
+    { ...line, ja4: JA4.replace(/.$/, '4') },
+  ]
+  at('c.jsonl', lines.map((each) => JSON.stringify(each)).join('\n'))
+  const { signatures: all, decisive } = JSON.parse((await signatures('list', '--json', folder)).out)
+  assert.deepEqual([all, decisive], [4, 2])
+  for (const text of ['a', JA4]) {
+    const { out } = await signatures('explain', '--from', folder, text)
+    assert.match(out, new RegExp(`${JA4} \\(decisive\\)$`, 'm'))
+    assert.match(out, /_e5627efa2ab3 \(decisive\)$/m)
+    assert.match(out, /_e5627efa2ab4$/m)
+  }
 })
 
 test('explain: an address', async (t) => {

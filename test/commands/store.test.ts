@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { setTimeout as wait } from 'node:timers/promises'
 import SqliteConnection from 'better-sqlite3'
 import { sql } from 'kysely'
@@ -317,6 +318,61 @@ manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
   assert.ok(!readFileSync(join(folder, 'data', 'gatehouse.db'), 'latin1').includes(ADMIN_KEY))
 })
 
+test('settings, policy, accepted signatures and what is looked up follow a restore', async (t) => {
+  const folder = temporaryFolder(t)
+  const gatehouse = (...argv: readonly string[]) => runProgram(folder, ...argv, '--config', 'g.yaml')
+  writeFileSync(
+    join(folder, 'g.yaml'),
+    `proxy: {upstream: "http://127.0.0.1:9", listen: "127.0.0.1:0", workers: 1}
+manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
+    { mode: 0o600 },
+  )
+  const { manage, stop } = await start(t, folder, 'up')
+  const ask = async (method: string, path: string, body?: unknown) => {
+    const response = await fetch(`http://${manage}/v1${path}`, {
+      method,
+      headers: {
+        ...{ authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' },
+        ...(method === 'PUT' ? { 'if-match': '*' } : {}),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
+    const answer = (await response.json()) as any
+    assert.equal(response.status, 200, JSON.stringify(answer))
+    return answer
+  }
+  const ja4 = 't13d4242h2_424242424242_424242424242'
+  const policy = (name: string) => ({ rules: [{ name, when: {}, action: 'pass' }] })
+  const now = async () => {
+    const { policy: inForce } = await ask('GET', '/policy')
+    const { settings } = await ask('GET', '/settings')
+    const { agent_id } = await ask('POST', '/detect', { ja4 })
+    const limit = settings.find((each: { name: string }) => each.name === 'limits.free_per_day')
+    return [inForce.rules[0].name, limit.value, agent_id]
+  }
+  const until = async (...wanted: readonly unknown[]) => {
+    while (!isDeepStrictEqual(await now(), wanted)) await wait(20)
+  }
+  await ask('PUT', '/policy', policy('a'))
+  await gatehouse('backup', 'one.db')
+  await ask('PUT', '/policy', policy('b'))
+  await ask('PATCH', '/settings', { 'limits.free_per_day': 4242 })
+  const submission = { fingerprint: ja4, type: 'ja4', agent_name: 'Acme Bot' }
+  const { submissions } = await ask('POST', '/signatures/submit', submission)
+  await ask('POST', `/submissions/${submissions[0].id}/review`, { decision: 'accept' })
+  await until('b', 4242, 'acme-bot')
+  await gatehouse('backup', 'two.db')
+  await gatehouse('restore', 'one.db')
+  await until('a', 1000, null)
+  await ask('PUT', '/policy', policy('c')) // the second one, as is b
+  await gatehouse('restore', 'two.db')
+  const fromMs = performance.now()
+  await until('b', 4242, 'acme-bot')
+  t.comment(`all follows a restore in ${Math.round(performance.now() - fromMs)} ms`)
+  await stop()
+})
+
 test('a copy is whole or not there; what is no copy of ours is not restored', async (t) => {
   const folder = temporaryFolder(t)
   const [data, copy] = [join(folder, 'data'), join(folder, 'copy.db')]
@@ -386,7 +442,7 @@ test('a backup of an earlier version is brought up to date, wherever it goes', a
     const file = new SqliteConnection(join(data, 'gatehouse.db'))
     const values = (query: string) => file.prepare(query).pluck().all()
     assert.deepEqual(values('select name from migrations order by name'), [...MIGRATIONS.keys()])
-    assert.deepEqual(values('select value from settings'), ['"old"'])
+    assert.deepEqual(values("select value from settings where name = 'x'"), ['"old"'])
     assert.deepEqual(values('select name from api_keys'), [])
     assert.equal(file.pragma('integrity_check', { simple: true }), 'ok')
     file.close()

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { isSecret, variableOf } from '../../src/config-layers.ts'
 import { FLAGS, type Item, type Items, SETTINGS } from '../../src/config-schema.ts'
 import { CONDITIONS } from '../../src/policy/condition.ts'
+import { REQUEST_STEPS_MAX } from '../../src/policy/request.ts'
 
 /** config/README.md, made from the schema: `npm run config:docs` writes it, and a test holds it against this. */
 export function readme(): string {
@@ -162,7 +163,9 @@ types, at most 2048 characters and 1000 steps.
 
 What has no answer (\`int("x")\`, a division by 0, the tenth of nine) is taken as a path of two forms is: a rule that keeps
 somebody from something holds if it could, one that lets through does not. \`policy_expression_failures_total\` counts it;
-as everywhere in CEL, \`A || B\` and \`A && B\` have an answer where one side alone decides.
+as everywhere in CEL, \`A || B\` and \`A && B\` have an answer where one side alone decides. All expressions that are tried
+for one request take ${REQUEST_STEPS_MAX} steps at most; those behind have no answer, and \`policy_expression_overruns_total\` counts
+the request. \`check\` and the API say of a policy that this may happen to it.
 
 **Why**: \`gatehouse check --policy policy.yaml --explain request.json\` says which rules hold for a request, which
 condition of the others does not, and what comes of it. The file is JSON or YAML, and everything in it is optional:

@@ -89,7 +89,7 @@ export function catalogueListsContract(kind: DatabaseKind): void {
       ]),
       [[null, 'unknown']],
     )
-    assert.deepEqual(await catalogueLists.agentSeen('acme'), { lastSeenMs: 7, requests: 3 })
+    assert.deepEqual(await catalogueLists.agentSeen('acme'), { lastSeenMs: 7, requests: 3, versions: [] })
     assert.equal(await catalogueLists.agentSeen('curl'), null)
   })
 }

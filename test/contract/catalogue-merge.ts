@@ -78,6 +78,15 @@ export function catalogueMergeContract(kind: DatabaseKind): void {
     )
   })
 
+  test(`${kind}: whether a signature decides is as its file says`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    const files = rowsOf([{ id: 's1', name: 'x', has: [{ value: VALUES[0]!, observations: 4 }] }])
+    for (const is_decisive of [0, 1, 0] as const) {
+      await merge(store, { ...files, signatures: files.signatures.map((row) => ({ ...row, is_decisive })) })
+      assert.equal((await store.catalogue.signaturesOf('ja4', VALUES[0]!))[0]!.is_decisive, is_decisive)
+    }
+  })
+
   test(`${kind}: what was taken back comes again with a file, and is the file's`, async (t) => {
     const store = await openAt(t, await freshUrl(kind, t))
     const signature = signatureOf({ softwareId: 's1', value: VALUES[0]! })

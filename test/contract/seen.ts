@@ -26,7 +26,13 @@ export function ingestInto(
   options: Partial<IngestOptions> = {},
 ): { readonly ingest: Ingest; readonly metrics: IngestMetrics } {
   const metrics = new IngestMetrics()
-  const all = { retention: RETENTION, counters: [], stored: () => undefined, nowMs: () => NOW_MS, ...options }
+  const all = {
+    retention: RETENTION,
+    counters: [],
+    stored: () => undefined,
+    ...{ versionOf: () => null, nowMs: () => NOW_MS },
+    ...options,
+  }
   return { ingest: new Ingest(store, all, metrics, SILENT), metrics }
 }
 

@@ -321,6 +321,24 @@ export function sightingsContract(kind: DatabaseKind): void {
     addsUp(await statistics(store, '1h', '1m', NOW_MS))
   })
 
+  test(`${kind}: an agent's versions are the most and the latest that clients name, and never more than some`, async (t) => {
+    const { store } = await open(kind, t)
+    const { ingest } = ingestInto(store, { versionOf: ({ userAgent }) => userAgent })
+    const from = (number: number, userAgent: string | null, changes: Partial<Sighting> = {}) =>
+      seen(number, { ...AGENT, agent: 'acme', userAgent, ...changes })
+    const often = Array.from({ length: 20 }, (_, each) => from(each, each % 4 === 0 ? '1.0' : '1.1'))
+    await ingest.take([...often, from(20, null), from(21, '7', { verdict: 'human' })])
+    assert.deepEqual((await store.catalogueLists.agentSeen('acme'))?.versions, ['1.1', '1.0'])
+    for (let round = 1; round <= 3; round++)
+      await ingest.take(
+        Array.from({ length: 900 }, (_, each) => from(round * 900 + each, `9.${round}.${each}`)),
+      )
+    const { versions = [], requests } = (await store.catalogueLists.agentSeen('acme')) ?? {}
+    assert.deepEqual([versions.length, versions.slice(0, 2), requests], [64, ['1.1', '1.0'], 2721])
+    await ingest.take([from(9_000, '2.0', { agent: 'other' })])
+    assert.deepEqual((await store.catalogueLists.agentSeen('other'))?.versions, ['2.0'])
+  })
+
   test(`${kind}: a fingerprint of nobody that many have becomes a signature`, async (t) => {
     const { store, db } = await open(kind, t)
     const signature = {
@@ -336,6 +354,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       ...{ part_b: '', part_c: '' },
       first_seen_ms: 1,
       confidence: 1,
+      is_decisive: 0 as const,
     }
     await db
       .insertInto('signatures')
@@ -374,6 +393,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       ...{ type: 'ja4', value: 'many', software_id: '', part_b: '', part_c: '' },
       ...{ status: 'unknown', source: 'observed' },
       ...{ provenance: 'live traffic', first_seen_ms: START_MS, observations: 5, confidence: 0 },
+      is_decisive: 0,
     })
     const { fingerprints } = await statistics(store, '1h', '1m', NOW_MS)
     assert.deepEqual([fingerprints.unique, fingerprints.by_type.ja4, fingerprints.unknown], [4, 3, 3])

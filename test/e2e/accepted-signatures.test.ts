@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { request } from 'node:https'
 import { join } from 'node:path'
+import { connect, type TLSSocket } from 'node:tls'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
@@ -58,6 +60,10 @@ test('a fingerprint accepted by way of the API makes an agent, in every worker, 
   await until(gate, app, 'Acme Bot', '/')
   assert.equal((await ask(gate, app, '/')).verdict, 'agent')
   assert.deepEqual(await detected(), [true, 'Acme Bot', 'acme-bot', 'orchestrator'])
+  let resumed = await resume(gate, app)
+  assert.notEqual(resumed.ja4, ja4)
+  while (resumed.agent !== 'Acme Bot') resumed = await resume(gate, app) // all ten may have been one worker's
+  assert.equal(resumed.verdict, 'agent')
   await api('POST', `/v1/submissions/${id}/review`, { decision: 'rollback' })
   await until(gate, app, null, '/')
   assert.equal((await ask(gate, app, '/')).verdict, verdict)
@@ -82,13 +88,34 @@ async function until(gate: RunningGatehouse, app: App, agent: string | null, pat
   }
 }
 
+/** The same on a connection that resumes the session of one before. */
+async function resume(gate: RunningGatehouse, app: App) {
+  const first = connect({
+    host: 'localhost',
+    port: gate.port,
+    ca: gate.ca,
+    ciphers: CIPHERS,
+    servername: 'localhost',
+  })
+  const [session] = (await once(first, 'session')) as [Buffer]
+  first.destroy()
+  return ask(gate, app, '/', session)
+}
+
 /** What the app is told of an agent that shows itself as nobody else does, on a connection that either worker may take. */
-async function ask(gate: RunningGatehouse, app: App, path = '/.well-known/agent-card.json') {
+async function ask(
+  gate: RunningGatehouse,
+  app: App,
+  path = '/.well-known/agent-card.json',
+  session?: Buffer,
+) {
   const names = ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven']
   const headers = Object.fromEntries(names.map((name) => [`x-acme-${name}`, '1']))
   await new Promise<void>((resolve, reject) => {
-    const options = { agent: false, ca: gate.ca, headers, ciphers: CIPHERS }
+    const resuming = session === undefined ? {} : { session }
+    const options = { agent: false, ca: gate.ca, headers, ciphers: CIPHERS, ...resuming }
     request(gate.url + path, options, (response) => {
+      assert.equal((response.socket as TLSSocket).isSessionReused(), session !== undefined)
       response.resume().on('end', resolve)
     })
       .on('error', reject)

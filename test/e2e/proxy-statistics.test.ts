@@ -48,6 +48,9 @@ test('statistics are what was sent, and what the metrics say, also when a worker
   assert.equal(detection.blocked, 20) // and none by the rule on trial
   assert.equal(detection.by_action.pass, 20)
   assert.equal(agents.new, agents.seen)
+  const headers = { authorization: `Bearer ${key}` }
+  const gptbot = await fetch(`${gatehouse.manage}/v1/agents/gptbot`, { headers })
+  assert.deepEqual(((await gptbot.json()) as { versions: unknown }).versions, ['1.2'])
 })
 
 test('what was seen last before it is stopped is there when it runs again', async (t) => {

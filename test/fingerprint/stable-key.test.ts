@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { ja4 } from '../../src/fingerprint/ja4.ts'
+import { ja4, unresumedJa4 } from '../../src/fingerprint/ja4.ts'
 import { stableKey } from '../../src/fingerprint/stable-key.ts'
 import { parseClientHello } from '../../src/wire/client-hello.ts'
 import { BUDGET, helloPlans } from '../vectors/arbitraries.ts'
@@ -93,6 +93,30 @@ test('a session that OpenSSL resumed has the key of the one it was kept from', a
   assert.equal(kept!.key, resumed!.key)
 })
 
+test('a hello that resumes a session has another JA4, and that of the one before without it', async () => {
+  const [kept, resumed] = ['-sess_out', '-sess_in'].map((option) => {
+    const vector = readVectors().ja4.find(({ source }) => source.includes(option))
+    const read = parseClientHello(Buffer.from(vector!.handshake_hex, 'hex'))
+    assert(read.kind === 'client-hello')
+    return { ja4: vector!.ja4, unresumed: unresumedJa4(read.hello, 'tcp') }
+  })
+  assert.equal(kept!.unresumed, null)
+  assert.equal(resumed!.unresumed, kept!.ja4)
+})
+
+test('what a hello would be that resumes nothing: all else stays', async () => {
+  for (const [added, rest] of [
+    [[TICKET, PRE_SHARED_KEY], [TICKET]],
+    [
+      [TICKET, EARLY_DATA, PADDING, PRE_SHARED_KEY],
+      [TICKET, PADDING],
+    ],
+    [[PRE_SHARED_KEY], []],
+  ] as const)
+    assert.equal(fingerprints(plan(...added)).unresumed, fingerprints(plan(...rest)).ja4)
+  assert.equal(fingerprints(plan(TICKET, EARLY_DATA)).unresumed, null)
+})
+
 test('extensions that come and go change nothing, whatever else there is', async () => {
   const fleeting = fc.constantFrom(TICKET, PADDING, EARLY_DATA, COOKIE, PRE_SHARED_KEY)
   const places = fc.array(fc.tuple(fc.nat(1000), fleeting), { minLength: 1, maxLength: 5 })
@@ -113,8 +137,9 @@ test('a key can not be taken for a JA4', async () => {
   fc.assert(cases, BUDGET)
 })
 
-function fingerprints(sent: HelloPlan, transport: Transport = 'tcp'): { ja4: string; key: string } {
+function fingerprints(sent: HelloPlan, transport: Transport = 'tcp') {
   const read = parseClientHello(clientHello(sent))
   assert(read.kind === 'client-hello')
-  return { ja4: ja4(read.hello, transport), key: stableKey(read.hello, transport) }
+  const unresumed: string | null = unresumedJa4(read.hello, transport)
+  return { ja4: ja4(read.hello, transport), unresumed, key: stableKey(read.hello, transport) }
 }

@@ -87,7 +87,10 @@ test('agents: in detail by id and by exact name, with what live traffic shows', 
   const nowMs = Date.now()
   await db
     .insertInto('agents_seen')
-    .values({ software_id: 'openai-sdk-python', first_seen_ms: 1, last_seen_ms: nowMs, requests: 9 })
+    .values({
+      ...{ software_id: 'openai-sdk-python', first_seen_ms: 1, last_seen_ms: nowMs, requests: 9 },
+      versions: JSON.stringify(Array.from({ length: 64 }, (_, i) => [`1.${i}`, 99 - i, nowMs])),
+    })
     .execute()
   const rollup = { dimension: 'agent', key: 'openai-sdk-python', agents: 0, blocked: 0 }
   const at = (ms: number, grain: number) => ({ grain_ms: grain, at_ms: Math.floor(ms / grain) * grain })
@@ -111,7 +114,9 @@ test('agents: in detail by id and by exact name, with what live traffic shows', 
   assert.ok(body.user_agent_patterns.length > 0 && body.signatures.length > 0)
   assert.ok(body.signatures.every((each: { agent_id: string }) => each.agent_id === 'openai-sdk-python'))
   assert.deepEqual((await ask(`/v1/agents/${encodeURIComponent(body.name)}`)).body, body)
+  assert.deepEqual([body.versions.length, body.versions[0], body.versions[49]], [50, '1.0', '1.49'])
   const googlebot = (await ask('/v1/agents/googlebot')).body
+  assert.deepEqual(googlebot.versions, [])
   assert.deepEqual(googlebot.verification.methods, ['ip-range', 'reverse-dns'])
   assert.ok(
     googlebot.verification.sources.some((each: { source: string }) => each.source === '.googlebot.com'),

@@ -96,6 +96,19 @@ test('JA4H is made of headers as they are given, and a given one is taken', asyn
   assert.equal(both.body.software.id, 'curl')
 })
 
+test('what one description shows is not held against the next', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true })
+  const shown = async (path: string) => {
+    const { body } = await manage.ask('POST', '/v1/detect', { user_agent: 'x/1', path })
+    return body.evidence.map(({ kind }: { kind: string }) => kind)
+  }
+  assert.ok((await shown('/robots.txt')).includes('robots-first'))
+  const next = await shown('/sitemap.xml')
+  assert.ok(next.includes('asks-sitemap'))
+  assert.ok(!next.includes('robots-first') && !next.includes('crawls'), next.join())
+  assert.deepEqual(await shown('/sitemap.xml'), next)
+})
+
 test('an address that its vendor publishes verifies an agent', async (t) => {
   const manage = await TestManagement.start(t, { knows: true })
   const user_agent = 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)'

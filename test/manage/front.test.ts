@@ -36,6 +36,20 @@ test('reading: a strong tag, 304 for who has it, HEAD like GET', async (t) => {
   )
 })
 
+test('a short answer is the same to whoever takes it compressed', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true })
+  const body = JSON.stringify({ user_agent: 'x/1' })
+  const ask = async (line: string) => {
+    const more = `Content-Type: application/json\r\nX-Request-Id: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n${line}`
+    const [answer] = await said(manage.url, `${head(manage, 'POST /v1/detect')}${more}\r\n${body}`)
+    const headers = Object.fromEntries(answer!.headers)
+    return { ...answer!, headers: { ...headers, date: '' } }
+  }
+  const plain = await ask('')
+  assert.equal(plain.status, 200)
+  assert.deepEqual(await ask('Accept-Encoding: gzip, br\r\n'), plain)
+})
+
 test('what is large enough is compressed as the caller likes, each with a tag of its own', async (t) => {
   const manage = await TestManagement.start(t)
   for (let i = 0; i < 10; i++) await manage.ask('POST', '/v1/keys', { name: `key ${i}`, access: 'read' })

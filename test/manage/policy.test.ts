@@ -21,18 +21,29 @@ test('a policy is put, is in force, and is found again as it was written', async
   assert.deepEqual(rest, {
     policy: { rules: [] },
     ...{ source: 'default', file: null, version: null, author: null, created_at: null },
-    ...{ restored_version: null, problems: [] },
+    ...{ restored_version: null, warnings: [], problems: [] },
   })
   const put = await manage.ask('PUT', '/v1/policy', BLOCK, { 'if-match': before.headers.get('etag')! })
   assert.equal(put.status, 200)
   assert.deepEqual([put.body.policy, put.body.source, put.body.version], [BLOCK, 'api', 1])
   assert.match(put.body.author, /^key_/)
+  assert.deepEqual(put.body.warnings, [])
   assert.deepEqual(manage.policies, [BLOCK])
   const after = await manage.ask('GET', '/v1/policy')
   assert.deepEqual(after.body, put.body)
   assert.equal(after.headers.get('etag'), put.headers.get('etag'))
   assert.notEqual(after.headers.get('etag'), before.headers.get('etag'))
   assert.deepEqual(manage.failures, [])
+})
+
+test('of a policy that may cost more than a request has, that is said', async (t) => {
+  const manage = await TestManagement.start(t)
+  const list = JSON.stringify(Array.from({ length: 160 }, (_, each) => `${each}`))
+  const when = `${list}.exists(x, request.path == x)`
+  const rules = Array.from({ length: 10 }, (_, each) => ({ name: `r${each}`, when, action: 'block' }))
+  const put = await manage.ask('PUT', '/v1/policy', { rules }, ANY)
+  assert.match(put.body.warnings.join(), /take up to 8010 steps/)
+  assert.deepEqual((await manage.ask('GET', '/v1/policy')).body.warnings, put.body.warnings)
 })
 
 test('who changes it says what they have seen', async (t) => {

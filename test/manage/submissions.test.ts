@@ -25,8 +25,14 @@ for (const kind of KINDS)
     assert.match(id, /^sub_/)
     assert.deepEqual([status, codesOf({ reasons })], ['pending', ['new', 'user_agent_unknown', 'not_seen']])
     assert.deepEqual(
-      [signature.fingerprint, signature.agent_name, signature.confidence, signature.status],
-      [NEW, 'Acme Agent', 0, 'trial'],
+      [
+        signature.fingerprint,
+        signature.agent_name,
+        signature.confidence,
+        signature.status,
+        signature.decisive,
+      ],
+      [NEW, 'Acme Agent', 0, 'trial', false],
     )
     assert.equal((await manage.ask('GET', '/v1/submissions', undefined, writer)).status, 403)
     assert.deepEqual(await store.catalogue.signaturesOf('ja4', NEW), [])
@@ -52,6 +58,12 @@ for (const kind of KINDS)
     assert.deepEqual(
       [again.status, codesOf(again)[1], again.signature.status, again.signature.agent_id],
       ['duplicate', 'known', 'active', 'acme-agent'],
+    )
+    assert.equal(again.signature.decisive, true)
+    const listed = await manage.ask('GET', '/v1/signatures?agent_id=acme-agent')
+    assert.deepEqual(
+      listed.body.signatures.map((each: { decisive: boolean }) => each.decisive),
+      [true],
     )
 
     const twice = await review(manage, id, { decision: 'accept' })

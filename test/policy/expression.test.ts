@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { decide, expressionFailures } from '../../src/policy/decide.ts'
+import { decide, expressionFailures, expressionOverruns } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
-import { parsePolicy } from '../../src/policy/policy.ts'
+import { explain } from '../../src/policy/explain.ts'
+import { parsePolicy, policyWarnings } from '../../src/policy/policy.ts'
 import { DocumentFault } from '../../src/problem.ts'
 
 const FACTS: Facts = {
@@ -179,6 +180,66 @@ test('a rule that failed leaves the next one as it was', async () => {
     ],
   })
   assert.equal(decide(policy, FACTS, 0).rule, 'c')
+})
+
+const STEPS = 801
+const LARGE = `[${Array.from({ length: 160 }, (_, i) => `"${i}"`).join()}].exists(x, request.path == x)`
+const largeRules = (count: number, action: string) =>
+  Array.from({ length: count }, (_, i) => ({ name: `${action}-${i}`, when: LARGE, action }))
+
+test('all expressions of a request together have so many steps: those behind have no answer', async () => {
+  const enough = Math.floor(20_000 / STEPS)
+  assert.equal(parsePolicy({ rules: largeRules(1, 'block') }).steps, STEPS, 'this test knows what it costs')
+  const before = expressionOverruns()
+  const outcome = (count: number, action: string, otherwise: string) =>
+    decide(parsePolicy({ rules: largeRules(count, action), otherwise }), FACTS, 0).rule
+  assert.equal(outcome(enough, 'block', 'pass'), 'otherwise')
+  assert.equal(expressionOverruns() - before, 0)
+  assert.equal(outcome(enough + 1, 'block', 'pass'), `block-${enough}`)
+  assert.equal(expressionOverruns() - before, 1)
+  assert.equal(outcome(500, 'pass', 'block'), 'otherwise')
+  assert.equal(expressionOverruns() - before, 2)
+  // What asks for less comes behind as well, and what asks for no steps has an answer.
+  const rules = [...largeRules(30, 'pass'), { name: 'a', when: 'request.method == "POST"', action: 'pass' }]
+  assert.equal(decide(parsePolicy({ rules }), FACTS, 0).rule, 'otherwise')
+  const plain = { name: 'b', when: { method: 'POST' }, action: 'pass' }
+  assert.equal(decide(parsePolicy({ rules: [...rules, plain] }), FACTS, 0).rule, 'b')
+  assert.equal(holds('request.method == "POST"'), true, 'and the next request has all of them again')
+})
+
+test('steps count for each way in which a request is read', async () => {
+  const odd = { ...FACTS, path: '/a/..%2fb' }
+  const policy = parsePolicy({ rules: largeRules(15, 'block'), otherwise: 'pass' })
+  assert.equal(decide(policy, FACTS, 0).rule, 'otherwise')
+  assert.equal(decide(policy, odd, 0).rule, 'block-12')
+})
+
+test('why there was no answer is explained as it was decided', async () => {
+  const policy = parsePolicy({ rules: [...largeRules(25, 'pass'), ...largeRules(2, 'block')] })
+  const { decision, rules } = explain(policy, FACTS, 0)
+  assert.equal(decision.rule, 'block-0')
+  assert.deepEqual(
+    rules.filter((rule) => rule.holds).map(({ rule, decides }) => [rule, decides]),
+    [
+      ['block-0', true],
+      ['block-1', false],
+    ],
+  )
+  assert.deepEqual(
+    rules.map(({ isDoubtful }) => isDoubtful),
+    rules.map((_, number) => number >= 24),
+  )
+  const expired = largeRules(25, 'pass').map((rule) => ({ ...rule, expires: '2000-01-01T00:00:00Z' }))
+  const late = parsePolicy({ rules: [...expired, ...largeRules(1, 'block')] })
+  assert.equal(explain(late, FACTS, Date.now()).rules.at(-1)!.isDoubtful, false)
+})
+
+test('a policy that may use them up is warned of, and one that cannot is not', async () => {
+  const warnings = (count: number) => policyWarnings(parsePolicy({ rules: largeRules(count, 'block') }))
+  assert.deepEqual(warnings(6), [])
+  assert.match(warnings(7).join(), /take up to 5607 steps.* 20000/)
+  const inNot = largeRules(7, 'block').map(({ when, ...rule }) => ({ ...rule, when: { not: when } }))
+  assert.equal(policyWarnings(parsePolicy({ rules: inNot })).length, 1)
 })
 
 function holds(when: unknown, facts: Facts = FACTS, action = 'block'): boolean {

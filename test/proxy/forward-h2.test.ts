@@ -609,6 +609,18 @@ test('an idle connection goes when its time is over', async () => {
   await server.stop()
 })
 
+test('an idle connection is kept for ever where nothing says how long', async () => {
+  const server = await app((stream) => stream.respond({ ':status': 204 }, { endStream: true }))
+  const group = groupOf([server.url], { keepAliveMs: 0 })
+  await answerOf(group)
+  await new Promise((resolve) => setTimeout(resolve, 400))
+  assert.equal(group.status[0]!.idle, 1)
+  await answerOf(group)
+  assert.equal(group.counters.connectionsOpened, 1)
+  group.close()
+  await server.stop()
+})
+
 test('any bodies, in any pieces, broken off anywhere', async () => {
   const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40_000, size: 'max' }), { maxLength: 5 })
   const plan = fc.record({

@@ -224,6 +224,25 @@ test('server-sent events come as they are sent, and go when the client does', as
   await stopped(server)
 })
 
+test('an idle connection is kept for ever where nothing says how long, and no longer than the app says', async () => {
+  for (const [keepAliveTimeout, opened] of [
+    [0, 1],
+    [2_000, 1],
+    [1_000, 2], // which is what we stay away from its end
+  ] as const) {
+    const server = http.createServer({ keepAliveTimeout }, echo)
+    const port = await listening(server)
+    const group = groupOf([`http://127.0.0.1:${port}`], { keepAliveMs: 0 })
+    await answerOf(group)
+    await new Promise((resolve) => setTimeout(resolve, 400))
+    assert.equal(group.status[0]!.idle, 2 - opened)
+    await answerOf(group)
+    assert.equal(group.counters.connectionsOpened, opened, `${keepAliveTimeout}`)
+    group.close()
+    await stopped(server)
+  }
+})
+
 test('an app that is started again between two requests is not noticed', async () => {
   const first = http.createServer(echo)
   const port = await listening(first)

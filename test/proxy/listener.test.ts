@@ -55,7 +55,7 @@ test('in plain text there is no hello, and that is said', async () => {
   assert.deepEqual(
     { ...print },
     {
-      ...{ ja4: null, stable: null, traits: null, ja4s: null, ja4x: null, http2: null },
+      ...{ ja4: null, unresumed: null, stable: null, traits: null, ja4s: null, ja4x: null, http2: null },
       ...{ noHello: 'not-tls', ja4Source: null },
     },
   )

@@ -144,6 +144,7 @@ const CONNECTION: Connection = {
   serverName: 'app.example.test',
   print: {
     ja4: null,
+    unresumed: null,
     stable: null,
     traits: null,
     ja4s: null,

@@ -260,6 +260,7 @@ test('the JA4 of a hop is taken from a listed one, said once, and well-formed', 
 function peer(address: string, isTrusted: boolean): Connection {
   const print = {
     ja4: null,
+    unresumed: null,
     stable: null,
     traits: null,
     ja4s: null,

@@ -188,6 +188,7 @@ function spellings(name: string): string[] {
 function connection(address: string): Connection {
   const print = {
     ja4: null,
+    unresumed: null,
     stable: null,
     traits: null,
     ja4s: null,

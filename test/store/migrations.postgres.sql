@@ -52,6 +52,11 @@ create index "webhook_secrets_by_webhook" on "webhook_secrets" ("webhook_id");
 create table "rate_limits" ("key" text primary key, "points" bigint not null, "ends_at_ms" bigint not null);
 -- 0008-policies
 create table "policies" ("version" bigint primary key, "document" text not null, "hash" text not null, "author" text not null, "restored_version" bigint, "created_at_ms" bigint not null);
+-- 0009-agent-versions
+alter table "agents_seen" add column "versions" text default '[]' not null;
+-- 0010-decisive
+alter table "signatures" add column "is_decisive" integer default 0 not null;
+update signatures set is_decisive = 1 where source = 'submitted' and type <> 'ja4s';
 -- 0010-oauth
 create table "oauth_clients" ("id" text primary key, "name" text not null, "secret_hash" text, "auth_method" text not null, "grant_types" text not null, "redirect_uris" text not null, "scopes" text not null, "jwks" text, "plan" text not null, "origin" text not null, "created_at_ms" bigint not null);
 create table "oauth_records" ("id" text collate "C" primary key, "kind" text not null, "sealed" text not null, "grant_id" text collate "C", "uid" text collate "C", "user_code" text collate "C", "client_id" text collate "C", "expires_at_ms" bigint not null, "consumed_at_ms" bigint);

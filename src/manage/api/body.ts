@@ -18,47 +18,45 @@ export async function readBody(ctx: Koa.ParameterizedContext, bytesMax: number):
     throw new Refusal('unsupported_media_type', 'the body has to be JSON (Content-Type: application/json)', {
       headers: { Accept: 'application/json' },
     })
-  return jsonIn(await readText(ctx, bytesMax))
+  return jsonIn(textIn(await readWhole(ctx, bytesMax)))
 }
 
 /** For what takes none: some clients send an empty one, and some an empty object. */
 export async function readNoBody(ctx: Koa.ParameterizedContext): Promise<void> {
   if (!hasBody(ctx)) return
-  const text = ctx.get('Content-Type') === '' ? null : (await readText(ctx, EMPTY_BYTES_MAX)).trim()
+  const text = ctx.get('Content-Type') === '' ? null : textIn(await readWhole(ctx, EMPTY_BYTES_MAX)).trim()
   if (text === null || !EMPTY.has(text))
     throw invalid([{ pointer: '', detail: 'is not taken here: this has no body' }])
 }
 
-async function readText(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<string> {
+function readWhole(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> {
+  const { headers } = ctx.req
   const charset = isPlainJson(ctx) ? '' : ctx.request.charset.toLowerCase()
   if (charset !== '' && charset !== 'utf-8' && charset !== 'utf8')
     throw new Refusal('unsupported_media_type', `the body has to be UTF-8, not ${charset}`)
-  const coding = ctx.get('Content-Encoding').toLowerCase()
+  const coding = headers['content-encoding']?.toLowerCase() ?? ''
   if (!CODINGS.has(coding))
     throw new Refusal('unsupported_media_type', 'the body may be compressed with gzip, deflate or br', {
       headers: { 'Accept-Encoding': 'gzip, deflate, br' },
     })
-  if (Number(ctx.get('Content-Length')) > bytesMax) throw tooLarge(bytesMax)
-  if (ctx.get('Expect') !== '') {
+  if (Number(headers['content-length']) > bytesMax) throw tooLarge(bytesMax)
+  if (headers.expect) {
     ctx.res.writeContinue()
     ctx.remove('Connection')
   }
   // Most are not compressed: those cost a fraction.
   const isPlain = coding === '' || coding === 'identity'
-  const bytes = isPlain ? await readBytes(ctx.req, bytesMax) : await unpacked(ctx, coding, bytesMax)
-  if (isPlain) checkOf(ctx)?.(bytes)
+  return isPlain ? readChecked(ctx, bytesMax) : unpacked(ctx, coding, bytesMax)
+}
+
+function textIn(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw invalid([{ pointer: '', detail: 'is not UTF-8' }])
   return bytes.toString('utf8', hasMark(bytes) ? MARK_BYTES : 0)
 }
 
 async function unpacked(ctx: Koa.ParameterizedContext, coding: string, bytesMax: number): Promise<Buffer> {
-  const checkBody = checkOf(ctx)
-  if (checkBody !== undefined) {
-    // What was signed is what was sent.
-    const sent = await readBytes(ctx.req, bytesMax)
-    checkBody(sent)
-    return unpackedBytes(sent, coding, bytesMax)
-  }
+  // What was signed is what was sent.
+  if (checkOf(ctx) !== undefined) return unpackedBytes(await readChecked(ctx, bytesMax), coding, bytesMax)
   const parser = PARSERS.get(bytesMax) ?? parserFor(bytesMax)
   PARSERS.set(bytesMax, parser)
   await parser(ctx as Koa.Context, async () => undefined)
@@ -74,6 +72,12 @@ async function unpackedBytes(sent: Buffer, coding: string, bytesMax: number): Pr
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(bytesMax)
     throw new Refusal('invalid_request', 'the body is damaged, or was cut off')
   }
+}
+
+async function readChecked(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> {
+  const bytes = await readBytes(ctx.req, bytesMax)
+  checkOf(ctx)?.(bytes)
+  return bytes
 }
 
 function checkOf({ state }: Koa.ParameterizedContext): CheckBody | undefined {

@@ -127,7 +127,7 @@ export function operation<
   }
 }
 
-const NOTHING = z.strictObject({})
+export const NOTHING = z.strictObject({})
 const BODY_BYTES_MAX = 1_048_576
 export const TAGS = [
   { name: 'Detection', description: 'Who sent this request?' },

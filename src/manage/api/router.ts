@@ -3,10 +3,11 @@ import type Koa from 'koa'
 import { mayDo, type Principal } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
 import { withoutCodings } from '../front/entity-tags.ts'
+import { addHeaders } from '../front/head.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { type CheckBody, readBody, readNoBody } from './body.ts'
-import { Idempotency } from './idempotency.ts'
-import type { AnyOperation, Call } from './operation.ts'
+import { type GivenAnswer, Idempotency } from './idempotency.ts'
+import { type AnyOperation, type Call, NOTHING } from './operation.ts'
 import { pointerToZero, validated } from './validate.ts'
 
 /** What the middleware before has found out about a request. */
@@ -17,6 +18,10 @@ export interface RequestState {
   operation: string
   /** The code of the problem that it is answered with. */
   problem?: string
+  /** Of the answer, see head.ts. */
+  head: string[]
+  /** What an operation has answered; of all else the answer is in Koa's `body`. */
+  answer?: GivenAnswer
   /** The same for everybody. */
   isPublic?: boolean
   /** Left by who knows how the body was signed, for who reads it. */
@@ -36,7 +41,7 @@ export function routesOf(
   const idempotency = new Idempotency(management)
   for (const operation of operations) {
     const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    const handler = (ctx: RoutedContext) => serve(ctx, operation, management, idempotency)
+    const handler = (ctx: RoutedContext) => serve(ctx, ctx.params, operation, management, idempotency)
     router.register(path, operation.method === 'GET' ? ['GET', 'HEAD'] : [operation.method], handler)
   }
   const routes = router.routes()
@@ -46,11 +51,11 @@ export function routesOf(
       .filter(({ path }) => !path.includes('{'))
       .map((operation) => [`${operation.method} ${prefix}${operation.path}`, operation]),
   )
-  return async (ctx, next) => {
-    const found = fixed.get(`${ctx.method} ${ctx.path}`)
-    if (found !== undefined) {
-      return serve(Object.assign(ctx, { params: NO_PARAMS }), found, management, idempotency)
-    }
+  return (ctx, next) => {
+    const { method, url } = ctx.req
+    // Koa's `path` reads an address anew for each request.
+    const found = fixed.get(`${method} ${url}`) ?? fixed.get(`${method} ${ctx.path}`)
+    if (found !== undefined) return serve(ctx, NO_PARAMS, found, management, idempotency)
     const { pathAndMethod, path } = router.match(ctx.path, ctx.method)
     if (pathAndMethod.length > 0) return routes(ctx as never, next)
     if (path.length === 0) return next()
@@ -63,36 +68,50 @@ export function routesOf(
 
 /** The life of a request to the API, from where it is known who asks. */
 async function serve(
-  ctx: RoutedContext,
+  ctx: RequestContext,
+  given: Record<string, string>,
   operation: AnyOperation,
   management: Management,
   idempotency: Idempotency,
 ): Promise<void> {
-  ctx.state.operation = operation.id
-  const { principal, requestId } = ctx.state
+  const { req, state } = ctx
+  state.operation = operation.id
+  const { principal, requestId } = state
   if (!mayDo(principal, operation.scopes)) throw insufficient(operation)
-  const params: unknown = ctx.params === NO_PARAMS ? NO_PARAMS : named(operation, ctx.params)
-  const subject: unknown = await operation.find({ params, principal }, management)
+  const params: unknown = given === NO_PARAMS ? NO_PARAMS : named(operation, given)
+  const found: unknown = operation.find({ params, principal }, management)
+  const subject = found instanceof Promise ? await found : found
   if (subject === null) throw notThere()
-  const query: unknown = validated(operation.query, queryOf(ctx), 'query')
+  const asksNothing = operation.query === NOTHING && !req.url!.includes('?')
+  const query: unknown = asksNothing ? NO_QUERY : validated(operation.query, queryOf(ctx), 'query')
   const sent = operation.body === null ? await readNoBody(ctx) : await readBody(ctx, operation.bodyBytesMax)
   const body: unknown = operation.body === null ? null : validated(operation.body, sent, 'body')
   const call: Call<unknown, unknown, unknown, unknown> = {
     ...{ params, query, body, subject, principal, requestId },
-    address: ctx.req.socket.remoteAddress ?? '',
-    target: ctx.url,
-    ifMatch: withoutCodings(ctx.get('If-Match')) || null,
+    address: req.socket.remoteAddress ?? '',
+    target: req.url!,
+    ifMatch: withoutCodings(req.headers['if-match'] ?? '') || null,
   }
-  const run = async () => {
-    const answer = await operation.run(call, management)
-    return { status: operation.status, headers: answer.headers ?? {}, body: answer.body as unknown }
-  }
-  const key = operation.isIdempotent ? ctx.headers['idempotency-key'] : undefined
-  const asked = { principal: principal.id, method: ctx.method, target: ctx.url, body: sent }
-  const answer = key === undefined ? await run() : await idempotency.once(String(key), asked, run)
-  ctx.set({ ...answer.headers })
-  ctx.status = answer.status
-  ctx.body = answer.body
+  const key = operation.isIdempotent ? req.headers['idempotency-key'] : undefined
+  const run = () => answered(operation, call, management)
+  state.answer =
+    key === undefined
+      ? await run()
+      : await idempotency.once(
+          String(key),
+          { principal: principal.id, method: req.method!, target: req.url!, body: sent },
+          run,
+        )
+  addHeaders(state.head, state.answer.headers)
+}
+
+async function answered(
+  operation: AnyOperation,
+  call: Call<unknown, unknown, unknown, unknown>,
+  management: Management,
+): Promise<GivenAnswer> {
+  const { headers = NO_HEADERS, body } = await operation.run(call, management)
+  return { status: operation.status, headers, body: body as unknown }
 }
 
 /** What cannot be the name of anything names nothing. */
@@ -136,5 +155,6 @@ function notThere(): Refusal {
   return new Refusal('not_found', 'there is nothing of this name')
 }
 
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 const NO_QUERY: Record<string, unknown> = Object.freeze({})
 const NO_PARAMS: Record<string, string> = Object.freeze({})

@@ -129,15 +129,20 @@ export async function statistics(
   const bucketMs = BUCKETS[bucket]
   const toMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs
   const span = { fromMs: toMs - WINDOWS[window].lengthMs, toMs }
-  const rolledUp = await store.rollups.read(span, bucketMs)
+  // PostgreSQL does them at the same time.
+  const [rolledUp, fingerprints, total, fresh] = await Promise.all([
+    store.rollups.read(span, bucketMs),
+    store.fingerprintsSeen.counts(span.fromMs),
+    store.agentsSeen.total(),
+    store.agentsSeen.newSince(span.fromMs),
+  ])
   const agents = [...sumsOf(rolledUp, 'agent')].filter(([id]) => id !== OTHER && id !== UNNAMED)
-  const fingerprints = await store.fingerprintsSeen.counts(span.fromMs)
   return {
     ...{ window, bucket },
     agents: {
-      total: await store.agentsSeen.total(),
+      total,
       seen: agents.length,
-      new: await store.agentsSeen.newSince(span.fromMs),
+      new: fresh,
     },
     fingerprints: {
       unique: fingerprints.reduce((sum, { count }) => sum + count, 0),

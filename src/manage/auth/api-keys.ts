@@ -31,8 +31,17 @@ export function hashOfKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-export function principalOf({ id, name, scopes, plan, expiresAtMs }: KeyRecord): Principal {
-  return { id, name, scopes: new Set(knownScopes(scopes)), plan: knownPlan(plan), expiresAtMs }
+export function principalOf(key: KeyRecord): Principal {
+  const made = PRINCIPALS.get(key)
+  if (made !== undefined) return made
+  const { id, name, expiresAtMs } = key
+  const principal: Principal = {
+    ...{ id, name, expiresAtMs },
+    scopes: new Set(knownScopes(key.scopes)),
+    plan: knownPlan(key.plan),
+  }
+  PRINCIPALS.set(key, principal)
+  return principal
 }
 
 /** Knows the principal behind an API key, and remembers for so short that a revoked key is out within a second. */
@@ -46,11 +55,15 @@ export class ApiKeys {
     this.#store = store
   }
 
-  async find(key: string, nowMs: number): Promise<KeyRecord | null> {
-    if (!looksLikeKey(key)) return null
+  /** At once where it is remembered. */
+  find(key: string, nowMs: number): Promise<KeyRecord | null> | KeyRecord | null {
     const hashed = hashOfKey(key)
     const known = this.#known.get(hashed)
     if (known !== undefined && nowMs - known.atMs < REMEMBERED_MS) return known.key
+    return looksLikeKey(key) ? this.#read(hashed, nowMs) : null
+  }
+
+  async #read(hashed: string, nowMs: number): Promise<KeyRecord | null> {
     const found = await this.#store.byHash(hashed)
     if (this.#known.size >= KNOWN_MAX) this.#known.delete(this.#known.keys().next().value!)
     this.#known.set(hashed, { key: found, atMs: nowMs })
@@ -83,6 +96,8 @@ function checksum(text: string): string {
   return crc32(text).toString(36).padStart(CHECKSUM_LENGTH, '0')
 }
 
+/** For as long as its key is remembered. */
+const PRINCIPALS = new WeakMap<KeyRecord, Principal>()
 const PREFIX = 'ghk_'
 /** 32 bits. */
 const CHECKSUM_LENGTH = 7

@@ -1,5 +1,5 @@
-import type Koa from 'koa'
-import type { RequestContext, RequestState } from '../api/router.ts'
+import type { KeyRecord } from '../../store/keys.ts'
+import type { RequestContext } from '../api/router.ts'
 import type { Management } from '../management.ts'
 import { type ProblemCode, Refusal } from '../refusal.ts'
 import { agentBehind, isSignedByAgent } from './agent-signature.ts'
@@ -9,53 +9,72 @@ import { challenge } from './challenge.ts'
 import { refusalAfterFailure } from './failures.ts'
 import { presentedToken, principalWithGnap } from './gnap/presented.ts'
 import { looksLikeJwt } from './oauth/access-tokens.ts'
-import { type Presented, principalWithToken } from './oauth/presented.ts'
+import { principalWithToken } from './oauth/presented.ts'
+import type { Resource } from './oauth/resources.ts'
 import type { Principal } from './principal.ts'
 
-/** Finds out who calls, before anything else is said (RFC 6750). */
-export function authentication(management: Management): Koa.Middleware<RequestState> {
-  return async (ctx, next) => {
-    const address = ctx.req.socket.remoteAddress ?? ''
-    try {
-      ctx.state.principal = await principalBehind(ctx, management)
-    } catch (error) {
-      throw GUESSES.has((error as Refusal).code)
-        ? await refusalAfterFailure(error as Refusal, address, ctx.state.requestId, management)
-        : error
+/** Finds out who calls, before anything else is said (RFC 6750). `resource`: what an access token has to be for. */
+export async function authenticated(
+  ctx: RequestContext,
+  management: Management,
+  resource: Resource = 'v1',
+): Promise<Principal> {
+  const { req, state } = ctx
+  const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
+  const refuseAgent = (detail: string) =>
+    refuse('invalid_token', detail, challenge(publicUrl, 'invalid_token', resource))
+  try {
+    if (isSignedByAgent(ctx)) return await agentBehind(ctx, management, refuseAgent)
+    const header = req.headers.authorization ?? ''
+    const gnap = presentedToken(header)
+    if (gnap !== null) return await principalWithGnap(ctx, gnap, management)
+    const { scheme, token } = credentialIn(header, publicUrl, resource)
+    if (scheme === 'bearer' && bootstrapKey?.isThis(token)) return BOOTSTRAP
+    if (scheme === 'dpop' || looksLikeJwt(token)) {
+      const { method = '', url = '', headers } = req
+      const proof = String(headers['dpop'] ?? '')
+      const presented = { scheme, token, proof, method, path: url.split('?', 1)[0]!, resource }
+      return await principalWithToken(presented, management)
     }
-    return next()
+    const found = apiKeys.find(token, nowMs())
+    // Most are remembered, and nobody waits for those.
+    const key = valid(found instanceof Promise ? await found : found, publicUrl, nowMs())
+    apiKeys.used(key, nowMs())
+    return principalOf(key)
+  } catch (error) {
+    if (!GUESSES.has((error as Refusal).code)) throw error
+    const address = req.socket.remoteAddress ?? ''
+    throw await refusalAfterFailure(error as Refusal, address, state.requestId, management)
   }
 }
 
-async function principalBehind(ctx: RequestContext, management: Management): Promise<Principal> {
-  const header = ctx.get('Authorization')
-  const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
-  const refuse = (code: ProblemCode, detail: string, error: string) =>
-    new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
-  if (isSignedByAgent(ctx))
-    return agentBehind(ctx, management, (detail) => refuse('invalid_token', detail, 'invalid_token'))
-  if (header === '') throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '')
-  const gnap = presentedToken(header)
-  if (gnap !== null) return principalWithGnap(ctx, gnap, management)
+function credentialIn(
+  header: string,
+  publicUrl: string,
+  resource: Resource,
+): { readonly scheme: 'bearer' | 'dpop'; readonly token: string } {
+  if (header === '') {
+    const detail = 'send Authorization: Bearer and an API key or a token'
+    throw refuse('missing_token', detail, challenge(publicUrl, '', resource))
+  }
   const [, scheme = '', token = ''] = CREDENTIAL.exec(header) ?? []
-  const isDpop = scheme.length === DPOP.length
-  if (token === '')
-    throw refuse('invalid_token', 'this is no token of a kind that is known here', 'invalid_token')
-  if (!isDpop && bootstrapKey?.isThis(token)) return BOOTSTRAP
-  if (isDpop || looksLikeJwt(token))
-    return principalWithToken(presentedIn(ctx, isDpop ? 'dpop' : 'bearer', token), management)
-  const key = await apiKeys.find(token, nowMs())
-  if (key === null || key.revokedAtMs !== null)
-    throw refuse('invalid_token', 'this key is not known here', 'invalid_token')
-  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs())
-    throw refuse('expired_token', 'this key has expired', 'invalid_token')
-  apiKeys.used(key, nowMs())
-  return principalOf(key)
+  if (token === '') {
+    const detail = 'this is no token of a kind that is known here'
+    throw refuse('invalid_token', detail, challenge(publicUrl, 'invalid_token', resource))
+  }
+  return { scheme: scheme.length === DPOP.length ? DPOP : 'bearer', token }
 }
 
-function presentedIn(ctx: RequestContext, scheme: 'bearer' | 'dpop', token: string): Presented {
-  const [path, proof] = [ctx.url.split('?', 1)[0]!, ctx.get('DPoP')]
-  return { scheme, token, proof, method: ctx.method, path, resource: 'v1' }
+function valid(key: KeyRecord | null, publicUrl: string, nowMs: number): KeyRecord {
+  if (key === null || key.revokedAtMs !== null)
+    throw refuse('invalid_token', 'this key is not known here', challenge(publicUrl, 'invalid_token'))
+  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs)
+    throw refuse('expired_token', 'this key has expired', challenge(publicUrl, 'invalid_token'))
+  return key
+}
+
+function refuse(code: ProblemCode, detail: string, challenge: string): Refusal {
+  return new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge } })
 }
 
 /** The scheme in any case (RFC 9110 §11.1). Tokens of RFC 6750 §2.1 and, for the bootstrap key, any other text. */

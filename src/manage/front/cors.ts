@@ -1,21 +1,20 @@
-import type Koa from 'koa'
-import type { RequestState } from '../api/router.ts'
+import type { RequestContext } from '../api/router.ts'
 
 /**
  * Lets pages of these origins use the API. Nothing here is opened by a cookie, so credentials are never allowed, and
- * whoever is not on the list learns no more than that it is not.
+ * whoever is not on the list learns no more than that it is not. `true`: it was all that was asked.
  */
-export function cors(origins: readonly string[]): Koa.Middleware<RequestState> {
+export function cors(origins: readonly string[]): (ctx: RequestContext) => boolean {
   const allowed = new Set(origins)
-  return async (ctx, next) => {
-    if (allowed.size === 0) return next()
+  return (ctx) => {
+    if (allowed.size === 0) return false
     ctx.vary('Origin')
     const origin = ctx.get('Origin')
-    if (!allowed.has(origin)) return next()
+    if (!allowed.has(origin)) return false
     ctx.set('Access-Control-Allow-Origin', origin)
     if (ctx.method !== 'OPTIONS' || ctx.get('Access-Control-Request-Method') === '') {
       ctx.set('Access-Control-Expose-Headers', EXPOSED)
-      return next()
+      return false
     }
     ctx.set({
       'Access-Control-Allow-Methods': METHODS,
@@ -24,12 +23,23 @@ export function cors(origins: readonly string[]): Koa.Middleware<RequestState> {
     })
     ctx.status = 204
     ctx.state.operation = 'preflight'
+    return true
   }
 }
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
-const ASKED =
-  'Authorization, Content-Type, Content-Encoding, Idempotency-Key, If-Match, If-None-Match, X-Request-Id, Content-Digest, Signature, Signature-Input'
+const ASKED = [
+  ...[
+    'Authorization',
+    'Content-Type',
+    'Content-Encoding',
+    'DPoP',
+    'Idempotency-Key',
+    'If-Match',
+    'If-None-Match',
+  ],
+  ...['X-Request-Id', 'Content-Digest', 'Signature', 'Signature-Input'],
+].join(', ')
 const EXPOSED = [
   ...['ETag', 'Link', 'Location', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
   ...['Idempotency-Replayed', 'WWW-Authenticate', 'X-API-Stability'],

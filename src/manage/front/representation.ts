@@ -3,53 +3,65 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type Koa from 'koa'
 import { LRUCache } from 'lru-cache'
-import type { RequestState } from '../api/router.ts'
+import type { RequestContext } from '../api/router.ts'
 import { hasTag, tagOf } from './entity-tags.ts'
+import { putHead } from './head.ts'
 
 /**
  * Makes of an answer what is sent: bytes, compressed where the caller takes that and it helps; of what was read with a
  * strong entity tag, and without the bytes where the caller has them already (RFC 9110 §13). What streams is left alone.
  */
-export function representations(): Koa.Middleware<RequestState> {
-  return async (ctx, next) => {
-    await next()
-    const isRead = ctx.status === 200 && ctx.state.operation !== 'probe' && READS.has(ctx.method)
-    // What is neither read nor compressed is a text, which goes out with its head in one piece.
-    if (!isRead && !ctx.req.headers['accept-encoding']) return asText(ctx)
-    const bytes = bytesOf(ctx.body)
-    if (bytes === null) return
-    const type = ctx.response.get('Content-Type') || 'application/json; charset=utf-8'
-    ctx.body = bytes
-    ctx.set('Content-Type', type)
-    const isPublic = ctx.state.isPublic === true
-    const coding = bytes.length < COMPRESSED_BYTES_MIN ? 'identity' : codingFor(ctx)
-    if (isRead) {
-      const given = ctx.response.get('ETag') || tagOf(bytes)
-      const tag = coding === 'identity' ? given : `${given.slice(0, -1)}-${coding}"`
-      ctx.set('ETag', tag)
-      // Kept by who asked, and asked for each time: permissions and contents change.
-      ctx.set('Cache-Control', isPublic ? 'no-cache' : 'private, no-cache')
-      if (hasTag(ctx.get('If-None-Match'), tag)) {
-        ctx.status = 304
-        return
-      }
-    }
-    if (coding === 'identity') return
-    ctx.body = isPublic ? await keptCompressed(bytes, coding) : await CODINGS[coding](bytes)
-    ctx.set('Content-Encoding', coding)
+export async function represent(ctx: RequestContext): Promise<void> {
+  putHead(ctx)
+  const { answer } = ctx.state
+  if (answer !== undefined) {
+    ctx.status = answer.status
+    ctx.body = answer.body
   }
+  const isRead = ctx.status === 200 && ctx.state.operation !== 'probe' && READS.has(ctx.method)
+  const bytes = bytesOf(ctx.body)
+  if (bytes === null) return
+  const type = ctx.response.get('Content-Type') || JSON_TYPE
+  ctx.body = bytes
+  ctx.set('Content-Type', type)
+  const isPublic = ctx.state.isPublic === true
+  const coding = bytes.length < COMPRESSED_BYTES_MIN ? 'identity' : codingFor(ctx)
+  if (isRead) {
+    const given = ctx.response.get('ETag') || tagOf(bytes)
+    const tag = coding === 'identity' ? given : `${given.slice(0, -1)}-${coding}"`
+    ctx.set('ETag', tag)
+    // Kept by who asked, and asked for each time: permissions and contents change.
+    ctx.set('Cache-Control', isPublic ? 'no-cache' : 'private, no-cache')
+    if (hasTag(ctx.get('If-None-Match'), tag)) {
+      ctx.status = 304
+      return
+    }
+  }
+  if (coding === 'identity') return
+  ctx.body = isPublic ? await keptCompressed(bytes, coding) : await CODINGS[coding](bytes)
+  ctx.set('Content-Encoding', coding)
 }
 
 type Coding = keyof typeof CODINGS
 
-function asText(ctx: Koa.ParameterizedContext): void {
-  const { body } = ctx
-  if (!isJson(body)) return
-  const type = ctx.response.get('Content-Type') || 'application/json; charset=utf-8'
+/**
+ * Sends what is neither read nor compressed as a text: with its head in one piece, past all that Koa looks for in a body.
+ * `false`: it is none of that, and to be represented.
+ */
+export function isSent(ctx: RequestContext): boolean {
+  const { req, res, state } = ctx
+  if (state.answer === undefined || state.answer.body === null || READS.has(req.method!)) return false
+  const { status, body } = state.answer
   const text = JSON.stringify(body)
-  if (text.length >= COMPRESSED_BYTES_MIN) ctx.vary('Accept-Encoding')
-  ctx.body = text
-  ctx.set('Content-Type', type)
+  const length = Buffer.byteLength(text)
+  if (length >= COMPRESSED_BYTES_MIN) {
+    if (req.headers['accept-encoding']) return false
+    ctx.vary('Accept-Encoding')
+  }
+  state.head.push('Content-Type', JSON_TYPE, 'Content-Length', String(length))
+  ctx.respond = false
+  res.writeHead(status, state.head).end(text)
+  return true
 }
 
 function isJson(body: unknown): body is object {
@@ -104,6 +116,7 @@ const KEPT = new LRUCache<string, Buffer>({
   maxSize: 4_194_304,
   sizeCalculation: ({ length }) => length,
 })
+const JSON_TYPE = 'application/json; charset=utf-8'
 const READS = new Set(['GET', 'HEAD'])
 const CODING = /^([a-z0-9*-]+)(?:\s*;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/
 /** There are five. */

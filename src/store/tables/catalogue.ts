@@ -54,6 +54,8 @@ export interface SignatureTable {
   observations: number
   /** That who has it is this Software, from 0 to 1. */
   confidence: number
+  /** 1: where it judges, who has it is this Software, if that is an agent. */
+  is_decisive: 0 | 1
 }
 
 /** `active`: it judges; `trial`: it is counted and judges nothing; `unknown`: of nobody; `retired`: taken back. */

@@ -1,4 +1,4 @@
-import type { Generated } from 'kysely'
+import type { ColumnType, Generated } from 'kysely'
 
 export interface SightingTables {
   sightings: SightingTable
@@ -63,4 +63,6 @@ export interface AgentSeenTable {
   first_seen_ms: number
   last_seen_ms: number
   requests: number
+  /** Those that clients have named: a VersionTally, in JSON. */
+  versions: ColumnType<string, string | undefined, string>
 }

@@ -14,8 +14,8 @@ import { interactPage } from './interact-page.ts'
 import { BODY_BYTES_MAX, signedBy } from './signed-request.ts'
 import { manageToken } from './token-management.ts'
 
-/** What GNAP says before anybody is known: it does without a database (RFC 9635 §9). */
-export function gnapDocuments(publicUrl: string): Koa.Middleware<RequestState> {
+/** What GNAP says before anybody is known: it does without a database (RFC 9635 §9). `false`: it is none of that. */
+export function gnapDocuments(publicUrl: string): (ctx: RequestContext) => boolean {
   const text = JSON.stringify({
     grant_request_endpoint: grantEndpoint(publicUrl),
     interaction_start_modes_supported: ['redirect'],
@@ -23,9 +23,9 @@ export function gnapDocuments(publicUrl: string): Koa.Middleware<RequestState> {
     key_proofs_supported: ['httpsig'],
     key_rotation_supported: false,
   })
-  return async (ctx, next) => {
+  return (ctx) => {
     const path = pathOf(ctx)
-    if (path !== WELL_KNOWN && !(path === GRANT_PATH && ctx.method === 'OPTIONS')) return next()
+    if (path !== WELL_KNOWN && !(path === GRANT_PATH && ctx.method === 'OPTIONS')) return false
     ctx.state.operation = 'document'
     if (!READS.has(ctx.method)) {
       const headers = { Allow: [...READS].join(', ') }
@@ -36,6 +36,7 @@ export function gnapDocuments(publicUrl: string): Koa.Middleware<RequestState> {
     ctx.set('Content-Type', 'application/json; charset=utf-8')
     // Nothing in it is secret, and clients in pages read it.
     ctx.set('Access-Control-Allow-Origin', '*')
+    return true
   }
 }
 
@@ -123,7 +124,7 @@ function addressOf({ req }: RequestContext): string {
 
 /** As sent: Koa's own `path` throws on what is no URL. */
 function pathOf(ctx: RequestContext): string {
-  return ctx.url.split('?', 1)[0]!
+  return ctx.req.url!.split('?', 1)[0]!
 }
 
 interface Endpoint {

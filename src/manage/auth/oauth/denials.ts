@@ -41,6 +41,12 @@ export class Denials {
     await this.#store.oauthDenials.add({ kind, id, atMs, expiresAtMs: atMs + DENIED_MS }, queries)
   }
 
+  /** The database has another content. */
+  forget(): void {
+    this.#known.clear()
+    this.#readAtMs = Number.NEGATIVE_INFINITY
+  }
+
   /** In force here at once. */
   learn(kind: DenialKind, id: string, expiresAtMs = this.#nowMs() + DENIED_MS): void {
     this.#known.set(`${kind} ${id}`, expiresAtMs)

@@ -1,20 +1,21 @@
-import type Koa from 'koa'
-import type { RequestState } from '../../api/router.ts'
+import type { RequestContext } from '../../api/router.ts'
 import { Refusal } from '../../refusal.ts'
 import { SCOPES } from '../principal.ts'
 import { AUTH_METHODS } from './clients.ts'
 import { REGISTRATION_PATH } from './registration.ts'
-import { ROUTES, SIGNATURES } from './provider.ts'
+import { ROUTES, SIGNATURES } from './routes.ts'
 import { type Resource, resourceUrl, wellKnownUrl } from './resources.ts'
 
 /** What of it there is. */
 export interface Offered {
   readonly hasPeople: boolean
   readonly hasRegistration: boolean
+  /** An address can be the id of a client. */
+  readonly hasDocuments: boolean
 }
 
-/** How tokens are come by, for clients that find out by themselves. Nothing in it needs the database. */
-export function oauthDocuments(publicUrl: string, offered: Offered): Koa.Middleware<RequestState> {
+/** How tokens are come by, for clients that find out by themselves. Nothing in it needs the database. `false`: it is none of that. */
+export function oauthDocuments(publicUrl: string, offered: Offered): (ctx: RequestContext) => boolean {
   const resources = new Map<string, string>()
   const add = (url: string, document: unknown) => void resources.set(url, JSON.stringify(document))
   const server = serverMetadata(publicUrl, offered)
@@ -26,9 +27,9 @@ export function oauthDocuments(publicUrl: string, offered: Offered): Koa.Middlew
     add(`/.well-known/oauth-protected-resource/${resource}`, document)
     add(pathOf(wellKnownUrl(publicUrl, 'oauth-protected-resource', `/${resource}`)), document)
   }
-  return async (ctx, next) => {
-    const text = resources.get(ctx.url.split('?', 1)[0]!)
-    if (text === undefined) return next()
+  return (ctx) => {
+    const text = resources.get(ctx.req.url!.split('?', 1)[0]!)
+    if (text === undefined) return false
     ctx.state.operation = 'document'
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
       throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
@@ -37,11 +38,12 @@ export function oauthDocuments(publicUrl: string, offered: Offered): Koa.Middlew
     ctx.set('Content-Type', 'application/json; charset=utf-8')
     // Clients in pages read it before they have anything to say who they are.
     ctx.set('Access-Control-Allow-Origin', '*')
+    return true
   }
 }
 
 /** RFC 8414. */
-function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: Offered) {
+function serverMetadata(publicUrl: string, { hasPeople, hasRegistration, hasDocuments }: Offered) {
   const methods = [...AUTH_METHODS]
   const algorithms = [...SIGNATURES]
   return {
@@ -57,6 +59,7 @@ function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: Offer
       authorization_response_iss_parameter_supported: true,
       response_modes_supported: ['query'],
     }),
+    ...(hasDocuments && { client_id_metadata_document_supported: true }),
     scopes_supported: [...SCOPES, ...(hasPeople ? ['offline_access'] : [])],
     response_types_supported: hasPeople ? ['code'] : [],
     grant_types_supported: [

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { calculateJwkThumbprint, EmbeddedJWK, errors, type JWTPayload, jwtVerify } from 'jose'
 import { digestOf } from '../../../store/sealed.ts'
 import type { Store } from '../../../store/store.ts'
-import { SIGNATURES } from './provider.ts'
+import { SIGNATURES } from './routes.ts'
 
 /** A request that a proof came with. */
 export interface ProvenRequest {

@@ -3,12 +3,13 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { Fault } from '../../../fault.ts'
 import { readBody } from '../../api/body.ts'
 import type { RequestState } from '../../api/router.ts'
+import { putHead } from '../../front/head.ts'
 import type { Management } from '../../management.ts'
 import { Refusal } from '../../refusal.ts'
 import { refusalAfterFailure } from '../failures.ts'
 import { OAuthError, sayError, unavailable } from './answer.ts'
 import { interactionOf } from './interactions.ts'
-import { INTERACTION_PATH, ROUTES } from './provider.ts'
+import { INTERACTION_PATH, ROUTES } from './routes.ts'
 import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 
@@ -50,10 +51,16 @@ function endpointAt(path: string, { oauth }: Management): Found | null {
 
 const byProvider: Endpoint = async (ctx, management) => {
   if (ctx.path === ROUTES.authorization) askForConsentWhenOffline(ctx)
+  // It looks for what is said to pages already.
+  putHead(ctx)
   const provider = await management.oauth.provider()
   const inner = await run(provider, ctx, management)
   const { failure } = inner.state as { failure?: Error }
-  if (failure !== undefined && inner.status >= 500) throw failure
+  if (failure !== undefined) {
+    // In a browser the client is told by a redirect.
+    if (inner.status >= 500) throw failure
+    management.log.error('the authorization server could not answer', { error: failure })
+  }
   const { status, body } = inner
   ctx.body = body
   ctx.status = status

@@ -4,7 +4,7 @@ import { challenge, dpopChallenge } from '../challenge.ts'
 import type { Principal } from '../principal.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { dpopProblem } from './dpop.ts'
-import { SIGNATURES } from './provider.ts'
+import { SIGNATURES } from './routes.ts'
 import { audiencesOf, type Resource } from './resources.ts'
 
 /** An access token of ours, as it came with a request. */

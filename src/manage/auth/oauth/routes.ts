@@ -1,0 +1,14 @@
+// What is said of the authorization server where it need not be loaded.
+
+export const INTERACTION_PATH = '/oauth/interaction/'
+export const ROUTES = {
+  authorization: '/oauth/authorize',
+  token: '/oauth/token',
+  introspection: '/oauth/introspect',
+  revocation: '/oauth/revoke',
+  pushed_authorization_request: '/oauth/par',
+  end_session: '/oauth/session/end',
+  jwks: '/oauth/jwks',
+} as const
+/** What clients may sign with. */
+export const SIGNATURES = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const

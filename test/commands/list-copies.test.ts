@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { ListCopies, type ListCopy } from '../../src/commands/list-copies.ts'
+import { compiled, SignatureCompiler } from '../../src/commands/signature-compiler.ts'
+import { BUILTIN_FOLDER, SignatureReading } from '../../src/commands/signature-files.ts'
+import type { SignatureSet } from '../../src/plane/signature-set.ts'
+
+test('a copy says of each file that comes with Gatehouse what the file says', async () => {
+  const names = readdirSync(BUILTIN_FOLDER).filter((name) => name.endsWith('.yaml'))
+  assert.ok(names.length > 10)
+  for (const name of names) {
+    const path = join(BUILTIN_FOLDER, name)
+    const [copies, fromFile] = await read([path], [])
+    const [used, fromCopy] = await read([path], copies)
+    assert.equal(copies.length, 1, name)
+    assert.deepEqual(used, copies, name)
+    assert.deepEqual(fromCopy, fromFile, name)
+  }
+})
+
+test('a copy is of these bytes and no others, and is used for them', async (t) => {
+  const { own, folder } = place(t)
+  own('a.yaml', list('one'))
+  const [copies] = await read([folder], [])
+  const told = copies.map((copy) => ({ ...copy, list: copy.list.replace('one', 'copied') }))
+  assert.deepEqual(await names(folder, told), ['copied'])
+  own('a.yaml', `${list('one')} `)
+  assert.deepEqual(await names(folder, told), ['one'])
+  own('b.yaml', list('one').replace('id: a', 'id: b'))
+  const [both] = await read([folder], copies)
+  assert.equal(both.length, 2, 'what is not read any more is not kept')
+})
+
+test('a damaged copy costs nothing but time', async (t) => {
+  const { own, folder } = place(t)
+  own('a.yaml', list('one'))
+  const [[copy]] = await read([folder], [])
+  assert.ok(copy)
+  for (const damage of [
+    { list: '' },
+    { list: 'null' },
+    { list: '[]' },
+    { list: '[{"id":"a"}]' },
+    { list: copy.list.slice(0, -1) },
+    { places: [] },
+  ])
+    assert.deepEqual(await names(folder, [{ ...copy, ...damage }]), ['one'], JSON.stringify(damage))
+})
+
+test('an id that stands twice is said with both places, copied or not', async (t) => {
+  const { own, folder } = place(t)
+  own('a.yaml', list('one'))
+  own('b.yaml', `# another\n${list('two')}`)
+  const [a] = await read([join(folder, 'a.yaml')], [])
+  const [b] = await read([join(folder, 'b.yaml')], [])
+  for (const copies of [[], a, b, [...a, ...b]]) {
+    const reading = await SignatureReading.of([folder], new ListCopies(copies))
+    assert.throws(() => reading.done(), /b\.yaml:2:4: .*"a" is taken: it stands at .*a\.yaml:1:4/)
+  }
+})
+
+test('more is not kept than a process is sent in one go', async () => {
+  const copies = new ListCopies()
+  const software = { id: 'a', name: 'x'.repeat(1024 * 1024), kind: 'tool', signatures: [], aliases: [] }
+  const verification = { rangesUrl: null, ranges: null, reverseDns: [], signatureAgent: null }
+  for (let i = 0; i < 6; i++)
+    copies.add(`${i}`, { list: [{ ...software, verification } as never], places: [':1:1'] })
+  assert.equal(copies.used.length, 3)
+})
+
+test('the process that compiles is given what was read before, and gives back what it has read', async (t) => {
+  const { own, folder, data } = place(t)
+  own('a.yaml', list('one'))
+  const sources = { feeds: [], paths: [folder], weightsFile: null }
+  const compiler = new SignatureCompiler(data)
+  t.teardown(() => compiler.close())
+  assert.ok(has(await compiler.make(sources), 'one'))
+  own('a.yaml', list('two'))
+  const set = await compiler.make(sources)
+  assert.ok(has(set, 'two') && !has(set, 'one'))
+  assert.equal(await compiler.make(sources), set)
+  const { copies } = await compiled({ sources, folder: data, newest: set.hash, copies: [] })
+  const told = copies.map((copy) => ({ ...copy, list: copy.list.replace('"two"', '"copied"') }))
+  const again = await compiled({ sources, folder: data, newest: set.hash, copies: told })
+  assert.ok(has(again.set!, 'copied'))
+})
+
+async function read(paths: readonly string[], before: readonly ListCopy[]) {
+  const copies = new ListCopies(before)
+  const reading = await SignatureReading.of(paths, copies)
+  return [copies.used, reading.done().flatMap((file) => file.list)] as const
+}
+
+async function names(folder: string, before: readonly ListCopy[]): Promise<readonly string[]> {
+  return (await read([folder], before))[1].map(({ name }) => name)
+}
+
+function has({ pieces }: SignatureSet, name: string): boolean {
+  return pieces.some((piece) => piece.includes(`"name":"${name}"`))
+}
+
+function list(name: string): string {
+  return `- {id: a, name: ${name}, kind: tool, signatures: [{user_agent: acme-one, source: a test, date: 2026-11-21}]}`
+}
+
+function place(t: Test) {
+  const data = mkdtempSync(join(tmpdir(), 'gatehouse-copies-'))
+  t.teardown(() => rmSync(data, { recursive: true }))
+  const folder = join(data, 'own')
+  mkdirSync(folder)
+  return { data, folder, own: (name: string, text: string) => writeFileSync(join(folder, name), text) }
+}
