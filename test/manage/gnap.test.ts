@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { test } from 'tap'
 import type { TrustRecord } from '../../src/store/trust.ts'
@@ -303,4 +309,23 @@ test('neither the log, nor the audit log, nor the database has a token', async (
   const grant = JSON.stringify(await store.gnapGrants.byId(body.continue.uri.split('/').at(-1)))
   for (const secret of [body.continue.access_token.value, body.interact.redirect.split('/').at(-1)])
     for (const text of [audit, manage.said.join('\n'), grant]) assert.ok(!text.includes(secret))
+})
+
+test('what the README shows works', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true })
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-gnap-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const [, program = ''] =
+    /```js\n(\/\/ gnap\.mjs\n[\s\S]*?)```/.exec(readFileSync('README.md', 'utf8')) ?? []
+  const [script, key] = [join(folder, 'gnap.mjs'), join(folder, 'key.pem')]
+  writeFileSync(script, program)
+  writeFileSync(key, newSigner().privateKey.export({ type: 'sec1', format: 'pem' }))
+  const run = async (...argv: readonly string[]) =>
+    (await promisify(execFile)(process.execPath, [script, key, ...argv])).stdout
+  const jwk = JSON.parse(await run()) as unknown
+  const trusted = await manage.ask('POST', '/v1/trust', { jwk, scopes: ['detect'], name: 'reader' })
+  assert.equal(trusted.status, 201, JSON.stringify(trusted.body))
+  assert.match(await run(manage.url), /is_agent: true[\s\S]*'GPTBot'/)
+  await manage.ask('DELETE', `/v1/trust/${trusted.body.id}`)
+  await assert.rejects(run(manage.url))
 })
