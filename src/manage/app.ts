@@ -5,6 +5,7 @@ import type { RequestState } from './api/router.ts'
 import { cors } from './front/cors.ts'
 import { representations } from './front/representation.ts'
 import { createFrontServer, type ManageServer, type ServerSettings } from './front/server.ts'
+import { STABILITY_HEADER, stabilityOf } from './front/stability.ts'
 import type { Visit } from './front/traffic.ts'
 import { problems } from './problem.ts'
 import { Refusal } from './refusal.ts'
@@ -45,6 +46,8 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
     ctx.state.operation = 'none'
     ctx.set(EVERYWHERE)
     ctx.set('X-Request-Id', ctx.state.requestId)
+    const stability = stabilityOf(ctx.url)
+    if (stability !== null) ctx.set(STABILITY_HEADER, stability)
     const startMs = performance.now()
     ctx.res.once('close', () => context.answered?.(visitOf(ctx, performance.now() - startMs)))
     return next()

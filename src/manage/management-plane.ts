@@ -15,6 +15,7 @@ import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
+import { AgentClients } from './auth/agent-clients.ts'
 import { AgentIdentities } from './auth/agent-identity.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
@@ -23,6 +24,7 @@ import { gnapDocuments, gnapEndpoints } from './auth/gnap/endpoints.ts'
 import { ASKING_PER_MINUTE, type GnapSettings } from './auth/gnap/gnap.ts'
 import { GnapTokens } from './auth/gnap/gnap-tokens.ts'
 import { sayError, unavailable } from './auth/oauth/answer.ts'
+import type { ClientDocuments } from './auth/oauth/client-documents.ts'
 import { oauthDocuments } from './auth/oauth/discovery.ts'
 import { oauthEndpoints } from './auth/oauth/endpoints.ts'
 import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
@@ -85,6 +87,8 @@ export interface ManagementLinks {
   stored(batch: readonly Sighting[]): void
   /** Who can sign in; nobody, where it is not given. */
   readonly people?: People
+  /** Clients that keep their own documents, for tests. */
+  readonly clientDocuments?: ClientDocuments
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
@@ -198,7 +202,7 @@ export class ManagementPlane {
         if (ctx.url.startsWith('/oauth/'))
           return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
         // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-        if (!/^\/v1(?:[/?]|$)/.test(ctx.url)) return next()
+        if (!OF_THE_API.test(ctx.url)) return next()
         if (this.#api !== null) return this.#api(ctx, next)
         if (this.#failure instanceof Fault) throw this.#failure
         throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
@@ -299,16 +303,18 @@ export class ManagementPlane {
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings } = this.#settings
-    const people = this.#links.people ?? null
+    const { people = null } = this.#links
+    const agents = new AgentIdentities(trust, { allowPrivate, nowMs })
+    const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people !== null)
     return {
       store,
-      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, settings, nowMs }),
+      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
       trust,
-      agents: new AgentIdentities(trust, { allowPrivate, nowMs }),
+      agents,
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer,
@@ -335,6 +341,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 /** One that is there needs some ten milliseconds. Whoever sends SIGKILL next has counted the drain time, too. */

@@ -61,6 +61,12 @@ export function periodicJobs(
       run: async (nowMs) => more(await store.oauthRecords.forget(nowMs, SLICE_ROWS)),
     },
     {
+      name: 'forget clients that came by themselves and are not used',
+      everyMs: 3_600_000,
+      run: async (nowMs) =>
+        more(await store.oauthClients.forgetUnused(nowMs - REGISTERED_KEPT_MS, SLICE_ROWS)),
+    },
+    {
       name: 'forget what denied tokens that have expired',
       everyMs: 60_000,
       run: async (nowMs) => more(await store.oauthDenials.forget(nowMs, SLICE_ROWS)),
@@ -82,6 +88,8 @@ export function periodicJobs(
   ]
 }
 
+/** For somebody to consent. */
+const REGISTERED_KEPT_MS = 86_400_000
 /** Some milliseconds of SQLite. */
 const SLICE_ROWS = 500
 /** Each may have some megabytes. */

@@ -77,7 +77,7 @@ export const ITEMS_MAX = 10_000
 /** A few milliseconds. */
 const AT_ONCE_MAX = 100
 /** Others wait no longer. */
-const SLICE_MS = 8
+export const SLICE_MS = 8
 
 const OF_TOOLS = [
   {

@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import { storedObject } from './stored.ts'
 import type { AuditTable } from './tables/audit.ts'
 import type { Tables } from './tables.ts'
@@ -45,15 +45,15 @@ export class AuditStore {
   }
 
   /** Newest first. */
-  async list(
-    page: Page,
+  async list<Asked extends Part>(
+    part: Asked,
     { action, principal, sinceMs }: AuditFilter = NO_FILTER,
-  ): Promise<PageOf<AuditEntry>> {
+  ): Promise<PartOf<AuditEntry, Asked>> {
     let found = this.#db.selectFrom('audit')
     if (action !== null) found = found.where('action', '=', action)
     if (principal !== null) found = found.where('principal', '=', principal)
     if (sinceMs !== null) found = found.where('at_ms', '>=', sinceMs)
-    return pageOf(found, found.selectAll().orderBy('at_ms', 'desc').orderBy('id', 'desc'), page, entryOf)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, entryOf)
   }
 
   /** Forgets so many at most of what is older; resolves to how many they were. */
@@ -74,3 +74,10 @@ function entryOf(row: Selectable<AuditTable>): AuditEntry {
 }
 
 const NO_FILTER: AuditFilter = { action: null, principal: null, sinceMs: null }
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'audit.at_ms', kind: 'whole' },
+    { name: 'audit.id', kind: 'text' },
+  ],
+  isDescending: true,
+}

@@ -1,7 +1,21 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { JA4_TYPES, type Ja4Type, partLengths } from '../classify/fingerprint-form.ts'
 import type { Category, SoftwareKind } from '../classify/software.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import {
+  cutOff,
+  inOrderOf,
+  isBehind,
+  noPart,
+  type Order,
+  type OrderColumn,
+  type Page,
+  type PageOf,
+  type Part,
+  type PartOf,
+  partOf,
+  type Stretch,
+  type StretchOf,
+} from './page.ts'
 import type { SignatureSource, SignatureStatus } from './tables/catalogue.ts'
 import type { Tables } from './tables.ts'
 
@@ -12,6 +26,8 @@ export interface KnownSignature {
   readonly firstSeenMs: number
   /** On live traffic; `null`: never. */
   readonly lastSeenMs: number | null
+  /** Where it was measured, in words; `null`: it is no signature yet. */
+  readonly provenance: string | null
   /** Where it was measured. */
   readonly observations: number
   /** Requests with it on live traffic. */
@@ -69,7 +85,10 @@ export class CatalogueLists {
   }
 
   /** In the order of their ids. */
-  async agents({ category, text, seenSinceMs }: AgentFilter, page: Page): Promise<PageOf<KnownAgent>> {
+  async agents<Asked extends Part>(
+    { category, text, seenSinceMs }: AgentFilter,
+    part: Asked,
+  ): Promise<PartOf<KnownAgent, Asked>> {
     let found = this.#db
       .selectFrom('software')
       .leftJoin('agents_seen', 'agents_seen.software_id', 'software.id')
@@ -80,8 +99,7 @@ export class CatalogueLists {
     const rows = found
       .select(['software.id', 'software.name', 'software.category', 'software.kind'])
       .select(['software.description', 'software.first_seen_ms', 'agents_seen.last_seen_ms'])
-      .orderBy('software.id')
-    return pageOf(found, rows, page, (row) => ({
+    return partOf(found, rows, BY_ID, part, (row) => ({
       ...{ id: row.id, name: row.name, category: row.category, kind: row.kind },
       ...{ description: row.description, firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
     }))
@@ -119,11 +137,17 @@ export class CatalogueLists {
   }
 
   /** Not those that were taken back. */
-  async signatures(filter: SignatureFilter, page: Page): Promise<PageOf<KnownSignature>> {
-    return filter.unknownOnly ? this.#unknown(filter, page) : this.#known(filter, page)
+  async signatures<Asked extends Part>(
+    filter: SignatureFilter,
+    part: Asked,
+  ): Promise<PartOf<KnownSignature, Asked>> {
+    return filter.unknownOnly ? this.#unknown(filter, part) : this.#known(filter, part)
   }
 
-  async #known(filter: SignatureFilter, page: Page): Promise<PageOf<KnownSignature>> {
+  async #known<Asked extends Part>(
+    filter: SignatureFilter,
+    part: Asked,
+  ): Promise<PartOf<KnownSignature, Asked>> {
     const { type, softwareId, text, confidenceMin, sort } = filter
     const from = text === null ? sql`signatures` : about(text, type === null ? JA4_TYPES : [type])
     const conditions: RawBuilder<unknown>[] = []
@@ -133,20 +157,45 @@ export class CatalogueLists {
     if (type !== null) conditions.push(isOfType(type, filter))
     if (softwareId !== null) conditions.push(sql`signatures.software_id = ${softwareId}`)
     if (confidenceMin > 0) conditions.push(sql`signatures.confidence >= ${confidenceMin}`)
-    const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`
-    const direction = sql.raw(sort.isDescending ? 'desc' : 'asc')
-    const order = [...(sort.by === 'fingerprint' ? [] : [COLUMNS[sort.by]]), 'type', 'value', 'software_id']
+    const order = orderOf(KNOWN, sort)
+    const answer =
+      'page' in part
+        ? await this.#page(from, conditions, order, part)
+        : await this.#stretch(from, conditions, order, part)
+    return { ...answer, items: await this.#withAll(answer.items) } as unknown as PartOf<KnownSignature, Asked>
+  }
+
+  async #page(
+    from: RawBuilder<unknown>,
+    conditions: readonly RawBuilder<unknown>[],
+    order: Order,
+    { page, limit }: Page,
+  ): Promise<PageOf<Key>> {
+    const where = allOf(conditions)
     const counted = await sql<{ rows: number }>`select count(*) as rows from ${from} ${where}`.execute(
       this.#db,
     )
     const total = Number(counted.rows[0]!.rows)
-    const offset = (page.page - 1) * page.limit
+    const offset = (page - 1) * limit
     if (offset >= total) return { items: [], total }
     const { rows } = await sql<Key>`
       select signatures.type, signatures.value, signatures.software_id from ${from} ${where}
-      order by ${sql.join(order.map((column) => sql`${sql.ref(`signatures.${column}`)} ${direction}`))}
-      limit ${page.limit} offset ${offset}`.execute(this.#db)
-    return { items: await this.#withAll(rows), total }
+      order by ${inOrderOf(order)} limit ${limit} offset ${offset}`.execute(this.#db)
+    return { items: rows, total }
+  }
+
+  async #stretch(
+    from: RawBuilder<unknown>,
+    conditions: readonly RawBuilder<unknown>[],
+    order: Order,
+    { after, limit }: Stretch,
+  ): Promise<StretchOf<Key>> {
+    const where = allOf(after === null ? conditions : [...conditions, isBehind(order, after)])
+    const columns = new Set([...KEY_COLUMNS, ...order.columns].map(({ name }) => name))
+    const { rows } = await sql<Key>`
+      select ${sql.join([...columns].map((name) => sql.ref(name)))} from ${from} ${where}
+      order by ${inOrderOf(order)} limit ${limit + 1}`.execute(this.#db)
+    return cutOff(rows, order, limit)
   }
 
   /** In the same order. */
@@ -167,18 +216,17 @@ export class CatalogueLists {
   }
 
   /** What is seen and is said of nobody, whole or by some of its parts. */
-  async #unknown(filter: SignatureFilter, page: Page): Promise<PageOf<KnownSignature>> {
+  async #unknown<Asked extends Part>(
+    filter: SignatureFilter,
+    part: Asked,
+  ): Promise<PartOf<KnownSignature, Asked>> {
     const { type, softwareId, text, confidenceMin, sort } = filter
     // Nobody's are of no agent, and there is no confidence in them.
-    if (softwareId !== null || confidenceMin > 0) return { items: [], total: 0 }
+    if (softwareId !== null || confidenceMin > 0) return noPart(part)
     let found = this.#db.selectFrom('fingerprints_seen').where(unnamed)
     if (type !== null) found = found.where('type', '=', type)
     if (text !== null) found = found.where(startsWith('fingerprints_seen.value', text))
-    const direction = sort.isDescending ? 'desc' : 'asc'
-    let rows = found.selectAll()
-    if (sort.by === 'first_seen') rows = rows.orderBy('first_seen_ms', direction)
-    if (sort.by === 'observations') rows = rows.orderBy('requests', direction)
-    return pageOf(found, rows.orderBy('type', direction).orderBy('value', direction), page, seenOnly)
+    return partOf(found, found.selectAll(), orderOf(UNKNOWN, sort), part, seenOnly)
   }
 }
 
@@ -202,7 +250,8 @@ export function knownSignature(row: KnownRow): KnownSignature {
   return {
     ...{ type: row.type, value: row.value, source: row.source, status: row.status },
     ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
-    ...{ observations: row.observations, requestsSeen: row.requests ?? 0, confidence: row.confidence },
+    ...{ provenance: row.provenance, observations: row.observations, confidence: row.confidence },
+    requestsSeen: row.requests ?? 0,
     software: isNamed ? { id, name, kind } : null,
   }
 }
@@ -218,7 +267,8 @@ export function seenOnly(row: {
   return {
     ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown' },
     ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
-    ...{ observations: row.requests, requestsSeen: row.requests, confidence: 0, software: null },
+    ...{ provenance: null, observations: row.requests, requestsSeen: row.requests },
+    ...{ confidence: 0, software: null },
   }
 }
 
@@ -226,6 +276,20 @@ interface Key {
   readonly type: Ja4Type
   readonly value: string
   readonly software_id: string
+}
+
+interface Sortable {
+  readonly key: readonly OrderColumn[]
+  readonly sorts: Readonly<Partial<Record<SignatureSort['by'], OrderColumn>>>
+}
+
+function orderOf({ key, sorts }: Sortable, { by, isDescending }: SignatureSort): Order {
+  const first = sorts[by]
+  return { columns: first === undefined ? key : [first, ...key], isDescending }
+}
+
+function allOf(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+  return conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`
 }
 
 /** SQLite takes a type for more telling than it is: where an order has an index, it goes along that. */
@@ -239,17 +303,20 @@ function isOfType(type: Ja4Type, { softwareId, text, sort }: SignatureFilter): R
  * then joined, in this order, as SQLite takes it for an order with `cross`.
  */
 function about(text: string, types: readonly Ja4Type[]): RawBuilder<unknown> {
+  // In an order, which an index has: of more than are taken it is always the same.
   const beginning = types.flatMap((type) =>
-    (['value', 'part_b', 'part_c'] as const).map(
-      (column) =>
-        sql`select * from (select type, value, software_id from signatures as like_it
-          where type = ${type} and ${startsWith(`like_it.${column}`, text)} limit ${ABOUT_MAX}) as few`,
-    ),
+    [['value'], ['part_b', 'part_c', 'value'], ['part_c', 'value']].map((columns) => {
+      const order = [...columns, 'software_id'].map((column) => sql.ref(`like_it.${column}`))
+      return sql`select * from (select type, value, software_id from signatures as like_it
+        where type = ${type} and ${startsWith(`like_it.${columns[0]}`, text)}
+        order by ${sql.join(order)} limit ${ABOUT_MAX}) as few`
+    }),
   )
   const owned = sql`select * from (
     select type, value, software_id from signatures as theirs where software_id in (
     select id from (select id from software where ${contains('software.search', text.toLowerCase())}
-    order by id limit ${OWNERS_FOUND_MAX}) as owners) limit ${ABOUT_MAX}) as few`
+    order by id limit ${OWNERS_FOUND_MAX}) as owners)
+    order by software_id, type, value limit ${ABOUT_MAX}) as few`
   return sql`(${sql.join([...beginning, owned], sql` union `)}) as found
     cross join signatures`
 }
@@ -297,11 +364,31 @@ function starredInSql(type: Ja4Type): readonly RawBuilder<string>[] {
   })
 }
 
-const COLUMNS = {
-  first_seen: 'first_seen_ms',
-  confidence: 'confidence',
-  observations: 'observations',
-} as const
+const BY_ID: Order = { columns: [{ name: 'software.id', kind: 'text' }], isDescending: false }
+const KEY_COLUMNS: readonly OrderColumn[] = [
+  { name: 'signatures.type', kind: 'text' },
+  { name: 'signatures.value', kind: 'text' },
+  { name: 'signatures.software_id', kind: 'text' },
+]
+/** What stands before the key, by what they are sorted by. */
+const KNOWN: Sortable = {
+  key: KEY_COLUMNS,
+  sorts: {
+    first_seen: { name: 'signatures.first_seen_ms', kind: 'whole' },
+    confidence: { name: 'signatures.confidence', kind: 'number' },
+    observations: { name: 'signatures.observations', kind: 'whole' },
+  },
+}
+const UNKNOWN: Sortable = {
+  key: [
+    { name: 'fingerprints_seen.type', kind: 'text' },
+    { name: 'fingerprints_seen.value', kind: 'text' },
+  ],
+  sorts: {
+    first_seen: { name: 'fingerprints_seen.first_seen_ms', kind: 'whole' },
+    observations: { name: 'fingerprints_seen.requests', kind: 'whole' },
+  },
+}
 /** By each way to be about a text. A longer one finds the others. */
 const ABOUT_MAX = 2_000
 /** A text that says more of whom it means finds the others. */

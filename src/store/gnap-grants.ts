@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import { storedJson, storedObject, storedTexts } from './stored.ts'
 import type { GnapGrantTable } from './tables/gnap.ts'
 import type { Tables } from './tables.ts'
@@ -104,10 +104,10 @@ export class GnapGrantStore {
   }
 
   /** Those that nobody has decided, newest first. */
-  async waiting(page: Page, nowMs: number): Promise<PageOf<GnapGrantRecord>> {
+  async waiting<Asked extends Part>(part: Asked, nowMs: number): Promise<PartOf<GnapGrantRecord, Asked>> {
     const all = this.#db.selectFrom('gnap_grants').where('state', '=', 'waiting')
     const found = all.where('expires_at_ms', '>', nowMs)
-    return pageOf(found, found.selectAll().orderBy('created_at_ms', 'desc').orderBy('id'), page, record)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
   /** `false`: somebody was faster. */
@@ -190,3 +190,11 @@ function record(row: Selectable<GnapGrantTable>): GnapGrantRecord {
 }
 
 const STATES = ['waiting', 'approved', 'denied', 'finished'] as const
+
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'gnap_grants.created_at_ms', kind: 'whole' },
+    { name: 'gnap_grants.id', kind: 'text' },
+  ],
+  isDescending: true,
+}

@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import { storedTexts } from './stored.ts'
 import type { KeyTable } from './tables/keys.ts'
 import type { Tables } from './tables.ts'
@@ -49,10 +49,9 @@ export class KeyStore {
   }
 
   /** Newest first; revoked ones are not listed. */
-  async list(page: Page): Promise<PageOf<KeyRecord>> {
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<KeyRecord, Asked>> {
     const found = this.#db.selectFrom('api_keys').where('revoked_at_ms', 'is', null)
-    const rows = found.selectAll().orderBy('created_at_ms', 'desc').orderBy('id')
-    return pageOf(found, rows, page, record)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
   /** `false`: there is none, or it was revoked before. */
@@ -92,4 +91,12 @@ function record(row: Selectable<KeyTable>): KeyRecord {
     revokedAtMs: row.revoked_at_ms,
     lastUsedAtMs: row.last_used_at_ms,
   }
+}
+
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'api_keys.created_at_ms', kind: 'whole' },
+    { name: 'api_keys.id', kind: 'text' },
+  ],
+  isDescending: true,
 }

@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import { storedObject, storedTexts } from './stored.ts'
 import type { OAuthClientTable } from './tables/oauth.ts'
 import type { Tables } from './tables.ts'
@@ -54,9 +54,9 @@ export class OAuthClientStore {
   }
 
   /** Newest first. */
-  async list(page: Page): Promise<PageOf<OAuthClient>> {
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<OAuthClient, Asked>> {
     const found = this.#db.selectFrom('oauth_clients')
-    return pageOf(found, found.selectAll().orderBy('created_at_ms', 'desc').orderBy('id'), page, client)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, client)
   }
 
   async count(origin: string): Promise<number> {
@@ -66,6 +66,31 @@ export class OAuthClientStore {
       .where('origin', '=', origin)
       .executeTakeFirstOrThrow()
     return Number(total)
+  }
+
+  /** Forgets so many at most of those that came by themselves before, and that nobody's consent is kept of. */
+  async forgetUnused(beforeMs: number, rowsMax: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('oauth_clients')
+      .where('id', 'in', (eb) =>
+        eb
+          .selectFrom('oauth_clients')
+          .select('id')
+          .where('origin', '=', 'registration')
+          .where('created_at_ms', '<', beforeMs)
+          .where(({ not, exists, selectFrom }) =>
+            not(
+              exists(
+                selectFrom('oauth_records')
+                  .select('oauth_records.id')
+                  .whereRef('oauth_records.client_id', '=', 'oauth_clients.id'),
+              ),
+            ),
+          )
+          .limit(rowsMax),
+      )
+      .executeTakeFirst()
+    return Number(numDeletedRows)
   }
 
   /** `false`: it is not there any more. */
@@ -90,4 +115,12 @@ function client(row: Selectable<OAuthClientTable>): OAuthClient {
     jwks: row.jwks === null ? null : storedObject(row.jwks),
     createdAtMs: row.created_at_ms,
   }
+}
+
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'oauth_clients.created_at_ms', kind: 'whole' },
+    { name: 'oauth_clients.id', kind: 'text' },
+  ],
+  isDescending: true,
 }

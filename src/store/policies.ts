@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import type { PolicyTable } from './tables/policies.ts'
 import type { Tables } from './tables.ts'
 
@@ -41,9 +41,9 @@ export class PolicyStore {
   }
 
   /** Newest first. */
-  async list(page: Page): Promise<PageOf<PolicyVersion>> {
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<PolicyVersion, Asked>> {
     const found = this.#db.selectFrom('policies')
-    return pageOf(found, found.select(VERSION_COLUMNS).orderBy('version', 'desc'), page, versionOf)
+    return partOf(found, found.select(VERSION_COLUMNS), NEWEST_FIRST, part, versionOf)
   }
 
   /** `false`: somebody else has put this version. Of older ones, as many stay as `versionsMax` allows. */
@@ -70,3 +70,4 @@ function versionOf(row: Omit<Selectable<PolicyTable>, 'document'>): PolicyVersio
 }
 
 const VERSION_COLUMNS = ['version', 'hash', 'author', 'restored_version', 'created_at_ms'] as const
+const NEWEST_FIRST: Order = { columns: [{ name: 'policies.version', kind: 'whole' }], isDescending: true }

@@ -1,6 +1,7 @@
 import { AgentsSeenStore } from './agents-seen.ts'
 import { AuditStore } from './audit.ts'
 import { CatalogueStore } from './catalogue.ts'
+import { CatalogueFacts } from './catalogue-facts.ts'
 import { CatalogueLists } from './catalogue-lists.ts'
 import { CatalogueLookup } from './catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue-merge.ts'
@@ -39,6 +40,7 @@ export class Store {
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
   readonly feedback: FeedbackStore
+  readonly catalogueFacts: CatalogueFacts
   readonly catalogueLists: CatalogueLists
   readonly catalogueLookup: CatalogueLookup
   readonly catalogueMerge: CatalogueMerge
@@ -77,6 +79,7 @@ export class Store {
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
     this.feedback = new FeedbackStore(db)
+    this.catalogueFacts = new CatalogueFacts(db)
     this.catalogueLists = new CatalogueLists(db)
     this.catalogueLookup = new CatalogueLookup(db)
     this.catalogueMerge = new CatalogueMerge(db, kind)

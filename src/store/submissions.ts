@@ -1,7 +1,7 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { parts } from './bulk.ts'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import type { SignatureTable, SoftwareTable } from './tables/catalogue.ts'
 import type { SubmissionStatus, SubmissionTable } from './tables/submissions.ts'
 import type { Tables } from './tables.ts'
@@ -53,6 +53,7 @@ export type NamedSoftware = Pick<SoftwareTable, 'id' | 'name' | 'kind' | 'catego
 export interface Registered extends NamedSoftware {
   readonly value: string
   readonly source: SignatureTable['source']
+  readonly provenance: string
   readonly firstSeenMs: number
   readonly observations: number
   readonly confidence: number
@@ -92,7 +93,10 @@ export class SubmissionStore {
   }
 
   /** Newest first. */
-  async list({ status, type, text }: SubmissionFilter, page: Page): Promise<PageOf<SubmissionRecord>> {
+  async list<Asked extends Part>(
+    { status, type, text }: SubmissionFilter,
+    part: Asked,
+  ): Promise<PartOf<SubmissionRecord, Asked>> {
     let found = this.#db.selectFrom('submissions')
     if (status !== null) found = found.where('status', '=', status)
     if (type !== null) found = found.where('type', '=', type)
@@ -102,8 +106,7 @@ export class SubmissionStore {
         sql<boolean>`lower(value || ' ' || coalesce(agent_name, '') || ' ' || coalesce(software_id, '')) like lower(${pattern}) escape '!'`,
       )
     }
-    const rows = found.selectAll().orderBy('created_at_ms', 'desc').orderBy('id')
-    return pageOf(found, rows, page, recordOf)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, recordOf)
   }
 
   /** Those of these fingerprints that nobody has decided on yet, oldest first. */
@@ -131,7 +134,13 @@ export class SubmissionStore {
       .selectFrom('signatures')
       .innerJoin('software', 'software.id', 'signatures.software_id')
       .select(['value', 'software.id', 'software.name', 'kind', 'category'])
-      .select(['source', 'observations', 'confidence', 'signatures.first_seen_ms as firstSeenMs'])
+      .select([
+        'source',
+        'provenance',
+        'observations',
+        'confidence',
+        'signatures.first_seen_ms as firstSeenMs',
+      ])
       .where('type', '=', type)
       .where('value', 'in', values)
       .where('status', '=', 'active')
@@ -292,3 +301,10 @@ function recordOf(row: Selectable<SubmissionTable>): SubmissionRecord {
 
 /** Two milliseconds. */
 const FORGOTTEN_MAX = 1000
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'submissions.created_at_ms', kind: 'whole' },
+    { name: 'submissions.id', kind: 'text' },
+  ],
+  isDescending: true,
+}

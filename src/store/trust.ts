@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import { storedObject, storedTexts } from './stored.ts'
 import type { TrustTable } from './tables/trust.ts'
 import type { Tables } from './tables.ts'
@@ -55,9 +55,9 @@ export class TrustStore {
   }
 
   /** Newest first. */
-  async list(page: Page): Promise<PageOf<TrustRecord>> {
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<TrustRecord, Asked>> {
     const found = this.#db.selectFrom('trust')
-    return pageOf(found, found.selectAll().orderBy('created_at_ms', 'desc').orderBy('id'), page, record)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
   /** `false`: it is not there any more. */
@@ -85,4 +85,12 @@ function record(row: Selectable<TrustTable>): TrustRecord {
     document: row.document === null ? null : storedObject(row.document),
     createdAtMs: row.created_at_ms,
   }
+}
+
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'trust.created_at_ms', kind: 'whole' },
+    { name: 'trust.id', kind: 'text' },
+  ],
+  isDescending: true,
 }

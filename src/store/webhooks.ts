@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
-import { type Page, type PageOf, pageOf } from './page.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import type { WebhookSecretTable, WebhookTable } from './tables/webhooks.ts'
 import type { Tables } from './tables.ts'
 
@@ -49,9 +49,9 @@ export class WebhookStore {
   }
 
   /** Newest first. */
-  async list(page: Page): Promise<PageOf<WebhookRecord>> {
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<WebhookRecord, Asked>> {
     const found = this.#db.selectFrom('webhooks')
-    return pageOf(found, found.selectAll().orderBy('created_at_ms', 'desc').orderBy('id'), page, record)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
   /** What is not in `changes` stays, whoever changes it meanwhile. `false`: it is not there any more. */
@@ -154,4 +154,12 @@ function secretOf(row: Selectable<WebhookSecretTable>): WebhookSecret {
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
   }
+}
+
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'webhooks.created_at_ms', kind: 'whole' },
+    { name: 'webhooks.id', kind: 'text' },
+  ],
+  isDescending: true,
 }

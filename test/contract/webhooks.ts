@@ -36,7 +36,7 @@ export function webhooksContract(kind: DatabaseKind): void {
     ] as const)
       await add(store, webhook(id, atMs))
     const page = await store.webhooks.list({ page: 1, limit: 2 })
-    assert.deepEqual([page.items.map(({ id }) => id), page.total], [['whk_b', 'whk_c'], 3])
+    assert.deepEqual([page.items.map(({ id }) => id), page.total], [['whk_c', 'whk_b'], 3])
     const remove = (id: string) => store.transaction((queries) => store.webhooks.remove(id, queries))
     assert.deepEqual([await remove('whk_b'), await remove('whk_b')], [true, false])
     const secrets = await store.webhooks.secrets(['whk_a', 'whk_b'], 0)

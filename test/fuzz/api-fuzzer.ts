@@ -12,7 +12,7 @@ import {
   responseIn,
 } from '../../src/manage/api/openapi.ts'
 import type { AnyOperation } from '../../src/manage/api/operation.ts'
-import { OPERATIONS } from '../../src/manage/api/operations.ts'
+import type { ApiVersion } from '../../src/manage/api/version.ts'
 import { PROBLEMS, type ProblemCode } from '../../src/manage/refusal.ts'
 import { TestManagement } from '../manage/management.ts'
 import type { Owner } from '../store/databases.ts'
@@ -33,7 +33,11 @@ export interface ApiFuzzed {
 }
 
 /** Asks a management plane of its own for whatever the document allows and does not, and holds it to its promises. */
-export async function fuzzApi(t: Owner, { requests, seed, milliseconds }: ApiFuzzing): Promise<ApiFuzzed> {
+export async function fuzzApi(
+  t: Owner,
+  version: ApiVersion,
+  { requests, seed, milliseconds }: ApiFuzzing,
+): Promise<ApiFuzzed> {
   // Keys may be revoked on the way; the one that the operator has set cannot.
   const admin = 'the administrator of the fuzzed plane'
   const manage = await TestManagement.start(t, {
@@ -41,14 +45,16 @@ export async function fuzzApi(t: Owner, { requests, seed, milliseconds }: ApiFuz
     adminKey: admin,
     authFailuresPerMinute: 100_000,
   })
-  const caller = new Caller(manage, {
+  const caller = new Caller(manage, version, {
     admin,
     read: await manage.key({ scopes: ['read', 'detect'] }),
     write: await manage.key({ scopes: ['write', 'mcp'] }),
     wrong: 'ghk_nobody',
   })
   t.teardown(() => caller.close())
-  const property = fc.asyncProperty(requestsFor(caller.document, caller.ids), (asked) => caller.ask(asked))
+  const property = fc.asyncProperty(requestsFor(caller.document, version, caller), (asked) =>
+    caller.ask(asked),
+  )
   const details = await fc.check(property, {
     ...{ numRuns: requests, seed, interruptAfterTimeLimit: milliseconds, markInterruptAsFailure: false },
   })
@@ -62,16 +68,20 @@ class Caller {
   readonly document: OpenApiDocument
   /** Of what there is: they make the next requests find something. */
   readonly ids: string[] = []
+  /** What answers had to go on with: some are of the list that is asked for. */
+  readonly cursors: string[] = []
   readonly answers = new Map<string, number>()
   readonly #manage: TestManagement
+  readonly #version: ApiVersion
   readonly #tokens: Readonly<Record<string, string>>
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
   readonly #database: SqliteConnection.Database
 
-  constructor(manage: TestManagement, tokens: Readonly<Record<string, string>>) {
+  constructor(manage: TestManagement, version: ApiVersion, tokens: Readonly<Record<string, string>>) {
     this.#manage = manage
+    this.#version = version
     this.#tokens = tokens
-    this.document = openApiDocument(OPERATIONS, manage.url)
+    this.document = openApiDocument(version, manage.url)
     this.#database = new SqliteConnection(manage.storeUrl.slice('sqlite:'.length), { readonly: true })
   }
 
@@ -86,13 +96,14 @@ class Caller {
 
   /** In words, if what was refused has changed something all the same. */
   async #changedBy(asked: FuzzedRequest): Promise<string | null> {
-    const operation = OPERATIONS.find(({ id }) => id === asked.operationId)!
+    const operation = this.#version.operations.find(({ id }) => id === asked.operationId)!
     const before = this.#digest()
     const { status, headers, body } = await this.#answer(asked)
     const name = `${operation.id} ${status}`
     this.answers.set(name, (this.answers.get(name) ?? 0) + 1)
     assert.deepEqual(this.#manage.failures, [])
     assert.ok(headers['x-request-id'] !== undefined, 'no X-Request-Id')
+    assert.equal(headers['x-api-stability'], this.#version.isBeta ? 'beta' : undefined)
     if (status !== 401 && status !== 414) assert.ok(headers['ratelimit'] !== undefined, 'no RateLimit')
     if (status < 400) {
       this.#checkAnswer(operation, asked, status, body)
@@ -118,7 +129,8 @@ class Caller {
     assert.equal(error, undefined, `${body}: ${error?.message}`)
     if (asked.method === 'POST' || this.ids.length < IDS_MAX)
       for (const [, id] of body.matchAll(/"(?:\w+_)?id":"([^"]{1,80})"/g))
-        this.#remember(encodeURIComponent(id!))
+        this.#remember(this.ids, encodeURIComponent(id!))
+    for (const [, cursor] of body.matchAll(/"next_cursor":"([^"]+)"/g)) this.#remember(this.cursors, cursor!)
   }
 
   #checkProblem(
@@ -147,10 +159,10 @@ class Caller {
     return this.document.paths[path]![method.toLowerCase()]!
   }
 
-  #remember(id: string): void {
-    if (this.ids.includes(id)) return
-    if (this.ids.length >= IDS_MAX) this.ids.shift()
-    this.ids.push(id)
+  #remember(known: string[], one: string): void {
+    if (known.includes(one)) return
+    if (known.length >= IDS_MAX) known.shift()
+    known.push(one)
   }
 
   async #answer({ method, target, headers, body, token }: FuzzedRequest) {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { exampleOf, type JsonSchema, resolved, type Schemas } from '../../src/manage/api/json-schema.ts'
+import type { ApiVersion } from '../../src/manage/api/version.ts'
 import type {
   Content,
   DocumentedOperation,
@@ -11,18 +12,28 @@ import type {
 export interface FuzzedRequest {
   readonly operationId: string
   readonly method: string
-  /** Behind /v1, with its query. */
+  /** With its query. */
   readonly target: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Buffer | null
   readonly token: 'admin' | 'read' | 'write' | 'none' | 'wrong'
 }
 
-/** Of every operation: requests that are right, nearly right, and hostile. `ids`: those that answers had in them. */
-export function requestsFor(document: OpenApiDocument, ids: readonly string[]): fc.Arbitrary<FuzzedRequest> {
+/** What answers had in them. */
+export interface Remembered {
+  readonly ids: readonly string[]
+  readonly cursors: readonly string[]
+}
+
+/** Of every operation: requests that are right, nearly right, and hostile. */
+export function requestsFor(
+  document: OpenApiDocument,
+  { prefix }: ApiVersion,
+  remembered: Remembered,
+): fc.Arbitrary<FuzzedRequest> {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) =>
-      requestOf(document, method.toUpperCase(), path, operation, ids),
+      requestOf(document, method.toUpperCase(), `${prefix}${path}`, operation, remembered),
     ),
   )
   return fc.oneof(...operations)
@@ -33,7 +44,7 @@ function requestOf(
   method: string,
   path: string,
   operation: DocumentedOperation,
-  ids: readonly string[],
+  { ids, cursors }: Remembered,
 ): fc.Arbitrary<FuzzedRequest> {
   const parameters = operation.parameters ?? []
   const request = operation.requestBody?.content['application/json']
@@ -42,7 +53,7 @@ function requestOf(
       params: fc.record(
         Object.fromEntries(inPlace(parameters, 'path').map(({ name }) => [name, paramOf(ids)])),
       ),
-      query: queryOf(inPlace(parameters, 'query'), schemas),
+      query: queryOf(inPlace(parameters, 'query'), schemas, cursors),
       body: request === undefined ? NO_BODY : bodyOf(request, schemas),
       headers: HEADERS,
       token: TOKEN,
@@ -50,7 +61,7 @@ function requestOf(
     .map(({ params, query, body, headers, token }) => ({
       operationId: operation.operationId,
       method,
-      target: `/v1${path.replaceAll(/\{(\w+)\}/g, (_, name: string) => params[name]!)}${query}`,
+      target: `${path.replaceAll(/\{(\w+)\}/g, (_, name: string) => params[name]!)}${query}`,
       headers: body === null ? headers : { 'content-type': 'application/json', ...headers },
       ...{ body, token },
     }))
@@ -75,7 +86,11 @@ function paramOf(ids: readonly string[]): fc.Arbitrary<string> {
   )
 }
 
-function queryOf(parameters: readonly DocumentedParameter[], schemas: Schemas): fc.Arbitrary<string> {
+function queryOf(
+  parameters: readonly DocumentedParameter[],
+  schemas: Schemas,
+  cursors: readonly string[],
+): fc.Arbitrary<string> {
   const right = parameters.map(({ name, schema, example }) =>
     fc.option(
       fc
@@ -83,6 +98,7 @@ function queryOf(parameters: readonly DocumentedParameter[], schemas: Schemas): 
           { weight: 4, arbitrary: likely(schema, schemas, 0) },
           { weight: 1, arbitrary: HOSTILE_TEXT },
           { weight: example === undefined ? 0 : 4, arbitrary: fc.constant(example) },
+          { weight: name === 'cursor' ? 20 : 0, arbitrary: cursorOf(cursors) },
         )
         .map((value) => `${name}=${encoded(typeof value === 'string' ? value : JSON.stringify(value))}`),
       { nil: null, freq: 2 },
@@ -100,6 +116,20 @@ function queryOf(parameters: readonly DocumentedParameter[], schemas: Schemas): 
       const parts = [...given, isWrong === 0 ? extra : null].filter((part) => part !== null)
       return parts.length === 0 ? '' : `?${parts.join('&')}`
     })
+}
+
+/** One that was given, for this list or another, or nearly. */
+function cursorOf(cursors: readonly string[]): fc.Arbitrary<string> {
+  const given = fc.nat().map((index) => (cursors.length === 0 ? NO_CURSOR : cursors[index % cursors.length]!))
+  const spoilt = fc.tuple(given, fc.nat(), HOSTILE).map(([cursor, at, hostile]) => {
+    const content: unknown[] = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    return textOf(content.with(at % content.length, hostile))
+  })
+  return fc.oneof({ weight: 4, arbitrary: given }, { weight: 2, arbitrary: spoilt })
+}
+
+function textOf(content: readonly unknown[]): string {
+  return Buffer.from(JSON.stringify(content)).toString('base64url')
 }
 
 function bodyOf({ schema, example: shown }: Content, schemas: Schemas): fc.Arbitrary<string | Buffer | null> {
@@ -266,4 +296,5 @@ const TOKEN: fc.Arbitrary<FuzzedRequest['token']> = fc.oneof(
   { weight: 12, arbitrary: fc.constant<FuzzedRequest['token']>('admin') },
   { weight: 4, arbitrary: fc.constantFrom<FuzzedRequest['token'][]>('read', 'write', 'none', 'wrong') },
 )
+const NO_CURSOR = textOf(['nobody’s', 1])
 const DEPTH_MAX = 5

@@ -1,10 +1,12 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
+import { V1, V2 } from '../../src/manage/api/operations.ts'
 import { fuzzApi } from './api-fuzzer.ts'
 
-/** `node test/fuzz/api.ts [--requests N] [--seconds N] [--seed N]`: the exit code is 1 when a promise is broken. */
+/** `node test/fuzz/api.ts [--version 1|2] [--requests N] [--seconds N] [--seed N]`: the exit code is 1 when a promise is broken. */
 const { values } = parseArgs({
   options: {
+    version: { type: 'string', default: '1' },
     requests: { type: 'string', default: '20000' },
     seconds: { type: 'string', default: '3600' },
     seed: { type: 'string', default: `${randomInt(1, 2 ** 31)}` },
@@ -14,6 +16,7 @@ const teardowns: (() => unknown)[] = []
 const startMs = performance.now()
 const { answers, requests, failure } = await fuzzApi(
   { teardown: (work) => teardowns.unshift(work) },
+  values.version === '2' ? V2 : V1,
   {
     requests: Number(values.requests),
     seed: Number(values.seed),

@@ -14,7 +14,7 @@ import {
   openApiDocument,
 } from '../../src/manage/api/openapi.ts'
 import type { AnyOperation } from '../../src/manage/api/operation.ts'
-import { OPERATIONS } from '../../src/manage/api/operations.ts'
+import { VERSIONS } from '../../src/manage/api/operations.ts'
 import { TestManagement } from './management.ts'
 
 /** One way to ask for an operation, and what may come of it. */
@@ -26,37 +26,42 @@ interface Case {
   readonly statuses: readonly number[]
 }
 
-test('Prism, which knows only the document, has nothing against any answer', async (t) => {
-  const manage = await TestManagement.start(t, { knows: true })
-  const document = openApiDocument(OPERATIONS, manage.url)
-  const prism = await startPrism(t, document, `${manage.url}/v1`)
-  const tokens = { admin: manage.adminKey, none: await manage.key({ scopes: [] }) }
-  let found = 0
-  for (const operation of OPERATIONS) {
-    const documented = document.paths[operation.path]![operation.method.toLowerCase()]!
-    for (const each of casesOf(operation, documented, document, tokens)) {
-      const name = `${operation.id}, ${each.title}`
-      const response = await fetch(`${prism}${pathOf(operation.path, documented)}${each.query ?? ''}`, {
-        method: operation.method,
-        headers: { authorization: `Bearer ${tokens.admin}`, ...each.headers },
-        ...(each.body === undefined ? {} : { body: each.body }),
-      })
-      const text = await response.text()
-      assert.ok(each.statuses.includes(response.status), `${name}: ${response.status} ${text}`)
-      const violations = JSON.parse(response.headers.get('sl-violations') ?? '[]') as Violation[]
-      found += violations.length
-      // A request that breaks the contract is what some of these are for.
-      assert.deepEqual(
-        violations.filter(({ location }) => location[0] === 'response'),
-        [],
-        `${name}: ${text}`,
-      )
-      if (each.title === 'as in the example') assert.deepEqual(violations, [], `${name}: the example is none`)
+for (const version of VERSIONS) {
+  test(`Prism, which knows only the document of ${version.prefix}, has nothing against any answer`, async (t) => {
+    const { operations, prefix } = version
+    const manage = await TestManagement.start(t, { knows: true })
+    const document = openApiDocument(version, manage.url)
+    const prism = await startPrism(t, document, `${manage.url}${prefix}`)
+    const tokens = { admin: manage.adminKey, none: await manage.key({ scopes: [] }) }
+    let found = 0
+    for (const operation of operations) {
+      const documented = document.paths[operation.path]![operation.method.toLowerCase()]!
+      for (const each of casesOf(operation, documented, document, tokens)) {
+        const name = `${operation.id}, ${each.title}`
+        const response = await fetch(`${prism}${pathOf(operation.path, documented)}${each.query ?? ''}`, {
+          method: operation.method,
+          headers: { authorization: `Bearer ${tokens.admin}`, ...each.headers },
+          ...(each.body === undefined ? {} : { body: each.body }),
+        })
+        const text = await response.text()
+        assert.equal(response.headers.get('x-api-stability'), version.isBeta ? 'beta' : null, name)
+        assert.ok(each.statuses.includes(response.status), `${name}: ${response.status} ${text}`)
+        const violations = JSON.parse(response.headers.get('sl-violations') ?? '[]') as Violation[]
+        found += violations.length
+        // A request that breaks the contract is what some of these are for.
+        assert.deepEqual(
+          violations.filter(({ location }) => location[0] === 'response'),
+          [],
+          `${name}: ${text}`,
+        )
+        if (each.title === 'as in the example')
+          assert.deepEqual(violations, [], `${name}: the example is none`)
+      }
     }
-  }
-  assert.ok(found > OPERATIONS.length, 'it looks')
-  assert.deepEqual(manage.failures, [])
-})
+    assert.ok(found > operations.length, 'it looks')
+    assert.deepEqual(manage.failures, [])
+  })
+}
 
 interface Violation {
   readonly location: readonly string[]
@@ -110,6 +115,9 @@ function casesOf(
       : []),
     ...('page' in query.shape
       ? [{ title: 'far away', query: '?page=999999&limit=200', statuses: [200, ...notThere] }]
+      : []),
+    ...('cursor' in query.shape
+      ? [{ title: 'behind nothing', query: '?cursor=WyJi', statuses: [400, ...notThere] }]
       : []),
     ...('page' in query.shape ? [{ title: 'nowhere', query: '?page=0', statuses: [400, ...notThere] }] : []),
   ]

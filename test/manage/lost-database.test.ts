@@ -6,6 +6,7 @@ import { test } from 'tap'
 import { freshUrl, inServer } from '../store/databases.ts'
 import { Relay } from '../store/relay.ts'
 import { type Answered, TestManagement } from './management.ts'
+import { basic, clientFor, postForm, tokenFor } from './oauth-client.ts'
 
 test('a database that is away says so, with the reason, and works again when it is back: PostgreSQL', async (t) => {
   const url = await freshUrl('postgres', t)
@@ -53,6 +54,30 @@ test('a database that is away says so, with the reason, and works again when it 
   isAway(await waiting, /another program holds/)
   other.exec('commit')
   await works(manage)
+  assert.deepEqual(manage.failures, [])
+})
+
+test('tokens are neither made nor taken without a database, for nobody could say that they are good', async (t) => {
+  const relay = await Relay.before(await freshUrl('postgres', t))
+  t.teardown(() => relay.stop())
+  const manage = await TestManagement.start(t, { storeUrl: relay.url })
+  const client = await clientFor(manage, {})
+  const token = await tokenFor(manage, client)
+  const open = () => manage.ask('GET', '/v1/agents', undefined, { authorization: `Bearer ${token}` })
+  assert.equal((await open()).status, 200)
+  await relay.stop()
+  await wait(900)
+  isAway(await open(), /cannot be reached/)
+  const asked = { grant_type: 'client_credentials' }
+  for (const path of ['/oauth/token', '/oauth/introspect', '/oauth/revoke']) {
+    const { status, body } = await postForm(manage.url, path, { ...asked, token }, basic(client))
+    assert.deepEqual([status, body.error], [503, 'temporarily_unavailable'], path)
+  }
+  for (const path of ['/oauth/jwks', '/.well-known/oauth-authorization-server'])
+    assert.equal((await fetch(manage.url + path)).status, 200)
+  await relay.start()
+  while ((await open()).status !== 200) await wait(100)
+  assert.equal((await postForm(manage.url, '/oauth/token', asked, basic(client))).status, 200)
   assert.deepEqual(manage.failures, [])
 })
 

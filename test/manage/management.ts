@@ -10,6 +10,7 @@ import { createLogTo } from '../../src/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
+import type { ClientDocuments } from '../../src/manage/auth/oauth/client-documents.ts'
 import type { People } from '../../src/manage/auth/oauth/people.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
@@ -42,6 +43,7 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly nowMs?: () => number
   /** Who can sign in. */
   readonly people?: People
+  readonly clientDocuments?: ClientDocuments
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -70,6 +72,7 @@ export class TestManagement {
       workers = [],
       nowMs,
       people,
+      clientDocuments,
       ...given
     } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
@@ -92,6 +95,7 @@ export class TestManagement {
         workers: () => workers,
         ...(nowMs === undefined ? {} : { nowMs }),
         ...(people === undefined ? {} : { people }),
+        ...(clientDocuments === undefined ? {} : { clientDocuments }),
       },
     )
     const failures: Error[] = []

@@ -108,6 +108,26 @@ test('a consent covers what was consented to, in this browser, and is asked for 
   assert.equal(nothing.away?.searchParams.get('error'), 'access_denied')
 })
 
+test('who signs in as somebody else in the same browser is that one from then on', async (t) => {
+  const { manage, people, client } = await start(t, { scopes: ['read'] })
+  people.add('usr_2', ['read'])
+  const browser = new TestBrowser(manage.url)
+  const sub = async (more: Record<string, string>) => {
+    const { body } = await exchanged(manage, client, await codeFor(manage, client, more, browser))
+    return jose.decodeJwt(body.access_token).sub
+  }
+  assert.equal(await sub({}), 'usr_1')
+  people.who = 'usr_2'
+  assert.equal(await sub({}), 'usr_1')
+  const asked = await browser.open(authorizeUrl(manage, client, { prompt: 'login' }).href)
+  // Without a script it is one button more: the page that leaves the other's sign-in.
+  const { away } = asked.away === null ? await browser.submit(asked.text) : asked
+  const { body } = await exchanged(manage, client, away!.searchParams.get('code')!)
+  assert.equal(jose.decodeJwt(body.access_token).sub, 'usr_2')
+  assert.equal(await sub({}), 'usr_2')
+  assert.deepEqual(manage.failures, [])
+})
+
 test('a refresh token comes to who has registered for it, and to who asks for offline_access', async (t) => {
   const { manage, client } = await start(t, { scopes: ['read'] })
   const other = await clientFor(manage, { grant_types: CODE_AND_REFRESH, redirect_uris: [CALLBACK] })

@@ -32,6 +32,13 @@ export class TestPeople implements People {
   }
 }
 
+/** Where it is led off to, or the page that it ends on. */
+interface Led {
+  readonly away: URL | null
+  readonly status: number
+  readonly text: string
+}
+
 /** A browser that keeps cookies, by path, and follows redirects on the gateway until one leads elsewhere. */
 export class TestBrowser {
   readonly #origin: string
@@ -43,20 +50,33 @@ export class TestBrowser {
     this.#origin = origin
   }
 
-  /** Resolves to where it is led off to, or to the page that it ends on. */
-  async open(
-    address: string,
-  ): Promise<{ readonly away: URL | null; readonly status: number; readonly text: string }> {
-    let url = new URL(address)
+  open(address: string): Promise<Led> {
+    return this.#follow(new URL(address), null)
+  }
+
+  /** Sends the one form on a page, with what it hides. */
+  submit(page: string): Promise<Led> {
+    const [, action = ''] = /<form method="post" action="([^"]*)"/.exec(page) ?? []
+    const fields = [...page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)]
+    const form = new URLSearchParams()
+    for (const [, name = '', value = ''] of fields) form.append(name, value)
+    return this.#follow(new URL(action), form)
+  }
+
+  async #follow(start: URL, form: URLSearchParams | null): Promise<Led> {
+    let [url, body] = [start, form]
     for (let step = 0; step < 20; step++) {
       if (url.origin !== this.#origin) return { away: url, status: 0, text: '' }
       this.visited.push(url.pathname)
-      const response = await fetch(url, { redirect: 'manual', headers: { cookie: this.#cookiesFor(url) } })
+      const sent = body === null ? {} : { method: 'POST', body }
+      const headers = { cookie: this.#cookiesFor(url) }
+      const response = await fetch(url, { redirect: 'manual', headers, ...sent })
       this.#keep(response)
       const location = response.headers.get('location')
       const text = await response.text()
       if (location === null) return { away: null, status: response.status, text }
       url = new URL(location, url)
+      body = null
     }
     throw new Error(`led in circles: ${this.visited}`)
   }

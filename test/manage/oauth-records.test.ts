@@ -187,6 +187,31 @@ for (const kind of KINDS) {
   })
 }
 
+for (const kind of KINDS)
+  test(`${kind}: clients that came by themselves and that nobody consented to are forgotten`, async (t) => {
+    const { adapter, store } = await keeping(kind, t)
+    const client = (id: string, origin: string, createdAtMs: number) => ({
+      ...{ id, name: id, secretHash: null, authMethod: 'none', grantTypes: ['authorization_code'] },
+      ...{ redirectUris: [], scopes: ['read'], jwks: null, plan: 'standard', origin, createdAtMs },
+    })
+    for (const [id, origin, createdAtMs] of [
+      ['cli_old', 'registration', 1],
+      ['cli_used', 'registration', 1],
+      ['cli_new', 'registration', 9],
+      ['cli_made', 'administrator', 1],
+    ] as const)
+      await store.transaction((queries) => store.oauthClients.add(client(id, origin, createdAtMs), queries))
+    await adapter('Grant').upsert('grant', { jti: 'grant', clientId: 'cli_used' }, 600)
+    assert.deepEqual(await store.oauthClients.byId('cli_old'), client('cli_old', 'registration', 1))
+    assert.equal(await store.oauthClients.forgetUnused(9, 10), 1)
+    const { items } = await store.oauthClients.list({ page: 1, limit: 10 })
+    assert.deepEqual(
+      items.map(({ id }) => id),
+      ['cli_new', 'cli_used', 'cli_made'],
+    )
+    assert.equal(await store.oauthClients.count('registration'), 2)
+  })
+
 test('a key that comes after a long stop signs as soon as all have read it; one that is wanted now signs now', async (t) => {
   const { keys, clock, store } = await keeping('sqlite', t)
   const first = (await keys.current()).signer.kid

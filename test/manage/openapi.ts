@@ -1,13 +1,18 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { openApiDocument } from '../../src/manage/api/openapi.ts'
-import { OPERATIONS } from '../../src/manage/api/operations.ts'
+import { V1, V2 } from '../../src/manage/api/operations.ts'
+import type { ApiVersion } from '../../src/manage/api/version.ts'
 
 /** What the API promises, in a file, so that a change of it is seen: `npm run openapi` writes it. */
-export function goldenText(): string {
-  return `${JSON.stringify(openApiDocument(OPERATIONS, 'https://gate.example'), null, 2)}\n`
+export function goldenText(version: ApiVersion): string {
+  return `${JSON.stringify(openApiDocument(version, 'https://gate.example'), null, 2)}\n`
 }
 
-export const GOLDEN = new URL('openapi.json', import.meta.url)
+export const GOLDENS: readonly (readonly [ApiVersion, URL])[] = [
+  [V1, new URL('openapi.json', import.meta.url)],
+  [V2, new URL('openapi-v2.json', import.meta.url)],
+]
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(GOLDEN, goldenText())
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  for (const [version, file] of GOLDENS) writeFileSync(file, goldenText(version))

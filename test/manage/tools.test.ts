@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { OPERATIONS, TOOLS } from '../../src/manage/api/operations.ts'
+import { TOOLS, V1 } from '../../src/manage/api/operations.ts'
 import { TestManagement } from './management.ts'
 
 const CURL = 't13d3112h2_e8f1e7e78f70_375ca2c5e164'
@@ -45,7 +45,7 @@ test('a tool that an operation stands for is there with it, and needs what it ne
     ['detect_agent', 'POST /detect'],
     ['create_task', 'POST /tasks/create'],
   ] as const) {
-    const operation = OPERATIONS.find(({ method, path }) => `${method} ${path}` === address)
+    const operation = V1.operations.find(({ method, path }) => `${method} ${path}` === address)
     assert.equal(TOOLS.find(name) === null, operation === undefined, name)
     if (operation !== undefined) assert.deepEqual(TOOLS.find(name)?.scopes, operation.scopes)
   }

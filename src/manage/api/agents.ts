@@ -4,9 +4,13 @@ import { CATEGORIES, parseSoftware, type Software, SOFTWARE_KINDS } from '../../
 import type { FingerprintLists, KnownAgent } from '../../store/catalogue-lists.ts'
 import type { SoftwareRow } from '../../store/catalogue.ts'
 import type { Store } from '../../store/store.ts'
-import { type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, textInQuery, time, timeOf } from './schemas.ts'
-import { shownSignature, signature } from './signature-schemas.ts'
+import { agentEvidence, VERIFICATION_METHODS, verificationSources } from '../agent-evidence.ts'
+import type { Management } from '../management.ts'
+import { listing } from './listing.ts'
+import { operation } from './operation.ts'
+import { reasons, textInQuery, time, timeOf } from './schemas.ts'
+import { shownSignature, shownWithEvidence, signature, signatureWithEvidence } from './signature-schemas.ts'
+import type { Offered, Versioned } from './version.ts'
 
 const category = z.enum(CATEGORIES).meta({ id: 'AgentCategory' })
 const fingerprintLists = z
@@ -26,98 +30,131 @@ const agentFields = {
   first_seen: time.meta({ description: 'The earliest day on which something it is known by was measured.' }),
   last_seen: time.nullable().meta({ description: 'On traffic of this installation; `null`: never.' }),
 }
+const evidence = reasons(
+  'AgentEvidence',
+  'fingerprints',
+  'What it is known by. `fingerprints` of a type weigh what the surest of them is sure of, in natural logarithms of odds. What it goes by in User-Agents (`goes-by`), how it can be verified (`verifiable`) and what was seen of it (`seen-live`) weigh 0.',
+)
 const agent = z.strictObject({ ...agentFields, category }).meta({ id: 'Agent' })
+const agentWithEvidence = z.strictObject({ ...agentFields, category, evidence }).meta({ id: 'Agent' })
 
-const METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
-const agentDetail = z
+const FIRST_SIGNATURES = 'The first of them; `GET /signatures` has all.'
+const detailFields = {
+  ...agentFields,
+  category: category.nullable().meta({
+    description: 'Every agent has one; `null` of the tools and browsers that signatures name as well.',
+  }),
+  kind: z.enum(SOFTWARE_KINDS),
+  vendor: z.string().nullable(),
+  homepage: z.string().nullable(),
+  documentation: z.string().nullable().meta({ description: 'A page about it, where one is known.' }),
+  user_agent_patterns: z
+    .array(z.strictObject({ pattern: z.string(), match: z.enum(['product', 'whole']) }))
+    .meta({
+      description:
+        'Words of its User-Agent, in any case of letters: `product` not in the middle of a word, `whole` all of it.',
+    }),
+  robots_token: z.string().nullable().meta({ description: 'What it goes by in robots.txt.' }),
+  verification: z.strictObject({
+    methods: z
+      .array(z.enum(VERIFICATION_METHODS))
+      .meta({ description: 'How its vendor lets others check it.' }),
+    sources: z.array(z.strictObject({ method: z.enum(VERIFICATION_METHODS), source: z.string() })).meta({
+      description:
+        'The origin of its key directory; where its addresses are published; ends of its host names.',
+    }),
+  }),
+  signatures: z.array(signature).meta({ description: FIRST_SIGNATURES }),
+  sightings: z
+    .strictObject({ '24h': z.int().min(0), '7d': z.int().min(0), total: z.int().min(0) })
+    .meta({ description: 'Requests of it on traffic of this installation.' }),
+  versions: z.array(z.string()).meta({ description: 'Those that signatures are known of.' }),
+}
+const agentDetail = z.strictObject(detailFields).meta({ id: 'AgentDetail' })
+const agentDetailWithEvidence = z
   .strictObject({
-    ...agentFields,
-    category: category.nullable().meta({
-      description: 'Every agent has one; `null` of the tools and browsers that signatures name as well.',
-    }),
-    kind: z.enum(SOFTWARE_KINDS),
-    vendor: z.string().nullable(),
-    homepage: z.string().nullable(),
-    documentation: z.string().nullable().meta({ description: 'A page about it, where one is known.' }),
-    user_agent_patterns: z
-      .array(z.strictObject({ pattern: z.string(), match: z.enum(['product', 'whole']) }))
-      .meta({
-        description:
-          'Words of its User-Agent, in any case of letters: `product` not in the middle of a word, `whole` all of it.',
-      }),
-    robots_token: z.string().nullable().meta({ description: 'What it goes by in robots.txt.' }),
-    verification: z.strictObject({
-      methods: z.array(z.enum(METHODS)).meta({ description: 'How its vendor lets others check it.' }),
-      sources: z.array(z.strictObject({ method: z.enum(METHODS), source: z.string() })).meta({
-        description:
-          'The origin of its key directory; where its addresses are published; ends of its host names.',
-      }),
-    }),
-    signatures: z.array(signature).meta({ description: 'The first of them; `GET /signatures` has all.' }),
-    sightings: z
-      .strictObject({ '24h': z.int().min(0), '7d': z.int().min(0), total: z.int().min(0) })
-      .meta({ description: 'Requests of it on traffic of this installation.' }),
-    versions: z.array(z.string()).meta({ description: 'Those that signatures are known of.' }),
+    ...detailFields,
+    signatures: z.array(signatureWithEvidence).meta({ description: FIRST_SIGNATURES }),
+    evidence,
   })
   .meta({ id: 'AgentDetail' })
 
-const listAgents = operation({
+const listAgents = listing({
   id: 'listAgents',
-  method: 'GET',
   path: '/agents',
   tag: 'Agents',
   summary: 'List the agents that are known',
   description: 'In the order of their ids.',
   scopes: ['read'],
-  query: z.strictObject({
+  name: 'agents',
+  filters: {
     category: category.optional().meta({ description: 'Only these.' }),
     q: textInQuery('Something it is called or described by, in any case of letters.').optional(),
     seen_since: z.iso
       .datetime({ offset: true })
       .optional()
       .meta({ description: 'Seen on traffic of this installation since then.' }),
-    ...PAGE_FIELDS,
-  }),
-  answer: z.strictObject({ agents: z.array(agent), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { page, limit, seen_since: since } = query
-    const filter = {
-      category: query.category ?? null,
-      text: query.q ?? null,
-      seenSinceMs: since === undefined ? null : Date.parse(since),
-    }
-    const { items, total } = await store.catalogueLists.agents(filter, { page, limit })
-    const lists = await store.catalogueLists.fingerprintsOf(
-      items.map(({ id }) => id),
-      LISTED_MAX,
-    )
-    const agents = items.map((each) => ({
-      ...shownAgent(each, lists.get(each.id)!),
-      category: each.category!,
-    }))
-    return {
-      body: { agents, total, page, limit },
-      headers: links(publicUrl, target, { page, limit }, total),
-    }
+  },
+  part: ({ category = null, q = null, seen_since: since }, part, { store }) => {
+    const seenSinceMs = since === undefined ? null : Date.parse(since)
+    return store.catalogueLists.agents({ category, text: q, seenSinceMs }, part)
+  },
+  items: { schema: agent, show: shownAgents },
+  betaItems: {
+    schema: agentWithEvidence,
+    show: async (known: readonly KnownAgent[], management) => {
+      const shown = await shownAgents(known, management)
+      const reasons = await agentEvidence(
+        known.map(({ id }) => id),
+        management,
+      )
+      return shown.map((each) => ({ ...each, evidence: reasons.get(each.id) ?? [] }))
+    },
   },
 })
 
-const getAgent = operation({
+const describing = {
   id: 'getAgent',
-  method: 'GET',
-  path: '/agents/{agent_id}',
-  tag: 'Agents',
+  method: 'GET' as const,
+  path: '/agents/{agent_id}' as const,
+  tag: 'Agents' as const,
   summary: 'All that is known of one agent',
   description:
     'By its id, or by its exact name. Tools and browsers that signatures name are found here, too; their `kind` says what they are.',
-  scopes: ['read'],
+  scopes: ['read'] as const,
   params: z.strictObject({ agent_id: z.string() }),
-  answer: agentDetail,
-  find: ({ params }, { store }) => store.catalogue.softwareNamed(params.agent_id),
-  run: async ({ subject }, { store, nowMs }) => ({ body: await shownDetail(subject, store, nowMs()) }),
-})
+  find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: Management) =>
+    store.catalogue.softwareNamed(params.agent_id),
+}
 
-export const AGENT_OPERATIONS: readonly AnyOperation[] = [listAgents, getAgent]
+const getAgent: Versioned = {
+  v1: operation({
+    ...describing,
+    answer: agentDetail,
+    run: async ({ subject }, management) => {
+      const signatures = await signaturesOf(subject, management)
+      return { body: await shownDetail(subject, signatures.map(shownSignature), management) }
+    },
+  }),
+  v2: operation({
+    ...describing,
+    answer: agentDetailWithEvidence,
+    run: async ({ subject }, management) => {
+      const signatures = await shownWithEvidence(await signaturesOf(subject, management), management)
+      const detail = await shownDetail(subject, signatures, management)
+      const reasons = await agentEvidence([subject.id], management)
+      return { body: { ...detail, evidence: reasons.get(subject.id) ?? [] } }
+    },
+  }),
+}
+
+export const AGENT_OPERATIONS: readonly Offered[] = [listAgents, getAgent]
+
+async function shownAgents(known: readonly KnownAgent[], { store }: Management) {
+  const ids = known.map(({ id }) => id)
+  const lists = await store.catalogueLists.fingerprintsOf(ids, LISTED_MAX)
+  return known.map((each) => ({ ...shownAgent(each, lists.get(each.id)!), category: each.category! }))
+}
 
 function shownAgent(known: KnownAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLists) {
   return {
@@ -128,13 +165,16 @@ function shownAgent(known: KnownAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLis
   }
 }
 
-async function shownDetail(row: SoftwareRow, store: Store, nowMs: number) {
+async function signaturesOf({ id }: SoftwareRow, { store }: Management) {
+  const filter = { ...OF_AGENT, softwareId: id }
+  return (await store.catalogueLists.signatures(filter, { after: null, limit: DETAIL_MAX })).items
+}
+
+async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store, nowMs }: Management) {
   const { id, category, kind } = row
   const { catalogueLists } = store
   const lists = await catalogueLists.fingerprintsOf([id], DETAIL_MAX)
   const seen = await catalogueLists.agentSeen(id)
-  const filter = { ...OF_AGENT, softwareId: id }
-  const { items } = await catalogueLists.signatures(filter, { page: 1, limit: DETAIL_MAX })
   const software = parseSoftware(JSON.parse(row.document))
   const { vendor, homepage, robotsToken } = software
   const known = {
@@ -147,8 +187,8 @@ async function shownDetail(row: SoftwareRow, store: Store, nowMs: number) {
     user_agent_patterns: userAgentPatterns(software),
     robots_token: robotsToken,
     verification: shownVerification(software),
-    signatures: items.map(shownSignature),
-    sightings: await agentSightings(store, id, seen?.requests ?? 0, nowMs),
+    signatures,
+    sightings: await agentSightings(store, id, seen?.requests ?? 0, nowMs()),
     versions: [] as string[],
   }
 }
@@ -175,15 +215,10 @@ function userAgentPatterns({ signatures }: Software) {
   return [...patterns.values()]
 }
 
-function shownVerification({ verification }: Software) {
-  const { signatureAgent, rangesUrl, ranges, reverseDns } = verification
-  const published = rangesUrl ?? ranges?.source ?? null
-  const sources = [
-    ...(signatureAgent === null ? [] : [{ method: 'web-bot-auth' as const, source: signatureAgent }]),
-    ...(published === null ? [] : [{ method: 'ip-range' as const, source: published }]),
-    ...reverseDns.map((source) => ({ method: 'reverse-dns' as const, source })),
-  ]
-  return { methods: METHODS.filter((method) => sources.some((each) => each.method === method)), sources }
+function shownVerification(software: Software) {
+  const sources = [...verificationSources(software)]
+  const methods = VERIFICATION_METHODS.filter((method) => sources.some((each) => each.method === method))
+  return { methods, sources }
 }
 
 const OF_AGENT = {

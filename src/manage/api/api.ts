@@ -2,16 +2,19 @@ import type Koa from 'koa'
 import { authentication } from '../auth/authenticate.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
-import { OPERATIONS } from './operations.ts'
+import { VERSIONS } from './operations.ts'
 import { type RequestState, routesOf } from './router.ts'
 
 /**
- * The API, behind /v1. The order in which things are said: who are you (401), not so fast (429), there is no such path
- * (404, 405), you may not (403), it is not there (404), that is not how to ask (400).
+ * The API, behind the prefix of each version. The order in which things are said: who are you (401), not so fast (429),
+ * there is no such path (404, 405), you may not (403), it is not there (404), that is not how to ask (400).
  */
 export function api(management: Management): Koa.Middleware<RequestState> {
   const authenticate = authentication(management)
-  const routes = routesOf(OPERATIONS, '/v1', management)
+  const versions = VERSIONS.map(({ operations, prefix }) => ({
+    prefix,
+    routes: routesOf(operations, prefix, management),
+  }))
   return (ctx) =>
     authenticate(ctx, async () => {
       const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(
@@ -22,7 +25,8 @@ export function api(management: Management): Koa.Middleware<RequestState> {
         throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
           headers: { 'Retry-After': String(retryAfterSeconds) },
         })
-      await routes(ctx, nowhere)
+      const version = versions.find(({ prefix }) => ctx.url.startsWith(prefix))
+      await (version === undefined ? nowhere() : version.routes(ctx, nowhere))
     })
 }
 

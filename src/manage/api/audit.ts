@@ -1,7 +1,8 @@
 import * as z from 'zod'
 import type { AuditEntry } from '../../store/audit.ts'
-import { type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { listing } from './listing.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 const auditEntry = z
   .strictObject({
@@ -29,36 +30,31 @@ function filter(description: string) {
     .meta({ description })
 }
 
-const listAudit = operation({
+const listAudit = listing({
   id: 'listAudit',
-  method: 'GET',
   path: '/audit',
   tag: 'Administration',
   summary: 'Read the audit log',
   description: 'Who changed what, newest first. Entries older than `store.audit_retention` are forgotten.',
   scopes: ['admin'],
-  query: z.strictObject({
-    ...PAGE_FIELDS,
+  name: 'audit',
+  isPartFirst: true,
+  filters: {
     action: filter('Only this.'),
     principal: filter('Only by this one.'),
     since: z.iso
       .datetime({ offset: true, error: 'takes a time (RFC 3339)' })
       .optional()
       .meta({ description: 'From this time on.' }),
-  }),
-  answer: z.strictObject({ audit: z.array(auditEntry), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { page, limit, action = null, principal = null, since } = query
-    const sinceMs = since === undefined ? null : Date.parse(since)
-    const { items, total } = await store.audit.list({ page, limit }, { action, principal, sinceMs })
-    return {
-      body: { audit: items.map(shown), total, page, limit },
-      headers: links(publicUrl, target, { page, limit }, total),
-    }
   },
+  part: ({ action = null, principal = null, since }, part, { store }) => {
+    const sinceMs = since === undefined ? null : Date.parse(since)
+    return store.audit.list(part, { action, principal, sinceMs })
+  },
+  items: { schema: auditEntry, show: (entries) => entries.map(shown) },
 })
 
-export const AUDIT_OPERATIONS: readonly AnyOperation[] = [listAudit]
+export const AUDIT_OPERATIONS: readonly Offered[] = [listAudit]
 
 function shown({ id, atMs, principal, action, subject, detail, address, requestId }: AuditEntry) {
   return { id, at: timeOf(atMs), principal, action, subject, detail, address, request_id: requestId }

@@ -4,8 +4,10 @@ import { AUTH_METHODS, deleteClient, GRANT_TYPES, makeClient, scopesOf } from '.
 import { PLANS, planFor, SCOPES } from '../auth/principal.ts'
 import { Refusal } from '../refusal.ts'
 import { plan, scope } from './keys.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { listing } from './listing.ts'
+import { actorOf, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 const grantType = z.enum(GRANT_TYPES).meta({ id: 'GrantType' })
 const authMethod = z.enum(AUTH_METHODS).meta({
@@ -99,22 +101,17 @@ const createClient = operation({
   },
 })
 
-const listClients = operation({
+const listClients = listing({
   id: 'listClients',
-  method: 'GET',
   path: '/clients',
   tag: 'Administration',
   summary: 'List OAuth clients',
   description: 'Newest first.',
   scopes: ['admin'],
-  query: z.strictObject(PAGE_FIELDS),
-  answer: z.strictObject({ clients: z.array(client), ...PAGE_ANSWER }),
-  examples: { answer: { clients: [EXAMPLE], total: 1, page: 1, limit: 50 } },
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { items, total } = await store.oauthClients.list(query)
-    const headers = links(publicUrl, target, query, total)
-    return { body: { clients: items.map(shown), total, ...query }, headers }
-  },
+  name: 'clients',
+  filters: {},
+  part: (_, part, { store }) => store.oauthClients.list(part),
+  items: { schema: client, show: (records) => records.map(shown) },
 })
 
 const removeClient = operation({
@@ -136,7 +133,7 @@ const removeClient = operation({
   },
 })
 
-export const CLIENT_OPERATIONS: readonly AnyOperation[] = [createClient, listClients, removeClient]
+export const CLIENT_OPERATIONS: readonly Offered[] = [createClient, listClients, removeClient]
 
 function shown(client: OAuthClient) {
   const { id, name, redirectUris, jwks, createdAtMs, origin } = client

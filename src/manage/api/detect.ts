@@ -3,8 +3,7 @@ import * as z from 'zod'
 import { type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
 import { isFingerprint } from '../../classify/signature.ts'
 import { CATEGORIES } from '../../classify/software.ts'
-import { detect, hasSomething, judgedIn, versionIn } from '../detection.ts'
-import { type AnyOperation, operation } from './operation.ts'
+import { hasSomething, versionIn } from '../detection.ts'
 
 /** As long as what requests are recorded with. */
 const TEXT_LENGTH_MAX = 65_536
@@ -128,49 +127,6 @@ export const detectionAnswer = {
 export const detectionResult = z
   .strictObject({ ...detectionAnswer, request_id: z.string() })
   .meta({ id: 'DetectionResult' })
-
-export const detectAgent = operation({
-  id: 'detectAgent',
-  method: 'POST',
-  path: '/detect',
-  tag: 'Detection',
-  summary: 'Say who sent a request',
-  description:
-    'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. What is kept is what came out and by which fingerprints, for a while, so that there can be feedback on it.',
-  scopes: ['detect'],
-  body: detectionRequest,
-  answer: detectionResult,
-  problems: ['unavailable'],
-  examples: {
-    body: {
-      user_agent: 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
-      ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
-      headers: {
-        'User-Agent': 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
-        Accept: '*/*',
-      },
-    },
-    answer: {
-      ...{ is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
-      fingerprints: {
-        ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
-        ja4s: '',
-        ja4h: 'ge11nn020000_9ed1ff1f7b03_000000000000_000000000000',
-      },
-      ...{ agent_id: 'gptbot', verified: null, verdict: 'agent' },
-      software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
-      evidence: [{ kind: 'names-agent', detail: 'the User-Agent names GPTBot', weight: 3.98 }],
-      request_id: '5f0c9f0e-6d1b-4c36-8f7c-2d9a3f6a7b10',
-    },
-  },
-  run: ({ body, requestId }, management) => {
-    const detection = detect(body, management)
-    management.detections.keep(requestId, judgedIn(body, detection))
-    return { body: { ...detection, request_id: requestId } }
-  },
-})
-
-export const DETECT_OPERATIONS: readonly AnyOperation[] = [detectAgent]
 
 /** A name is a token, a value is one line. */
 function checkHeaders(headers: unknown, context: z.RefinementCtx): void {

@@ -1,33 +1,17 @@
 import type Koa from 'koa'
-import { docsPage } from '../docs/page.ts'
+import { type DocsPlaces, docsPage } from '../docs/page.ts'
 import { STYLE } from '../docs/style.ts'
 import { Refusal } from '../refusal.ts'
 import { openApiDocument } from './openapi.ts'
-import { OPERATIONS } from './operations.ts'
+import { V1, V2 } from './operations.ts'
 import type { RequestState } from './router.ts'
+import type { ApiVersion } from './version.ts'
 
 /** What says how the API is used: for everybody, without a key, as discovery is. */
 export function documents(publicUrl: string): Koa.Middleware<RequestState> {
-  const document = openApiDocument(OPERATIONS, publicUrl)
-  const text = JSON.stringify(document)
-  const resources = new Map<string, (ctx: Koa.ParameterizedContext) => void>([
-    [
-      '/v1/openapi.json',
-      (ctx) => {
-        ctx.body = text
-        ctx.set('Content-Type', 'application/openapi+json;version=3.1')
-        // Nothing in it is secret, and tools in pages read it.
-        ctx.set('Access-Control-Allow-Origin', '*')
-      },
-    ],
-    [
-      '/docs',
-      (ctx) => {
-        const wanted = new URLSearchParams(ctx.querystring).get('q') ?? ''
-        ctx.body = docsPage(document, wanted.slice(0, FILTER_LENGTH_MAX))
-        ctx.set({ 'Content-Type': 'text/html; charset=utf-8', ...PAGE_HEADERS })
-      },
-    ],
+  const resources = new Map<string, Resource>([
+    ...documentsOf(V1, '/docs', { page: '/docs/v2', about: 'The beta, /v2' }, publicUrl),
+    ...documentsOf(V2, '/docs/v2', { page: '/docs', about: 'The stable version, /v1' }, publicUrl),
     [
       '/docs/style.css',
       (ctx) => {
@@ -46,6 +30,39 @@ export function documents(publicUrl: string): Koa.Middleware<RequestState> {
     ctx.state.isPublic = true
     resource(ctx)
   }
+}
+
+type Resource = (ctx: Koa.ParameterizedContext) => void
+
+/** For programs, and for people at `page`. */
+function documentsOf(
+  version: ApiVersion,
+  page: string,
+  other: DocsPlaces['other'],
+  publicUrl: string,
+): readonly (readonly [path: string, resource: Resource])[] {
+  const document = openApiDocument(version, publicUrl)
+  const text = JSON.stringify(document)
+  const file = `${version.prefix}/openapi.json`
+  return [
+    [
+      file,
+      (ctx) => {
+        ctx.body = text
+        ctx.set('Content-Type', 'application/openapi+json;version=3.1')
+        // Nothing in it is secret, and tools in pages read it.
+        ctx.set('Access-Control-Allow-Origin', '*')
+      },
+    ],
+    [
+      page,
+      (ctx) => {
+        const wanted = new URLSearchParams(ctx.querystring).get('q') ?? ''
+        ctx.body = docsPage(document, { page, file, other }, wanted.slice(0, FILTER_LENGTH_MAX))
+        ctx.set({ 'Content-Type': 'text/html; charset=utf-8', ...PAGE_HEADERS })
+      },
+    ],
+  ]
 }
 
 /** No script, nothing from elsewhere, in nobody's frame. */

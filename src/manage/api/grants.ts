@@ -3,8 +3,10 @@ import type { GnapGrantRecord } from '../../store/gnap-grants.ts'
 import { changed } from '../audit.ts'
 import { SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { listing } from './listing.ts'
+import { actorOf, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 const scopes = z.array(z.enum(SCOPES))
 const grant = z
@@ -35,23 +37,17 @@ const decisionRequest = z
   .meta({ id: 'GrantDecision' })
 const decided = z.strictObject({ id: z.string(), decision: z.enum(['approve', 'deny']), scopes })
 
-const listGrants = operation({
+const listGrants = listing({
   id: 'listGrants',
-  method: 'GET',
   path: '/grants',
   tag: 'Administration',
   summary: 'List grants that wait',
   description: 'What clients ask for by GNAP with keys that nobody has approved, newest first.',
   scopes: ['admin'],
-  query: z.strictObject(PAGE_FIELDS),
-  answer: z.strictObject({ grants: z.array(grant), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl, nowMs }) => {
-    const { items, total } = await store.gnapGrants.waiting(query, nowMs())
-    return {
-      body: { grants: items.map(shown), total, ...query },
-      headers: links(publicUrl, target, query, total),
-    }
-  },
+  name: 'grants',
+  filters: {},
+  part: (_, part, { store, nowMs }) => store.gnapGrants.waiting(part, nowMs()),
+  items: { schema: grant, show: (records) => records.map(shown) },
 })
 
 const decideGrant = operation({
@@ -89,7 +85,7 @@ const decideGrant = operation({
   },
 })
 
-export const GRANT_OPERATIONS: readonly AnyOperation[] = [listGrants, decideGrant]
+export const GRANT_OPERATIONS: readonly Offered[] = [listGrants, decideGrant]
 
 function scopesGiven(
   { scopes: asked }: GnapGrantRecord,

@@ -5,8 +5,10 @@ import { principalOf } from '../auth/api-keys.ts'
 import { makeKey, type WantedKey } from '../auth/make-key.ts'
 import { ACCESS, type Access, PLANS, planFor, SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { listing } from './listing.ts'
+import { actorOf, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 export const scope = z.enum(SCOPES).meta({ id: 'Scope' })
 export const plan = z.enum(PLANS).meta({
@@ -62,20 +64,19 @@ const createKey = operation({
   },
 })
 
-const listKeys = operation({
+const listKeys = listing({
   id: 'listKeys',
-  method: 'GET',
   path: '/keys',
   tag: 'Administration',
   summary: 'List API keys',
   description: 'Those that are not revoked, newest first.',
   scopes: ['admin'],
-  query: z.strictObject(PAGE_FIELDS),
-  answer: z.strictObject({ keys: z.array(key), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { items, total } = await store.keys.list(query)
-    const keys = items.map((each) => ({ ...shown(each), last_used_at: timeOf(each.lastUsedAtMs) }))
-    return { body: { keys, total, ...query }, headers: links(publicUrl, target, query, total) }
+  name: 'keys',
+  filters: {},
+  part: (_, part, { store }) => store.keys.list(part),
+  items: {
+    schema: key,
+    show: (records) => records.map((each) => ({ ...shown(each), last_used_at: timeOf(each.lastUsedAtMs) })),
   },
 })
 
@@ -111,7 +112,7 @@ const revokeKey = operation({
   },
 })
 
-export const KEY_OPERATIONS: readonly AnyOperation[] = [createKey, listKeys, revokeKey]
+export const KEY_OPERATIONS: readonly Offered[] = [createKey, listKeys, revokeKey]
 
 /** The bodies of two members cannot both say what it may do. */
 function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey {

@@ -8,7 +8,8 @@ import {
 import { PROBLEMS, type ProblemCode } from '../refusal.ts'
 import { exampleOf, type JsonSchema, type Schemas } from './json-schema.ts'
 import { type AnyOperation, TAGS } from './operation.ts'
-import { HEADERS, headersOf, PROBLEM_EXAMPLES, reference } from './response-headers.ts'
+import { headersNamed, headersOf, problemExamples, reference } from './response-headers.ts'
+import type { ApiVersion } from './version.ts'
 
 /** As much of the document as is read here. */
 export interface OpenApiDocument {
@@ -55,31 +56,30 @@ export interface Content {
   example?: unknown
 }
 
-/** The OpenAPI 3.1 document of these operations. */
-export function openApiDocument(operations: readonly AnyOperation[], publicUrl: string): OpenApiDocument {
+/** The OpenAPI 3.1 document of all that is in a version. */
+export function openApiDocument(version: ApiVersion, publicUrl: string): OpenApiDocument {
+  const { operations, prefix, isBeta } = version
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
   for (const operation of operations) {
     paths[operation.path] = {
       ...paths[operation.path],
-      [operation.method.toLowerCase()]: described(operation),
+      [operation.method.toLowerCase()]: described(operation, version),
     }
   }
   const used = new Set(operations.map(({ tag }) => tag))
-  const headers = new Set(operations.flatMap((operation) => headersIn(operation)))
+  const headers = new Set(operations.flatMap((operation) => headersIn(operation, version)))
   const codes = new Set(operations.flatMap((operation) => [...problemsOf(operation)]))
   const document = createDocument({
     openapi: '3.1.0',
-    info: INFO,
-    servers: [{ url: `${publicUrl}/v1` }],
+    info: isBeta ? BETA_INFO : INFO,
+    servers: [{ url: `${publicUrl}${prefix}` }],
     tags: TAGS.filter(({ name }) => used.has(name)),
     security: [{ bearer: [] }],
     paths: paths as NonNullable<ZodOpenApiObject['paths']>,
     components: {
-      responses: problemResponses(operations),
-      headers: Object.fromEntries(Object.entries(HEADERS).filter(([name]) => headers.has(name))),
-      examples: Object.fromEntries(
-        Object.entries(PROBLEM_EXAMPLES).filter(([name]) => codes.has(name as ProblemCode)),
-      ),
+      responses: problemResponses(version),
+      headers: headersNamed(headers, version),
+      examples: problemExamples(codes, version),
       securitySchemes: {
         bearer: {
           type: 'http',
@@ -94,7 +94,7 @@ export function openApiDocument(operations: readonly AnyOperation[], publicUrl: 
   return document
 }
 
-function described(operation: AnyOperation): ZodOpenApiOperationObject {
+function described(operation: AnyOperation, version: ApiVersion): ZodOpenApiOperationObject {
   const { id, tag, summary, description, params, query, body, scopes } = operation
   const hasFields = (fields: z.ZodObject) => Object.keys(fields.shape).length > 0
   const header = {
@@ -117,23 +117,23 @@ function described(operation: AnyOperation): ZodOpenApiOperationObject {
     ...(body === null
       ? {}
       : { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
-    responses: responsesOf(operation),
+    responses: responsesOf(operation, version),
   }
 }
 
-function responsesOf(operation: AnyOperation): ZodOpenApiResponsesObject {
+function responsesOf(operation: AnyOperation, version: ApiVersion): ZodOpenApiResponsesObject {
   const { status, answer } = operation
   const responses: Record<string, object> = {
     [status]: {
       description: answer === null ? 'Done.' : 'As asked for.',
-      headers: headersOf(operation, status),
+      headers: headersOf(operation, status, version),
       ...(answer === null ? {} : { content: { 'application/json': { schema: answer } } }),
     },
   }
   if (operation.method === 'GET')
     responses[304] = {
       description: 'It is what `If-None-Match` says.',
-      headers: headersOf(operation, 304),
+      headers: headersOf(operation, 304, version),
     }
   for (const [bad, codes] of byStatus(problemsOf(operation)))
     responses[bad] = reference('responses', codes.join('.'))
@@ -141,13 +141,13 @@ function responsesOf(operation: AnyOperation): ZodOpenApiResponsesObject {
 }
 
 /** Every set of problems that some operation may answer with, by the names that it refers to. */
-function problemResponses(operations: readonly AnyOperation[]): Readonly<Record<string, object>> {
-  const responses = operations.flatMap((operation) =>
+function problemResponses(version: ApiVersion): Readonly<Record<string, object>> {
+  const responses = version.operations.flatMap((operation) =>
     [...byStatus(problemsOf(operation))].map(([status, codes]) => [
       codes.join('.'),
       {
         description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join(' '),
-        headers: headersOf(operation, status),
+        headers: headersOf(operation, status, version),
         content: {
           'application/problem+json': {
             schema: problem,
@@ -160,11 +160,11 @@ function problemResponses(operations: readonly AnyOperation[]): Readonly<Record<
   return Object.fromEntries(responses) as Record<string, object>
 }
 
-function headersIn(operation: AnyOperation): string[] {
+function headersIn(operation: AnyOperation, version: ApiVersion): string[] {
   const statuses = [operation.status, 304, ...byStatus(problemsOf(operation)).keys()]
   return statuses
     .filter((status) => status !== 304 || operation.method === 'GET')
-    .flatMap((status) => Object.keys(headersOf(operation, status)))
+    .flatMap((status) => Object.keys(headersOf(operation, status, version)))
 }
 
 function byStatus(codes: ReadonlySet<ProblemCode>): ReadonlyMap<number, readonly ProblemCode[]> {
@@ -270,4 +270,9 @@ const INFO = {
   description:
     'Which AI agent is at the door: detection, the directory of agents, signatures, tasks, statistics.',
   license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+}
+const BETA_INFO = {
+  ...INFO,
+  version: '2.0.0-beta',
+  description: `${INFO.description} This version is in beta: it may change yet, and every answer says so in \`X-API-Stability\`. Its lists go on behind a cursor, so that what comes and goes meanwhile moves nothing else; only what itself changes its place in the order can come twice, or not at all.`,
 }

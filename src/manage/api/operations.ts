@@ -4,12 +4,11 @@ import { toolsOf } from '../tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
-import { DETECT_OPERATIONS } from './detect.ts'
+import { DETECT_OPERATIONS } from './detect-operations.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { FLEET_OPERATIONS } from './fleet.ts'
 import { GRANT_OPERATIONS } from './grants.ts'
 import { KEY_OPERATIONS } from './keys.ts'
-import type { AnyOperation } from './operation.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
 import { previewPolicy } from './policy-preview.ts'
 import { SETTING_OPERATIONS } from './settings.ts'
@@ -20,10 +19,11 @@ import { SUBMISSION_OPERATIONS } from './submissions.ts'
 import { taskOperations } from './tasks.ts'
 import { toolOperations } from './tools.ts'
 import { TRUST_OPERATIONS } from './trust.ts'
+import { type ApiVersion, inVersion, type Offered } from './version.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** What can be done to one item, by tools, or to many, by tasks. */
-const RESOURCES: readonly AnyOperation[] = [
+const RESOURCES: readonly Offered[] = [
   ...DETECT_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...SIGNATURE_OPERATIONS,
@@ -32,15 +32,14 @@ const RESOURCES: readonly AnyOperation[] = [
 ]
 
 /** What tasks can do. */
-export const TASK_TYPES = taskTypesOf(toolsOf(RESOURCES), [ANALYZE_CAPTURE])
+export const TASK_TYPES = taskTypesOf(toolsOf(inVersion(RESOURCES, 'v1')), [ANALYZE_CAPTURE])
 
-const FOR_TOOLS: readonly AnyOperation[] = [...RESOURCES, ...taskOperations(TASK_TYPES)]
+const FOR_TOOLS: readonly Offered[] = [...RESOURCES, ...taskOperations(TASK_TYPES)]
 
-/** For `/execute`, MCP and A2A. */
-export const TOOLS = toolsOf(FOR_TOOLS)
+/** For `/execute`, MCP and A2A: whatever the version, those of /v1. */
+export const TOOLS = toolsOf(inVersion(FOR_TOOLS, 'v1'))
 
-/** All there is of /v1. */
-export const OPERATIONS: readonly AnyOperation[] = [
+const ALL: readonly Offered[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
   ...FEEDBACK_OPERATIONS,
@@ -57,4 +56,9 @@ export const OPERATIONS: readonly AnyOperation[] = [
   ...WEBHOOK_OPERATIONS,
 ]
 
-export const OPERATION_IDS: readonly string[] = OPERATIONS.map(({ id }) => id)
+export const V1: ApiVersion = { prefix: '/v1', isBeta: false, operations: inVersion(ALL, 'v1') }
+export const V2: ApiVersion = { prefix: '/v2', isBeta: true, operations: inVersion(ALL, 'v2') }
+export const VERSIONS: readonly ApiVersion[] = [V1, V2]
+
+/** The same in all versions. */
+export const OPERATION_IDS: readonly string[] = V1.operations.map(({ id }) => id)

@@ -5,8 +5,10 @@ import type { PolicyVersion } from '../../store/policies.ts'
 import type { Management } from '../management.ts'
 import { hashOf, type PolicyInForce, type PolicyKeeper } from '../policy-keeper.ts'
 import { type FieldError, invalid, Refusal } from '../refusal.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { listing } from './listing.ts'
+import { actorOf, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 /** What it holds is for `parsePolicy` to say, as for a file. */
 export const policyDocument = z.unknown().meta({
@@ -84,21 +86,22 @@ const putPolicy = operation({
   },
 })
 
-const listPolicyVersions = operation({
+const listPolicyVersions = listing({
   id: 'listPolicyVersions',
-  method: 'GET',
   path: '/policy/versions',
   tag: 'Administration',
   summary: 'List the policies that were put',
   description: 'The newest fifty, newest first.',
   scopes: ['admin'],
-  query: z.strictObject(PAGE_FIELDS),
-  answer: z.strictObject({ versions: z.array(policyVersion), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, policy, publicUrl }) => {
-    const { items, total } = await store.policies.list(query)
-    const inForce = policy.inForce().version?.version
-    const versions = items.map((each) => ({ ...shown(each), in_force: each.version === inForce }))
-    return { body: { versions, total, ...query }, headers: links(publicUrl, target, query, total) }
+  name: 'versions',
+  filters: {},
+  part: (_, part, { store }) => store.policies.list(part),
+  items: {
+    schema: policyVersion,
+    show: (versions, { policy }) => {
+      const inForce = policy.inForce().version?.version
+      return versions.map((each) => ({ ...shown(each), in_force: each.version === inForce }))
+    },
   },
 })
 
@@ -150,7 +153,7 @@ const restorePolicy = operation({
   },
 })
 
-export const POLICY_OPERATIONS: readonly AnyOperation[] = [
+export const POLICY_OPERATIONS: readonly Offered[] = [
   ...[getPolicy, putPolicy, listPolicyVersions, getPolicyVersion, restorePolicy],
 ]
 

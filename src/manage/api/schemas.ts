@@ -61,6 +61,18 @@ export function booleanInQuery(fallback: boolean, description: string) {
     })
 }
 
+/** Why something is said, and `description`: what it weighs. `kind`: one of them, as an example. */
+export function reasons(id: string, kind: string, description: string) {
+  const reason = z
+    .strictObject({
+      kind: z.string().meta({ example: kind }),
+      detail: z.string().meta({ description: 'In words.' }),
+      weight: z.number(),
+    })
+    .meta({ id, description })
+  return z.array(reason).meta({ description: 'Strongest first.' })
+}
+
 /** `page` and `limit`, as every list takes them. */
 export const PAGE_FIELDS = {
   page: integerInQuery(1, 1_000_000, 1, 'Pages count from 1.'),

@@ -2,7 +2,9 @@ import * as z from 'zod'
 import { JA4_TYPES, type Ja4Type } from '../../classify/fingerprint-form.ts'
 import { SOFTWARE_KINDS } from '../../classify/software.ts'
 import type { KnownSignature } from '../../store/catalogue-lists.ts'
-import { time, timeOf } from './schemas.ts'
+import type { Management } from '../management.ts'
+import { signatureEvidence } from '../evidence.ts'
+import { reasons, time, timeOf } from './schemas.ts'
 
 export const fingerprintType = z.enum(JA4_TYPES).meta({ id: 'FingerprintType' })
 
@@ -36,16 +38,25 @@ const signatureFields = {
   }),
 }
 
+const evidence = reasons(
+  'SignatureEvidence',
+  'measured',
+  'Why it is said whose it is. The weights add up to those of `confidence`: natural logarithms of odds, where nothing is surer than all but one in a million. How often it was measured of who is named (`measured`) speaks for that, how often of others (`shared`) against it. A signature that judges nothing says why (`on-trial`, `unknown`, `retired`). What changes no confidence weighs 0: that it decides alone (`decides`), who has sent it in (`accepted`), what was seen (`seen-live`), and what operators have said (`reported-human`, `reported-agent`, `reported-other`).',
+)
+
 export const signature = z.strictObject(signatureFields).meta({ id: 'Signature' })
+export const signatureWithEvidence = z
+  .strictObject({ ...signatureFields, evidence })
+  .meta({ id: 'Signature' })
+
+const score = confidence.optional().meta({
+  description: 'With `match=partial`: how likely it is that who has what they share is the same.',
+})
 
 /** In the answer to a partial lookup. */
-export const likeSignature = z
-  .strictObject({
-    ...signatureFields,
-    score: confidence.optional().meta({
-      description: 'With `match=partial`: how likely it is that who has what they share is the same.',
-    }),
-  })
+export const likeSignature = z.strictObject({ ...signatureFields, score }).meta({ id: 'FoundSignature' })
+export const likeSignatureWithEvidence = z
+  .strictObject({ ...signatureFields, evidence, score })
   .meta({ id: 'FoundSignature' })
 
 export function shownSignature(signature: KnownSignature) {
@@ -64,4 +75,9 @@ export function shownSignature(signature: KnownSignature) {
     source: signature.source,
     status: signature.status,
   }
+}
+
+export async function shownWithEvidence(signatures: readonly KnownSignature[], management: Management) {
+  const evidence = await signatureEvidence(signatures, management)
+  return signatures.map((each, index) => ({ ...shownSignature(each), evidence: evidence[index]! }))
 }

@@ -1,24 +1,36 @@
 import * as z from 'zod'
 import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
-import type { Asked } from '../../store/catalogue-lookup.ts'
-import type { SignatureSort } from '../../store/catalogue-lists.ts'
+import type { Asked, LikeSignature } from '../../store/catalogue-lookup.ts'
+import type { KnownSignature, SignatureSort } from '../../store/catalogue-lists.ts'
+import type { Management } from '../management.ts'
 import { type FieldError, invalid } from '../refusal.ts'
-import { type AnyOperation, operation } from './operation.ts'
-import { booleanInQuery, links, PAGE_ANSWER, PAGE_FIELDS, textInQuery } from './schemas.ts'
-import { fingerprintType, likeSignature, shownSignature, signature } from './signature-schemas.ts'
+import { noPart } from '../../store/page.ts'
+import { listing } from './listing.ts'
+import { operation } from './operation.ts'
+import { booleanInQuery, textInQuery } from './schemas.ts'
+import {
+  fingerprintType,
+  likeSignature,
+  likeSignatureWithEvidence,
+  shownSignature,
+  shownWithEvidence,
+  signature,
+  signatureWithEvidence,
+} from './signature-schemas.ts'
+import type { Offered, Versioned } from './version.ts'
 
 const SORTS = ['fingerprint', 'first_seen', 'confidence', 'observations'] as const
 
-const listSignatures = operation({
+const listSignatures = listing({
   id: 'listSignatures',
-  method: 'GET',
   path: '/signatures',
   tag: 'Signatures',
   summary: 'Browse the signature database',
   description:
     'Signatures of agents, and of tools and browsers, whose `kind` says so. With `unknown_only`, fingerprints on live traffic that nobody is named for.',
   scopes: ['read'],
-  query: z.strictObject({
+  name: 'signatures',
+  filters: {
     type: fingerprintType.optional().meta({ description: 'Only these.' }),
     unknown_only: booleanInQuery(false, 'Fingerprints seen on live traffic that no agent is named for.'),
     agent_id: textInQuery('Of this one: its id or its exact name.').optional(),
@@ -41,43 +53,36 @@ const listSignatures = operation({
       .enum(SORTS.flatMap((each) => [each, `-${each}`] as const))
       .default('-first_seen')
       .meta({ description: 'With `-` before it, the last comes first.' }),
-    ...PAGE_FIELDS,
-  }),
-  answer: z.strictObject({ signatures: z.array(signature), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { page, limit, agent_id: agentId } = query
-    const owner = agentId === undefined ? null : await store.catalogue.softwareNamed(agentId)
-    const isOfNobody = agentId !== undefined && owner === null
-    const filter = {
-      type: query.type ?? null,
-      unknownOnly: query.unknown_only,
-      softwareId: owner?.id ?? null,
-      text: query.q ?? null,
-      confidenceMin: query.min_confidence,
-      sort: sortIn(query.sort),
-    }
-    const { items, total } = isOfNobody
-      ? { items: [], total: 0 }
-      : await store.catalogueLists.signatures(filter, { page, limit })
-    const signatures = items.map(shownSignature)
-    return {
-      body: { signatures, total, page, limit },
-      headers: links(publicUrl, target, { page, limit }, total),
-    }
   },
+  part: async (filters, part, { store }) => {
+    const { agent_id: agentId } = filters
+    const owner = agentId === undefined ? null : await store.catalogue.softwareNamed(agentId)
+    if (agentId !== undefined && owner === null) return noPart(part)
+    const filter = {
+      type: filters.type ?? null,
+      unknownOnly: filters.unknown_only,
+      softwareId: owner?.id ?? null,
+      text: filters.q ?? null,
+      confidenceMin: filters.min_confidence,
+      sort: sortIn(filters.sort),
+    }
+    return store.catalogueLists.signatures(filter, part)
+  },
+  items: { schema: signature, show: (known: readonly KnownSignature[]) => known.map(shownSignature) },
+  betaItems: { schema: signatureWithEvidence, show: shownWithEvidence },
 })
 
 const fingerprints = textInQuery('One or several, with commas in between.', 4096).optional()
 
-const lookupFingerprint = operation({
+const lookingUp = {
   id: 'lookupFingerprint',
-  method: 'GET',
-  path: '/fingerprint/lookup',
-  tag: 'Signatures',
+  method: 'GET' as const,
+  path: '/fingerprint/lookup' as const,
+  tag: 'Signatures' as const,
   summary: 'Look up fingerprints',
   description:
     'All signatures that match one of those given, at least one. A part of a signature that is `*` matches anything, and one that is asked for as `*` matches only that. With `match=partial` those come as well that share the parts which stay the same while others change, with a `score`; the most alike first.',
-  scopes: ['read'],
+  scopes: ['read'] as const,
   query: z.strictObject({
     ja4: fingerprints,
     ja4s: fingerprints,
@@ -88,18 +93,43 @@ const lookupFingerprint = operation({
       .default('exact')
       .meta({ description: 'Whether those that are like it come as well.' }),
   }),
-  answer: z.array(likeSignature),
   examples: { query: { ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1' } },
-  run: async ({ query }, { store }) => {
-    const asked = askedFor(query)
-    if (query.match === 'exact')
-      return { body: (await store.catalogueLookup.exact(asked)).map(shownSignature) }
-    const found = await store.catalogueLookup.partial(asked)
-    return { body: found.map((each) => ({ ...shownSignature(each), score: each.score })) }
-  },
-})
+}
 
-export const SIGNATURE_OPERATIONS: readonly AnyOperation[] = [listSignatures, lookupFingerprint]
+const lookupFingerprint: Versioned = {
+  v1: operation({
+    ...lookingUp,
+    answer: z.array(likeSignature),
+    run: async ({ query }, management) => {
+      const found = await lookedUp(query, management)
+      return { body: found.map((each) => ({ ...shownSignature(each), ...scoreOf(each) })) }
+    },
+  }),
+  v2: operation({
+    ...lookingUp,
+    answer: z.array(likeSignatureWithEvidence),
+    run: async ({ query }, management) => {
+      const found = await lookedUp(query, management)
+      const shown = await shownWithEvidence(found, management)
+      return { body: shown.map((each, index) => ({ ...each, ...scoreOf(found[index]!) })) }
+    },
+  }),
+}
+
+export const SIGNATURE_OPERATIONS: readonly Offered[] = [listSignatures, lookupFingerprint]
+
+async function lookedUp(
+  query: z.output<typeof lookingUp.query>,
+  { store }: Management,
+): Promise<readonly (KnownSignature | LikeSignature)[]> {
+  const asked = askedFor(query)
+  const { catalogueLookup } = store
+  return query.match === 'exact' ? catalogueLookup.exact(asked) : catalogueLookup.partial(asked)
+}
+
+function scoreOf(signature: KnownSignature | LikeSignature) {
+  return 'score' in signature ? { score: signature.score } : {}
+}
 
 function sortIn(text: string): SignatureSort {
   const isDescending = text.startsWith('-')

@@ -7,7 +7,9 @@ import { EFFECTS, type FindingCode } from '../submissions/findings.ts'
 import { figuresOf, sumOf, type TrialFigures } from '../submissions/figures.ts'
 import type { Taken } from '../submissions/submit.ts'
 import { time, timeOf } from './schemas.ts'
-import { fingerprintType, shownSignature, signature } from './signature-schemas.ts'
+import { signatureEvidence } from '../evidence.ts'
+import type { KnownSignature } from '../../store/catalogue-lists.ts'
+import { fingerprintType, shownSignature } from './signature-schemas.ts'
 
 export const type = fingerprintType
 export const category = z.enum(CATEGORIES)
@@ -21,9 +23,11 @@ const reason = z
   })
   .meta({ id: 'SubmissionReason' })
 
-export const submitAnswer = z.strictObject({
-  submissions: z.array(z.strictObject({ id: z.string(), status, signature, reasons: z.array(reason) })),
-})
+/** `signature`: as the version has it. */
+export function submitAnswer<Signature extends z.ZodType>(signature: Signature) {
+  const submission = z.strictObject({ id: z.string(), status, signature, reasons: z.array(reason) })
+  return z.strictObject({ submissions: z.array(submission) })
+}
 
 const trial = z
   .strictObject({
@@ -88,22 +92,31 @@ export const submissionAnswer = z
   .meta({ id: 'Submission' })
 
 /** As it is answered to who has submitted it. */
-export function shownAtOnce({ record, registered, live }: Taken) {
-  const { id, status, type, value, agentName, softwareId, createdAtMs } = record
+export function shownAtOnce(taken: Taken) {
+  const { id, status, agentName, softwareId } = taken.record
+  const signature = shownSignature(signatureOf(taken))
+  const named = taken.registered === null ? { agent_name: agentName, agent_id: softwareId } : {}
+  return { id, status, signature: { ...signature, ...named }, reasons: reasonsOf(taken.record) }
+}
+
+export async function shownWithEvidence(all: readonly Taken[], management: Management) {
+  const evidence = await signatureEvidence(all.map(signatureOf), management)
+  return all.map((taken, index) => {
+    const shown = shownAtOnce(taken)
+    return { ...shown, signature: { ...shown.signature, evidence: evidence[index]! } }
+  })
+}
+
+/** The one that is there already, or what it would be: nothing is judged by that. */
+function signatureOf({ record, registered, live }: Taken): KnownSignature {
+  const { status, type, value, createdAtMs } = record
   const seen = { type, value, lastSeenMs: live?.lastSeenMs ?? null, requestsSeen: live?.requests ?? 0 }
-  // What it would be: nothing is judged by it.
-  const wouldBe = {
-    ...shownSignature({
-      ...{ ...seen, source: 'submitted', status: status === 'rejected' ? 'retired' : 'trial' },
-      ...{ firstSeenMs: live?.firstSeenMs ?? createdAtMs, observations: 0, confidence: 0, software: null },
-    }),
-    ...{ agent_name: agentName, agent_id: softwareId },
+  if (registered !== null) return { ...registered, ...seen, status: 'active', software: registered }
+  return {
+    ...{ ...seen, source: 'submitted', status: status === 'rejected' ? 'retired' : 'trial' },
+    ...{ firstSeenMs: live?.firstSeenMs ?? createdAtMs, provenance: null, observations: 0 },
+    ...{ confidence: 0, software: null },
   }
-  const signature =
-    registered === null
-      ? wouldBe
-      : shownSignature({ ...registered, ...seen, status: 'active', software: registered })
-  return { id, status, signature, reasons: reasonsOf(record) }
 }
 
 export async function shown(record: SubmissionRecord, management: Management) {

@@ -4,19 +4,22 @@ import { wrongInName } from '../../classify/name-likeness.ts'
 import type { Management } from '../management.ts'
 import type { Submitted } from '../submissions/analyse.ts'
 import { review } from '../submissions/review.ts'
-import { LIST_MAX, submit } from '../submissions/submit.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS } from './schemas.ts'
+import { LIST_MAX, submit, type Taken } from '../submissions/submit.ts'
+import { listing } from './listing.ts'
+import { actorOf, type Call, operation } from './operation.ts'
+import { signature, signatureWithEvidence } from './signature-schemas.ts'
 import {
   category,
   shown,
   shownAll,
   shownAtOnce,
+  shownWithEvidence,
   status,
   submissionAnswer,
   submitAnswer,
   type,
 } from './submission-views.ts'
+import type { Offered, Versioned } from './version.ts'
 
 const agentName = z
   .string()
@@ -66,11 +69,11 @@ const submissionList = z
   })
   .meta({ id: 'SubmissionsRequest' })
 
-const submitSignature = operation({
+const submitting = {
   id: 'submitSignature',
-  method: 'POST',
-  path: '/signatures/submit',
-  tag: 'Signatures',
+  method: 'POST' as const,
+  path: '/signatures/submit' as const,
+  tag: 'Signatures' as const,
   summary: 'Submit fingerprints',
   description: `One, or a list of up to ${LIST_MAX.toLocaleString('en')}; if one of them is not well formed none is taken. Each is analysed at once: its form, whether anything can have it, who is known to have it or parts of it, and live traffic.
 
@@ -78,29 +81,41 @@ const submitSignature = operation({
 - \`accepted\`: nothing speaks against it, and the setting \`submissions.auto_accept\` is on.
 - \`duplicate\`: it is known, or waits already.
 - \`rejected\`: it cannot be, or accepting it would do harm, as with the fingerprints of browsers.`,
-  scopes: ['write'],
+  scopes: ['write'] as const,
   body: z.union([submission, submissionList]),
-  answer: submitAnswer,
-  problems: ['conflict', 'unavailable'],
+  problems: ['conflict', 'unavailable'] as const,
   isIdempotent: true,
-  run: async (call, management) => {
-    const { body } = call
-    const list = ('submissions' in body ? body.submissions : [body]).map(submittedOf)
-    const taken = await submit(list, actorOf(call), management)
-    return { body: { submissions: taken.map(shownAtOnce) } }
-  },
-})
+}
 
-const listSubmissions = operation({
+const submitSignature: Versioned = {
+  v1: operation({
+    ...submitting,
+    answer: submitAnswer(signature),
+    run: async (call, management) => {
+      const taken = await submitted(call, management)
+      return { body: { submissions: taken.map(shownAtOnce) } }
+    },
+  }),
+  v2: operation({
+    ...submitting,
+    answer: submitAnswer(signatureWithEvidence),
+    run: async (call, management) => {
+      const taken = await submitted(call, management)
+      return { body: { submissions: await shownWithEvidence(taken, management) } }
+    },
+  }),
+}
+
+const listSubmissions = listing({
   id: 'listSubmissions',
-  method: 'GET',
   path: '/submissions',
   tag: 'Signatures',
   summary: 'List submissions',
   description: 'Newest first.',
   scopes: ['admin'],
-  query: z.strictObject({
-    ...PAGE_FIELDS,
+  name: 'submissions',
+  isPartFirst: true,
+  filters: {
     status: status.optional().meta({ description: 'Only those that have come so far.' }),
     type: type.optional().meta({ description: 'Only of this kind of fingerprint.' }),
     q: z
@@ -109,18 +124,12 @@ const listSubmissions = operation({
       .refine((text) => !UNSEEN.test(text), 'has a character that nobody sees')
       .optional()
       .meta({ description: 'Is in the fingerprint, or in the name or the id of the agent.' }),
-  }),
-  answer: z.strictObject({ submissions: z.array(submissionAnswer), ...PAGE_ANSWER }),
-  run: async ({ query, target }, management) => {
-    const { page, limit, status = null, type = null, q } = query
-    const text = q === undefined || q === '' ? null : q
-    const { items, total } = await management.store.submissions.list({ status, type, text }, { page, limit })
-    const submissions = await shownAll(items, management)
-    return {
-      body: { submissions, total, page, limit },
-      headers: links(management.publicUrl, target, { page, limit }, total),
-    }
   },
+  part: ({ status = null, type = null, q }, part, { store }) => {
+    const text = q === undefined || q === '' ? null : q
+    return store.submissions.list({ status, type, text }, part)
+  },
+  items: { schema: submissionAnswer, show: shownAll },
 })
 
 const byId = {
@@ -184,12 +193,20 @@ Of two who decide at once one gets 409, which names the state.`,
   },
 })
 
-export const SUBMISSION_OPERATIONS: readonly AnyOperation[] = [
+export const SUBMISSION_OPERATIONS: readonly Offered[] = [
   submitSignature,
   listSubmissions,
   getSubmission,
   reviewSubmission,
 ]
+
+type Submitting = Call<unknown, unknown, z.output<typeof submitting.body>, unknown>
+
+function submitted(call: Submitting, management: Management): Promise<readonly Taken[]> {
+  const { body } = call
+  const list = ('submissions' in body ? body.submissions : [body]).map(submittedOf)
+  return submit(list, actorOf(call), management)
+}
 
 function submittedOf(given: z.output<typeof submission>): Submitted {
   return {

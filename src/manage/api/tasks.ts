@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as z from 'zod'
+import { checkPosition, type Order } from '../../store/page.ts'
 import type { TaskItems, TaskRecord } from '../../store/tasks.ts'
 import { mayDo, type Principal } from '../auth/principal.ts'
 import { newId } from '../ids.ts'
@@ -7,9 +8,19 @@ import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { callerOf } from '../task-runner.ts'
 import { doItems, ITEMS_MAX, type TaskType } from '../task-types.ts'
+import {
+  CURSOR_ANSWER,
+  CURSOR_FIELDS,
+  cursorFor,
+  cursorLinks,
+  fromPosition,
+  markOf,
+  positionIn,
+} from './cursor.ts'
 import { type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_FIELDS, time, timeOf } from './schemas.ts'
 import { jsonSchemaOf } from './tools.ts'
+import type { Offered, Versioned } from './version.ts'
 
 const status = z.enum(['queued', 'running', 'completed', 'failed', 'cancelled'])
 
@@ -59,6 +70,13 @@ const taskPage = z
     limit: z.int().min(1),
   })
   .meta({ id: 'TaskPage' })
+const taskPart = z
+  .strictObject({
+    ...taskFields,
+    results: z.array(itemResult).meta({ description: 'Those of this part, as far as they are done.' }),
+    ...CURSOR_ANSWER,
+  })
+  .meta({ id: 'TaskPart' })
 
 const schemaField = z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of an item.' })
 const listAnswer = z.strictObject({
@@ -78,7 +96,7 @@ const listAnswer = z.strictObject({
 type Types = ReadonlyMap<string, TaskType>
 
 /** The operations on tasks of these types. */
-export function taskOperations(types: Types): readonly AnyOperation[] {
+export function taskOperations(types: Types): readonly Offered[] {
   return [listTasks(types), createTask(types), getTask, cancelTask]
 }
 
@@ -214,27 +232,67 @@ function chunksOf(items: readonly unknown[], { atOnceMax }: TaskType): readonly 
 
 const taskParams = z.strictObject({ task_id: z.string().max(100) })
 
-const getTask = operation({
-  id: 'getTask',
-  method: 'GET',
-  path: '/tasks/{task_id}',
-  tag: 'Tasks',
-  summary: 'Look at a task',
-  description: 'Its results are in the order of its items. Others’ tasks are not there.',
-  scopes: ['read'],
+const ownTask = {
   params: taskParams,
-  query: z.strictObject(PAGE_FIELDS),
-  answer: taskPage,
-  find: ({ params, principal }, { store }) => ownTask(store.tasks.byId(params.task_id), principal),
-  run: async ({ subject, query, target }, { store, publicUrl }) => {
-    const { page, limit } = query
-    const results = await store.tasks.results(subject.id, (page - 1) * limit, limit)
-    return {
-      body: { ...shown(subject), results: results as z.output<typeof itemResult>[], page, limit },
-      headers: links(publicUrl, target, query, subject.total),
-    }
+  find: async (
+    { params, principal }: { readonly params: z.output<typeof taskParams>; readonly principal: Principal },
+    { store }: Management,
+  ) => {
+    const task = await store.tasks.byId(params.task_id)
+    // Whoever may not see it is not told that it is there.
+    return task !== null && (task.principal === principal.id || mayDo(principal, [])) ? task : null
   },
-})
+}
+
+const lookedAt = {
+  ...{ id: 'getTask', method: 'GET' as const, path: '/tasks/{task_id}' as const, tag: 'Tasks' as const },
+  summary: 'Look at a task',
+  scopes: ['read'] as const,
+  ...ownTask,
+}
+
+const getTask: Versioned = {
+  v1: operation({
+    ...lookedAt,
+    description: 'Its results are in the order of its items. Others’ tasks are not there.',
+    query: z.strictObject(PAGE_FIELDS),
+    answer: taskPage,
+    run: async ({ subject, query, target }, { store, publicUrl }) => {
+      const { page, limit } = query
+      const results = await resultsOf(subject, (page - 1) * limit, limit, store)
+      return {
+        body: { ...shown(subject), results, page, limit },
+        headers: links(publicUrl, target, query, subject.total),
+      }
+    },
+  }),
+  v2: operation({
+    ...lookedAt,
+    description:
+      'Its results are in the order of its items. There is a `next_cursor` until it has ended and all of them are read: whoever goes on with it follows the task. Others’ tasks are not there.',
+    query: z.strictObject(CURSOR_FIELDS),
+    answer: taskPart,
+    run: async ({ subject, query, target }, { store, publicUrl }) => {
+      const { cursor, limit } = query
+      const mark = markOf(lookedAt.id, subject.id)
+      const position = positionIn(cursor, mark)
+      await fromPosition(async () => position !== null && checkPosition(BY_ITEM, position))
+      const read = Number(position?.[0] ?? 0)
+      const results = await resultsOf(subject, read, limit, store)
+      const next = read + results.length
+      const isOver = subject.finishedAtMs !== null && next >= subject.completed
+      const next_cursor = isOver ? null : cursorFor(mark, [next])
+      return {
+        body: { ...shown(subject), results, limit, next_cursor },
+        headers: cursorLinks(publicUrl, target, next_cursor),
+      }
+    },
+  }),
+}
+
+async function resultsOf({ id }: TaskRecord, skip: number, limit: number, { tasks }: Management['store']) {
+  return (await tasks.results(id, skip, limit)) as z.output<typeof itemResult>[]
+}
 
 const cancelTask = operation({
   id: 'cancelTask',
@@ -244,20 +302,13 @@ const cancelTask = operation({
   summary: 'Cancel a task',
   description: 'What is done of it stays. One that has ended stays as it is.',
   scopes: ['detect'],
-  params: taskParams,
+  ...ownTask,
   status: 204,
-  find: ({ params, principal }, { store }) => ownTask(store.tasks.byId(params.task_id), principal),
   run: async ({ subject }, { store, nowMs }) => {
     await store.tasks.cancel(subject.id, nowMs())
     return { body: null }
   },
 })
-
-/** Whoever may not see it is not told that it is there. */
-async function ownTask(found: Promise<TaskRecord | null>, principal: Principal): Promise<TaskRecord | null> {
-  const task = await found
-  return task !== null && (task.principal === principal.id || mayDo(principal, [])) ? task : null
-}
 
 function shown(record: TaskRecord): z.output<typeof task> {
   const { id: task_id, type, status, total, completed, failed, error } = record
@@ -269,6 +320,8 @@ function shown(record: TaskRecord): z.output<typeof task> {
   }
 }
 
+/** The place of the first item that is not read. */
+const BY_ITEM: Pick<Order, 'columns'> = { columns: [{ name: 'task_chunks.from_item', kind: 'whole' }] }
 const RECENT = 20
 const BODY_BYTES_MAX = 8 * 1_048_576
 /** Of one principal. */

@@ -4,8 +4,10 @@ import { makeTrust, removeTrust } from '../auth/make-trust.ts'
 import { knownPlan, knownScopes, SCOPES } from '../auth/principal.ts'
 import { Refusal } from '../refusal.ts'
 import { plan, scope } from './keys.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { listing } from './listing.ts'
+import { actorOf, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 const members = z.record(z.string(), z.unknown())
 const AGENT = 'https://agent.example/identity.json'
@@ -74,23 +76,17 @@ const createTrust = operation({
   },
 })
 
-const listTrust = operation({
+const listTrust = listing({
   id: 'listTrust',
-  method: 'GET',
   path: '/trust',
   tag: 'Administration',
   summary: 'List trusted agents and keys',
   description: 'Newest first.',
   scopes: ['admin'],
-  query: z.strictObject(PAGE_FIELDS),
-  answer: z.strictObject({ trust: z.array(trust), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
-    const { items, total } = await store.trust.list(query)
-    return {
-      body: { trust: items.map(shown), total, ...query },
-      headers: links(publicUrl, target, query, total),
-    }
-  },
+  name: 'trust',
+  filters: {},
+  part: (_, part, { store }) => store.trust.list(part),
+  items: { schema: trust, show: (records) => records.map(shown) },
 })
 
 const deleteTrust = operation({
@@ -112,7 +108,7 @@ const deleteTrust = operation({
   },
 })
 
-export const TRUST_OPERATIONS: readonly AnyOperation[] = [createTrust, listTrust, deleteTrust]
+export const TRUST_OPERATIONS: readonly Offered[] = [createTrust, listTrust, deleteTrust]
 
 function shown({ id, kind, subject, name, scopes, plan, document, createdAtMs }: TrustRecord) {
   const isKey = kind === 'key'

@@ -63,8 +63,11 @@ function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown)
     case 'invalid_value':
       return [{ pointer: at, detail: takesOneOf(issue.values, valueAt(value, issue.path)) }]
     case 'invalid_union': {
-      // The member that came furthest says most; of those who came as far, the one that knows more of the names.
-      const knowing = issue.errors.toSorted((one, other) => unknownIn(one) - unknownIn(other))
+      // The member that came furthest says most; of those who came as far, one of its type, then the one that knows
+      // more of the names.
+      const knowing = issue.errors.toSorted(
+        (one, other) => otherTypeIn(one) - otherTypeIn(other) || unknownIn(one) - unknownIn(other),
+      )
       const members = knowing.map((errors) =>
         errors.flatMap((each) =>
           fieldErrors(schema, { ...each, path: [...issue.path, ...each.path] }, value),
@@ -82,6 +85,11 @@ function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown)
 
 function unknownIn(issues: readonly z.core.$ZodIssue[]): number {
   return issues.filter(({ code }) => code === 'unrecognized_keys').length
+}
+
+/** 1: it is none at all of what this takes. */
+function otherTypeIn(issues: readonly z.core.$ZodIssue[]): number {
+  return Number(issues.some(({ code, path }) => code === 'invalid_type' && path.length === 0))
 }
 
 function depth(errors: readonly FieldError[]): number {

@@ -6,9 +6,11 @@ import { newId } from '../ids.ts'
 import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { readWebhookUrl } from '../webhook-url.ts'
-import { actorOf, type AnyOperation, type Asked, operation } from './operation.ts'
+import { listing } from './listing.ts'
+import { actorOf, type Asked, operation } from './operation.ts'
 import { checkMatch, etagOf } from './precondition.ts'
-import { links, PAGE_ANSWER, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 /** All that webhooks can be told of. */
 export const EVENTS = ['new_agent', 'new_signature', 'threat_detected'] as const
@@ -96,24 +98,23 @@ const createWebhook = operation({
   },
 })
 
-const listWebhooks = operation({
+const listWebhooks = listing({
   id: 'listWebhooks',
-  method: 'GET',
   path: '/webhooks',
   tag: 'Webhooks',
   summary: 'List webhooks',
   description: 'Newest first.',
   scopes: ['admin'],
-  query: z.strictObject(PAGE_FIELDS),
-  answer: z.strictObject({ webhooks: z.array(webhook), ...PAGE_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl, nowMs }) => {
-    const { items, total } = await store.webhooks.list(query)
-    const secrets = await store.webhooks.secrets(
-      items.map(({ id }) => id),
-      nowMs(),
-    )
-    const webhooks = items.map((each) => shown(each, secrets))
-    return { body: { webhooks, total, ...query }, headers: links(publicUrl, target, query, total) }
+  name: 'webhooks',
+  filters: {},
+  part: (_, part, { store }) => store.webhooks.list(part),
+  items: {
+    schema: webhook,
+    show: async (records, { store, nowMs }) => {
+      const ids = records.map(({ id }) => id)
+      const secrets = await store.webhooks.secrets(ids, nowMs())
+      return records.map((each) => shown(each, secrets))
+    },
   },
 })
 
@@ -229,7 +230,7 @@ const rotateWebhookSecret = operation({
   },
 })
 
-export const WEBHOOK_OPERATIONS: readonly AnyOperation[] = [
+export const WEBHOOK_OPERATIONS: readonly Offered[] = [
   ...[createWebhook, listWebhooks, getWebhook, updateWebhook, deleteWebhook, rotateWebhookSecret],
 ]
 

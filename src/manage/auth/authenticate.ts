@@ -10,14 +10,18 @@ import { refusalAfterFailure } from './failures.ts'
 import { presentedToken, principalWithGnap } from './gnap/presented.ts'
 import { looksLikeJwt } from './oauth/access-tokens.ts'
 import { type Presented, principalWithToken } from './oauth/presented.ts'
+import type { Resource } from './oauth/resources.ts'
 import type { Principal } from './principal.ts'
 
-/** Finds out who calls, before anything else is said (RFC 6750). */
-export function authentication(management: Management): Koa.Middleware<RequestState> {
+/** Finds out who calls, before anything else is said (RFC 6750). `resource`: what their token has to be for. */
+export function authentication(
+  management: Management,
+  resource: Resource = 'v1',
+): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
     const address = ctx.req.socket.remoteAddress ?? ''
     try {
-      ctx.state.principal = await principalBehind(ctx, management)
+      ctx.state.principal = await principalBehind(ctx, management, resource)
     } catch (error) {
       throw GUESSES.has((error as Refusal).code)
         ? await refusalAfterFailure(error as Refusal, address, ctx.state.requestId, management)
@@ -27,11 +31,15 @@ export function authentication(management: Management): Koa.Middleware<RequestSt
   }
 }
 
-async function principalBehind(ctx: RequestContext, management: Management): Promise<Principal> {
+async function principalBehind(
+  ctx: RequestContext,
+  management: Management,
+  resource: Resource,
+): Promise<Principal> {
   const header = ctx.get('Authorization')
   const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
   const refuse = (code: ProblemCode, detail: string, error: string) =>
-    new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error) } })
+    new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge(publicUrl, error, resource) } })
   if (isSignedByAgent(ctx))
     return agentBehind(ctx, management, (detail) => refuse('invalid_token', detail, 'invalid_token'))
   if (header === '') throw refuse('missing_token', 'send Authorization: Bearer and an API key or a token', '')
@@ -43,7 +51,7 @@ async function principalBehind(ctx: RequestContext, management: Management): Pro
     throw refuse('invalid_token', 'this is no token of a kind that is known here', 'invalid_token')
   if (!isDpop && bootstrapKey?.isThis(token)) return BOOTSTRAP
   if (isDpop || looksLikeJwt(token))
-    return principalWithToken(presentedIn(ctx, isDpop ? 'dpop' : 'bearer', token), management)
+    return principalWithToken(presentedIn(ctx, isDpop ? 'dpop' : 'bearer', token, resource), management)
   const key = await apiKeys.find(token, nowMs())
   if (key === null || key.revokedAtMs !== null)
     throw refuse('invalid_token', 'this key is not known here', 'invalid_token')
@@ -53,9 +61,14 @@ async function principalBehind(ctx: RequestContext, management: Management): Pro
   return principalOf(key)
 }
 
-function presentedIn(ctx: RequestContext, scheme: 'bearer' | 'dpop', token: string): Presented {
+function presentedIn(
+  ctx: RequestContext,
+  scheme: 'bearer' | 'dpop',
+  token: string,
+  resource: Resource,
+): Presented {
   const [path, proof] = [ctx.url.split('?', 1)[0]!, ctx.get('DPoP')]
-  return { scheme, token, proof, method: ctx.method, path, resource: 'v1' }
+  return { scheme, token, proof, method: ctx.method, path, resource }
 }
 
 /** The scheme in any case (RFC 9110 §11.1). Tokens of RFC 6750 §2.1 and, for the bootstrap key, any other text. */

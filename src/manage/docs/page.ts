@@ -9,8 +9,21 @@ import type { Schemas } from '../api/json-schema.ts'
 import { type Html, html, inline, paragraphs } from './html.ts'
 import { aboutOf, schemaRows, typeOf } from './schema-rows.ts'
 
+/** Where things are. */
+export interface DocsPlaces {
+  readonly page: string
+  /** The document itself. */
+  readonly file: string
+  /** Of the other version. */
+  readonly other: { readonly page: string; readonly about: string }
+}
+
 /** The document for people: one page, without script, with what `wanted` names. */
-export function docsPage(document: OpenApiDocument, wanted: string): string {
+export function docsPage(
+  document: OpenApiDocument,
+  { page, file, other }: DocsPlaces,
+  wanted: string,
+): string {
   const { info, tags, servers } = document
   const operations = operationsIn(document).filter((each) => isWanted(each, wanted))
   const sections = tags
@@ -31,9 +44,9 @@ export function docsPage(document: OpenApiDocument, wanted: string): string {
 <a class="skip" href="#operations">To the operations</a>
 <header>
 <h1>${info.title} API <small>${info.version}</small></h1>
-<p>${info.description}</p>
-<p>At <code>${servers[0]?.url ?? ''}</code>; <a href="/v1/openapi.json">as OpenAPI 3.1</a>. Every request has <code>Authorization: Bearer</code> with an API key or an access token.</p>
-<form role="search" action="/docs"><label for="q">Show what has</label> <input id="q" name="q" type="search" value="${wanted}" maxlength="100"> <button>Show</button> <a href="/docs">all</a></form>
+${paragraphs(info.description)}
+<p>At <code>${servers[0]?.url ?? ''}</code>; <a href="${file}">as OpenAPI 3.1</a>. Every request has <code>Authorization: Bearer</code> with an API key or an access token. <a href="${other.page}">${other.about}</a>.</p>
+<form role="search" action="${page}"><label for="q">Show what has</label> <input id="q" name="q" type="search" value="${wanted}" maxlength="100"> <button>Show</button> <a href="${page}">all</a></form>
 </header>
 <nav aria-label="Operations"><ul>${links}</ul></nav>
 <main id="operations" tabindex="-1">${

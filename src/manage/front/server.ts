@@ -4,6 +4,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { problemBody } from '../problem.ts'
+import { STABILITY_HEADER, stabilityOf } from './stability.ts'
 import { Refusal } from '../refusal.ts'
 
 /** How the management port deals with connections. */
@@ -70,7 +71,7 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex, answers: ReadonlyS
   }
   // Half an answer cannot become another one.
   if (own?.headersSent === true) return void socket.destroy()
-  socket.write(rawAnswer(refusalFor(error)))
+  socket.write(rawAnswer(refusalFor(error), own?.req.url ?? ''))
   if (socket instanceof Socket) socket.destroySoon()
   else socket.destroy()
 }
@@ -88,8 +89,9 @@ function refusalFor({ code }: NodeJS.ErrnoException): Refusal {
   }
 }
 
-/** For who has not become a request. */
-function rawAnswer(refusal: Refusal): string {
+/** For who has not become a request, or not a whole one. `url`: what it asks for, as far as that is known. */
+function rawAnswer(refusal: Refusal, url: string): string {
+  const stability = stabilityOf(url)
   const requestId = randomUUID()
   const body = JSON.stringify(problemBody(refusal, null, requestId))
   return [
@@ -99,6 +101,7 @@ function rawAnswer(refusal: Refusal): string {
     'Cache-Control: no-store',
     'X-Content-Type-Options: nosniff',
     `X-Request-Id: ${requestId}`,
+    ...(stability === null ? [] : [`${STABILITY_HEADER}: ${stability}`]),
     'Connection: close',
     '',
     body,

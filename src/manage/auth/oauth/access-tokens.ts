@@ -2,7 +2,8 @@ import jwt from 'jsonwebtoken'
 import type { KeyObject } from 'node:crypto'
 import type { OAuthClient, OAuthClientStore } from '../../../store/oauth-clients.ts'
 import { PLANS, type Plan, type Principal, SCOPES, type Scope } from '../principal.ts'
-import { scopesOf, scopesWithin } from './clients.ts'
+import { type ClientDocuments, isDocumentUrl, standingClient } from './client-documents.ts'
+import { scopesOf, scopesWithin, scopesWithPeople } from './clients.ts'
 import type { Denials } from './denials.ts'
 import type { People, Person } from './people.ts'
 import { RESOURCES, resourceUrl } from './resources.ts'
@@ -37,6 +38,7 @@ export interface AccessTokenParts {
   readonly denials: Denials
   readonly clients: OAuthClientStore
   readonly people: People | null
+  readonly documents: ClientDocuments
 }
 
 /** Checks the access tokens made here. What was checked before is remembered until it expires, or is denied. */
@@ -59,7 +61,7 @@ export class AccessTokens {
     const { token } = known
     if (token.expiresAtS * 1000 <= nowMs) return EXPIRED
     if (this.#isDenied(token)) return BAD
-    if (token.personId !== null && Math.abs(nowMs - known.personReadAtMs) >= PERSON_MS) return null
+    if (known.isAskedAgain && Math.abs(nowMs - known.readAtMs) >= ASKED_AGAIN_MS) return null
     return known.good
   }
 
@@ -78,7 +80,8 @@ export class AccessTokens {
     }
     if (this.#known.size >= KNOWN_MAX) this.#known.delete(this.#known.keys().next().value!)
     const good = { kind: 'good', token } as const
-    this.#known.set(text, { claims, token, good, personReadAtMs: nowMs })
+    const isAskedAgain = token.personId !== null || isDocumentUrl(token.clientId)
+    this.#known.set(text, { claims, token, good, isAskedAgain, readAtMs: nowMs })
     return good
   }
 
@@ -106,9 +109,11 @@ export class AccessTokens {
 
   /** `null`: its client or its person is gone. */
   async #tokenOf(claims: Claims): Promise<AccessToken | null> {
-    const client = await this.#client(claims.client_id)
-    if (client === null) return null
     const isPersons = claims.sub !== claims.client_id
+    const client = isDocumentUrl(claims.client_id)
+      ? await this.#documentClient(claims.client_id, isPersons)
+      : await this.#client(claims.client_id)
+    if (client === null) return null
     const person = isPersons ? await this.#parts.people?.find(claims.sub) : null
     if (isPersons && person == null) return null
     return {
@@ -134,6 +139,12 @@ export class AccessTokens {
     return found
   }
 
+  /** Its document was there when the token was made; what counts now is what an administrator says of it. */
+  async #documentClient(url: string, isPersons: boolean): Promise<OAuthClient | null> {
+    const standing = await this.#parts.documents.standing(url)
+    return standing === null && !isPersons ? null : standingClient(url, null, standing)
+  }
+
   #isDenied({ id, grant, clientId, personId, kid }: AccessToken): boolean {
     const { denials } = this.#parts
     return (
@@ -155,7 +166,9 @@ interface Known {
   readonly claims: Claims
   readonly token: AccessToken
   readonly good: Checked
-  readonly personReadAtMs: number
+  /** What its person, or its client, may do can change. */
+  readonly isAskedAgain: boolean
+  readonly readAtMs: number
 }
 
 interface Claims {
@@ -201,7 +214,9 @@ function claimsIn(claims: unknown, kid: string, nowMs: number): Claims | null {
 
 function principalOf(claims: Claims, client: OAuthClient, person: Person | null): Principal {
   const asked = claims.scope.split(' ')
-  const mayBe = [scopesOf(client), ...(person === null ? [] : [[...person.scopes]])].map(scopesWithin)
+  const mayBe = (person === null ? [scopesOf(client)] : [scopesWithPeople(client), [...person.scopes]]).map(
+    scopesWithin,
+  )
   const has = (scope: Scope) => asked.includes(scope) && mayBe.every((scopes) => scopes.includes(scope))
   return {
     id: claims.sub,
@@ -221,7 +236,7 @@ const BAD: Checked = { kind: 'bad' }
 /** Some ten megabytes. */
 const KNOWN_MAX = 10_000
 const CLIENTS_MAX = 1_000
-const PERSON_MS = 500
+const ASKED_AGAIN_MS = 500
 /** Clocks of processes on one database. */
 const SKEW_MS = 15_000
 const LENGTH_MAX = 4_096

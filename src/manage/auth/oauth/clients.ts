@@ -21,6 +21,9 @@ export interface WantedClient {
   readonly origin: 'administrator' | 'registration'
 }
 
+/** What has to go together in a client, wherever it comes from. */
+type Checked = Pick<OAuthClient, 'grantTypes' | 'redirectUris' | 'authMethod' | 'jwks'>
+
 export type GrantType = (typeof GRANT_TYPES)[number]
 export type AuthMethod = (typeof AUTH_METHODS)[number]
 
@@ -34,7 +37,7 @@ export async function makeClient(
   actor: Actor,
   nowMs: number,
 ): Promise<{ client: OAuthClient; secret: string | null }> {
-  check(wanted)
+  checkClient(wanted)
   const secret = wanted.authMethod.startsWith('client_secret') ? newSecret(SECRET_PREFIX) : null
   const client = {
     ...wanted,
@@ -78,6 +81,11 @@ export function scopesOf({ scopes }: Pick<OAuthClient, 'scopes'>): readonly Scop
   return SCOPES.filter((scope) => scopes.includes(scope))
 }
 
+/** What people can consent to: nobody lets a client near administration that only its own document speaks for. */
+export function scopesWithPeople(client: Pick<OAuthClient, 'scopes' | 'origin'>): readonly Scope[] {
+  return client.origin === 'document' ? SCOPES.filter((scope) => scope !== 'admin') : scopesOf(client)
+}
+
 /** What it may ask for: `admin` has all. */
 export function scopesWithin(scopes: readonly Scope[]): readonly Scope[] {
   return scopes.includes('admin') ? SCOPES : scopes
@@ -101,6 +109,7 @@ export function metadataOf(client: OAuthClient): ClientMetadata {
     ...(jwks === null ? {} : { jwks: jwks as unknown as NonNullable<ClientMetadata['jwks']> }),
     [OWN]: {
       scopes: scopesOf(client),
+      withPeople: scopesWithPeople(client),
       hasRefresh: grantTypes.includes('refresh_token'),
       origin,
     } satisfies OwnMetadata,
@@ -109,7 +118,10 @@ export function metadataOf(client: OAuthClient): ClientMetadata {
 
 /** Ours, beside what the specifications know of. */
 export interface OwnMetadata {
+  /** For itself. */
   readonly scopes: readonly Scope[]
+  /** In the name of somebody who consents. */
+  readonly withPeople: readonly Scope[]
   /** It has registered for refresh tokens. */
   readonly hasRefresh: boolean
   readonly origin: string
@@ -122,7 +134,8 @@ export function ownMetadata(client: { readonly [member: string]: unknown }): Own
 /** The member it is in. */
 export const OWN = 'gatehouse'
 
-function check(wanted: WantedClient): void {
+/** Throws a Refusal that says what does not go together. */
+export function checkClient(wanted: Checked): void {
   const [problem, ...more] = [
     ...grantProblems(wanted),
     ...wanted.redirectUris.flatMap((uri, index) => redirectProblems(uri, `/redirect_uris/${index}`)),
@@ -131,7 +144,7 @@ function check(wanted: WantedClient): void {
   if (problem !== undefined) throw invalid([problem, ...more])
 }
 
-function grantProblems({ grantTypes, redirectUris, authMethod }: WantedClient): readonly FieldError[] {
+function grantProblems({ grantTypes, redirectUris, authMethod }: Checked): readonly FieldError[] {
   const problems: FieldError[] = []
   const hasCode = grantTypes.includes('authorization_code')
   const add = (pointer: string, detail: string) => void problems.push({ pointer, detail })
@@ -160,7 +173,7 @@ function redirectProblems(uri: string, pointer: string): readonly FieldError[] {
   return []
 }
 
-function keyProblems({ authMethod, jwks }: WantedClient): readonly FieldError[] {
+function keyProblems({ authMethod, jwks }: Checked): readonly FieldError[] {
   if (authMethod !== 'private_key_jwt')
     return jwks === null ? [] : [{ pointer: '/jwks', detail: 'is for private_key_jwt only' }]
   if (jwks === null) return [{ pointer: '/jwks', detail: 'is needed with private_key_jwt' }]
@@ -195,5 +208,5 @@ const NOT_THERE = new Error('not there')
 const SECRET_PREFIX = 'ghs_'
 const VISIBLE = /^[\x21-\x7e]{1,2000}$/
 const LOOPBACKS = new Set(['127.0.0.1', '[::1]', 'localhost'])
-const KEYS_MAX = 10
+const KEYS_MAX = 32
 const RSA_BITS_MIN = 2048

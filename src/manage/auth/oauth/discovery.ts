@@ -57,6 +57,7 @@ function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: Offer
       authorization_response_iss_parameter_supported: true,
       response_modes_supported: ['query'],
     }),
+    client_id_metadata_document_supported: true,
     scopes_supported: [...SCOPES, ...(hasPeople ? ['offline_access'] : [])],
     response_types_supported: hasPeople ? ['code'] : [],
     grant_types_supported: [

@@ -53,7 +53,11 @@ const byProvider: Endpoint = async (ctx, management) => {
   const provider = await management.oauth.provider()
   const inner = await run(provider, ctx, management)
   const { failure } = inner.state as { failure?: Error }
-  if (failure !== undefined && inner.status >= 500) throw failure
+  if (failure !== undefined) {
+    // In a browser the client is told by a redirect.
+    if (inner.status >= 500) throw failure
+    management.log.error('the authorization server could not answer', { error: failure })
+  }
   const { status, body } = inner
   ctx.body = body
   ctx.status = status

@@ -43,7 +43,7 @@ export async function interactionOf(
     client: {
       id: client.clientId,
       name: client.clientName ?? client.clientId,
-      isRegistered: ownMetadata(client).origin === 'registration',
+      isRegistered: ownMetadata(client).origin !== 'administrator',
     },
     redirectUri: String(details.params['redirect_uri']),
     scopes: asked.scopes,
@@ -75,7 +75,7 @@ interface Asked {
 
 function askedIn({ params }: Details, client: Client): Asked {
   const words = String(params['scope'] ?? '').split(' ')
-  const may = scopesWithin(ownMetadata(client).scopes)
+  const may = scopesWithin(ownMetadata(client).withPeople)
   return {
     scopes: may.filter((scope) => words.includes(scope)),
     resources: [params['resource']].flat().map(String),

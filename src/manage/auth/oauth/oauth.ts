@@ -3,6 +3,7 @@ import type { Log } from '../../../log.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Sealer } from '../../sealer.ts'
 import { AccessTokens } from './access-tokens.ts'
+import type { ClientDocuments } from './client-documents.ts'
 import { Denials } from './denials.ts'
 import type { People } from './people.ts'
 import { makeProvider } from './provider.ts'
@@ -22,6 +23,7 @@ export interface OAuthParts {
   readonly sealer: Sealer
   readonly log: Log
   readonly people: People | null
+  readonly documents: ClientDocuments
   readonly settings: OAuthSettings
   nowMs(): number
 }
@@ -37,25 +39,32 @@ export class OAuth {
   #provider: { readonly kid: string; readonly provider: Provider } | null = null
 
   constructor(parts: OAuthParts) {
-    const { publicUrl, store, sealer, log, people, settings, nowMs } = parts
+    const { publicUrl, store, sealer, log, people, documents, settings, nowMs } = parts
     this.#parts = parts
     this.settings = settings
     this.people = people
     this.keys = new SigningKeys(store, sealer, log, settings.keyRotationMs, nowMs)
     this.denials = new Denials(store, nowMs)
     const { keys, denials } = this
-    this.tokens = new AccessTokens({ publicUrl, keys, denials, clients: store.oauthClients, people })
+    this.tokens = new AccessTokens({
+      publicUrl,
+      keys,
+      denials,
+      clients: store.oauthClients,
+      people,
+      documents,
+    })
   }
 
   /** The one that signs with the key of this moment. */
   async provider(): Promise<Provider> {
     const { signer } = await this.keys.current()
     if (this.#provider?.kid === signer.kid) return this.#provider.provider
-    const { publicUrl, store, sealer, people, settings, nowMs } = this.#parts
+    const { publicUrl, store, sealer, people, documents, settings, nowMs } = this.#parts
     const { accessTokenTtlS } = settings
     const { denials } = this
     const provider = makeProvider(
-      { publicUrl, store, sealer, denials, people, accessTokenTtlS, nowMs },
+      { publicUrl, store, sealer, denials, people, documents, accessTokenTtlS, nowMs },
       signer,
     )
     this.#provider = { kid: signer.kid, provider }

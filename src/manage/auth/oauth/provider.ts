@@ -8,9 +8,10 @@ import {
   type KoaContextWithOIDC,
   Provider,
 } from 'oidc-provider'
-import type { OAuthClientStore } from '../../../store/oauth-clients.ts'
+import type { OAuthClient, OAuthClientStore } from '../../../store/oauth-clients.ts'
 import type { Scope } from '../principal.ts'
-import { AUTH_METHODS, metadataOf, OWN, ownMetadata, scopesWithin } from './clients.ts'
+import { type ClientDocuments, clientOfDocument, isDocumentUrl } from './client-documents.ts'
+import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWithin } from './clients.ts'
 import type { People, Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
 import { RESOURCES, resourceUrl } from './resources.ts'
@@ -22,6 +23,7 @@ export interface ProviderParts extends RecordKeeping {
   readonly accessTokenTtlS: number
   /** `null`: there is nobody who could sign in. */
   readonly people: People | null
+  readonly documents: ClientDocuments
 }
 
 /** oidc-provider as it is used here. It is made anew when another key signs: nothing lasting is in it. */
@@ -48,7 +50,8 @@ function speakAs(provider: Provider, publicUrl: string): void {
 function configuration(parts: ProviderParts, signer: KeySet['signer']): Configuration {
   const { store, people } = parts
   return {
-    adapter: (kind: string) => (kind === 'Client' ? clientsIn(store.oauthClients) : new Records(kind, parts)),
+    adapter: (kind: string) =>
+      kind === 'Client' ? clientsIn(store.oauthClients, parts.documents) : new Records(kind, parts),
     jwks: { keys: [{ ...signer.privateJwk }] },
     routes: ROUTES,
     scopes: ['offline_access'],
@@ -133,7 +136,7 @@ function featuresOf({ publicUrl, accessTokenTtlS }: ProviderParts): Configuratio
       getResourceServerInfo: async (ctx, resource, client) => {
         if (!resources.has(resource)) throw new errors.InvalidTarget()
         return {
-          scope: scopesFor(ctx, ownMetadata(client).scopes).join(' '),
+          scope: scopesFor(ctx, ownMetadata(client)).join(' '),
           audience: resource,
           accessTokenFormat: 'jwt',
           accessTokenTTL: accessTokenTtlS,
@@ -148,13 +151,11 @@ function featuresOf({ publicUrl, accessTokenTtlS }: ProviderParts): Configuratio
  * What can be had in this request: of the client's, what the person has, too. Whoever asks for nothing asks for all of
  * it.
  */
-function scopesFor(ctx: KoaContextWithOIDC, own: readonly Scope[]): readonly Scope[] {
+function scopesFor(ctx: KoaContextWithOIDC, { scopes, withPeople }: OwnMetadata): readonly Scope[] {
   const { params, account, route } = ctx.oidc
-  if (
-    params !== undefined &&
-    !params['scope'] &&
-    (ASKING.has(route) || params['grant_type'] === 'client_credentials')
-  )
+  const isForItself = params?.['grant_type'] === 'client_credentials'
+  const own = isForItself ? scopes : withPeople
+  if (params !== undefined && !params['scope'] && (isForItself || ASKING.has(route)))
     params['scope'] = own.join(' ')
   const person = (account as { person?: Person } | undefined)?.person
   const may = scopesWithin(own)
@@ -169,18 +170,23 @@ function claimsOf(token: AccessToken | ClientCredentials): Record<string, string
 }
 
 /** They are only read here: what makes them is clients.ts. */
-function clientsIn(clients: OAuthClientStore) {
+function clientsIn(clients: OAuthClientStore, documents: ClientDocuments) {
   const refuse = async () => {
     throw new TypeError('clients are not changed by way of the authorization server')
   }
   return {
     find: async (id: string) => {
-      const client = await clients.byId(id)
+      const client = isDocumentUrl(id) ? await documentClient(id, documents) : await clients.byId(id)
       return client === null ? undefined : metadataOf(client)
     },
     ...{ upsert: refuse, findByUid: refuse, findByUserCode: refuse, consume: refuse, destroy: refuse },
     revokeByGrantId: refuse,
   }
+}
+
+async function documentClient(url: string, documents: ClientDocuments): Promise<OAuthClient | null> {
+  const document = await documents.find(url)
+  return document === null ? null : clientOfDocument(url, document, await documents.standing(url))
 }
 
 /** For somebody in a browser whose client has asked wrongly. */

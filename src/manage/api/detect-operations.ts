@@ -1,0 +1,137 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import * as z from 'zod'
+import { detect, judgedIn } from '../detection.ts'
+import type { Management } from '../management.ts'
+import { type FieldError, invalid, Refusal } from '../refusal.ts'
+import { ITEMS_MAX, SLICE_MS } from '../task-types.ts'
+import { detectionRequest, detectionResult } from './detect.ts'
+import { operation } from './operation.ts'
+import { validated } from './validate.ts'
+import type { Offered, Versioned } from './version.ts'
+
+const EXAMPLE: z.output<typeof detectionResult> = {
+  ...{ is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
+  fingerprints: {
+    ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
+    ja4s: '',
+    ja4h: 'ge11nn020000_9ed1ff1f7b03_000000000000_000000000000',
+  },
+  ...{ agent_id: 'gptbot', verified: null, verdict: 'agent' },
+  software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
+  evidence: [{ kind: 'names-agent', detail: 'the User-Agent names GPTBot', weight: 3.98 }],
+  request_id: '5f0c9f0e-6d1b-4c36-8f7c-2d9a3f6a7b10',
+}
+const detecting = {
+  id: 'detectAgent',
+  method: 'POST' as const,
+  path: '/detect' as const,
+  tag: 'Detection' as const,
+  summary: 'Say who sent a request',
+  scopes: ['detect'] as const,
+  problems: ['unavailable'] as const,
+  examples: {
+    body: {
+      user_agent: 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+      ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
+      headers: {
+        'User-Agent': 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+        Accept: '*/*',
+      },
+    },
+    answer: EXAMPLE,
+  },
+}
+const DESCRIPTION =
+  'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. What is kept is what came out and by which fingerprints, for a while, so that there can be feedback on it.'
+
+/** Each is read when its turn comes: thousands at once would hold everybody else up. */
+const detectionRequests = z
+  .array(
+    z
+      .unknown()
+      .meta({ override: { $ref: '#/components/schemas/DetectionRequest' } }) as z.ZodType as z.ZodType<
+      z.input<typeof detectionRequest>
+    >,
+  )
+  .min(1, 'is empty')
+  .max(ITEMS_MAX, `has more than ${ITEMS_MAX.toLocaleString('en')} requests`)
+  .meta({ id: 'DetectionRequestList' })
+const detectionResults = z.array(detectionResult).meta({ id: 'DetectionResultList' })
+
+const detectAgent: Versioned = {
+  v1: operation({
+    ...detecting,
+    description: DESCRIPTION,
+    body: detectionRequest,
+    answer: detectionResult,
+    run: ({ body, requestId }, management) => ({ body: detected(body, requestId, management) }),
+  }),
+  v2: operation({
+    ...detecting,
+    description: `${DESCRIPTION}
+
+A list of up to ${ITEMS_MAX.toLocaleString('en')} requests is answered with a list in the same order, whose results have a \`request_id\` each. One that is wrong refuses them all.`,
+    body: z.union([detectionRequest, detectionRequests]),
+    answer: z.union([detectionResult, detectionResults]),
+    run: async ({ body, requestId }, management) =>
+      Array.isArray(body)
+        ? { body: await detectedAll(body, requestId, management) }
+        : { body: detected(body, requestId, management) },
+  }),
+}
+
+export const DETECT_OPERATIONS: readonly Offered[] = [detectAgent]
+
+type Request = z.output<typeof detectionRequest>
+
+function detected(request: Request, requestId: string, management: Management) {
+  const detection = detect(request, management)
+  management.detections.keep(requestId, judgedIn(request, detection))
+  return { ...detection, request_id: requestId }
+}
+
+/** All of them, or a Refusal that says which are wrong. */
+async function detectedAll(given: readonly unknown[], requestId: string, management: Management) {
+  const requests: Request[] = []
+  const errors: FieldError[] = []
+  await inTurns(given, (each, index) => {
+    if (errors.length >= ERRORS_MAX) return
+    const read = readOne(each, index)
+    if ('errors' in read) errors.push(...read.errors)
+    else requests.push(read.request)
+  })
+  const [first, ...others] = errors.slice(0, ERRORS_MAX)
+  if (first !== undefined) throw invalid([first, ...others])
+  // Feedback takes no longer one.
+  const start = requestId.slice(0, REQUEST_ID_LENGTH_MAX - `.${ITEMS_MAX}`.length)
+  const results: z.input<typeof detectionResults> = []
+  await inTurns(requests, (each, index) => results.push(detected(each, `${start}.${index}`, management)))
+  return results
+}
+
+function readOne(
+  given: unknown,
+  index: number,
+): { readonly request: Request } | { readonly errors: readonly FieldError[] } {
+  try {
+    return { request: validated(detectionRequest, given, 'body') }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return { errors: error.errors.map(({ pointer, detail }) => ({ pointer: `/${index}${pointer}`, detail })) }
+  }
+}
+
+/** Others wait no longer than a few milliseconds. */
+async function inTurns<Item>(items: readonly Item[], work: (item: Item, index: number) => void) {
+  let startMs = performance.now()
+  for (const [index, item] of items.entries()) {
+    work(item, index)
+    if (performance.now() - startMs < SLICE_MS) continue
+    await turn()
+    startMs = performance.now()
+  }
+}
+
+const REQUEST_ID_LENGTH_MAX = 128
+/** More are no help to anybody. */
+const ERRORS_MAX = 100

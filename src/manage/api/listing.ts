@@ -1,0 +1,113 @@
+import * as z from 'zod'
+import type { Part, PartOf } from '../../store/page.ts'
+import type { Management } from '../management.ts'
+import {
+  CURSOR_ANSWER,
+  CURSOR_FIELDS,
+  cursorFor,
+  cursorLinks,
+  fromPosition,
+  markOf,
+  positionIn,
+} from './cursor.ts'
+import { type AnyOperation, operation } from './operation.ts'
+import { links, PAGE_ANSWER, PAGE_FIELDS } from './schemas.ts'
+import type { Versioned } from './version.ts'
+
+/** A list: one description of it makes the operation of each version. */
+export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown>
+  extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'> {
+  /** What the items are called in the answer. */
+  readonly name: string
+  readonly filters: Filters
+  /** Whether `page` and `limit` stand before the filters in the document. */
+  readonly isPartFirst?: boolean
+  part<Asked extends Part>(
+    filters: z.output<z.ZodObject<Filters>>,
+    part: Asked,
+    management: Management,
+  ): Promise<PartOf<Kept, Asked>>
+  readonly items: Items<Kept, Shown>
+  /** Of /v2, where they are others. */
+  readonly betaItems?: Items<Kept, BetaShown>
+}
+
+/** How items are answered with. */
+export interface Items<Kept, Shown> {
+  readonly schema: z.ZodType<Shown>
+  show(items: readonly Kept[], management: Management): Promise<Shown[]> | Shown[]
+}
+
+export function listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown = Shown>(
+  given: Listing<Filters, Kept, Shown, BetaShown>,
+): Versioned {
+  const betaItems: Items<Kept, Shown | BetaShown> = given.betaItems ?? given.items
+  return { v1: byPage(given, given.items), v2: byCursor(given, betaItems) }
+}
+
+function byPage<Filters extends z.ZodRawShape, Kept, Shown>(
+  given: Listing<Filters, Kept, unknown, unknown>,
+  items: Items<Kept, Shown>,
+): AnyOperation {
+  const { name } = given
+  return operation({
+    ...describedIn(given),
+    query: z.strictObject(fieldsOf(given, PAGE_FIELDS)),
+    answer: z.strictObject({ [name]: z.array(items.schema), ...PAGE_ANSWER }) as z.ZodType,
+    run: async ({ query, target }, management) => {
+      const { page, limit, ...filters } = query as PageQuery & z.output<z.ZodObject<Filters>>
+      const found = await given.part(filters as never, { page, limit }, management)
+      const { total } = found
+      return {
+        body: { [name]: await items.show(found.items, management), total, page, limit },
+        headers: links(management.publicUrl, target, { page, limit }, total),
+      }
+    },
+  })
+}
+
+function byCursor<Filters extends z.ZodRawShape, Kept, Shown>(
+  given: Listing<Filters, Kept, unknown, unknown>,
+  items: Items<Kept, Shown>,
+): AnyOperation {
+  const { id, name } = given
+  return operation({
+    ...describedIn(given),
+    query: z.strictObject(fieldsOf(given, CURSOR_FIELDS)),
+    answer: z.strictObject({ [name]: z.array(items.schema), ...CURSOR_ANSWER }) as z.ZodType,
+    run: async ({ query, target }, management) => {
+      const { cursor, limit, ...filters } = query as CursorQuery & z.output<z.ZodObject<Filters>>
+      const mark = markOf(id, filters)
+      const after = positionIn(cursor, mark)
+      const found = await fromPosition(() => given.part(filters as never, { after, limit }, management))
+      const next_cursor = found.next === null ? null : cursorFor(mark, found.next)
+      return {
+        body: { [name]: await items.show(found.items, management), limit, next_cursor },
+        headers: cursorLinks(management.publicUrl, target, next_cursor),
+      }
+    },
+  })
+}
+
+interface PageQuery {
+  readonly page: number
+  readonly limit: number
+}
+
+interface CursorQuery {
+  readonly cursor?: string
+  readonly limit: number
+}
+
+function describedIn({ id, path, tag, summary, description, scopes }: Described) {
+  return { id, method: 'GET' as const, path, tag, summary, description, scopes }
+}
+
+type Described = Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>
+
+function fieldsOf(
+  { filters, isPartFirst = false }: { readonly filters: z.ZodRawShape; readonly isPartFirst?: boolean },
+  part: z.ZodRawShape,
+): z.ZodRawShape {
+  return isPartFirst ? { ...part, ...filters } : { ...filters, ...part }
+}
