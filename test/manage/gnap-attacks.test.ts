@@ -487,6 +487,20 @@ test('a token to continue with is used once, by its key, for its grant', async (
   assert.deepEqual(codeOf(await stranger.withdraw(first)), refused)
 })
 
+test('a request that nothing can come of leaves nothing behind', async (t) => {
+  const { manage, stranger } = await scene(t)
+  const store = await openAt(t, manage.storeUrl)
+  const kept = async () =>
+    (await store.replays.forget(9e15, 1_000)) + (await store.gnapGrants.forget(9e15, 1_000))
+  await kept()
+  assert.equal((await stranger.grant(['read'])).body.error.code, 'request_denied')
+  assert.equal((await stranger.grant(['fly'], APPROVAL)).body.error.code, 'request_denied')
+  assert.equal((await stranger.grant(['read'], {}, { tag: 'x' })).body.error.code, 'invalid_client')
+  assert.equal(await kept(), 0)
+  assert.equal((await stranger.grant(['read'], APPROVAL)).status, 200)
+  assert.equal(await kept(), 2)
+})
+
 test('who guesses is told to wait, and who asks for approval again and again', async (t) => {
   const manage = await TestManagement.start(t, { authFailuresPerMinute: 3 })
   const client = new GnapClient(manage.url)

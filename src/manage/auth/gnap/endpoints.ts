@@ -9,7 +9,7 @@ import { continueGrant } from './continuation.ts'
 import { GRANT_PATH, grantEndpoint } from './gnap.ts'
 import { GnapError, gnapErrorOf } from './gnap-error.ts'
 import { readGrantRequest } from './grant-request.ts'
-import { type Asking, answerTo, askingClient, type GnapAnswer } from './grants.ts'
+import { type Asking, answerTo, askingClient, checkAsking, type GnapAnswer } from './grants.ts'
 import { interactPage } from './interact-page.ts'
 import { BODY_BYTES_MAX, signedBy } from './signed-request.ts'
 import { manageToken } from './token-management.ts'
@@ -68,8 +68,9 @@ async function grant(ctx: RequestContext, management: Management): Promise<GnapA
     },
     management,
     async () => readGrantRequest(await readBody(ctx, BODY_BYTES_MAX), management.publicUrl),
+    (request) => checkAsking(request, asking!, addressOf(ctx), management),
   )
-  return answerTo(request, asking!, addressOf(ctx), management)
+  return answerTo(request, asking!, management)
 }
 
 function answerWith(ctx: RequestContext, answer: GnapAnswer | null): void {

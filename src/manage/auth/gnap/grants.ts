@@ -42,19 +42,35 @@ export async function askingClient(client: GrantClient, { trust }: Management): 
   return { key: read.key, trusted, display: { name: trusted.name, uri: null } }
 }
 
-/** What is answered to a request whose signature is right (RFC 9635 §3). */
+/** Throws a GnapError where nothing can come of it. */
+export function checkAsking(
+  { wanted, interact }: GrantRequest,
+  { trusted }: Asking,
+  address: string,
+  { gnap, nowMs }: Management,
+): void {
+  if (!gnap.settings.allowsBearer && wanted.tokens.some(({ isBearer }) => isBearer))
+    throw new GnapError('invalid_flag', 'no bearer tokens are given out here')
+  if (trusted !== null) return
+  if (interact === null)
+    throw new GnapError('request_denied', 'nobody has approved this key, and nobody can be asked to')
+  if (scopesIn(wanted.tokens).length === 0) throw nothingToGive()
+  const throttled = gnap.asking.failed(address, nowMs())
+  if (throttled.kind === 'throttled')
+    throw new GnapError('too_many_attempts', 'too much was asked for from this address', {
+      headers: { 'Retry-After': String(throttled.retryAfterS) },
+    })
+}
+
+/** What is answered to a request that was checked (RFC 9635 §3). */
 export function answerTo(
   { wanted, interact }: GrantRequest,
   asking: Asking,
-  address: string,
   management: Management,
 ): Promise<GnapAnswer> {
-  if (!management.gnap.settings.allowsBearer && wanted.tokens.some(({ isBearer }) => isBearer))
-    throw new GnapError('invalid_flag', 'no bearer tokens are given out here')
-  if (asking.trusted !== null) return grantAtOnce(wanted, asking, asking.trusted, management)
-  if (interact === null)
-    throw new GnapError('request_denied', 'nobody has approved this key, and nobody can be asked to')
-  return askSomebody(wanted, interact.finish, asking, address, management)
+  return asking.trusted === null
+    ? askSomebody(wanted, interact?.finish ?? null, asking, management)
+    : grantAtOnce(wanted, asking, asking.trusted, management)
 }
 
 /** Tokens for what was approved of what was asked for. There is one at least. */
@@ -118,16 +134,9 @@ async function askSomebody(
   wanted: WantedTokens,
   finish: Omit<GrantFinish, 'serverNonce'> | null,
   { key, display }: Asking,
-  address: string,
-  { store, gnap, publicUrl, nowMs }: Management,
+  { store, publicUrl, nowMs }: Management,
 ): Promise<GnapAnswer> {
   const scopes = scopesIn(wanted.tokens)
-  if (scopes.length === 0) throw nothingToGive()
-  const throttled = gnap.asking.failed(address, nowMs())
-  if (throttled.kind === 'throttled')
-    throw new GnapError('too_many_attempts', 'too much was asked for from this address', {
-      headers: { 'Retry-After': String(throttled.retryAfterS) },
-    })
   const [id, interact, next] = [newId('grt'), newSecret(INTERACT_PREFIX), newSecret(CONTINUE_PREFIX)]
   const serverNonce = newSecret('')
   const times = { createdAtMs: nowMs(), nextAtMs: nowMs() + WAIT_S * 1000, expiresAtMs: nowMs() + WAITING_MS }

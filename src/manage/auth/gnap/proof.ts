@@ -1,5 +1,10 @@
 import { isDigestOf, readContentDigest } from '../../../identity/content-digest.ts'
-import { replayIdOf, type SignatureFault, verifyRequest } from '../../../identity/http-signature.ts'
+import {
+  type HttpSignature,
+  replayIdOf,
+  type SignatureFault,
+  verifyRequest,
+} from '../../../identity/http-signature.ts'
 import type { SignatureKey } from '../../../identity/signature-key.ts'
 import type { Store } from '../../../store/store.ts'
 import { hasBody } from '../../api/body.ts'
@@ -40,15 +45,32 @@ export function expectSignedBody(
 export async function proofFault(
   ctx: RequestContext,
   key: SignatureKey,
-  { publicUrl: base, store, nowMs }: ProofFacts,
+  facts: ProofFacts,
 ): Promise<string | null> {
+  const signature = signatureBy(ctx, key, facts)
+  return typeof signature === 'string' ? signature : replayFault(signature, key, facts)
+}
+
+/** The same, whether for the first time or not. A text is what is wrong. */
+export function signatureBy(
+  ctx: RequestContext,
+  key: SignatureKey,
+  { publicUrl: base, nowMs }: ProofFacts,
+): HttpSignature | string {
   const covers = [['@method'], ['@target-uri']]
   if (ctx.get('Authorization') !== '') covers.push(['authorization'])
   if (hasBody(ctx)) covers.push(['content-digest'])
   const request = { method: ctx.method, base, target: ctx.url, rawHeaders: ctx.req.rawHeaders }
   const verification = verifyRequest(request, { ...POLICY, covers }, key, nowMs())
-  if (verification.kind === 'refused') return SIGNATURE_FAULTS[verification.fault]
-  const { signature } = verification
+  return verification.kind === 'verified' ? verification.signature : SIGNATURE_FAULTS[verification.fault]
+}
+
+/** Whether it is used for the first time: from now on it is not. */
+export async function replayFault(
+  signature: HttpSignature,
+  key: SignatureKey,
+  { store }: ProofFacts,
+): Promise<string | null> {
   const isFirst = await store.replays.isFirst(replayIdOf(signature, key), signature.goodUntilMs)
   return isFirst ? null : 'this signature, or its nonce, was used before'
 }

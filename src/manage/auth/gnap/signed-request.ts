@@ -2,19 +2,27 @@ import type { SignatureKey } from '../../../identity/signature-key.ts'
 import { hasBody, readBody } from '../../api/body.ts'
 import type { RequestContext } from '../../api/router.ts'
 import { GnapError } from './gnap-error.ts'
-import { expectSignedBody, type ProofFacts, proofFault } from './proof.ts'
+import { expectSignedBody, type ProofFacts, replayFault, signatureBy } from './proof.ts'
 
-/** What `read` makes of the request, once it is known to be signed with this key, body and all. */
+/**
+ * What `read` makes of the request, once it is known to be signed with this key, body and all. `check` throws where
+ * nothing can come of it: such a request leaves nothing behind.
+ */
 export async function signedBy<Result>(
   ctx: RequestContext,
   key: SignatureKey | ((result: Result) => Promise<SignatureKey>),
   facts: ProofFacts,
   read: () => Promise<Result>,
+  check: (result: Result) => void = () => undefined,
 ): Promise<Result> {
   const wrong = expectSignedBody(ctx)
   if (wrong !== null) throw new GnapError('invalid_client', wrong)
   const result = await read()
-  const fault = await proofFault(ctx, typeof key === 'function' ? await key(result) : key, facts)
+  const own = typeof key === 'function' ? await key(result) : key
+  const signature = signatureBy(ctx, own, facts)
+  if (typeof signature === 'string') throw new GnapError('invalid_client', signature)
+  check(result)
+  const fault = await replayFault(signature, own, facts)
   if (fault !== null) throw new GnapError('invalid_client', fault)
   return result
 }
