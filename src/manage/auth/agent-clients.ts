@@ -1,4 +1,3 @@
-import { errors } from 'oidc-provider'
 import { readAgentId } from '../../identity/agent-document.ts'
 import { Fault } from '../../fault.ts'
 import type { Store } from '../../store/store.ts'
@@ -41,6 +40,7 @@ export class AgentClients implements ClientDocuments {
       return await this.#agents.find(url)
     } catch (error) {
       if (!(error instanceof Fault) || error.code.startsWith('STORE_')) throw error
+      const { errors } = await import('oidc-provider')
       const text = `this client is not known: ${error.message}`
       throw Object.assign(new errors.CustomOIDCProviderError('invalid_client', text), NOT_KNOWN)
     }
