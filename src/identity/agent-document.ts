@@ -7,8 +7,10 @@ export interface AgentDocument {
   /** `null`: it is a set of keys, and says nothing else. */
   readonly id: string | null
   readonly name: string | null
-  /** At least one, and no two alike; else where they are. */
+  /** No two alike; else where they are. None only where it has somewhere to send people to. */
   readonly keys: readonly AgentKey[] | { readonly jwksUri: string }
+  /** Of an app that asks people. What may be in them is for who sends people there. */
+  readonly redirectUris: readonly string[]
 }
 
 /** What may differ between an installation and one for tests. */
@@ -38,13 +40,15 @@ export class AgentDocumentFault extends Fault {
 export function readAgentDocument(value: unknown, id: string | null, rules: DocumentRules): AgentDocument {
   const document = objectAt(value, '')
   if (id !== null && document['client_id'] === undefined && document['agent_id'] === undefined)
-    if (document['keys'] !== undefined) return { id: null, name: null, keys: readKeySet(document, rules) }
+    if (document['keys'] !== undefined)
+      return { id: null, name: null, keys: readKeySet(document, rules), redirectUris: [] }
   for (const member of SECRETS)
     if (Object.hasOwn(document, member)) throw fault(`/${member}`, 'has no place in what everybody can read')
   const method = document['token_endpoint_auth_method']
   if (method !== undefined && !METHODS.has(method))
     throw fault('/token_endpoint_auth_method', `takes ${[...METHODS].join(', ')}`)
-  return { id: idIn(document, id, rules), name: nameIn(document), keys: keysIn(document, rules) }
+  const [own, name, redirectUris] = [idIn(document, id, rules), nameIn(document), redirectUrisIn(document)]
+  return { id: own, name, redirectUris, keys: keysIn(document, rules, redirectUris.length > 0) }
 }
 
 /** A JWK Set (RFC 7517). Keys that are for something else, or not known here, are passed over. */
@@ -114,8 +118,17 @@ function nameIn(document: Members): string | null {
   throw fault(`/${member}`, 'takes 1 to 100 characters, no control characters')
 }
 
-function keysIn(document: Members, rules: DocumentRules): AgentDocument['keys'] {
+function redirectUrisIn({ redirect_uris: uris = [] }: Members): readonly string[] {
+  if (!Array.isArray(uris) || uris.length > REDIRECT_URIS_MAX)
+    throw fault('/redirect_uris', `takes a list of ${REDIRECT_URIS_MAX} at most`)
+  const wrong = uris.findIndex((uri) => typeof uri !== 'string' || uri.length > REDIRECT_URI_LENGTH_MAX)
+  if (wrong !== -1) throw fault(`/redirect_uris/${wrong}`, 'takes a URI')
+  return uris as readonly string[]
+}
+
+function keysIn(document: Members, rules: DocumentRules, maybeNone: boolean): AgentDocument['keys'] {
   const given = KEY_MEMBERS.filter((member) => document[member] !== undefined)
+  if (given.length === 0 && maybeNone) return []
   if (given.length !== 1)
     throw fault(
       given.length === 0 ? '/jwks' : `/${given[1]}`,
@@ -166,3 +179,5 @@ const SECRETS = ['client_secret', 'client_secret_expires_at', 'private_key']
 const METHODS: ReadonlySet<unknown> = new Set(['private_key_jwt', 'none'])
 const NAME = /^\P{Cc}{1,100}$/u
 const KEYS_MAX = 32
+const REDIRECT_URIS_MAX = 32
+const REDIRECT_URI_LENGTH_MAX = 2_000

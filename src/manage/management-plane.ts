@@ -16,6 +16,7 @@ import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
+import { AgentClients } from './auth/agent-clients.ts'
 import { AgentIdentities } from './auth/agent-identity.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
@@ -89,7 +90,7 @@ export interface ManagementLinks {
   stored(batch: readonly Sighting[]): void
   /** Who can sign in; nobody, where it is not given. */
   readonly people?: People
-  /** Clients that keep their own documents; none, where it is not given. */
+  /** Clients that keep their own documents, for tests. */
   readonly clientDocuments?: ClientDocuments
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
@@ -164,7 +165,6 @@ export class ManagementPlane {
     this.#gnapDocuments = gnapDocuments(url)
     this.#oauthDocuments = oauthDocuments(url, {
       hasPeople: this.#links.people !== undefined,
-      hasDocuments: this.#links.clientDocuments !== undefined,
       hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== undefined,
     })
     let store: Store | null = null
@@ -315,25 +315,18 @@ export class ManagementPlane {
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings } = this.#settings
-    const { people = null, clientDocuments: documents = null } = this.#links
+    const { people = null } = this.#links
+    const agents = new AgentIdentities(trust, { allowPrivate, nowMs })
+    const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people !== null)
     return {
       store,
-      oauth: new OAuth({
-        publicUrl,
-        store,
-        sealer,
-        log: this.#log,
-        people,
-        documents,
-        settings,
-        nowMs,
-      }),
+      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
       trust,
-      agents: new AgentIdentities(trust, { allowPrivate, nowMs }),
+      agents,
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer,

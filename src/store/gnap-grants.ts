@@ -190,6 +190,7 @@ function record(row: Selectable<GnapGrantTable>): GnapGrantRecord {
 }
 
 const STATES = ['waiting', 'approved', 'denied', 'finished'] as const
+
 const NEWEST_FIRST: Order = {
   columns: [
     { name: 'gnap_grants.created_at_ms', kind: 'whole' },

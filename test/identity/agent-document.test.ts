@@ -46,7 +46,14 @@ test('a document as clients have it, as agents have it, and keys alone', async (
     ID,
     RULES,
   )
-  assert.deepEqual(both, { id: ID, name: null, keys: { jwksUri: 'https://a.example/keys?x=1' } })
+  assert.deepEqual(both, {
+    id: ID,
+    name: null,
+    keys: { jwksUri: 'https://a.example/keys?x=1' },
+    redirectUris: [],
+  })
+  const app = readAgentDocument({ client_id: ID, redirect_uris: ['https://a.example/back'] }, ID, RULES)
+  assert.deepEqual([app.keys, app.redirectUris], [[], ['https://a.example/back']])
   const keys = readAgentDocument(jwks, ID, RULES)
   assert.deepEqual([keys.id, keys.name, (keys.keys as []).length], [null, null, 2])
   for (const client_id of ['https://agent.example', 'https://agent.example/'])
@@ -128,6 +135,14 @@ const BAD: readonly (readonly [title: string, document: unknown, pointer: string
   ['a name over two lines', { ...good, name: 'a\nb' }, '/name', /no control/],
   ['a name that is none', { ...good, client_name: { a: 1 } }, '/client_name', /1 to 100/],
   ['no keys', { client_id: ID }, '/jwks', /one of jwks, jwks_uri, public_key/],
+  ['no keys, and nowhere to send people', { client_id: ID, redirect_uris: [] }, '/jwks', /give one/],
+  [
+    'one place for people',
+    { ...good, redirect_uris: 'https://a.example/' },
+    '/redirect_uris',
+    /takes a list/,
+  ],
+  ['a place that is none', { ...good, redirect_uris: ['x', 7] }, '/redirect_uris/1', /takes a URI/],
   ['keys twice', { ...good, public_key: ec.jwk }, '/public_key', /give one/],
   ['keys and their place', { ...good, jwks_uri: ID }, '/jwks_uri', /give one/],
   ['a set that is none', { ...good, jwks: [] }, '/jwks', /no object/],

@@ -59,6 +59,13 @@ test('an agent, and a key, has one entry, whoever asks at once', async (t) => {
   assert.equal((await manage.ask('GET', '/v1/audit?action=createTrust')).body.total, 2)
 })
 
+test('the document of an app that asks people may have no keys', async (t) => {
+  const manage = await TestManagement.start(t)
+  const document = { client_id: AGENT, redirect_uris: ['https://agent.example/back'] }
+  const { status, body } = await manage.ask('POST', '/v1/trust', { document, scopes: ['read'] })
+  assert.deepEqual([status, body.document], [201, document])
+})
+
 test('a document that is given is kept as far as it is public, and used', async (t) => {
   const manage = await TestManagement.start(t)
   const document = {

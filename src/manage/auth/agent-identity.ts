@@ -18,6 +18,8 @@ export interface KnownAgent {
   /** The administrator's, else its own. */
   readonly name: string | null
   readonly keys: readonly AgentKey[]
+  /** Of an app that asks people. */
+  readonly redirectUris: readonly string[]
   /** `null`: nothing. */
   readonly trusted: Trusted | null
 }
@@ -48,8 +50,8 @@ export class AgentIdentities {
     const kept = trusted?.document == null ? null : this.#keptDocument(id, trusted.id, trusted.document)
     const found = await documents.find(id, kept)
     const isMissing = thumbprint !== null && !found.keys.some((key) => key.thumbprint === thumbprint)
-    const { name, keys } = isMissing ? await documents.find(id, kept, NOW) : found
-    return { id, name: trusted?.name ?? name, keys, trusted }
+    const { name, ...rest } = isMissing ? await documents.find(id, kept, NOW) : found
+    return { id, name: trusted?.name ?? name, ...rest, trusted }
   }
 
   /** What is under way is given up. */
@@ -83,9 +85,10 @@ class AgentDocuments {
     id: string,
     kept: AgentDocument | null,
     ageMaxMs?: number,
-  ): Promise<{ readonly name: string | null; readonly keys: readonly AgentKey[] }> {
-    const { name, keys } = kept ?? (await this.#documents.get(documentPlaceOf(id), ageMaxMs))
-    return { name, keys: 'jwksUri' in keys ? await this.#keySets.get(keys.jwksUri, ageMaxMs) : keys }
+  ): Promise<Pick<KnownAgent, 'name' | 'keys' | 'redirectUris'>> {
+    const { name, keys, redirectUris } = kept ?? (await this.#documents.get(documentPlaceOf(id), ageMaxMs))
+    const found = 'jwksUri' in keys ? await this.#keySets.get(keys.jwksUri, ageMaxMs) : keys
+    return { name, keys: found, redirectUris }
   }
 
   close(): void {

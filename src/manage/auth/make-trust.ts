@@ -113,11 +113,14 @@ function documentIn(value: unknown, id: string | null, rules: DocumentRules): Ag
 }
 
 /** What is public in it, and used. */
-function keptOf({ name, keys }: AgentDocument, id: string): Readonly<Record<string, unknown>> {
+function keptOf({ name, keys, redirectUris }: AgentDocument, id: string): Readonly<Record<string, unknown>> {
   return {
     client_id: id,
     ...(name !== null && { client_name: name }),
-    ...('jwksUri' in keys ? { jwks_uri: keys.jwksUri } : { jwks: { keys: keys.map(({ jwk }) => jwk) } }),
+    ...(redirectUris.length > 0 && { redirect_uris: redirectUris }),
+    ...('jwksUri' in keys
+      ? { jwks_uri: keys.jwksUri }
+      : keys.length > 0 && { jwks: { keys: keys.map(({ jwk }) => jwk) } }),
   }
 }
 
