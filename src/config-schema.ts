@@ -386,7 +386,7 @@ const AUTH = section('Who may use the API.', {
   access_token_ttl_s: setting(
     integer(5, 600),
     600,
-    'For how many seconds an OAuth access token is good. A new one is had without asking anybody.',
+    'For how many seconds an access token is good. A new one is had without asking anybody.',
   ),
   signing_key_rotation: setting(
     duration('1h', '3650d'),
@@ -400,6 +400,11 @@ const AUTH = section('Who may use the API.', {
     (who) => (who === 'open' ? 'anybody can have your users asked for their consent, under any name' : null),
   ),
   registration_token: secret('The initial access token of `registration: token`.', 16),
+  gnap_bearer_tokens: setting(
+    boolean,
+    true,
+    'Whether GNAP gives out bearer tokens to who asks for them; else each request with a token has to be signed.',
+  ),
 })
 
 const FEED = section('', {
@@ -460,6 +465,17 @@ export const SETTINGS = section('', {
       'Whether webhooks may lead to addresses that are not on the public internet, and be plain `http://`.',
       (isAllowed) =>
         isAllowed ? 'whoever may register a webhook can have hosts in here asked, and read on the way' : null,
+    ),
+  }),
+  fetch: section('Documents that others publish: of agents, their keys, and clients.', {
+    allow_private_addresses: setting(
+      boolean,
+      false,
+      'Whether they may be at addresses that are not on the public internet, and at plain `http://`. For tests: keys that stand in specifications are taken then, too.',
+      (isAllowed) =>
+        isAllowed
+          ? 'whoever can send a request can have hosts in here asked; published test keys prove who somebody is'
+          : null,
     ),
   }),
   signatures: list(

@@ -35,11 +35,14 @@ export interface StartupConfig {
   readonly auth: {
     readonly failuresPerMinute: number
     readonly accessTokenTtlS: number
+    readonly gnapBearerTokens: boolean
     readonly signingKeyRotationMs: number
     readonly registration: 'off' | 'token' | 'open'
     readonly registrationToken: Secret<string> | null
   }
   readonly webhooks: { readonly allowPrivateAddresses: boolean }
+  /** Of documents that others publish. */
+  readonly fetch: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -325,11 +328,13 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     auth: {
       failuresPerMinute: others.auth.failures_per_minute,
       accessTokenTtlS: others.auth.access_token_ttl_s,
+      gnapBearerTokens: others.auth.gnap_bearer_tokens,
       signingKeyRotationMs: others.auth.signing_key_rotation,
       registration: others.auth.registration,
       registrationToken: others.auth.registration_token,
     },
     webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
+    fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),

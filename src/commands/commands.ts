@@ -53,6 +53,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./clients.ts')).clients,
   },
   {
+    name: 'trust',
+    summary: 'Say what Agent Identities and keys may do',
+    load: async () => (await import('./trust.ts')).trust,
+  },
+  {
     name: 'users',
     summary: 'Make, list and delete people who sign in, and set their passwords',
     load: async () => (await import('./users.ts')).users,

@@ -66,6 +66,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       hasTls: manage.certificate !== null,
       ja4plus: config.fingerprints.ja4plus,
       authFailuresPerMinute: auth.failuresPerMinute,
+      gnap: { tokenTtlS: auth.accessTokenTtlS, allowsBearer: auth.gnapBearerTokens },
       oauth: {
         accessTokenTtlS: auth.accessTokenTtlS,
         keyRotationMs: auth.signingKeyRotationMs,
@@ -76,6 +77,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,
       allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
+      allowPrivateFetches: config.fetch.allowPrivateAddresses,
       upstreams: proxy.upstreams.map(({ name }) => name),
       configured: effective,
       version: version(),

@@ -29,9 +29,9 @@ export function sealerGiven(given: Arguments, io: Io): Sealer {
   return new Sealer(store.encryptionKey, join(data.dir, 'store.key'))
 }
 
-function configGiven(given: Arguments, io: Io): StartupConfig {
-  const values = { data: given.values('data') }
-  return loadConfig(values, given.value('config'), io.env, { isForStore: true }).config
+export function configGiven(given: Arguments, io: Io): StartupConfig {
+  const flags = { data: given.values('data') }
+  return loadConfig(flags, given.value('config'), io.env, { isForStore: true }).config
 }
 
 /** The store does not have to be there yet, if `mayMake`. */

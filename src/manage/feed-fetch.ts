@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import type { Dispatcher } from 'undici'
+import { FetchFault, type GuardedAnswer, guardedGet } from '../identity/guarded-get.ts'
 import { FeedFault } from '../plane/feed.ts'
 import type { Secret } from '../secret.ts'
-import { ADDRESS_REFUSED, publicLookup, publicOnly } from './public-address.ts'
 
 /** Where a feed is, and how far its server is trusted: for nothing but to give bytes. */
 export interface FeedPlace {
@@ -21,73 +20,36 @@ export interface FeedPlace {
 /** `null`: it is what `etag` names. */
 export type Fetched = { readonly body: Buffer; readonly etag: string | null } | null
 
-/** Throws a FeedFault. No redirect is followed: who may move a feed may as well publish it. */
+/** Throws a FeedFault. Who may move a feed may as well publish it. */
 export async function fetchFeed(place: FeedPlace, etag: string | null, stop: AbortSignal): Promise<Fetched> {
-  const { Agent, buildConnector, request } = await import('undici')
+  const { url, allowPrivate, timeoutMs, bytesMax } = place
   const ca = await caIn(place.caFile)
-  const { allowPrivate, timeoutMs } = place
-  const connector = buildConnector({
-    timeout: timeoutMs,
-    allowH2: false,
-    rejectUnauthorized: true, // whatever NODE_TLS_REJECT_UNAUTHORIZED says
-    ...(ca !== null && { ca }),
-    ...(!allowPrivate && { lookup: publicLookup }),
+  const asked = { url, headers: headers(place, etag), ca, allowPrivate, timeoutMs, bytesMax }
+  const answer = await guardedGet(asked, stop).catch((error: unknown) => {
+    throw error instanceof FetchFault ? faultOf(error, place) : error
   })
-  const agent = new Agent({ connect: allowPrivate ? connector : publicOnly(connector) })
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)])
-  try {
-    const response = await request(place.url, { dispatcher: agent, headers: headers(place, etag), signal })
-    return await answer(response, place, etag)
-  } catch (error) {
-    throw faultOf(error, place)
-  } finally {
-    await agent.destroy()
-  }
+  return answer.status === 304 ? null : { body: answer.body, etag: etagIn(answer) }
 }
 
 function headers({ token }: FeedPlace, etag: string | null): Record<string, string> {
   return {
     accept: 'application/json',
-    'accept-encoding': 'identity',
-    'user-agent': 'gatehouse',
     ...(token !== null && { authorization: `Bearer ${token.reveal()}` }),
     ...(etag !== null && { 'if-none-match': etag }),
   }
 }
 
-async function answer(
-  { statusCode, headers, body }: Dispatcher.ResponseData,
-  { bytesMax }: FeedPlace,
-  etagSent: string | null,
-): Promise<Fetched> {
-  body.on('error', () => undefined) // of what is not read any more
-  if (statusCode === 304 && etagSent !== null) return null
-  if (statusCode >= 300 && statusCode < 400 && statusCode !== 304)
-    throw new FeedFault(
-      'redirect',
-      `it answers ${statusCode}, and no redirect is followed; set its final url`,
-    )
-  if (statusCode !== 200) throw new FeedFault('status', `it answers ${statusCode}`)
-  const pieces: Buffer[] = []
-  let length = 0
-  for await (const piece of body as AsyncIterable<Buffer>) {
-    length += piece.length
-    if (length > bytesMax) throw new FeedFault('too-large', `it is longer than bytes_max, ${bytesMax} bytes`)
-    pieces.push(piece)
-  }
-  const { etag } = headers
-  const isUsable = typeof etag === 'string' && etag.length <= ETAG_LENGTH_MAX && ETAG.test(etag)
-  return { body: Buffer.concat(pieces), etag: isUsable ? etag : null }
+function etagIn({ headers: { etag } }: GuardedAnswer): string | null {
+  return typeof etag === 'string' && etag.length <= ETAG_LENGTH_MAX && ETAG.test(etag) ? etag : null
 }
 
-/** In our own words: what others say may have anything in it. */
-function faultOf(error: unknown, { timeoutMs }: FeedPlace): FeedFault {
-  if (error instanceof FeedFault) return error
-  const { name, code, message } = error as NodeJS.ErrnoException
-  if (code === ADDRESS_REFUSED) return new FeedFault('address', message, { cause: error })
-  if (name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT')
-    return new FeedFault('timeout', `it has not come within ${timeoutMs} ms`, { cause: error })
-  return new FeedFault('network', `it cannot be fetched (${code ?? name})`, { cause: error })
+/** With the setting that helps. */
+function faultOf(fault: FetchFault, { bytesMax }: FeedPlace): FeedFault {
+  const { reason, message } = fault
+  const said = (text: string) => new FeedFault(reason, text, { cause: fault.cause })
+  if (reason === 'address') return said(`${message}; allow_private: true allows it`)
+  if (reason === 'redirect') return said(`${message}; set its final url`)
+  return said(reason === 'too-large' ? `it is longer than bytes_max, ${bytesMax} bytes` : message)
 }
 
 async function caIn(file: string | null): Promise<string | null> {

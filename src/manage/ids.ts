@@ -2,7 +2,21 @@ import { randomBytes } from 'node:crypto'
 
 /** `key_x7c1Jq0aT5b2…`: 96 random bits behind what it is the id of. */
 export function newId(
-  prefix: 'key' | 'tsk' | 'sub' | 'whk' | 'whs' | 'dlv' | 'evt' | 'aud' | 'fbk' | 'cli' | 'usr',
+  prefix:
+    | 'key'
+    | 'tsk'
+    | 'sub'
+    | 'whk'
+    | 'whs'
+    | 'dlv'
+    | 'evt'
+    | 'aud'
+    | 'fbk'
+    | 'cli'
+    | 'grt'
+    | 'gtk'
+    | 'trs'
+    | 'usr',
 ): string {
   return `${prefix}_${randomBytes(12).toString('base64url')}`
 }

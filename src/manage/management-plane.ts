@@ -16,9 +16,14 @@ import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
+import { AgentClients } from './auth/agent-clients.ts'
+import { AgentIdentities } from './auth/agent-identity.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { FailureThrottle } from './auth/failure-throttle.ts'
+import { gnapDocuments, gnapEndpoints } from './auth/gnap/endpoints.ts'
+import { ASKING_PER_MINUTE, type GnapSettings } from './auth/gnap/gnap.ts'
+import { GnapTokens } from './auth/gnap/gnap-tokens.ts'
 import { sayError, unavailable } from './auth/oauth/answer.ts'
 import type { ClientDocuments } from './auth/oauth/client-documents.ts'
 import { oauthDocuments } from './auth/oauth/discovery.ts'
@@ -27,6 +32,7 @@ import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
 import type { People } from './auth/oauth/people.ts'
 import { PeoplePages } from './auth/people/people-pages.ts'
 import { PasswordHasher } from './auth/people/password-hash.ts'
+import { Trust } from './auth/trust.ts'
 import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
@@ -57,6 +63,7 @@ export interface ManagementSettings {
   readonly ja4plus: boolean
   readonly version: string
   readonly authFailuresPerMinute: number
+  readonly gnap: GnapSettings
   readonly oauth: OAuthSettings
   readonly auditRetentionMs: number
   /** For what lasts and is not in the database. */
@@ -64,6 +71,8 @@ export interface ManagementSettings {
   /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
   readonly encryptionKey: Secret<string> | null
   readonly allowPrivateWebhooks: boolean
+  /** Of documents that others publish. */
+  readonly allowPrivateFetches: boolean
   /** The names that a rule may route to. */
   readonly upstreams: readonly string[]
   readonly seen: KeeperSettings
@@ -83,10 +92,12 @@ export interface ManagementLinks {
   stored(batch: readonly Sighting[]): void
   /** Who can sign in, where it is not those in the database; `null`: nobody. */
   readonly people?: People | null
-  /** Clients that keep their own documents; none, where it is not given. */
+  /** Clients that keep their own documents, for tests. */
   readonly clientDocuments?: ClientDocuments
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
+  /** Another clock, for tests. */
+  nowMs?(): number
 }
 
 /**
@@ -101,6 +112,8 @@ export class ManagementPlane {
   readonly settings: LiveSettings
   #documents: ReturnType<typeof documents> | null = null
   #oauthDocuments: ReturnType<typeof oauthDocuments> | null = null
+  #gnapDocuments: ReturnType<typeof gnapDocuments> | null = null
+  readonly #gnap = gnapEndpoints(() => (this.#api === null ? null : this.#management))
   #oauth: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
@@ -151,9 +164,9 @@ export class ManagementPlane {
     const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
+    this.#gnapDocuments = gnapDocuments(url)
     this.#oauthDocuments = oauthDocuments(url, {
       hasPeople: this.#links.people !== null,
-      hasDocuments: this.#links.clientDocuments !== undefined,
       hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== null,
     })
     let store: Store | null = null
@@ -195,9 +208,11 @@ export class ManagementPlane {
   get middleware(): Koa.Middleware<RequestState> {
     return (ctx, next) => {
       if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
+      if (this.#gnapDocuments?.(ctx) === true) return
       const url = ctx.req.url!
       if (url.startsWith('/oauth/'))
         return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
+      if (url.startsWith('/gnap/')) return this.#gnap(ctx, next)
       // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
       if (!OF_THE_API.test(url)) return next()
       if (this.#api !== null) return this.#api(ctx, next)
@@ -237,7 +252,8 @@ export class ManagementPlane {
     const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
-    const { apiKeys, rateLimits, store, log } = this.#management
+    const { agents, apiKeys, rateLimits, store, log } = this.#management
+    agents.close()
     await rateLimits
       .write()
       .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
@@ -291,7 +307,10 @@ export class ManagementPlane {
 
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
     const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
-    const { upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const { gnap, upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const allowPrivate = this.#settings.allowPrivateFetches
+    const nowMs = this.#links.nowMs ?? Date.now
+    const trust = new Trust(store.trust, nowMs)
     const rateLimits = {
       freePerDay: this.settings.value('limits.free_per_day'),
       standardPerHour: this.settings.value('limits.standard_per_hour'),
@@ -299,25 +318,19 @@ export class ManagementPlane {
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings } = this.#settings
     const passwords = new PasswordHasher()
-    const own = { store, sealer, log: this.#log, passwords, publicUrl, nowMs: Date.now }
+    const own = { store, sealer, log: this.#log, passwords, publicUrl, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
-    const { clientDocuments: documents = null } = this.#links
+    const agents = new AgentIdentities(trust, { allowPrivate, nowMs })
+    const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people)
     return {
       store,
-      oauth: new OAuth({
-        publicUrl,
-        store,
-        sealer,
-        log: this.#log,
-        people,
-        documents,
-        settings,
-        nowMs: Date.now,
-      }),
+      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,
       apiKeys: new ApiKeys(store.keys),
+      trust,
+      agents,
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer,
@@ -327,11 +340,16 @@ export class ManagementPlane {
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       passwords,
       failureThrottle: new FailureThrottle(authFailuresPerMinute),
+      gnap: {
+        settings: gnap,
+        tokens: new GnapTokens(store.gnapTokens, trust),
+        asking: new FailureThrottle(ASKING_PER_MINUTE),
+      },
       log: this.#log,
       publicUrl,
       detections: this.#detections,
       tasks: { wake: () => this.#tasks?.wake() },
-      nowMs: Date.now,
+      nowMs,
     }
   }
 }

@@ -4,9 +4,12 @@ import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { Store } from '../store/store.ts'
 import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { AgentIdentities } from './auth/agent-identity.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
 import type { FailureThrottle } from './auth/failure-throttle.ts'
+import type { Gnap } from './auth/gnap/gnap.ts'
 import type { OAuth } from './auth/oauth/oauth.ts'
+import type { Trust } from './auth/trust.ts'
 import type { PasswordHasher } from './auth/people/password-hash.ts'
 import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
@@ -25,10 +28,14 @@ export interface Management {
   readonly store: Store
   readonly log: Log
   readonly apiKeys: ApiKeys
+  /** What agents and keys may do. */
+  readonly trust: Trust
+  readonly agents: AgentIdentities
   readonly rateLimits: RateLimits
   /** `null`: there is none in the configuration. */
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: FailureThrottle
+  readonly gnap: Gnap
   readonly oauth: OAuth
   /** One for all, so that few are hashed at once. */
   readonly passwords: PasswordHasher

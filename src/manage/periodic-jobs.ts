@@ -41,6 +41,21 @@ export function periodicJobs(
       run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
     },
     {
+      name: 'forget signatures that are too old to be used again',
+      everyMs: 60_000,
+      run: async (nowMs) => more(await store.replays.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old grants of GNAP',
+      everyMs: 60_000,
+      run: async (nowMs) => more(await store.gnapGrants.forget(nowMs, SLICE_ROWS)),
+    },
+    {
+      name: 'forget old tokens of GNAP',
+      everyMs: 600_000,
+      run: async (nowMs) => more(await store.gnapTokens.forget(nowMs, SLICE_ROWS)),
+    },
+    {
       name: 'forget old records of the authorization server',
       everyMs: 60_000,
       run: async (nowMs) => more(await store.oauthRecords.forget(nowMs, SLICE_ROWS)),

@@ -56,8 +56,9 @@ export class RateLimits {
   }
 
   /** One request more. */
-  async count({ id, plan }: Principal): Promise<Quota> {
+  async count({ id: own, plan, scopes }: Principal): Promise<Quota> {
     if (plan === 'unlimited') return UNLIMITED
+    const id = scopes.size === 0 ? NOBODY : own
     const memory = this.#memories[plan]
     let result: RateLimiterRes
     let isExceeded = false
@@ -136,6 +137,8 @@ function fields(
   }
 }
 
+/** Who may do nothing: anybody can prove to be any number of agents, and each would be counted by itself. */
+const NOBODY = 'nobody'
 const LIMITED_PLANS = ['free', 'standard'] as const
 const HOUR_S = 3_600
 const DAY_S = 86_400

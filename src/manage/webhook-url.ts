@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { isPublicAddress } from './public-address.ts'
+import { isOwnName, isPublicAddress } from '../identity/public-address.ts'
 
 /** Finds the addresses of a name; rejects where there are none. */
 export type FindAddresses = (name: string) => Promise<readonly string[]>
@@ -32,7 +32,7 @@ export async function readWebhookUrl(
 
 async function isPublicHost(host: string, find: FindAddresses): Promise<boolean> {
   if (isIP(host) !== 0) return isPublicAddress(host)
-  if (OWN_NAME.test(host)) return false
+  if (isOwnName(host)) return false
   // A name server that is slow, or lies in wait, must not hold the request.
   const late = new AbortController()
   const found = await Promise.race([find(host).catch(() => []), wait(LOOKUP_MS, [], late)])
@@ -44,7 +44,5 @@ async function addressesOf(name: string): Promise<readonly string[]> {
   return (await lookup(name, { all: true })).map(({ address }) => address)
 }
 
-/** RFC 6761 §6.3: whatever a name server says. */
-const OWN_NAME = /(?:^|\.)localhost\.?$/
 const LOOKUP_MS = 2_000
 const NOT_PUBLIC = 'is not on the public internet; webhooks.allow_private_addresses allows it'

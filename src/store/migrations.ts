@@ -13,6 +13,8 @@ import { policies } from './migrations/0008-policies.ts'
 import { agentVersions } from './migrations/0009-agent-versions.ts'
 import { decisive } from './migrations/0010-decisive.ts'
 import { oauth } from './migrations/0010-oauth.ts'
+import { gnap } from './migrations/0011-gnap.ts'
+import { trust } from './migrations/0012-trust.ts'
 import { users } from './migrations/0013-users.ts'
 import type { Tables } from './tables.ts'
 
@@ -58,6 +60,8 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0009-agent-versions', agentVersions],
   ['0010-decisive', decisive],
   ['0010-oauth', oauth],
+  ['0011-gnap', gnap],
+  ['0012-trust', trust],
   ['0013-users', users],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {

@@ -8,6 +8,8 @@ import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { FeedbackStore } from './feedback.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
+import { GnapGrantStore } from './gnap-grants.ts'
+import { GnapTokenStore } from './gnap-tokens.ts'
 import { IdempotencyStore } from './idempotency.ts'
 import { KeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
@@ -19,12 +21,14 @@ import { ObservedStore } from './observed.ts'
 import { openDatabase } from './open-database.ts'
 import { PolicyStore } from './policies.ts'
 import { RateLimitStore } from './rate-limits.ts'
+import { ReplayStore } from './replays.ts'
 import { RollupStore } from './rollups.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
 import { TaskStore } from './tasks.ts'
 import { TrialStore } from './trials.ts'
+import { TrustStore } from './trust.ts'
 import { UserStore } from './users.ts'
 import { WebhookStore } from './webhooks.ts'
 
@@ -42,6 +46,8 @@ export class Store {
   readonly catalogueLookup: CatalogueLookup
   readonly catalogueMerge: CatalogueMerge
   readonly fingerprintsSeen: FingerprintsSeenStore
+  readonly gnapGrants: GnapGrantStore
+  readonly gnapTokens: GnapTokenStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
   readonly oauthClients: OAuthClientStore
@@ -51,12 +57,14 @@ export class Store {
   readonly policies: PolicyStore
   readonly rateLimits: RateLimitStore
   readonly observed: ObservedStore
+  readonly replays: ReplayStore
   readonly rollups: RollupStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
   readonly tasks: TaskStore
   readonly trials: TrialStore
+  readonly trust: TrustStore
   readonly users: UserStore
   readonly webhooks: WebhookStore
   readonly #database: Database
@@ -78,6 +86,8 @@ export class Store {
     this.catalogueLookup = new CatalogueLookup(db)
     this.catalogueMerge = new CatalogueMerge(db, kind)
     this.fingerprintsSeen = new FingerprintsSeenStore(db)
+    this.gnapGrants = new GnapGrantStore(db)
+    this.gnapTokens = new GnapTokenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
     this.oauthClients = new OAuthClientStore(db)
@@ -87,12 +97,14 @@ export class Store {
     this.policies = new PolicyStore(db)
     this.rateLimits = new RateLimitStore(db)
     this.observed = new ObservedStore(db)
+    this.replays = new ReplayStore(db)
     this.rollups = new RollupStore(db)
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)
     this.tasks = new TaskStore(db, kind)
     this.trials = new TrialStore(db, kind)
+    this.trust = new TrustStore(db)
     this.users = new UserStore(db)
     this.webhooks = new WebhookStore(db)
   }

@@ -1,14 +1,17 @@
 import type { AuditTables } from './tables/audit.ts'
 import type { CatalogueTables } from './tables/catalogue.ts'
+import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
 import type { OAuthTables } from './tables/oauth.ts'
 import type { PolicyTables } from './tables/policies.ts'
 import type { RateLimitTables } from './tables/rate-limits.ts'
+import type { ReplayTables } from './tables/replays.ts'
 import type { SettingTables } from './tables/settings.ts'
 import type { SightingTables } from './tables/sightings.ts'
 import type { SubmissionTables } from './tables/submissions.ts'
 import type { TaskTables } from './tables/tasks.ts'
+import type { TrustTables } from './tables/trust.ts'
 import type { UserTables } from './tables/users.ts'
 import type { WebhookTables } from './tables/webhooks.ts'
 
@@ -19,14 +22,17 @@ import type { WebhookTables } from './tables/webhooks.ts'
 export interface Tables
   extends AuditTables,
     CatalogueTables,
+    GnapTables,
     IdempotencyTables,
     KeyTables,
     OAuthTables,
     PolicyTables,
     RateLimitTables,
+    ReplayTables,
     SettingTables,
     SightingTables,
     SubmissionTables,
     TaskTables,
+    TrustTables,
     UserTables,
     WebhookTables {}

@@ -50,6 +50,11 @@ export class UserStore {
     return (numInsertedOrUpdatedRows ?? 0n) > 0n
   }
 
+  async isAnybody(): Promise<boolean> {
+    const found = this.#db.selectFrom('users').select('id').limit(1)
+    return (await found.executeTakeFirst()) !== undefined
+  }
+
   async byId(id: string): Promise<UserRecord | null> {
     const row = await this.#db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
     return row === undefined ? null : recordOf(row)

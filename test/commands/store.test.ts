@@ -13,6 +13,7 @@ import { looksLikeKey } from '../../src/manage/auth/api-keys.ts'
 import { MIGRATIONS, migrate } from '../../src/store/migrations.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
+import { newSigner } from '../identity/signer.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { run as runProgram, start } from './gateway-process.ts'
 import { memoryIo } from './memory-io.ts'
@@ -127,6 +128,56 @@ for (const kind of KINDS)
       assert.deepEqual([wrong.code, wrong.out], [2, ''], words)
       assert.ok(wrong.err.includes(words), wrong.err)
     }
+  })
+
+for (const kind of KINDS)
+  test(`${kind}: whom to trust is said, listed and taken back on the command line`, async (t) => {
+    const folder = temporaryFolder(t)
+    const storeUrl = await freshUrl(kind, t)
+    const run = (...argv: readonly string[]) => runWith({ GATEHOUSE_STORE_URL: storeUrl }, 'trust', ...argv)
+    const [agent, key] = ['https://agent.example/identity.json', newSigner()]
+    const write = (name: string, value: unknown) => writeFileSync(join(folder, name), JSON.stringify(value))
+    write('client.jwk', key.jwk)
+    write('private.jwk', key.privateKey.export({ format: 'jwk' }))
+    write('document.json', { client_id: 'https://other.example/', public_key: key.jwk })
+    write('list.json', [])
+    const file = (name: string) => join(folder, name)
+    const made = await run('add', agent, '--scopes', 'read,detect', '--name', 'bot \u{1f4a5}')
+    assert.deepEqual([made.code, made.err], [0, ''])
+    assert.match(made.out, /^trs_\S+\n$/)
+    const second = JSON.parse(
+      (await run('add', file('client.jwk'), '--scopes', 'mcp', '--plan', 'free', '--json')).out,
+    )
+    assert.deepEqual([second.thumbprint, second.scopes, second.plan], [key.key.thumbprint, ['mcp'], 'free'])
+    assert.equal((await run('add', file('document.json'), '--scopes', 'read')).code, 0)
+    for (const [code, words, ...argv] of [
+      [1, 'is trusted already', agent, '--scopes', 'read'],
+      [1, 'jwk/d is private', file('private.jwk'), '--scopes', 'read'],
+      [1, 'holds no JSON object', file('list.json'), '--scopes', 'read'],
+      [1, 'no such file', file('nothing'), '--scopes', 'read'],
+      [1, 'takes a URL with https://', 'http://agent.example/', '--scopes', 'read'],
+      [2, '--scopes is missing', agent],
+      [2, 'did you mean "read"', agent, '--scopes', 'raed'],
+      [2, '--name takes', agent, '--scopes', 'read', '--name', ''],
+    ] as const) {
+      const refused = await run('add', ...argv)
+      assert.deepEqual([refused.code, refused.out], [code, ''], words)
+      assert.ok(refused.err.includes(words), refused.err)
+    }
+    const listed = JSON.parse((await run('list', '--json')).out)
+    assert.deepEqual(listed.map((each: { agent_id?: string }) => each.agent_id).sort(), [
+      agent,
+      'https://other.example',
+      undefined,
+    ])
+    assert.match((await run('list')).out, /^ID +WHOM +NAME +SCOPES/)
+    assert.equal((await run('remove', second.id)).code, 0)
+    assert.match((await run('remove', second.id)).err, /there is no entry trs_/)
+    const { items } = await (await openAt(t, storeUrl)).audit.list({ page: 1, limit: 50 })
+    assert.deepEqual(items.map(({ action }) => action).sort(), [
+      ...Array(3).fill('createTrust'),
+      'deleteTrust',
+    ])
   })
 
 test('what is wrong with a key that is asked for is said, and no database made for it', async (t) => {

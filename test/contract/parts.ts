@@ -136,7 +136,16 @@ function randomFrom(seed: number): Random {
 }
 
 const TABLES = [
-  ...(['api_keys', 'webhooks', 'audit', 'submissions', 'policies', 'software', 'signatures'] as const),
+  ...([
+    'api_keys',
+    'webhooks',
+    'trust',
+    'audit',
+    'submissions',
+    'policies',
+    'software',
+    'signatures',
+  ] as const),
   'fingerprints_seen',
 ] as const
 const LIMITS = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 3 })
@@ -246,6 +255,20 @@ const LISTS: readonly List[] = [
         })
         .execute(),
     remove: (db, id) => db.deleteFrom('webhooks').where('id', '=', id).execute(),
+    key: idOf,
+  },
+  {
+    name: 'trust',
+    part: ({ trust }, part) => trust.list(part),
+    add: (db, number, random) =>
+      db
+        .insertInto('trust')
+        .values({
+          ...{ id: `trs_${random(9)}_${number}`, kind: 'agent', subject: `https://a.example/${number}` },
+          ...{ name: null, scopes: '[]', plan: 'free', document: null, created_at_ms: random(3) },
+        })
+        .execute(),
+    remove: (db, id) => db.deleteFrom('trust').where('id', '=', id).execute(),
     key: idOf,
   },
   {

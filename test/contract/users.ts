@@ -9,7 +9,9 @@ import { freshUrl, openAt } from '../store/databases.ts'
 export function usersContract(kind: DatabaseKind): void {
   test(`${kind}: a user comes back as they were given, once for each address, and goes`, async (t) => {
     const store = await openAt(t, await freshUrl(kind, t))
-    const added = await Promise.all([1, 2, 3].map((number) => add(store, { ...user(number), email: 'same@x' })))
+    const added = await Promise.all(
+      [1, 2, 3].map((number) => add(store, { ...user(number), email: 'same@x' })),
+    )
     assert.deepEqual(added.filter(Boolean), [true])
     assert.equal(await add(store, { ...user(4), password: null }), true)
     const found = await store.users.byEmail('same@x')

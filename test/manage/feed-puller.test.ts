@@ -11,7 +11,6 @@ import { sign } from 'node:crypto'
 import { createLogTo } from '../../src/log.ts'
 import { FeedPuller, type FeedSettings, nextPullMs } from '../../src/manage/feed-puller.ts'
 import { FeedStore } from '../../src/manage/feed-store.ts'
-import { isPublicAddress, publicLookup, publicOnly } from '../../src/manage/public-address.ts'
 import { Metrics, metricsText } from '../../src/metrics.ts'
 import {
   type FeedContent,
@@ -195,23 +194,6 @@ test('a private address is refused when the connection is made, as a name and as
     assert.match(String(lines()[0]!['problems']), /is not on the public internet; allow_private: true allows/)
     assert.deepEqual(requests, [])
   }
-})
-
-test('which addresses are public', async () => {
-  for (const address of ['1.1.1.1', '93.184.216.34', '2606:4700::1111', '::ffff:1.1.1.1'])
-    assert.ok(isPublicAddress(address), address)
-  const inside = [
-    ...['0.0.0.0', '10.1.2.3', '100.64.0.1', '127.0.0.1', '169.254.169.254', '172.16.0.1', '192.168.0.1'],
-    ...['224.0.0.1', '240.0.0.1', '255.255.255.255', '192.0.2.1', '198.18.0.1', '::', '::1', 'fe80::1'],
-    ...['fc00::1', 'fd00:ec2::254', 'ff02::1', '::ffff:10.0.0.1', '64:ff9b::a00:1', '2002:a00:1::', 'x', ''],
-  ]
-  for (const address of inside) assert.ok(!isPublicAddress(address), address)
-  publicLookup('localhost', { all: false }, (error) => assert.equal(error?.code, 'ADDRESS_REFUSED'))
-  const dialled: string[] = []
-  const connect = publicOnly(({ hostname }) => dialled.push(hostname))
-  for (const hostname of ['1.1.1.1', '10.0.0.1', '[::1]', '[2606:4700::1111]', 'name.example.test'])
-    connect({ hostname, protocol: 'https:', port: '443' }, () => undefined)
-  assert.deepEqual(dialled, ['1.1.1.1', '[2606:4700::1111]', 'name.example.test'])
 })
 
 test('with the server down, a restart goes on with what was kept', async (t) => {

@@ -39,6 +39,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** Instead of the one that the API puts. */
   readonly policy?: PolicyFile
   readonly workers?: readonly WorkerStatus[]
+  /** Another clock. */
+  readonly nowMs?: () => number
   /** Who can sign in. */
   readonly people?: People | null
   readonly clientDocuments?: ClientDocuments
@@ -68,6 +70,7 @@ export class TestManagement {
       rateLimits,
       admin = ADMIN,
       workers = [],
+      nowMs,
       people,
       clientDocuments,
       ...given
@@ -90,6 +93,7 @@ export class TestManagement {
           policy ??
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
         workers: () => workers,
+        ...(nowMs === undefined ? {} : { nowMs }),
         ...(people === undefined ? {} : { people }),
         ...(clientDocuments === undefined ? {} : { clientDocuments }),
       },
@@ -220,6 +224,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   ja4plus: true,
   version: '1.2.3',
   authFailuresPerMinute: 120,
+  gnap: { tokenTtlS: 600, allowsBearer: true },
   oauth: {
     accessTokenTtlS: 600,
     keyRotationMs: 90 * 86_400_000,
@@ -231,6 +236,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   hasTls: false,
   encryptionKey: null,
   allowPrivateWebhooks: false,
+  allowPrivateFetches: false,
   upstreams: UPSTREAMS,
 }
 /** To a process in which there is nothing else. */

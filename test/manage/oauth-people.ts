@@ -36,6 +36,10 @@ export class TestPeople implements People {
     return this.people.get(id) ?? null
   }
 
+  async isAnybody(): Promise<boolean> {
+    return this.people.size > 0
+  }
+
   async interact(_: Koa.ParameterizedContext, interaction: Interaction): Promise<void> {
     const { signedIn, consented, denied, ...shown } = interaction
     this.shown.push(shown)

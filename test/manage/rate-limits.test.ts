@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { Fault } from '../../src/fault.ts'
 import { createLogTo } from '../../src/log.ts'
-import type { Plan, Principal } from '../../src/manage/auth/principal.ts'
+import type { Plan, Principal, Scope } from '../../src/manage/auth/principal.ts'
 import { RateLimits } from '../../src/manage/rate-limits.ts'
 import { Store } from '../../src/store/store.ts'
 import { rateLimitsContract } from '../contract/rate-limits.ts'
@@ -50,6 +50,14 @@ for (const kind of KINDS) {
     assert.deepEqual(await asked(limits, 'one', 'unlimited', 1), [false])
   })
 
+  test(`${kind}: those who may do nothing are counted together, however many they say to be`, async (t) => {
+    const limits = await RateLimits.open(await openAt(t, await freshUrl(kind, t)), LIMITS, SILENT)
+    const answers = []
+    for (const id of ['a', 'b', 'c', 'd']) answers.push(...(await asked(limits, id, 'free', 1, [])))
+    assert.deepEqual(answers, [false, false, false, true])
+    assert.deepEqual(await asked(limits, 'a', 'free', 1), [false])
+  })
+
   test(`${kind}: a restart forgets nothing`, async (t) => {
     const url = await freshUrl(kind, t)
     for (const exceeded of [[false, false], [false, true], [true]]) {
@@ -95,8 +103,14 @@ test('postgres: while it is away each process counts by itself, and says so once
   assert.match(lines[0]!, /counted by this process alone/)
 })
 
-async function asked(limits: RateLimits, id: string, plan: Plan, times: number): Promise<boolean[]> {
-  const principal: Principal = { id, name: id, scopes: new Set(), plan, expiresAtMs: null }
+async function asked(
+  limits: RateLimits,
+  id: string,
+  plan: Plan,
+  times: number,
+  scopes: readonly Scope[] = ['read'],
+): Promise<boolean[]> {
+  const principal: Principal = { id, name: id, scopes: new Set(scopes), plan, expiresAtMs: null }
   const answers: boolean[] = []
   for (let i = 0; i < times; i++) answers.push((await limits.count(principal)).isExceeded)
   return answers

@@ -11,7 +11,9 @@ import { openPostgres } from '../../src/store/postgres.ts'
 import { asFault } from '../../src/store/postgres-fault.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
+import { gnapContract } from '../contract/gnap.ts'
 import { policiesContract } from '../contract/policies.ts'
+import { trustContract } from '../contract/trust.ts'
 import { usersContract } from '../contract/users.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { storeContract } from '../contract/store.ts'
@@ -218,5 +220,7 @@ const FIRST = { page: 1, limit: 50 }
 const QUICK = { connectionsMax: 3, connectMs: 500, statementMs: 1000, queryMs: 1500 }
 
 policiesContract('postgres')
+gnapContract('postgres')
+trustContract('postgres')
 webhooksContract('postgres')
 usersContract('postgres')

@@ -21,7 +21,9 @@ import { openDatabase } from '../../src/store/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { storeContract } from '../contract/store.ts'
+import { gnapContract } from '../contract/gnap.ts'
 import { policiesContract } from '../contract/policies.ts'
+import { trustContract } from '../contract/trust.ts'
 import { usersContract } from '../contract/users.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { freshUrl, openAt } from './databases.ts'
@@ -236,5 +238,7 @@ async function opened(t: Test): Promise<{ store: Store; file: string }> {
 const NOBODY = 65_534
 
 policiesContract('sqlite')
+gnapContract('sqlite')
+trustContract('sqlite')
 webhooksContract('sqlite')
 usersContract('sqlite')

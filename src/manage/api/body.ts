@@ -1,10 +1,15 @@
 import { isUtf8 } from 'node:buffer'
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { bodyParser } from '@koa/bodyparser'
 import type Koa from 'koa'
 import { invalid, Refusal } from '../refusal.ts'
 import { readBytes } from './body-bytes.ts'
 import { jsonProblem } from './json-problem.ts'
-import { shapeProblem } from './json-shape.ts'
+import { shapeProblem } from '../../wire/json-shape.ts'
+
+/** Throws a Refusal where these are not the bytes of the body that was signed. */
+export type CheckBody = (bytes: Uint8Array) => void
 
 /** The JSON in a request. Throws a Refusal at what is none, or too long. */
 export async function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<unknown> {
@@ -41,7 +46,7 @@ function readWhole(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buf
   }
   // Most are not compressed: those cost a fraction.
   const isPlain = coding === '' || coding === 'identity'
-  return isPlain ? readBytes(ctx.req, bytesMax) : unpacked(ctx, bytesMax)
+  return isPlain ? readChecked(ctx, bytesMax) : unpacked(ctx, coding, bytesMax)
 }
 
 function textIn(bytes: Buffer): string {
@@ -49,13 +54,34 @@ function textIn(bytes: Buffer): string {
   return bytes.toString('utf8', hasMark(bytes) ? MARK_BYTES : 0)
 }
 
-async function unpacked(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> {
+async function unpacked(ctx: Koa.ParameterizedContext, coding: string, bytesMax: number): Promise<Buffer> {
+  // What was signed is what was sent.
+  if (checkOf(ctx) !== undefined) return unpackedBytes(await readChecked(ctx, bytesMax), coding, bytesMax)
   const parser = PARSERS.get(bytesMax) ?? parserFor(bytesMax)
   PARSERS.set(bytesMax, parser)
   await parser(ctx as Koa.Context, async () => undefined)
   const { body } = ctx.request
   if (typeof body !== 'string') throw new Refusal('invalid_request', 'the body was cut off')
   return Buffer.from(body, 'latin1')
+}
+
+async function unpackedBytes(sent: Buffer, coding: string, bytesMax: number): Promise<Buffer> {
+  try {
+    return await UNPACK[coding as keyof typeof UNPACK](sent, { maxOutputLength: bytesMax })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(bytesMax)
+    throw new Refusal('invalid_request', 'the body is damaged, or was cut off')
+  }
+}
+
+async function readChecked(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> {
+  const bytes = await readBytes(ctx.req, bytesMax)
+  checkOf(ctx)?.(bytes)
+  return bytes
+}
+
+function checkOf({ state }: Koa.ParameterizedContext): CheckBody | undefined {
+  return (state as { readonly checkBody?: CheckBody }).checkBody
 }
 
 /** Of the order of bytes, which UTF-8 does not need and some write. */
@@ -102,11 +128,12 @@ function isPlainJson({ req }: Koa.ParameterizedContext): boolean {
   return req.headers['content-type'] === 'application/json'
 }
 
-function hasBody({ req }: Koa.ParameterizedContext): boolean {
+export function hasBody({ req }: Koa.ParameterizedContext): boolean {
   return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0
 }
 
 const PARSERS = new Map<number, Koa.Middleware>()
+const UNPACK = { gzip: promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) }
 const CODINGS = new Set(['', 'identity', 'gzip', 'deflate', 'br'])
 const EMPTY = new Set(['', '{}', 'null'])
 const EMPTY_BYTES_MAX = 64

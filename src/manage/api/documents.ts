@@ -67,7 +67,7 @@ function documentsOf(
 }
 
 /** No script, nothing from elsewhere, in nobody's frame. */
-const PAGE_HEADERS = {
+export const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   'Referrer-Policy': 'no-referrer',

@@ -7,6 +7,7 @@ import { CLIENT_OPERATIONS } from './clients.ts'
 import { DETECT_OPERATIONS } from './detect-operations.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { FLEET_OPERATIONS } from './fleet.ts'
+import { GRANT_OPERATIONS } from './grants.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
 import { previewPolicy } from './policy-preview.ts'
@@ -17,6 +18,7 @@ import { STATS_OPERATIONS } from './stats.ts'
 import { SUBMISSION_OPERATIONS } from './submissions.ts'
 import { taskOperations } from './tasks.ts'
 import { toolOperations } from './tools.ts'
+import { TRUST_OPERATIONS } from './trust.ts'
 import { USER_OPERATIONS } from './users.ts'
 import { type ApiVersion, inVersion, type Offered } from './version.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
@@ -44,12 +46,14 @@ const ALL: readonly Offered[] = [
   ...FEEDBACK_OPERATIONS,
   ...FLEET_OPERATIONS,
   ...KEY_OPERATIONS,
+  ...GRANT_OPERATIONS,
   ...CLIENT_OPERATIONS,
   ...SIGNING_KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...POLICY_OPERATIONS,
   previewPolicy,
   ...SETTING_OPERATIONS,
+  ...TRUST_OPERATIONS,
   ...USER_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
 ]

@@ -5,7 +5,7 @@ import type { Management } from '../management.ts'
 import { withoutCodings } from '../front/entity-tags.ts'
 import { addHeaders } from '../front/head.ts'
 import { invalid, Refusal } from '../refusal.ts'
-import { readBody, readNoBody } from './body.ts'
+import { type CheckBody, readBody, readNoBody } from './body.ts'
 import { type GivenAnswer, Idempotency } from './idempotency.ts'
 import { type AnyOperation, type Call, NOTHING } from './operation.ts'
 import { pointerToZero, validated } from './validate.ts'
@@ -14,7 +14,7 @@ import { pointerToZero, validated } from './validate.ts'
 export interface RequestState {
   requestId: string
   principal: Principal
-  /** What is counted: the id of an operation; `probe`, `document`, `oauth`, `preflight`; `none`. */
+  /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `oauth`, `preflight`; `none`. */
   operation: string
   /** The code of the problem that it is answered with. */
   problem?: string
@@ -24,6 +24,8 @@ export interface RequestState {
   answer?: GivenAnswer
   /** The same for everybody. */
   isPublic?: boolean
+  /** Left by who knows how the body was signed, for who reads it. */
+  checkBody?: CheckBody
   /** For who asks, now, and nobody else: not kept, nor compressed, which tells of what is in it. */
   isSecret?: boolean
 }

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/keys.ts'
-import { PLANS, type Principal, SCOPES } from './principal.ts'
+import { knownPlan, knownScopes, type Principal } from './principal.ts'
 
 export function newKey(): string {
   return newSecret(PREFIX)
@@ -16,9 +16,14 @@ export function newSecret(prefix: string): string {
   return body + checksum(body)
 }
 
-/** Whether it can be a key of ours at all: most that is not costs no query. */
 export function looksLikeKey(text: string): boolean {
-  return FORM.test(text) && checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
+  return looksLikeSecret(text, PREFIX)
+}
+
+/** Whether it can be a secret of ours at all: most that is not costs no query. */
+export function looksLikeSecret(text: string, prefix: string): boolean {
+  if (!text.startsWith(prefix) || !FORM.test(text.slice(prefix.length))) return false
+  return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
 /** What is stored of a key. It has 256 random bits, so one pass is enough. */
@@ -26,15 +31,14 @@ export function hashOfKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-/** What this version does not know of gives nothing. */
 export function principalOf(key: KeyRecord): Principal {
   const made = PRINCIPALS.get(key)
   if (made !== undefined) return made
   const { id, name, expiresAtMs } = key
   const principal: Principal = {
     ...{ id, name, expiresAtMs },
-    scopes: new Set(SCOPES.filter((scope) => key.scopes.includes(scope))),
-    plan: PLANS.find((each) => each === key.plan) ?? 'free',
+    scopes: new Set(knownScopes(key.scopes)),
+    plan: knownPlan(key.plan),
   }
   PRINCIPALS.set(key, principal)
   return principal
@@ -97,7 +101,7 @@ const PRINCIPALS = new WeakMap<KeyRecord, Principal>()
 const PREFIX = 'ghk_'
 /** 32 bits. */
 const CHECKSUM_LENGTH = 7
-const FORM = /^ghk_[A-Za-z0-9_-]{43}[0-9a-z]{7}$/
+const FORM = /^[A-Za-z0-9_-]{43}[0-9a-z]{7}$/
 const REMEMBERED_MS = 500
 const KNOWN_MAX = 10_000
 const USED_EVERY_MS = 60_000

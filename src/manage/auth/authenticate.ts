@@ -2,10 +2,12 @@ import type { KeyRecord } from '../../store/keys.ts'
 import type { RequestContext } from '../api/router.ts'
 import type { Management } from '../management.ts'
 import { type ProblemCode, Refusal } from '../refusal.ts'
+import { agentBehind, isSignedByAgent } from './agent-signature.ts'
 import { principalOf } from './api-keys.ts'
 import { BOOTSTRAP } from './bootstrap-key.ts'
 import { challenge } from './challenge.ts'
 import { refusalAfterFailure } from './failures.ts'
+import { presentedToken, principalWithGnap } from './gnap/presented.ts'
 import { looksLikeJwt } from './oauth/access-tokens.ts'
 import { principalWithToken } from './oauth/presented.ts'
 import type { Resource } from './oauth/resources.ts'
@@ -19,8 +21,14 @@ export async function authenticated(
 ): Promise<Principal> {
   const { req, state } = ctx
   const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
+  const refuseAgent = (detail: string) =>
+    refuse('invalid_token', detail, challenge(publicUrl, 'invalid_token', resource))
   try {
-    const { scheme, token } = credentialIn(req.headers.authorization ?? '', publicUrl, resource)
+    if (isSignedByAgent(ctx)) return await agentBehind(ctx, management, refuseAgent)
+    const header = req.headers.authorization ?? ''
+    const gnap = presentedToken(header)
+    if (gnap !== null) return await principalWithGnap(ctx, gnap, management)
+    const { scheme, token } = credentialIn(header, publicUrl, resource)
     if (scheme === 'bearer' && bootstrapKey?.isThis(token)) return BOOTSTRAP
     if (scheme === 'dpop' || looksLikeJwt(token)) {
       const { method = '', url = '', headers } = req
@@ -51,7 +59,7 @@ function credentialIn(
   }
   const [, scheme = '', token = ''] = CREDENTIAL.exec(header) ?? []
   if (token === '') {
-    const detail = 'this is neither a Bearer nor a DPoP token'
+    const detail = 'this is no token of a kind that is known here'
     throw refuse('invalid_token', detail, challenge(publicUrl, 'invalid_token', resource))
   }
   return { scheme: scheme.length === DPOP.length ? DPOP : 'bearer', token }

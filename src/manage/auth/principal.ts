@@ -23,6 +23,15 @@ export const ACCESS = {
   admin: ['admin'],
 } as const satisfies Record<string, readonly Scope[]>
 
+/** What this version does not know of gives nothing. */
+export function knownScopes(names: readonly string[]): Scope[] {
+  return SCOPES.filter((scope) => names.includes(scope))
+}
+
+export function knownPlan(name: string): Plan {
+  return PLANS.find((plan) => plan === name) ?? 'free'
+}
+
 /** Where none is asked for. */
 export function planFor(scopes: readonly Scope[]): Plan {
   return scopes.includes('admin') ? 'unlimited' : 'standard'

@@ -38,7 +38,7 @@ export interface AccessTokenParts {
   readonly denials: Denials
   readonly clients: OAuthClientStore
   readonly people: People | null
-  readonly documents: ClientDocuments | null
+  readonly documents: ClientDocuments
 }
 
 /** Checks the access tokens made here. What was checked before is remembered until it expires, or is denied. */
@@ -147,9 +147,7 @@ export class AccessTokens {
 
   /** Its document was there when the token was made; what counts now is what an administrator says of it. */
   async #documentClient(url: string, isPersons: boolean): Promise<OAuthClient | null> {
-    const { documents } = this.#parts
-    if (documents === null) return null
-    const standing = await documents.standing(url)
+    const standing = await this.#parts.documents.standing(url)
     return standing === null && !isPersons ? null : standingClient(url, null, standing)
   }
 

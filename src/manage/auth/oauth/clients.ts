@@ -208,5 +208,5 @@ const NOT_THERE = new Error('not there')
 const SECRET_PREFIX = 'ghs_'
 const VISIBLE = /^[\x21-\x7e]{1,2000}$/
 const LOOPBACKS = new Set(['127.0.0.1', '[::1]', 'localhost'])
-const KEYS_MAX = 10
+const KEYS_MAX = 32
 const RSA_BITS_MIN = 2048

@@ -10,8 +10,6 @@ import { type Resource, resourceUrl, wellKnownUrl } from './resources.ts'
 export interface Offered {
   readonly hasPeople: boolean
   readonly hasRegistration: boolean
-  /** An address can be the id of a client. */
-  readonly hasDocuments: boolean
 }
 
 /** How tokens are come by, for clients that find out by themselves. Nothing in it needs the database. `false`: it is none of that. */
@@ -43,7 +41,7 @@ export function oauthDocuments(publicUrl: string, offered: Offered): (ctx: Reque
 }
 
 /** RFC 8414. */
-function serverMetadata(publicUrl: string, { hasPeople, hasRegistration, hasDocuments }: Offered) {
+function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: Offered) {
   const methods = [...AUTH_METHODS]
   const algorithms = [...SIGNATURES]
   return {
@@ -59,7 +57,7 @@ function serverMetadata(publicUrl: string, { hasPeople, hasRegistration, hasDocu
       authorization_response_iss_parameter_supported: true,
       response_modes_supported: ['query'],
     }),
-    ...(hasDocuments && { client_id_metadata_document_supported: true }),
+    client_id_metadata_document_supported: true,
     scopes_supported: [...SCOPES, ...(hasPeople ? ['offline_access'] : [])],
     response_types_supported: hasPeople ? ['code'] : [],
     grant_types_supported: [

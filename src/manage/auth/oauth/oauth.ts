@@ -22,7 +22,7 @@ export interface OAuthParts {
   readonly sealer: Sealer
   readonly log: Log
   readonly people: People | null
-  readonly documents: ClientDocuments | null
+  readonly documents: ClientDocuments
   readonly settings: OAuthSettings
   nowMs(): number
 }

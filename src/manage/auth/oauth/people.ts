@@ -23,6 +23,8 @@ export interface People {
    * no longer itself.
    */
   find(id: string): Promise<Person | null>
+  /** Whether there is somebody who could be asked. */
+  isAnybody(): Promise<boolean>
   /** Answers a request to `/oauth/interaction/{uid}`, and ends with one of the three things that can be done. */
   interact(ctx: BrowserContext, interaction: Interaction): Promise<void>
   /** Answers a request to `/oauth/sign-out`. */

@@ -25,8 +25,7 @@ export interface ProviderParts extends RecordKeeping {
   readonly accessTokenTtlS: number
   /** `null`: there is nobody who could sign in. */
   readonly people: People | null
-  /** `null`: clients are those that were made here. */
-  readonly documents: ClientDocuments | null
+  readonly documents: ClientDocuments
 }
 
 /** oidc-provider as it is used here. It is made anew when another key signs: nothing lasting is in it. */
@@ -201,7 +200,7 @@ function claimsOf(token: AccessToken | ClientCredentials): Record<string, string
 }
 
 /** They are only read here: what makes them is clients.ts. */
-function clientsIn(clients: OAuthClientStore, documents: ClientDocuments | null) {
+function clientsIn(clients: OAuthClientStore, documents: ClientDocuments) {
   const refuse = async () => {
     throw new TypeError('clients are not changed by way of the authorization server')
   }
@@ -215,9 +214,9 @@ function clientsIn(clients: OAuthClientStore, documents: ClientDocuments | null)
   }
 }
 
-async function documentClient(url: string, documents: ClientDocuments | null): Promise<OAuthClient | null> {
-  const document = (await documents?.find(url)) ?? null
-  return document === null ? null : clientOfDocument(url, document, await documents!.standing(url))
+async function documentClient(url: string, documents: ClientDocuments): Promise<OAuthClient | null> {
+  const document = await documents.find(url)
+  return document === null ? null : clientOfDocument(url, document, await documents.standing(url))
 }
 
 const ASKING = new Set(['authorization', 'pushed_authorization_request'])

@@ -34,6 +34,10 @@ export class PeoplePages implements People {
     return { id, name, scopes: new Set(scopes), plan: planFor(scopes), signedInSinceMs }
   }
 
+  isAnybody(): Promise<boolean> {
+    return this.#parts.store.users.isAnybody()
+  }
+
   interact(ctx: BrowserContext, interaction: Interaction): Promise<void> {
     return this.#answer(ctx, interaction.uid, (form) =>
       interaction.asks === 'login'

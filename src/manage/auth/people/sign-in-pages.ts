@@ -1,4 +1,5 @@
 import { type Html, html } from '../../docs/html.ts'
+import { isDocumentUrl } from '../oauth/client-documents.ts'
 import type { Interaction } from '../oauth/people.ts'
 import type { Scope } from '../principal.ts'
 import { TOKEN } from './form.ts'
@@ -97,7 +98,7 @@ function hidden(token: string): Html {
 
 /** Where it keeps a document of its own, its name is whatever that says, and it is whoever has that address. */
 function nameOf({ id, name }: Interaction['client']): Html {
-  const owner = id.startsWith('https://') ? html` of <b>${hostOf(id)}</b>` : ''
+  const owner = isDocumentUrl(id) ? html` of <b>${hostOf(id)}</b>` : ''
   return html`<b>“<bdi>${plain(name)}</bdi>”</b>${owner}`
 }
 

@@ -1,7 +1,11 @@
-import type { FieldError } from '../refusal.ts'
+export interface ShapeProblem {
+  /** RFC 6901. */
+  readonly pointer: string
+  readonly detail: string
+}
 
-/** What is JSON, and no client means well with. `null`: nothing of the kind. */
-export function shapeProblem(value: unknown): FieldError | null {
+/** What is JSON, and nobody means well with. `null`: nothing of the kind. */
+export function shapeProblem(value: unknown): ShapeProblem | null {
   return isShapely(value, 1) ? null : problemIn(value)
 }
 
@@ -15,7 +19,7 @@ function isShapely(value: unknown, depth: number): boolean {
   return true
 }
 
-function problemIn(value: unknown): FieldError | null {
+function problemIn(value: unknown): ShapeProblem | null {
   const waiting: { readonly value: unknown; readonly pointer: string; readonly depth: number }[] = [
     { value, pointer: '', depth: 1 },
   ]

@@ -1,0 +1,121 @@
+import * as z from 'zod'
+import type { TrustRecord } from '../../store/trust.ts'
+import { makeTrust, removeTrust } from '../auth/make-trust.ts'
+import { knownPlan, knownScopes, SCOPES } from '../auth/principal.ts'
+import { Refusal } from '../refusal.ts'
+import { plan, scope } from './keys.ts'
+import { listing } from './listing.ts'
+import { actorOf, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
+
+const members = z.record(z.string(), z.unknown())
+const AGENT = 'https://agent.example/identity.json'
+
+const trust = z
+  .strictObject({
+    id: z.string().meta({ example: 'trs_x7c1Jq0aT5b2' }),
+    agent_id: z.string().nullable().meta({ description: 'The URL of an Agent Identity; null for a key.' }),
+    document: members.nullable().meta({ description: 'Of an agent whose document is kept here.' }),
+    jwk: members.nullable().meta({ description: 'A public key; null for an agent.' }),
+    thumbprint: z.string().nullable().meta({ description: 'Of the key: RFC 7638, SHA-256.' }),
+    name: z.string().nullable(),
+    scopes: z.array(scope),
+    plan,
+    created_at: time,
+  })
+  .meta({ id: 'Trust' })
+
+const trustRequest = z
+  .strictObject({
+    agent_id: z.string().min(1, 'is empty').optional().meta({
+      description: 'The URL of an Agent Identity Document, or an origin with a key directory.',
+      example: AGENT,
+    }),
+    document: members.optional().meta({
+      description:
+        'An Agent Identity Document, where it is not to be fetched: with `jwks`, `jwks_uri` or `public_key`.',
+    }),
+    jwk: members.optional().meta({ description: 'The public key of a GNAP client.' }),
+    scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
+    name: z
+      .string()
+      .regex(/^\P{Cc}{1,100}$/u, 'takes 1 to 100 characters, no control characters')
+      .optional(),
+    plan: plan.optional(),
+  })
+  .meta({ id: 'TrustRequest' })
+
+const createTrust = operation({
+  id: 'createTrust',
+  method: 'POST',
+  path: '/trust',
+  tag: 'Administration',
+  summary: 'Trust an agent, or a key',
+  description:
+    'What an Agent Identity (`agent_id`, `document`) or a GNAP key (`jwk`) may do. Proof of who somebody is gives nothing by itself. An agent, or a key, has one entry.',
+  scopes: ['admin'],
+  body: trustRequest,
+  status: 201,
+  answer: trust,
+  problems: ['conflict'],
+  isIdempotent: true,
+  examples: {
+    body: { agent_id: AGENT, scopes: ['read', 'detect'] },
+    answer: {
+      ...{ id: 'trs_x7c1Jq0aT5b2', agent_id: AGENT, document: null, jwk: null, thumbprint: null, name: null },
+      ...{ scopes: ['read', 'detect'], plan: 'standard', created_at: '2026-11-21T09:30:00.000Z' },
+    },
+  },
+  run: async (call, { store, trust, agents, nowMs }) => {
+    const { name = null, plan = 'standard', scopes, ...subject } = call.body
+    const terms = { name, plan, scopes: [...new Set(scopes)] }
+    const record = await makeTrust(store, subject, terms, agents.rules, actorOf(call), nowMs())
+    trust.forget()
+    return { body: shown(record) }
+  },
+})
+
+const listTrust = listing({
+  id: 'listTrust',
+  path: '/trust',
+  tag: 'Administration',
+  summary: 'List trusted agents and keys',
+  description: 'Newest first.',
+  scopes: ['admin'],
+  name: 'trust',
+  filters: {},
+  part: (_, part, { store }) => store.trust.list(part),
+  items: { schema: trust, show: (records) => records.map(shown) },
+})
+
+const deleteTrust = operation({
+  id: 'deleteTrust',
+  method: 'DELETE',
+  path: '/trust/{id}',
+  tag: 'Administration',
+  summary: 'Trust an agent, or a key, no more',
+  description: 'Within a second it may do nothing any more.',
+  scopes: ['admin'],
+  params: z.strictObject({ id: z.string() }),
+  status: 204,
+  find: ({ params }, { store }) => store.trust.byId(params.id),
+  run: async (call, { store, trust, nowMs }) => {
+    if (!(await removeTrust(store, call.subject, actorOf(call), nowMs())))
+      throw new Refusal('not_found', 'there is nothing of this name')
+    trust.forget()
+    return { body: null }
+  },
+})
+
+export const TRUST_OPERATIONS: readonly Offered[] = [createTrust, listTrust, deleteTrust]
+
+function shown({ id, kind, subject, name, scopes, plan, document, createdAtMs }: TrustRecord) {
+  const isKey = kind === 'key'
+  return {
+    ...{ id, agent_id: isKey ? null : subject, document: isKey ? null : document },
+    ...{ jwk: isKey ? document : null, thumbprint: isKey ? subject : null },
+    ...{ name, scopes: knownScopes(scopes), plan: knownPlan(plan) },
+    created_at: timeOf(createdAtMs),
+  }
+}

@@ -1,0 +1,56 @@
+import { readAgentId } from '../../identity/agent-document.ts'
+import { Fault } from '../../fault.ts'
+import type { Store } from '../../store/store.ts'
+import type { AgentIdentities, KnownAgent } from './agent-identity.ts'
+import type { ClientDocument, ClientDocuments, Standing } from './oauth/client-documents.ts'
+import type { People } from './oauth/people.ts'
+import { knownPlan, knownScopes } from './principal.ts'
+
+/** Agents, and apps that keep their own documents, as clients of the authorization server. */
+export class AgentClients implements ClientDocuments {
+  readonly #agents: AgentIdentities
+  readonly #store: Pick<Store, 'trust'>
+  readonly #people: Pick<People, 'isAnybody'> | null
+
+  /** `people`: whom an app could ask. */
+  constructor(
+    agents: AgentIdentities,
+    store: Pick<Store, 'trust'>,
+    people: Pick<People, 'isAnybody'> | null,
+  ) {
+    this.#agents = agents
+    this.#store = store
+    this.#people = people
+  }
+
+  /** Throws what OAuth says to whose document cannot be used. */
+  async find(url: string): Promise<ClientDocument | null> {
+    const read = readAgentId(url, this.#agents.rules)
+    if ('refused' in read || read.id !== url) return null
+    // Who may do nothing, and can ask nobody, makes us fetch nothing.
+    if ((await this.standing(url)) === null && !(await this.#people?.isAnybody())) return null
+    const { name, keys, redirectUris } = await this.#known(url)
+    return { name, redirectUris, jwks: keys.length === 0 ? null : { keys: keys.map(({ jwk }) => jwk) } }
+  }
+
+  async standing(url: string): Promise<Standing | null> {
+    const trusted = await this.#store.trust.of('agent', url)
+    if (trusted === null) return null
+    const { name, scopes, plan } = trusted
+    return { name, scopes: knownScopes(scopes), plan: knownPlan(plan) }
+  }
+
+  async #known(url: string): Promise<KnownAgent> {
+    try {
+      return await this.#agents.find(url)
+    } catch (error) {
+      if (!(error instanceof Fault) || error.code.startsWith('STORE_')) throw error
+      const { errors } = await import('oidc-provider')
+      const text = `this client is not known: ${error.message}`
+      throw Object.assign(new errors.CustomOIDCProviderError('invalid_client', text), NOT_KNOWN)
+    }
+  }
+}
+
+/** RFC 6749 §5.2. */
+const NOT_KNOWN = { status: 401, statusCode: 401 }

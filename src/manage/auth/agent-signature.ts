@@ -1,0 +1,87 @@
+import { DocumentUnusable } from '../../identity/document-fetch.ts'
+import { isCovered, replayIdOf, verifySignature } from '../../identity/http-signature.ts'
+import { type BotFault, type BotSignature, readBotSignature } from '../../identity/web-bot-auth.ts'
+import { Fault } from '../../fault.ts'
+import type { RequestContext } from '../api/router.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../refusal.ts'
+import type { KnownAgent } from './agent-identity.ts'
+import { expectSignedBody, SIGNATURE_FAULTS } from './gnap/proof.ts'
+import type { Principal } from './principal.ts'
+
+/** Whether an agent says to have signed it, and there is no other credential. */
+export function isSignedByAgent({ req }: RequestContext): boolean {
+  const { authorization, 'signature-input': input, 'signature-agent': agent } = req.headers
+  return !authorization && input !== undefined && agent !== undefined
+}
+
+/**
+ * The agent that has signed a request (Web Bot Auth), by a key of its Agent Identity Document. What it may do, an
+ * administrator says, and nobody else. Throws what `refuse` makes of the reason where it is not known.
+ */
+export async function agentBehind(
+  ctx: RequestContext,
+  management: Management,
+  refuse: (detail: string) => Refusal,
+): Promise<Principal> {
+  const { agents, publicUrl: base, store, nowMs } = management
+  const request = { method: ctx.method, base, target: ctx.url, rawHeaders: ctx.req.rawHeaders }
+  const read = readBotSignature(request, agents.rules, nowMs())
+  if (read.kind === 'refused') throw refuse(FAULTS[read.fault])
+  const { signature } = read
+  if (!signature.nonce) throw refuse('the signature has no nonce: it is good for one request')
+  const agent = await known(read, management, refuse)
+  const key = agent.keys.find(({ thumbprint }) => thumbprint === read.thumbprint)
+  if (key === undefined || !key.signsRequests)
+    throw refuse(`the document of ${agent.id} has no key for requests with the thumbprint that keyid says`)
+  const fault = verifySignature(signature, key)
+  if (fault !== null) throw refuse(FAULTS[fault])
+  // Who may do nothing anyway leaves nothing behind.
+  if (
+    agent.trusted !== null &&
+    !(await store.replays.isFirst(replayIdOf(signature, key), signature.goodUntilMs))
+  )
+    throw refuse('this nonce was used before')
+  const otherBody = isCovered(signature, 'content-digest') ? expectSignedBody(ctx, refuse) : null
+  if (otherBody !== null) throw refuse(otherBody)
+  return principalOf(agent)
+}
+
+async function known(
+  { agentId, thumbprint }: BotSignature,
+  { agents }: Management,
+  refuse: (detail: string) => Refusal,
+): Promise<KnownAgent> {
+  try {
+    return await agents.find(agentId, thumbprint)
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code.startsWith('STORE_')) throw error
+    if (error instanceof DocumentUnusable && error.kind === 'busy')
+      throw new Refusal('unavailable', 'too many documents are fetched at the moment', {
+        headers: { 'Retry-After': '5' },
+      })
+    throw refuse(`who signed is not known: ${error.message}`)
+  }
+}
+
+function principalOf({ id, name, trusted }: KnownAgent): Principal {
+  return {
+    id,
+    name: name ?? id,
+    scopes: trusted?.scopes ?? NOTHING,
+    plan: trusted?.plan ?? 'free',
+    expiresAtMs: null,
+  }
+}
+
+const NOTHING: Principal['scopes'] = new Set()
+const FAULTS: Readonly<Record<BotFault, string>> = {
+  ...SIGNATURE_FAULTS,
+  'other-tag': 'no signature has tag="web-bot-auth"',
+  'lives-too-long': 'the signature is good for more than 24 hours',
+  'not-covered': 'the signature has to cover @authority, or @target-uri',
+  'no-agent': 'the signature has to cover a Signature-Agent that says one agent',
+  'other-agent': 'Signature-Agent takes the https:// URL of an agent, in its usual form',
+  'no-thumbprint': 'keyid takes the RFC 7638 thumbprint of the key',
+  several: 'more than one signature has tag="web-bot-auth"',
+}

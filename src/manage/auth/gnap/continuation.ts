@@ -1,0 +1,83 @@
+import type { GnapGrantRecord } from '../../../store/gnap-grants.ts'
+import type { RequestContext } from '../../api/router.ts'
+import type { Management } from '../../management.ts'
+import { hashOfKey, looksLikeSecret, newSecret } from '../api-keys.ts'
+import { GnapError } from './gnap-error.ts'
+import { CONTINUE_PREFIX, keyKept } from './gnap-tokens.ts'
+import { continueAnswer, type GnapAnswer, giveOut, nameOf, tokensFor, WAIT_S } from './grants.ts'
+import { gnapTokenIn } from './presented.ts'
+import { readOptionalBody, signedBy } from './signed-request.ts'
+
+/** RFC 9635 §5: the client asks what became of its request, or withdraws it. `null`: it is withdrawn. */
+export async function continueGrant(
+  ctx: RequestContext,
+  id: string,
+  management: Management,
+): Promise<GnapAnswer | null> {
+  const { store, nowMs } = management
+  const secret = gnapTokenIn(ctx.get('Authorization'))
+  const hash = hashOfKey(secret)
+  const grant = looksLikeSecret(secret, CONTINUE_PREFIX) ? await store.gnapGrants.continued(id, hash) : null
+  if (grant === null || grant.state === 'finished' || grant.expiresAtMs <= nowMs()) throw nothingToContinue()
+  const body = await signedBy(ctx, keyKept(grant.jwk), management, () => readOptionalBody(ctx))
+  if (ctx.method === 'DELETE') {
+    if (!(await store.gnapGrants.finish(id, hash))) throw nothingToContinue()
+    return null
+  }
+  const reference = referenceIn(body)
+  if (reference === null && nowMs() < grant.nextAtMs) throw tooFast(grant.nextAtMs - nowMs())
+  if (reference !== null) checkReference(grant, reference)
+  return continued(grant, hash, reference !== null, management)
+}
+
+async function continued(
+  grant: GnapGrantRecord,
+  hash: string,
+  hasReference: boolean,
+  management: Management,
+): Promise<GnapAnswer> {
+  const { store, publicUrl, nowMs } = management
+  const { id, state, wanted, scopes, thumbprint, jwk, finish } = grant
+  if (state === 'denied') {
+    if (!(await store.gnapGrants.finish(id, hash))) throw nothingToContinue()
+    throw new GnapError('user_denied', 'the request was denied')
+  }
+  // Who is sent back brings what it was sent back with: that ties the two ends together.
+  if (state === 'approved' && (finish === null || hasReference)) {
+    const facts = { thumbprint, jwk, name: nameOf(grant), isApproved: true }
+    const tokens = tokensFor(wanted, (action) => scopes.includes(action), facts, management)
+    return giveOut(tokens, wanted, management, async (queries) => {
+      if (!(await store.gnapGrants.finish(id, hash, queries))) throw nothingToContinue()
+    })
+  }
+  const next = newSecret(CONTINUE_PREFIX)
+  const isRenewed = await store.gnapGrants.renew(id, hash, hashOfKey(next), nowMs() + WAIT_S * 1000)
+  if (!isRenewed) throw nothingToContinue()
+  return { continue: continueAnswer(id, next, publicUrl) }
+}
+
+/** `null`: it has none. */
+function referenceIn(body: unknown): string | null {
+  if (body === null) return null
+  const isObject = typeof body === 'object' && !Array.isArray(body)
+  const reference = isObject ? (body as { readonly interact_ref?: unknown }).interact_ref : null
+  if (reference === undefined) return null
+  if (typeof reference === 'string' && reference.length <= REFERENCE_LENGTH_MAX) return reference
+  throw new GnapError('invalid_request', 'the body takes interact_ref, a text')
+}
+
+function checkReference({ state, referenceHash }: GnapGrantRecord, reference: string): void {
+  if (state === 'waiting' || referenceHash === null || hashOfKey(reference) !== referenceHash)
+    throw new GnapError('invalid_interaction', 'this is no interact_ref of this request')
+}
+
+function nothingToContinue(): GnapError {
+  return new GnapError('invalid_continuation', 'there is nothing to continue with this token')
+}
+
+function tooFast(waitMs: number): GnapError {
+  const seconds = String(Math.ceil(waitMs / 1000))
+  return new GnapError('too_fast', `wait ${seconds} s more`, { headers: { 'Retry-After': seconds } })
+}
+
+const REFERENCE_LENGTH_MAX = 256

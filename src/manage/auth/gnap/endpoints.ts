@@ -1,0 +1,157 @@
+import type Koa from 'koa'
+import { Fault } from '../../../fault.ts'
+import { readBody } from '../../api/body.ts'
+import type { RequestContext, RequestState } from '../../api/router.ts'
+import type { Management } from '../../management.ts'
+import { Refusal } from '../../refusal.ts'
+import { refusalAfterFailure } from '../failures.ts'
+import { continueGrant } from './continuation.ts'
+import { GRANT_PATH, grantEndpoint } from './gnap.ts'
+import { GnapError, gnapErrorOf } from './gnap-error.ts'
+import { readGrantRequest } from './grant-request.ts'
+import { type Asking, answerTo, askingClient, checkAsking, type GnapAnswer } from './grants.ts'
+import { interactPage } from './interact-page.ts'
+import { BODY_BYTES_MAX, signedBy } from './signed-request.ts'
+import { manageToken } from './token-management.ts'
+
+/** What GNAP says before anybody is known: it does without a database (RFC 9635 §9). `false`: it is none of that. */
+export function gnapDocuments(publicUrl: string): (ctx: RequestContext) => boolean {
+  const text = JSON.stringify({
+    grant_request_endpoint: grantEndpoint(publicUrl),
+    interaction_start_modes_supported: ['redirect'],
+    interaction_finish_methods_supported: ['redirect'],
+    key_proofs_supported: ['httpsig'],
+    key_rotation_supported: false,
+  })
+  return (ctx) => {
+    const path = pathOf(ctx)
+    if (path !== WELL_KNOWN && !(path === GRANT_PATH && ctx.method === 'OPTIONS')) return false
+    ctx.state.operation = 'document'
+    if (!READS.has(ctx.method)) {
+      const headers = { Allow: [...READS].join(', ') }
+      throw new Refusal('method_not_allowed', 'this can only be read', { headers })
+    }
+    ctx.state.isPublic = true
+    ctx.body = text
+    ctx.set('Content-Type', 'application/json; charset=utf-8')
+    // Nothing in it is secret, and clients in pages read it.
+    ctx.set('Access-Control-Allow-Origin', '*')
+    return true
+  }
+}
+
+/** The endpoints of GNAP. `management`: `null` while the database is not open. */
+export function gnapEndpoints(management: () => Management | null): Koa.Middleware<RequestState> {
+  return async (ctx, next) => {
+    const found = /^\/gnap\/(grant|(?:continue|token|interact)\/([\w-]{1,128}))$/.exec(pathOf(ctx))
+    if (found === null) return next()
+    ctx.state.operation = 'gnap'
+    const [, name = '', id = ''] = found
+    const endpoint: Endpoint = ENDPOINTS[name.split('/', 1)[0] as keyof typeof ENDPOINTS]
+    try {
+      if (!endpoint.methods.includes(ctx.method)) throw notTaken(endpoint.methods)
+      const present = management()
+      if (present === null) throw unavailable('the database is not open')
+      await endpoint.answer(ctx, id, present)
+    } catch (error) {
+      say(ctx, await told(gnapErrorFor(error), ctx, management()))
+    }
+  }
+}
+
+async function grant(ctx: RequestContext, management: Management): Promise<GnapAnswer> {
+  let asking: Asking | null = null
+  const request = await signedBy(
+    ctx,
+    async ({ client }) => {
+      asking = await askingClient(client, management)
+      return asking.key
+    },
+    management,
+    async () => readGrantRequest(await readBody(ctx, BODY_BYTES_MAX), management.publicUrl),
+    (request) => checkAsking(request, asking!, addressOf(ctx), management),
+  )
+  return answerTo(request, asking!, management)
+}
+
+function answerWith(ctx: RequestContext, answer: GnapAnswer | null): void {
+  ctx.status = answer === null ? 204 : 200
+  ctx.body = answer
+}
+
+/** Who guesses is told to wait, as at the API. */
+async function told(
+  error: GnapError,
+  ctx: RequestContext,
+  management: Management | null,
+): Promise<GnapError> {
+  if (management === null || !GUESSES.has(error.code)) return error
+  const refusal = new Refusal('invalid_token', error.message)
+  const told = await refusalAfterFailure(refusal, addressOf(ctx), ctx.state.requestId, management)
+  return told === refusal
+    ? error
+    : new GnapError('too_many_attempts', told.message, { headers: told.headers })
+}
+
+function say(ctx: RequestContext, { code, message: description, status, headers }: GnapError): void {
+  ctx.state.problem = code
+  ctx.status = status
+  ctx.set({ ...headers })
+  ctx.body = { error: { code, description } }
+}
+
+/** What is none of the caller's is left to who logs it. */
+function gnapErrorFor(error: unknown): GnapError {
+  if (error instanceof GnapError) return error
+  if (error instanceof Refusal) return gnapErrorOf(error)
+  if (error instanceof Fault && error.code.startsWith('STORE_'))
+    return unavailable('the database cannot be used')
+  throw error
+}
+
+function unavailable(description: string): GnapError {
+  return new GnapError('request_denied', description, { status: 503, headers: { 'Retry-After': '5' } })
+}
+
+function notTaken(methods: readonly string[]): GnapError {
+  const Allow = methods.join(', ')
+  return new GnapError('invalid_request', `this takes ${Allow}`, { status: 405, headers: { Allow } })
+}
+
+function addressOf({ req }: RequestContext): string {
+  return req.socket.remoteAddress ?? ''
+}
+
+/** As sent: Koa's own `path` throws on what is no URL. */
+function pathOf(ctx: RequestContext): string {
+  return ctx.req.url!.split('?', 1)[0]!
+}
+
+interface Endpoint {
+  readonly methods: readonly string[]
+  answer(ctx: RequestContext, id: string, management: Management): Promise<void>
+}
+
+const ENDPOINTS = {
+  grant: {
+    // What is asked by OPTIONS is answered by `gnapDocuments`.
+    methods: ['POST', 'OPTIONS'],
+    answer: async (ctx, _id, management) => answerWith(ctx, await grant(ctx, management)),
+  },
+  continue: {
+    methods: ['POST', 'DELETE'],
+    answer: async (ctx, id, management) => answerWith(ctx, await continueGrant(ctx, id, management)),
+  },
+  token: {
+    methods: ['POST', 'DELETE'],
+    answer: async (ctx, id, management) => answerWith(ctx, await manageToken(ctx, id, management)),
+  },
+  interact: { methods: ['GET', 'HEAD'], answer: interactPage },
+} as const satisfies Record<string, Endpoint>
+const WELL_KNOWN = '/.well-known/gnap-as'
+const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+const GUESSES: ReadonlySet<string> = new Set([
+  'invalid_client',
+  'invalid_continuation',
+  'invalid_interaction',
+])

@@ -1,0 +1,51 @@
+import { hash } from 'node:crypto'
+import type { GrantFinish } from '../../../store/gnap-grants.ts'
+
+/** What is wrong with an address to send browsers back to; `null`: nothing (RFC 9635 §2.5.2.1). */
+export function wrongInFinishUri(uri: string): string | null {
+  // A browser would read a backslash as a slash, and pass over a blank.
+  const url = URI.test(uri) ? URL.parse(uri) : null
+  if (url === null) return 'is no absolute URI'
+  if (uri.includes('#')) return 'has a fragment'
+  if (url.username !== '' || url.password !== '' || /^[^/]*\/\/[^/?]*@/.test(uri)) return 'has a user in it'
+  const isLoopback = url.protocol === 'http:' && LOOPBACK.has(url.hostname)
+  if (url.protocol !== 'https:' && !isLoopback) return 'takes https, or http to this machine'
+  if (TAKEN.some((name) => url.searchParams.has(name))) return `has ${TAKEN.join(' or ')} in its query`
+  return null
+}
+
+/** Where the browser goes, with what ties it to the request that it began with (RFC 9635 §4.2.1). */
+export function finishLocation(finish: GrantFinish, reference: string, grantEndpoint: string): string {
+  const url = new URL(finish.uri)
+  // Behind what is there, as it is there.
+  const added = `hash=${interactionHash(finish, reference, grantEndpoint)}&interact_ref=${reference}`
+  url.search = url.search === '' ? added : `${url.search}&${added}`
+  return url.href
+}
+
+/** RFC 9635 §4.2.3. */
+export function interactionHash(
+  { nonce, serverNonce, hashMethod }: Pick<GrantFinish, 'nonce' | 'serverNonce' | 'hashMethod'>,
+  reference: string,
+  grantEndpoint: string,
+): string {
+  const text = [nonce, serverNonce, reference, grantEndpoint].join('\n')
+  return hash(HASHES.get(hashMethod)!, text, 'buffer').toString('base64url')
+}
+
+export function isHashMethod(method: string): boolean {
+  return HASHES.has(method)
+}
+
+const URI = /^[!-[\]-~]{1,2048}$/
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost'])
+const TAKEN = ['hash', 'interact_ref']
+/** The names of IANA's registry of hash algorithms, and those of Node. */
+const HASHES: ReadonlyMap<string, string> = new Map([
+  ['sha-256', 'sha256'],
+  ['sha-384', 'sha384'],
+  ['sha-512', 'sha512'],
+  ['sha3-256', 'sha3-256'],
+  ['sha3-384', 'sha3-384'],
+  ['sha3-512', 'sha3-512'],
+])

@@ -1,0 +1,159 @@
+import * as z from 'zod'
+import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
+import type { GrantFinish, WantedToken, WantedTokens } from '../../../store/gnap-grants.ts'
+import { validated } from '../../api/validate.ts'
+import { SCOPES } from '../principal.ts'
+import { isHashMethod, wrongInFinishUri } from './finish.ts'
+import { GnapError } from './gnap-error.ts'
+
+/** What a client asks for (RFC 9635 §2). */
+export interface GrantRequest {
+  readonly client: GrantClient
+  readonly wanted: WantedTokens
+  /** `null`: nobody can be asked. */
+  readonly interact: { readonly finish: Omit<GrantFinish, 'serverNonce'> | null } | null
+}
+
+export type GrantClient =
+  | { readonly kind: 'key'; readonly key: SignatureKey; readonly display: Display }
+  /** One that is known here by its id. */
+  | { readonly kind: 'instance'; readonly id: string }
+
+export interface Display {
+  readonly name: string | null
+  readonly uri: string | null
+}
+
+/** Members that are not known may be extensions, and are passed over; but not in what says how much is asked for. */
+export function readGrantRequest(body: unknown, publicUrl: string): GrantRequest {
+  const { access_token: tokens, client, interact } = validated(REQUEST, body, 'body')
+  const isList = Array.isArray(tokens)
+  const wanted: WantedTokens = isList
+    ? { isList, tokens: labelled(tokens).map((token) => wantedToken(token, publicUrl)) }
+    : { isList, tokens: [wantedToken(tokens, publicUrl)] }
+  return {
+    wanted,
+    client: typeof client === 'string' ? { kind: 'instance', id: client } : clientOf(client),
+    interact: interact === undefined ? null : { finish: finishOf(interact) },
+  }
+}
+
+function labelled(tokens: readonly z.output<typeof TOKEN>[]): readonly z.output<typeof TOKEN>[] {
+  const labels = new Set(tokens.map(({ label }) => label))
+  if (labels.has(undefined) || labels.size < tokens.length)
+    throw new GnapError('invalid_request', 'each of several tokens needs a label of its own')
+  return tokens
+}
+
+function wantedToken({ access, label, flags = [] }: z.output<typeof TOKEN>, publicUrl: string): WantedToken {
+  if (new Set(flags).size < flags.length) throw new GnapError('invalid_flag', 'a flag is there twice')
+  const unknown = flags.find((flag) => flag !== 'bearer')
+  if (unknown !== undefined)
+    throw new GnapError('invalid_flag', 'the only flag that can be asked for is bearer')
+  const actions = new Set(access.flatMap((right) => actionsIn(right, publicUrl)))
+  return {
+    label: label ?? null,
+    actions: SCOPES.filter((scope) => actions.has(scope)),
+    isBearer: flags.includes('bearer'),
+  }
+}
+
+/** Rights of another kind, or to another place, are nobody's to give here: they are left out. */
+function actionsIn(right: z.output<typeof RIGHT>, publicUrl: string): readonly string[] {
+  if (typeof right === 'string' || right.type !== ACCESS_TYPE) return []
+  const unknown = Object.keys(right).find((name) => !RIGHT_MEMBERS.has(name))
+  // It makes the right smaller, in a way that nobody here would see to.
+  if (unknown !== undefined)
+    throw new GnapError('invalid_request', `access of type ${ACCESS_TYPE} takes type, actions and locations`)
+  const isOurs = (location: string) => location === publicUrl || location.startsWith(`${publicUrl}/`)
+  return right.locations === undefined || right.locations.some(isOurs) ? (right.actions ?? []) : []
+}
+
+function clientOf({ key, display }: z.output<typeof CLIENT>): GrantClient {
+  if (typeof key === 'string') throw new GnapError('invalid_client', 'no key is known here by a reference')
+  const { proof, jwk } = key
+  const { method, ...wanted } = typeof proof === 'string' ? { method: proof } : proof
+  if (method !== 'httpsig') throw new GnapError('invalid_client', 'the only proof that is taken is httpsig')
+  if (jwk === undefined || FORMATS.some((format) => Object.hasOwn(key, format)))
+    throw new GnapError('invalid_client', 'a key has to be a jwk, and nothing beside it')
+  const read = readSignatureKey(jwk)
+  if (read.kind === 'refused')
+    throw new GnapError('invalid_client', `client/key/jwk${read.member && `/${read.member}`} ${read.detail}`)
+  if (wanted.alg !== undefined && wanted.alg !== read.key.algorithm)
+    throw new GnapError(
+      'invalid_client',
+      `client/key/proof/alg is not that of the key, ${read.key.algorithm}`,
+    )
+  return {
+    kind: 'key',
+    key: read.key,
+    display: { name: display?.name ?? null, uri: display?.uri ?? null },
+  }
+}
+
+function finishOf({ start, finish }: z.output<typeof INTERACT>): Omit<GrantFinish, 'serverNonce'> | null {
+  if (!start.some((mode) => (typeof mode === 'string' ? mode : mode.mode) === 'redirect'))
+    throw new GnapError('invalid_interaction', 'the only way to start that there is here is redirect')
+  if (finish === undefined) return null
+  const { method, uri, nonce, hash_method: hashMethod = 'sha-256' } = finish
+  if (method !== 'redirect')
+    throw new GnapError('invalid_interaction', 'the only way to finish that there is here is redirect')
+  const wrong = wrongInFinishUri(uri)
+  if (wrong !== null) throw new GnapError('invalid_request', `interact/finish/uri ${wrong}`)
+  if (!isHashMethod(hashMethod))
+    throw new GnapError('invalid_request', 'interact/finish/hash_method is not known here')
+  return { uri, nonce, hashMethod }
+}
+
+export const ACCESS_TYPE = 'service-api'
+const RIGHT_MEMBERS: ReadonlySet<string> = new Set(['type', 'actions', 'locations'])
+/** Other ways to write a key (RFC 9635 §7.1): two could be two keys. */
+const FORMATS = ['cert', 'cert#S256']
+
+function text(lengthMax: number, lengthMin = 1) {
+  return z
+    .string()
+    .min(lengthMin, 'is empty')
+    .max(lengthMax, `is longer than ${lengthMax} characters`)
+    .regex(/^\P{Cc}*$/u, 'has a control character in it')
+}
+
+const RIGHT = z.union([
+  text(256),
+  z.looseObject({
+    type: text(256),
+    actions: z.array(text(64)).max(32).optional(),
+    locations: z.array(text(2_048)).max(16).optional(),
+  }),
+])
+const TOKEN = z.looseObject({
+  access: z.array(RIGHT).min(1, 'is empty').max(32, 'has more than 32 rights'),
+  label: text(128).optional(),
+  flags: z.array(text(64)).max(16).optional(),
+})
+const CLIENT = z.looseObject({
+  key: z.union([
+    text(256),
+    z.looseObject({
+      proof: z.union([text(64), z.looseObject({ method: text(64), alg: text(64).optional() })]),
+      jwk: z.unknown().optional(),
+    }),
+  ]),
+  display: z.looseObject({ name: text(100).optional(), uri: text(2_048).optional() }).optional(),
+})
+const INTERACT = z.looseObject({
+  start: z.array(z.union([text(64), z.looseObject({ mode: text(64) })])).max(16),
+  finish: z
+    .looseObject({
+      method: text(64),
+      uri: text(2_048),
+      nonce: z.string().regex(/^[ -~]{1,256}$/, 'takes up to 256 printable ASCII characters'),
+      hash_method: text(64).optional(),
+    })
+    .optional(),
+})
+const REQUEST = z.looseObject({
+  access_token: z.union([TOKEN, z.array(TOKEN).min(1, 'is empty').max(10, 'has more than 10 tokens')]),
+  client: z.union([text(256), CLIENT]),
+  interact: INTERACT.optional(),
+})

@@ -1,0 +1,183 @@
+import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
+import type { GnapGrantRecord, GrantFinish, WantedToken, WantedTokens } from '../../../store/gnap-grants.ts'
+import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
+import { newId } from '../../ids.ts'
+import type { Management } from '../../management.ts'
+import { hashOfKey, newSecret } from '../api-keys.ts'
+import type { Trusted } from '../trust.ts'
+import { GnapError } from './gnap-error.ts'
+import {
+  CONTINUE_PREFIX,
+  INSTANCE_PREFIX,
+  INTERACT_PREFIX,
+  instanceIdOf,
+  keptJwk,
+  mayHave,
+} from './gnap-tokens.ts'
+import type { Display, GrantClient, GrantRequest } from './grant-request.ts'
+import { hashesOf, newTokenSecrets, tokenAnswer } from './token-answer.ts'
+
+export type GnapAnswer = Readonly<Record<string, unknown>>
+
+/** Who asks; the signature has to be by this key. */
+export interface Asking {
+  readonly key: SignatureKey
+  readonly trusted: Trusted | null
+  readonly display: Display
+}
+
+/** Whose key the request has to be signed with. */
+export async function askingClient(client: GrantClient, { trust }: Management): Promise<Asking> {
+  if (client.kind === 'key') {
+    const trusted = await trust.scopesOfKey(client.key.thumbprint)
+    return { key: client.key, trusted, display: client.display }
+  }
+  const trusted = client.id.startsWith(INSTANCE_PREFIX)
+    ? await trust.scopesOfKey(client.id.slice(INSTANCE_PREFIX.length))
+    : null
+  if (trusted === null || trusted.document === null)
+    throw new GnapError('invalid_client', 'no client is known here by this id')
+  const read = readSignatureKey(trusted.document)
+  if (read.kind === 'refused') throw new GnapError('invalid_client', 'the key of this client cannot be used')
+  return { key: read.key, trusted, display: { name: trusted.name, uri: null } }
+}
+
+/** Throws a GnapError where nothing can come of it. */
+export function checkAsking(
+  { wanted, interact }: GrantRequest,
+  { trusted }: Asking,
+  address: string,
+  { gnap, nowMs }: Management,
+): void {
+  if (!gnap.settings.allowsBearer && wanted.tokens.some(({ isBearer }) => isBearer))
+    throw new GnapError('invalid_flag', 'no bearer tokens are given out here')
+  if (trusted !== null) return
+  if (interact === null)
+    throw new GnapError('request_denied', 'nobody has approved this key, and nobody can be asked to')
+  if (scopesIn(wanted.tokens).length === 0) throw nothingToGive()
+  const throttled = gnap.asking.failed(address, nowMs())
+  if (throttled.kind === 'throttled')
+    throw new GnapError('too_many_attempts', 'too much was asked for from this address', {
+      headers: { 'Retry-After': String(throttled.retryAfterS) },
+    })
+}
+
+/** What is answered to a request that was checked (RFC 9635 §3). */
+export function answerTo(
+  { wanted, interact }: GrantRequest,
+  asking: Asking,
+  management: Management,
+): Promise<GnapAnswer> {
+  return asking.trusted === null
+    ? askSomebody(wanted, interact?.finish ?? null, asking, management)
+    : grantAtOnce(wanted, asking, asking.trusted, management)
+}
+
+/** Tokens for what was approved of what was asked for. There is one at least. */
+export function tokensFor(
+  wanted: WantedTokens,
+  isGiven: (action: string) => boolean,
+  facts: Pick<GnapTokenRecord, 'thumbprint' | 'jwk' | 'name' | 'isApproved'>,
+  { gnap, nowMs }: Management,
+): readonly GnapTokenRecord[] {
+  const expiresAtMs = nowMs() + gnap.settings.tokenTtlS * 1000
+  const endsAtMs = expiresAtMs + (facts.isApproved ? APPROVED_MS : RENEWABLE_MS)
+  const times = { expiresAtMs, endsAtMs, revokedAtMs: null }
+  return wanted.tokens
+    .map(({ label, actions, isBearer }) => ({ label, isBearer, scopes: actions.filter(isGiven) }))
+    .filter(({ scopes }) => scopes.length > 0)
+    .map((token) => ({ id: newId('gtk'), ...facts, ...token, ...times }))
+}
+
+/** Gives them out, in the transaction in which `when` says that they may be. */
+export async function giveOut(
+  tokens: readonly GnapTokenRecord[],
+  { isList }: WantedTokens,
+  { store, publicUrl, nowMs }: Management,
+  when: Parameters<Management['store']['transaction']>[0] = async () => undefined,
+): Promise<GnapAnswer> {
+  const given = tokens.map((record) => ({ record, secrets: newTokenSecrets() }))
+  await store.transaction(async (queries) => {
+    await when(queries)
+    for (const { record, secrets } of given) await store.gnapTokens.add(record, hashesOf(secrets), queries)
+  })
+  const answers = given.map(({ record, secrets }) => tokenAnswer(record, secrets, publicUrl, nowMs()))
+  return { access_token: isList ? answers : answers[0] }
+}
+
+/** Where the client asks again, with what, and not before (RFC 9635 §3.1). */
+export function continueAnswer(id: string, secret: string, publicUrl: string): GnapAnswer {
+  return { uri: `${publicUrl}/gnap/continue/${id}`, wait: WAIT_S, access_token: { value: secret } }
+}
+
+/** Of what the client says about itself, and of its key where it says nothing. */
+export function nameOf({ display, thumbprint }: Pick<GnapGrantRecord, 'display' | 'thumbprint'>): string {
+  return display.name ?? instanceIdOf(thumbprint)
+}
+
+async function grantAtOnce(
+  wanted: WantedTokens,
+  { key, display }: Asking,
+  trusted: Trusted,
+  management: Management,
+): Promise<GnapAnswer> {
+  const { thumbprint } = key
+  const facts = { thumbprint, jwk: keptJwk(key), name: nameOf({ display, thumbprint }), isApproved: false }
+  const tokens = tokensFor(wanted, (action) => mayHave(trusted, action), facts, management)
+  if (tokens.length === 0) throw nothingToGive()
+  if (await management.store.gnapTokens.hasMany(thumbprint, TOKENS_PER_KEY_MAX))
+    throw new GnapError('too_many_attempts', 'this key has too many tokens already: use one until it expires')
+  return { ...(await giveOut(tokens, wanted, management)), instance_id: instanceIdOf(thumbprint) }
+}
+
+async function askSomebody(
+  wanted: WantedTokens,
+  finish: Omit<GrantFinish, 'serverNonce'> | null,
+  { key, display }: Asking,
+  { store, publicUrl, nowMs }: Management,
+): Promise<GnapAnswer> {
+  const scopes = scopesIn(wanted.tokens)
+  const [id, interact, next] = [newId('grt'), newSecret(INTERACT_PREFIX), newSecret(CONTINUE_PREFIX)]
+  const serverNonce = newSecret('')
+  const times = { createdAtMs: nowMs(), nextAtMs: nowMs() + WAIT_S * 1000, expiresAtMs: nowMs() + WAITING_MS }
+  const isAdded = await store.gnapGrants.add(
+    {
+      ...{ id, display, wanted, scopes, ...times },
+      thumbprint: key.thumbprint,
+      jwk: keptJwk(key),
+      finish: finish === null ? null : { ...finish, serverNonce },
+      interactHash: hashOfKey(interact),
+      continueHash: hashOfKey(next),
+    },
+    GRANTS_MAX,
+  )
+  if (!isAdded) throw new GnapError('too_many_attempts', 'too many wait for an approval already')
+  return {
+    interact: {
+      redirect: `${publicUrl}/gnap/interact/${interact}`,
+      ...(finish === null ? {} : { finish: serverNonce }),
+      expires_in: WAITING_MS / 1000,
+    },
+    continue: continueAnswer(id, next, publicUrl),
+  }
+}
+
+export function scopesIn(tokens: readonly WantedToken[]): readonly string[] {
+  return [...new Set(tokens.flatMap(({ actions }) => actions))]
+}
+
+function nothingToGive(): GnapError {
+  return new GnapError('request_denied', 'nothing of what is asked for can be given to this key')
+}
+
+/** RFC 9635 §3.1 wants no less. */
+export const WAIT_S = 5
+/** For whoever approves it. */
+const WAITING_MS = 3_600_000
+/** A token that has expired can be renewed for so long; who is trusted can ask for a new one, too. */
+export const RENEWABLE_MS = 3_600_000
+/** What somebody has approved can be renewed for so long, and then has to be approved again. */
+const APPROVED_MS = 86_400_000
+/** More than one in half a second. */
+const TOKENS_PER_KEY_MAX = 10_000
+const GRANTS_MAX = 10_000

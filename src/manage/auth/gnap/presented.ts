@@ -1,0 +1,61 @@
+import type { RequestContext } from '../../api/router.ts'
+import type { Management } from '../../management.ts'
+import { Refusal } from '../../refusal.ts'
+import type { Principal } from '../principal.ts'
+import { grantEndpoint } from './gnap.ts'
+import { ACCESS_PREFIX } from './gnap-tokens.ts'
+import { expectSignedBody, proofFault } from './proof.ts'
+
+/** A token of GNAP in a request to the API. */
+export interface PresentedToken {
+  readonly token: string
+  readonly isBearer: boolean
+}
+
+/** `null`: there is none in this `Authorization`. */
+export function presentedToken(header: string): PresentedToken | null {
+  const [, scheme, token = ''] = CREDENTIAL.exec(header) ?? []
+  if (scheme === undefined) return null
+  const isBearer = scheme.length === BEARER_LENGTH
+  return isBearer && !token.startsWith(ACCESS_PREFIX) ? null : { token, isBearer }
+}
+
+/** The token after the scheme GNAP; empty where there is none. */
+export function gnapTokenIn(header: string): string {
+  const presented = presentedToken(header)
+  return presented === null || presented.isBearer ? '' : presented.token
+}
+
+/** Who presents it. A token that is bound to a key needs a signature with it on every request (RFC 9635 §7.2). */
+export async function principalWithGnap(
+  ctx: RequestContext,
+  { token, isBearer }: PresentedToken,
+  management: Management,
+): Promise<Principal> {
+  const { gnap, publicUrl, nowMs } = management
+  const refuse = (code: 'invalid_token' | 'expired_token', detail: string) =>
+    new Refusal(code, detail, {
+      headers: { 'WWW-Authenticate': `GNAP as_uri="${grantEndpoint(publicUrl)}", error="invalid_token"` },
+    })
+  const known = await gnap.tokens.find(token)
+  if (known === null || known.isRevoked) throw refuse('invalid_token', 'this token is not known here')
+  const { record, key, principal } = known
+  if (record.isBearer !== isBearer)
+    throw refuse(
+      'invalid_token',
+      record.isBearer
+        ? 'this token is a bearer token: send Authorization: Bearer'
+        : 'this token is bound to a key: send Authorization: GNAP, and sign the request',
+    )
+  if (record.expiresAtMs <= nowMs()) throw refuse('expired_token', 'this token has expired')
+  if (isBearer) return principal
+  const fault =
+    expectSignedBody(ctx, (detail) => refuse('invalid_token', detail)) ??
+    (await proofFault(ctx, key, management))
+  if (fault !== null) throw refuse('invalid_token', fault)
+  return principal
+}
+
+/** The scheme in any case (RFC 9110 §11.1), and what RFC 9110 §11.2 calls token68. */
+const CREDENTIAL = /^(gnap|bearer) +([\w.~+/=-]+)$/i
+const BEARER_LENGTH = 'bearer'.length

@@ -1,0 +1,99 @@
+import { isDigestOf, readContentDigest } from '../../../identity/content-digest.ts'
+import {
+  type HttpSignature,
+  replayIdOf,
+  type SignatureFault,
+  verifyRequest,
+} from '../../../identity/http-signature.ts'
+import type { SignatureKey } from '../../../identity/signature-key.ts'
+import type { Store } from '../../../store/store.ts'
+import { hasBody } from '../../api/body.ts'
+import type { RequestContext } from '../../api/router.ts'
+import { Refusal } from '../../refusal.ts'
+
+/** What proving a key needs of the management plane. */
+export interface ProofFacts {
+  readonly publicUrl: string
+  readonly store: Store
+  nowMs(): number
+}
+
+/**
+ * Has whoever reads the body see to it that it is the one that `Content-Digest` tells of, and `refuse` another. `null`:
+ * nothing is wrong so far.
+ */
+export function expectSignedBody(
+  ctx: RequestContext,
+  refuse = (detail: string) => new Refusal('invalid_token', detail),
+): string | null {
+  const digest = readContentDigest(ctx.req.rawHeaders)
+  if (!hasBody(ctx)) {
+    // Somebody on the way may have taken it off.
+    return digest === null || isDigestOf(digest, NO_BYTES) ? null : OTHER_BODY
+  }
+  if (digest === null) return 'a body needs a Content-Digest with sha-256 or sha-512'
+  ctx.state.checkBody = (bytes) => {
+    if (!isDigestOf(digest, bytes)) throw refuse(OTHER_BODY)
+  }
+  return null
+}
+
+/**
+ * Whether the request is signed with this key, as RFC 9635 §7.3.1 wants it, and for the first time. `null`: it is; else
+ * what is wrong.
+ */
+export async function proofFault(
+  ctx: RequestContext,
+  key: SignatureKey,
+  facts: ProofFacts,
+): Promise<string | null> {
+  const signature = signatureBy(ctx, key, facts)
+  return typeof signature === 'string' ? signature : replayFault(signature, key, facts)
+}
+
+/** The same, whether for the first time or not. A text is what is wrong. */
+export function signatureBy(
+  ctx: RequestContext,
+  key: SignatureKey,
+  { publicUrl: base, nowMs }: ProofFacts,
+): HttpSignature | string {
+  const covers = [['@method'], ['@target-uri']]
+  if (ctx.get('Authorization') !== '') covers.push(['authorization'])
+  if (hasBody(ctx)) covers.push(['content-digest'])
+  const request = { method: ctx.method, base, target: ctx.url, rawHeaders: ctx.req.rawHeaders }
+  const verification = verifyRequest(request, { ...POLICY, covers }, key, nowMs())
+  return verification.kind === 'verified' ? verification.signature : SIGNATURE_FAULTS[verification.fault]
+}
+
+/** Whether it is used for the first time: from now on it is not. */
+export async function replayFault(
+  signature: HttpSignature,
+  key: SignatureKey,
+  { store }: ProofFacts,
+): Promise<string | null> {
+  const isFirst = await store.replays.isFirst(replayIdOf(signature, key), signature.goodUntilMs)
+  return isFirst ? null : 'this signature, or its nonce, was used before'
+}
+
+const NO_BYTES = Buffer.alloc(0)
+const OTHER_BODY = 'the body is not the one that Content-Digest tells of'
+/** A request is under way for seconds; clocks are off by some more. */
+const POLICY = { tag: 'gnap', needsExpiry: false, ageMaxS: 120, skewS: 60 } as const
+export const SIGNATURE_FAULTS: Readonly<Record<SignatureFault, string>> = {
+  unsigned: 'the request is not signed (RFC 9421)',
+  malformed: 'Signature-Input and Signature do not make a signature',
+  'too-large': 'there are more, or larger, signatures than are read',
+  'other-tag': 'no signature has tag="gnap"',
+  'no-created': 'the signature does not say when it was created',
+  'no-expires': 'the signature does not say when it expires',
+  'created-in-future': 'the signature was created in the future',
+  'too-old': 'the signature was created too long ago',
+  expired: 'the signature has expired',
+  'lives-too-long': 'the signature is good for too long',
+  'not-covered':
+    'the signature has to cover @method, @target-uri, content-digest where there is a body, and authorization where there is one',
+  'no-component': 'the signature covers something that is not in the request, or not known here',
+  'other-key': 'no signature has the kid of the key, or its RFC 7638 thumbprint, for its keyid',
+  'other-algorithm': 'the signature says that it was made with another algorithm than that of the key',
+  wrong: 'the signature is not right for this request and this key',
+}

@@ -1,0 +1,36 @@
+import type { SignatureKey } from '../../../identity/signature-key.ts'
+import { hasBody, readBody } from '../../api/body.ts'
+import type { RequestContext } from '../../api/router.ts'
+import { GnapError } from './gnap-error.ts'
+import { expectSignedBody, type ProofFacts, replayFault, signatureBy } from './proof.ts'
+
+/**
+ * What `read` makes of the request, once it is known to be signed with this key, body and all. `check` throws where
+ * nothing can come of it: such a request leaves nothing behind.
+ */
+export async function signedBy<Result>(
+  ctx: RequestContext,
+  key: SignatureKey | ((result: Result) => Promise<SignatureKey>),
+  facts: ProofFacts,
+  read: () => Promise<Result>,
+  check: (result: Result) => void = () => undefined,
+): Promise<Result> {
+  const wrong = expectSignedBody(ctx)
+  if (wrong !== null) throw new GnapError('invalid_client', wrong)
+  const result = await read()
+  const own = typeof key === 'function' ? await key(result) : key
+  const signature = signatureBy(ctx, own, facts)
+  if (typeof signature === 'string') throw new GnapError('invalid_client', signature)
+  check(result)
+  const fault = await replayFault(signature, own, facts)
+  if (fault !== null) throw new GnapError('invalid_client', fault)
+  return result
+}
+
+/** `null`: there is none. */
+export async function readOptionalBody(ctx: RequestContext): Promise<unknown> {
+  return hasBody(ctx) ? readBody(ctx, BODY_BYTES_MAX) : null
+}
+
+/** Ten tokens with all there is to be asked for have some ten kilobytes. */
+export const BODY_BYTES_MAX = 65_536

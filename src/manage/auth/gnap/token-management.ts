@@ -1,0 +1,55 @@
+import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
+import type { RequestContext } from '../../api/router.ts'
+import type { Management } from '../../management.ts'
+import { hashOfKey, looksLikeSecret } from '../api-keys.ts'
+import { GnapError } from './gnap-error.ts'
+import { keyKept, MANAGE_PREFIX } from './gnap-tokens.ts'
+import { type GnapAnswer, RENEWABLE_MS } from './grants.ts'
+import { gnapTokenIn } from './presented.ts'
+import { readOptionalBody, signedBy } from './signed-request.ts'
+import { hashesOf, newTokenSecrets, tokenAnswer } from './token-answer.ts'
+
+/** RFC 9635 §6: a client renews an access token, or gives it up. `null`: it is given up. */
+export async function manageToken(
+  ctx: RequestContext,
+  id: string,
+  management: Management,
+): Promise<GnapAnswer | null> {
+  const { store, gnap, nowMs } = management
+  const secret = gnapTokenIn(ctx.get('Authorization'))
+  const hash = hashOfKey(secret)
+  const token = looksLikeSecret(secret, MANAGE_PREFIX) ? await store.gnapTokens.managed(id, hash) : null
+  if (token === null) throw new GnapError('invalid_client', 'no token is managed with this one')
+  // Of a bearer token, too, by the key that has asked for it.
+  const body = await signedBy(ctx, keyKept(token.jwk), management, () => readOptionalBody(ctx))
+  if (ctx.method === 'DELETE') {
+    await store.gnapTokens.revoke(id, nowMs())
+    gnap.tokens.forget()
+    return null
+  }
+  if (typeof body === 'object' && body !== null && 'key' in body)
+    throw new GnapError('key_rotation_not_supported', 'a token stays with the key that has asked for it')
+  return renewed(token, hash, management)
+}
+
+async function renewed(token: GnapTokenRecord, hash: string, management: Management): Promise<GnapAnswer> {
+  const { store, gnap, trust, publicUrl, nowMs } = management
+  const { thumbprint, isApproved, revokedAtMs } = token
+  if (revokedAtMs !== null || token.endsAtMs <= nowMs()) throw notRenewed()
+  if (!isApproved && (await trust.scopesOfKey(thumbprint)) === null) throw notRenewed()
+  const expiresAtMs = nowMs() + gnap.settings.tokenTtlS * 1000
+  const next: GnapTokenRecord = {
+    ...token,
+    expiresAtMs: isApproved ? Math.min(expiresAtMs, token.endsAtMs) : expiresAtMs,
+    // What somebody has approved is over some time.
+    endsAtMs: isApproved ? token.endsAtMs : expiresAtMs + RENEWABLE_MS,
+  }
+  const secrets = newTokenSecrets()
+  if (!(await store.gnapTokens.rotate(next, hash, hashesOf(secrets)))) throw notRenewed()
+  gnap.tokens.forget()
+  return { access_token: tokenAnswer(next, secrets, publicUrl, nowMs()) }
+}
+
+function notRenewed(): GnapError {
+  return new GnapError('invalid_rotation', 'this token is over: ask for a new one')
+}

@@ -1,0 +1,141 @@
+import {
+  type AgentDocument,
+  AgentDocumentFault,
+  type DocumentRules,
+  readAgentDocument,
+  readAgentId,
+} from '../../identity/agent-document.ts'
+import { readAgentKey } from '../../identity/agent-key.ts'
+import type { Store } from '../../store/store.ts'
+import type { TrustRecord } from '../../store/trust.ts'
+import { type Actor, changed } from '../audit.ts'
+import { newId } from '../ids.ts'
+import { invalid, Refusal } from '../refusal.ts'
+import type { Plan, Scope } from './principal.ts'
+
+/** Whom to trust: an agent by its id, by its document, or by both; or a key. */
+export interface TrustSubject {
+  readonly agent_id?: string | undefined
+  readonly document?: Readonly<Record<string, unknown>> | undefined
+  readonly jwk?: Readonly<Record<string, unknown>> | undefined
+}
+
+export interface TrustTerms {
+  readonly name: string | null
+  readonly scopes: readonly Scope[]
+  readonly plan: Plan
+}
+
+/** Says that an agent, or a key, may do something, for the API and the command line alike. Throws a Refusal. */
+export async function makeTrust(
+  store: Store,
+  subject: TrustSubject,
+  terms: TrustTerms,
+  rules: DocumentRules,
+  actor: Actor,
+  nowMs: number,
+): Promise<TrustRecord> {
+  const record = { ...terms, ...readSubject(subject, rules), id: newId('trs'), createdAtMs: nowMs }
+  const change = { action: 'createTrust', subject: record.id, detail: toldOf(record) }
+  await changed(store, actor, change, nowMs, async (queries) => {
+    if ((await store.trust.count(queries)) >= TRUST_MAX)
+      throw new Refusal('conflict', `${TRUST_MAX} agents and keys are trusted, and there cannot be more`)
+    if (!(await store.trust.add(record, queries)))
+      throw new Refusal('conflict', `this ${record.kind} is trusted already: delete that entry first`)
+  })
+  return record
+}
+
+/** `false`: somebody was faster. */
+export async function removeTrust(
+  store: Store,
+  record: TrustRecord,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'deleteTrust', subject: record.id, detail: toldOf(record) }
+  try {
+    await changed(store, actor, change, nowMs, async (queries) => {
+      if (!(await store.trust.remove(record.id, queries))) throw GONE
+    })
+    return true
+  } catch (error) {
+    if (error === GONE) return false
+    throw error
+  }
+}
+
+function readSubject(
+  subject: TrustSubject,
+  rules: DocumentRules,
+): Pick<TrustRecord, 'kind' | 'subject' | 'document'> {
+  const { agent_id, document, jwk } = subject
+  if ((jwk === undefined) === (agent_id === undefined && document === undefined))
+    throw invalid([
+      {
+        pointer: '/agent_id',
+        detail: 'is for an agent (with or without its document), jwk for a key: give one',
+      },
+    ])
+  if (jwk !== undefined) return readKey(jwk, rules)
+  const id = agent_id === undefined ? null : idIn(agent_id, rules)
+  if (document === undefined) return { kind: 'agent', subject: id!, document: null }
+  const read = documentIn(document, id, rules)
+  const own = id ?? read.id!
+  return { kind: 'agent', subject: own, document: keptOf(read, own) }
+}
+
+function readKey(
+  jwk: unknown,
+  { allowPrivate }: DocumentRules,
+): Pick<TrustRecord, 'kind' | 'subject' | 'document'> {
+  const read = readAgentKey(jwk, allowPrivate)
+  if (read.kind === 'refused')
+    throw invalid([{ pointer: `/jwk${read.member === '' ? '' : `/${read.member}`}`, detail: read.detail }])
+  const { thumbprint, signsRequests, jwk: kept } = read.key
+  if (!signsRequests) throw invalid([{ pointer: '/jwk/alg', detail: 'is for tokens: it signs no requests' }])
+  return { kind: 'key', subject: thumbprint, document: kept }
+}
+
+function idIn(text: string, rules: DocumentRules): string {
+  const read = readAgentId(text, rules)
+  if ('refused' in read) throw invalid([{ pointer: '/agent_id', detail: read.refused }])
+  return read.id
+}
+
+function documentIn(value: unknown, id: string | null, rules: DocumentRules): AgentDocument {
+  try {
+    return readAgentDocument(value, id, rules)
+  } catch (error) {
+    if (!(error instanceof AgentDocumentFault)) throw error
+    throw invalid([{ pointer: `/document${error.pointer}`, detail: error.detail }])
+  }
+}
+
+/** What is public in it, and used. */
+function keptOf({ name, keys, redirectUris }: AgentDocument, id: string): Readonly<Record<string, unknown>> {
+  return {
+    client_id: id,
+    ...(name !== null && { client_name: name }),
+    ...(redirectUris.length > 0 && { redirect_uris: redirectUris }),
+    ...('jwksUri' in keys
+      ? { jwks_uri: keys.jwksUri }
+      : keys.length > 0 && { jwks: { keys: keys.map(({ jwk }) => jwk) } }),
+  }
+}
+
+/** For the audit log. */
+function toldOf({
+  kind,
+  subject,
+  name,
+  scopes,
+  plan,
+  document,
+}: TrustRecord): Readonly<Record<string, unknown>> {
+  const whom = kind === 'key' ? { thumbprint: subject } : { agent_id: subject, document: document !== null }
+  return { ...whom, name, scopes, plan }
+}
+
+const GONE = new Error('gone')
+const TRUST_MAX = 10_000

@@ -1,0 +1,10 @@
+export interface ReplayTables {
+  replays: ReplayTable
+}
+
+/** A proof that was used, and must not be again. */
+export interface ReplayTable {
+  /** A digest. */
+  id: string
+  expires_at_ms: number
+}
