@@ -12,10 +12,10 @@ import { rateLimits } from './migrations/0007-rate-limits.ts'
 import { policies } from './migrations/0008-policies.ts'
 import { agentVersions } from './migrations/0009-agent-versions.ts'
 import { decisive } from './migrations/0010-decisive.ts'
-import { oauth } from './migrations/0010-oauth.ts'
-import { gnap } from './migrations/0011-gnap.ts'
-import { trust } from './migrations/0012-trust.ts'
-import { users } from './migrations/0013-users.ts'
+import { oauth } from './migrations/0011-oauth.ts'
+import { gnap } from './migrations/0012-gnap.ts'
+import { trust } from './migrations/0013-trust.ts'
+import { users } from './migrations/0014-users.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -59,10 +59,10 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0008-policies', policies],
   ['0009-agent-versions', agentVersions],
   ['0010-decisive', decisive],
-  ['0010-oauth', oauth],
-  ['0011-gnap', gnap],
-  ['0012-trust', trust],
-  ['0013-users', users],
+  ['0011-oauth', oauth],
+  ['0012-gnap', gnap],
+  ['0013-trust', trust],
+  ['0014-users', users],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

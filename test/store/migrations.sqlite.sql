@@ -57,7 +57,7 @@ alter table "agents_seen" add column "versions" text default '[]' not null;
 -- 0010-decisive
 alter table "signatures" add column "is_decisive" integer default 0 not null;
 update signatures set is_decisive = 1 where source = 'submitted' and type <> 'ja4s';
--- 0010-oauth
+-- 0011-oauth
 create table "oauth_clients" ("id" text primary key, "name" text not null, "secret_hash" text, "auth_method" text not null, "grant_types" text not null, "redirect_uris" text not null, "scopes" text not null, "jwks" text, "plan" text not null, "origin" text not null, "created_at_ms" integer not null);
 create table "oauth_records" ("id" text primary key, "kind" text not null, "sealed" text not null, "grant_id" text, "uid" text, "user_code" text, "client_id" text, "expires_at_ms" integer not null, "consumed_at_ms" integer);
 create index "oauth_records_by_grant_id" on "oauth_records" ("grant_id");
@@ -69,7 +69,7 @@ create table "oauth_denials" ("kind" text not null, "id" text not null, "at_ms" 
 create index "oauth_denials_by_time" on "oauth_denials" ("at_ms");
 create index "oauth_denials_by_end" on "oauth_denials" ("expires_at_ms");
 create table "oauth_keys" ("number" integer primary key, "kid" text not null, "public_jwk" text not null, "sealed" text not null, "created_at_ms" integer not null, "signs_from_ms" integer not null);
--- 0011-gnap
+-- 0012-gnap
 create table "replays" ("id" text primary key, "expires_at_ms" integer not null);
 create index "replays_by_end" on "replays" ("expires_at_ms");
 create table "gnap_grants" ("id" text primary key, "state" text not null, "thumbprint" text not null, "jwk" text not null, "display" text not null, "wanted" text not null, "finish" text, "scopes" text not null, "interact_hash" text not null unique, "reference_hash" text, "continue_hash" text not null, "next_at_ms" integer not null, "created_at_ms" integer not null, "expires_at_ms" integer not null);
@@ -77,10 +77,10 @@ create index "gnap_grants_by_end" on "gnap_grants" ("expires_at_ms");
 create table "gnap_tokens" ("id" text primary key, "hash" text not null unique, "manage_hash" text not null, "thumbprint" text not null, "jwk" text not null, "name" text not null, "label" text, "scopes" text not null, "is_bearer" integer not null, "is_approved" integer not null, "expires_at_ms" integer not null, "ends_at_ms" integer not null, "revoked_at_ms" integer);
 create index "gnap_tokens_by_key" on "gnap_tokens" ("thumbprint");
 create index "gnap_tokens_by_end" on "gnap_tokens" ("ends_at_ms");
--- 0012-trust
+-- 0013-trust
 create table "trust" ("id" text primary key, "kind" text not null, "subject" text not null, "name" text, "scopes" text not null, "plan" text not null, "document" text, "created_at_ms" integer not null);
 create unique index "trust_by_subject" on "trust" ("kind", "subject");
--- 0013-users
+-- 0014-users
 create table "users" ("id" text primary key, "email" text not null unique, "password" text, "scopes" text not null, "created_at_ms" integer not null, "signed_in_since_ms" integer not null, "totp" text, "totp_step" integer);
 create table "user_recovery_codes" ("user_id" text not null references "users" ("id") on delete cascade, "hash" text not null, constraint "user_recovery_codes_key" primary key ("user_id", "hash"));
 alter table "oauth_records" add column "person_id" text;
