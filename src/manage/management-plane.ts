@@ -20,7 +20,7 @@ import { AgentClients } from './auth/agent-clients.ts'
 import { AgentIdentities } from './auth/agent-identity.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { BootstrapKey } from './auth/bootstrap-key.ts'
-import { FailureThrottle } from './auth/failure-throttle.ts'
+import { MinuteThrottle } from './auth/minute-throttle.ts'
 import { gnapDocuments, gnapEndpoints } from './auth/gnap/endpoints.ts'
 import { ASKING_PER_MINUTE, type GnapSettings } from './auth/gnap/gnap.ts'
 import { GnapTokens } from './auth/gnap/gnap-tokens.ts'
@@ -339,11 +339,11 @@ export class ManagementPlane {
       version: this.#settings.version,
       bootstrapKey: adminKey === null ? null : new BootstrapKey(adminKey),
       passwords,
-      failureThrottle: new FailureThrottle(authFailuresPerMinute),
+      failureThrottle: new MinuteThrottle(authFailuresPerMinute),
       gnap: {
         settings: gnap,
         tokens: new GnapTokens(store.gnapTokens, trust),
-        asking: new FailureThrottle(ASKING_PER_MINUTE),
+        asking: new MinuteThrottle(ASKING_PER_MINUTE),
       },
       log: this.#log,
       publicUrl,

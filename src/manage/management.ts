@@ -6,7 +6,7 @@ import type { RateLimits } from './rate-limits.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { AgentIdentities } from './auth/agent-identity.ts'
 import type { BootstrapKey } from './auth/bootstrap-key.ts'
-import type { FailureThrottle } from './auth/failure-throttle.ts'
+import type { MinuteThrottle } from './auth/minute-throttle.ts'
 import type { Gnap } from './auth/gnap/gnap.ts'
 import type { OAuth } from './auth/oauth/oauth.ts'
 import type { Trust } from './auth/trust.ts'
@@ -34,7 +34,7 @@ export interface Management {
   readonly rateLimits: RateLimits
   /** `null`: there is none in the configuration. */
   readonly bootstrapKey: BootstrapKey | null
-  readonly failureThrottle: FailureThrottle
+  readonly failureThrottle: MinuteThrottle
   readonly gnap: Gnap
   readonly oauth: OAuth
   /** One for all, so that few are hashed at once. */

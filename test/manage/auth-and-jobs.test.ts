@@ -4,16 +4,16 @@ import { test } from 'tap'
 import { Fault } from '../../src/fault.ts'
 import { createLogTo } from '../../src/log.ts'
 import { ApiKeys, hashOfKey, newKey } from '../../src/manage/auth/api-keys.ts'
-import { FailureThrottle } from '../../src/manage/auth/failure-throttle.ts'
+import { MinuteThrottle } from '../../src/manage/auth/minute-throttle.ts'
 import { Periodic } from '../../src/manage/periodic.ts'
 import { StoreWatch } from '../../src/manage/store-watch.ts'
 import { openFresh } from '../store/databases.ts'
 import { newKey as record } from '../store/samples.ts'
 
 test('failures count by address and minute; all of a /64 are one, and IPv4 is itself however it is written', async () => {
-  const throttle = new FailureThrottle(2)
+  const throttle = new MinuteThrottle(2)
   const failed = (address: string, nowMs: number) => {
-    const throttled = throttle.failed(address, nowMs)
+    const throttled = throttle.count(address, nowMs)
     return throttled.kind === 'may' ? 'may' : `${throttled.retryAfterS}${throttled.isFirst ? ' first' : ''}`
   }
   assert.deepEqual(

@@ -12,6 +12,7 @@ import {
 } from 'node:crypto'
 import * as jose from 'jose'
 import { test } from 'tap'
+import { Beginnings } from '../../src/manage/auth/oauth/beginnings.ts'
 import { createLogTo } from '../../src/log.ts'
 import { SigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
 import { Sealer } from '../../src/manage/sealer.ts'
@@ -509,6 +510,56 @@ const CODE = { grant_types: ['authorization_code', 'refresh_token'], scopes: ['r
 const VERIFIER = randomBytes(32).toString('base64url')
 
 type Owner = Parameters<typeof TestManagement.start>[0]
+
+test('who begins over and over is told to wait, and leaves no more behind than so much', async (t) => {
+  const manage = await TestManagement.start(t)
+  const client = await clientFor(manage, {
+    ...{ grant_types: ['authorization_code'], redirect_uris: ['https://app.example/'], scopes: ['read'] },
+    token_endpoint_auth_method: 'none',
+  })
+  const asked = new URLSearchParams({
+    ...{ client_id: client.client_id, redirect_uri: 'https://app.example/', response_type: 'code' },
+    ...{ scope: 'read', code_challenge: 'a'.repeat(43), code_challenge_method: 'S256' },
+  })
+  const ways = [
+    () => fetch(`${manage.url}/oauth/authorize?${asked}`, { redirect: 'manual' }),
+    () => fetch(`${manage.url}/oauth/par`, { method: 'POST', body: asked }),
+  ]
+  const statuses = new Map<number, number>()
+  for (let i = 0; i < 124; i++) {
+    const response = await ways[i % 2]!()
+    const text = await response.text()
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
+    if (response.status !== 429) continue
+    assert.match(response.headers.get('retry-after') ?? '', /^[1-9]\d?$/)
+    assert.match(text, i % 2 === 0 ? /<h1>/ : /"error":"temporarily_unavailable"/)
+  }
+  assert.deepEqual([...statuses].sort(), [
+    [201, 60],
+    [303, 60],
+    [429, 4],
+  ])
+  // What leaves nothing behind is answered as ever.
+  assert.equal((await fetch(`${manage.url}/oauth/jwks`)).status, 200)
+  assert.deepEqual(manage.failures, [])
+})
+
+test('of beginnings there are so many in all, however many addresses they come from', async () => {
+  const beginnings = new Beginnings()
+  const begun = (count: number, from: number, nowMs: number) => {
+    let taken = 0
+    for (let i = 0; i < count; i++) {
+      try {
+        beginnings.count(`192.0.${from}.${i % 250}`, nowMs)
+        taken++
+      } catch (error) {
+        assert.match((error as Error).message, /everybody/)
+      }
+    }
+    return taken
+  }
+  assert.deepEqual([begun(1_000, 1, 0), begun(1_000, 2, 1), begun(1_000, 3, 60_001)], [1_000, 200, 1_000])
+})
 
 async function start(t: Owner, body: Record<string, unknown> = {}, options: TestOptions = {}) {
   const people = new TestPeople()

@@ -3,11 +3,11 @@ import type { Log } from '../../log.ts'
 import type { Store } from '../../store/store.ts'
 import { changed } from '../audit.ts'
 import { Refusal } from '../refusal.ts'
-import type { FailureThrottle } from './failure-throttle.ts'
+import type { MinuteThrottle } from './minute-throttle.ts'
 
 /** What counting failures needs of the management plane. */
 export interface FailureCounting {
-  readonly failureThrottle: FailureThrottle
+  readonly failureThrottle: MinuteThrottle
   readonly store: Store
   readonly log: Log
   nowMs(): number
@@ -20,7 +20,7 @@ export async function refusalAfterFailure(
   requestId: string,
   { failureThrottle, store, log, nowMs }: FailureCounting,
 ): Promise<Refusal> {
-  const throttled = failureThrottle.failed(address, nowMs())
+  const throttled = failureThrottle.count(address, nowMs())
   if (throttled.kind === 'may') return refusal
   if (throttled.isFirst) {
     const entry = { action: 'throttleAuthentication', subject: null, detail: { reason: refusal.code } }

@@ -1,4 +1,4 @@
-import type { FailureThrottle } from '../failure-throttle.ts'
+import type { MinuteThrottle } from '../minute-throttle.ts'
 import type { GnapTokens } from './gnap-tokens.ts'
 
 export interface GnapSettings {
@@ -12,7 +12,7 @@ export interface Gnap {
   readonly settings: GnapSettings
   readonly tokens: GnapTokens
   /** Counts, by address, those who ask for somebody's approval. */
-  readonly asking: FailureThrottle
+  readonly asking: MinuteThrottle
 }
 
 /** Of this address and what stands behind it. */

@@ -55,7 +55,7 @@ export function checkAsking(
   if (interact === null)
     throw new GnapError('request_denied', 'nobody has approved this key, and nobody can be asked to')
   if (scopesIn(wanted.tokens).length === 0) throw nothingToGive()
-  const throttled = gnap.asking.failed(address, nowMs())
+  const throttled = gnap.asking.count(address, nowMs())
   if (throttled.kind === 'throttled')
     throw new GnapError('too_many_attempts', 'too much was asked for from this address', {
       headers: { 'Retry-After': String(throttled.retryAfterS) },

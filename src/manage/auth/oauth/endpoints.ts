@@ -51,7 +51,6 @@ function endpointAt(path: string, { oauth }: Management): Found | null {
 }
 
 const byProvider: Endpoint = async (ctx, management) => {
-  if (ctx.path === ROUTES.authorization) askForConsentWhenOffline(ctx)
   // It looks for what is said to pages already.
   putHead(ctx)
   const provider = await management.oauth.provider()
@@ -66,6 +65,22 @@ const byProvider: Endpoint = async (ctx, management) => {
   ctx.body = body
   ctx.status = status
   if (isError(body, 'invalid_client')) await throttle(ctx, management)
+}
+
+/** By a client, or by anybody who knows its id. */
+const push: Endpoint = async (ctx, management) => {
+  if (ctx.method === 'POST') countBeginning(ctx, management)
+  await byProvider(ctx, management)
+}
+
+const authorize = inBrowser(async (ctx, management) => {
+  countBeginning(ctx, management)
+  askForConsentWhenOffline(ctx)
+  await byProvider(ctx, management)
+})
+
+function countBeginning(ctx: Context, { oauth, nowMs }: Management): void {
+  oauth.beginnings.count(ctx.req.socket.remoteAddress ?? '', nowMs())
 }
 
 /** The same, and then for the tokens that oidc-provider does not keep: it has found out who asks. */
@@ -114,7 +129,8 @@ function inBrowser(answer: Endpoint): Endpoint {
     try {
       await answer(ctx, management)
     } catch (error) {
-      const { status, message } = errorOf(error, management)
+      const { status, message, headers } = errorOf(error, management)
+      ctx.set({ ...headers })
       management.oauth.people!.refused(ctx, status, message)
     }
   }
@@ -192,8 +208,8 @@ const FIXED: ReadonlyMap<string, Found> = new Map([
   [ROUTES.jwks, { methods: ['GET', 'HEAD'], answer: jwks }],
 ])
 const FOR_PEOPLE: ReadonlyMap<string, Found> = new Map([
-  [ROUTES.authorization, { methods: ['GET'], answer: byProvider }],
-  [ROUTES.pushed_authorization_request, { methods: ASKED, answer: byProvider }],
+  [ROUTES.authorization, { methods: ['GET'], answer: authorize }],
+  [ROUTES.pushed_authorization_request, { methods: ASKED, answer: push }],
   [`${ROUTES.end_session}/confirm`, { methods: ['POST'], answer: byProvider }],
   [SIGN_OUT, { methods: ['GET', 'POST'], answer: signOut }],
 ])

@@ -3,6 +3,7 @@ import type { Log } from '../../../log.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Sealer } from '../../sealer.ts'
 import { AccessTokens } from './access-tokens.ts'
+import { Beginnings } from './beginnings.ts'
 import type { ClientDocuments } from './client-documents.ts'
 import { Denials } from './denials.ts'
 import type { People } from './people.ts'
@@ -34,6 +35,7 @@ export class OAuth {
   readonly keys: SigningKeys
   readonly denials: Denials
   readonly tokens: AccessTokens
+  readonly beginnings = new Beginnings()
   readonly #parts: OAuthParts
   #provider: { readonly kid: string; readonly provider: Provider } | null = null
 

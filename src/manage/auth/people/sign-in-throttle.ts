@@ -1,6 +1,6 @@
 import type { RateLimitStore } from '../../../store/rate-limits.ts'
 import { digestOf } from '../../../store/sealed.ts'
-import { networkOf } from '../failure-throttle.ts'
+import { networkOf } from '../minute-throttle.ts'
 
 export type MayTry =
   /** `isFirst`: in its window, of who tries this account from there. */

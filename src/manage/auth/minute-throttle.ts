@@ -6,31 +6,31 @@ export type Throttled =
   /** `isFirst`: it begins with this one. */
   | { readonly kind: 'throttled'; readonly retryAfterS: number; readonly isFirst: boolean }
 
-/** Counts failed authentication by address, a minute at a time. Nobody who succeeds is asked for it. */
-export class FailureThrottle {
-  readonly #failuresMax: number
+/** Counts what comes from an address, a minute at a time: failed authentication, what leaves something behind. */
+export class MinuteThrottle {
+  readonly #countMax: number
   readonly #minutes = new LRUCache<string, Minute>({ max: ADDRESSES_MAX })
 
-  constructor(failuresPerMinute: number) {
-    this.#failuresMax = failuresPerMinute
+  constructor(perMinute: number) {
+    this.#countMax = perMinute
   }
 
-  failed(address: string, nowMs: number): Throttled {
+  count(address: string, nowMs: number): Throttled {
     const who = networkOf(address)
     const known = this.#minutes.get(who)
     const minute =
-      known !== undefined && nowMs - known.startMs < MINUTE_MS ? known : { startMs: nowMs, failures: 0 }
-    minute.failures++
+      known !== undefined && nowMs - known.startMs < MINUTE_MS ? known : { startMs: nowMs, count: 0 }
+    minute.count++
     this.#minutes.set(who, minute)
-    if (minute.failures <= this.#failuresMax) return { kind: 'may' }
+    if (minute.count <= this.#countMax) return { kind: 'may' }
     const retryAfterS = Math.max(1, Math.ceil((minute.startMs + MINUTE_MS - nowMs) / 1000))
-    return { kind: 'throttled', retryAfterS, isFirst: minute.failures === this.#failuresMax + 1 }
+    return { kind: 'throttled', retryAfterS, isFirst: minute.count === this.#countMax + 1 }
   }
 }
 
 interface Minute {
   readonly startMs: number
-  failures: number
+  count: number
 }
 
 /** Who has an address of IPv6 has 2^64 of them. */
@@ -41,5 +41,5 @@ export function networkOf(address: string): string {
 }
 
 const MINUTE_MS = 60_000
-/** Some MiB at most; who fails from more of them at once is forgotten in the order they came. */
+/** Some MiB at most; of more of them at once those are forgotten that came first. */
 const ADDRESSES_MAX = 20_000
