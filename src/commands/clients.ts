@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { didYouMean } from '../did-you-mean.ts'
 import { Fault } from '../fault.ts'
 import { COMMAND_LINE } from '../manage/audit.ts'
 import {
@@ -15,15 +14,13 @@ import { Denials } from '../manage/auth/oauth/denials.ts'
 import { PLANS, type Plan, planFor, SCOPES } from '../manage/auth/principal.ts'
 import { Refusal } from '../manage/refusal.ts'
 import type { OAuthClient } from '../store/oauth-clients.ts'
+import { nameIn, scopesIn, timeText, wordsIn } from './access-options.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
-import { NAME, scopesIn, timeOf } from './keys.ts'
+import { JSON_OPTION, printRecords } from './record-list.ts'
 import { STORE_OPTIONS, withStore } from './store-given.ts'
-import { renderTable, visible } from './table.ts'
-import { wholeList } from './whole-list.ts'
-
-const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
+import { visible } from './table.ts'
 
 const create: Action = {
   name: 'create',
@@ -125,29 +122,24 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-async function runList(given: Arguments, io: Io): Promise<ExitCode> {
-  const all = (
-    await withStore(given, io, false, (store) => wholeList((page) => store.oauthClients.list(page)))
-  ).map(shown)
-  if (given.flag('json')) {
-    io.stdout.write(`${JSON.stringify(all)}\n`)
-    return 0
-  }
-  const columns = [
-    { title: 'ID' },
-    { title: 'NAME', flexible: true },
-    { title: 'SCOPES', flexible: true },
-    { title: 'GRANTS', flexible: true },
-    { title: 'PLAN' },
-    { title: 'CREATED' },
-    { title: 'BY' },
-  ] as const
-  const rows = all.map((each) => [
-    ...[each.client_id, each.name, each.scopes.join(','), each.grant_types.join(','), each.plan],
-    ...[each.created_at?.slice(0, 16) ?? '', each.origin],
-  ])
-  io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
-  return 0
+function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  return printRecords(given, io, {
+    columns: [
+      { title: 'ID' },
+      { title: 'NAME', flexible: true },
+      { title: 'SCOPES', flexible: true },
+      { title: 'GRANTS', flexible: true },
+      { title: 'PLAN' },
+      { title: 'CREATED' },
+      { title: 'BY' },
+    ],
+    page: (store, page) => store.oauthClients.list(page),
+    shown,
+    row: (each) => [
+      ...[each.client_id, each.name, each.scopes.join(','), each.grant_types.join(','), each.plan],
+      ...[each.created_at?.slice(0, 16) ?? '', each.origin],
+    ],
+  })
 }
 
 async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
@@ -164,34 +156,17 @@ async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 function wantedClient(given: Arguments): WantedClient {
-  const [name, scopeList] = [given.value('name'), given.value('scopes')]
-  if (name === null) throw new Fault(USAGE, '--name is missing')
-  if (!NAME.test(name)) throw new Fault(USAGE, '--name takes 1 to 100 characters, no control characters')
-  if (scopeList === null) throw new Fault(USAGE, '--scopes is missing')
-  const scopes = scopesIn(scopeList)
+  const [name, scopes] = [nameIn(given), scopesIn(given)]
   const jwksFile = given.value('jwks')
   const usual = jwksFile === null ? 'client_secret_basic' : 'private_key_jwt'
   return {
     ...{ name, scopes, origin: 'administrator' },
-    grantTypes: grantsIn(given.value('grants') ?? 'client_credentials'),
+    grantTypes: wordsIn<GrantType>(given.value('grants') ?? 'client_credentials', '--grants', GRANT_TYPES),
     redirectUris: [...new Set(given.values('redirect-uri'))],
     authMethod: (given.value('auth-method') as AuthMethod | null) ?? usual,
     jwks: jwksFile === null ? null : jwksIn(jwksFile),
     plan: (given.value('plan') as Plan | null) ?? planFor(scopes),
   }
-}
-
-function grantsIn(text: string): readonly GrantType[] {
-  const grants = new Set<GrantType>()
-  for (const word of text.split(',').map((each) => each.trim())) {
-    const grant = GRANT_TYPES.find((each) => each === word)
-    if (grant === undefined) {
-      const hint = didYouMean(word, GRANT_TYPES)
-      throw new Fault(USAGE, `--grants takes ${GRANT_TYPES.join(', ')}, not "${word}"${hint}`)
-    }
-    grants.add(grant)
-  }
-  return [...grants]
 }
 
 function jwksIn(file: string): Readonly<Record<string, unknown>> {
@@ -214,6 +189,6 @@ function shown(client: OAuthClient) {
     redirect_uris: client.redirectUris,
     scopes,
     token_endpoint_auth_method: client.authMethod,
-    ...{ plan, created_at: timeOf(createdAtMs), origin },
+    ...{ plan, created_at: timeText(createdAtMs), origin },
   }
 }

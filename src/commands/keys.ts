@@ -1,26 +1,16 @@
-import { didYouMean } from '../did-you-mean.ts'
 import { Fault } from '../fault.ts'
 import { changed, COMMAND_LINE } from '../manage/audit.ts'
 import { makeKey, type WantedKey } from '../manage/auth/make-key.ts'
-import {
-  ACCESS,
-  type Access,
-  PLANS,
-  type Plan,
-  planFor,
-  SCOPES,
-  type Scope,
-} from '../manage/auth/principal.ts'
+import { ACCESS, PLANS, type Plan, planFor, SCOPES } from '../manage/auth/principal.ts'
 import { parseDurationMs } from '../policy/duration.ts'
 import type { KeyRecord } from '../store/keys.ts'
+import { accessIn, nameIn, timeText } from './access-options.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
+import { JSON_OPTION, printRecords } from './record-list.ts'
 import { STORE_OPTIONS, withStore } from './store-given.ts'
-import { renderTable, visible } from './table.ts'
-import { wholeList } from './whole-list.ts'
-
-const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
+import { visible } from './table.ts'
 
 const create: Action = {
   name: 'create',
@@ -114,32 +104,24 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-async function runList(given: Arguments, io: Io): Promise<ExitCode> {
-  const all = (await withStore(given, io, false, (store) => wholeList((page) => store.keys.list(page)))).map(
-    (record) => ({
-      ...shownKey(record),
-      last_used_at: timeOf(record.lastUsedAtMs),
-    }),
-  )
-  if (given.flag('json')) {
-    io.stdout.write(`${JSON.stringify(all)}\n`)
-    return 0
-  }
-  const columns = [
-    { title: 'ID' },
-    { title: 'NAME', flexible: true },
-    { title: 'SCOPES', flexible: true },
-    { title: 'PLAN' },
-    { title: 'CREATED' },
-    { title: 'EXPIRES' },
-    { title: 'LAST USED' },
-  ] as const
-  const rows = all.map(({ id, name, scopes, plan, created_at, expires_at, last_used_at }) => {
-    const times = [created_at, expires_at, last_used_at].map((time) => time?.slice(0, 16) ?? 'never')
-    return [id, name, scopes.join(','), plan, ...times]
+function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  return printRecords(given, io, {
+    columns: [
+      { title: 'ID' },
+      { title: 'NAME', flexible: true },
+      { title: 'SCOPES', flexible: true },
+      { title: 'PLAN' },
+      { title: 'CREATED' },
+      { title: 'EXPIRES' },
+      { title: 'LAST USED' },
+    ],
+    page: (store, page) => store.keys.list(page),
+    shown: (record) => ({ ...shownKey(record), last_used_at: timeText(record.lastUsedAtMs) }),
+    row: ({ id, name, scopes, plan, created_at, expires_at, last_used_at }) => {
+      const times = [created_at, expires_at, last_used_at].map((time) => time?.slice(0, 16) ?? 'never')
+      return [id, name, scopes.join(','), plan, ...times]
+    },
   })
-  io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
-  return 0
 }
 
 async function runRevoke(given: Arguments, io: Io): Promise<ExitCode> {
@@ -157,25 +139,9 @@ async function runRevoke(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 function wantedKey(given: Arguments, nowMs: number): WantedKey {
-  const [access, listed] = [given.value('access'), given.value('scopes')]
-  const name = given.value('name')
-  if (name === null) throw new Fault(USAGE, '--name is missing')
-  if (!NAME.test(name)) throw new Fault(USAGE, '--name takes 1 to 100 characters, no control characters')
-  if ((access === null) === (listed === null)) throw new Fault(USAGE, 'give --access or --scopes')
-  const scopes = access === null ? scopesIn(listed!) : ACCESS[access as Access]
+  const [name, scopes] = [nameIn(given), accessIn(given)]
   const plan = (given.value('plan') as Plan | null) ?? planFor(scopes)
   return { name, scopes, plan, expiresAtMs: expiryMs(given.value('expires'), nowMs) }
-}
-
-export function scopesIn(text: string): readonly Scope[] {
-  const scopes = new Set<Scope>()
-  for (const word of text.split(',').map((each) => each.trim())) {
-    const scope = SCOPES.find((each) => each === word)
-    if (scope === undefined)
-      throw new Fault(USAGE, `--scopes takes ${SCOPES.join(', ')}, not "${word}"${didYouMean(word, SCOPES)}`)
-    scopes.add(scope)
-  }
-  return [...scopes]
 }
 
 function expiryMs(text: string | null, nowMs: number): number | null {
@@ -188,13 +154,8 @@ function expiryMs(text: string | null, nowMs: number): number | null {
 }
 
 function shownKey({ id, name, scopes, plan, createdAtMs, expiresAtMs }: KeyRecord) {
-  return { id, name, scopes, plan, created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) }
+  return { id, name, scopes, plan, created_at: timeText(createdAtMs), expires_at: timeText(expiresAtMs) }
 }
 
-export function timeOf(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString()
-}
-
-export const NAME = /^\P{Cc}{1,100}$/u
 /** RFC 3339. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/

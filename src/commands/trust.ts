@@ -4,17 +4,14 @@ import { COMMAND_LINE } from '../manage/audit.ts'
 import { makeTrust, removeTrust, type TrustSubject, type TrustTerms } from '../manage/auth/make-trust.ts'
 import { knownPlan, PLANS, type Plan, SCOPES } from '../manage/auth/principal.ts'
 import { Refusal } from '../manage/refusal.ts'
-import type { Store } from '../store/store.ts'
 import type { TrustRecord } from '../store/trust.ts'
-import { USAGE } from './arguments.ts'
+import { optionalNameIn, scopesIn, timeText } from './access-options.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
-import { NAME, scopesIn } from './keys.ts'
+import { JSON_OPTION, printRecords } from './record-list.ts'
 import { configGiven, STORE_OPTIONS, withStore } from './store-given.ts'
-import { renderTable, visible } from './table.ts'
+import { visible } from './table.ts'
 import { unreadable } from './unreadable.ts'
-
-const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
 
 const add: Action = {
   name: 'add',
@@ -87,26 +84,24 @@ async function runAdd(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-async function runList(given: Arguments, io: Io): Promise<ExitCode> {
-  const all = await withStore(given, io, false, allTrust)
-  if (given.flag('json')) {
-    io.stdout.write(`${JSON.stringify(all.map(shownTrust))}\n`)
-    return 0
-  }
-  const columns = [
-    { title: 'ID' },
-    { title: 'WHOM', flexible: true },
-    { title: 'NAME', flexible: true },
-    { title: 'SCOPES', flexible: true },
-    { title: 'PLAN' },
-    { title: 'CREATED' },
-  ] as const
-  const rows = all.map(({ id, subject, name, scopes, plan, createdAtMs }) => {
-    const created = new Date(createdAtMs).toISOString().slice(0, 16)
-    return [id, subject, name ?? '', scopes.join(','), knownPlan(plan), created]
+function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  return printRecords(given, io, {
+    columns: [
+      { title: 'ID' },
+      { title: 'WHOM', flexible: true },
+      { title: 'NAME', flexible: true },
+      { title: 'SCOPES', flexible: true },
+      { title: 'PLAN' },
+      { title: 'CREATED' },
+    ],
+    page: (store, page) => store.trust.list(page),
+    shown: shownTrust,
+    row: (each) => {
+      const whom = 'thumbprint' in each ? each.thumbprint : each.agent_id
+      const created = each.created_at?.slice(0, 16) ?? ''
+      return [each.id, whom, each.name ?? '', each.scopes.join(','), knownPlan(each.plan), created]
+    },
   })
-  io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
-  return 0
 }
 
 async function runRemove(given: Arguments, io: Io): Promise<ExitCode> {
@@ -121,21 +116,9 @@ async function runRemove(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-async function allTrust(store: Store): Promise<readonly TrustRecord[]> {
-  const all: TrustRecord[] = []
-  for (let page = 1; ; page++) {
-    const { items } = await store.trust.list({ page, limit: PAGE })
-    all.push(...items)
-    if (items.length < PAGE) return all
-  }
-}
-
 function termsIn(given: Arguments): TrustTerms {
-  const [scopes, name] = [given.value('scopes'), given.value('name')]
-  if (scopes === null) throw new Fault(USAGE, '--scopes is missing')
-  if (name !== null && !NAME.test(name))
-    throw new Fault(USAGE, '--name takes 1 to 100 characters, no control characters')
-  return { name, scopes: scopesIn(scopes), plan: given.value('plan') as Plan }
+  const [name, scopes] = [optionalNameIn(given), scopesIn(given)]
+  return { name, scopes, plan: given.value('plan') as Plan }
 }
 
 async function subjectIn(whom: string): Promise<TrustSubject> {
@@ -157,7 +140,5 @@ async function subjectIn(whom: string): Promise<TrustSubject> {
 
 function shownTrust({ id, kind, subject, name, scopes, plan, createdAtMs }: TrustRecord) {
   const whom = kind === 'key' ? { thumbprint: subject } : { agent_id: subject }
-  return { id, ...whom, name, scopes, plan, created_at: new Date(createdAtMs).toISOString() }
+  return { id, ...whom, name, scopes, plan, created_at: timeText(createdAtMs) }
 }
-
-const PAGE = 200

@@ -12,19 +12,18 @@ import {
 } from '../manage/auth/people/make-user.ts'
 import { codeUri } from '../manage/auth/people/one-time-codes.ts'
 import { PasswordHasher, passwordProblem } from '../manage/auth/people/password-hash.ts'
-import { ACCESS, type Access, SCOPES } from '../manage/auth/principal.ts'
+import { ACCESS, SCOPES } from '../manage/auth/principal.ts'
 import type { Store } from '../store/store.ts'
 import type { UserRecord } from '../store/users.ts'
+import { accessIn } from './access-options.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import { readHidden } from './hidden-line.ts'
 import type { Io } from './io.ts'
-import { scopesIn } from './keys.ts'
+import { JSON_OPTION, printRecords } from './record-list.ts'
 import { sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
-import { renderTable, visible } from './table.ts'
-import { wholeList } from './whole-list.ts'
+import { visible } from './table.ts'
 
-const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
 const USER = { name: 'USER', description: 'Their email address, or their id as "users list" shows it: usr_…' }
 const PASSWORD_WORDS =
   'The password is asked for on the terminal, and not shown; or it is the first line of standard input. It has 12 ' +
@@ -128,28 +127,23 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-async function runList(given: Arguments, io: Io): Promise<ExitCode> {
-  const all = (await withStore(given, io, false, (store) => wholeList((page) => store.users.list(page)))).map(
-    shownUser,
-  )
-  if (given.flag('json')) {
-    io.stdout.write(`${JSON.stringify(all)}\n`)
-    return 0
-  }
-  const columns = [
-    { title: 'ID' },
-    { title: 'EMAIL', flexible: true },
-    { title: 'SCOPES', flexible: true },
-    { title: 'PASSWORD' },
-    { title: 'CODES' },
-    { title: 'CREATED' },
-  ] as const
-  const rows = all.map(({ id, email, scopes, has_password, has_one_time_codes, created_at }) => {
-    const proofs = [has_password ? 'set' : 'none', has_one_time_codes ? 'asked for' : 'none']
-    return [id, email, scopes.join(','), ...proofs, created_at.slice(0, 16)]
+function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  return printRecords(given, io, {
+    columns: [
+      { title: 'ID' },
+      { title: 'EMAIL', flexible: true },
+      { title: 'SCOPES', flexible: true },
+      { title: 'PASSWORD' },
+      { title: 'CODES' },
+      { title: 'CREATED' },
+    ],
+    page: (store, page) => store.users.list(page),
+    shown: shownUser,
+    row: ({ id, email, scopes, has_password, has_one_time_codes, created_at }) => {
+      const proofs = [has_password ? 'set' : 'none', has_one_time_codes ? 'asked for' : 'none']
+      return [id, email, scopes.join(','), ...proofs, created_at.slice(0, 16)]
+    },
   })
-  io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
-  return 0
 }
 
 async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
@@ -201,11 +195,9 @@ async function withUser(
 }
 
 async function wantedUser(given: Arguments, io: Io): Promise<WantedUser> {
-  const [access, listed] = [given.value('access'), given.value('scopes')]
   const email = emailIn(given.operands[0]!)
   if (email === null) throw new Fault(USAGE, 'EMAIL takes an email address')
-  if ((access === null) === (listed === null)) throw new Fault(USAGE, 'give --access or --scopes')
-  const scopes = access === null ? scopesIn(listed!) : ACCESS[access as Access]
+  const scopes = accessIn(given)
   return { email, scopes, password: given.flag('without-password') ? null : await newPassword(io) }
 }
 

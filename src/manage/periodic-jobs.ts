@@ -7,7 +7,6 @@ export function periodicJobs(
   { apiKeys, oauth, rateLimits, store }: Management,
   auditRetentionMs: number,
 ): readonly PeriodicJob[] {
-  const more = (rows: number) => (rows < SLICE_ROWS ? 'done' : 'more')
   return [
     {
       name: 'write down when keys were used',
@@ -23,71 +22,64 @@ export function periodicJobs(
       },
     },
     {
-      name: 'forget old counts of requests',
-      everyMs: 3_600_000,
-      run: async (nowMs) => {
-        await store.rateLimits.sweep(nowMs)
-        return 'done'
-      },
-    },
-    {
-      name: 'forget old entries of the audit log',
-      everyMs: 3_600_000,
-      run: async (nowMs) => more(await store.audit.forget(nowMs - auditRetentionMs, SLICE_ROWS)),
-    },
-    {
-      name: 'forget old idempotency keys',
-      everyMs: 600_000,
-      run: async (nowMs) => more(await store.idempotency.forget(nowMs, SLICE_ROWS)),
-    },
-    {
-      name: 'forget signatures that are too old to be used again',
-      everyMs: 60_000,
-      run: async (nowMs) => more(await store.replays.forget(nowMs, SLICE_ROWS)),
-    },
-    {
-      name: 'forget old grants of GNAP',
-      everyMs: 60_000,
-      run: async (nowMs) => more(await store.gnapGrants.forget(nowMs, SLICE_ROWS)),
-    },
-    {
-      name: 'forget old tokens of GNAP',
-      everyMs: 600_000,
-      run: async (nowMs) => more(await store.gnapTokens.forget(nowMs, SLICE_ROWS)),
-    },
-    {
-      name: 'forget old records of the authorization server',
-      everyMs: 60_000,
-      run: async (nowMs) => more(await store.oauthRecords.forget(nowMs, SLICE_ROWS)),
-    },
-    {
-      name: 'forget clients that came by themselves and are not used',
-      everyMs: 3_600_000,
-      run: async (nowMs) =>
-        more(await store.oauthClients.forgetUnused(nowMs - REGISTERED_KEPT_MS, SLICE_ROWS)),
-    },
-    {
-      name: 'forget what denied tokens that have expired',
-      everyMs: 60_000,
-      run: async (nowMs) => more(await store.oauthDenials.forget(nowMs, SLICE_ROWS)),
-    },
-    {
       name: 'keep the keys of access tokens',
-      everyMs: 60_000,
+      everyMs: MINUTE_MS,
       run: async () => {
         await oauth.keys.keep()
         return 'done'
       },
     },
     {
-      name: 'forget old tasks',
-      everyMs: 600_000,
-      run: async (nowMs) =>
-        (await store.tasks.forget(nowMs - TASK_KEPT_MS, SLICE_TASKS)) < SLICE_TASKS ? 'done' : 'more',
+      name: 'forget old counts of requests',
+      everyMs: HOUR_MS,
+      run: async (nowMs) => {
+        await store.rateLimits.sweep(nowMs)
+        return 'done'
+      },
     },
+    forgetting('old entries of the audit log', HOUR_MS, (nowMs, rows) =>
+      store.audit.forget(nowMs - auditRetentionMs, rows),
+    ),
+    forgetting('old idempotency keys', TEN_MINUTES_MS, (nowMs, rows) =>
+      store.idempotency.forget(nowMs, rows),
+    ),
+    forgetting('signatures that are too old to be used again', MINUTE_MS, (nowMs, rows) =>
+      store.replays.forget(nowMs, rows),
+    ),
+    forgetting('old grants of GNAP', MINUTE_MS, (nowMs, rows) => store.gnapGrants.forget(nowMs, rows)),
+    forgetting('old tokens of GNAP', TEN_MINUTES_MS, (nowMs, rows) => store.gnapTokens.forget(nowMs, rows)),
+    forgetting('old records of the authorization server', MINUTE_MS, (nowMs, rows) =>
+      store.oauthRecords.forget(nowMs, rows),
+    ),
+    forgetting('clients that came by themselves and are not used', HOUR_MS, (nowMs, rows) =>
+      store.oauthClients.forgetUnused(nowMs - REGISTERED_KEPT_MS, rows),
+    ),
+    forgetting('what denied tokens that have expired', MINUTE_MS, (nowMs, rows) =>
+      store.oauthDenials.forget(nowMs, rows),
+    ),
+    forgetting(
+      'old tasks',
+      TEN_MINUTES_MS,
+      (nowMs, rows) => store.tasks.forget(nowMs - TASK_KEPT_MS, rows),
+      SLICE_TASKS,
+    ),
   ]
 }
 
+/** A slice at a time, until one is not full. */
+function forgetting(
+  what: string,
+  everyMs: number,
+  forget: (nowMs: number, rowsMax: number) => Promise<number>,
+  slice = SLICE_ROWS,
+): PeriodicJob {
+  const run = async (nowMs: number) => ((await forget(nowMs, slice)) < slice ? 'done' : 'more')
+  return { name: `forget ${what}`, everyMs, run }
+}
+
+const MINUTE_MS = 60_000
+const TEN_MINUTES_MS = 600_000
+const HOUR_MS = 3_600_000
 /** For somebody to consent. */
 const REGISTERED_KEPT_MS = 86_400_000
 /** Some milliseconds of SQLite. */
