@@ -34,7 +34,7 @@ for (const kind of KINDS)
     const json = ['--scopes', 'mcp,admin', '--without-password', '--json']
     const ben = JSON.parse((await run('', 'create', 'ben@x', ...json)).out)
     assert.deepEqual([ben.scopes, ben.has_password], [['admin', 'mcp'], false])
-    assert.match((await run('', 'list')).out, /^ID +EMAIL +SCOPES +PASSWORD +CODES +CREATED\n/)
+    assert.match((await run('', 'list')).out, /^ID +EMAIL +SCOPES +PASSWORD +CODES +STATE +CREATED\n/)
     const listed = JSON.parse((await run('', 'list', '--json')).out)
     assert.deepEqual(listed.map((user: { id: string }) => user.id).sort(), [id, ben.id].sort())
 

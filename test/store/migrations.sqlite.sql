@@ -85,3 +85,10 @@ create table "users" ("id" text primary key, "email" text not null unique, "pass
 create table "user_recovery_codes" ("user_id" text not null references "users" ("id") on delete cascade, "hash" text not null, constraint "user_recovery_codes_key" primary key ("user_id", "hash"));
 alter table "oauth_records" add column "person_id" text;
 create index "oauth_records_by_person_id" on "oauth_records" ("person_id");
+-- 0015-own-accounts
+alter table "users" add column "disabled_at_ms" integer;
+alter table "gnap_grants" add column "decided_by" text;
+alter table "gnap_grants" add column "decided_at_ms" integer;
+alter table "gnap_tokens" add column "approved_by" text;
+alter table "gnap_tokens" add column "approved_at_ms" integer;
+create index "gnap_tokens_by_approver" on "gnap_tokens" ("approved_by");

@@ -19,6 +19,8 @@ export interface UserTable {
   totp: string | null
   /** The newest one-time code that was used, by its number. */
   totp_step: number | null
+  /** `null`: they may sign in. */
+  disabled_at_ms: number | null
 }
 
 /** Each in the place of one one-time code. */

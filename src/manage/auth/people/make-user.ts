@@ -39,7 +39,8 @@ export async function makeUser(
   const isMade = await done(store, actor, change, nowMs, (queries) =>
     store.users.add({ ...user, password: hash }, queries),
   )
-  return isMade ? { ...user, hasPassword: hash !== null, hasCodes: false, signedInSinceMs: 0 } : null
+  const proofs = { hasPassword: hash !== null, hasCodes: false, signedInSinceMs: 0, isDisabled: false }
+  return isMade ? { ...user, ...proofs } : null
 }
 
 /** They are signed out everywhere. `false`: they are not there any more. */
@@ -73,10 +74,77 @@ export async function setPassword(
   )
 }
 
+/** What an administrator changes; what is not there stays. */
+export interface UserChanges {
+  readonly scopes?: readonly Scope[]
+  /** Without a problem. They are signed out everywhere. */
+  readonly password?: string
+  /** One-time codes are asked for no more; only their owner can begin with them. */
+  readonly withoutCodes?: boolean
+  /** They are signed out everywhere when it begins. */
+  readonly isDisabled?: boolean
+}
+
+/** All of it or nothing. What they have let others do gets less within a second. `false`: they are not there any more. */
+export async function changeUser(
+  store: Store,
+  hasher: PasswordHasher,
+  { id: subject, email }: UserRecord,
+  { scopes, password, withoutCodes, isDisabled }: UserChanges,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const hash = password === undefined ? null : await hasher.hash(password)
+  const detail = {
+    email,
+    ...(scopes !== undefined && { scopes }),
+    ...(hash !== null && { password: 'set' }),
+    ...(withoutCodes === true && { one_time_codes: false }),
+    ...(isDisabled !== undefined && { disabled: isDisabled }),
+  }
+  return done(store, actor, { action: 'updateUser', subject, detail }, nowMs, async (queries) => {
+    const { users } = store
+    const isOut = hash !== null || isDisabled === true
+    if (isOut) await signOutEverywhere(store, subject, nowMs, queries)
+    const steps = [
+      ...(isOut ? [() => users.signOut(subject, nowMs, queries)] : []),
+      ...(scopes === undefined ? [] : [() => users.setScopes(subject, scopes, queries)]),
+      ...(hash === null ? [] : [() => users.setPassword(subject, hash, nowMs, queries)]),
+      ...(withoutCodes === true ? [() => users.setCodes(subject, null, [], queries)] : []),
+      ...(isDisabled === undefined
+        ? []
+        : [() => users.setDisabled(subject, isDisabled ? nowMs : null, queries)]),
+    ]
+    for (const step of steps) if (!(await step())) return false
+    return true
+  })
+}
+
+/** In every browser, and what they have let others do is over. `false`: they are not there any more. */
+export function endSessions(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'signOutEverywhere', subject, detail: { email } }
+  return done(store, actor, change, nowMs, async (queries) => {
+    await signOutEverywhere(store, subject, nowMs, queries)
+    return store.users.signOut(subject, nowMs, queries)
+  })
+}
+
 /** What is asked for beside the password from now on, in the place of what was before. It is shown here only. */
 export interface NewCodes {
   readonly secret: string
   readonly recoveryCodes: readonly string[]
+}
+
+/** What somebody has shown to have in an app already. */
+export interface ChosenCodes {
+  readonly secret: string
+  /** Of the code that they have shown it with, which opens nothing any more; `null`: none. */
+  readonly usedStep: number | null
 }
 
 /** `null`: they are not there any more. */
@@ -86,13 +154,14 @@ export async function startCodes(
   { id: subject, email }: UserRecord,
   actor: Actor,
   nowMs: number,
+  { secret, usedStep }: ChosenCodes = { secret: newCodeSecret(), usedStep: null },
 ): Promise<NewCodes | null> {
-  const codes = { secret: newCodeSecret(), recoveryCodes: newRecoveryCodes() }
+  const codes = { secret, recoveryCodes: newRecoveryCodes() }
   const sealed = await sealer.seal(codes.secret, sealedAs(subject))
   const hashes = codes.recoveryCodes.map((code) => hashOfRecoveryCode(code)!)
   const change = { action: 'startOneTimeCodes', subject, detail: { email } }
   const isDone = await done(store, actor, change, nowMs, (queries) =>
-    store.users.setCodes(subject, sealed, hashes, queries),
+    store.users.setCodes(subject, sealed, hashes, queries, usedStep),
   )
   return isDone ? codes : null
 }
