@@ -17,6 +17,7 @@ import { gnap } from './migrations/0012-gnap.ts'
 import { trust } from './migrations/0013-trust.ts'
 import { users } from './migrations/0014-users.ts'
 import { ownAccounts } from './migrations/0015-own-accounts.ts'
+import { passkeys } from './migrations/0016-passkeys.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -65,6 +66,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0013-trust', trust],
   ['0014-users', users],
   ['0015-own-accounts', ownAccounts],
+  ['0016-passkeys', passkeys],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

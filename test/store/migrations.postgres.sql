@@ -92,3 +92,6 @@ alter table "gnap_grants" add column "decided_at_ms" bigint;
 alter table "gnap_tokens" add column "approved_by" text collate "C";
 alter table "gnap_tokens" add column "approved_at_ms" bigint;
 create index "gnap_tokens_by_approver" on "gnap_tokens" ("approved_by");
+-- 0016-passkeys
+create table "passkeys" ("id" text primary key, "user_id" text collate "C" not null references "users" ("id") on delete cascade, "name" text not null, "public_key" text not null, "counter" bigint not null, "created_at_ms" bigint not null, "used_at_ms" bigint);
+create index "passkeys_by_user" on "passkeys" ("user_id");

@@ -52,7 +52,7 @@ const listGrants = listing({
     'What clients ask for by GNAP with keys that nobody has approved, newest first: those that wait, or those of another `state`. An hour after it was asked for a grant is forgotten.',
   scopes: ['admin'],
   name: 'grants',
-  filters: { state: state.default('waiting') },
+  filters: { state: state.default('waiting').meta({ description: 'Only these.' }) },
   part: ({ state }, part, { store, nowMs }) => store.gnapGrants.list(state, part, nowMs()),
   items: { schema: grant, show: (records) => records.map(shown) },
 })

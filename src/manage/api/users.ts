@@ -42,12 +42,10 @@ const userChanges = z
       description:
         '12 characters or more. They are signed out everywhere, and what they have consented to is over.',
     }),
-    one_time_codes: z
-      .literal(false)
-      .optional()
-      .meta({
-        description: '`false`: they are asked for none any more. Only who has the app can begin with them.',
-      }),
+    one_time_codes: z.literal(false).optional().meta({
+      description: '`false`: they are asked for none any more. Only who has the app can begin with them.',
+    }),
+    passkeys: z.literal(false).optional().meta({ description: '`false`: all that they have are removed.' }),
     disabled: z.boolean().optional().meta({
       description:
         '`true`: they cannot sign in; else as after a deletion, but for their passkeys and their password.',
@@ -145,13 +143,14 @@ const updateUser = operation({
   examples: { body: { scopes: ['read'], disabled: false } },
   run: async (call, { store, passwords, nowMs }) => {
     checkMatch(call.ifMatch, etagOf(shown(call.subject)))
-    const { scopes, password, one_time_codes, disabled } = call.body
+    const { scopes, password, one_time_codes, passkeys, disabled } = call.body
     const problem = password === undefined ? null : passwordProblem(password)
     if (problem !== null) throw invalid([{ pointer: '/password', detail: problem }])
     const changes = {
       ...(scopes !== undefined && { scopes: [...new Set<Scope>(scopes)] }),
       ...(password !== undefined && { password }),
       ...(one_time_codes === false && { withoutCodes: true }),
+      ...(passkeys === false && { withoutPasskeys: true }),
       ...(disabled !== undefined && { isDisabled: disabled }),
     }
     const isDone = await changeUser(store, passwords, call.subject, changes, actorOf(call), nowMs())

@@ -1,6 +1,7 @@
 export interface UserTables {
   users: UserTable
   user_recovery_codes: UserRecoveryCodeTable
+  passkeys: PasskeyTable
 }
 
 /** People who sign in. */
@@ -28,4 +29,18 @@ export interface UserRecoveryCodeTable {
   user_id: string
   /** SHA-256 of it, in hexadecimal. */
   hash: string
+}
+
+/** What authenticators of people sign with (WebAuthn). */
+export interface PasskeyTable {
+  /** Of the credential: base64url. */
+  id: string
+  user_id: string
+  name: string
+  /** COSE, in base64url. */
+  public_key: string
+  /** What the authenticator has counted up to; 0: it does not. */
+  counter: number
+  created_at_ms: number
+  used_at_ms: number | null
 }

@@ -1,5 +1,6 @@
 import { Fault } from '../../../fault.ts'
 import type { UserRecord } from '../../../store/users.ts'
+import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
 import { html } from '../../docs/html.ts'
 import {
   type BrowserContext,
@@ -13,14 +14,16 @@ import {
   codesPage,
   confirmCodesPage,
   donePage,
+  passkeysPage,
   passwordPage,
   recoveryCodesPage,
 } from './account-views.ts'
 import { type FormPages, fromOf, leadTo } from './form-pages.ts'
-import { endSessions, setPassword, startCodes, stopCodes } from './make-user.ts'
+import { addPasskey, endSessions, removePasskey, setPassword, startCodes, stopCodes } from './make-user.ts'
 import { newCodeSecret, stepOfCode } from './one-time-codes.ts'
 import { messagePage, type Page } from './page.ts'
 import { passwordProblem } from './password-hash.ts'
+import type { Passkeys } from './passkeys.ts'
 import type { SignIn, SignInParts } from './sign-in.ts'
 import { type SignInDesk, tooMany } from './sign-in-desk.ts'
 
@@ -30,8 +33,10 @@ export class AccountPages {
   readonly #pages: FormPages
   readonly #desk: SignInDesk
   readonly #signIn: SignIn
+  readonly #passkeys: Passkeys
 
-  constructor(parts: SignInParts, pages: FormPages, desk: SignInDesk, signIn: SignIn) {
+  constructor(parts: SignInParts, pages: FormPages, desk: SignInDesk, signIn: SignIn, passkeys: Passkeys) {
+    this.#passkeys = passkeys
     this.#parts = parts
     this.#pages = pages
     this.#desk = desk
@@ -85,6 +90,7 @@ export class AccountPages {
       ...{ user, token, notice },
       recoveryCodes: user.hasCodes ? await store.users.recoveryCodes(user.id) : 0,
       given: await given.of(user.id),
+      passkeys: this.#passkeys.isOffered ? (await store.passkeys.ofUser(user.id)).length : null,
     })
   }
 
@@ -132,6 +138,41 @@ export class AccountPages {
     }
   }
 
+  async #passkey(visit: Visit): Promise<Page | null> {
+    const { ctx, user, form, token } = visit
+    const { store, nowMs } = this.#parts
+    if (!this.#passkeys.isOffered) return NO_PASSKEYS
+    switch (form?.get('action')) {
+      case 'add': {
+        const performed = { sealed: form.get('ceremony') ?? '', response: form.get('response') ?? '' }
+        const name = (form.get('name') ?? '').trim()
+        if (!NAME.test(name)) return this.#passkeyList(visit, 'A name has 1 to 60 characters.', 400)
+        const made = await this.#passkeys.made(performed, token)
+        const isAdded =
+          made !== null && (await addPasskey(store, user, { ...made, name }, actor(user, ctx), nowMs()))
+        return isAdded
+          ? this.#passkeyList(visit, null)
+          : this.#passkeyList(
+              visit,
+              'That is no passkey that can be taken, or it took too long. Try again.',
+              400,
+            )
+      }
+      case 'remove':
+        await removePasskey(store, user, form.get('passkey') ?? '', actor(user, ctx), nowMs())
+        return this.#passkeyList(visit, null)
+      default:
+        return this.#passkeyList(visit, null)
+    }
+  }
+
+  async #passkeyList({ user, token }: Visit, problem: string | null, status = 200): Promise<Page> {
+    const passkeys = await this.#parts.store.passkeys.ofUser(user.id)
+    const ceremony = await this.#passkeys.beginMaking(user, passkeys, token)
+    const page = passkeysPage(this.#pages.publicUrl, { token, passkeys, ceremony, problem })
+    return { ...page, status, script: `${this.#pages.publicUrl}${PASSKEY_SCRIPT_PATH}` }
+  }
+
   /** Until it is confirmed it is nowhere but in the page, where nobody can change it. */
   async #begin({ user, token }: Visit, secret: string, problem: string | null): Promise<Page> {
     const { sealer, nowMs } = this.#parts
@@ -172,6 +213,7 @@ export class AccountPages {
   readonly #works: ReadonlyMap<string, Work> = new Map<string, Work>([
     [ACCOUNT, { isSensitive: false, page: (visit) => this.#overview(visit) }],
     [`${ACCOUNT}/password`, { isSensitive: true, page: (visit) => this.#password(visit) }],
+    [`${ACCOUNT}/passkeys`, { isSensitive: true, page: (visit) => this.#passkey(visit) }],
     [`${ACCOUNT}/codes`, { isSensitive: true, page: (visit) => this.#codes(visit) }],
   ])
 }
@@ -209,4 +251,11 @@ const YOUR_ACCOUNT = html`To see your account.`
 const LONG_AGO = html`You have signed in some time ago. Show once more that it is you.`
 const NOT_THERE = messagePage('There is nothing here', 'Look at /account.', 404)
 const GONE = messagePage('You are not there any more', 'An administrator has deleted your account.', 403)
+/** Somebody has typed it. */
+const NAME = /^\P{Cc}{1,60}$/u
+const NO_PASSKEYS = messagePage(
+  'There are no passkeys here',
+  'Browsers have them for names of hosts over https, and for localhost. Whoever runs this sets manage.public_url to such an address.',
+  404,
+)
 const NO_PASSWORD = messagePage('You have no password', 'An administrator can set one for you.', 403)

@@ -1,9 +1,11 @@
+import type { PasskeyRecord } from '../../../store/passkeys.ts'
 import type { UserRecord } from '../../../store/users.ts'
 import { type Html, html } from '../../docs/html.ts'
 import type { Given } from '../oauth/people.ts'
 import { scopesOf } from './make-user.ts'
 import { codeUri } from './one-time-codes.ts'
 import type { Page } from './page.ts'
+import type { Ceremony } from './passkeys.ts'
 import { hidden, plain, problemBox, WORDS } from './sign-in-pages.ts'
 
 export interface Account {
@@ -14,9 +16,14 @@ export interface Account {
   /** How many are left. */
   readonly recoveryCodes: number
   readonly given: readonly Given[]
+  /** How many; `null`: there are none here. */
+  readonly passkeys: number | null
 }
 
-export function accountPage(publicUrl: string, { user, token, notice, recoveryCodes, given }: Account): Page {
+export function accountPage(
+  publicUrl: string,
+  { user, token, notice, recoveryCodes, given, passkeys }: Account,
+): Page {
   const { email, hasPassword, hasCodes } = user
   const codes = hasCodes
     ? `A code is asked for beside the password. ${recoveryCodes} recovery codes are left.`
@@ -29,6 +36,7 @@ ${notice === null ? '' : html`<p class="notice" role="status">${notice}</p>`}
 <h2>How you sign in</h2>
 ${hasPassword ? html`<p><a href="${publicUrl}/account/password">Change your password</a></p>` : html`<p>You have no password here.</p>`}
 <p>${codes} <a href="${publicUrl}/account/codes">One-time codes</a></p>
+${passkeys === null ? '' : html`<p>${passkeys === 0 ? 'You have no passkey.' : `${passkeys} of your devices have a passkey.`} <a href="${publicUrl}/account/passkeys">Passkeys</a></p>`}
 <h2>What you have allowed</h2>
 ${given.length === 0 ? html`<p>No program has access in your name.</p>` : html`<ul class="plain">${given.map((each) => givenItem(each, token))}</ul>`}
 <h2>If something is wrong</h2>
@@ -118,6 +126,44 @@ ${back(publicUrl)}`
   return { title: 'Codes are asked for', content }
 }
 
+export interface PasskeyList {
+  readonly token: string
+  readonly passkeys: readonly PasskeyRecord[]
+  /** To make another one. */
+  readonly ceremony: Ceremony
+  readonly problem: string | null
+}
+
+export function passkeysPage(publicUrl: string, { token, passkeys, ceremony, problem }: PasskeyList): Page {
+  const { options, sealed } = ceremony
+  const content = html`<h1>Passkeys</h1>
+<p>With a passkey your device shows who you are, after you have unlocked it: without your password, and without a code.</p>
+${problemBox(problem)}
+${passkeys.length === 0 ? '' : html`<ul class="plain">${passkeys.map((each) => passkeyItem(each, token))}</ul>`}
+<form method="post" data-passkey="make" data-options="${options}" hidden>
+${hidden(token)}
+<input type="hidden" name="ceremony" value="${sealed}">
+<input type="hidden" name="response" value="">
+<label for="name">What you call the device</label>
+<input id="name" name="name" maxlength="60" autocomplete="off" required>
+<p class="buttons"><button name="action" value="add">Make a passkey</button></p>
+<p role="status"></p>
+</form>
+<noscript><p>To make one takes a script of this server, which your browser does not run.</p></noscript>
+${back(publicUrl)}`
+  return { title: problem === null ? 'Passkeys' : 'No passkey made', content }
+}
+
+function passkeyItem({ id, name, createdAtMs, usedAtMs }: PasskeyRecord, token: string): Html {
+  const used = usedAtMs === null ? 'never used' : `last used on ${day(usedAtMs)}`
+  return html`<li><form method="post">
+${hidden(token)}
+<input type="hidden" name="passkey" value="${id}">
+<p><b><bdi>${plain(name)}</bdi></b> <small>made on ${day(createdAtMs)}, ${used}</small></p>
+<p class="buttons"><button name="action" value="remove">Remove it</button></p>
+</form></li>`
+}
+
 /** Something is done, and there is nothing more to do here. */
 export function donePage(publicUrl: string, title: string, text: string): Page {
   return { title, content: html`<h1>${title}</h1><p role="status">${text}</p>${back(publicUrl)}` }
@@ -129,14 +175,17 @@ function givenItem({ id, name, how, scopes, isOffline, untilMs }: Given, token: 
     document: 'An app with a document of its own',
     key: 'A program with a key',
   }
-  const until = new Date(untilMs).toISOString().slice(0, 10)
   return html`<li><form method="post">
 ${hidden(token)}
 <input type="hidden" name="given" value="${id}">
 <p><b><bdi>${plain(name)}</bdi></b> <small>${whose[how]}: <code>${plain(id)}</code></small><br>
-<code>${scopes.join(' ')}</code>${isOffline ? ' – while you are not here, too' : ''}, until ${until} at the latest</p>
+<code>${scopes.join(' ')}</code>${isOffline ? ' – while you are not here, too' : ''}, until ${day(untilMs)} at the latest</p>
 <p class="buttons"><button name="action" value="take-back">Take it back</button></p>
 </form></li>`
+}
+
+function day(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
 }
 
 function back(publicUrl: string): Html {

@@ -1,8 +1,10 @@
 import type { Queries } from '../../../store/database.ts'
+import type { PasskeyRecord } from '../../../store/passkeys.ts'
 import type { Store } from '../../../store/store.ts'
 import type { UserRecord } from '../../../store/users.ts'
 import { type Actor, type Change, changed } from '../../audit.ts'
 import { newId } from '../../ids.ts'
+import { Refusal } from '../../refusal.ts'
 import type { Sealer } from '../../sealer.ts'
 import { DENIED_MS } from '../oauth/denials.ts'
 import { SCOPES, type Scope } from '../principal.ts'
@@ -81,6 +83,8 @@ export interface UserChanges {
   readonly password?: string
   /** One-time codes are asked for no more; only their owner can begin with them. */
   readonly withoutCodes?: boolean
+  /** All that they have are removed. */
+  readonly withoutPasskeys?: boolean
   /** They are signed out everywhere when it begins. */
   readonly isDisabled?: boolean
 }
@@ -90,7 +94,7 @@ export async function changeUser(
   store: Store,
   hasher: PasswordHasher,
   { id: subject, email }: UserRecord,
-  { scopes, password, withoutCodes, isDisabled }: UserChanges,
+  { scopes, password, withoutCodes, withoutPasskeys, isDisabled }: UserChanges,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
@@ -100,6 +104,7 @@ export async function changeUser(
     ...(scopes !== undefined && { scopes }),
     ...(hash !== null && { password: 'set' }),
     ...(withoutCodes === true && { one_time_codes: false }),
+    ...(withoutPasskeys === true && { passkeys: false }),
     ...(isDisabled !== undefined && { disabled: isDisabled }),
   }
   return done(store, actor, { action: 'updateUser', subject, detail }, nowMs, async (queries) => {
@@ -116,6 +121,7 @@ export async function changeUser(
         : [() => users.setDisabled(subject, isDisabled ? nowMs : null, queries)]),
     ]
     for (const step of steps) if (!(await step())) return false
+    if (withoutPasskeys === true) await store.passkeys.removeAll(subject, queries)
     return true
   })
 }
@@ -177,6 +183,35 @@ export function stopCodes(
   return done(store, actor, change, nowMs, (queries) => store.users.setCodes(subject, null, [], queries))
 }
 
+/** `false`: it is known already, or they are not there any more. Throws a Refusal where they have too many. */
+export async function addPasskey(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  passkey: Pick<PasskeyRecord, 'id' | 'publicKey' | 'counter' | 'name'>,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const { id, name } = passkey
+  const change = { action: 'addPasskey', subject, detail: { email, passkey: id, name } }
+  return done(store, actor, change, nowMs, async (queries) => {
+    if ((await store.passkeys.ofUser(subject, queries)).length >= PASSKEYS_MAX)
+      throw new Refusal('conflict', `you have ${PASSKEYS_MAX} passkeys, and there cannot be more`)
+    return store.passkeys.add({ ...passkey, userId: subject, createdAtMs: nowMs, usedAtMs: null }, queries)
+  })
+}
+
+/** `false`: they have none of this id. */
+export function removePasskey(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  id: string,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'removePasskey', subject, detail: { email, passkey: id } }
+  return done(store, actor, change, nowMs, (queries) => store.passkeys.remove(subject, id, queries))
+}
+
 /** What this version does not know of gives nothing. */
 export function scopesOf({ scopes }: Pick<UserRecord, 'scopes'>): readonly Scope[] {
   return SCOPES.filter((scope) => scopes.includes(scope))
@@ -218,6 +253,8 @@ async function done(
 }
 
 const NOTHING_DONE = new Error('nothing done')
+/** Nobody has more devices. */
+const PASSKEYS_MAX = 20
 const EMAIL_LENGTH_MAX = 254
 /** What it is beyond that is for whoever delivers to it. */
 const EMAIL = /^[^\s@\p{Cc}\p{Bidi_Control}]+@[^\s@\p{Cc}\p{Bidi_Control}]+$/u

@@ -15,6 +15,7 @@ import { DecisionPages } from './decision-pages.ts'
 import { FormPages, fromOf, gone } from './form-pages.ts'
 import { scopesOf } from './make-user.ts'
 import { messagePage, type Page } from './page.ts'
+import { Passkeys } from './passkeys.ts'
 import { SignIn, type SignInParts } from './sign-in.ts'
 import { SignInDesk } from './sign-in-desk.ts'
 import { consentPage, signOutPage, wantsAccess } from './sign-in-pages.ts'
@@ -35,8 +36,9 @@ export class PeoplePages implements People {
     const signIn = new SignIn(parts)
     this.#parts = parts
     this.#pages = new FormPages(parts.publicUrl)
-    this.#desk = new SignInDesk(this.#pages, signIn)
-    this.#account = new AccountPages(parts, this.#pages, this.#desk, signIn)
+    const passkeys = new Passkeys(parts)
+    this.#desk = new SignInDesk(this.#pages, signIn, passkeys)
+    this.#account = new AccountPages(parts, this.#pages, this.#desk, signIn, passkeys)
     this.#decisions = new DecisionPages(this, this.#pages, this.#desk)
   }
 

@@ -1,15 +1,19 @@
+import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
 import type { BrowserContext } from '../oauth/people.ts'
 import { type FormPages, fromOf, gone } from './form-pages.ts'
 import type { Page } from './page.ts'
-import type { SignIn } from './sign-in.ts'
-import { type AskingWho, signInPage } from './sign-in-pages.ts'
+import type { Passkeys } from './passkeys.ts'
+import type { SignedIn, SignIn } from './sign-in.ts'
+import { type AskingWho, type SignInForm, signInPage } from './sign-in-pages.ts'
 
 /** Asks people who they are, whatever it is for. */
 export class SignInDesk {
   readonly #pages: FormPages
   readonly #signIn: SignIn
+  readonly #passkeys: Passkeys
 
-  constructor(pages: FormPages, signIn: SignIn) {
+  constructor(pages: FormPages, signIn: SignIn, passkeys: Passkeys) {
+    this.#passkeys = passkeys
     this.#pages = pages
     this.#signIn = signIn
   }
@@ -18,23 +22,50 @@ export class SignInDesk {
     const token = this.#pages.tokenFor(ctx, asking.purpose)
     const action = form?.get('action')
     if (action === 'deny' && asking.denied !== undefined) return gone(asking.denied())
-    if (form === null || action !== 'sign-in')
-      return signInPage(asking, { token, email: asking.email ?? '', problem: null })
-    const [email, password, code] = ['email', 'password', 'code'].map((name) => form.get(name) ?? '')
-    const attempt = { email: email!, password: password!, code: code!, ...fromOf(ctx) }
-    const found = await this.#signIn.attempt(attempt)
-    const typed = { token, email: email!.slice(0, EMAIL_LENGTH_MAX) }
-    switch (found.kind) {
-      case 'signed-in':
-        return gone(asking.signedIn(found.userId, { atMs: found.atMs, stays: form.get('stay') === 'yes' }))
-      case 'throttled': {
-        const { retryAfterS } = found
-        return signInPage(asking, { ...typed, problem: tooMany(retryAfterS), status: 429, retryAfterS })
+    const field = (name: string) => form?.get(name) ?? ''
+    const typed = { token, email: field('email').slice(0, EMAIL_LENGTH_MAX) }
+    switch (action) {
+      case 'sign-in': {
+        const [email, password, code] = [field('email'), field('password'), field('code')]
+        const found = await this.#signIn.attempt({ email, password, code, ...fromOf(ctx) })
+        return this.#after(asking, found, { ...typed, stays: field('stay') === 'yes', wrong: WRONG })
       }
-      case 'refused':
-        return signInPage(asking, { ...typed, problem: WRONG, status: 403 })
+      case 'passkey': {
+        const performed = { sealed: field('ceremony'), response: field('response') }
+        const found = await this.#passkeys.signIn(performed, token, fromOf(ctx))
+        return this.#after(asking, found, { ...typed, stays: false, wrong: WRONG_PASSKEY })
+      }
+      default:
+        return this.#ask(asking, { token, email: asking.email ?? '', problem: null })
     }
   }
+
+  #after(asking: AskingWho, found: SignedIn, { stays, wrong, ...typed }: Typed): Promise<Page | null> {
+    switch (found.kind) {
+      case 'signed-in':
+        return gone(asking.signedIn(found.userId, { atMs: found.atMs, stays }))
+      case 'throttled': {
+        const { retryAfterS } = found
+        return this.#ask(asking, { ...typed, problem: tooMany(retryAfterS), status: 429, retryAfterS })
+      }
+      case 'refused':
+        return this.#ask(asking, { ...typed, problem: wrong, status: 403 })
+    }
+  }
+
+  async #ask(asking: AskingWho, form: Omit<SignInForm, 'passkey'>): Promise<Page> {
+    const passkey = this.#passkeys.isOffered ? await this.#passkeys.beginUsing(form.token) : null
+    const page = signInPage(asking, { ...form, passkey })
+    return passkey === null ? page : { ...page, script: `${this.#pages.publicUrl}${PASSKEY_SCRIPT_PATH}` }
+  }
+}
+
+interface Typed {
+  readonly token: string
+  readonly email: string
+  readonly stays: boolean
+  /** What is said where it is not right. */
+  readonly wrong: string
 }
 
 /** To who has tried too often. */
@@ -44,3 +75,5 @@ export function tooMany(retryAfterS: number): string {
 
 const EMAIL_LENGTH_MAX = 320
 const WRONG = 'That is not right. Check the address, the password and, if you use one, the code.'
+const WRONG_PASSKEY =
+  'That did not work with this passkey, or took too long. Try once more, or sign in with your password.'

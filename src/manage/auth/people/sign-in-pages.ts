@@ -4,6 +4,7 @@ import type { HowSignedIn, Interaction } from '../oauth/people.ts'
 import type { Scope } from '../principal.ts'
 import { TOKEN } from './form.ts'
 import type { Page } from './page.ts'
+import type { Ceremony } from './passkeys.ts'
 
 /** Why somebody is asked who they are, and where they go then. */
 export interface AskingWho {
@@ -26,13 +27,15 @@ export interface SignInForm {
   readonly email: string
   /** What is wrong; `null`: nothing yet. */
   readonly problem: string | null
+  /** `null`: there are none here. */
+  readonly passkey: Ceremony | null
   readonly status?: number
   readonly retryAfterS?: number
 }
 
 export function signInPage(
   { words, leadsTo, denied }: AskingWho,
-  { token, email, problem, status = 200, retryAfterS }: SignInForm,
+  { token, email, problem, passkey, status = 200, retryAfterS }: SignInForm,
 ): Page {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const content = html`<h1>Sign in</h1>
@@ -49,6 +52,7 @@ ${hidden(token)}
 <label class="choice"><input type="checkbox" name="stay" value="yes"> <span>Stay signed in on this device for 14 days</span></label>
 <p class="buttons"><button name="action" value="sign-in">Sign in</button>${denied === undefined ? '' : DENY}</p>
 </form>
+${passkey === null ? '' : passkeyForm(token, passkey)}
 ${leadsTo === undefined ? '' : html`<p><small>Either way you go on to <b>${hostOf(leadsTo)}</b>.</small></p>`}`
   const title = problem === null ? 'Sign in' : 'Not signed in'
   const more = {
@@ -56,6 +60,17 @@ ${leadsTo === undefined ? '' : html`<p><small>Either way you go on to <b>${hostO
     ...(retryAfterS !== undefined && { retryAfterS }),
   }
   return { title, content, status, ...more }
+}
+
+/** A script shows it where the browser can do it. */
+function passkeyForm(token: string, { options, sealed }: Ceremony): Html {
+  return html`<form method="post" data-passkey="use" data-options="${options}" hidden>
+${hidden(token)}
+<input type="hidden" name="ceremony" value="${sealed}">
+<input type="hidden" name="response" value="">
+<p class="buttons"><button name="action" value="passkey">Sign in with a passkey</button></p>
+<p role="status"></p>
+</form>`
 }
 
 /** Why somebody is asked who they are who comes from a client. */

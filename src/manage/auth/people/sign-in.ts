@@ -2,7 +2,7 @@ import { Fault } from '../../../fault.ts'
 import type { Log } from '../../../log.ts'
 import type { Store } from '../../../store/store.ts'
 import type { UserProofs, UserRecord } from '../../../store/users.ts'
-import { type Actor, changed } from '../../audit.ts'
+import { type Actor, type Change, changed } from '../../audit.ts'
 import type { Sealer } from '../../sealer.ts'
 import type { From } from '../oauth/people.ts'
 import { emailIn, sealedAs } from './make-user.ts'
@@ -63,10 +63,10 @@ export class SignIn {
     // One too long to be anybody's takes as long, too.
     const isRight = await passwords.isRight(cut(attempt.password), user?.password ?? null)
     if (user === null || user.isDisabled || !isRight || !(await this.#hasCode(user, attempt.code))) {
-      if (may.isFirst) await this.#tell(attempt, 'failSignIn', user)
+      if (may.isFirst) await tellOfSignIn(this.#parts, attempt, 'failSignIn', user)
       return { kind: 'refused' }
     }
-    await this.#tell(attempt, 'signIn', user)
+    await tellOfSignIn(this.#parts, attempt, 'signIn', user)
     await this.#throttle.succeeded(account, attempt.address)
     await this.#rehash(user, attempt.password)
     return { kind: 'signed-in', userId: user.id, atMs }
@@ -79,7 +79,7 @@ export class SignIn {
     if (may.kind === 'throttled') return may
     const user = await store.users.byEmail(email)
     if (!(await passwords.isRight(cut(password), user?.password ?? null))) {
-      if (may.isFirst) await this.#tell(from, 'failSignIn', user)
+      if (may.isFirst) await tellOfSignIn(this.#parts, from, 'failSignIn', user)
       return { kind: 'refused' }
     }
     await this.#throttle.succeeded(email, from.address)
@@ -89,7 +89,7 @@ export class SignIn {
   async #begin(account: string, from: From): Promise<Throttled | { readonly kind: 'may'; isFirst: boolean }> {
     const may = await this.#throttle.begin(account, from.address)
     if (may.kind === 'may') return may
-    if (may.isFirst) await this.#tell(from, 'throttleSignIn', null)
+    if (may.isFirst) await tellOfSignIn(this.#parts, from, 'throttleSignIn', null)
     return { kind: 'throttled', retryAfterS: may.retryAfterS }
   }
 
@@ -113,15 +113,20 @@ export class SignIn {
       log.warn('a password could not be hashed anew', { user: id, error: error as Error })
     }
   }
+}
 
-  /** What was typed is in no entry: people type passwords into the wrong place. */
-  async #tell({ address, requestId }: From, action: string, user: UserRecord | null): Promise<void> {
-    const { store, nowMs } = this.#parts
-    const isIn = action === 'signIn'
-    const actor: Actor = { id: isIn ? user!.id : 'anonymous', address, requestId }
-    const change = { action, subject: user?.id ?? null, detail: {} }
-    await changed(store, actor, change, nowMs(), async () => undefined)
-  }
+/** What was typed is in no entry: people type passwords into the wrong place. */
+export async function tellOfSignIn(
+  { store, nowMs }: Pick<SignInParts, 'store' | 'nowMs'>,
+  { address, requestId }: From,
+  action: 'signIn' | 'failSignIn' | 'throttleSignIn' | 'suspectPasskey',
+  user: UserRecord | null,
+  detail: Change['detail'] = {},
+): Promise<void> {
+  const isIn = action === 'signIn'
+  const actor: Actor = { id: isIn ? user!.id : 'anonymous', address, requestId }
+  const change = { action, subject: user?.id ?? null, detail }
+  await changed(store, actor, change, nowMs(), async () => undefined)
 }
 
 /** Whether it was about too many at once, and not about this one. */
