@@ -292,6 +292,35 @@ test('a page of an account lets nothing in, and there are no others', async (t) 
   assert.equal((await manage.ask('GET', '/accounts')).status, 404)
 })
 
+test('behind https the session is bound to this host and to https, and lasts if somebody wants it to', async (t) => {
+  const publicUrl = 'https://gate.example'
+  const { manage } = await begun(t, { publicUrl })
+  for (const [stay, lasts] of [
+    [null, false],
+    ['yes', true],
+  ] as const) {
+    const browser = new FormBrowser(manage.url, publicUrl)
+    await browser.open(`${publicUrl}/account`, { host: 'evil.example' })
+    await browser.submit('sign-in', { ...ANNA, stay })
+    assert.equal(browser.page!.url.href, `${publicUrl}/account`)
+    const { line } = browser.cookies.find(({ name }) => name === '__Host-gatehouse_session')!
+    assert.equal(/expires=/i.test(line), lasts, line)
+  }
+})
+
+test('who signs in gets a new session: one that was there before is worth nothing', async (t) => {
+  const { manage, browser, other, account, at } = await begun(t)
+  await account('/codes')
+  await browser.submit('sign-in', ANNA)
+  other.takeCookies(browser)
+  at(601_000)
+  await account('/codes')
+  await browser.submit('sign-in', ANNA)
+  assert.match(browser.page!.text, /<h1>One-time codes/)
+  await other.open(`${manage.url}/account`)
+  assert.match(other.page!.text, /<h1>Sign in/)
+})
+
 test('who has no password is offered none, and who is disabled is not there', async (t) => {
   const { manage, browser, account, anna, store } = await begun(t)
   await account('/password')

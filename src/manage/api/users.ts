@@ -17,7 +17,9 @@ const user = z
     id: z.string().meta({ example: 'usr_Zt0cP1w4Yk2e' }),
     email: z.string(),
     scopes: z.array(scope).meta({ description: 'No client that they consent to gets more.' }),
-    has_password: z.boolean().meta({ description: 'Without one they cannot sign in.' }),
+    has_password: z
+      .boolean()
+      .meta({ description: 'Without one they cannot sign in but by other means, as a passkey.' }),
     has_one_time_codes: z.boolean().meta({ description: 'Whether one is asked for beside the password.' }),
     disabled: z.boolean().meta({ description: 'They cannot sign in.' }),
     created_at: time,
@@ -30,7 +32,7 @@ const userRequest = z
     password: z
       .string()
       .optional()
-      .meta({ description: '12 characters or more; without it one is set later, on the command line.' }),
+      .meta({ description: '12 characters or more; without it one is set later.' }),
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
   })
   .meta({ id: 'UserRequest' })
