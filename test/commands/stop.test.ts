@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -44,8 +44,7 @@ test('with a database that says nothing any more it ends', async (t) => {
 })
 
 test('told to stop while it starts, it ends, and so does all that it has started', async (t) => {
-  // Whoever does not read never learns that the other side has gone, and stays as long as it is connected.
-  const silent = createServer((socket) => socket.on('error', () => undefined).resume())
+  const silent = createServer()
   silent.listen(0, '127.0.0.1')
   await once(silent, 'listening')
   const asked = once(silent, 'connection')
@@ -57,7 +56,9 @@ test('told to stop while it starts, it ends, and so does all that it has started
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   endWith(t, child)
-  await asked
+  const [socket] = (await asked) as [Socket]
+  socket.on('error', () => undefined)
+  t.teardown(() => socket.destroy())
   child.kill('SIGTERM')
   const [[code], said] = await Promise.all([once(child, 'exit'), text(child.stderr)])
   assert.equal(code, 0, said)
