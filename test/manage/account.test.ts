@@ -148,7 +148,7 @@ test('codes are set up, replaced and stopped, each after a code was right', asyn
   const recovery = [...browser.page!.text.matchAll(/<li><code>([a-z2-7-]{19})</g)].map(([, text]) => text!)
   assert.equal(recovery.length, 10)
   await account()
-  assert.match(browser.page!.text, /10 recovery codes are left/)
+  assert.match(browser.page!.text, /Recovery codes left: 10\./)
   assert.ok(!recovery.some((each) => browser.page!.text.includes(each)))
   // The one that it was confirmed with opens nothing.
   const fresh = new FormBrowser(manage.url)

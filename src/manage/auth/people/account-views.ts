@@ -26,7 +26,7 @@ export function accountPage(
 ): Page {
   const { email, hasPassword, hasCodes } = user
   const codes = hasCodes
-    ? `A code is asked for beside the password. ${recoveryCodes} recovery codes are left.`
+    ? `A code is asked for beside the password. Recovery codes left: ${recoveryCodes}.`
     : 'No code is asked for beside the password.'
   const content = html`<h1>Your account</h1>
 <p>You are signed in as <b><bdi>${plain(email)}</bdi></b>. <a href="${publicUrl}/oauth/sign-out">Sign out</a></p>
@@ -36,7 +36,7 @@ ${notice === null ? '' : html`<p class="notice" role="status">${notice}</p>`}
 <h2>How you sign in</h2>
 ${hasPassword ? html`<p><a href="${publicUrl}/account/password">Change your password</a></p>` : html`<p>You have no password here.</p>`}
 <p>${codes} <a href="${publicUrl}/account/codes">One-time codes</a></p>
-${passkeys === null ? '' : html`<p>${passkeys === 0 ? 'You have no passkey.' : `${passkeys} of your devices have a passkey.`} <a href="${publicUrl}/account/passkeys">Passkeys</a></p>`}
+${passkeys === null ? '' : html`<p>${passkeys === 1 ? 'You have 1 passkey.' : `You have ${passkeys === 0 ? 'no' : passkeys} passkeys.`} <a href="${publicUrl}/account/passkeys">Passkeys</a></p>`}
 <h2>What you have allowed</h2>
 ${given.length === 0 ? html`<p>No program has access in your name.</p>` : html`<ul class="plain">${given.map((each) => givenItem(each, token))}</ul>`}
 <h2>If something is wrong</h2>
