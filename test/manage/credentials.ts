@@ -26,24 +26,15 @@ export type CredentialMaker = (
 
 export const BOOTSTRAP_KEY = 'the first key of an administrator'
 
-/** Every kind that there is. The bootstrap key holds `admin`, and nothing less. */
-export const CREDENTIAL_KINDS: Readonly<Record<string, CredentialMaker>> = {
+/** What is shown with each request as it is. The bootstrap key holds `admin`, and nothing less. */
+export const PLAIN_CREDENTIALS: Readonly<Record<string, CredentialMaker>> = {
   'an API key': async (manage, scopes) => bearer(manage, await manage.key({ scopes, plan: 'standard' })),
   'the bootstrap key': async (manage) => bearer(manage, BOOTSTRAP_KEY),
   'an access token of OAuth': async (manage, scopes) => bearer(manage, await accessToken(manage, scopes, {})),
-  'an access token of OAuth, bound by DPoP': boundByDpop,
   'a bearer token of GNAP': async (manage, scopes) => {
     const { token } = await gnapToken(manage, scopes, ['bearer'])
     return bearer(manage, token.value)
   },
-  'a token of GNAP, bound to a key': async (manage, scopes) => {
-    const { client, token } = await gnapToken(manage, scopes, [])
-    return {
-      ask: (method, path) => client.ask(method, path, token),
-      askSpoiled: (method, path) => client.ask(method, path, token, undefined, { path: `${path}&more` }),
-    }
-  },
-  'an Agent Identity': agentIdentity,
 }
 
 function bearer(manage: TestManagement, token: string): Credential {
@@ -55,7 +46,7 @@ function bearer(manage: TestManagement, token: string): Credential {
   }
 }
 
-async function boundByDpop(manage: TestManagement, scopes: readonly Scope[]): Promise<Credential> {
+export const boundByDpop: CredentialMaker = async (manage, scopes) => {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const jwk = publicKey.export({ format: 'jwk' })
   const proof = (method: string, path: string, claims: Record<string, string>) =>
@@ -76,11 +67,15 @@ async function boundByDpop(manage: TestManagement, scopes: readonly Scope[]): Pr
   }
 }
 
-async function agentIdentity(
-  manage: TestManagement,
-  scopes: readonly Scope[],
-  t: Owner,
-): Promise<Credential> {
+export const boundByGnap: CredentialMaker = async (manage, scopes) => {
+  const { client, token } = await gnapToken(manage, scopes, [])
+  return {
+    ask: (method, path) => client.ask(method, path, token),
+    askSpoiled: (method, path) => client.ask(method, path, token, undefined, { path: `${path}&more` }),
+  }
+}
+
+export const agentIdentity: CredentialMaker = async (manage, scopes, t) => {
   const signer = newSigner('ed25519')
   const agent = scopes.length === 0 ? await stranger(t, signer) : `https://agent.example/${randomUUID()}`
   if (scopes.length > 0) await trust(manage, { document: documentOf(agent, signer) }, scopes)
