@@ -15,6 +15,7 @@ import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWit
 import { messagePage, sendPage } from '../people/page.ts'
 import type { BrowserContext, People, Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
+import { checkRefresh, noScope } from './refresh.ts'
 import { RESOURCES, resourceUrl } from './resources.ts'
 import { INTERACTION_PATH, ROUTES, SIGNATURES, sessionCookie } from './routes.ts'
 import type { KeySet } from './signing-keys.ts'
@@ -89,7 +90,10 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
     },
     issueRefreshToken: async (_, client, source) =>
       ownMetadata(client).hasRefresh || source.scopes.has('offline_access'),
-    rotateRefreshToken: () => true,
+    rotateRefreshToken: (ctx) => {
+      checkRefresh(ctx, scopesFor(ctx, ownMetadata(ctx.oidc.client!)))
+      return true
+    },
     // Who closes the browser does not take back what they consented to.
     expiresWithSession: async () => false,
     extraTokenClaims: async (_, token) => claimsOf(token),
@@ -194,8 +198,7 @@ function scopesFor(ctx: KoaContextWithOIDC, { scopes, withPeople }: OwnMetadata)
 
 /** Beside those of RFC 9068. */
 function claimsOf(token: AccessToken | ClientCredentials): Record<string, string> | undefined {
-  if (!token.scope)
-    throw new errors.CustomOIDCProviderError('invalid_scope', 'none of the scopes asked for can be had')
+  if (!token.scope) throw noScope()
   return 'grantId' in token && token.grantId ? { grant: grantDigest(token.grantId) } : undefined
 }
 
