@@ -321,7 +321,7 @@ export class ManagementPlane {
     const own = { store, sealer, log: this.#log, passwords, publicUrl, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     const agents = new AgentIdentities(trust, { allowPrivate, nowMs })
-    const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people)
+    const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
     return {
       store,
       oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs }),

@@ -200,6 +200,39 @@ const ATTACKS: readonly (readonly [
   ['a bearer token besides', { change: withHeader('Authorization', 'Bearer x') }, /not known here/],
 ]
 
+test('a key is good in its time, remembered or not, and what is kept here has times, too', async (t) => {
+  let laterS = 0
+  const nowS = () => Math.floor(Date.now() / 1000) + laterS
+  const { server, ask, trust, agent } = await bench(t, { nowMs: () => Date.now() + laterS * 1000 })
+  const changeS = nowS() + 100
+  const keys = [
+    { ...signer.jwk, exp: changeS },
+    { ...other.jwk, nbf: changeS },
+  ]
+  const long = { 'cache-control': 'max-age=3600' }
+  server.serveJson('/aid.json', { client_id: agent, jwks: { keys } }, long)
+  const kept = 'https://agent.example/identity.json'
+  await trust()
+  await trust({ agent_id: undefined, document: { client_id: kept, jwks: { keys } } })
+  const asked = async (id: string, by: Signer) => {
+    const { status, body } = await ask({ agent: id, createdS: nowS(), expiresS: nowS() + 60 }, by)
+    return status === 401 ? body.detail : status
+  }
+  const now = async () => {
+    const answers = []
+    for (const id of [agent, kept]) for (const by of [signer, other]) answers.push(await asked(id, by))
+    return answers
+  }
+  const wrong = (id: string) => `the document of ${id} has this key for another time (nbf, exp)`
+  assert.deepEqual(await now(), [200, wrong(agent), 200, wrong(kept)])
+  laterS = 101
+  assert.deepEqual(await now(), [wrong(agent), 200, wrong(kept), 200])
+  assert.equal(server.asked.length, 2, 'once more, for whether it has another time now')
+  server.serveJson('/aid.json', { client_id: agent, jwks: { keys: [{ ...signer.jwk, exp: changeS + 100 }] } })
+  laterS = 120
+  assert.equal(await asked(agent, signer), 200, 'it lives for longer')
+})
+
 test('attacks on the signature', async (t) => {
   const { manage, ask, trust, server, agent } = await bench(t, { knows: true })
   server.serveJson('/aid.json', { client_id: agent, jwks: { keys: [{ ...signer.jwk, kid: 'mine' }] } })
