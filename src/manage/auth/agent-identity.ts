@@ -81,8 +81,9 @@ class AgentDocuments {
   constructor(settings: DocumentSettings) {
     const rules = { allowPrivate: settings.allowPrivate }
     const parse = (value: unknown, url: string) => readAgentDocument(value, agentAt(url), rules)
-    this.#documents = new Documents({ accept: ACCEPT, parse }, settings)
-    this.#keySets = new Documents({ accept: ACCEPT, parse: (value) => readKeySet(value, rules) }, settings)
+    this.#documents = new Documents({ name: 'identity', accept: ACCEPT, parse }, settings)
+    const parseKeys = (value: unknown) => readKeySet(value, rules)
+    this.#keySets = new Documents({ name: 'keys', accept: ACCEPT, parse: parseKeys }, settings)
   }
 
   /** `kept`: its document, where it is not to be fetched. */
