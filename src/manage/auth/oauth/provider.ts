@@ -24,6 +24,8 @@ import type { KeySet } from './signing-keys.ts'
 export interface ProviderParts extends RecordKeeping {
   readonly publicUrl: string
   readonly accessTokenTtlS: number
+  /** Of what nonces in proofs of keys are made; `null`: none are needed. */
+  readonly nonceSecret: Buffer | null
   /** `null`: there is nobody who could sign in. */
   readonly people: People | null
   readonly documents: ClientDocuments
@@ -145,12 +147,12 @@ function cookieNames(publicUrl: string) {
   }
 }
 
-function featuresOf({ publicUrl, accessTokenTtlS }: ProviderParts): Configuration['features'] {
+function featuresOf({ publicUrl, accessTokenTtlS, nonceSecret }: ProviderParts): Configuration['features'] {
   const resources = new Set(RESOURCES.map((resource) => resourceUrl(publicUrl, resource)))
   return {
     devInteractions: { enabled: false },
     clientCredentials: { enabled: true },
-    dPoP: { enabled: true },
+    dPoP: { enabled: true, ...(nonceSecret !== null && { nonceSecret, requireNonce: () => true }) },
     introspection: {
       enabled: true,
       allowedPolicy: async (_, client, token) => token.clientId === client.clientId,
