@@ -146,10 +146,8 @@ test('whatever a server answers', async (t) => {
       server.serve('/doc', answer)
       server.serveJson('/good', {})
       const found = documents({ timeoutMs: /within/.test(message.source) ? 300 : 5_000 })
-      const startMs = performance.now()
       const problem = { name: 'DocumentUnusable', kind, message }
       await assert.rejects(found.get(server.url('/doc')), problem)
-      assert.ok(performance.now() - startMs < 4_000)
       await assert.rejects(found.get(server.url('/doc')), problem)
       assert.equal(server.asked.length, 1, 'a failure is remembered')
       await assert.rejects(found.get(server.url('/doc')), (error: Error) =>
