@@ -16,6 +16,14 @@ export interface UserRecord {
   readonly hasCodes: boolean
   /** Who signed in before is not signed in any more. */
   readonly signedInSinceMs: number
+  /** Who they are elsewhere; `null`: nobody has said. */
+  readonly openid: OpenidAccount | null
+}
+
+/** Somebody as an OpenID provider knows them for good, whatever their address is. */
+export interface OpenidAccount {
+  readonly issuer: string
+  readonly subject: string
 }
 
 /** What somebody proves with who they are. */
@@ -66,6 +74,12 @@ export class UserStore {
     return row === undefined ? null : { ...recordOf(row), password: row.password, codes: row.totp }
   }
 
+  async byOpenid({ issuer, subject }: OpenidAccount): Promise<UserRecord | null> {
+    const found = this.#db.selectFrom('users').selectAll().where('openid_issuer', '=', issuer)
+    const row = await found.where('openid_subject', '=', subject).executeTakeFirst()
+    return row === undefined ? null : recordOf(row)
+  }
+
   /** Newest first. */
   async list<Asked extends Part>(part: Asked): Promise<PartOf<UserRecord, Asked>> {
     const found = this.#db.selectFrom('users')
@@ -81,6 +95,29 @@ export class UserStore {
   /** Who is signed in is not any more. `false`: they are not there. */
   async setPassword(id: string, hash: string | null, atMs: number, queries: Queries): Promise<boolean> {
     const changes = { password: hash, signed_in_since_ms: atMs }
+    const changed = queries.updateTable('users').set(changes).where('id', '=', id)
+    return (await changed.executeTakeFirst()).numUpdatedRows > 0n
+  }
+
+  /** Of who has no account there yet. `false`: they have one, or are not there, or it is somebody else's. */
+  async bind(id: string, { issuer, subject }: OpenidAccount, queries: Queries): Promise<boolean> {
+    const changed = queries
+      .updateTable('users')
+      .set({ openid_issuer: issuer, openid_subject: subject })
+      .where('id', '=', id)
+      .where('openid_subject', 'is', null)
+      .where(({ not, exists, selectFrom }) => {
+        const others = selectFrom('users as other')
+          .select('other.id')
+          .where('other.openid_issuer', '=', issuer)
+        return not(exists(others.where('other.openid_subject', '=', subject)))
+      })
+    return (await changed.executeTakeFirst()).numUpdatedRows > 0n
+  }
+
+  /** Who is signed in is not any more. `false`: they are not there. */
+  async unbind(id: string, atMs: number, queries: Queries): Promise<boolean> {
+    const changes = { openid_issuer: null, openid_subject: null, signed_in_since_ms: atMs }
     const changed = queries.updateTable('users').set(changes).where('id', '=', id)
     return (await changed.executeTakeFirst()).numUpdatedRows > 0n
   }
@@ -129,13 +166,14 @@ export class UserStore {
 }
 
 function recordOf(row: Selectable<UserTable>): UserRecord {
-  const { id, email } = row
+  const { id, email, openid_issuer: issuer, openid_subject: subject } = row
   return {
     ...{ id, email, scopes: storedTexts(row.scopes) },
     createdAtMs: row.created_at_ms,
     hasPassword: row.password !== null,
     hasCodes: row.totp !== null,
     signedInSinceMs: row.signed_in_since_ms,
+    openid: issuer === null || subject === null ? null : { issuer, subject },
   }
 }
 

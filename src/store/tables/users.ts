@@ -19,6 +19,9 @@ export interface UserTable {
   totp: string | null
   /** The newest one-time code that was used, by its number. */
   totp_step: number | null
+  /** The OpenID provider elsewhere that says who they are, and what it calls them for good; `null`, both: none does. */
+  openid_issuer: string | null
+  openid_subject: string | null
 }
 
 /** Each in the place of one one-time code. */

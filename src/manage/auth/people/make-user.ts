@@ -1,6 +1,6 @@
 import type { Queries } from '../../../store/database.ts'
 import type { Store } from '../../../store/store.ts'
-import type { UserRecord } from '../../../store/users.ts'
+import type { OpenidAccount, UserRecord } from '../../../store/users.ts'
 import { type Actor, type Change, changed } from '../../audit.ts'
 import { newId } from '../../ids.ts'
 import type { Sealer } from '../../sealer.ts'
@@ -39,7 +39,9 @@ export async function makeUser(
   const isMade = await done(store, actor, change, nowMs, (queries) =>
     store.users.add({ ...user, password: hash }, queries),
   )
-  return isMade ? { ...user, hasPassword: hash !== null, hasCodes: false, signedInSinceMs: 0 } : null
+  return isMade
+    ? { ...user, hasPassword: hash !== null, hasCodes: false, signedInSinceMs: 0, openid: null }
+    : null
 }
 
 /** They are signed out everywhere. `false`: they are not there any more. */
@@ -106,6 +108,46 @@ export function stopCodes(
 ): Promise<boolean> {
   const change = { action: 'stopOneTimeCodes', subject, detail: { email } }
   return done(store, actor, change, nowMs, (queries) => store.users.setCodes(subject, null, [], queries))
+}
+
+/**
+ * From now on they are who the provider calls so, in the place of whom it called so before, who is signed out everywhere.
+ * `false`: they are not there any more, or somebody else is that one.
+ */
+export function setOpenid(
+  store: Store,
+  { id: subject, email, openid: before }: UserRecord,
+  openid: OpenidAccount,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'setOpenid', subject, detail: { email, ...openid } }
+  return done(store, actor, change, nowMs, async (queries) => {
+    if (before !== null) {
+      await signOutEverywhere(store, subject, nowMs, queries)
+      await store.users.unbind(subject, nowMs, queries)
+    }
+    return store.users.bind(subject, openid, queries)
+  })
+}
+
+/** They are signed out everywhere. `false`: they are not there any more. */
+export function forgetOpenid(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  return done(
+    store,
+    actor,
+    { action: 'forgetOpenid', subject, detail: { email } },
+    nowMs,
+    async (queries) => {
+      await signOutEverywhere(store, subject, nowMs, queries)
+      return store.users.unbind(subject, nowMs, queries)
+    },
+  )
 }
 
 /** What this version does not know of gives nothing. */
