@@ -10,7 +10,7 @@ import { refusalAfterFailure } from '../failures.ts'
 import { SIGN_OUT } from '../people/people-pages.ts'
 import { OAuthError, sayError, unavailable } from './answer.ts'
 import { interactionOf, sessionOf } from './interactions.ts'
-import { INTERACTION_PATH, ROUTES } from './routes.ts'
+import { INTERACTION_PATH, OPENID_CALLBACK, ROUTES } from './routes.ts'
 import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 
@@ -123,6 +123,8 @@ const signOut = inBrowser(async (ctx, { oauth }) => {
   await oauth.people!.signOut(ctx, await sessionOf(ctx, await oauth.provider()))
 })
 
+const cameBack = inBrowser((ctx, { oauth }) => oauth.people!.cameBack(ctx))
+
 /** Who looks at a page is told on a page. */
 function inBrowser(answer: Endpoint): Endpoint {
   return async (ctx, management) => {
@@ -211,6 +213,7 @@ const FOR_PEOPLE: ReadonlyMap<string, Found> = new Map([
   [ROUTES.authorization, { methods: ['GET'], answer: authorize }],
   [ROUTES.pushed_authorization_request, { methods: ASKED, answer: push }],
   [`${ROUTES.end_session}/confirm`, { methods: ['POST'], answer: byProvider }],
+  [OPENID_CALLBACK, { methods: ['GET'], answer: cameBack }],
   [SIGN_OUT, { methods: ['GET', 'POST'], answer: signOut }],
 ])
 const RESUME = /^\/oauth\/authorize\/[\w-]{1,64}$/

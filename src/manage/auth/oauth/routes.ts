@@ -6,6 +6,8 @@ export function sessionCookie(publicUrl: string): string {
 }
 
 export const INTERACTION_PATH = '/oauth/interaction/'
+/** Where an OpenID provider elsewhere sends browsers back to. */
+export const OPENID_CALLBACK = '/oauth/openid/callback'
 export const ROUTES = {
   authorization: '/oauth/authorize',
   token: '/oauth/token',

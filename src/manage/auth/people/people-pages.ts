@@ -3,7 +3,10 @@ import { changed } from '../../audit.ts'
 import { Refusal } from '../../refusal.ts'
 import { scopesWithin } from '../oauth/clients.ts'
 import type { BrowserContext, BrowserSession, Interaction, People, Person } from '../oauth/people.ts'
+import { OPENID_CALLBACK } from '../oauth/routes.ts'
 import { planFor, type Scope } from '../principal.ts'
+import type { OpenidProvider } from './openid-provider.ts'
+import { OutsideSignIn } from './outside-sign-in.ts'
 import { FormTokens, readForm } from './form.ts'
 import { scopesOf } from './make-user.ts'
 import { messagePage, type Page, sendPage } from './page.ts'
@@ -12,6 +15,8 @@ import { consentPage, signInPage, signOutPage } from './sign-in-pages.ts'
 
 export interface PeopleParts extends SignInParts {
   readonly publicUrl: string
+  /** Where else people may say who they are; `null`: nowhere. */
+  readonly elsewhere: OpenidProvider | null
 }
 
 /** Those who are in the database, and the pages they sign in and consent on. */
@@ -19,11 +24,13 @@ export class PeoplePages implements People {
   readonly #parts: PeopleParts
   readonly #signIn: SignIn
   readonly #tokens: FormTokens
+  readonly #outside: OutsideSignIn | null
 
   constructor(parts: PeopleParts) {
     this.#parts = parts
     this.#signIn = new SignIn(parts)
     this.#tokens = new FormTokens(parts.publicUrl)
+    this.#outside = parts.elsewhere === null ? null : new OutsideSignIn(parts.elsewhere, parts)
   }
 
   async find(id: string): Promise<Person | null> {
@@ -57,6 +64,12 @@ export class PeoplePages implements People {
     })
   }
 
+  cameBack(ctx: BrowserContext): Promise<void> {
+    return this.#answer(ctx, OPENID_CALLBACK, async () =>
+      (await this.#outside?.cameBack(ctx)) === true ? null : NOT_BEGUN,
+    )
+  }
+
   refused(ctx: BrowserContext, status: number, text: string): void {
     sendPage(ctx, this.#parts.publicUrl, messagePage('This cannot go on', sentence(text), status))
   }
@@ -88,17 +101,19 @@ export class PeoplePages implements People {
     interaction: Interaction,
     form: URLSearchParams | null,
   ): Promise<Page | null> {
+    if (form === null && (await this.#outside?.answer(ctx, interaction)) === true) return null
+    const outside = this.#outside?.offer(ctx) ?? null
     const token = this.#tokens.tokenFor(ctx, interaction.uid)
     const action = form?.get('action')
     if (form === null || (action !== 'sign-in' && action !== 'deny'))
-      return signInPage(interaction, { token, email: '', problem: null })
+      return signInPage(interaction, { token, email: '', problem: null, outside })
     if (action === 'deny') return gone(interaction.denied())
     const [email, password, code] = ['email', 'password', 'code'].map((name) => form.get(name) ?? '')
     const found = await this.#signIn.attempt({
       ...{ email: email!, password: password!, code: code! },
       ...{ address: ctx.req.socket.remoteAddress ?? '', requestId: ctx.state.requestId },
     })
-    const typed = { token, email: email!.slice(0, EMAIL_LENGTH_MAX) }
+    const typed = { token, email: email!.slice(0, EMAIL_LENGTH_MAX), outside }
     switch (found.kind) {
       case 'signed-in':
         return gone(
@@ -192,4 +207,9 @@ const FOREIGN = messagePage(
   403,
 )
 const GONE = messagePage('Nobody is signed in', 'Go back to where you came from, and begin again.', 403)
+const NOT_BEGUN = messagePage(
+  'This did not begin here',
+  'No sign-in of this gateway leads here. Go back to where you came from, and begin again.',
+  400,
+)
 const LATER = messagePage('Not now', 'This cannot be answered now. Load the page again in some seconds.', 503)

@@ -3,6 +3,7 @@ import { isDocumentUrl } from '../oauth/client-documents.ts'
 import type { Interaction } from '../oauth/people.ts'
 import type { Scope } from '../principal.ts'
 import { TOKEN } from './form.ts'
+import type { OutsideOffer } from './outside-sign-in.ts'
 import type { Page } from './page.ts'
 
 export interface SignInForm {
@@ -11,17 +12,20 @@ export interface SignInForm {
   readonly email: string
   /** What is wrong; `null`: nothing yet. */
   readonly problem: string | null
+  /** Where else they may say who they are; `null`: nowhere. */
+  readonly outside: OutsideOffer | null
   readonly status?: number
   readonly retryAfterS?: number
 }
 
 export function signInPage(
   { client, redirectUri }: Interaction,
-  { token, email, problem, status = 200, retryAfterS }: SignInForm,
+  { token, email, problem, outside, status = 200, retryAfterS }: SignInForm,
 ): Page {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const content = html`<h1>Sign in</h1>
 <p>${nameOf(client)} asks for access in your name.</p>
+${outside === null ? '' : elsewhere(outside, problem === null)}
 ${problemBox(problem)}
 <form method="post">
 ${hidden(token)}
@@ -35,8 +39,15 @@ ${hidden(token)}
 <p class="buttons"><button name="action" value="sign-in">Sign in</button> <button name="action" value="deny" formnovalidate>Deny</button></p>
 </form>
 <p><small>Either way you go on to <b>${hostOf(redirectUri)}</b>.</small></p>`
-  const title = problem === null ? 'Sign in' : 'Not signed in'
-  return { title, content, status, leadsTo: redirectUri, ...(retryAfterS !== undefined && { retryAfterS }) }
+  const isNew = problem === null
+  const title = isNew && !outside?.problem ? 'Sign in' : 'Not signed in'
+  return {
+    title,
+    content,
+    status: isNew ? (outside?.problem?.status ?? status) : status,
+    leadsTo: redirectUri,
+    ...(retryAfterS !== undefined && { retryAfterS }),
+  }
 }
 
 export interface ConsentForm {
@@ -86,6 +97,17 @@ ${hidden(token)}
 <p class="buttons"><button name="action" value="sign-out">Sign out</button></p>
 </form>`
   return { title: 'Sign out?', content }
+}
+
+/** By a link: what a form leads to is bound by the policy of the page, and the provider may lead on to others. */
+function elsewhere({ name, url, problem }: OutsideOffer, isNew: boolean): Html {
+  const shown = plain(name)
+  const box =
+    problem === null || !isNew
+      ? ''
+      : html`<p class="problem" role="alert"><bdi>${shown}</bdi>: ${problem.text}</p>`
+  return html`${box}
+<p class="buttons"><a class="button" href="${url}">Sign in with <bdi>${shown}</bdi></a></p>`
 }
 
 function problemBox(problem: string | null): Html {
