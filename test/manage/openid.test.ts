@@ -20,11 +20,8 @@ for (const kind of KINDS)
     const bound = await store.users.byId(anna.id)
     assert.deepEqual(bound?.openid, { issuer: `${outside.url}/`, subject: 'anna-there' })
     assert.deepEqual(await actions(manage), [
-      'createUser',
-      'createClient',
-      'setOpenid',
-      'signIn',
-      'allowClient',
+      ...['createKey', 'createUser', 'createClient'],
+      ...['setOpenid', 'signIn', 'allowClient'],
     ])
 
     // Another address makes her nobody else, and her old one nobody her.
@@ -36,7 +33,7 @@ for (const kind of KINDS)
     const { page } = await signedInElsewhere(manage, outside, client)
     assert.equal(page?.status, 403)
     assert.match(page.text, /Nobody here goes by that account/)
-    const [, failed] = (await manage.ask('GET', '/v1/audit?limit=2')).body.entries.toReversed()
+    const [, failed] = (await manage.ask('GET', '/v1/audit?limit=2')).body.audit.toReversed()
     assert.deepEqual(
       [failed.action, failed.detail],
       ['failSignIn', { reason: 'another', issuer: `${outside.url}/`, subject: 'eve-there' }],
@@ -109,7 +106,7 @@ test('the link is for this page, and what it leaves in the browser is for it too
 test('a client that wants it said anew has the provider ask anew', async (t) => {
   const { manage, outside, client } = await begun(t)
   await signedInElsewhere(manage, outside, client)
-  for (const more of [{ prompt: 'login' }, { max_age: '0' }] as const) {
+  for (const more of [{ prompt: 'login' }, { max_age: '0', scope: 'openid read' }] as const) {
     const browser = new FormBrowser(manage.url)
     await browser.open(authorizeUrl(manage.url, client, more))
     await browser.open(linkIn(browser))
@@ -134,7 +131,7 @@ test('an administrator who signs in elsewhere approves a key of GNAP', async (t)
   const bearer = { authorization: `Bearer ${tokens.access_token}` }
   const decided = await manage.ask('POST', `/v1/grants/${id}/decide`, { decision: 'approve' }, bearer)
   assert.equal(decided.status, 200, JSON.stringify(decided.body))
-  const audited = (await manage.ask('GET', '/v1/audit?limit=1')).body.entries[0]
+  const audited = (await manage.ask('GET', '/v1/audit?limit=1')).body.audit[0]
   assert.equal(audited.principal, made.body.id)
 })
 
@@ -245,13 +242,14 @@ function authorizeUrl(
   return `${publicUrl}/oauth/authorize?${query}`
 }
 
-function linkIn({ page }: FormBrowser): string {
-  return /<a class="button" href="([^"]*)"/.exec(page!.text)![1]!
+function linkIn({ page, away }: FormBrowser): string {
+  assert.ok(page !== null, `${away}`)
+  return /<a class="button" href="([^"]*)"/.exec(page.text)![1]!
 }
 
 async function actions(manage: TestManagement): Promise<readonly string[]> {
   const { body } = await manage.ask('GET', '/v1/audit')
-  return body.entries.map(({ action }: { action: string }) => action).toReversed()
+  return body.audit.map(({ action }: { action: string }) => action).toReversed()
 }
 
 const APP = 'https://app.example/callback'
