@@ -74,6 +74,7 @@ export class ForgingProvider {
   /** What it was asked for. */
   readonly asked: string[] = []
   readonly #answers = new Map<string, Answer>()
+  readonly #signs: (claims: Record<string, unknown>) => Promise<string>
   metadata: Record<string, unknown>
   claims: Record<string, unknown>
   /** Makes the ID token of the claims. */
@@ -106,12 +107,10 @@ export class ForgingProvider {
       subject_types_supported: ['public'],
     }
     this.claims = {}
-    this.sign = (claims) => new jose.SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'a' }).sign(key)
+    this.#signs = (claims) =>
+      new jose.SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'a' }).sign(key)
+    this.sign = this.#signs
     this.answer('/.well-known/openid-configuration', (_, response) => sendJson(response, this.metadata))
-    this.answer('/token', async (_, response) => {
-      const id_token = await this.sign(this.claims)
-      sendJson(response, { access_token: 'an-access-token', token_type: 'Bearer', id_token })
-    })
   }
 
   answer(path: string, answer: Answer): void {
@@ -120,6 +119,11 @@ export class ForgingProvider {
 
   /** As it should be, for who was sent there. */
   honest(sentTo: URL): void {
+    this.sign = this.#signs
+    this.answer('/token', async (_, response) => {
+      const id_token = await this.sign(this.claims)
+      sendJson(response, { access_token: 'an-access-token', token_type: 'Bearer', id_token })
+    })
     const nowS = Math.floor(Date.now() / 1000)
     this.claims = {
       ...{ iss: this.url, aud: CLIENT, sub: 'anna', iat: nowS, exp: nowS + 60, auth_time: nowS },

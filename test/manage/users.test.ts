@@ -13,7 +13,7 @@ for (const kind of KINDS)
     assert.equal(made.status, 201, JSON.stringify(made.body))
     const { id, created_at } = made.body
     const anna = { id, email: 'anna@example.com', scopes: ['read', 'detect'] }
-    const shown = { ...anna, has_password: true, has_one_time_codes: false, created_at }
+    const shown = { ...anna, has_password: true, has_one_time_codes: false, openid: null, created_at }
     assert.deepEqual(made.body, shown)
     assert.match(id, /^usr_/)
     const again = await manage.ask('POST', '/v1/users', wanted, { 'idempotency-key': 'one' })

@@ -190,6 +190,8 @@ async function done(
   }
 }
 
+/** OpenID Connect Core 1.0 §2. */
+export const OPENID_SUBJECT = /^[\x20-\x7e]{1,255}$/
 const NOTHING_DONE = new Error('nothing done')
 const EMAIL_LENGTH_MAX = 254
 /** What it is beyond that is for whoever delivers to it. */

@@ -5,7 +5,7 @@ import { Documents, DocumentUnusable } from '../../../identity/document-fetch.ts
 import { type GuardedFetch, guardedFetch } from '../../../identity/guarded-fetch.ts'
 import { FetchFault } from '../../../identity/guarded-get.ts'
 import type { Secret } from '../../../secret.ts'
-import { emailIn } from './make-user.ts'
+import { emailIn, OPENID_SUBJECT } from './make-user.ts'
 
 export interface OpenidSettings {
   readonly issuer: string
@@ -101,7 +101,8 @@ export class OpenidProvider {
       })
       const claims: IDToken = tokens.claims()!
       const { sub: subject } = claims
-      if (!SUBJECT.test(subject)) throw new OpenidFault('wrong', 'what it calls somebody is no subject')
+      if (!OPENID_SUBJECT.test(subject))
+        throw new OpenidFault('wrong', 'what it calls somebody is no subject')
       const verifiedEmail = async () => {
         if (claims['email_verified'] !== undefined) return verifiedEmailIn(claims)
         if (configuration.serverMetadata().userinfo_endpoint === undefined) return null
@@ -224,8 +225,6 @@ const metadataSchema = z.looseObject({
   authorization_response_iss_parameter_supported: z.boolean().optional(),
 })
 const WORD = /^\w{1,64}$/
-/** OpenID Connect Core 1.0 §2. */
-const SUBJECT = /^[\x20-\x7e]{1,255}$/
 const EMAIL_LENGTH_MAX = 320
 const TIMEOUT_MS = 5_000
 /** Keys with their certificates. */
