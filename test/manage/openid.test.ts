@@ -103,6 +103,25 @@ test('the link is for this page, and what it leaves in the browser is for it too
     assert.ok(!line.split(';')[0]!.includes(secret) && !state!.includes(secret))
 })
 
+test('what one process has begun another ends, with the same key and database', async (t) => {
+  const publicUrl = 'https://gate.example.test'
+  const encryptionKey = new Secret('the key of all processes on one database')
+  const storeUrl = await freshUrl('postgres', t)
+  const { outside, manage, client, openid } = await begun(t, { publicUrl, storeUrl, encryptionKey })
+  const other = await TestManagement.start(t, { publicUrl, storeUrl, encryptionKey, openid })
+  const browser = new FormBrowser(manage.url, publicUrl)
+  await browser.open(authorizeUrl(publicUrl, client))
+  await browser.open(linkIn(browser))
+  const there = await new FormBrowser(outside.url).open(browser.away!)
+  const same = new FormBrowser(other.url, publicUrl)
+  same.takeCookies(browser)
+  await same.open(there.away!)
+  assert.match(same.page!.text, /Allow access/)
+  // Once, for both.
+  await browser.open(there.away!)
+  assert.match(browser.page!.text, /is over, or began in another browser/)
+})
+
 test('a client that wants it said anew has the provider ask anew', async (t) => {
   const { manage, outside, client } = await begun(t)
   await signedInElsewhere(manage, outside, client)
@@ -182,7 +201,7 @@ async function begun(t: Test, options: TestOptions = {}, secret: string | null =
     scopes: ['read', 'detect', 'write', 'admin'],
   })
   const store = await openAt(t, storeUrl)
-  return { manage, outside, store, client, anna: (await store.users.byId(body.id))! }
+  return { manage, outside, store, client, openid, anna: (await store.users.byId(body.id))! }
 }
 
 /** To where the provider's answer has led. */
