@@ -85,7 +85,7 @@ create table "users" ("id" text collate "C" primary key, "email" text collate "C
 create table "user_recovery_codes" ("user_id" text collate "C" not null references "users" ("id") on delete cascade, "hash" text collate "C" not null, constraint "user_recovery_codes_key" primary key ("user_id", "hash"));
 alter table "oauth_records" add column "person_id" text collate "C";
 create index "oauth_records_by_person_id" on "oauth_records" ("person_id");
--- 0016-openid
+-- 0017-openid
 alter table "users" add column "openid_issuer" text collate "C";
 alter table "users" add column "openid_subject" text collate "C";
 create unique index "users_by_openid" on "users" ("openid_issuer", "openid_subject");
