@@ -571,7 +571,8 @@ function sampleOf(item: Item, pointer: string): string | null {
   if (item.item === 'list')
     return pointer === '/manage/cors_origins' ? 'https://console.example' : '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
-  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password)_file$/.test(pointer)) return null
+  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password)_file$/.test(pointer))
+    return null
   if (item.fallback === false) return 'true'
   const candidates = [
     '7s',

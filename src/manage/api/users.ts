@@ -38,13 +38,9 @@ const user = z
 
 const openidRequest = z
   .strictObject({
-    subject: z
-      .string()
-      .regex(OPENID_SUBJECT, 'takes 1 to 255 characters of ASCII')
-      .meta({
-        description:
-          'What the provider calls them for good (`sub`), as `failSignIn` in the audit log has it.',
-      }),
+    subject: z.string().regex(OPENID_SUBJECT, 'takes 1 to 255 characters of ASCII').meta({
+      description: 'What the provider calls them for good (`sub`), as `failSignIn` in the audit log has it.',
+    }),
   })
   .meta({ id: 'OpenidRequest' })
 
