@@ -1,6 +1,7 @@
 import { Fault } from '../fault.ts'
 import { COMMAND_LINE } from '../manage/audit.ts'
 import {
+  changeUser,
   deleteUser,
   emailIn,
   forgetOpenid,
@@ -11,6 +12,7 @@ import {
   setPassword,
   startCodes,
   stopCodes,
+  type UserChanges,
   type WantedUser,
 } from '../manage/auth/people/make-user.ts'
 import { codeUri } from '../manage/auth/people/one-time-codes.ts'
@@ -69,6 +71,32 @@ const list: Action = {
   options: [JSON_OPTION, ...STORE_OPTIONS],
   examples: [{ command: 'users list', description: 'Newest first' }],
   run: runList,
+}
+
+const change: Action = {
+  name: 'change',
+  summary: 'Change what a user may do, or whether they may sign in',
+  description: [
+    'Within a second it is so in every browser and for what they have let clients do. Who is disabled is signed out ' +
+      'everywhere, and keeps password and codes.',
+  ],
+  operands: [USER],
+  options: [
+    { name: 'access', value: 'ACCESS', description: 'What they may do', choices: Object.keys(ACCESS) },
+    {
+      name: 'scopes',
+      value: 'SCOPES',
+      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+    },
+    { name: 'disable', description: 'They cannot sign in any more' },
+    { name: 'enable', description: 'They can sign in again' },
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    { command: 'users change anna@example.com --scopes read', description: 'Takes the others away' },
+    { command: 'users change anna@example.com --disable', description: 'Until --enable' },
+  ],
+  run: runChange,
 }
 
 const remove: Action = {
@@ -134,9 +162,9 @@ const openid: Action = {
 
 export const users: Group = {
   name: 'users',
-  summary: 'Make, list and delete people who sign in, and set their passwords',
+  summary: 'Make, list, change and delete people who sign in, and set their passwords',
   description: ['On the database of a gateway, whether it runs or not.'],
-  subcommands: [create, list, remove, password, codes, openid],
+  subcommands: [create, list, change, remove, password, codes, openid],
 }
 
 async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
@@ -161,15 +189,30 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
       { title: 'SCOPES', flexible: true },
       { title: 'PASSWORD' },
       { title: 'CODES' },
+      { title: 'STATE' },
       { title: 'CREATED' },
     ],
     page: (store, page) => store.users.list(page),
     shown: shownUser,
-    row: ({ id, email, scopes, has_password, has_one_time_codes, created_at }) => {
+    row: ({ id, email, scopes, has_password, has_one_time_codes, disabled, created_at }) => {
       const proofs = [has_password ? 'set' : 'none', has_one_time_codes ? 'asked for' : 'none']
-      return [id, email, scopes.join(','), ...proofs, created_at.slice(0, 16)]
+      return [id, email, scopes.join(','), ...proofs, disabled ? 'disabled' : '', created_at.slice(0, 16)]
     },
   })
+}
+
+async function runChange(given: Arguments, io: Io): Promise<ExitCode> {
+  const changes = changesIn(given)
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    return changeUser(store, new PasswordHasher(), user, changes, COMMAND_LINE, Date.now())
+  })
+  const { scopes, isDisabled } = changes
+  const said = [
+    ...(scopes === undefined ? [] : [scopes.join(', ')]),
+    ...(isDisabled === undefined ? [] : [isDisabled ? 'disabled' : 'enabled']),
+  ]
+  io.stderr.write(`${id}: ${visible(email)}: ${said.join('; ')}\n`)
+  return 0
 }
 
 async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
@@ -221,6 +264,19 @@ async function runOpenid(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
+function changesIn(given: Arguments): UserChanges {
+  const [isDisabled, isEnabled] = [given.flag('disable'), given.flag('enable')]
+  if (isDisabled && isEnabled) throw new Fault(USAGE, 'give --disable or --enable')
+  const hasScopes = given.value('access') !== null || given.value('scopes') !== null
+  const changes = {
+    ...(hasScopes && { scopes: accessIn(given) }),
+    ...((isDisabled || isEnabled) && { isDisabled }),
+  }
+  if (Object.keys(changes).length === 0)
+    throw new Fault(USAGE, 'give --access, --scopes, --disable or --enable')
+  return changes
+}
+
 /** Throws a Fault where there is no such user, or `work` says that there is none any more. */
 async function withUser(
   given: Arguments,
@@ -257,10 +313,11 @@ async function newPassword(io: Io): Promise<string> {
 }
 
 function shownUser(record: UserRecord) {
-  const { id, email, hasPassword, hasCodes, createdAtMs } = record
+  const { id, email, hasPassword, hasCodes, isDisabled, createdAtMs } = record
   return {
     ...{ id, email, scopes: scopesOf(record) },
-    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, openid: record.openid },
+    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, disabled: isDisabled },
+    openid: record.openid,
     created_at: new Date(createdAtMs).toISOString(),
   }
 }

@@ -213,7 +213,7 @@ export class ManagementPlane {
       if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
       if (this.#gnapDocuments?.(ctx) === true) return
       const url = ctx.req.url!
-      if (url.startsWith('/oauth/'))
+      if (url.startsWith('/oauth/') || OF_PEOPLE.test(url))
         return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
       if (url.startsWith('/gnap/')) return this.#gnap(ctx, next)
       // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
@@ -348,7 +348,7 @@ export class ManagementPlane {
       failureThrottle: new MinuteThrottle(authFailuresPerMinute),
       gnap: {
         settings: gnap,
-        tokens: new GnapTokens(store.gnapTokens, trust),
+        tokens: new GnapTokens(store.gnapTokens, trust, people),
         asking: new MinuteThrottle(ASKING_PER_MINUTE),
       },
       log: this.#log,
@@ -364,6 +364,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const OF_PEOPLE = /^\/account(?:[/?]|$)/
 const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000

@@ -63,7 +63,7 @@ for (const kind of KINDS)
     const json = ['--scopes', 'mcp,admin', '--without-password', '--json']
     const ben = JSON.parse((await run('', 'create', 'ben@x', ...json)).out)
     assert.deepEqual([ben.scopes, ben.has_password], [['admin', 'mcp'], false])
-    assert.match((await run('', 'list')).out, /^ID +EMAIL +SCOPES +PASSWORD +CODES +CREATED\n/)
+    assert.match((await run('', 'list')).out, /^ID +EMAIL +SCOPES +PASSWORD +CODES +STATE +CREATED\n/)
     const listed = JSON.parse((await run('', 'list', '--json')).out)
     assert.deepEqual(listed.map((user: { id: string }) => user.id).sort(), [id, ben.id].sort())
 
@@ -85,10 +85,25 @@ for (const kind of KINDS)
     assert.equal((await run('', 'codes', '--off', id)).code, 0)
     assert.equal((await store.users.byId(id))?.hasCodes, false)
 
+    const less = await run('', 'change', id, '--scopes', 'read', '--disable')
+    assert.deepEqual([less.code, less.err], [0, `${id}: anna@example.com: read; disabled\n`])
+    const { isDisabled, scopes } = (await store.users.byId(id))!
+    assert.deepEqual([isDisabled, scopes], [true, ['read']])
+    assert.match((await run('', 'list')).out, /disabled/)
+    assert.equal((await run('', 'change', id, '--enable')).err, `${id}: anna@example.com: enabled\n`)
+    assert.equal((await store.users.byId(id))?.isDisabled, false)
+    for (const wrong of [
+      [],
+      ['--disable', '--enable'],
+      ['--scopes', 'raed'],
+      ['--access', 'read', '--scopes', 'read'],
+    ])
+      assert.equal((await run('', 'change', id, ...wrong)).code, 2)
+
     for (const code of [0, 1]) assert.equal((await run('', 'delete', id)).code, code)
     for (const name of ['usr_x', 'nobody@example.com', 'a\u0000b'])
-      for (const command of ['delete', 'codes', 'password']) {
-        const { code, err } = await run(PASSWORD, command, name)
+      for (const argv of [['delete'], ['codes'], ['password'], ['change', '--disable']]) {
+        const { code, err } = await run(PASSWORD, ...argv, name)
         assert.equal(code, 1)
         assert.match(err, /there is no user/)
       }
@@ -100,6 +115,8 @@ for (const kind of KINDS)
       'deleteUser',
       'startOneTimeCodes',
       'stopOneTimeCodes',
+      'updateUser',
+      'updateUser',
     ]
     assert.deepEqual(items.map(({ action }) => action).sort(), actions)
     const said = JSON.stringify(items) + [made, again, changed].map(({ out, err }) => out + err).join('')

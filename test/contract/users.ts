@@ -17,7 +17,14 @@ export function usersContract(kind: DatabaseKind): void {
     const found = await store.users.byEmail('same@x')
     assert.deepEqual(found, {
       ...{ id: found?.id, email: 'same@x', scopes: ['read'], createdAtMs: found?.createdAtMs },
-      ...{ hasPassword: true, hasCodes: false, signedInSinceMs: 0, password: 'hash', codes: null },
+      ...{
+        hasPassword: true,
+        hasCodes: false,
+        signedInSinceMs: 0,
+        isDisabled: false,
+        password: 'hash',
+        codes: null,
+      },
       openid: null,
     })
     assert.equal((await store.users.byId('usr_4'))?.hasPassword, false)
@@ -67,6 +74,31 @@ export function usersContract(kind: DatabaseKind): void {
     const after = (await one.users.byId(id))!
     assert.deepEqual([after.openid, after.signedInSinceMs], [null, 7])
     assert.equal(await bind(one, id, anna), true)
+  })
+
+  test(`${kind}: scopes, being disabled and signed out are changed one by one`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    await add(store, user(1))
+    const { users } = store
+    const before = (await users.byId('usr_1'))!
+    const isThere = await store.transaction(async (queries) => [
+      await users.setScopes('usr_1', ['admin', 'mcp'], queries),
+      await users.setDisabled('usr_1', 9, queries),
+      await users.signOut('usr_1', 2_000_000_000_007, queries),
+      await users.setScopes('usr_9', [], queries),
+      await users.setDisabled('usr_9', 9, queries),
+      await users.signOut('usr_9', 9, queries),
+    ])
+    assert.deepEqual(isThere, [true, true, true, false, false, false])
+    const after = {
+      ...before,
+      scopes: ['admin', 'mcp'],
+      isDisabled: true,
+      signedInSinceMs: 2_000_000_000_007,
+    }
+    assert.deepEqual(await users.byId('usr_1'), after)
+    await store.transaction((queries) => users.setDisabled('usr_1', null, queries))
+    assert.deepEqual(await users.byId('usr_1'), { ...after, isDisabled: false })
   })
 
   test(`${kind}: of several who use a code at once one does, and never an older one after it`, async (t) => {

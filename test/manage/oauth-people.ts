@@ -47,6 +47,14 @@ export class TestPeople implements People {
     return this.consentsTo === null ? denied() : consented(this.consentsTo)
   }
 
+  async account(): Promise<void> {
+    throw new Error('nobody looks at an account here')
+  }
+
+  async decide(): Promise<void> {
+    throw new Error('nobody decides here')
+  }
+
   async signOut(_: BrowserContext, session: BrowserSession): Promise<void> {
     await session.end()
   }

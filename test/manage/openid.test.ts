@@ -154,6 +154,43 @@ test('an administrator who signs in elsewhere approves a key of GNAP', async (t)
   assert.equal(audited.principal, made.body.id)
 })
 
+test('who signs in elsewhere decides about a key of GNAP on its page, and has an account page', async (t) => {
+  const { manage, outside, anna } = await begun(t)
+  const gnap = new GnapClient(manage.url, newSigner())
+  const asked = await gnap.grant(['read'], { interact: { start: ['redirect'] } })
+  const browser = new FormBrowser(manage.url)
+  await browser.open(asked.body.interact.redirect)
+  await goElsewhere(browser, outside)
+  assert.equal(browser.page!.url.href, asked.body.interact.redirect)
+  assert.match(browser.page!.text, /<h1>Allow access\?<\/h1>/)
+  assert.match(browser.page!.text, /signed in as <bdi>anna@example\.com<\/bdi>/)
+  await browser.submit('allow')
+  assert.equal((await manage.ask('GET', '/v1/audit?limit=1')).body.audit[0].principal, anna.id)
+
+  const other = new FormBrowser(manage.url)
+  await other.open(`${manage.url}/account`)
+  await goElsewhere(other, outside)
+  assert.equal(other.page!.url.href, `${manage.url}/account`)
+  assert.match(other.page!.text, /anna@example\.com/)
+  assert.deepEqual(manage.failures, [])
+})
+
+test('who is disabled gets in from nowhere, and is not bound', async (t) => {
+  const { manage, outside, store, anna, client } = await begun(t)
+  const disable = (disabled: boolean) => manage.ask('PATCH', `/v1/users/${anna.id}`, { disabled })
+  assert.equal((await disable(true)).status, 200)
+  const first = await signedInElsewhere(manage, outside, client)
+  assert.match(first.page!.text, /Nobody here goes by that account/)
+  assert.equal((await store.users.byId(anna.id))?.openid, null)
+  await disable(false)
+  await tokensOf(manage, outside, client)
+  await disable(true)
+  const { page } = await signedInElsewhere(manage, outside, client)
+  assert.match(page!.text, /Nobody here goes by that account/)
+  const [failed] = (await manage.ask('GET', '/v1/audit?limit=1')).body.audit
+  assert.deepEqual([failed.action, failed.detail.reason], ['failSignIn', 'disabled'])
+})
+
 test('who does not want to is back on the page', async (t) => {
   const { manage, outside, client } = await begun(t)
   outside.who = null

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { UserRecord } from '../../store/users.ts'
 import {
+  changeUser,
   deleteUser,
   emailIn,
   forgetOpenid,
@@ -14,7 +15,9 @@ import { SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { scope } from './keys.ts'
 import { listing } from './listing.ts'
-import { actorOf, operation } from './operation.ts'
+import type { Management } from '../management.ts'
+import { actorOf, type Asked, operation } from './operation.ts'
+import { checkMatch, etagOf } from './precondition.ts'
 import { time, timeOf } from './schemas.ts'
 import type { Offered } from './version.ts'
 
@@ -29,6 +32,7 @@ const user = z
       .boolean()
       .meta({ description: 'Without one they cannot sign in, but by the OpenID provider elsewhere.' }),
     has_one_time_codes: z.boolean().meta({ description: 'Whether one is asked for beside the password.' }),
+    disabled: z.boolean().meta({ description: 'They cannot sign in.' }),
     openid: openid.nullable().meta({
       description: 'Who they are at the OpenID provider elsewhere (`auth.openid`); `null`: nobody, so far.',
     }),
@@ -55,6 +59,25 @@ const userRequest = z
   })
   .meta({ id: 'UserRequest' })
 
+const userChanges = z
+  .strictObject({
+    scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length).optional(),
+    password: z.string().optional().meta({
+      description:
+        '12 characters or more. They are signed out everywhere, and what they have consented to is over.',
+    }),
+    one_time_codes: z.literal(false).optional().meta({
+      description: '`false`: they are asked for none any more. Only who has the app can begin with them.',
+    }),
+    passkeys: z.literal(false).optional().meta({ description: '`false`: all that they have are removed.' }),
+    disabled: z.boolean().optional().meta({
+      description:
+        '`true`: they cannot sign in; else as after a deletion, but for their passkeys and their password.',
+    }),
+  })
+  .refine((body) => Object.keys(body).length > 0, 'has nothing to change')
+  .meta({ id: 'UserChanges' })
+
 const createUser = operation({
   id: 'createUser',
   method: 'POST',
@@ -73,7 +96,7 @@ const createUser = operation({
     body: { email: 'anna@example.com', password: 'a phrase of some words', scopes: ['read', 'detect'] },
     answer: {
       ...{ id: 'usr_Zt0cP1w4Yk2e', email: 'anna@example.com', scopes: ['read', 'detect'] },
-      ...{ has_password: true, has_one_time_codes: false, openid: null },
+      ...{ has_password: true, has_one_time_codes: false, disabled: false, openid: null },
       created_at: '2026-11-21T09:30:00.000Z',
     },
   },
@@ -107,6 +130,57 @@ const listUsers = listing({
   items: { schema: user, show: (records) => records.map(shown) },
 })
 
+const byId = {
+  params: z.strictObject({ id: z.string() }),
+  find: ({ params }: Asked<{ id: string }>, { store }: Management) => store.users.byId(params.id),
+}
+
+const getUser = operation({
+  id: 'getUser',
+  method: 'GET',
+  path: '/users/{id}',
+  tag: 'Administration',
+  summary: 'One user',
+  scopes: ['admin'],
+  ...byId,
+  answer: user,
+  run: ({ subject }) => ({ body: shown(subject) }),
+})
+
+const updateUser = operation({
+  id: 'updateUser',
+  method: 'PATCH',
+  path: '/users/{id}',
+  tag: 'Administration',
+  summary: 'Change a user',
+  description:
+    'What is left out stays. It is in force within a second, for sessions and tokens that are out, too: what somebody may not do any more, nobody does in their name. `If-Match` is heeded.',
+  scopes: ['admin'],
+  ...byId,
+  body: userChanges,
+  answer: user,
+  problems: ['precondition_failed'],
+  examples: { body: { scopes: ['read'], disabled: false } },
+  run: async (call, { store, passwords, nowMs }) => {
+    checkMatch(call.ifMatch, etagOf(shown(call.subject)))
+    const { scopes, password, one_time_codes, passkeys, disabled } = call.body
+    const problem = password === undefined ? null : passwordProblem(password)
+    if (problem !== null) throw invalid([{ pointer: '/password', detail: problem }])
+    const changes = {
+      ...(scopes !== undefined && { scopes: [...new Set<Scope>(scopes)] }),
+      ...(password !== undefined && { password }),
+      ...(one_time_codes === false && { withoutCodes: true }),
+      ...(passkeys === false && { withoutPasskeys: true }),
+      ...(disabled !== undefined && { isDisabled: disabled }),
+    }
+    const isDone = await changeUser(store, passwords, call.subject, changes, actorOf(call), nowMs())
+    const now = isDone ? await store.users.byId(call.subject.id) : null
+    // Somebody has deleted them meanwhile.
+    if (now === null) throw new Refusal('not_found', 'there is nothing of this name')
+    return { body: shown(now) }
+  },
+})
+
 const deleteUserById = operation({
   id: 'deleteUser',
   method: 'DELETE',
@@ -115,9 +189,8 @@ const deleteUserById = operation({
   summary: 'Delete a user',
   description: 'Within a second they are signed out everywhere, and what they have consented to is over.',
   scopes: ['admin'],
-  params: z.strictObject({ id: z.string() }),
+  ...byId,
   status: 204,
-  find: ({ params }, { store }) => store.users.byId(params.id),
   run: async (call, { store, nowMs }) => {
     // Somebody was faster.
     if (!(await deleteUser(store, call.subject, actorOf(call), nowMs())))
@@ -144,7 +217,7 @@ const setUserOpenid = operation({
     body: { subject: '248289761001' },
     answer: {
       ...{ id: 'usr_Zt0cP1w4Yk2e', email: 'anna@example.com', scopes: ['read', 'detect'] },
-      ...{ has_password: false, has_one_time_codes: false },
+      ...{ has_password: false, has_one_time_codes: false, disabled: false },
       openid: { issuer: 'https://id.example/', subject: '248289761001' },
       created_at: '2026-11-21T09:30:00.000Z',
     },
@@ -180,15 +253,20 @@ const deleteUserOpenid = operation({
 })
 
 export const USER_OPERATIONS: readonly Offered[] = [
-  ...[createUser, listUsers, deleteUserById],
-  ...[setUserOpenid, deleteUserOpenid],
+  createUser,
+  listUsers,
+  getUser,
+  updateUser,
+  deleteUserById,
+  setUserOpenid,
+  deleteUserOpenid,
 ]
 
 function shown(record: UserRecord) {
-  const { id, email, hasPassword, hasCodes, createdAtMs } = record
+  const { id, email, hasPassword, hasCodes, isDisabled, createdAtMs } = record
   return {
     ...{ id, email, scopes: [...scopesOf(record)] },
-    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, openid: record.openid },
-    created_at: timeOf(createdAtMs),
+    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, disabled: isDisabled },
+    ...{ openid: record.openid, created_at: timeOf(createdAtMs) },
   }
 }

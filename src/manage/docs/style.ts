@@ -34,6 +34,10 @@ summary { cursor: pointer }
   overflow-wrap: anywhere }
 .card .brand { margin-top: 0; color: light-dark(#5a5a66, #a5a5b0) }
 .card h1 { font-size: 1.5rem; margin: 0 }
+.card h2 { font-size: 1.1rem; margin: 1.5rem 0 0 }
+.card .plain { padding: 0; list-style: none }
+.card .secret { font-size: 1.15em; overflow-wrap: anywhere }
+.card .notice { padding: .5rem .75rem; border-left: .25rem solid light-dark(#0b6b3a, #7fd3a0); background: var(--soft) }
 .card label, .card fieldset { display: block; margin: .75rem 0 0 }
 .card input:not([type=checkbox]) { display: block; width: 100%; padding: .5rem }
 .card .choice { display: flex; gap: .5rem; align-items: baseline }

@@ -25,7 +25,7 @@ export interface OutsideParts {
 /** Somebody who is asked who they are, on a page of ours. */
 export interface Asked {
   /** Whether they have to say it anew, whoever knows them elsewhere. */
-  readonly isAnew: boolean
+  readonly isAnew?: boolean
   signedIn(userId: string, how: HowSignedIn): Promise<void>
 }
 
@@ -84,7 +84,7 @@ export class OutsideSignIn {
     return true
   }
 
-  async #begin(ctx: BrowserContext, { isAnew }: Asked): Promise<void> {
+  async #begin(ctx: BrowserContext, { isAnew = false }: Asked): Promise<void> {
     const { sealer, nowMs } = this.#parts
     const path = pathOf(ctx)
     const state = await sealer.seal(path, STATE)
@@ -139,8 +139,7 @@ export class OutsideSignIn {
       const person = await this.#provider.personOf(cameBack, flowOf(begun))
       const { issuer, subject } = person
       const known = await this.#parts.store.users.byOpenid(person)
-      if (known !== null) return { user: known }
-      const found = await this.#byEmail(ctx, person)
+      const found = known === null ? await this.#byEmail(ctx, person) : known.isDisabled ? 'disabled' : known
       if (typeof found !== 'string') return { user: found }
       return { refused: found, shown: 'unknown', detail: { issuer, subject } }
     } catch (error) {
@@ -157,6 +156,7 @@ export class OutsideSignIn {
     if (email === null) return 'unverified'
     const user = await store.users.byEmail(email)
     if (user === null) return 'unknown'
+    if (user.isDisabled) return 'disabled'
     if (user.openid !== null) return 'another'
     const { issuer, subject } = person
     const actor = actorOf(ctx, user.id)
@@ -235,7 +235,7 @@ type Found =
       readonly detail: Readonly<Record<string, string>>
     }
 /** `another`: the user of this address is somebody else there. */
-type WhyNobody = 'unverified' | 'unknown' | 'another'
+type WhyNobody = 'unverified' | 'unknown' | 'disabled' | 'another'
 type Problem = 'denied' | 'away' | 'wrong' | 'over' | 'unknown' | 'throttled'
 
 function flowOf({ state, nonce, verifier, beganAtMs, isAnew }: Begun): OpenidFlow {

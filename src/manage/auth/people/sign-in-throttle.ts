@@ -21,7 +21,7 @@ export class SignInThrottle {
     this.#nowMs = nowMs
   }
 
-  /** `email`: `null` where no account is named before it is known who it is. */
+  /** `email`: `null` where nobody says who they are before it is shown. */
   async begin(email: string | null, address: string): Promise<MayTry> {
     let isFirst = false
     for (const { key, most } of limitsOf(email, address)) {
@@ -44,14 +44,14 @@ export class SignInThrottle {
 /** By digests: whose mail it is stands elsewhere, and what is typed into its place by mistake nowhere. */
 function limitsOf(email: string | null, address: string) {
   const network = networkOf(address)
-  const ofNetwork = { key: `sign-in:${digestOf('network', network)}`, most: NETWORK_TRIES_MAX } as const
+  const ofNetwork = { key: `sign-in:${digestOf('network', network)}`, most: NETWORK_TRIES_MAX }
   if (email === null) return [ofNetwork]
   return [
     ofNetwork,
     { key: `sign-in:${digestOf('network and account', network, email)}`, most: TRIES_MAX },
     // Who wants to lock somebody out for the rest of the window needs ten networks.
     { key: `sign-in:${digestOf('account', email)}`, most: ACCOUNT_TRIES_MAX },
-  ] as const
+  ]
 }
 
 const WINDOW_MS = 600_000
