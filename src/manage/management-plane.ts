@@ -325,7 +325,7 @@ export class ManagementPlane {
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings, openid } = this.#settings
     const passwords = new PasswordHasher()
-    const elsewhere = openid === null ? null : new OpenidProvider(openid, nowMs)
+    const elsewhere = openid === null ? null : new OpenidProvider(openid, nowMs, this.#documentMetrics)
     const own = { store, sealer, log: this.#log, passwords, publicUrl, elsewhere, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     const agents = new AgentIdentities(trust, { allowPrivate, nowMs, metrics: this.#documentMetrics })

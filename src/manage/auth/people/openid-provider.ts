@@ -2,6 +2,7 @@ import type { Configuration, IDToken, ServerMetadata } from 'openid-client'
 import * as z from 'zod'
 import { Fault } from '../../../fault.ts'
 import { Documents, DocumentUnusable } from '../../../identity/document-fetch.ts'
+import type { DocumentMetrics } from '../../../identity/document-metrics.ts'
 import { type GuardedFetch, guardedFetch } from '../../../identity/guarded-fetch.ts'
 import { FetchFault } from '../../../identity/guarded-get.ts'
 import type { Secret } from '../../../secret.ts'
@@ -66,15 +67,15 @@ export class OpenidProvider {
   #made: { readonly metadata: ServerMetadata; readonly configuration: Configuration } | null = null
   #asking = 0
 
-  constructor(settings: OpenidSettings, nowMs: () => number) {
+  constructor(settings: OpenidSettings, nowMs: () => number, metrics: DocumentMetrics) {
     const { issuer, name, allowPrivate, ca } = settings
     this.name = name
     this.issuer = issuer
     this.#settings = settings
     this.#nowMs = nowMs
     const parse = (value: unknown) => readMetadata(value, issuer)
-    const kind = { accept: 'application/json', parse }
-    this.#metadata = new Documents(kind, { allowPrivate, nowMs, ...(ca !== null && { ca }) })
+    const kind = { name: 'openid', accept: 'application/json', parse }
+    this.#metadata = new Documents(kind, { allowPrivate, nowMs, metrics, ...(ca !== null && { ca }) })
     const guards = { ca, allowPrivate, timeoutMs: TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX }
     this.#fetch = guardedFetch(guards, this.#stop.signal)
   }
