@@ -74,7 +74,7 @@ export class OpenidProvider {
     this.#settings = settings
     this.#nowMs = nowMs
     const parse = (value: unknown) => readMetadata(value, issuer)
-    const kind = { name: 'openid', accept: 'application/json', parse }
+    const kind = { name: 'openid', accept: 'application/json', parse } as const
     this.#metadata = new Documents(kind, { allowPrivate, nowMs, metrics, ...(ca !== null && { ca }) })
     const guards = { ca, allowPrivate, timeoutMs: TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX }
     this.#fetch = guardedFetch(guards, this.#stop.signal)
