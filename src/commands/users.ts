@@ -4,8 +4,11 @@ import {
   changeUser,
   deleteUser,
   emailIn,
+  forgetOpenid,
   makeUser,
+  OPENID_SUBJECT,
   scopesOf,
+  setOpenid,
   setPassword,
   startCodes,
   stopCodes,
@@ -23,7 +26,7 @@ import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import { readHidden } from './hidden-line.ts'
 import type { Io } from './io.ts'
 import { JSON_OPTION, printRecords } from './record-list.ts'
-import { sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
+import { configGiven, sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
 import { visible } from './table.ts'
 
 const USER = { name: 'USER', description: 'Their email address, or their id as "users list" shows it: usr_…' }
@@ -47,7 +50,7 @@ const create: Action = {
       value: 'SCOPES',
       description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
     },
-    { name: 'without-password', description: 'Ask for none: they cannot sign in before one is set' },
+    { name: 'without-password', description: 'Ask for none: they cannot sign in here before one is set' },
     JSON_OPTION,
     ...STORE_OPTIONS,
   ],
@@ -134,11 +137,34 @@ const codes: Action = {
   run: runCodes,
 }
 
+const openid: Action = {
+  name: 'openid',
+  summary: 'Say who a user is at the OpenID provider elsewhere, or have that forgotten',
+  description: [
+    'It is found out by itself where the provider says that their email address is verified. Of who could not sign in from ' +
+      'there "failSignIn" in the audit log has the subject. Who was somebody else there is signed out everywhere.',
+  ],
+  operands: [USER],
+  options: [
+    { name: 'subject', value: 'SUBJECT', description: 'What the provider calls them for good (sub)' },
+    { name: 'off', description: 'Nobody, before they sign in from there again' },
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    {
+      command: 'users openid --subject 248289761001 anna@example.com',
+      description: 'Takes auth.openid.issuer',
+    },
+    { command: 'users openid --off anna@example.com', description: 'They have another account there' },
+  ],
+  run: runOpenid,
+}
+
 export const users: Group = {
   name: 'users',
   summary: 'Make, list, change and delete people who sign in, and set their passwords',
   description: ['On the database of a gateway, whether it runs or not.'],
-  subcommands: [create, list, change, remove, password, codes],
+  subcommands: [create, list, change, remove, password, codes, openid],
 }
 
 async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
@@ -150,7 +176,7 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   const shown = shownUser(made)
   if (given.flag('json')) io.stdout.write(`${JSON.stringify(shown)}\n`)
   else io.stdout.write(`${shown.id}\n`)
-  const how = shown.has_password ? '' : '; cannot sign in before a password is set'
+  const how = shown.has_password ? '' : '; cannot sign in here before a password is set'
   io.stderr.write(`${shown.id}: ${visible(shown.email)}: ${shown.scopes.join(', ')}${how}\n`)
   return 0
 }
@@ -220,6 +246,24 @@ async function runCodes(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
+async function runOpenid(given: Arguments, io: Io): Promise<ExitCode> {
+  const [subject, isOff] = [given.value('subject'), given.flag('off')]
+  if ((subject === null) !== isOff) throw new Fault(USAGE, 'it takes --subject or --off')
+  if (subject !== null && !OPENID_SUBJECT.test(subject))
+    throw new Fault(USAGE, '--subject takes 1 to 255 characters of ASCII')
+  const issuer = configGiven(given, io).auth.openid?.issuer
+  if (subject !== null && issuer === undefined)
+    throw new Fault('OPENID_NOT_SET', 'there is no provider: auth.openid.issuer is not set')
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    if (subject === null) return forgetOpenid(store, user, COMMAND_LINE, Date.now())
+    if (await setOpenid(store, user, { issuer: issuer!, subject }, COMMAND_LINE, Date.now())) return true
+    throw new Fault('OPENID_TAKEN', `another user is ${visible(subject)} there`)
+  })
+  const what = isOff ? 'nobody elsewhere, and signed out' : `${visible(subject!)} at ${visible(issuer!)}`
+  io.stderr.write(`${id}: ${visible(email)}: ${what}\n`)
+  return 0
+}
+
 function changesIn(given: Arguments): UserChanges {
   const [isDisabled, isEnabled] = [given.flag('disable'), given.flag('enable')]
   if (isDisabled && isEnabled) throw new Fault(USAGE, 'give --disable or --enable')
@@ -273,6 +317,7 @@ function shownUser(record: UserRecord) {
   return {
     ...{ id, email, scopes: scopesOf(record) },
     ...{ has_password: hasPassword, has_one_time_codes: hasCodes, disabled: isDisabled },
+    openid: record.openid,
     created_at: new Date(createdAtMs).toISOString(),
   }
 }

@@ -31,6 +31,7 @@ import { oauthDocuments } from './auth/oauth/discovery.ts'
 import { oauthEndpoints } from './auth/oauth/endpoints.ts'
 import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
 import type { People } from './auth/oauth/people.ts'
+import { OpenidProvider, type OpenidSettings } from './auth/people/openid-provider.ts'
 import { PeoplePages } from './auth/people/people-pages.ts'
 import { PasswordHasher } from './auth/people/password-hash.ts'
 import { Trust } from './auth/trust.ts'
@@ -66,6 +67,8 @@ export interface ManagementSettings {
   readonly authFailuresPerMinute: number
   readonly gnap: GnapSettings
   readonly oauth: OAuthSettings
+  /** Where else people may say who they are; `null`: nowhere. */
+  readonly openid: OpenidSettings | null
   readonly auditRetentionMs: number
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
@@ -255,8 +258,9 @@ export class ManagementPlane {
     const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
-    const { agents, apiKeys, rateLimits, store, log } = this.#management
+    const { agents, elsewhere, apiKeys, rateLimits, store, log } = this.#management
     agents.close()
+    elsewhere?.close()
     await rateLimits
       .write()
       .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
@@ -319,9 +323,10 @@ export class ManagementPlane {
       standardPerHour: this.settings.value('limits.standard_per_hour'),
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
-    const { oauth: settings } = this.#settings
+    const { oauth: settings, openid } = this.#settings
     const passwords = new PasswordHasher()
-    const own = { store, sealer, log: this.#log, passwords, publicUrl, nowMs }
+    const elsewhere = openid === null ? null : new OpenidProvider(openid, nowMs, this.#documentMetrics)
+    const own = { store, sealer, log: this.#log, passwords, publicUrl, elsewhere, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     const agents = new AgentIdentities(trust, { allowPrivate, nowMs, metrics: this.#documentMetrics })
     const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
@@ -334,6 +339,7 @@ export class ManagementPlane {
       apiKeys: new ApiKeys(store.keys),
       trust,
       agents,
+      elsewhere,
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer,

@@ -18,6 +18,14 @@ export interface UserRecord {
   readonly signedInSinceMs: number
   /** They cannot sign in, and nothing that they have let others do is good. */
   readonly isDisabled: boolean
+  /** Who they are elsewhere; `null`: nobody has said. */
+  readonly openid: OpenidAccount | null
+}
+
+/** Somebody as an OpenID provider knows them for good, whatever their address is. */
+export interface OpenidAccount {
+  readonly issuer: string
+  readonly subject: string
 }
 
 /** What somebody proves with who they are. */
@@ -68,6 +76,12 @@ export class UserStore {
     return row === undefined ? null : { ...recordOf(row), password: row.password, codes: row.totp }
   }
 
+  async byOpenid({ issuer, subject }: OpenidAccount): Promise<UserRecord | null> {
+    const found = this.#db.selectFrom('users').selectAll().where('openid_issuer', '=', issuer)
+    const row = await found.where('openid_subject', '=', subject).executeTakeFirst()
+    return row === undefined ? null : recordOf(row)
+  }
+
   /** Newest first. */
   async list<Asked extends Part>(part: Asked): Promise<PartOf<UserRecord, Asked>> {
     const found = this.#db.selectFrom('users')
@@ -98,6 +112,29 @@ export class UserStore {
   /** From then on; `null`: they may sign in. `false`: they are not there. */
   setDisabled(id: string, atMs: number | null, queries: Queries): Promise<boolean> {
     return this.#change(id, { disabled_at_ms: atMs }, queries)
+  }
+
+  /** Of who has no account there yet. `false`: they have one, or are not there, or it is somebody else's. */
+  async bind(id: string, { issuer, subject }: OpenidAccount, queries: Queries): Promise<boolean> {
+    const changed = queries
+      .updateTable('users')
+      .set({ openid_issuer: issuer, openid_subject: subject })
+      .where('id', '=', id)
+      .where('openid_subject', 'is', null)
+      .where(({ not, exists, selectFrom }) => {
+        const others = selectFrom('users as other')
+          .select('other.id')
+          .where('other.openid_issuer', '=', issuer)
+        return not(exists(others.where('other.openid_subject', '=', subject)))
+      })
+    return (await changed.executeTakeFirst()).numUpdatedRows > 0n
+  }
+
+  /** Who is signed in is not any more. `false`: they are not there. */
+  async unbind(id: string, atMs: number, queries: Queries): Promise<boolean> {
+    const changes = { openid_issuer: null, openid_subject: null, signed_in_since_ms: atMs }
+    const changed = queries.updateTable('users').set(changes).where('id', '=', id)
+    return (await changed.executeTakeFirst()).numUpdatedRows > 0n
   }
 
   /** The same password, hashed anew: unless it has been changed meanwhile. */
@@ -158,13 +195,14 @@ export class UserStore {
 }
 
 function recordOf(row: Selectable<UserTable>): UserRecord {
-  const { id, email } = row
+  const { id, email, openid_issuer: issuer, openid_subject: subject } = row
   return {
     ...{ id, email, scopes: storedTexts(row.scopes) },
     createdAtMs: row.created_at_ms,
     hasPassword: row.password !== null,
     hasCodes: row.totp !== null,
     signedInSinceMs: row.signed_in_since_ms,
+    openid: issuer === null || subject === null ? null : { issuer, subject },
     isDisabled: row.disabled_at_ms !== null,
   }
 }

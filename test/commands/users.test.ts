@@ -14,6 +14,35 @@ import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { memoryIo } from './memory-io.ts'
 
+test('who a user is elsewhere, on the command line', async (t) => {
+  const storeUrl = await freshUrl('sqlite', t)
+  const data = temporaryFolder(t)
+  const there = { GATEHOUSE_AUTH_OPENID_ISSUER: 'https://id.example', GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'x' }
+  const run = (env: Record<string, string>, ...argv: readonly string[]) =>
+    runWith('', { GATEHOUSE_STORE_URL: storeUrl, ...env }, 'users', ...argv, '--data', data)
+  const id = (await run({}, 'create', 'anna@x', '--access', 'read', '--without-password')).out.trim()
+  const bound = await run(there, 'openid', '--subject', '248289761001', 'anna@x')
+  assert.deepEqual([bound.code, bound.err], [0, `${id}: anna@x: 248289761001 at https://id.example/\n`])
+  const [shown] = JSON.parse((await run({}, 'list', '--json')).out)
+  assert.deepEqual(shown.openid, { issuer: 'https://id.example/', subject: '248289761001' })
+  await run({}, 'create', 'ben@x', '--access', 'read', '--without-password')
+  const taken = await run(there, 'openid', '--subject', '248289761001', 'ben@x')
+  assert.match(taken.err, /another user is 248289761001 there/)
+  const off = await run({}, 'openid', '--off', 'anna@x')
+  assert.deepEqual([off.code, off.err], [0, `${id}: anna@x: nobody elsewhere, and signed out\n`])
+  for (const [env, argv, said] of [
+    [{}, ['--subject', 'x', 'anna@x'], /auth\.openid\.issuer is not set/],
+    [there, ['anna@x'], /takes --subject or --off/],
+    [there, ['--off', '--subject', 'x', 'anna@x'], /takes --subject or --off/],
+    [there, ['--subject', 'é', 'anna@x'], /255 characters of ASCII/],
+    [there, ['--subject', 'x', 'eve@x'], /there is no user eve@x/],
+  ] as const) {
+    const refused = await run(env, 'openid', ...argv)
+    assert.notEqual(refused.code, 0)
+    assert.match(refused.err, said)
+  }
+})
+
 for (const kind of KINDS)
   test(`${kind}: users on the command line, their passwords and codes`, async (t) => {
     const storeUrl = await freshUrl(kind, t)

@@ -25,6 +25,7 @@ export function usersContract(kind: DatabaseKind): void {
         password: 'hash',
         codes: null,
       },
+      openid: null,
     })
     assert.equal((await store.users.byId('usr_4'))?.hasPassword, false)
     assert.ok(!JSON.stringify(await store.users.byId(found!.id)).includes('"hash"'))
@@ -47,6 +48,32 @@ export function usersContract(kind: DatabaseKind): void {
     assert.deepEqual([await set('usr_1'), await set('usr_9')], [true, false])
     const { password, signedInSinceMs } = await proofs()
     assert.deepEqual([password, signedInSinceMs], ['new', 2_000_000_000_007])
+  })
+
+  test(`${kind}: an account elsewhere is of one user, and a user has one`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const [one, other] = [await openAt(t, url), await openAt(t, url)]
+    for (const number of [1, 2]) await add(one, user(number))
+    const anna = { issuer: 'https://id.example/', subject: 'anna' }
+    const bind = (store: Store, id: string, openid: typeof anna) =>
+      store.transaction((queries) => store.users.bind(id, openid, queries)).catch(() => false)
+    assert.equal(await one.users.byOpenid(anna), null)
+    const bound = await Promise.all([bind(one, 'usr_1', anna), bind(other, 'usr_2', anna)])
+    assert.deepEqual(bound.filter(Boolean), [true])
+    const found = (await one.users.byOpenid(anna))!
+    assert.deepEqual(found.openid, anna)
+    const [id, free] = found.id === 'usr_1' ? ['usr_1', 'usr_2'] : ['usr_2', 'usr_1']
+    assert.equal(await bind(one, id, { ...anna, subject: 'another' }), false)
+    assert.equal(await bind(one, free, anna), false)
+    assert.equal(await bind(one, 'usr_9', { ...anna, subject: 'another' }), false)
+    assert.equal(await one.users.byOpenid({ ...anna, issuer: 'https://other.example/' }), null)
+    // The same name elsewhere is somebody else.
+    assert.equal(await bind(one, free, { ...anna, issuer: 'https://other.example/' }), true)
+    const unbind = (id: string) => one.transaction((queries) => one.users.unbind(id, 7, queries))
+    assert.deepEqual([await unbind(id), await unbind('usr_9')], [true, false])
+    const after = (await one.users.byId(id))!
+    assert.deepEqual([after.openid, after.signedInSinceMs], [null, 7])
+    assert.equal(await bind(one, id, anna), true)
   })
 
   test(`${kind}: scopes, being disabled and signed out are changed one by one`, async (t) => {

@@ -234,6 +234,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
     registration: 'off',
     registrationToken: null,
   },
+  openid: null,
   auditRetentionMs: 86_400_000,
   seen: SEEN,
   hasTls: false,

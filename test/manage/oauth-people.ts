@@ -59,6 +59,10 @@ export class TestPeople implements People {
     await session.end()
   }
 
+  async cameBack(ctx: BrowserContext): Promise<void> {
+    ctx.status = 404
+  }
+
   refused(ctx: BrowserContext, status: number, text: string): void {
     ctx.body = text
     ctx.status = status

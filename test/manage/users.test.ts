@@ -20,7 +20,10 @@ for (const kind of KINDS)
     assert.equal(made.status, 201, JSON.stringify(made.body))
     const { id, created_at } = made.body
     const anna = { id, email: 'anna@example.com', scopes: ['read', 'detect'] }
-    const shown = { ...anna, has_password: true, has_one_time_codes: false, disabled: false, created_at }
+    const shown = {
+      ...{ ...anna, has_password: true, has_one_time_codes: false, disabled: false, openid: null },
+      created_at,
+    }
     assert.deepEqual(made.body, shown)
     assert.match(id, /^usr_/)
     const again = await manage.ask('POST', '/v1/users', wanted, { 'idempotency-key': 'one' })
@@ -48,6 +51,39 @@ for (const kind of KINDS)
       assert.ok(!text.includes(PASSWORD) && !text.includes('argon2') && !text.includes('$'))
     assert.deepEqual(manage.failures, [])
   })
+
+test('an administrator says who a user is at the provider elsewhere', async (t) => {
+  const settings = { name: 'Id', clientId: 'x', clientSecret: null, ca: null, allowPrivate: false }
+  const openid = { issuer: 'https://id.example/', ...settings }
+  const manage = await TestManagement.start(t, { openid })
+  const make = async (email: string) =>
+    (await manage.ask('POST', '/v1/users', { email, scopes: ['read'] })).body.id as string
+  const [anna, ben] = [await make('anna@example.com'), await make('ben@example.com')]
+  const put = (id: string, body: unknown) => manage.ask('PUT', `/v1/users/${id}/openid`, body)
+  const { status, body } = await put(anna, { subject: '248289761001' })
+  assert.deepEqual([status, body.openid], [200, { issuer: openid.issuer, subject: '248289761001' }])
+  assert.deepEqual((await put(anna, { subject: 'another' })).body.openid.subject, 'another')
+  assert.equal((await put(ben, { subject: 'another' })).status, 409)
+  assert.equal((await put('usr_9', { subject: 'x' })).status, 404)
+  for (const subject of ['', 'a\nb', 'é', 'x'.repeat(256)])
+    assert.equal((await put(ben, { subject })).status, 400, subject)
+  const { users } = (await manage.ask('GET', '/v1/users')).body
+  assert.deepEqual(
+    users.map(({ openid }: { openid: unknown }) => openid),
+    [null, { issuer: openid.issuer, subject: 'another' }],
+  )
+  const remove = (id: string) => manage.ask('DELETE', `/v1/users/${id}/openid`)
+  assert.deepEqual([(await remove(anna)).status, (await remove('usr_9')).status], [204, 404])
+  assert.equal((await put(ben, { subject: 'another' })).status, 200)
+  const key = { authorization: `Bearer ${await manage.key({ scopes: ['write'] })}` }
+  assert.equal((await manage.ask('DELETE', `/v1/users/${ben}/openid`, undefined, key)).status, 403)
+  const { audit } = (await manage.ask('GET', '/v1/audit?action=forgetOpenid')).body
+  assert.deepEqual([audit.length, audit[0].subject], [1, anna])
+  const without = await TestManagement.start(t)
+  const { body: made } = await without.ask('POST', '/v1/users', { email: 'a@b', scopes: ['read'] })
+  assert.equal((await without.ask('PUT', `/v1/users/${made.id}/openid`, { subject: 'x' })).status, 409)
+  assert.deepEqual(manage.failures, [])
+})
 
 for (const kind of KINDS)
   test(`${kind}: a user is changed, and what is out in their name with them`, async (t) => {

@@ -95,3 +95,7 @@ create index "gnap_tokens_by_approver" on "gnap_tokens" ("approved_by");
 -- 0016-passkeys
 create table "passkeys" ("id" text primary key, "user_id" text collate "C" not null references "users" ("id") on delete cascade, "name" text not null, "public_key" text not null, "counter" bigint not null, "created_at_ms" bigint not null, "used_at_ms" bigint);
 create index "passkeys_by_user" on "passkeys" ("user_id");
+-- 0017-openid
+alter table "users" add column "openid_issuer" text collate "C";
+alter table "users" add column "openid_subject" text collate "C";
+create unique index "users_by_openid" on "users" ("openid_issuer", "openid_subject");

@@ -1,6 +1,15 @@
 import * as z from 'zod'
 import type { UserRecord } from '../../store/users.ts'
-import { changeUser, deleteUser, emailIn, makeUser, scopesOf } from '../auth/people/make-user.ts'
+import {
+  changeUser,
+  deleteUser,
+  emailIn,
+  forgetOpenid,
+  makeUser,
+  OPENID_SUBJECT,
+  scopesOf,
+  setOpenid,
+} from '../auth/people/make-user.ts'
 import { passwordProblem } from '../auth/people/password-hash.ts'
 import { SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'
@@ -12,6 +21,8 @@ import { checkMatch, etagOf } from './precondition.ts'
 import { time, timeOf } from './schemas.ts'
 import type { Offered } from './version.ts'
 
+const openid = z.strictObject({ issuer: z.string(), subject: z.string() }).meta({ id: 'OpenidAccount' })
+
 const user = z
   .strictObject({
     id: z.string().meta({ example: 'usr_Zt0cP1w4Yk2e' }),
@@ -19,12 +30,25 @@ const user = z
     scopes: z.array(scope).meta({ description: 'No client that they consent to gets more.' }),
     has_password: z
       .boolean()
-      .meta({ description: 'Without one they cannot sign in but by other means, as a passkey.' }),
+      .meta({
+        description: 'Without one they sign in by other means: a passkey, the OpenID provider elsewhere.',
+      }),
     has_one_time_codes: z.boolean().meta({ description: 'Whether one is asked for beside the password.' }),
     disabled: z.boolean().meta({ description: 'They cannot sign in.' }),
+    openid: openid.nullable().meta({
+      description: 'Who they are at the OpenID provider elsewhere (`auth.openid`); `null`: nobody, so far.',
+    }),
     created_at: time,
   })
   .meta({ id: 'User' })
+
+const openidRequest = z
+  .strictObject({
+    subject: z.string().regex(OPENID_SUBJECT, 'takes 1 to 255 characters of ASCII').meta({
+      description: 'What the provider calls them for good (`sub`), as `failSignIn` in the audit log has it.',
+    }),
+  })
+  .meta({ id: 'OpenidRequest' })
 
 const userRequest = z
   .strictObject({
@@ -74,12 +98,8 @@ const createUser = operation({
     body: { email: 'anna@example.com', password: 'a phrase of some words', scopes: ['read', 'detect'] },
     answer: {
       ...{ id: 'usr_Zt0cP1w4Yk2e', email: 'anna@example.com', scopes: ['read', 'detect'] },
-      ...{
-        has_password: true,
-        has_one_time_codes: false,
-        disabled: false,
-        created_at: '2026-11-21T09:30:00.000Z',
-      },
+      ...{ has_password: true, has_one_time_codes: false, disabled: false, openid: null },
+      created_at: '2026-11-21T09:30:00.000Z',
     },
   },
   run: async (call, { store, passwords, nowMs }) => {
@@ -181,12 +201,67 @@ const deleteUserById = operation({
   },
 })
 
+const setUserOpenid = operation({
+  id: 'setOpenid',
+  method: 'PUT',
+  path: '/users/{id}/openid',
+  tag: 'Administration',
+  summary: 'Say who a user is at the OpenID provider elsewhere',
+  description:
+    'It is found out by itself where the provider says that their email address is verified. Who was somebody else there is signed out everywhere.',
+  scopes: ['admin'],
+  params: z.strictObject({ id: z.string() }),
+  body: openidRequest,
+  status: 200,
+  answer: user,
+  problems: ['conflict'],
+  examples: {
+    body: { subject: '248289761001' },
+    answer: {
+      ...{ id: 'usr_Zt0cP1w4Yk2e', email: 'anna@example.com', scopes: ['read', 'detect'] },
+      ...{ has_password: false, has_one_time_codes: false, disabled: false },
+      openid: { issuer: 'https://id.example/', subject: '248289761001' },
+      created_at: '2026-11-21T09:30:00.000Z',
+    },
+  },
+  find: ({ params }, { store }) => store.users.byId(params.id),
+  run: async (call, { store, elsewhere, nowMs }) => {
+    if (elsewhere === null)
+      throw new Refusal('conflict', 'there is no provider: auth.openid.issuer is not set')
+    const openid = { issuer: elsewhere.issuer, subject: call.body.subject }
+    if (!(await setOpenid(store, call.subject, openid, actorOf(call), nowMs())))
+      throw new Refusal('conflict', 'another user is that one, or this one is gone')
+    return { body: shown({ ...call.subject, openid }) }
+  },
+})
+
+const deleteUserOpenid = operation({
+  id: 'forgetOpenid',
+  method: 'DELETE',
+  path: '/users/{id}/openid',
+  tag: 'Administration',
+  summary: 'Forget who a user is at the OpenID provider elsewhere',
+  description:
+    'Within a second they are signed out everywhere. Whoever has their address there, verified, is that one then.',
+  scopes: ['admin'],
+  params: z.strictObject({ id: z.string() }),
+  status: 204,
+  find: ({ params }, { store }) => store.users.byId(params.id),
+  run: async (call, { store, nowMs }) => {
+    if (!(await forgetOpenid(store, call.subject, actorOf(call), nowMs())))
+      throw new Refusal('not_found', 'there is nothing of this name')
+    return { body: null }
+  },
+})
+
 export const USER_OPERATIONS: readonly Offered[] = [
   createUser,
   listUsers,
   getUser,
   updateUser,
   deleteUserById,
+  setUserOpenid,
+  deleteUserOpenid,
 ]
 
 function shown(record: UserRecord) {
@@ -194,6 +269,6 @@ function shown(record: UserRecord) {
   return {
     ...{ id, email, scopes: [...scopesOf(record)] },
     ...{ has_password: hasPassword, has_one_time_codes: hasCodes, disabled: isDisabled },
-    ...{ created_at: timeOf(createdAtMs) },
+    ...{ openid: record.openid, created_at: timeOf(createdAtMs) },
   }
 }

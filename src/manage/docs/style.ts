@@ -43,6 +43,8 @@ summary { cursor: pointer }
 .card .choice { display: flex; gap: .5rem; align-items: baseline }
 .card .buttons { display: flex; gap: .5rem; margin: 1.25rem 0 }
 .card button { flex: 1; padding: .5rem; cursor: pointer }
+.card .button { flex: 1; padding: .5rem; text-align: center; color: inherit; text-decoration: none;
+  border: 1px solid var(--line); border-radius: .25rem; background: var(--soft) }
 .card .problem { padding: .5rem .75rem; border-left: .25rem solid light-dark(#a51d24, #ff8a8f); background: var(--soft) }
 @media print { nav, form, .skip { display: none } details > * { display: block } }
 `

@@ -22,6 +22,9 @@ export interface UserTable {
   totp_step: number | null
   /** `null`: they may sign in. */
   disabled_at_ms: number | null
+  /** The OpenID provider elsewhere that says who they are, and what it calls them for good; `null`, both: none does. */
+  openid_issuer: string | null
+  openid_subject: string | null
 }
 
 /** Each in the place of one one-time code. */

@@ -12,7 +12,7 @@ import { ACCOUNT } from '../people/account-pages.ts'
 import { SIGN_OUT } from '../people/people-pages.ts'
 import { OAuthError, sayError, unavailable } from './answer.ts'
 import { interactionOf, sessionOf } from './interactions.ts'
-import { INTERACTION_PATH, ROUTES } from './routes.ts'
+import { INTERACTION_PATH, OPENID_CALLBACK, ROUTES } from './routes.ts'
 import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 
@@ -125,6 +125,8 @@ const signOut = inBrowser(async (ctx, { oauth }) => {
   await oauth.people!.signOut(ctx, await sessionOf(ctx, await oauth.provider()))
 })
 
+const cameBack = inBrowser((ctx, { oauth }) => oauth.people!.cameBack(ctx))
+
 const account = inBrowser(async (ctx, management) => {
   const session = await sessionOf(ctx, await management.oauth.provider())
   await management.oauth.people!.account(ctx, session, new AccessGiven(management))
@@ -218,6 +220,7 @@ const FOR_PEOPLE: ReadonlyMap<string, Found> = new Map([
   [ROUTES.authorization, { methods: ['GET'], answer: authorize }],
   [ROUTES.pushed_authorization_request, { methods: ASKED, answer: push }],
   [`${ROUTES.end_session}/confirm`, { methods: ['POST'], answer: byProvider }],
+  [OPENID_CALLBACK, { methods: ['GET'], answer: cameBack }],
   [ACCOUNT, { methods: ['GET', 'POST'], answer: account }],
   [SIGN_OUT, { methods: ['GET', 'POST'], answer: signOut }],
 ])

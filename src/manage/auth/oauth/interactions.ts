@@ -40,6 +40,7 @@ export async function interactionOf(
   return {
     uid: details.uid,
     asks: details.prompt.name === 'login' ? 'login' : 'consent',
+    isAnew: isAskedAnew(details.params),
     client: {
       id: client.clientId,
       name: client.clientName ?? client.clientId,
@@ -105,6 +106,15 @@ async function leave(ctx: Context, details: Details, provider: Provider): Promis
 
 function loginOf(accountId: string, { atMs, stays }: HowSignedIn) {
   return { accountId, ts: Math.floor(atMs / 1000), remember: stays }
+}
+
+function isAskedAnew({ prompt, max_age }: Details['params']): boolean {
+  return (
+    max_age !== undefined ||
+    String(prompt ?? '')
+      .split(' ')
+      .includes('login')
+  )
 }
 
 /** What a client has asked for, of what it may have. */

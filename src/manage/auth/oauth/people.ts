@@ -33,6 +33,8 @@ export interface People {
   decide(ctx: BrowserContext, session: BrowserSession, asked: AskedAccess): Promise<void>
   /** Answers a request to `/oauth/sign-out`. */
   signOut(ctx: BrowserContext, session: BrowserSession): Promise<void>
+  /** Answers a request to `/oauth/openid/callback`: of a browser that an OpenID provider elsewhere sends back. */
+  cameBack(ctx: BrowserContext): Promise<void>
   /** Says in a browser why something cannot be done. */
   refused(ctx: BrowserContext, status: number, text: string): void
 }
@@ -111,6 +113,8 @@ export interface Interaction {
   readonly uid: string
   /** Who is it, or may it? */
   readonly asks: 'login' | 'consent'
+  /** Whether the client wants them to say it anew, whoever knows them already. */
+  readonly isAnew: boolean
   /** `isRegistered`: it came by itself, and nobody has looked at its name. */
   readonly client: { readonly id: string; readonly name: string; readonly isRegistered: boolean }
   /** Where the answer goes. */

@@ -57,7 +57,13 @@ export class AccountPages {
         leadTo(ctx, `${this.#pages.publicUrl}${path}`)
       }
       const why = user === null ? YOUR_ACCOUNT : LONG_AGO
-      const asking = { purpose: path, words: why, signedIn, ...(user !== null && { email: user.email }) }
+      const asking = {
+        purpose: path,
+        words: why,
+        signedIn,
+        isAnew: user !== null,
+        ...(user !== null && { email: user.email }),
+      }
       return this.#desk.page(ctx, asking, form)
     })
   }

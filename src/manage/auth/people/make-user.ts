@@ -1,7 +1,7 @@
 import type { Queries } from '../../../store/database.ts'
 import type { PasskeyRecord } from '../../../store/passkeys.ts'
 import type { Store } from '../../../store/store.ts'
-import type { UserRecord } from '../../../store/users.ts'
+import type { OpenidAccount, UserRecord } from '../../../store/users.ts'
 import { type Actor, type Change, changed } from '../../audit.ts'
 import { newId } from '../../ids.ts'
 import { Refusal } from '../../refusal.ts'
@@ -41,7 +41,13 @@ export async function makeUser(
   const isMade = await done(store, actor, change, nowMs, (queries) =>
     store.users.add({ ...user, password: hash }, queries),
   )
-  const proofs = { hasPassword: hash !== null, hasCodes: false, signedInSinceMs: 0, isDisabled: false }
+  const proofs = {
+    hasPassword: hash !== null,
+    hasCodes: false,
+    signedInSinceMs: 0,
+    isDisabled: false,
+    openid: null,
+  }
   return isMade ? { ...user, ...proofs } : null
 }
 
@@ -183,6 +189,46 @@ export function stopCodes(
   return done(store, actor, change, nowMs, (queries) => store.users.setCodes(subject, null, [], queries))
 }
 
+/**
+ * From now on they are who the provider calls so, in the place of whom it called so before, who is signed out everywhere.
+ * `false`: they are not there any more, or somebody else is that one.
+ */
+export function setOpenid(
+  store: Store,
+  { id: subject, email, openid: before }: UserRecord,
+  openid: OpenidAccount,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'setOpenid', subject, detail: { email, ...openid } }
+  return done(store, actor, change, nowMs, async (queries) => {
+    if (before !== null) {
+      await signOutEverywhere(store, subject, nowMs, queries)
+      await store.users.unbind(subject, nowMs, queries)
+    }
+    return store.users.bind(subject, openid, queries)
+  })
+}
+
+/** They are signed out everywhere. `false`: they are not there any more. */
+export function forgetOpenid(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  return done(
+    store,
+    actor,
+    { action: 'forgetOpenid', subject, detail: { email } },
+    nowMs,
+    async (queries) => {
+      await signOutEverywhere(store, subject, nowMs, queries)
+      return store.users.unbind(subject, nowMs, queries)
+    },
+  )
+}
+
 /** `false`: it is known already, or they are not there any more. Throws a Refusal where they have too many. */
 export async function addPasskey(
   store: Store,
@@ -252,6 +298,8 @@ async function done(
   }
 }
 
+/** OpenID Connect Core 1.0 §2. */
+export const OPENID_SUBJECT = /^[\x20-\x7e]{1,255}$/
 const NOTHING_DONE = new Error('nothing done')
 /** Nobody has more devices. */
 const PASSKEYS_MAX = 20

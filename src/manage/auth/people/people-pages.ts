@@ -9,11 +9,14 @@ import type {
   People,
   Person,
 } from '../oauth/people.ts'
+import { OPENID_CALLBACK } from '../oauth/routes.ts'
 import { planFor, type Scope } from '../principal.ts'
 import { AccountPages } from './account-pages.ts'
 import { DecisionPages } from './decision-pages.ts'
 import { FormPages, fromOf, gone } from './form-pages.ts'
 import { scopesOf } from './make-user.ts'
+import type { OpenidProvider } from './openid-provider.ts'
+import { OutsideSignIn } from './outside-sign-in.ts'
 import { messagePage, type Page } from './page.ts'
 import { Passkeys } from './passkeys.ts'
 import { SignIn, type SignInParts } from './sign-in.ts'
@@ -22,6 +25,8 @@ import { consentPage, signOutPage, wantsAccess } from './sign-in-pages.ts'
 
 export interface PeopleParts extends SignInParts {
   readonly publicUrl: string
+  /** Where else people may say who they are; `null`: nowhere. */
+  readonly elsewhere: OpenidProvider | null
 }
 
 /** Those who are in the database, and the pages they sign in and consent on. */
@@ -31,13 +36,15 @@ export class PeoplePages implements People {
   readonly #desk: SignInDesk
   readonly #account: AccountPages
   readonly #decisions: DecisionPages
+  readonly #outside: OutsideSignIn | null
 
   constructor(parts: PeopleParts) {
     const signIn = new SignIn(parts)
     this.#parts = parts
     this.#pages = new FormPages(parts.publicUrl)
     const passkeys = new Passkeys(parts)
-    this.#desk = new SignInDesk(this.#pages, signIn, passkeys)
+    this.#outside = parts.elsewhere === null ? null : new OutsideSignIn(parts.elsewhere, parts)
+    this.#desk = new SignInDesk(this.#pages, signIn, passkeys, this.#outside)
     this.#account = new AccountPages(parts, this.#pages, this.#desk, signIn, passkeys)
     this.#decisions = new DecisionPages(this, this.#pages, this.#desk)
   }
@@ -81,6 +88,12 @@ export class PeoplePages implements People {
     })
   }
 
+  cameBack(ctx: BrowserContext): Promise<void> {
+    return this.#pages.answer(ctx, OPENID_CALLBACK, async () =>
+      (await this.#outside?.cameBack(ctx)) === true ? null : NOT_BEGUN,
+    )
+  }
+
   refused(ctx: BrowserContext, status: number, text: string): void {
     this.#pages.refused(ctx, status, text)
   }
@@ -88,6 +101,7 @@ export class PeoplePages implements People {
   #login(ctx: BrowserContext, interaction: Interaction, form: URLSearchParams | null): Promise<Page | null> {
     const asking = {
       purpose: interaction.uid,
+      isAnew: interaction.isAnew,
       words: wantsAccess(interaction.client),
       leadsTo: interaction.redirectUri,
       denied: () => interaction.denied(),
@@ -136,3 +150,8 @@ export class PeoplePages implements People {
 
 export const SIGN_OUT = '/oauth/sign-out'
 const GONE = messagePage('Nobody is signed in', 'Go back to where you came from, and begin again.', 403)
+const NOT_BEGUN = messagePage(
+  'This did not begin here',
+  'No sign-in of this gateway leads here. Go back to where you came from, and begin again.',
+  400,
+)

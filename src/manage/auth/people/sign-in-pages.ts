@@ -3,6 +3,7 @@ import { isDocumentUrl } from '../oauth/client-documents.ts'
 import type { HowSignedIn, Interaction } from '../oauth/people.ts'
 import type { Scope } from '../principal.ts'
 import { TOKEN } from './form.ts'
+import type { OutsideOffer } from './outside-sign-in.ts'
 import type { Page } from './page.ts'
 import type { Ceremony } from './passkeys.ts'
 
@@ -16,6 +17,8 @@ export interface AskingWho {
   readonly leadsTo?: string
   /** Who is asked, as far as that is known. */
   readonly email?: string
+  /** They have to say it anew, whoever knows them already. */
+  readonly isAnew?: boolean
   /** Where nobody has to say it. */
   denied?(): Promise<void>
   signedIn(userId: string, how: HowSignedIn): Promise<void>
@@ -27,6 +30,8 @@ export interface SignInForm {
   readonly email: string
   /** What is wrong; `null`: nothing yet. */
   readonly problem: string | null
+  /** Where else they may say who they are; `null`: nowhere. */
+  readonly outside: OutsideOffer | null
   /** `null`: there are none here. */
   readonly passkey: Ceremony | null
   readonly status?: number
@@ -35,11 +40,12 @@ export interface SignInForm {
 
 export function signInPage(
   { words, leadsTo, denied }: AskingWho,
-  { token, email, problem, passkey, status = 200, retryAfterS }: SignInForm,
+  { token, email, problem, passkey, outside, status = 200, retryAfterS }: SignInForm,
 ): Page {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const content = html`<h1>Sign in</h1>
 <p>${words}</p>
+${outside === null ? '' : elsewhere(outside, problem === null)}
 ${problemBox(problem)}
 <form method="post">
 ${hidden(token)}
@@ -54,12 +60,13 @@ ${hidden(token)}
 </form>
 ${passkey === null ? '' : passkeyForm(token, passkey)}
 ${leadsTo === undefined ? '' : html`<p><small>Either way you go on to <b>${hostOf(leadsTo)}</b>.</small></p>`}`
-  const title = problem === null ? 'Sign in' : 'Not signed in'
+  const isNew = problem === null
+  const title = isNew && !outside?.problem ? 'Sign in' : 'Not signed in'
   const more = {
     ...(leadsTo !== undefined && { leadsTo }),
     ...(retryAfterS !== undefined && { retryAfterS }),
   }
-  return { title, content, status, ...more }
+  return { title, content, status: isNew ? (outside?.problem?.status ?? status) : status, ...more }
 }
 
 /** A script shows it where the browser can do it. */
@@ -125,6 +132,17 @@ ${hidden(token)}
 <p class="buttons"><button name="action" value="sign-out">Sign out</button></p>
 </form>`
   return { title: 'Sign out?', content }
+}
+
+/** By a link: what a form leads to is bound by the policy of the page, and the provider may lead on to others. */
+function elsewhere({ name, url, problem }: OutsideOffer, isNew: boolean): Html {
+  const shown = plain(name)
+  const box =
+    problem === null || !isNew
+      ? ''
+      : html`<p class="problem" role="alert"><bdi>${shown}</bdi>: ${problem.text}</p>`
+  return html`${box}
+<p class="buttons"><a class="button" href="${url}">Sign in with <bdi>${shown}</bdi></a></p>`
 }
 
 export function problemBox(problem: string | null): Html {
