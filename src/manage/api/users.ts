@@ -28,11 +28,9 @@ const user = z
     id: z.string().meta({ example: 'usr_Zt0cP1w4Yk2e' }),
     email: z.string(),
     scopes: z.array(scope).meta({ description: 'No client that they consent to gets more.' }),
-    has_password: z
-      .boolean()
-      .meta({
-        description: 'Without one they sign in by other means: a passkey, the OpenID provider elsewhere.',
-      }),
+    has_password: z.boolean().meta({
+      description: 'Without one they sign in by other means: a passkey, the OpenID provider elsewhere.',
+    }),
     has_one_time_codes: z.boolean().meta({ description: 'Whether one is asked for beside the password.' }),
     disabled: z.boolean().meta({ description: 'They cannot sign in.' }),
     openid: openid.nullable().meta({
