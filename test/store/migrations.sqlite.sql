@@ -85,3 +85,10 @@ create table "users" ("id" text primary key, "email" text not null unique, "pass
 create table "user_recovery_codes" ("user_id" text not null references "users" ("id") on delete cascade, "hash" text not null, constraint "user_recovery_codes_key" primary key ("user_id", "hash"));
 alter table "oauth_records" add column "person_id" text;
 create index "oauth_records_by_person_id" on "oauth_records" ("person_id");
+-- 0015-task-callbacks
+alter table "tasks" add column "changed_at_ms" integer default 0 not null;
+alter table "tasks" add column "context_id" text;
+update tasks set changed_at_ms = coalesce(finished_at_ms, started_at_ms, created_at_ms);
+create index "tasks_by_change" on "tasks" ("principal", "changed_at_ms", "id");
+create table "task_callbacks" ("task_id" text not null references "tasks" ("id") on delete cascade, "id" text not null, "url" text not null, "sealed" text, "created_at_ms" integer not null, "told" text not null, "attempts" integer not null, "next_at_ms" integer, "error" text, constraint "task_callbacks_pk" primary key ("task_id", "id"));
+create index "task_callbacks_by_next" on "task_callbacks" ("next_at_ms") where "next_at_ms" is not null;
