@@ -5,7 +5,8 @@ import { LRUCache } from 'lru-cache'
 import { Fault } from '../fault.ts'
 import { shapeProblem } from '../wire/json-shape.ts'
 import { FetchPlaces } from './fetch-places.ts'
-import { FetchFault, type GuardedAnswer, guardedGet } from './guarded-get.ts'
+import { FetchFault } from './guarded-connection.ts'
+import { type GuardedAnswer, guardedGet } from './guarded-get.ts'
 
 /** What documents are of, and how one is read. */
 export interface DocumentKind<Document> {

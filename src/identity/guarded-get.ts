@@ -1,22 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { LookupFunction } from 'node:net'
-import type { Dispatcher } from 'undici'
-import { Fault } from '../fault.ts'
-import { ADDRESS_REFUSED, publicLookup, publicOnly } from './public-address.ts'
+import { askGuarded, FetchFault, type GuardedHead, type GuardedPlace } from './guarded-connection.ts'
 
 /** What is asked of a server that is trusted for nothing but to give bytes. */
-export interface GuardedRequest {
-  readonly url: string
+export interface GuardedRequest extends GuardedPlace {
   readonly headers: Readonly<Record<string, string>>
-  /** Trusted instead of the system's CAs; PEM. */
-  readonly ca: string | null
-  /** Whether it may have an address that is not on the public internet. */
-  readonly allowPrivate: boolean
-  /** For everything, from the name's lookup to the last byte. */
-  readonly timeoutMs: number
   readonly bytesMax: number
-  /** Instead of the system's, which is told apart by tests. */
-  readonly lookup?: LookupFunction
 }
 
 export interface GuardedAnswer {
@@ -26,72 +14,26 @@ export interface GuardedAnswer {
   readonly body: Buffer
 }
 
-export type FetchReason = 'address' | 'redirect' | 'status' | 'too-large' | 'timeout' | 'network'
-
-/** Why there is none, in our own words: what others say may have anything in it. */
-export class FetchFault extends Fault {
-  readonly reason: FetchReason
-  /** `null`: it did not come to one. */
-  readonly status: number | null
-
-  constructor(reason: FetchReason, message: string, status: number | null = null, options?: ErrorOptions) {
-    super(`FETCH_${reason.replaceAll('-', '_').toUpperCase()}`, message, options)
-    this.name = 'FetchFault'
-    this.reason = reason
-    this.status = status
-  }
-}
-
-/** Throws a FetchFault. No redirect is followed: it would lead past whoever has looked at the URL. */
-export async function guardedGet(asked: GuardedRequest, stop: AbortSignal): Promise<GuardedAnswer> {
-  const { Agent, buildConnector, request } = await import('undici')
-  const { url, ca, allowPrivate, timeoutMs, lookup } = asked
-  const connector = buildConnector({
-    timeout: timeoutMs,
-    allowH2: false,
-    rejectUnauthorized: true, // whatever NODE_TLS_REJECT_UNAUTHORIZED says
-    ...(ca !== null && { ca }),
-    ...(allowPrivate ? lookup !== undefined && { lookup } : { lookup: publicLookup(lookup) }),
-  })
-  const agent = new Agent({ connect: allowPrivate ? connector : publicOnly(connector) })
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)])
-  const headers = { 'accept-encoding': 'identity', 'user-agent': 'gatehouse', ...asked.headers }
-  try {
-    return await answer(await request(url, { dispatcher: agent, headers, signal }), asked)
-  } catch (error) {
-    throw faultOf(error, asked)
-  } finally {
-    await agent.destroy()
-  }
+/** Throws a FetchFault. */
+export function guardedGet(asked: GuardedRequest, stop: AbortSignal): Promise<GuardedAnswer> {
+  const { headers } = asked
+  return askGuarded(asked, { method: 'GET', headers, body: null }, stop, (head) => answer(head, asked))
 }
 
 async function answer(
-  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  { status, headers, body }: GuardedHead,
   asked: GuardedRequest,
 ): Promise<GuardedAnswer> {
-  body.on('error', () => undefined) // of what is not read any more
   if (status === 304 && asked.headers['if-none-match'] !== undefined)
     return { status, headers, body: Buffer.alloc(0) }
-  if (status >= 300 && status < 400 && status !== 304)
-    throw new FetchFault('redirect', `it answers ${status}, and no redirect is followed`, status)
   if (status !== 200) throw new FetchFault('status', `it answers ${status}`, status)
   const pieces: Buffer[] = []
   let length = 0
-  for await (const piece of body as AsyncIterable<Buffer>) {
+  for await (const piece of body) {
     length += piece.length
     if (length > asked.bytesMax)
       throw new FetchFault('too-large', `it is longer than ${asked.bytesMax} bytes`, status)
     pieces.push(piece)
   }
   return { status, headers, body: Buffer.concat(pieces) }
-}
-
-function faultOf(error: unknown, { timeoutMs }: GuardedRequest): FetchFault {
-  if (error instanceof FetchFault) return error
-  const { name, code, message } = error as NodeJS.ErrnoException
-  const options = { cause: error }
-  if (code === ADDRESS_REFUSED) return new FetchFault('address', message, null, options)
-  if (name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT')
-    return new FetchFault('timeout', `it has not come within ${timeoutMs} ms`, null, options)
-  return new FetchFault('network', `it cannot be fetched (${code ?? name})`, null, options)
 }

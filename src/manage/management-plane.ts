@@ -12,6 +12,8 @@ import type { Metrics } from '../metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
+import type { TaskRecord } from '../store/tasks.ts'
+import { a2aEndpoints, isOfA2A } from './a2a/endpoints.ts'
 import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
@@ -46,6 +48,7 @@ import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
+import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
 import { StoreWatch } from './store-watch.ts'
@@ -114,6 +117,10 @@ export class ManagementPlane {
   #oauthDocuments: ReturnType<typeof oauthDocuments> | null = null
   #gnapDocuments: ReturnType<typeof gnapDocuments> | null = null
   readonly #gnap = gnapEndpoints(() => (this.#api === null ? null : this.#management))
+  readonly #a2a = a2aEndpoints(
+    () => (this.#api === null ? null : this.#management),
+    () => this.#links.people !== null,
+  )
   #oauth: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
@@ -122,6 +129,7 @@ export class ManagementPlane {
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
   #tasks: TaskRunner | null = null
+  #callbacks: TaskCallbacks | null = null
   #watch: StoreWatch | null = null
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
@@ -178,6 +186,8 @@ export class ManagementPlane {
       await this.#follow(store)
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
+      this.#callbacks = new TaskCallbacks(management, { message: pushMessageOf })
+      this.#callbacks.start()
       this.#api = api(management)
       this.#oauth = oauthEndpoints(management)
       this.#watch = new StoreWatch(store, this.#log)
@@ -213,6 +223,7 @@ export class ManagementPlane {
       if (url.startsWith('/oauth/'))
         return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
       if (url.startsWith('/gnap/')) return this.#gnap(ctx, next)
+      if (isOfA2A(url)) return this.#a2a(ctx, next)
       // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
       if (!OF_THE_API.test(url)) return next()
       if (this.#api !== null) return this.#api(ctx, next)
@@ -249,7 +260,7 @@ export class ManagementPlane {
   /** What is still starting is waited for: nobody else would let go of it. */
   async #letGo(): Promise<void> {
     await this.#starting
-    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
+    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks, this.#callbacks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
     const { agents, apiKeys, rateLimits, store, log } = this.#management
@@ -349,9 +360,15 @@ export class ManagementPlane {
       publicUrl,
       detections: this.#detections,
       tasks: { wake: () => this.#tasks?.wake() },
+      callbacks: { wake: () => this.#callbacks?.wake() },
       nowMs,
     }
   }
+}
+
+/** A2A's own form is loaded when somebody is told something. */
+async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
+  return (await import('./a2a/push-message.ts')).pushMessage(task)
 }
 
 function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
