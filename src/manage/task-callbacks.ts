@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import { FetchFault } from '../identity/guarded-connection.ts'
@@ -25,6 +26,9 @@ export interface CallbackSettings {
   /** Before the first repetition; each further one waits four times as long. */
   readonly retryBaseMs?: number
   readonly pollMs?: number
+  readonly timeoutMs?: number
+  /** Instead of the system's, which is told apart by tests. */
+  readonly lookup?: LookupFunction
 }
 
 /**
@@ -120,7 +124,8 @@ export class TaskCallbacks {
         throw new FetchFault('address', 'it is not https://, which is needed by now')
       const { headers, body } = await this.#settings.message(task)
       const proof = await this.#proof(due)
-      const place = { url, ca: null, allowPrivate, timeoutMs: TIMEOUT_MS }
+      const { timeoutMs = TIMEOUT_MS, lookup } = this.#settings
+      const place = { url, ca: null, allowPrivate, timeoutMs, ...(lookup === undefined ? {} : { lookup }) }
       await guardedPost({ ...place, headers: { ...headers, ...proof }, body }, this.#closing.signal)
       return { told: task.status, error: null, nextAtMs: task.finishedAtMs === null ? nowMs() : null }
     } catch (error) {

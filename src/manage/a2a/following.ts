@@ -30,7 +30,7 @@ export async function* followed(
   for (let task: TaskRecord | null = begun; task !== null; ) {
     for await (const piece of resultPieces(task, sent, service.management)) {
       sent = piece.to
-      yield StreamResponse.toJSON(artifactUpdate(task, piece, hasEnded(task) && sent >= task.completed))
+      yield StreamResponse.toJSON(artifactUpdate(task, piece, sent >= task.total))
       if (call.stop.aborted) return
     }
     if (hasEnded(task)) return void (yield StreamResponse.toJSON(statusUpdate(task)))
