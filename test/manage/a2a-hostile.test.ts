@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 
+import fc from 'fast-check'
 import * as openid from 'openid-client'
 import { test } from 'tap'
+import { METHODS } from '../../src/manage/a2a/methods.ts'
 import { type Answered, TestManagement } from './management.ts'
 import { clientFor } from './oauth-client.ts'
 
@@ -252,6 +254,46 @@ test('without a database, both bindings and the card say that it is away', async
     assert.deepEqual([rest.status, rest.body.error.status], [503, 'UNAVAILABLE'], path)
     assert.equal(rest.headers.get('retry-after'), '5')
   }
+})
+
+test('whatever is sent, it is no bug of ours', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true })
+  const anything = fc.jsonValue({ maxDepth: 4 })
+  const part = fc.record(
+    { text: anything, data: anything, raw: anything, url: anything, mediaType: anything, metadata: anything },
+    { requiredKeys: [] },
+  )
+  const message = fc.record(
+    {
+      messageId: fc.oneof(fc.constant('m'), anything),
+      role: fc.oneof(fc.constant('ROLE_USER'), anything),
+      parts: fc.oneof(fc.array(part, { maxLength: 3 }), anything),
+      contextId: anything,
+      taskId: anything,
+    },
+    { requiredKeys: ['messageId', 'role', 'parts'] },
+  )
+  const params = fc.oneof(
+    anything,
+    fc.record({ message, configuration: anything, metadata: anything }, { requiredKeys: ['message'] }),
+    fc.record({ id: anything, taskId: anything, url: anything, token: anything, authentication: anything }),
+    fc.record({ pageSize: anything, pageToken: anything, status: anything, contextId: anything }),
+  )
+  const method = fc.constantFrom(...Object.keys(METHODS), 'SubscribeToTasks')
+  await fc.assert(
+    fc.asyncProperty(method, params, async (name, given) => {
+      const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: name, params: given })
+      const response = await fetch(`${manage.url}/a2a`, {
+        method: 'POST',
+        headers: { ...V1, 'content-type': 'application/json', authorization: `Bearer ${manage.adminKey}` },
+        body: call,
+      })
+      const text = await response.text()
+      assert.ok(response.status < 500, `${call} ${text}`)
+      assert.deepEqual(manage.failures, [], call)
+    }),
+    { numRuns: 400 },
+  )
 })
 
 async function raw(

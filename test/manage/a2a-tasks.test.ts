@@ -154,6 +154,46 @@ test('a task is begun here, and done by who is there after a restart', async (t)
   assert.deepEqual([task.status?.state, resultsIn(task).length], [TaskState.TASK_STATE_COMPLETED, 150])
 })
 
+test('of results that are too large for an answer, a part says where the others are; a stream has all', async (t) => {
+  const manage = await TestManagement.start(t)
+  const key = await manage.key({ scopes: [...OWN] })
+  const client = await clientOf(manage, key, 'JSONRPC')
+  const id = await begun(client, 1200)
+  const elsewhere = await Elsewhere.start(t, manage, id)
+  const subscribed = client.resubscribeTask({ id, tenant: '' })
+  await subscribed.next()
+  const results = Array.from({ length: 500 }, (_, index) => ({
+    ...{ index, status: 'ok' },
+    // One of them is larger than a client takes at once.
+    result: (index === 3 ? 'x'.repeat(2_000_000) : 'x').repeat(index === 3 ? 1 : 12_000),
+  }))
+  await elsewhere.chunk(0, results)
+  const read = await client.getTask({ id, tenant: '' })
+  const { parts } = read.artifacts[0]!
+  assert.ok(parts.length < 500 && JSON.stringify(parts).length < 6_000_000)
+  const places = parts.flatMap(({ content }) => (content?.$case === 'url' ? [content.value] : []))
+  assert.deepEqual(places, [
+    `${manage.url}/v1/tasks/${id}?page=4&limit=1`,
+    `${manage.url}/v1/tasks/${id}?page=${Math.floor((parts.length - 1) / 200) + 1}&limit=200`,
+  ])
+  for (const place of places) {
+    const page = await manage.ask('GET', place.slice(manage.url.length), undefined, {
+      authorization: `Bearer ${key}`,
+    })
+    assert.ok(page.body.results.length > 0)
+  }
+  const listed = await client.listTasks(listing({ includeArtifacts: true }))
+  assert.ok(JSON.stringify(listed).length < 6_000_000)
+  await client.cancelTask({ id, tenant: '', metadata: undefined })
+  const events = await all(subscribed)
+  const streamed = events.flatMap(({ payload }) =>
+    payload?.$case === 'artifactUpdate' ? payload.value.artifact!.parts : [],
+  )
+  assert.equal(streamed.length, 500)
+  assert.ok(events.every((event) => JSON.stringify(event).length < 1_500_000))
+  assert.deepEqual(manage.failures, [])
+})
+
 /** Of a task that is queued where nobody can judge: another process on the same database works on it. */
 class Elsewhere {
   readonly #store: Store

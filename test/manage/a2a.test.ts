@@ -67,6 +67,23 @@ test('the card is public, kept for a while, and signed by us', async (t) => {
   assert.deepEqual(manage.failures, [])
 })
 
+test('when another key signs, the card is signed by it', async (t) => {
+  const manage = await TestManagement.start(t)
+  const kidOf = async () => {
+    const card = await cardOf(manage)
+    await verifyAgentCardSignature(async (kid, jku) => {
+      const keys = (await (await fetch(jku!)).json()) as jose.JSONWebKeySet
+      return keys.keys.find((key) => key.kid === kid)!
+    })(card)
+    return jose.decodeProtectedHeader({ ...card.signatures[0]!, payload: '' }).kid
+  }
+  const first = await kidOf()
+  assert.equal(await kidOf(), first)
+  const rotated = await manage.ask('POST', '/v1/signing-keys', { drop_old: true })
+  assert.equal(rotated.status, 201)
+  assert.notEqual(await kidOf(), first)
+})
+
 test('each tool is in one skill, and each example of a tool is a call that it takes', async () => {
   assert.deepEqual(
     SKILLS.flatMap(({ tools }) => tools).toSorted(),

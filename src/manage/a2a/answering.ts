@@ -103,4 +103,5 @@ function lifeOf({ expiresAtMs }: Principal, nowMs: number): number {
 }
 
 const KEEP_ALIVE_MS = 15_000
-const STREAM_MS_MAX = 900_000
+/** Who wants to listen for longer subscribes anew, and shows who it is anew. */
+const STREAM_MS_MAX = 600_000
