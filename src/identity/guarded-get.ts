@@ -20,10 +20,7 @@ export function guardedGet(asked: GuardedRequest, stop: AbortSignal): Promise<Gu
   return askGuarded(asked, { method: 'GET', headers, body: null }, stop, (head) => answer(head, asked))
 }
 
-async function answer(
-  { status, headers, body }: GuardedHead,
-  asked: GuardedRequest,
-): Promise<GuardedAnswer> {
+async function answer({ status, headers, body }: GuardedHead, asked: GuardedRequest): Promise<GuardedAnswer> {
   if (status === 304 && asked.headers['if-none-match'] !== undefined)
     return { status, headers, body: Buffer.alloc(0) }
   if (status !== 200) throw new FetchFault('status', `it answers ${status}`, status)
