@@ -43,8 +43,8 @@ export class A2AError extends Error {
 /** What it is to whoever asked, whatever was thrown. */
 export function a2aErrorOf(error: unknown): A2AError {
   if (error instanceof A2AError) return error
-  const { code, message, headers, errors } = refusalFor(error)
-  return new A2AError(OF_REFUSALS[code] ?? 'INVALID_PARAMS', message, { headers, errors })
+  const { status, message, headers, errors } = refusalFor(error)
+  return new A2AError(BY_STATUS.get(status) ?? 'INVALID_PARAMS', message, { headers, errors })
 }
 
 /** The `error` of a JSON-RPC answer. */
@@ -135,16 +135,14 @@ interface Meaning {
   readonly problem: ProblemCode
 }
 
-/** All others are about what was sent. */
-const OF_REFUSALS: Partial<Record<ProblemCode, Reason>> = {
-  missing_token: 'UNAUTHENTICATED',
-  invalid_token: 'UNAUTHENTICATED',
-  expired_token: 'UNAUTHENTICATED',
-  insufficient_scope: 'PERMISSION_DENIED',
-  method_not_allowed: 'METHOD_NOT_ALLOWED',
-  too_large: 'TOO_LARGE',
-  unsupported_media_type: 'CONTENT_TYPE_NOT_SUPPORTED',
-  rate_limited: 'RESOURCE_EXHAUSTED',
-  unavailable: 'UNAVAILABLE',
-  internal: 'INTERNAL',
-}
+/** Of a Refusal; all others are about what was sent. */
+const BY_STATUS: ReadonlyMap<number, Reason> = new Map([
+  [401, 'UNAUTHENTICATED'],
+  [403, 'PERMISSION_DENIED'],
+  [405, 'METHOD_NOT_ALLOWED'],
+  [413, 'TOO_LARGE'],
+  [415, 'CONTENT_TYPE_NOT_SUPPORTED'],
+  [429, 'RESOURCE_EXHAUSTED'],
+  [500, 'INTERNAL'],
+  [503, 'UNAVAILABLE'],
+])

@@ -32,7 +32,7 @@ const ASKED =
   'Authorization, Content-Type, Content-Encoding, DPoP, Idempotency-Key, If-Match, If-None-Match, X-Request-Id, Content-Digest, Signature, Signature-Input, Signature-Agent, A2A-Version, A2A-Extensions'
 const EXPOSED = [
   ...['ETag', 'Link', 'Location', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
-  ...['Idempotency-Replayed', 'WWW-Authenticate', 'X-API-Stability'],
+  ...['Idempotency-Replayed', 'WWW-Authenticate', 'X-API-Stability', 'DPoP-Nonce'],
 ].join(', ')
 /** Chromium keeps it for no longer. */
 const PREFLIGHT_S = 7_200
