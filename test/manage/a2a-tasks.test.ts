@@ -4,7 +4,7 @@ import type { Client } from '@a2a-js/sdk/client'
 import { TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors'
 import { test } from 'tap'
 import { Store } from '../../src/store/store.ts'
-import type { Owner } from '../store/databases.ts'
+import { freshUrl, KINDS, type Owner } from '../store/databases.ts'
 import { all, asTask, BINDINGS, calling, clientOf, dataIn, resultsIn, sending } from './a2a-client.ts'
 import { TestManagement } from './management.ts'
 import { clientFor, tokenFor } from './oauth-client.ts'
@@ -137,22 +137,23 @@ for (const binding of BINDINGS) {
   })
 }
 
-test('a task is begun here, and done by who is there after a restart', async (t) => {
-  const first = await TestManagement.start(t)
-  const key = await first.key({ scopes: [...OWN] })
-  const id = await begun(await clientOf(first, key, 'JSONRPC'), 150)
-  const here = all((await clientOf(first, key, 'HTTP+JSON')).resubscribeTask({ id, tenant: '' }))
-  const second = await TestManagement.start(t, {
-    storeUrl: first.storeUrl,
-    dataFolder: first.folder,
-    admin: null,
-    knows: true,
+for (const kind of KINDS)
+  test(`${kind}: a task is begun here, and done by who is there after a restart`, async (t) => {
+    const first = await TestManagement.start(t, { storeUrl: await freshUrl(kind, t) })
+    const key = await first.key({ scopes: [...OWN] })
+    const id = await begun(await clientOf(first, key, 'JSONRPC'), 150)
+    const here = all((await clientOf(first, key, 'HTTP+JSON')).resubscribeTask({ id, tenant: '' }))
+    const second = await TestManagement.start(t, {
+      storeUrl: first.storeUrl,
+      dataFolder: first.folder,
+      admin: null,
+      knows: true,
+    })
+    const client = await clientOf(second, key, 'JSONRPC')
+    assert.equal(piecesIn(await here).length, 150)
+    const task = await client.getTask({ id, tenant: '' })
+    assert.deepEqual([task.status?.state, resultsIn(task).length], [TaskState.TASK_STATE_COMPLETED, 150])
   })
-  const client = await clientOf(second, key, 'JSONRPC')
-  assert.equal(piecesIn(await here).length, 150)
-  const task = await client.getTask({ id, tenant: '' })
-  assert.deepEqual([task.status?.state, resultsIn(task).length], [TaskState.TASK_STATE_COMPLETED, 150])
-})
 
 test('of results that are too large for an answer, a part says where the others are; a stream has all', async (t) => {
   const manage = await TestManagement.start(t)

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import { TaskState, verifyAgentCardSignature } from '@a2a-js/sdk'
+import {
+  type AgentCardSignature,
+  canonicalizeAgentCard,
+  TaskState,
+  verifyAgentCardSignature,
+} from '@a2a-js/sdk'
 import { TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors'
 import * as jose from 'jose'
 import { test } from 'tap'
@@ -16,6 +21,7 @@ import {
   resultsIn,
   sending,
 } from './a2a-client.ts'
+import { a2aDoors, type Outcome } from './a2a-door.ts'
 import { TestManagement } from './management.ts'
 
 const GPTBOT = 'Mozilla/5.0 (compatible; GPTBot/1.2)'
@@ -45,8 +51,17 @@ test('the card is public, kept for a while, and signed by us', async (t) => {
   })
   await verify(card)
   assert.deepEqual(asked, [`${manage.url}/oauth/jwks`])
-  await assert.rejects(verify({ ...card, name: 'Gatehouse of somebody else' }))
-  const header = jose.decodeProtectedHeader({ ...card.signatures[0]!, payload: '' })
+  const [{ protected: protectedHeader, signature }] = card.signatures as [AgentCardSignature]
+  const header = jose.decodeProtectedHeader({ protected: protectedHeader, signature, payload: '' })
+  const other = canonicalizeAgentCard({ ...card, name: 'Gatehouse of somebody else' })
+  const keys = jose.createRemoteJWKSet(new URL(header.jku!))
+  const verifyText = (text: string) =>
+    jose.flattenedVerify(
+      { protected: protectedHeader, signature, payload: jose.base64url.encode(text) },
+      keys as jose.FlattenedVerifyGetKey,
+    )
+  await verifyText(canonicalizeAgentCard(card))
+  await assert.rejects(verifyText(other), { code: 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED' })
   assert.deepEqual([header.alg, header.typ], ['ES256', 'JOSE'])
   assert.deepEqual(
     card.supportedInterfaces.map(({ url, protocolBinding, protocolVersion }) => [
@@ -166,33 +181,95 @@ for (const binding of BINDINGS) {
   })
 }
 
+const CURL = 't13d3112h2_e8f1e7e78f70_375ca2c5e164'
+const REQUEST = { user_agent: GPTBOT, ja4: CURL, headers: { accept: '*/*' } }
+const SUBMITTED = {
+  fingerprint: 't13d0205h1_0123456789ab_ba9876543210',
+  type: 'ja4',
+  agent_name: 'Somebody New',
+}
+/** Of every tool what is right, what is refused, and what is wrong. */
+const CALLS: readonly (readonly [tool: string, given: Readonly<Record<string, unknown>>])[] = [
+  ['detect_agent', REQUEST],
+  ['detect_agent', {}],
+  ['detect_agent', { ja4: 'x' }],
+  ['lookup_fingerprint', { fingerprint: CURL, type: 'ja4' }],
+  ['lookup_fingerprint', { fingerprint: CURL, type: 'ja5' }],
+  ['list_agents', { category: 'crawler', limit: 3 }],
+  ['list_agents', { category: 'crawlers' }],
+  ['get_agent', { agent_id: 'nobody-at-all' }],
+  ['compare_fingerprints', { fingerprints: [CURL, 't13d3112h1_e8f1e7e78f70_0123456789ab'] }],
+  ['compare_fingerprints', { fingerprints: [CURL] }],
+  ['explain_detection', REQUEST],
+  ['submit_signature', SUBMITTED],
+  ['submit_signature', { ...SUBMITTED, type: 'ja5' }],
+  ['create_task', { type: 'detect', items: [REQUEST, {}, { ja4: 'x' }] }],
+  ['create_task', { type: 'detect', items: [] }],
+  ['get_task', { task_id: 'tsk_none' }],
+  ['get_task', { task_id: 7 }],
+  ['get_stats', { window: '1h' }],
+  ['get_stats', { window: '1h', bucket: '1d' }],
+]
+
 test('the same arguments give the same result by REST and by either binding', async (t) => {
   const manage = await TestManagement.start(t, { knows: true })
   const key = await manage.key({ scopes: [...OWN, 'write'] })
-  const bearer = { authorization: `Bearer ${key}` }
-  const clients = await Promise.all(BINDINGS.map((binding) => clientOf(manage, key, binding)))
-  for (const [tool, given] of [
-    ['detect_agent', { user_agent: GPTBOT, ja4: JA4 }],
-    ['lookup_fingerprint', { fingerprint: JA4, type: 'ja4' }],
-    ['list_agents', { category: 'crawler', limit: 3 }],
-    ['get_agent', { agent_id: 'gptbot' }],
-    ['get_agent', { agent_id: 'nobody' }],
-    ['compare_fingerprints', { fingerprints: [JA4, 't13d1516h2_8daaf6152771_02713d6af862'] }],
-    ['explain_detection', { user_agent: GPTBOT }],
-  ] as const) {
-    const { status, body } = await manage.ask('POST', '/v1/execute', { tool, arguments: given }, bearer)
-    assert.equal(status, 200, `${tool} ${JSON.stringify(body)}`)
-    for (const client of clients) {
-      const message = asMessage(await client.sendMessage(calling(tool, given)))
-      assert.deepEqual(comparable(dataIn(message)[0]), comparable(body.result), tool)
-      assert.equal(message.metadata?.['is_error'], body.is_error)
+  const doors = a2aDoors(manage, key)
+  // The second time it is known already, by each of them.
+  await doors[0]!.call('submit_signature', SUBMITTED)
+  for (const [tool, given] of CALLS) {
+    const asked = { tool, arguments: given }
+    const { status, body } = await manage.ask('POST', '/v1/execute', asked, {
+      authorization: `Bearer ${key}`,
+    })
+    const expected = status === 400 ? problem(body) : { isError: body.is_error, result: body.result }
+    for (const door of doors) {
+      const about = `${tool} ${JSON.stringify(given)}: ${door.name}`
+      assert.deepEqual(comparable(await door.call(tool, given)), comparable(expected), about)
     }
   }
+  assert.deepEqual(
+    TOOLS.list.map(({ name }) => name).filter((name) => !CALLS.some(([tool]) => tool === name)),
+    [],
+    'every tool is tried',
+  )
+  const made = await doors[0]!.call('create_task', { type: 'detect', items: [REQUEST] })
+  const { task_id } = made.result
+  const looked = await Promise.all(doors.map((door) => door.call('get_task', { task_id })))
+  assert.deepEqual(looked[0], looked[1])
   assert.deepEqual(manage.failures, [])
 })
 
-/** Less what is another one each time. */
-function comparable(result: unknown): unknown {
-  const { request_id: _id, detection, ...others } = result as Record<string, unknown>
-  return detection === undefined ? others : { ...others, detection: comparable(detection) }
+function problem({
+  code,
+  errors,
+}: {
+  code: string
+  errors: readonly { pointer: string; detail: string }[]
+}): Outcome {
+  const inArguments = errors.map((each) => ({ ...each, pointer: each.pointer.replace(/^\/arguments/, '') }))
+  return { isError: true, result: { code, errors: inArguments } }
 }
+
+/** Less what is another one each time: ids and times. */
+function comparable(outcome: Outcome): unknown {
+  return JSON.parse(
+    JSON.stringify(outcome, (name, value: unknown) =>
+      OF_ITS_OWN.has(name) && value !== null ? name : value,
+    ),
+  )
+}
+
+const OF_ITS_OWN = new Set([
+  ...[
+    'request_id',
+    'task_id',
+    'id',
+    'created_at',
+    'started_at',
+    'finished_at',
+    'generated_at',
+    'at',
+    'first_seen',
+  ],
+])
