@@ -127,7 +127,7 @@ export class TaskCallbacks {
       const { timeoutMs = TIMEOUT_MS, lookup } = this.#settings
       const place = { url, ca: null, allowPrivate, timeoutMs, ...(lookup === undefined ? {} : { lookup }) }
       await guardedPost({ ...place, headers: { ...headers, ...proof }, body }, this.#closing.signal)
-      return { told: task.status, error: null, nextAtMs: task.finishedAtMs === null ? nowMs() : null }
+      return { told: task.status, error: null, nextAtMs: null }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       const isOver = due.attempts + 1 >= ATTEMPTS_MAX || (error as Partial<FetchFault>).status === GONE

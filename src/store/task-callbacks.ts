@@ -28,13 +28,13 @@ export interface CallbackTold {
   /** `null`: it could not be told. */
   readonly told: TaskStatus | null
   readonly error: string | null
-  /** `null`: never again. */
+  /** `null`: not before the status changes. */
   readonly nextAtMs: number | null
 }
 
 /**
  * What is kept is where each callback stands, and no list of what has happened: whoever is slow is told the newest
- * status, and each task costs as many rows as it has callbacks.
+ * status, and each task costs as many rows as it has callbacks. What changes a task makes them due, see TaskStore.
  */
 export class TaskCallbackStore {
   readonly #db: Kysely<Tables>
@@ -59,10 +59,16 @@ export class TaskCallbackStore {
         .where('task_id', '=', taskId)
         .executeTakeFirstOrThrow()
       if (Number(others) >= max) return false
+      const { status } = await queries
+        .selectFrom('tasks')
+        .select('status')
+        .where('id', '=', taskId)
+        .executeTakeFirstOrThrow()
       const row = { task_id: taskId, id, url, sealed, created_at_ms: createdAtMs }
+      const next_at_ms = status === 'queued' ? null : createdAtMs
       await queries
         .insertInto('task_callbacks')
-        .values({ ...row, told: 'queued', attempts: 0, next_at_ms: createdAtMs })
+        .values({ ...row, told: 'queued', attempts: 0, next_at_ms })
         .execute()
       return true
     })
@@ -113,19 +119,21 @@ export class TaskCallbackStore {
     })
   }
 
-  /** Nothing, where it has been removed, or put anew, meanwhile. */
-  async done(
-    { taskId, id, heldUntilMs }: DueCallback,
-    { told, error, nextAtMs }: CallbackTold,
-  ): Promise<void> {
+  /** Nothing, where it has been removed, or put anew, meanwhile. Where the status is another one by now it is due again. */
+  async done(due: DueCallback, { told, error, nextAtMs }: CallbackTold): Promise<void> {
+    const { taskId, id, heldUntilMs } = due
     const attempts = told === null ? sql<number>`attempts + 1` : 0
-    await this.#db
-      .updateTable('task_callbacks')
-      .set({ ...(told === null ? {} : { told }), attempts, error, next_at_ms: nextAtMs })
-      .where('task_id', '=', taskId)
-      .where('id', '=', id)
-      .where('next_at_ms', '=', heldUntilMs)
-      .execute()
+    await this.#db.transaction().execute(async (queries) => {
+      const own = queries.updateTable('task_callbacks').where('task_id', '=', taskId).where('id', '=', id)
+      const { numUpdatedRows } = await own
+        .set({ ...(told === null ? {} : { told }), attempts, error, next_at_ms: nextAtMs })
+        .where('next_at_ms', '=', heldUntilMs)
+        .executeTakeFirst()
+      if (numUpdatedRows === 0n || told === null) return
+      // Whoever changes it after this look finds that nothing is due, and makes it due.
+      const task = queries.selectFrom('tasks').select('status').where('id', '=', taskId)
+      if ((await task.executeTakeFirst())?.status !== told) await own.set({ next_at_ms: 0 }).execute()
+    })
   }
 }
 

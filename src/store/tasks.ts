@@ -220,6 +220,7 @@ export class TaskStore {
         })
         .where('id', '=', found.id)
         .execute()
+      await tellCallbacks(found.id, nowMs, queries)
       const claimed = { status: 'running' as const, startedAtMs: started_at_ms, changedAtMs: nowMs, attempts }
       return { ...record(found), ...claimed }
     })
@@ -351,12 +352,26 @@ export class TaskStore {
       .where('task_id', '=', id)
       .where('results', 'is', null)
       .execute()
+    await tellCallbacks(id, ended.finished_at_ms!, queries)
     return true
   }
 
   #write<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result> {
     return this.#db.transaction().execute(work)
   }
+}
+
+/**
+ * Its status has changed: in the transaction that changes it, so that nothing is lost between. What is being told, or is
+ * waited with, stays so: nobody is told of two at once.
+ */
+async function tellCallbacks(id: string, atMs: number, queries: Queries): Promise<void> {
+  await queries
+    .updateTable('task_callbacks')
+    .set({ next_at_ms: atMs, attempts: 0 })
+    .where('task_id', '=', id)
+    .where('next_at_ms', 'is', null)
+    .execute()
 }
 
 function columnsOf({ id, principal, type, atMs, chunks }: NewTask) {

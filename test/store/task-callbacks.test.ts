@@ -15,7 +15,7 @@ for (const kind of KINDS) {
     const [due, ...others] = await store.taskCallbacks.claim({ nowMs: 3000, untilMs: 4000 }, 10, [])
     assert.deepEqual([due?.taskId, due?.principal, due?.attempts, others.length], ['tsk_a', 'one', 0, 0])
     assert.deepEqual(await claim(store, 3999), []) // it is held
-    await store.taskCallbacks.done(due!, { told: 'running', error: null, nextAtMs: 3500 })
+    await store.taskCallbacks.done(due!, { told: 'running', error: null, nextAtMs: null })
     assert.deepEqual(await claim(store, 5000), [])
     await store.tasks.cancel('tsk_a', 6000)
     const [last] = await store.taskCallbacks.claim({ nowMs: 7000, untilMs: 8000 }, 10, [])
@@ -26,6 +26,28 @@ for (const kind of KINDS) {
     await store.taskCallbacks.done(again!, { told: 'cancelled', error: null, nextAtMs: null })
     assert.deepEqual(await claim(store, 1_000_000), [])
     assert.equal((await store.taskCallbacks.of('tsk_a')).length, 1)
+  })
+
+  test(`${kind}: a status that changes while the one before is told is told, too`, async (t) => {
+    const store = await openFresh(kind, t)
+    await add(store, 'tsk_a', 'one')
+    await store.taskCallbacks.put(callback('tsk_a', 'c', 1000), 5)
+    await store.tasks.claim({ owner: 'worker', nowMs: 2000, untilMs: 90_000 })
+    const [due] = await store.taskCallbacks.claim({ nowMs: 3000, untilMs: 30_000 }, 10, [])
+    await store.tasks.finish('tsk_a', 'completed', null, { owner: 'worker', nowMs: 3500, untilMs: 90_000 })
+    assert.deepEqual(await claim(store, 4000), []) // one after the other
+    await store.taskCallbacks.done(due!, { told: 'running', error: null, nextAtMs: null })
+    assert.deepEqual(await claim(store, 4000), ['tsk_a c'])
+    // Who was given up at one status is told the next one.
+    await add(store, 'tsk_b', 'one')
+    await store.taskCallbacks.put(callback('tsk_b', 'c', 1000), 5)
+    await store.tasks.claim({ owner: 'worker', nowMs: 5000, untilMs: 90_000 })
+    const given = await store.taskCallbacks.claim({ nowMs: 5000, untilMs: 6000 }, 10, [])
+    const dead = given.find(({ taskId }) => taskId === 'tsk_b')!
+    await store.taskCallbacks.done(dead, { told: null, error: 'it answers 500', nextAtMs: null })
+    await store.tasks.cancel('tsk_b', 7000)
+    const again = await store.taskCallbacks.claim({ nowMs: 7000, untilMs: 8000 }, 10, [])
+    assert.equal(again.find(({ taskId }) => taskId === 'tsk_b')?.attempts, 0)
   })
 
   test(`${kind}: who tells is lost, and another one tells; what was put anew stays as it is`, async (t) => {

@@ -57,7 +57,7 @@ export interface TaskCallbackTable {
   told: TaskStatus
   /** How often in a row it could not be told. */
   attempts: number
-  /** Before then nobody tells it anything; null: never again. */
+  /** Before then nobody tells it anything; null: there is nothing to tell. */
   next_at_ms: number | null
   /** Why it could not be told the last time. */
   error: string | null
