@@ -155,6 +155,19 @@ for (const kind of KINDS)
     assert.deepEqual([task.status?.state, resultsIn(task).length], [TaskState.TASK_STATE_COMPLETED, 150])
   })
 
+test('a task that fails as a whole says why', async (t) => {
+  const manage = await TestManagement.start(t)
+  const client = await clientOf(manage, await manage.key({ scopes: [...OWN] }), 'HTTP+JSON')
+  const id = await begun(client, 150)
+  const elsewhere = await Elsewhere.start(t, manage, id)
+  const stream = client.resubscribeTask({ id, tenant: '' })
+  await stream.next()
+  await elsewhere.fail('it was given up')
+  assert.equal(stateOf((await all(stream)).at(-1)!), TaskState.TASK_STATE_FAILED)
+  const { status } = await client.getTask({ id, tenant: '' })
+  assert.equal(status?.message?.parts[0]?.content?.value, 'it was given up')
+})
+
 test('of results that are too large for an answer, a part says where the others are; a stream has all', async (t) => {
   const manage = await TestManagement.start(t)
   const key = await manage.key({ scopes: [...OWN] })
@@ -211,6 +224,10 @@ class Elsewhere {
   private constructor(store: Store, id: string) {
     this.#store = store
     this.#id = id
+  }
+
+  fail(why: string): Promise<boolean> {
+    return this.#store.tasks.finish(this.#id, 'failed', why, this.#lease())
   }
 
   chunk(number: number, results: readonly unknown[]): Promise<boolean> {
