@@ -6,8 +6,7 @@ import { Fault } from '../fault.ts'
 import { shapeProblem } from '../wire/json-shape.ts'
 import type { DocumentMetrics, DocumentName, DocumentOrigin, FetchOutcome } from './document-metrics.ts'
 import { FetchPlaces } from './fetch-places.ts'
-import { FetchFault } from './guarded-connection.ts'
-import { type GuardedAnswer, guardedGet } from './guarded-get.ts'
+import { FetchFault, type GuardedAnswer, guardedGet } from './guarded-get.ts'
 
 /** What documents are of, and how one is read. */
 export interface DocumentKind<Document> {

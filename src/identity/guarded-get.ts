@@ -1,10 +1,22 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { askGuarded, FetchFault, type GuardedHead, type GuardedPlace } from './guarded-connection.ts'
+import type { LookupFunction } from 'node:net'
+import type { Dispatcher } from 'undici'
+import { Fault } from '../fault.ts'
+import { ADDRESS_REFUSED, publicLookup, publicOnly } from './public-address.ts'
 
 /** What is asked of a server that is trusted for nothing but to give bytes. */
-export interface GuardedRequest extends GuardedPlace {
+export interface GuardedRequest {
+  readonly url: string
   readonly headers: Readonly<Record<string, string>>
+  /** Trusted instead of the system's CAs; PEM. */
+  readonly ca: string | null
+  /** Whether it may have an address that is not on the public internet. */
+  readonly allowPrivate: boolean
+  /** For everything, from the name's lookup to the last byte. */
+  readonly timeoutMs: number
   readonly bytesMax: number
+  /** Instead of the system's, which is told apart by tests. */
+  readonly lookup?: LookupFunction
 }
 
 export interface GuardedAnswer {
@@ -14,23 +26,103 @@ export interface GuardedAnswer {
   readonly body: Buffer
 }
 
-/** Throws a FetchFault. */
-export function guardedGet(asked: GuardedRequest, stop: AbortSignal): Promise<GuardedAnswer> {
-  const { headers } = asked
-  return askGuarded(asked, { method: 'GET', headers, body: null }, stop, (head) => answer(head, asked))
+export type FetchReason = 'address' | 'redirect' | 'status' | 'too-large' | 'timeout' | 'network'
+
+/** Why there is none, in our own words: what others say may have anything in it. */
+export class FetchFault extends Fault {
+  readonly reason: FetchReason
+  /** `null`: it did not come to one. */
+  readonly status: number | null
+
+  constructor(reason: FetchReason, message: string, status: number | null = null, options?: ErrorOptions) {
+    super(`FETCH_${reason.replaceAll('-', '_').toUpperCase()}`, message, options)
+    this.name = 'FetchFault'
+    this.reason = reason
+    this.status = status
+  }
 }
 
-async function answer({ status, headers, body }: GuardedHead, asked: GuardedRequest): Promise<GuardedAnswer> {
+/** Throws a FetchFault. */
+export function guardedGet(asked: GuardedRequest, stop: AbortSignal): Promise<GuardedAnswer> {
+  return guardedExchange({ ...asked, method: 'GET', body: null }, stop, (response) => answer(response, asked))
+}
+
+/** The same with another method, whatever is answered. */
+export interface GuardedExchange extends GuardedRequest {
+  readonly method: 'GET' | 'POST'
+  readonly body: string | null
+}
+
+/** Throws a FetchFault. No redirect is followed: it would lead past whoever has looked at the URL. */
+export async function guardedExchange<Answer>(
+  asked: GuardedExchange,
+  stop: AbortSignal,
+  read: (response: Dispatcher.ResponseData) => Promise<Answer>,
+): Promise<Answer> {
+  const { Agent, buildConnector, request } = await import('undici')
+  const { url, method, body, ca, allowPrivate, timeoutMs, lookup } = asked
+  const connector = buildConnector({
+    timeout: timeoutMs,
+    allowH2: false,
+    rejectUnauthorized: true, // whatever NODE_TLS_REJECT_UNAUTHORIZED says
+    ...(ca !== null && { ca }),
+    ...(allowPrivate ? lookup !== undefined && { lookup } : { lookup: publicLookup(lookup) }),
+  })
+  const agent = new Agent({ connect: allowPrivate ? connector : publicOnly(connector) })
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)])
+  const headers = { 'accept-encoding': 'identity', 'user-agent': 'gatehouse', ...asked.headers }
+  try {
+    const response = await request(url, { method, body, dispatcher: agent, headers, signal })
+    response.body.on('error', () => undefined) // of what is not read any more
+    return await read(response)
+  } catch (error) {
+    throw faultOf(error, asked)
+  } finally {
+    await agent.destroy()
+  }
+}
+
+async function answer(
+  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  asked: GuardedRequest,
+): Promise<GuardedAnswer> {
   if (status === 304 && asked.headers['if-none-match'] !== undefined)
     return { status, headers, body: Buffer.alloc(0) }
+  if (isRedirect(status)) throw redirected(status)
   if (status !== 200) throw new FetchFault('status', `it answers ${status}`, status)
+  return { status, headers, body: await bytesIn(body, asked.bytesMax, status) }
+}
+
+export function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400 && status !== 304
+}
+
+export function redirected(status: number): FetchFault {
+  return new FetchFault('redirect', `it answers ${status}, and no redirect is followed`, status)
+}
+
+/** Throws a FetchFault where it is longer. */
+export async function bytesIn(
+  body: AsyncIterable<Buffer>,
+  bytesMax: number,
+  status: number,
+): Promise<Buffer> {
   const pieces: Buffer[] = []
   let length = 0
   for await (const piece of body) {
     length += piece.length
-    if (length > asked.bytesMax)
-      throw new FetchFault('too-large', `it is longer than ${asked.bytesMax} bytes`, status)
+    if (length > bytesMax) throw new FetchFault('too-large', `it is longer than ${bytesMax} bytes`, status)
     pieces.push(piece)
   }
-  return { status, headers, body: Buffer.concat(pieces) }
+  return Buffer.concat(pieces)
+}
+
+function faultOf(error: unknown, { timeoutMs }: GuardedRequest): FetchFault {
+  if (error instanceof FetchFault) return error
+  const { name, code, message } = error as NodeJS.ErrnoException
+  const options = { cause: error }
+  if (code === ADDRESS_REFUSED) return new FetchFault('address', message, null, options)
+  if (name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT')
+    return new FetchFault('timeout', `it has not come within ${timeoutMs} ms`, null, options)
+  return new FetchFault('network', `it cannot be fetched (${code ?? name})`, null, options)
 }

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { FetchFault } from '../identity/guarded-connection.ts'
-import { type GuardedAnswer, guardedGet } from '../identity/guarded-get.ts'
+import { FetchFault, type GuardedAnswer, guardedGet } from '../identity/guarded-get.ts'
 import { FeedFault } from '../plane/feed.ts'
 import type { Secret } from '../secret.ts'
 

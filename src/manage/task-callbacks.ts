@@ -1,7 +1,7 @@
 import type { LookupFunction } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
-import { FetchFault } from '../identity/guarded-connection.ts'
+import { FetchFault } from '../identity/guarded-get.ts'
 import { guardedPost } from '../identity/guarded-post.ts'
 import type { CallbackTold, DueCallback } from '../store/task-callbacks.ts'
 import type { TaskRecord } from '../store/tasks.ts'

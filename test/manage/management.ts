@@ -44,6 +44,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** Who can sign in. */
   readonly people?: People | null
   readonly clientDocuments?: ClientDocuments
+  /** What it calls itself, with its port, where nothing else is said. */
+  readonly host?: string
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -74,6 +76,7 @@ export class TestManagement {
       nowMs,
       people,
       clientDocuments,
+      host = '127.0.0.1',
       ...given
     } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
@@ -115,7 +118,7 @@ export class TestManagement {
     const { port } = server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`
     const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
-    await plane.start({ host: '127.0.0.1', port })
+    await plane.start({ host, port })
     if (knows) await useOurSignatures(t, plane)
     manage.#stop = async () => {
       manage.#stop = async () => undefined
@@ -239,6 +242,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
     registration: 'off',
     registrationToken: null,
   },
+  openid: null,
   auditRetentionMs: 86_400_000,
   seen: SEEN,
   hasTls: false,
