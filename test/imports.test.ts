@@ -92,7 +92,10 @@ test('what has no management plane loads nothing of it: neither a database nor t
     const forbidden = loaded.filter((target) => OF_MANAGEMENT.some((name) => target === `npm:${name}`))
     assert.deepEqual(forbidden, [], entry)
   }
-  assert.ok(loadedBy('manage/management-plane.ts').has('npm:zod'))
+  const plane = loadedBy('manage/management-plane.ts')
+  assert.ok(plane.has('npm:zod'))
+  // Loaded when somebody speaks it.
+  assert.ok(!plane.has('npm:@a2a-js/sdk') && loadedBy('manage/a2a/make-service.ts').has('npm:@a2a-js/sdk'))
 })
 
 test('nothing stands at the top level but what the design names', {

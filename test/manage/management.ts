@@ -62,6 +62,7 @@ export class TestManagement {
   /** How often something was to be brought to proxies. */
   nudges = 0
   readonly #adminKey: string
+  #stop: () => Promise<void> = async () => undefined
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
     const {
@@ -119,11 +120,13 @@ export class TestManagement {
     const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
     await plane.start({ host, port })
     if (knows) await useOurSignatures(t, plane)
-    t.teardown(async () => {
+    manage.#stop = async () => {
+      manage.#stop = async () => undefined
       server.close()
       server.closeAllConnections()
       await plane.close()
-    })
+    }
+    t.teardown(() => manage.stop())
     return manage
   }
 
@@ -162,6 +165,11 @@ export class TestManagement {
     // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
     const read = (text === '' ? null : JSON.parse(text)) as any
     return { status: response.status, headers: response.headers, body: read }
+  }
+
+  /** Before the test has ended. */
+  stop(): Promise<void> {
+    return this.#stop()
   }
 
   /** Another key for it. */
