@@ -38,7 +38,8 @@ export function problemBody(
   }
 }
 
-function refusalFor(error: unknown): Refusal {
+/** What it is to whoever asked, whatever was thrown. */
+export function refusalFor(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   if (error instanceof Fault && error.code === 'PASSWORDS_TOO_MANY')
     return new Refusal('unavailable', error.message, { headers: { 'Retry-After': '5' } })

@@ -21,6 +21,7 @@ import {
   ManagementPlane,
   type ManagementSettings,
 } from '../../src/manage/management-plane.ts'
+import type { MakeServer } from '../../src/manage/mcp/asker.ts'
 import { PolicyCopy } from '../../src/manage/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
 import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
@@ -44,6 +45,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** Who can sign in. */
   readonly people?: People | null
   readonly clientDocuments?: ClientDocuments
+  /** What answers MCP. */
+  readonly mcpServer?: MakeServer
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -73,6 +76,7 @@ export class TestManagement {
       nowMs,
       people,
       clientDocuments,
+      mcpServer,
       ...given
     } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
@@ -84,7 +88,14 @@ export class TestManagement {
     const copy = new PolicyCopy(join(folder, 'policy.json'))
     const policies: unknown[] = []
     const plane = new ManagementPlane(
-      { ...SETTINGS, dataFolder: folder, configured: configured(rateLimits), ...given, storeUrl },
+      {
+        ...SETTINGS,
+        dataFolder: folder,
+        configured: configured(rateLimits),
+        corsOrigins: front?.corsOrigins ?? [],
+        ...given,
+        storeUrl,
+      },
       log,
       {
         ...idleLinks(),
@@ -96,6 +107,7 @@ export class TestManagement {
         ...(nowMs === undefined ? {} : { nowMs }),
         ...(people === undefined ? {} : { people }),
         ...(clientDocuments === undefined ? {} : { clientDocuments }),
+        ...(mcpServer === undefined ? {} : { mcpServer }),
       },
     )
     const failures: Error[] = []
@@ -234,6 +246,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   auditRetentionMs: 86_400_000,
   seen: SEEN,
   hasTls: false,
+  corsOrigins: [],
   encryptionKey: null,
   allowPrivateWebhooks: false,
   allowPrivateFetches: false,
