@@ -63,6 +63,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./users.ts')).users,
   },
   {
+    name: 'mcp',
+    summary: 'Speak MCP on standard input and output, for clients on this machine',
+    load: async () => (await import('./mcp.ts')).mcp,
+  },
+  {
     name: 'backup',
     summary: 'Copy the database to a file, while the gateway runs',
     load: async () => (await import('./backup.ts')).backup,
