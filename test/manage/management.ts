@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { catalogueRows } from '../../src/commands/catalogue-rows.ts'
 import { loadContent } from '../../src/commands/signature-content.ts'
 import { parseConfig } from '../../src/config.ts'
 import type { Effective } from '../../src/config-reader.ts'
@@ -14,7 +15,7 @@ import type { ClientDocuments } from '../../src/manage/auth/oauth/client-documen
 import type { People } from '../../src/manage/auth/oauth/people.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
-import { makeSignatureSet } from '../../src/plane/signature-set.ts'
+import { makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import {
   type ManagementLinks,
@@ -62,6 +63,8 @@ export class TestManagement {
   readonly policies: readonly unknown[]
   /** How often something was to be brought to proxies. */
   nudges = 0
+  /** Brings a policy, and the signatures that it knows, as a publisher does; resolves when it judges by them. */
+  readonly publish: (policy: unknown) => Promise<void>
   readonly #adminKey: string
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
@@ -125,9 +128,10 @@ export class TestManagement {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`
-    const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
+    const publish = publisherFor(t, plane, knows)
+    const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures, publish }, adminKey)
     await plane.start({ host: '127.0.0.1', port })
-    if (knows) await useOurSignatures(t, plane)
+    if (knows) await publish({ rules: [] })
     t.teardown(async () => {
       server.close()
       server.closeAllConnections()
@@ -137,7 +141,7 @@ export class TestManagement {
   }
 
   private constructor(facts: TestManagementFacts, adminKey: string) {
-    const { url, folder, storeUrl, said, policies, failures } = facts
+    const { url, folder, storeUrl, said, policies, failures, publish } = facts
     this.url = url
     this.folder = folder
     this.storeUrl = storeUrl
@@ -145,6 +149,7 @@ export class TestManagement {
     this.policies = policies
     this.#adminKey = adminKey
     this.failures = failures
+    this.publish = publish
   }
 
   get adminKey(): string {
@@ -173,6 +178,21 @@ export class TestManagement {
     return { status: response.status, headers: response.headers, body: read }
   }
 
+  /** All agents and signatures that come with Gatehouse, in its database. */
+  async fillCatalogue(): Promise<void> {
+    const store = await Store.open(this.storeUrl)
+    try {
+      const rows = await catalogueRows({ feeds: [], paths: [] })
+      await store.catalogueMerge.merge(rows, {
+        hash: 'test',
+        nowMs: Date.now(),
+        pause: async () => undefined,
+      })
+    } finally {
+      await store.close()
+    }
+  }
+
   /** Another key for it. */
   key(wanted: Partial<WantedKey>): Promise<string> {
     return keyIn(this.storeUrl, { ...ADMIN, ...wanted })
@@ -181,7 +201,7 @@ export class TestManagement {
 
 type TestManagementFacts = Pick<
   TestManagement,
-  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures'
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures' | 'publish'
 >
 
 export interface Answered {
@@ -191,12 +211,21 @@ export interface Answered {
   readonly body: any
 }
 
-async function useOurSignatures(t: Owner, plane: ManagementPlane): Promise<void> {
+function publisherFor(t: Owner, plane: ManagementPlane, knows: boolean): TestManagement['publish'] {
+  let number = 0
+  let made: Promise<SignatureSet | null> | null = null
+  return async (policy) => {
+    if (knows) made ??= ourSignatures(t)
+    await plane.use(makeSnapshot(++number, policy, Date.now(), await made))
+  }
+}
+
+/** Those that come with Gatehouse. */
+async function ourSignatures(t: Owner): Promise<SignatureSet | null> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
-  const set = await makeSignatureSet(content, folder, null)
-  await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
+  return makeSignatureSet(content, folder, null)
 }
 
 /** As somebody has who says nothing but the limits. */

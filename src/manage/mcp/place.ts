@@ -11,7 +11,7 @@ export function checkPlace(
   origins: readonly string[],
 ): void {
   const host = headers.host ?? ''
-  const asked = URL.parse(`http://${host}`)
+  const asked = /[/?#@\\]/.test(host) ? null : URL.parse(`http://${host}`)
   const own = new URL(publicUrl)
   if (asked === null || !isOwnName(asked.hostname, own.hostname, localAddress(socket.localAddress)))
     throw refused(`the Host ${quoted(host)} is none of this server; manage.public_url says how it is reached`)
