@@ -78,6 +78,13 @@ export async function sent(
   return { status: response.status, headers: response.headers, body: read }
 }
 
+/** The beginning of a request that is written by hand, for a body of this length. */
+export function headOf(url: string, key: string, message: unknown, length: number): string {
+  const headers = { host: new URL(url).host, 'content-length': String(length), ...headersFor(key, message) }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  return ['POST /mcp HTTP/1.1', ...lines, '', ''].join('\r\n')
+}
+
 const VERSION = 'io.modelcontextprotocol/protocolVersion'
 const ENVELOPE = {
   [VERSION]: '2026-07-28',

@@ -1,6 +1,7 @@
 import { type AuthInfo, createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
 import type { Management } from '../management.ts'
 import type { Asker, MakeServer } from './asker.ts'
+import { paramsError } from './message-check.ts'
 
 export interface Asking extends Omit<Asker, 'era'> {
   readonly management: Management
@@ -28,6 +29,8 @@ export class McpServing {
 
   async answer(asking: Asking): Promise<Response> {
     const { headers, message, over, caller } = asking
+    const wrong = paramsError(message)
+    if (wrong !== null) return wrong
     // Who asks is known already: it says nothing but whose the request is.
     const authInfo: AuthInfo = {
       token: '',
