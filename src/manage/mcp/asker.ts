@@ -1,4 +1,4 @@
-import type { Server } from '@modelcontextprotocol/server'
+import type { McpServer, Server } from '@modelcontextprotocol/server'
 import type { Management } from '../management.ts'
 import type { ToolCaller } from '../tools.ts'
 import type { InFlight } from './in-flight.ts'
@@ -14,4 +14,4 @@ export interface Asker {
 }
 
 /** What answers one message. */
-export type MakeServer = (asker: Asker, management: Management) => Server
+export type MakeServer = (asker: Asker, management: Management) => Server | McpServer
