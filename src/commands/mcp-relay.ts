@@ -118,7 +118,7 @@ export class McpRelay {
   /** What the server says, in one line, to whoever asked. */
   async #pass({ id, method }: Message, text: string, status = 200): Promise<void> {
     const said = objectIn(text)
-    if (said === null) {
+    if (said?.['jsonrpc'] !== '2.0') {
       if (id !== null) await this.#say(id, SERVER_ERROR, `the server has answered ${status}, and no message`)
       return
     }
