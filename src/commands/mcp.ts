@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { CLIENT_VARIABLES } from '../config-schema.ts'
 import { Fault } from '../fault.ts'
 import { MCP_PATH } from '../manage/mcp/offer.ts'
 import { USAGE } from './arguments.ts'
@@ -34,7 +35,7 @@ export const mcp: Action = {
 }
 
 async function runMcp(given: Arguments, io: Io): Promise<ExitCode> {
-  const endpoint = endpointOf(given.value('url') ?? io.env['GATEHOUSE_URL'] ?? DEFAULT_URL)
+  const endpoint = endpointOf(given.value('url') ?? io.env[CLIENT_VARIABLES.url] ?? DEFAULT_URL)
   const relay = new McpRelay({
     endpoint,
     key: keyGiven(given, io),
@@ -61,7 +62,7 @@ function endpointOf(text: string): URL {
 
 function keyGiven(given: Arguments, io: Io): string {
   const file = given.value('key-file')
-  const key = file === null ? io.env['GATEHOUSE_KEY'] : firstLine(file)
+  const key = file === null ? io.env[CLIENT_VARIABLES.key] : firstLine(file)
   if (key === undefined || key === '')
     throw new Fault(USAGE, file === null ? 'give --key-file, or GATEHOUSE_KEY' : `${file} has no key in it`)
   if (!/^[\x21-\x7e]+$/.test(key)) throw new Fault(USAGE, 'the key has characters that no key has')

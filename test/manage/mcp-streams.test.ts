@@ -38,6 +38,28 @@ test('one caller has so many requests open, and all of them together; who has le
   streams.enter('c')
 })
 
+test('whose key is revoked, or ends, hears no more', async (t) => {
+  const manage = await TestManagement.start(t)
+  const [revoked, kept, ending] = [
+    await manage.key({ name: 'revoked', scopes: ['mcp'] }),
+    await manage.key({ name: 'kept', scopes: ['mcp'] }),
+    await manage.key({ name: 'ending', scopes: ['mcp'], expiresAtMs: Date.now() + 1_500 }),
+  ]
+  const sockets = await Promise.all([revoked, kept, ending].map((key) => listening(manage, key)))
+  const [first, second, third] = sockets.map((socket) => {
+    let isOver = false
+    // The last chunk of a stream.
+    socket.on('data', (data) => (isOver ||= String(data).endsWith('0\r\n\r\n')))
+    return () => isOver
+  })
+  const { body } = await manage.ask('GET', '/v1/keys')
+  const { id } = body.keys.find(({ name }: { name: string }) => name === 'revoked')
+  assert.equal((await manage.ask('DELETE', `/v1/keys/${id}`)).status, 204)
+  for (let tries = 0; !(first!() && third!()) && tries < 250; tries++) await wait(20)
+  assert.deepEqual([first!(), second!(), third!()], [true, false, true])
+  for (const socket of sockets) socket.destroy()
+})
+
 test('500 streams at once, again and again: all are let go of, and memory stays flat', async (t) => {
   const manage = await TestManagement.start(t)
   const keys = await Promise.all(

@@ -96,6 +96,16 @@ export class McpEndpoint {
     checkMay('MCP', ['mcp'], principal, management.publicUrl)
   }
 
+  /** Rejects when they may not any more. What cannot be found out now changes nothing. */
+  async #stillMay(ctx: RequestContext, management: Management): Promise<void> {
+    if (!isRepeatable(ctx.req)) return
+    try {
+      checkMay('MCP', ['mcp'], await authenticated(ctx, management, 'mcp'), management.publicUrl)
+    } catch (error) {
+      if (error instanceof Refusal && error.status < 500 && error.code !== 'rate_limited') throw error
+    }
+  }
+
   #check(message: unknown, { state }: RequestContext): void {
     // One request counts once, and could be a hundred.
     if (Array.isArray(message))
@@ -119,13 +129,16 @@ export class McpEndpoint {
     const leave = this.#streams.enter(principal.id)
     const left = new AbortController()
     const timeUp = new AbortController()
+    const end = () => timeUp.abort()
     const endsInMs = Math.min(STREAM_MS_MAX, (principal.expiresAtMs ?? Infinity) - management.nowMs())
-    const timer = setTimeout(() => timeUp.abort(), endsInMs).unref()
+    const timer = setTimeout(end, endsInMs).unref()
+    const watch = setInterval(() => void this.#stillMay(ctx, management).catch(end), WATCH_MS).unref()
     ctx.res.once('close', () => {
       clearTimeout(timer)
+      clearInterval(watch)
       leave()
       if (!this.#isClosed && !timeUp.signal.aborted) left.abort()
-      timeUp.abort()
+      end()
     })
     this.#serving ??= load(this.#settings.makeServer)
     const serving = await this.#serving
@@ -136,6 +149,11 @@ export class McpEndpoint {
     })
     await put(ctx, response)
   }
+}
+
+/** Whose key is revoked meanwhile has no stream any more. A proof, or a signature, is good for one time only. */
+function isRepeatable({ headers }: RequestContext['req']): boolean {
+  return /^bearer /i.test(headers.authorization ?? '') && headers['signature'] === undefined
 }
 
 /** Those that the protocol knows: credentials stay here. */
@@ -172,5 +190,7 @@ function closed(): Refusal {
 const TAKEN = /^(?:accept|content-type|last-event-id|mcp-[a-z-]+)$/
 /** A task's items may come through here. */
 const BODY_BYTES_MAX = 8 * 1_048_576
+/** As soon as the API knows it. */
+const WATCH_MS = 1_000
 /** Who wants to listen for longer asks anew, and shows who they are anew. */
 const STREAM_MS_MAX = 600_000
