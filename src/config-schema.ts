@@ -399,6 +399,11 @@ const AUTH = section('Who may use the API.', {
     'Who may register an OAuth client by itself (RFC 7591): nobody, who has `registration_token`, or anybody. Such a client can ask people for their consent, and nothing else.',
     (who) => (who === 'open' ? 'anybody can have your users asked for their consent, under any name' : null),
   ),
+  dpop_nonce: setting(
+    choice('off', 'required'),
+    'off',
+    'Whether each proof of a key (DPoP) has to hold a nonce that Gatehouse has given out in the last minutes, so that none can be made long before it is used. Clients try again with the nonce of the answer by themselves.',
+  ),
   registration_token: secret('The initial access token of `registration: token`.', 16),
   gnap_bearer_tokens: setting(
     boolean,

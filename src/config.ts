@@ -36,6 +36,7 @@ export interface StartupConfig {
     readonly failuresPerMinute: number
     readonly accessTokenTtlS: number
     readonly gnapBearerTokens: boolean
+    readonly dpopNonce: 'off' | 'required'
     readonly signingKeyRotationMs: number
     readonly registration: 'off' | 'token' | 'open'
     readonly registrationToken: Secret<string> | null
@@ -329,6 +330,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       failuresPerMinute: others.auth.failures_per_minute,
       accessTokenTtlS: others.auth.access_token_ttl_s,
       gnapBearerTokens: others.auth.gnap_bearer_tokens,
+      dpopNonce: others.auth.dpop_nonce,
       signingKeyRotationMs: others.auth.signing_key_rotation,
       registration: others.auth.registration,
       registrationToken: others.auth.registration_token,

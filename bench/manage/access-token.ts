@@ -99,7 +99,7 @@ for (let round = 0; round < ROUNDS; round++) {
   for (const header of headers) {
     const token = header.toString('latin1', 7)
     const presented = { scheme: 'bearer', token, ...REQUEST } as const
-    const taking = { publicUrl: PUBLIC_URL, store, oauth: { tokens: checker }, nowMs }
+    const taking = { publicUrl: PUBLIC_URL, store, oauth: { tokens: checker, nonces: null }, nowMs }
     if (looksLikeJwt(token) && (await principalWithToken(presented, taking)).id === client.id) known++
   }
   sums.seen = performance.now() - startMs

@@ -73,6 +73,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
         keyRotationMs: auth.signingKeyRotationMs,
         registration: auth.registration,
         registrationToken: auth.registrationToken?.reveal() ?? null,
+        needsDpopNonce: auth.dpopNonce === 'required',
       },
       auditRetentionMs: store.auditRetentionMs,
       dataFolder: data.dir,

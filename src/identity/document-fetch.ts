@@ -4,11 +4,14 @@ import type { LookupFunction } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import { Fault } from '../fault.ts'
 import { shapeProblem } from '../wire/json-shape.ts'
+import type { DocumentMetrics, DocumentName, DocumentOrigin, FetchOutcome } from './document-metrics.ts'
 import { FetchPlaces } from './fetch-places.ts'
 import { FetchFault, type GuardedAnswer, guardedGet } from './guarded-get.ts'
 
 /** What documents are of, and how one is read. */
 export interface DocumentKind<Document> {
+  /** In metrics. */
+  readonly name: DocumentName
   /** Of the request. */
   readonly accept: string
   /** Throws a Fault that says what is wrong, and where, and nothing of what it holds. */
@@ -24,6 +27,7 @@ export interface DocumentSettings {
   /** Trusted instead of the system's CAs; PEM. */
   readonly ca?: string
   readonly lookup?: LookupFunction
+  readonly metrics?: DocumentMetrics
 }
 
 /** A document that cannot be had, or used. The message names it, and nothing that it says. */
@@ -61,19 +65,30 @@ export class Documents<Document> {
 
   /** Throws a DocumentUnusable. `ageMaxMs`: for who misses something in it; it is not asked for all the time even so. */
   async get(url: string, ageMaxMs = Number.POSITIVE_INFINITY): Promise<Document> {
-    const problem = documentUrlProblem(url, this.#settings.allowPrivate)
-    if (problem !== null) throw new DocumentUnusable('wrong', url.slice(0, URL_LENGTH_MAX), `it ${problem}`)
     const nowMs = this.#settings.nowMs()
+    const problem = documentUrlProblem(url, this.#settings.allowPrivate)
+    if (problem !== null) {
+      this.#settings.metrics?.used(this.#kind.name, 'none', 0, nowMs)
+      throw new DocumentUnusable('wrong', url.slice(0, URL_LENGTH_MAX), `it ${problem}`)
+    }
     const known = this.#known.get(url)
     const isYoung = known !== undefined && nowMs - known.askedAtMs < Math.max(RETRY_MS, ageMaxMs)
-    if (isYoung && nowMs < known.freshUntilMs) return documentIn(known)
+    if (isYoung && nowMs < known.freshUntilMs) return this.#used(known, 'remembered', nowMs)
     const entry = this.#onTheWay.get(url) ?? this.#refresh(url, known ?? null, nowMs)
-    return documentIn(await entry)
+    return this.#used(await entry, 'fetched', nowMs)
   }
 
   /** What is under way is given up. */
   close(): void {
     this.#stop.abort()
+  }
+
+  #used(entry: Entry<Document>, had: DocumentOrigin, nowMs: number): Document {
+    const { fault, askedAtMs, fetchedAtMs } = entry
+    const origin = fault !== undefined ? 'none' : askedAtMs > fetchedAtMs ? 'stale' : had
+    this.#settings.metrics?.used(this.#kind.name, origin, Math.max(0, nowMs - fetchedAtMs), nowMs)
+    if (entry.fault !== undefined) throw entry.fault
+    return entry.document
   }
 
   #refresh(url: string, known: Entry<Document> | null, nowMs: number): Promise<Entry<Document>> {
@@ -85,13 +100,15 @@ export class Documents<Document> {
   async #entry(url: string, known: Entry<Document> | null, nowMs: number): Promise<Entry<Document>> {
     try {
       const entry = await this.#fetched(url, nowMs)
+      this.#settings.metrics?.fetched(this.#kind.name, 'fetched')
       this.#known.set(url, entry)
       return entry
     } catch (error) {
       if (!(error instanceof DocumentUnusable)) throw error
+      this.#settings.metrics?.fetched(this.#kind.name, outcomeOf(error))
       const isKept = known?.document !== undefined && nowMs < known.keptUntilMs && error.kind !== 'wrong'
       const times = { askedAtMs: nowMs, freshUntilMs: nowMs + RETRY_MS }
-      const entry = isKept ? { ...known, ...times } : { fault: error, ...times, keptUntilMs: 0, bytes: 0 }
+      const entry = isKept ? { ...known, ...times } : { fault: error, ...times, ...NOTHING }
       // Others who ask for much must not make this one unknown.
       if (isKept || error.kind !== 'busy') this.#known.set(url, entry)
       return entry
@@ -111,7 +128,12 @@ export class Documents<Document> {
       const answer = await guardedGet(asked, signal)
       const freshUntilMs = nowMs + freshMs(answer.headers)
       const document = this.#kind.parse(jsonIn(answer), url)
-      const times = { askedAtMs: nowMs, freshUntilMs, keptUntilMs: freshUntilMs + KEPT_MS }
+      const times = {
+        askedAtMs: nowMs,
+        fetchedAtMs: nowMs,
+        freshUntilMs,
+        keptUntilMs: freshUntilMs + KEPT_MS,
+      }
       return { document, ...times, bytes: answer.body.length }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
@@ -138,15 +160,16 @@ type Entry<Document> = (
   | { readonly document?: undefined; readonly fault: DocumentUnusable }
 ) & {
   readonly askedAtMs: number
+  readonly fetchedAtMs: number
   readonly freshUntilMs: number
   /** For so long it is used where it cannot be fetched anew. */
   readonly keptUntilMs: number
   readonly bytes: number
 }
 
-function documentIn<Document>(entry: Entry<Document>): Document {
-  if (entry.fault !== undefined) throw entry.fault
-  return entry.document
+function outcomeOf({ kind, cause }: DocumentUnusable): FetchOutcome {
+  if (kind === 'busy') return 'busy'
+  return cause instanceof FetchFault ? cause.reason : 'malformed'
 }
 
 /** Whatever stands in front of a server that is down may answer in its place. */
@@ -186,6 +209,8 @@ function freshMs(headers: IncomingHttpHeaders): number {
   return Math.min(FRESH_MAX_MS, Math.max(FRESH_MIN_MS, wanted))
 }
 
+/** Of an address from which nothing has come. */
+const NOTHING = { fetchedAtMs: 0, keptUntilMs: 0, bytes: 0 }
 const UNREADABLE = 'DOCUMENT_UNREADABLE'
 const JSON_TYPE = /^application\/(?:[\w.-]{1,80}\+)?json *(?:;|$)/i
 const PLAIN = new Set(['', 'identity'])

@@ -4,6 +4,7 @@ import type Koa from 'koa'
 import { versionSaid } from '../classify/version-said.ts'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
+import { DocumentMetrics } from '../identity/document-metrics.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
@@ -128,6 +129,7 @@ export class ManagementPlane {
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
+  readonly #documentMetrics = new DocumentMetrics()
   readonly #detections = new RecentDetections()
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
@@ -247,6 +249,7 @@ export class ManagementPlane {
 
   addMetrics(metrics: Metrics): void {
     this.#ingestMetrics.addTo(metrics)
+    this.#documentMetrics.addTo(metrics)
     metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
       { labels: {}, value: Number(this.#watch?.isUp ?? false) },
     ])
@@ -339,8 +342,8 @@ export class ManagementPlane {
     const passwords = new PasswordHasher()
     const own = { store, sealer, log: this.#log, passwords, publicUrl, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
-    const agents = new AgentIdentities(trust, { allowPrivate, nowMs })
-    const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people)
+    const agents = new AgentIdentities(trust, { allowPrivate, nowMs, metrics: this.#documentMetrics })
+    const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
     return {
       store,
       oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs }),

@@ -42,6 +42,7 @@ export const PROBLEMS = {
   missing_token: { status: 401, title: 'A token is needed' },
   invalid_token: { status: 401, title: 'The token is not valid' },
   expired_token: { status: 401, title: 'The token has expired' },
+  use_dpop_nonce: { status: 401, title: 'The proof of the key needs a nonce' },
   insufficient_scope: { status: 403, title: 'The token does not allow this' },
   origin_not_allowed: { status: 403, title: 'This may not be asked from there' },
   not_found: { status: 404, title: 'There is no such thing' },

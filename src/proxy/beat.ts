@@ -29,6 +29,7 @@ export class Beat {
 
   /** The deadline `delayMs` from now, never early, at most two beats late; 0 is never. */
   after(delayMs: number): number {
+    if (this.#timer === null) this.nowMs = performance.now() // nobody has looked at it for who knows how long
     return delayMs === 0 ? Number.POSITIVE_INFINITY : this.nowMs + delayMs + BEAT_MS
   }
 

@@ -2,6 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import { Readable } from 'node:stream'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection } from './connection.ts'
+import { cutOff } from './cut-off.ts'
 import type { Exchange } from './exchange.ts'
 import { trailersToPass } from './field-syntax.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
@@ -158,10 +159,7 @@ export class Http1Exchange implements Exchange, Sender {
   abort(): void {
     if (this.isOver) return
     this.#state = 'gone'
-    const { stream, isTls } = this.connection
-    // What ends with the connection is only seen to be cut when that ends badly; TLS says so by itself.
-    if (isTls) stream.destroy()
-    else stream.resetAndDestroy()
+    cutOff(this.connection.stream)
   }
 
   /** The client has gone, or has broken the rest of its request. */

@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import httpProxy from 'http-proxy'
+import { cutOff } from './cut-off.ts'
 import { failureOf, type UpstreamAddress } from './upstream-dial.ts'
 import type { UpstreamFailure } from './upstream-stream.ts'
 
@@ -187,7 +188,7 @@ class Carried {
     response.pipe(socket, { end: false })
     response.once('end', () => endSoftly(socket)).on('error', () => {})
     response.once('close', () => {
-      if (!response.complete) breakOff(socket)
+      if (!response.complete) cutOff(socket)
       this.#finish({ kind: 'declined', status: response.statusCode ?? 0 })
     })
     socket.once('close', () => response.destroy())
@@ -217,12 +218,6 @@ export function endSoftly(socket: Socket): void {
     socket.once('close', () => clearTimeout(timer))
   })
   socket.once('end', () => socket.destroySoon()).resume()
-}
-
-/** What ends with the connection is only seen to be cut when that ends badly; TLS says so by itself. */
-function breakOff(socket: Socket): void {
-  if ('encrypted' in socket) socket.destroy()
-  else socket.resetAndDestroy()
 }
 
 /** In the spelling of the app, and each as often as it sent it; http-proxy writes the values of a list one by one. */

@@ -228,6 +228,7 @@ class H2Connection implements H2StreamOwner {
     if (failure === 'head-timeout') this.#check()
     if (this.#streams.size === 0) {
       if (this.#phase === 'leaving') return this.#close(null)
+      this.isCongested = false
       if (!this.#isDoubtful) this.#deadlineMs = this.beat.after(this.times.keepAliveMs)
     }
     this.#pool.ready(this)

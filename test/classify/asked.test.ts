@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { performance } from 'node:perf_hooks'
 import { test } from 'tap'
 import { type Asked, askedFor } from '../../src/classify/asked.ts'
 import { HeaderIndex } from '../../src/classify/header-index.ts'
@@ -63,11 +62,9 @@ for (const [asked, method, target, ...headers] of OF_BROWSERS)
     assert.equal(askedOf(method, target, headers, true), asked)
   })
 
-test('the longest targets are told apart at once', async () => {
-  const parts = ['/sitemap', 'sitemap', '.sitemap.', '/-sitemap.xml', '.js', '/robots.txt?']
-  const startMs = performance.now()
-  for (const part of parts) askedOf('GET', `/${part.repeat(65_536 / part.length)}!`, [])
-  assert.ok(performance.now() - startMs < 200)
+test('targets longer than any come to an end: what is not linear would not', async () => {
+  for (const part of ['/sitemap', 'sitemap', '.sitemap.', '/-sitemap.xml', '.js', '/robots.txt?'])
+    askedOf('GET', `/${part.repeat(8_388_608 / part.length)}!`, [])
 })
 
 function askedOf(method: string, target: string, rawHeaders: readonly string[], isBrowser = false): Asked {

@@ -10,6 +10,7 @@ import {
   readAgentId,
   readKeySet,
 } from '../../src/identity/agent-document.ts'
+import { isInTime } from '../../src/identity/agent-key.ts'
 import { newSigner } from './signer.ts'
 
 const RULES = { allowPrivate: false }
@@ -97,6 +98,31 @@ test('of a set those keys are taken that can sign, for what they can', async () 
       ['rsa-pss-sha512', false, 'PS256'],
     ],
   )
+})
+
+test('a key says from when to when it is one, in seconds, or in milliseconds as large directories do', async () => {
+  const timesOf = (times: Record<string, unknown>) => {
+    const [key] = readKeySet({ keys: [{ ...ec.jwk, ...times }] }, RULES)
+    return { key: key!, times: [key!.fromMs, key!.untilMs, key!.jwk['nbf'], key!.jwk['exp']] }
+  }
+  assert.deepEqual(timesOf({}).times, [null, null, undefined, undefined])
+  const seconds = timesOf({ nbf: 1_712_793_600, exp: 1_715_385_600 })
+  const both = [1_712_793_600_000, 1_715_385_600_000, 1_712_793_600, 1_715_385_600]
+  assert.deepEqual(seconds.times, both)
+  assert.deepEqual(timesOf({ nbf: 1_712_793_600_000, exp: 1_715_385_600_000 }).times, both)
+  const [from, until] = both as [number, number]
+  assert.deepEqual(
+    [from - 1, from, until - 1, until].map((nowMs) => isInTime(seconds.key, nowMs)),
+    [false, true, true, false],
+  )
+  assert.ok(isInTime(timesOf({}).key, 0))
+  assert.ok(!isInTime(timesOf({ nbf: 2, exp: 1 }).key, 1_500), 'never')
+  for (const member of ['nbf', 'exp'])
+    for (const wrong of ['1712793600', -1, null, Number.NaN, 1e300, {}])
+      assert.throws(
+        () => timesOf({ [member]: wrong }),
+        new AgentDocumentFault(`/keys/0/${member}`, 'takes seconds since 1970'),
+      )
 })
 
 const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })

@@ -113,6 +113,33 @@ test('what an agent may not have, and what is none of it', async (t) => {
   assert.deepEqual(manage.failures, [])
 })
 
+test('a key is good for tokens in its time, and who has none left is no client without one', async (t) => {
+  const { manage, server, publish, trust, assertion, askWith } = await bench(t)
+  await trust()
+  const nowS = Math.floor(Date.now() / 1000)
+  publish({ ...jwk, nbf: nowS - 60, exp: nowS + 60 } as JsonWebKey)
+  assert.equal((await askWith(await assertion())).status, 200)
+  const [from, until] = [{ nbf: nowS + 60 }, { exp: nowS - 1 }]
+  for (const [index, times] of [from, until].entries()) {
+    const path = `/app${index}.json`
+    const app = server.url(path, '127.0.0.1')
+    const redirect_uris = ['https://app.example/back']
+    server.serveJson(path, { client_id: app, redirect_uris, jwks: { keys: [{ ...jwk, ...times }] } })
+    assert.equal((await manage.ask('POST', '/v1/trust', { agent_id: app, scopes: ['read'] })).status, 201)
+    const proven = await askWith(await assertion(privateKey, { iss: app, sub: app }))
+    assert.deepEqual([proven.status, proven.body.error], [401, 'invalid_client'])
+    const form = {
+      grant_type: 'authorization_code',
+      client_id: app,
+      code: 'x',
+      redirect_uri: redirect_uris[0]!,
+    }
+    const bare = await postForm(manage.url, '/oauth/token', { ...form, code_verifier: 'x'.repeat(43) })
+    assert.deepEqual([bare.status, bare.body.error], [401, 'invalid_client'])
+  }
+  assert.deepEqual(manage.failures, [])
+})
+
 test('a document that cannot be used is said, and nothing of it; another key is another key', async (t) => {
   const { manage, server, agent, publish, trust, assertion, askWith } = await bench(t)
   await trust()

@@ -8,6 +8,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { test } from 'tap'
+import { hashOfKey } from '../../src/manage/auth/api-keys.ts'
+import { hashesOf, newTokenSecrets } from '../../src/manage/auth/gnap/token-answer.ts'
 import type { TrustRecord } from '../../src/store/trust.ts'
 import { newSigner } from '../identity/signer.ts'
 import { freshUrl, KINDS, openAt, type Owner } from '../store/databases.ts'
@@ -228,8 +230,30 @@ test('a token stays with its key', async (t) => {
   const { access_token } = (await client.grant(['read'])).body
   const { status, body } = await client.rotate(access_token, { key: new GnapClient('').key })
   assert.deepEqual([status, body.error.code], [400, 'key_rotation_not_supported'])
+  assert.equal((await client.ask('GET', '/v1/agents', access_token)).status, 200, 'and is as it was')
   assert.equal((await client.rotate(access_token, {})).status, 200)
+  const access = [{ type: 'service-api', actions: ['read'] }]
+  const bearer = (await client.grant([], { access_token: { access, flags: ['bearer'] } })).body.access_token
+  const bound = await client.rotate(bearer, { key: new GnapClient('').key })
+  assert.deepEqual([bound.status, bound.body.error.code], [400, 'invalid_rotation'], 'it has none (§6.1.1)')
 })
+
+for (const kind of KINDS)
+  test(`${kind}: a token that was renewed elsewhere opens nothing within a second`, async (t) => {
+    const storeUrl = await freshUrl(kind, t)
+    const { client } = await begun(t, ['read'], { storeUrl })
+    const { access_token } = (await client.grant(['read'])).body
+    assert.equal((await client.ask('GET', '/v1/agents', access_token)).status, 200)
+    const store = await openAt(t, storeUrl)
+    const id = access_token.manage.uri.split('/').at(-1)!
+    const manageHash = hashOfKey(access_token.manage.access_token.value)
+    const token = (await store.gnapTokens.managed(id, manageHash))!
+    const next = newTokenSecrets()
+    assert.ok(await store.gnapTokens.rotate(token, manageHash, hashesOf(next)))
+    await wait(600)
+    assert.equal((await client.ask('GET', '/v1/agents', access_token)).status, 401)
+    assert.equal((await client.ask('GET', '/v1/agents', next)).status, 200)
+  })
 
 test('a token that is given up is no good any more, and can be given up again', async (t) => {
   const { client } = await begun(t)

@@ -136,6 +136,45 @@ test('a refresh token is good once: who uses an old one ends the whole family', 
     assert.equal((await open(manage, access_token)).status, 401)
 })
 
+test('a refresh request that is refused uses nothing up', async (t) => {
+  const { manage, people, client } = await start(t)
+  const other = await clientFor(manage, { ...CODE, redirect_uris: [CALLBACK] })
+  const code = await codeFor(manage, client, { scope: 'read detect offline_access', prompt: 'consent' })
+  const { refresh_token } = (await exchanged(manage, client, { code })).body
+  const ask = (form: Record<string, string>, headers: Record<string, string> = {}) => {
+    const all = { grant_type: 'refresh_token', refresh_token, ...form }
+    return postForm(manage.url, '/oauth/token', all, { ...basic(client), ...headers })
+  }
+  const key = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const wrong: Record<string, readonly [error: string, ...Parameters<typeof ask>]> = {
+    'for what nobody knows': ['invalid_target', { resource: 'https://other.example/' }],
+    'for what was not consented to': ['invalid_target', { resource: `${manage.url}/mcp` }],
+    'for no address': ['invalid_target', { resource: 'v1' }],
+    'with more scopes': ['invalid_scope', { scope: 'read write' }],
+    'with scopes that are good for nothing': ['invalid_scope', { scope: 'offline_access' }],
+    'with a proof for another address': [
+      'invalid_dpop_proof',
+      {},
+      { dpop: proof(key, { htm: 'POST', htu: manage.url }) },
+    ],
+    'of another client': ['invalid_grant', {}, basic(other)],
+    'with another secret': ['invalid_client', {}, basic({ ...client, client_secret: 'x' })],
+  }
+  for (const [name, [error, ...how]] of Object.entries(wrong)) {
+    const { status, body } = await ask(...how)
+    assert.deepEqual([status, body.error], [error === 'invalid_client' ? 401 : 400, error], name)
+  }
+  people.add('usr_1', ['write'])
+  assert.equal((await ask({})).body.error, 'invalid_scope', 'while somebody has none of it')
+  people.people.delete('usr_1')
+  assert.equal((await ask({})).body.error, 'invalid_grant', 'while there is nobody')
+  people.add('usr_1', ['read', 'detect'])
+  const { status, body } = await ask({ resource: `${manage.url}/v1`, scope: 'read' })
+  assert.deepEqual([status, body.scope], [200, 'read'])
+  assert.equal((await open(manage, body.access_token)).status, 200)
+  assert.deepEqual(manage.failures, [])
+})
+
 test('of ten who refresh at once one can get through at most, and the family is over', async (t) => {
   const { manage, client } = await start(t)
   const { refresh_token } = (await exchanged(manage, client, { code: await codeFor(manage, client) })).body

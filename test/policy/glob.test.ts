@@ -63,22 +63,11 @@ test('agrees with a slow model', async () => {
   )
 })
 
-test('time is linear in the text, also for the worst pattern there is', async () => {
-  const glob = Glob.parse(`*${'aaaaaaab*'.repeat(20)}`, 'exact')
-  const nanoseconds = (length: number) => {
-    const text = 'a'.repeat(length)
-    let best = Number.POSITIVE_INFINITY
-    for (let round = 0; round < 20; round++) {
-      const from = process.hrtime.bigint()
-      glob.matches(text)
-      best = Math.min(best, Number(process.hrtime.bigint() - from))
-    }
-    return best
-  }
-  nanoseconds(10_000)
-  const [short, long] = [nanoseconds(20_000), nanoseconds(320_000)]
-  // 16 times the text: 16 times the time where it is linear, 256 times where it is not.
-  assert.ok(long < short * 64, `${short} ns, then ${long} ns`)
+test('the worst patterns there are come to an end: what is not linear would not', async () => {
+  const text = 'a'.repeat(16_777_216)
+  assert.ok(!Glob.parse(`*${'aaaaaaab*'.repeat(20)}`, 'exact').matches(text))
+  assert.ok(!Glob.parse(`${'a*'.repeat(200)}b*a`, 'exact').matches(text))
+  assert.ok(Glob.parse(`*${'a*'.repeat(200)}`, 'exact').matches(text))
 })
 
 /** Says nothing about speed: tries every way. */

@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import fc from 'fast-check'
 import { test } from 'tap'
+import { BEAT_MS } from '../../src/proxy/beat.ts'
 import type { ForwardOutcome } from '../../src/proxy/forward.ts'
 import type { MemoryRequest } from './memory-exchange.ts'
 import { answerOf, ask, assertClean, groupOf, HEADERS, upstream } from './upstream-fixture.ts'
@@ -504,6 +505,17 @@ test('time-outs, and a connection that does not answer any more', async () => {
   assert.equal(first.kind === 'failed' && first.reason, 'connect-timeout', 'it never said SETTINGS')
   toSilent.close()
   await silent.settled()
+})
+
+test('however long nobody has asked, who asks then has time to wait for a connection', async () => {
+  const h2 = http2.createServer((_, response) => response.end('late'))
+  h2.on('session', (session) => session.on('error', () => {}))
+  const late = await upstream((socket) => setTimeout(() => h2.emit('connection', socket), 3 * BEAT_MS))
+  const group = groupOf([late.url.replace('http', 'h2c')], { connectTimeoutMs: 8 * BEAT_MS })
+  await new Promise((resolve) => setTimeout(resolve, 10 * BEAT_MS))
+  assert.equal((await ask(group).outcome).kind, 'answered')
+  group.close()
+  await late.settled()
 })
 
 test('clients that go away take their streams with them, and leave the connection', async () => {

@@ -222,11 +222,10 @@ test('no header makes it throw, take long, or name what is no address', async ()
     { numRuns: 3000 },
   )
   for (const unit of ['for="\\', 'for="a', ';', ',', ' ', 'for=a;', '"', '\\"', '10.0.0.1,']) {
-    const long = unit.repeat(65_536 / unit.length)
-    const started = performance.now()
+    // So long that it would not come to an end where it took more than its length.
+    const long = unit.repeat(4_194_304 / unit.length)
     clientAddress(peer('10.0.0.1', true), { forwardedFor: null, forwarded: long }, trusted)
     clientAddress(peer('10.0.0.1', true), { forwardedFor: long, forwarded: null }, trusted)
-    assert.ok(performance.now() - started < 250, unit)
   }
 })
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { cutOff } from '../../src/proxy/cut-off.ts'
 
 /** Stands before a server, as a network does, and breaks as one does. */
 export class Relay {
@@ -29,7 +30,7 @@ export class Relay {
 
   /** Connections break; new ones are taken. */
   cut(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy()
+    for (const socket of this.#sockets) cutOff(socket)
   }
 
   /** Nobody is there any more. */

@@ -215,6 +215,7 @@ const ANYWHERE: readonly ProblemCode[] = [
   'missing_token',
   'invalid_token',
   'expired_token',
+  'use_dpop_nonce',
   'insufficient_scope',
   'too_large',
   'uri_too_long',

@@ -1,4 +1,5 @@
 import { readAgentId } from '../../identity/agent-document.ts'
+import { isInTime } from '../../identity/agent-key.ts'
 import { Fault } from '../../fault.ts'
 import type { Store } from '../../store/store.ts'
 import type { AgentIdentities, KnownAgent } from './agent-identity.ts'
@@ -11,16 +12,19 @@ export class AgentClients implements ClientDocuments {
   readonly #agents: AgentIdentities
   readonly #store: Pick<Store, 'trust'>
   readonly #people: Pick<People, 'isAnybody'> | null
+  readonly #nowMs: () => number
 
   /** `people`: whom an app could ask. */
   constructor(
     agents: AgentIdentities,
     store: Pick<Store, 'trust'>,
     people: Pick<People, 'isAnybody'> | null,
+    nowMs: () => number,
   ) {
     this.#agents = agents
     this.#store = store
     this.#people = people
+    this.#nowMs = nowMs
   }
 
   /** Throws what OAuth says to whose document cannot be used. */
@@ -30,7 +34,9 @@ export class AgentClients implements ClientDocuments {
     // Who may do nothing, and can ask nobody, makes us fetch nothing.
     if ((await this.standing(url)) === null && !(await this.#people?.isAnybody())) return null
     const { name, keys, redirectUris } = await this.#known(url)
-    return { name, redirectUris, jwks: keys.length === 0 ? null : { keys: keys.map(({ jwk }) => jwk) } }
+    // Who has keys proves one, be they all over.
+    const inTime = keys.filter((key) => isInTime(key, this.#nowMs()))
+    return { name, redirectUris, jwks: keys.length === 0 ? null : { keys: inTime.map(({ jwk }) => jwk) } }
   }
 
   async standing(url: string): Promise<Standing | null> {

@@ -7,7 +7,7 @@ import {
   readAgentDocument,
   readKeySet,
 } from '../../identity/agent-document.ts'
-import type { AgentKey } from '../../identity/agent-key.ts'
+import { type AgentKey, isInTime } from '../../identity/agent-key.ts'
 import { type DocumentSettings, Documents } from '../../identity/document-fetch.ts'
 import type { Trust, Trusted } from './trust.ts'
 
@@ -28,6 +28,7 @@ export interface KnownAgent {
 export class AgentIdentities {
   readonly rules: DocumentRules
   readonly #trust: Trust
+  readonly #nowMs: () => number
   readonly #ofTrusted: AgentDocuments
   /** Of their own, so that nobody unknown stands in the way of who is known. */
   readonly #ofStrangers: AgentDocuments
@@ -36,20 +37,24 @@ export class AgentIdentities {
   constructor(trust: Trust, settings: DocumentSettings) {
     this.rules = { allowPrivate: settings.allowPrivate }
     this.#trust = trust
+    this.#nowMs = () => settings.nowMs()
     this.#ofTrusted = new AgentDocuments(settings)
     this.#ofStrangers = new AgentDocuments(settings)
   }
 
   /**
    * `id`: as readAgentId gives it. Throws a DocumentUnusable, or another Fault that says what is wrong with the document.
-   * `thumbprint`: of a key that it should have; where it is missing the document is looked at once more.
+   * `thumbprint`: of a key that it should have; where it is missing, or not in its time, the document is looked at once
+   * more.
    */
   async find(id: string, thumbprint: string | null = null): Promise<KnownAgent> {
     const trusted = await this.#trust.scopesOfAgent(id)
     const documents = trusted === null ? this.#ofStrangers : this.#ofTrusted
     const kept = trusted?.document == null ? null : this.#keptDocument(id, trusted.id, trusted.document)
     const found = await documents.find(id, kept)
-    const isMissing = thumbprint !== null && !found.keys.some((key) => key.thumbprint === thumbprint)
+    const nowMs = this.#nowMs()
+    const isMissing =
+      thumbprint !== null && !found.keys.some((key) => key.thumbprint === thumbprint && isInTime(key, nowMs))
     const { name, ...rest } = isMissing ? await documents.find(id, kept, NOW) : found
     return { id, name: trusted?.name ?? name, ...rest, trusted }
   }
@@ -76,8 +81,9 @@ class AgentDocuments {
   constructor(settings: DocumentSettings) {
     const rules = { allowPrivate: settings.allowPrivate }
     const parse = (value: unknown, url: string) => readAgentDocument(value, agentAt(url), rules)
-    this.#documents = new Documents({ accept: ACCEPT, parse }, settings)
-    this.#keySets = new Documents({ accept: ACCEPT, parse: (value) => readKeySet(value, rules) }, settings)
+    this.#documents = new Documents({ name: 'identity', accept: ACCEPT, parse }, settings)
+    const parseKeys = (value: unknown) => readKeySet(value, rules)
+    this.#keySets = new Documents({ name: 'keys', accept: ACCEPT, parse: parseKeys }, settings)
   }
 
   /** `kept`: its document, where it is not to be fetched. */

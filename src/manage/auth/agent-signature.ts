@@ -1,4 +1,5 @@
 import { DocumentUnusable } from '../../identity/document-fetch.ts'
+import { isInTime } from '../../identity/agent-key.ts'
 import { isCovered, replayIdOf, verifySignature } from '../../identity/http-signature.ts'
 import { type BotFault, type BotSignature, readBotSignature } from '../../identity/web-bot-auth.ts'
 import { Fault } from '../../fault.ts'
@@ -34,6 +35,8 @@ export async function agentBehind(
   const key = agent.keys.find(({ thumbprint }) => thumbprint === read.thumbprint)
   if (key === undefined || !key.signsRequests)
     throw refuse(`the document of ${agent.id} has no key for requests with the thumbprint that keyid says`)
+  if (!isInTime(key, nowMs()))
+    throw refuse(`the document of ${agent.id} has this key for another time (nbf, exp)`)
   const fault = verifySignature(signature, key)
   if (fault !== null) throw refuse(FAULTS[fault])
   // Who may do nothing anyway leaves nothing behind.

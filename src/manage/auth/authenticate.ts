@@ -1,5 +1,6 @@
 import type { KeyRecord } from '../../store/keys.ts'
 import type { RequestContext } from '../api/router.ts'
+import { addHeaders } from '../front/head.ts'
 import type { Management } from '../management.ts'
 import { type ProblemCode, Refusal } from '../refusal.ts'
 import { agentBehind, isSignedByAgent } from './agent-signature.ts'
@@ -20,7 +21,7 @@ export async function authenticated(
   resource: Resource = 'v1',
 ): Promise<Principal> {
   const { req, state } = ctx
-  const { apiKeys, bootstrapKey, publicUrl, nowMs } = management
+  const { apiKeys, bootstrapKey, oauth, publicUrl, nowMs } = management
   const refuseAgent = (detail: string) =>
     refuse('invalid_token', detail, challenge(publicUrl, 'invalid_token', resource))
   try {
@@ -33,6 +34,9 @@ export async function authenticated(
     if (scheme === 'dpop' || looksLikeJwt(token)) {
       const { method = '', url = '', headers } = req
       const proof = String(headers['dpop'] ?? '')
+      // Also in an answer that is none: with it the next proof is good.
+      if (scheme === 'dpop' && oauth.nonces !== null)
+        addHeaders(state.head, { 'DPoP-Nonce': await oauth.nonces.next() })
       const presented = { scheme, token, proof, method, path: url.split('?', 1)[0]!, resource }
       return await principalWithToken(presented, management)
     }

@@ -17,7 +17,7 @@ export function challenge(
 /** For who has to prove a key (RFC 9449 §7.1). `error`: what the proof lacks, or the token. */
 export function dpopChallenge(
   publicUrl: string,
-  error: 'invalid_token' | 'invalid_dpop_proof',
+  error: 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce',
   algorithms: readonly string[],
   resource: 'v1' | 'mcp',
 ): string {

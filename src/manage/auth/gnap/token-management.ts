@@ -28,7 +28,9 @@ export async function manageToken(
     return null
   }
   if (typeof body === 'object' && body !== null && 'key' in body)
-    throw new GnapError('key_rotation_not_supported', 'a token stays with the key that has asked for it')
+    throw token.isBearer
+      ? new GnapError('invalid_rotation', 'a bearer token has no key')
+      : new GnapError('key_rotation_not_supported', 'a token stays with the key that has asked for it')
   return renewed(token, hash, management)
 }
 

@@ -12,7 +12,12 @@ export interface ProvenRequest {
   readonly accessToken: string
   /** Of the key that the token is bound to. */
   readonly jkt: string
+  /** Whether the proof holds a nonce of ours; `null`: it needs none. */
+  readonly isGoodNonce: ((nonce: unknown) => Promise<boolean>) | null
 }
+
+/** What keeps a proof from being taken but that it needs another nonce. */
+export const NONCE_MISSING = 'the proof needs the nonce that the header DPoP-Nonce says'
 
 /** Whether a proof of possession (RFC 9449 §4.3) is one for this request, and the first time. `null`: it is; else why not. */
 export async function dpopProblem(
@@ -27,6 +32,8 @@ export async function dpopProblem(
   const problem = claimProblem(verified.payload, request, nowMs)
   if (problem !== null) return problem
   if (verified.thumbprint !== request.jkt) return 'the proof is of another key than the token'
+  if (request.isGoodNonce !== null && !(await request.isGoodNonce(verified.payload['nonce'])))
+    return NONCE_MISSING
   const isFirst = await store.oauthRecords.putOnce(
     {
       id: digestOf('proof', verified.thumbprint, verified.payload.jti!),

@@ -5,6 +5,7 @@ import type { Sealer } from '../../sealer.ts'
 import { AccessTokens } from './access-tokens.ts'
 import { Beginnings } from './beginnings.ts'
 import type { ClientDocuments } from './client-documents.ts'
+import { DpopNonces } from './dpop-nonces.ts'
 import { Denials } from './denials.ts'
 import type { People } from './people.ts'
 import { SigningKeys } from './signing-keys.ts'
@@ -15,6 +16,8 @@ export interface OAuthSettings {
   /** Whether clients may register by themselves: nobody, who has the token, or anybody. */
   readonly registration: 'off' | 'token' | 'open'
   readonly registrationToken: string | null
+  /** Whether proofs of keys have to hold a nonce of ours; where it is not said, they need none. */
+  readonly needsDpopNonce?: boolean
 }
 
 export interface OAuthParts {
@@ -35,6 +38,8 @@ export class OAuth {
   readonly keys: SigningKeys
   readonly denials: Denials
   readonly tokens: AccessTokens
+  /** `null`: nobody needs one. */
+  readonly nonces: DpopNonces | null
   readonly beginnings = new Beginnings()
   readonly #parts: OAuthParts
   #provider: { readonly kid: string; readonly provider: Provider } | null = null
@@ -46,6 +51,7 @@ export class OAuth {
     this.people = people
     this.keys = new SigningKeys(store, sealer, log, settings.keyRotationMs, nowMs)
     this.denials = new Denials(store, nowMs)
+    this.nonces = settings.needsDpopNonce ? new DpopNonces({ store, sealer, nowMs }) : null
     const { keys, denials } = this
     this.tokens = new AccessTokens({
       publicUrl,
@@ -62,6 +68,8 @@ export class OAuth {
     this.keys.forget()
     this.denials.forget()
     this.tokens.forget()
+    this.nonces?.forget()
+    this.#provider = null
   }
 
   /** The one that signs with the key of this moment. */
@@ -71,10 +79,11 @@ export class OAuth {
     const { publicUrl, store, sealer, people, documents, settings, nowMs } = this.#parts
     const { accessTokenTtlS } = settings
     const { denials } = this
+    const nonceSecret = (await this.nonces?.secret()) ?? null
     // Only who uses it pays for it: it is large.
     const { makeProvider } = await import('./provider.ts')
     const provider = makeProvider(
-      { publicUrl, store, sealer, denials, people, documents, accessTokenTtlS, nowMs },
+      { publicUrl, store, sealer, denials, people, documents, accessTokenTtlS, nonceSecret, nowMs },
       signer,
     )
     this.#provider = { kid: signer.kid, provider }

@@ -3,7 +3,8 @@ import type { Store } from '../../../store/store.ts'
 import { challenge, dpopChallenge } from '../challenge.ts'
 import type { Principal } from '../principal.ts'
 import type { AccessTokens } from './access-tokens.ts'
-import { dpopProblem } from './dpop.ts'
+import { dpopProblem, NONCE_MISSING } from './dpop.ts'
+import type { DpopNonces } from './dpop-nonces.ts'
 import { SIGNATURES } from './routes.ts'
 import { audiencesOf, type Resource } from './resources.ts'
 
@@ -23,7 +24,7 @@ export interface Presented {
 export interface TokenTaking {
   readonly publicUrl: string
   readonly store: Store
-  readonly oauth: { readonly tokens: AccessTokens }
+  readonly oauth: { readonly tokens: AccessTokens; readonly nonces: DpopNonces | null }
   nowMs(): number
 }
 
@@ -53,9 +54,10 @@ export async function principalWithToken(presented: Presented, taking: TokenTaki
 async function checkProof(
   jkt: string,
   { scheme, proof, method, path, resource, token: accessToken }: Presented,
-  { publicUrl, store, nowMs }: TokenTaking,
+  { publicUrl, store, oauth: { nonces }, nowMs }: TokenTaking,
 ): Promise<void> {
-  const request = { method, url: `${publicUrl}${path}`, accessToken, jkt }
+  const isGoodNonce = nonces === null ? null : (nonce: unknown) => nonces.isGood(nonce)
+  const request = { method, url: `${publicUrl}${path}`, accessToken, jkt, isGoodNonce }
   const problem =
     scheme === 'bearer'
       ? 'this token is bound to a key: send it as DPoP, with a proof'
@@ -63,6 +65,10 @@ async function checkProof(
         ? 'the header DPoP, with a proof, is missing'
         : await dpopProblem(proof, request, store, nowMs())
   if (problem === null) return
+  if (problem === NONCE_MISSING)
+    throw new Refusal('use_dpop_nonce', problem, {
+      headers: { 'WWW-Authenticate': dpopChallenge(publicUrl, 'use_dpop_nonce', SIGNATURES, resource) },
+    })
   const error = scheme === 'bearer' ? 'invalid_token' : 'invalid_dpop_proof'
   throw new Refusal('invalid_token', problem, {
     headers: { 'WWW-Authenticate': dpopChallenge(publicUrl, error, SIGNATURES, resource) },

@@ -1,4 +1,10 @@
-import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
+import {
+  argon2,
+  type Argon2Algorithm,
+  type Argon2Parameters,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
 import { promisify } from 'node:util'
 import { Fault } from '../../../fault.ts'
 
@@ -16,8 +22,14 @@ export function passwordProblem(password: string): string | null {
  * once and few wait for it, however many ask.
  */
 export class PasswordHasher {
+  readonly #derive: Derive
   #running = 0
   readonly #waiting: (() => void)[] = []
+
+  /** `derive`: instead of Node's, for tests. */
+  constructor(derive: Derive = promisify(argon2)) {
+    this.#derive = derive
+  }
 
   /** What is stored: the parameters stand in it, so that they can be raised. Throws a Fault where too many wait. */
   async hash(password: string): Promise<string> {
@@ -35,7 +47,7 @@ export class PasswordHasher {
   async #tag(password: string, { memoryKiB, passes, lanes, salt, length }: Hashing): Promise<Buffer> {
     await this.#turn()
     try {
-      return await argon2Async('argon2id', {
+      return await this.#derive('argon2id', {
         message: password.normalize('NFC'),
         nonce: salt,
         ...{ memory: memoryKiB, passes, parallelism: lanes, tagLength: length },
@@ -65,6 +77,8 @@ export function isOutdated(stored: string): boolean {
   const { memoryKiB, passes, lanes } = parsed(stored)
   return memoryKiB !== NOW.memoryKiB || passes !== NOW.passes || lanes !== NOW.lanes
 }
+
+type Derive = (algorithm: Argon2Algorithm, parameters: Argon2Parameters) => Promise<Buffer>
 
 interface Parameters {
   readonly memoryKiB: number
@@ -101,7 +115,6 @@ function base64(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '')
 }
 
-const argon2Async = promisify(argon2)
 /** NIST SP 800-63B asks for no rules beside a length. */
 const CHARACTERS_MIN = 12
 const BYTES_MAX = 1_024
