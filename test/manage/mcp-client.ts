@@ -1,9 +1,13 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { Owner } from '../store/databases.ts'
 import type { Answered } from './management.ts'
+import { dialled } from './talk.ts'
 
 // Those that the protocol's own authors have written, and what no client sends.
 
@@ -76,6 +80,22 @@ export async function sent(
   // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
   const read = (data === '' ? null : JSON.parse(data)) as any
   return { status: response.status, headers: response.headers, body: read }
+}
+
+/** Resolves when the stream is open: its first event is that it is. */
+export async function listening(url: string, key: string): Promise<Socket> {
+  const notifications = { resourcesListChanged: true }
+  const message = JSON.stringify(modern('subscriptions/listen', { notifications }))
+  const socket = await dialled(url)
+  socket.on('error', () => undefined)
+  socket.write(headOf(url, key, JSON.parse(message), Buffer.byteLength(message)) + message)
+  let text = ''
+  while (!text.includes('subscriptions/acknowledged')) {
+    const [data] = (await once(socket, 'data')) as [Buffer]
+    text += data.toString()
+    assert.ok(text.startsWith('HTTP/1.1 200'), text)
+  }
+  return socket
 }
 
 /** The beginning of a request that is written by hand, for a body of this length. */
