@@ -131,6 +131,18 @@ export const webUrl: Kind<string> = {
   fromText: same,
 }
 
+/** Of an OpenID provider (OpenID Connect Discovery 1.0 §3). Whether it may be http is for whoever knows what may. */
+export const issuerUrl: Kind<string> = {
+  takes: 'https:// URL',
+  parse(raw) {
+    const href = webUrl.parse(raw)
+    const [issuer, behind] = href.split('/.well-known/')
+    if (behind === undefined) return href
+    throw refused(raw, `what stands before /.well-known/ (did you mean ${issuer}?)`)
+  },
+  fromText: same,
+}
+
 /** As a browser says it: no path, no default port. */
 export const webOrigin: Kind<string> = {
   takes: 'https://HOST or https://HOST:PORT',

@@ -9,6 +9,7 @@ import {
   hostName,
   httpsUrl,
   integer,
+  issuerUrl,
   type Kind,
   listenAddress,
   name,
@@ -16,6 +17,7 @@ import {
   path,
   size,
   storeUrl,
+  text,
   upstreamUrl,
   urlPath,
   webOrigin,
@@ -409,6 +411,30 @@ const AUTH = section('Who may use the API.', {
     boolean,
     true,
     'Whether GNAP gives out bearer tokens to who asks for them; else each request with a token has to be signed.',
+  ),
+  openid: section(
+    'An OpenID provider elsewhere, whose people may sign in where there is a user for them. It is told to send them back to `{public_url}/oauth/openid/callback`.',
+    {
+      issuer: setting(
+        optional(issuerUrl),
+        null,
+        'What it calls itself, as its metadata has it. `null`: people sign in with what this installation knows of them. Whoever runs it can sign in as any user whose address it calls verified, past their password and one-time codes here.',
+      ),
+      name: setting(optional(text), null, 'What the sign-in page calls it. `null`: its host.'),
+      client_id: setting(optional(text), null, 'What it knows this installation by.'),
+      client_secret: secret(
+        'With what this installation proves itself there. Without it, by PKCE alone, which there is in any case.',
+        0,
+      ),
+      ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
+      allow_private: setting(
+        boolean,
+        false,
+        'Whether it may have an address that is not on the public internet. Plain `http://` takes `fetch.allow_private_addresses`.',
+        (isAllowed) =>
+          isAllowed ? "whoever decides what its hosts' names stand for can have hosts in here asked" : null,
+      ),
+    },
   ),
 })
 

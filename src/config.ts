@@ -40,6 +40,8 @@ export interface StartupConfig {
     readonly signingKeyRotationMs: number
     readonly registration: 'off' | 'token' | 'open'
     readonly registrationToken: Secret<string> | null
+    /** `null`: nobody signs in from elsewhere. */
+    readonly openid: OpenidConfig | null
   }
   readonly webhooks: { readonly allowPrivateAddresses: boolean }
   /** Of documents that others publish. */
@@ -112,6 +114,15 @@ export interface FeedConfig {
   readonly timeoutMs: number
   readonly bytesMax: number
   readonly token: Secret<string> | null
+  readonly caFile: string | null
+  readonly allowPrivate: boolean
+}
+
+export interface OpenidConfig {
+  readonly issuer: string
+  readonly name: string
+  readonly clientId: string
+  readonly clientSecret: Secret<string> | null
   readonly caFile: string | null
   readonly allowPrivate: boolean
 }
@@ -209,7 +220,7 @@ type Settings = ValueOf<typeof SETTINGS>
 type Say = (pointer: string, what: string) => void
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
-function checkTogether({ proxy, manage, auth, feeds }: Partly<Settings>, refuse: Say): void {
+function checkTogether({ proxy, manage, auth, fetch, feeds }: Partly<Settings>, refuse: Say): void {
   const { upstreams, limits } = proxy
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
@@ -235,6 +246,13 @@ function checkTogether({ proxy, manage, auth, feeds }: Partly<Settings>, refuse:
     refuse('/auth/registration', 'is token, and there is no registration_token')
   if (auth.registration_token && !BEARER_TOKEN.test(auth.registration_token.reveal()))
     refuse('/auth/registration_token', 'has a character in it that no token may have')
+  const { issuer, client_id } = auth.openid
+  if (issuer && client_id === null) refuse('/auth/openid/client_id', 'is missing: the issuer has given one')
+  if (issuer?.startsWith('http:') && fetch.allow_private_addresses === false)
+    refuse(
+      '/auth/openid/issuer',
+      'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
+    )
   if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
   else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
@@ -270,7 +288,7 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage, store }: Settings, warn: Say): void {
+function warnTogether({ proxy, manage, store, auth }: Settings, warn: Say): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
@@ -280,6 +298,8 @@ function warnTogether({ proxy, manage, store }: Settings, warn: Say): void {
     warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
   if (manage.tls.cert_file === null && manage.tls.key_file !== null)
     warn('/manage/tls/key_file', 'has no effect without cert_file')
+  if (auth.openid.client_id !== null && auth.openid.issuer === null)
+    warn('/auth/openid/client_id', 'has no effect without issuer')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {
@@ -334,6 +354,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       signingKeyRotationMs: others.auth.signing_key_rotation,
       registration: others.auth.registration,
       registrationToken: others.auth.registration_token,
+      openid: openidConfig(others.auth.openid, others.fetch.allow_private_addresses),
     },
     webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
@@ -414,6 +435,22 @@ function feedConfig(feed: Settings['feeds'][number]): FeedConfig {
     token: feed.token,
     caFile: feed.ca_file,
     allowPrivate: feed.allow_private,
+  }
+}
+
+function openidConfig(
+  openid: Settings['auth']['openid'],
+  allowPrivateFetches: boolean,
+): StartupConfig['auth']['openid'] {
+  const { issuer, client_id, name } = openid
+  if (issuer === null || client_id === null) return null
+  return {
+    issuer,
+    name: name ?? new URL(issuer).host,
+    clientId: client_id,
+    clientSecret: openid.client_secret,
+    caFile: openid.ca_file,
+    allowPrivate: openid.allow_private || allowPrivateFetches,
   }
 }
 

@@ -94,7 +94,9 @@ test('every setting outside of lists has a variable, which sets what the file wo
   for (const [variable, { pointer, item }] of variablesOf(SETTINGS.members)) {
     const sample = sampleOf(item, pointer)
     if (sample === null) continue
-    const input = { flags: { upstream: [UPSTREAM] }, env: { [variable]: sample } }
+    // An issuer goes with a client_id.
+    const env = { GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another', [variable]: sample }
+    const input = { flags: { upstream: [UPSTREAM] }, env }
     const effective = parse(input).effective.find((each) => each.pointer === pointer)
     assert.equal(effective?.from, variable)
     assert.notDeepEqual(effective?.value, usual.get(pointer)?.value, variable)
@@ -571,7 +573,8 @@ function sampleOf(item: Item, pointer: string): string | null {
   if (item.item === 'list')
     return pointer === '/manage/cors_origins' ? 'https://console.example' : '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
-  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|\/password)_file$/.test(pointer)) return null
+  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password)_file$/.test(pointer))
+    return null
   if (item.fallback === false) return 'true'
   const candidates = [
     '7s',

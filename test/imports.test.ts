@@ -66,7 +66,7 @@ const WITHOUT_MANAGEMENT = [
 ]
 const OF_MANAGEMENT = [
   ...['kysely', 'better-sqlite3', 'pg', 'zod', 'zod-openapi', 'rate-limiter-flexible'],
-  ...['@koa/router', '@koa/bodyparser', 'oidc-provider', 'jsonwebtoken'],
+  ...['@koa/router', '@koa/bodyparser', 'oidc-provider', 'jsonwebtoken', '@simplewebauthn/server'],
 ]
 
 /** What may stand between `import` or `export` and `from`. */

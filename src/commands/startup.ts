@@ -75,6 +75,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
         registrationToken: auth.registrationToken?.reveal() ?? null,
         needsDpopNonce: auth.dpopNonce === 'required',
       },
+      openid: await openidSettings(auth.openid),
       auditRetentionMs: store.auditRetentionMs,
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,
@@ -87,6 +88,14 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
     },
     logLevel: log.level,
   }
+}
+
+async function openidSettings(
+  openid: StartupConfig['auth']['openid'],
+): Promise<NonNullable<GatewaySettings['management']>['openid']> {
+  if (openid === null) return null
+  const { caFile, ...settings } = openid
+  return { ...settings, ca: await pemIn(caFile) }
 }
 
 function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {

@@ -1,13 +1,18 @@
 import { Fault } from '../fault.ts'
 import { COMMAND_LINE } from '../manage/audit.ts'
 import {
+  changeUser,
   deleteUser,
   emailIn,
+  forgetOpenid,
   makeUser,
+  OPENID_SUBJECT,
   scopesOf,
+  setOpenid,
   setPassword,
   startCodes,
   stopCodes,
+  type UserChanges,
   type WantedUser,
 } from '../manage/auth/people/make-user.ts'
 import { codeUri } from '../manage/auth/people/one-time-codes.ts'
@@ -21,7 +26,7 @@ import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import { readHidden } from './hidden-line.ts'
 import type { Io } from './io.ts'
 import { JSON_OPTION, printRecords } from './record-list.ts'
-import { sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
+import { configGiven, sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
 import { visible } from './table.ts'
 
 const USER = { name: 'USER', description: 'Their email address, or their id as "users list" shows it: usr_…' }
@@ -45,7 +50,7 @@ const create: Action = {
       value: 'SCOPES',
       description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
     },
-    { name: 'without-password', description: 'Ask for none: they cannot sign in before one is set' },
+    { name: 'without-password', description: 'Ask for none: they cannot sign in here before one is set' },
     JSON_OPTION,
     ...STORE_OPTIONS,
   ],
@@ -66,6 +71,32 @@ const list: Action = {
   options: [JSON_OPTION, ...STORE_OPTIONS],
   examples: [{ command: 'users list', description: 'Newest first' }],
   run: runList,
+}
+
+const change: Action = {
+  name: 'change',
+  summary: 'Change what a user may do, or whether they may sign in',
+  description: [
+    'Within a second it is so in every browser and for what they have let clients do. Who is disabled is signed out ' +
+      'everywhere, and keeps password and codes.',
+  ],
+  operands: [USER],
+  options: [
+    { name: 'access', value: 'ACCESS', description: 'What they may do', choices: Object.keys(ACCESS) },
+    {
+      name: 'scopes',
+      value: 'SCOPES',
+      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+    },
+    { name: 'disable', description: 'They cannot sign in any more' },
+    { name: 'enable', description: 'They can sign in again' },
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    { command: 'users change anna@example.com --scopes read', description: 'Takes the others away' },
+    { command: 'users change anna@example.com --disable', description: 'Until --enable' },
+  ],
+  run: runChange,
 }
 
 const remove: Action = {
@@ -106,11 +137,34 @@ const codes: Action = {
   run: runCodes,
 }
 
+const openid: Action = {
+  name: 'openid',
+  summary: 'Say who a user is at the OpenID provider elsewhere, or have that forgotten',
+  description: [
+    'It is found out by itself where the provider says that their email address is verified. Of who could not sign in from ' +
+      'there "failSignIn" in the audit log has the subject. Who was somebody else there is signed out everywhere.',
+  ],
+  operands: [USER],
+  options: [
+    { name: 'subject', value: 'SUBJECT', description: 'What the provider calls them for good (sub)' },
+    { name: 'off', description: 'Nobody, before they sign in from there again' },
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    {
+      command: 'users openid --subject 248289761001 anna@example.com',
+      description: 'Takes auth.openid.issuer',
+    },
+    { command: 'users openid --off anna@example.com', description: 'They have another account there' },
+  ],
+  run: runOpenid,
+}
+
 export const users: Group = {
   name: 'users',
-  summary: 'Make, list and delete people who sign in, and set their passwords',
+  summary: 'Make, list, change and delete people who sign in, and set their passwords',
   description: ['On the database of a gateway, whether it runs or not.'],
-  subcommands: [create, list, remove, password, codes],
+  subcommands: [create, list, change, remove, password, codes, openid],
 }
 
 async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
@@ -122,7 +176,7 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   const shown = shownUser(made)
   if (given.flag('json')) io.stdout.write(`${JSON.stringify(shown)}\n`)
   else io.stdout.write(`${shown.id}\n`)
-  const how = shown.has_password ? '' : '; cannot sign in before a password is set'
+  const how = shown.has_password ? '' : '; cannot sign in here before a password is set'
   io.stderr.write(`${shown.id}: ${visible(shown.email)}: ${shown.scopes.join(', ')}${how}\n`)
   return 0
 }
@@ -135,15 +189,30 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
       { title: 'SCOPES', flexible: true },
       { title: 'PASSWORD' },
       { title: 'CODES' },
+      { title: 'STATE' },
       { title: 'CREATED' },
     ],
     page: (store, page) => store.users.list(page),
     shown: shownUser,
-    row: ({ id, email, scopes, has_password, has_one_time_codes, created_at }) => {
+    row: ({ id, email, scopes, has_password, has_one_time_codes, disabled, created_at }) => {
       const proofs = [has_password ? 'set' : 'none', has_one_time_codes ? 'asked for' : 'none']
-      return [id, email, scopes.join(','), ...proofs, created_at.slice(0, 16)]
+      return [id, email, scopes.join(','), ...proofs, disabled ? 'disabled' : '', created_at.slice(0, 16)]
     },
   })
+}
+
+async function runChange(given: Arguments, io: Io): Promise<ExitCode> {
+  const changes = changesIn(given)
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    return changeUser(store, new PasswordHasher(), user, changes, COMMAND_LINE, Date.now())
+  })
+  const { scopes, isDisabled } = changes
+  const said = [
+    ...(scopes === undefined ? [] : [scopes.join(', ')]),
+    ...(isDisabled === undefined ? [] : [isDisabled ? 'disabled' : 'enabled']),
+  ]
+  io.stderr.write(`${id}: ${visible(email)}: ${said.join('; ')}\n`)
+  return 0
 }
 
 async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
@@ -175,6 +244,37 @@ async function runCodes(given: Arguments, io: Io): Promise<ExitCode> {
   })
   io.stderr.write(`${id}: ${visible(email)}: ${isOff ? 'no code is' : 'a code is'} asked for\n`)
   return 0
+}
+
+async function runOpenid(given: Arguments, io: Io): Promise<ExitCode> {
+  const [subject, isOff] = [given.value('subject'), given.flag('off')]
+  if ((subject === null) !== isOff) throw new Fault(USAGE, 'it takes --subject or --off')
+  if (subject !== null && !OPENID_SUBJECT.test(subject))
+    throw new Fault(USAGE, '--subject takes 1 to 255 characters of ASCII')
+  const issuer = configGiven(given, io).auth.openid?.issuer
+  if (subject !== null && issuer === undefined)
+    throw new Fault('OPENID_NOT_SET', 'there is no provider: auth.openid.issuer is not set')
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    if (subject === null) return forgetOpenid(store, user, COMMAND_LINE, Date.now())
+    if (await setOpenid(store, user, { issuer: issuer!, subject }, COMMAND_LINE, Date.now())) return true
+    throw new Fault('OPENID_TAKEN', `another user is ${visible(subject)} there`)
+  })
+  const what = isOff ? 'nobody elsewhere, and signed out' : `${visible(subject!)} at ${visible(issuer!)}`
+  io.stderr.write(`${id}: ${visible(email)}: ${what}\n`)
+  return 0
+}
+
+function changesIn(given: Arguments): UserChanges {
+  const [isDisabled, isEnabled] = [given.flag('disable'), given.flag('enable')]
+  if (isDisabled && isEnabled) throw new Fault(USAGE, 'give --disable or --enable')
+  const hasScopes = given.value('access') !== null || given.value('scopes') !== null
+  const changes = {
+    ...(hasScopes && { scopes: accessIn(given) }),
+    ...((isDisabled || isEnabled) && { isDisabled }),
+  }
+  if (Object.keys(changes).length === 0)
+    throw new Fault(USAGE, 'give --access, --scopes, --disable or --enable')
+  return changes
 }
 
 /** Throws a Fault where there is no such user, or `work` says that there is none any more. */
@@ -213,10 +313,11 @@ async function newPassword(io: Io): Promise<string> {
 }
 
 function shownUser(record: UserRecord) {
-  const { id, email, hasPassword, hasCodes, createdAtMs } = record
+  const { id, email, hasPassword, hasCodes, isDisabled, createdAtMs } = record
   return {
     ...{ id, email, scopes: scopesOf(record) },
-    ...{ has_password: hasPassword, has_one_time_codes: hasCodes },
+    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, disabled: isDisabled },
+    openid: record.openid,
     created_at: new Date(createdAtMs).toISOString(),
   }
 }

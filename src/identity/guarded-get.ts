@@ -42,10 +42,25 @@ export class FetchFault extends Fault {
   }
 }
 
+/** Throws a FetchFault. */
+export function guardedGet(asked: GuardedRequest, stop: AbortSignal): Promise<GuardedAnswer> {
+  return guardedExchange({ ...asked, method: 'GET', body: null }, stop, (response) => answer(response, asked))
+}
+
+/** The same with another method, whatever is answered. */
+export interface GuardedExchange extends GuardedRequest {
+  readonly method: 'GET' | 'POST'
+  readonly body: string | null
+}
+
 /** Throws a FetchFault. No redirect is followed: it would lead past whoever has looked at the URL. */
-export async function guardedGet(asked: GuardedRequest, stop: AbortSignal): Promise<GuardedAnswer> {
+export async function guardedExchange<Answer>(
+  asked: GuardedExchange,
+  stop: AbortSignal,
+  read: (response: Dispatcher.ResponseData) => Promise<Answer>,
+): Promise<Answer> {
   const { Agent, buildConnector, request } = await import('undici')
-  const { url, ca, allowPrivate, timeoutMs, lookup } = asked
+  const { url, method, body, ca, allowPrivate, timeoutMs, lookup } = asked
   const connector = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
@@ -57,7 +72,9 @@ export async function guardedGet(asked: GuardedRequest, stop: AbortSignal): Prom
   const signal = AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)])
   const headers = { 'accept-encoding': 'identity', 'user-agent': 'gatehouse', ...asked.headers }
   try {
-    return await answer(await request(url, { dispatcher: agent, headers, signal }), asked)
+    const response = await request(url, { method, body, dispatcher: agent, headers, signal })
+    response.body.on('error', () => undefined) // of what is not read any more
+    return await read(response)
   } catch (error) {
     throw faultOf(error, asked)
   } finally {
@@ -69,21 +86,35 @@ async function answer(
   { statusCode: status, headers, body }: Dispatcher.ResponseData,
   asked: GuardedRequest,
 ): Promise<GuardedAnswer> {
-  body.on('error', () => undefined) // of what is not read any more
   if (status === 304 && asked.headers['if-none-match'] !== undefined)
     return { status, headers, body: Buffer.alloc(0) }
-  if (status >= 300 && status < 400 && status !== 304)
-    throw new FetchFault('redirect', `it answers ${status}, and no redirect is followed`, status)
+  if (isRedirect(status)) throw redirected(status)
   if (status !== 200) throw new FetchFault('status', `it answers ${status}`, status)
+  return { status, headers, body: await bytesIn(body, asked.bytesMax, status) }
+}
+
+export function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400 && status !== 304
+}
+
+export function redirected(status: number): FetchFault {
+  return new FetchFault('redirect', `it answers ${status}, and no redirect is followed`, status)
+}
+
+/** Throws a FetchFault where it is longer. */
+export async function bytesIn(
+  body: AsyncIterable<Buffer>,
+  bytesMax: number,
+  status: number,
+): Promise<Buffer> {
   const pieces: Buffer[] = []
   let length = 0
-  for await (const piece of body as AsyncIterable<Buffer>) {
+  for await (const piece of body) {
     length += piece.length
-    if (length > asked.bytesMax)
-      throw new FetchFault('too-large', `it is longer than ${asked.bytesMax} bytes`, status)
+    if (length > bytesMax) throw new FetchFault('too-large', `it is longer than ${bytesMax} bytes`, status)
     pieces.push(piece)
   }
-  return { status, headers, body: Buffer.concat(pieces) }
+  return Buffer.concat(pieces)
 }
 
 function faultOf(error: unknown, { timeoutMs }: GuardedRequest): FetchFault {

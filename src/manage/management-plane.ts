@@ -31,6 +31,7 @@ import { oauthDocuments } from './auth/oauth/discovery.ts'
 import { oauthEndpoints } from './auth/oauth/endpoints.ts'
 import { OAuth, type OAuthSettings } from './auth/oauth/oauth.ts'
 import type { People } from './auth/oauth/people.ts'
+import { OpenidProvider, type OpenidSettings } from './auth/people/openid-provider.ts'
 import { PeoplePages } from './auth/people/people-pages.ts'
 import { PasswordHasher } from './auth/people/password-hash.ts'
 import { Trust } from './auth/trust.ts'
@@ -72,6 +73,8 @@ export interface ManagementSettings {
   readonly authFailuresPerMinute: number
   readonly gnap: GnapSettings
   readonly oauth: OAuthSettings
+  /** Where else people may say who they are; `null`: nowhere. */
+  readonly openid: OpenidSettings | null
   readonly auditRetentionMs: number
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
@@ -230,7 +233,7 @@ export class ManagementPlane {
       const url = ctx.req.url!
       if (this.#mcp !== null && isAt(url, MCP_PATH))
         return this.#mcp.answer(ctx, this.#api === null ? null : this.#management)
-      if (url.startsWith('/oauth/'))
+      if (url.startsWith('/oauth/') || OF_PEOPLE.test(url))
         return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
       if (url.startsWith('/gnap/')) return this.#gnap(ctx, next)
       // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
@@ -274,8 +277,9 @@ export class ManagementPlane {
     const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
-    const { agents, apiKeys, rateLimits, store, log } = this.#management
+    const { agents, elsewhere, apiKeys, rateLimits, store, log } = this.#management
     agents.close()
+    elsewhere?.close()
     await rateLimits
       .write()
       .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
@@ -338,9 +342,10 @@ export class ManagementPlane {
       standardPerHour: this.settings.value('limits.standard_per_hour'),
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
-    const { oauth: settings } = this.#settings
+    const { oauth: settings, openid } = this.#settings
     const passwords = new PasswordHasher()
-    const own = { store, sealer, log: this.#log, passwords, publicUrl, nowMs }
+    const elsewhere = openid === null ? null : new OpenidProvider(openid, nowMs, this.#documentMetrics)
+    const own = { store, sealer, log: this.#log, passwords, publicUrl, elsewhere, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     const agents = new AgentIdentities(trust, { allowPrivate, nowMs, metrics: this.#documentMetrics })
     const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
@@ -353,6 +358,7 @@ export class ManagementPlane {
       apiKeys: new ApiKeys(store.keys),
       trust,
       agents,
+      elsewhere,
       publisher: this.#links.publisher,
       policy: this.#links.policy,
       sealer,
@@ -364,7 +370,7 @@ export class ManagementPlane {
       failureThrottle: new MinuteThrottle(authFailuresPerMinute),
       gnap: {
         settings: gnap,
-        tokens: new GnapTokens(store.gnapTokens, trust),
+        tokens: new GnapTokens(store.gnapTokens, trust, people),
         asking: new MinuteThrottle(ASKING_PER_MINUTE),
       },
       log: this.#log,
@@ -384,6 +390,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const OF_PEOPLE = /^\/account(?:[/?]|$)/
 const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000

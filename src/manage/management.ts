@@ -10,6 +10,7 @@ import type { MinuteThrottle } from './auth/minute-throttle.ts'
 import type { Gnap } from './auth/gnap/gnap.ts'
 import type { OAuth } from './auth/oauth/oauth.ts'
 import type { Trust } from './auth/trust.ts'
+import type { OpenidProvider } from './auth/people/openid-provider.ts'
 import type { PasswordHasher } from './auth/people/password-hash.ts'
 import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
@@ -37,6 +38,8 @@ export interface Management {
   readonly failureThrottle: MinuteThrottle
   readonly gnap: Gnap
   readonly oauth: OAuth
+  /** Where else people may say who they are; `null`: nowhere. */
+  readonly elsewhere: OpenidProvider | null
   /** One for all, so that few are hashed at once. */
   readonly passwords: PasswordHasher
   /** Told what changes in the database that proxies judge by. */

@@ -19,12 +19,20 @@ export interface GnapGrantRecord {
   /** `null`: the browser was not sent back yet. */
   readonly referenceHash: string | null
   readonly nextAtMs: number
+  readonly decided: Decided | null
   readonly createdAtMs: number
   readonly expiresAtMs: number
 }
 
+/** Who has decided, and since when they had been signed in, if they sign in. */
+export interface Decided {
+  /** The id of a principal. */
+  readonly by: string
+  readonly atMs: number
+}
+
 /** `finished`: the client has what there is for it, or has withdrawn. */
-export type GrantState = (typeof STATES)[number]
+export type GrantState = (typeof GRANT_STATES)[number]
 
 export interface WantedTokens {
   /** It has asked for a list. */
@@ -46,7 +54,7 @@ export interface GrantFinish {
   readonly serverNonce: string
 }
 
-export type NewGrant = Omit<GnapGrantRecord, 'state' | 'referenceHash'> & {
+export type NewGrant = Omit<GnapGrantRecord, 'state' | 'referenceHash' | 'decided'> & {
   readonly interactHash: string
   readonly continueHash: string
 }
@@ -67,7 +75,14 @@ export class GnapGrantStore {
       await queries
         .insertInto('gnap_grants')
         .values({
-          ...{ id, thumbprint, state: 'waiting', reference_hash: null },
+          ...{
+            id,
+            thumbprint,
+            state: 'waiting',
+            reference_hash: null,
+            decided_by: null,
+            decided_at_ms: null,
+          },
           jwk: JSON.stringify(grant.jwk),
           display: JSON.stringify(grant.display),
           wanted: JSON.stringify(grant.wanted),
@@ -103,9 +118,13 @@ export class GnapGrantStore {
     return row === undefined ? null : record(row)
   }
 
-  /** Those that nobody has decided, newest first. */
-  async waiting<Asked extends Part>(part: Asked, nowMs: number): Promise<PartOf<GnapGrantRecord, Asked>> {
-    const all = this.#db.selectFrom('gnap_grants').where('state', '=', 'waiting')
+  /** Those of this state that are not over, newest first. */
+  async list<Asked extends Part>(
+    state: GrantState,
+    part: Asked,
+    nowMs: number,
+  ): Promise<PartOf<GnapGrantRecord, Asked>> {
+    const all = this.#db.selectFrom('gnap_grants').where('state', '=', state)
     const found = all.where('expires_at_ms', '>', nowMs)
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
@@ -115,11 +134,12 @@ export class GnapGrantStore {
     id: string,
     state: 'approved' | 'denied',
     scopes: readonly string[],
+    { by, atMs }: Decided,
     queries: Queries,
   ): Promise<boolean> {
     const { numUpdatedRows } = await queries
       .updateTable('gnap_grants')
-      .set({ state, scopes: JSON.stringify(scopes) })
+      .set({ state, scopes: JSON.stringify(scopes), decided_by: by, decided_at_ms: atMs })
       .where('id', '=', id)
       .where('state', '=', 'waiting')
       .executeTakeFirst()
@@ -175,7 +195,7 @@ export class GnapGrantStore {
 function record(row: Selectable<GnapGrantTable>): GnapGrantRecord {
   return {
     id: row.id,
-    state: STATES.find((state) => state === row.state) ?? 'finished',
+    state: GRANT_STATES.find((state) => state === row.state) ?? 'finished',
     thumbprint: row.thumbprint,
     jwk: storedObject(row.jwk),
     display: storedJson(row.display) as GnapGrantRecord['display'],
@@ -184,12 +204,18 @@ function record(row: Selectable<GnapGrantTable>): GnapGrantRecord {
     scopes: storedTexts(row.scopes),
     referenceHash: row.reference_hash,
     nextAtMs: row.next_at_ms,
+    decided: decidedIn(row.decided_by, row.decided_at_ms),
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
   }
 }
 
-const STATES = ['waiting', 'approved', 'denied', 'finished'] as const
+/** `null`: nobody, or an earlier version has not written down who. */
+export function decidedIn(by: string | null, atMs: number | null): Decided | null {
+  return by === null || atMs === null ? null : { by, atMs }
+}
+
+export const GRANT_STATES = ['waiting', 'approved', 'denied', 'finished'] as const
 
 const NEWEST_FIRST: Order = {
   columns: [

@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
+import { type Decided, decidedIn } from './gnap-grants.ts'
 import { storedObject, storedTexts } from './stored.ts'
 import type { GnapTokenTable } from './tables/gnap.ts'
 import type { Tables } from './tables.ts'
@@ -15,6 +16,8 @@ export interface GnapTokenRecord {
   readonly isBearer: boolean
   /** Somebody has approved it; else it is good for as long as its key is trusted. */
   readonly isApproved: boolean
+  /** `null`: nobody, or an earlier version has not written down who. */
+  readonly approved: Decided | null
   readonly expiresAtMs: number
   /** It can be renewed until then. */
   readonly endsAtMs: number
@@ -41,6 +44,7 @@ export class GnapTokenStore {
       .insertInto('gnap_tokens')
       .values({
         ...{ id, thumbprint, name, label, hash, manage_hash: manageHash, revoked_at_ms: token.revokedAtMs },
+        ...{ approved_by: token.approved?.by ?? null, approved_at_ms: token.approved?.atMs ?? null },
         ...{ jwk: JSON.stringify(token.jwk), scopes: JSON.stringify(token.scopes), ...flags, ...times },
       })
       .execute()
@@ -104,6 +108,30 @@ export class GnapTokenStore {
       .execute()
   }
 
+  /** Those that this one has approved, and that can still be used or renewed; so many at most, newest first. */
+  async approvedBy(principal: string, nowMs: number, most: number): Promise<readonly GnapTokenRecord[]> {
+    const found = this.#db.selectFrom('gnap_tokens').selectAll().where('approved_by', '=', principal)
+    const good = found.where('revoked_at_ms', 'is', null).where('ends_at_ms', '>', nowMs)
+    return (await good.orderBy('ends_at_ms', 'desc').orderBy('id').limit(most).execute()).map(record)
+  }
+
+  /** Of this key, that this one has approved. */
+  async revokeApproved(
+    principal: string,
+    thumbprint: string,
+    atMs: number,
+    queries: Queries,
+  ): Promise<number> {
+    const { numUpdatedRows } = await queries
+      .updateTable('gnap_tokens')
+      .set({ revoked_at_ms: atMs })
+      .where('approved_by', '=', principal)
+      .where('thumbprint', '=', thumbprint)
+      .where('revoked_at_ms', 'is', null)
+      .executeTakeFirst()
+    return Number(numUpdatedRows)
+  }
+
   /** Forgets so many at most of those that are over; resolves to how many they were. */
   async forget(nowMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
@@ -126,6 +154,7 @@ function record(row: Selectable<GnapTokenTable>): GnapTokenRecord {
     scopes: storedTexts(row.scopes),
     isBearer: row.is_bearer === 1,
     isApproved: row.is_approved === 1,
+    approved: decidedIn(row.approved_by, row.approved_at_ms),
     expiresAtMs: row.expires_at_ms,
     endsAtMs: row.ends_at_ms,
     revokedAtMs: row.revoked_at_ms,

@@ -16,6 +16,9 @@ import { oauth } from './migrations/0011-oauth.ts'
 import { gnap } from './migrations/0012-gnap.ts'
 import { trust } from './migrations/0013-trust.ts'
 import { users } from './migrations/0014-users.ts'
+import { ownAccounts } from './migrations/0015-own-accounts.ts'
+import { passkeys } from './migrations/0016-passkeys.ts'
+import { openid } from './migrations/0017-openid.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -63,6 +66,9 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0012-gnap', gnap],
   ['0013-trust', trust],
   ['0014-users', users],
+  ['0015-own-accounts', ownAccounts],
+  ['0016-passkeys', passkeys],
+  ['0017-openid', openid],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

@@ -87,7 +87,27 @@ export class OAuthRecordStore {
   async removePerson(personId: string, queries: Queries): Promise<readonly string[]> {
     const removed = queries.deleteFrom('oauth_records').where('person_id', '=', personId)
     const rows = await removed.returning(['id', 'kind']).execute()
-    return rows.filter(({ kind }) => kind === 'Grant').map(({ id }) => id)
+    return rows.filter(({ kind }) => kind === GRANT).map(({ id }) => id)
+  }
+
+  /** What they have consented to and is not over, what lasts longest first; so many at most. */
+  async grantsOf(personId: string, nowMs: number, most: number): Promise<readonly OAuthRecord[]> {
+    const found = this.#db.selectFrom('oauth_records').selectAll().where('person_id', '=', personId)
+    const good = found.where('kind', '=', GRANT).where('expires_at_ms', '>', nowMs)
+    const ofClients = good.where('client_id', 'is not', null)
+    const rows = await ofClients.orderBy('expires_at_ms', 'desc').orderBy('id').limit(most).execute()
+    return rows.map(recordOf)
+  }
+
+  /** What they have consented to for one client; resolves to the names of the grants that this was. */
+  async removePersonsClient(
+    personId: string,
+    clientId: string,
+    queries: Queries,
+  ): Promise<readonly string[]> {
+    const removed = queries.deleteFrom('oauth_records').where('person_id', '=', personId)
+    const rows = await removed.where('client_id', '=', clientId).returning(['id', 'kind']).execute()
+    return rows.filter(({ kind }) => kind === GRANT).map(({ id }) => id)
   }
 
   /** Forgets so many at most of what has expired; resolves to how many they were. */
@@ -135,3 +155,6 @@ function recordOf(row: Selectable<OAuthRecordTable>): OAuthRecord {
     consumedAtMs: row.consumed_at_ms,
   }
 }
+
+/** As oidc-provider calls what somebody has consented to. */
+const GRANT = 'Grant'

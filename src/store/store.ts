@@ -19,6 +19,7 @@ import { OAuthKeyStore } from './oauth-keys.ts'
 import { OAuthRecordStore } from './oauth-records.ts'
 import { ObservedStore } from './observed.ts'
 import { openDatabase } from './open-database.ts'
+import { PasskeyStore } from './passkeys.ts'
 import { PolicyStore } from './policies.ts'
 import { RateLimitStore } from './rate-limits.ts'
 import { ReplayStore } from './replays.ts'
@@ -54,6 +55,7 @@ export class Store {
   readonly oauthDenials: OAuthDenialStore
   readonly oauthKeys: OAuthKeyStore
   readonly oauthRecords: OAuthRecordStore
+  readonly passkeys: PasskeyStore
   readonly policies: PolicyStore
   readonly rateLimits: RateLimitStore
   readonly observed: ObservedStore
@@ -94,6 +96,7 @@ export class Store {
     this.oauthDenials = new OAuthDenialStore(db)
     this.oauthKeys = new OAuthKeyStore(db)
     this.oauthRecords = new OAuthRecordStore(db)
+    this.passkeys = new PasskeyStore(db)
     this.policies = new PolicyStore(db)
     this.rateLimits = new RateLimitStore(db)
     this.observed = new ObservedStore(db)

@@ -1,4 +1,4 @@
-import type { Kysely, Selectable } from 'kysely'
+import type { Kysely, Selectable, Updateable } from 'kysely'
 import type { Queries } from './database.ts'
 import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import { storedTexts } from './stored.ts'
@@ -16,6 +16,16 @@ export interface UserRecord {
   readonly hasCodes: boolean
   /** Who signed in before is not signed in any more. */
   readonly signedInSinceMs: number
+  /** They cannot sign in, and nothing that they have let others do is good. */
+  readonly isDisabled: boolean
+  /** Who they are elsewhere; `null`: nobody has said. */
+  readonly openid: OpenidAccount | null
+}
+
+/** Somebody as an OpenID provider knows them for good, whatever their address is. */
+export interface OpenidAccount {
+  readonly issuer: string
+  readonly subject: string
 }
 
 /** What somebody proves with who they are. */
@@ -66,6 +76,12 @@ export class UserStore {
     return row === undefined ? null : { ...recordOf(row), password: row.password, codes: row.totp }
   }
 
+  async byOpenid({ issuer, subject }: OpenidAccount): Promise<UserRecord | null> {
+    const found = this.#db.selectFrom('users').selectAll().where('openid_issuer', '=', issuer)
+    const row = await found.where('openid_subject', '=', subject).executeTakeFirst()
+    return row === undefined ? null : recordOf(row)
+  }
+
   /** Newest first. */
   async list<Asked extends Part>(part: Asked): Promise<PartOf<UserRecord, Asked>> {
     const found = this.#db.selectFrom('users')
@@ -79,8 +95,44 @@ export class UserStore {
   }
 
   /** Who is signed in is not any more. `false`: they are not there. */
-  async setPassword(id: string, hash: string | null, atMs: number, queries: Queries): Promise<boolean> {
-    const changes = { password: hash, signed_in_since_ms: atMs }
+  setPassword(id: string, hash: string | null, atMs: number, queries: Queries): Promise<boolean> {
+    return this.#change(id, { password: hash, signed_in_since_ms: atMs }, queries)
+  }
+
+  /** Who is signed in is not any more. `false`: they are not there. */
+  signOut(id: string, atMs: number, queries: Queries): Promise<boolean> {
+    return this.#change(id, { signed_in_since_ms: atMs }, queries)
+  }
+
+  /** `false`: they are not there. */
+  setScopes(id: string, scopes: readonly string[], queries: Queries): Promise<boolean> {
+    return this.#change(id, { scopes: JSON.stringify(scopes) }, queries)
+  }
+
+  /** From then on; `null`: they may sign in. `false`: they are not there. */
+  setDisabled(id: string, atMs: number | null, queries: Queries): Promise<boolean> {
+    return this.#change(id, { disabled_at_ms: atMs }, queries)
+  }
+
+  /** Of who has no account there yet. `false`: they have one, or are not there, or it is somebody else's. */
+  async bind(id: string, { issuer, subject }: OpenidAccount, queries: Queries): Promise<boolean> {
+    const changed = queries
+      .updateTable('users')
+      .set({ openid_issuer: issuer, openid_subject: subject })
+      .where('id', '=', id)
+      .where('openid_subject', 'is', null)
+      .where(({ not, exists, selectFrom }) => {
+        const others = selectFrom('users as other')
+          .select('other.id')
+          .where('other.openid_issuer', '=', issuer)
+        return not(exists(others.where('other.openid_subject', '=', subject)))
+      })
+    return (await changed.executeTakeFirst()).numUpdatedRows > 0n
+  }
+
+  /** Who is signed in is not any more. `false`: they are not there. */
+  async unbind(id: string, atMs: number, queries: Queries): Promise<boolean> {
+    const changes = { openid_issuer: null, openid_subject: null, signed_in_since_ms: atMs }
     const changed = queries.updateTable('users').set(changes).where('id', '=', id)
     return (await changed.executeTakeFirst()).numUpdatedRows > 0n
   }
@@ -97,9 +149,10 @@ export class UserStore {
     sealed: string | null,
     recoveryHashes: readonly string[],
     queries: Queries,
+    /** That of the code that was used already; `null`: none was. */
+    usedStep: number | null = null,
   ): Promise<boolean> {
-    const changed = queries.updateTable('users').set({ totp: sealed, totp_step: null }).where('id', '=', id)
-    if ((await changed.executeTakeFirst()).numUpdatedRows === 0n) return false
+    if (!(await this.#change(id, { totp: sealed, totp_step: usedStep }, queries))) return false
     await queries.deleteFrom('user_recovery_codes').where('user_id', '=', id).execute()
     const rows = recoveryHashes.map((hash) => ({ user_id: id, hash }))
     if (rows.length > 0) await queries.insertInto('user_recovery_codes').values(rows).execute()
@@ -126,16 +179,31 @@ export class UserStore {
       .executeTakeFirst()
     return numDeletedRows > 0n
   }
+
+  /** How many are left. */
+  async recoveryCodes(id: string): Promise<number> {
+    const counted = this.#db
+      .selectFrom('user_recovery_codes')
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+    return Number((await counted.where('user_id', '=', id).executeTakeFirstOrThrow()).total)
+  }
+
+  async #change(id: string, changes: Updateable<UserTable>, queries: Queries): Promise<boolean> {
+    const changed = queries.updateTable('users').set(changes).where('id', '=', id)
+    return (await changed.executeTakeFirst()).numUpdatedRows > 0n
+  }
 }
 
 function recordOf(row: Selectable<UserTable>): UserRecord {
-  const { id, email } = row
+  const { id, email, openid_issuer: issuer, openid_subject: subject } = row
   return {
     ...{ id, email, scopes: storedTexts(row.scopes) },
     createdAtMs: row.created_at_ms,
     hasPassword: row.password !== null,
     hasCodes: row.totp !== null,
     signedInSinceMs: row.signed_in_since_ms,
+    openid: issuer === null || subject === null ? null : { issuer, subject },
+    isDisabled: row.disabled_at_ms !== null,
   }
 }
 

@@ -14,6 +14,35 @@ import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { memoryIo } from './memory-io.ts'
 
+test('who a user is elsewhere, on the command line', async (t) => {
+  const storeUrl = await freshUrl('sqlite', t)
+  const data = temporaryFolder(t)
+  const there = { GATEHOUSE_AUTH_OPENID_ISSUER: 'https://id.example', GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'x' }
+  const run = (env: Record<string, string>, ...argv: readonly string[]) =>
+    runWith('', { GATEHOUSE_STORE_URL: storeUrl, ...env }, 'users', ...argv, '--data', data)
+  const id = (await run({}, 'create', 'anna@x', '--access', 'read', '--without-password')).out.trim()
+  const bound = await run(there, 'openid', '--subject', '248289761001', 'anna@x')
+  assert.deepEqual([bound.code, bound.err], [0, `${id}: anna@x: 248289761001 at https://id.example/\n`])
+  const [shown] = JSON.parse((await run({}, 'list', '--json')).out)
+  assert.deepEqual(shown.openid, { issuer: 'https://id.example/', subject: '248289761001' })
+  await run({}, 'create', 'ben@x', '--access', 'read', '--without-password')
+  const taken = await run(there, 'openid', '--subject', '248289761001', 'ben@x')
+  assert.match(taken.err, /another user is 248289761001 there/)
+  const off = await run({}, 'openid', '--off', 'anna@x')
+  assert.deepEqual([off.code, off.err], [0, `${id}: anna@x: nobody elsewhere, and signed out\n`])
+  for (const [env, argv, said] of [
+    [{}, ['--subject', 'x', 'anna@x'], /auth\.openid\.issuer is not set/],
+    [there, ['anna@x'], /takes --subject or --off/],
+    [there, ['--off', '--subject', 'x', 'anna@x'], /takes --subject or --off/],
+    [there, ['--subject', 'é', 'anna@x'], /255 characters of ASCII/],
+    [there, ['--subject', 'x', 'eve@x'], /there is no user eve@x/],
+  ] as const) {
+    const refused = await run(env, 'openid', ...argv)
+    assert.notEqual(refused.code, 0)
+    assert.match(refused.err, said)
+  }
+})
+
 for (const kind of KINDS)
   test(`${kind}: users on the command line, their passwords and codes`, async (t) => {
     const storeUrl = await freshUrl(kind, t)
@@ -34,7 +63,7 @@ for (const kind of KINDS)
     const json = ['--scopes', 'mcp,admin', '--without-password', '--json']
     const ben = JSON.parse((await run('', 'create', 'ben@x', ...json)).out)
     assert.deepEqual([ben.scopes, ben.has_password], [['admin', 'mcp'], false])
-    assert.match((await run('', 'list')).out, /^ID +EMAIL +SCOPES +PASSWORD +CODES +CREATED\n/)
+    assert.match((await run('', 'list')).out, /^ID +EMAIL +SCOPES +PASSWORD +CODES +STATE +CREATED\n/)
     const listed = JSON.parse((await run('', 'list', '--json')).out)
     assert.deepEqual(listed.map((user: { id: string }) => user.id).sort(), [id, ben.id].sort())
 
@@ -56,10 +85,25 @@ for (const kind of KINDS)
     assert.equal((await run('', 'codes', '--off', id)).code, 0)
     assert.equal((await store.users.byId(id))?.hasCodes, false)
 
+    const less = await run('', 'change', id, '--scopes', 'read', '--disable')
+    assert.deepEqual([less.code, less.err], [0, `${id}: anna@example.com: read; disabled\n`])
+    const { isDisabled, scopes } = (await store.users.byId(id))!
+    assert.deepEqual([isDisabled, scopes], [true, ['read']])
+    assert.match((await run('', 'list')).out, /disabled/)
+    assert.equal((await run('', 'change', id, '--enable')).err, `${id}: anna@example.com: enabled\n`)
+    assert.equal((await store.users.byId(id))?.isDisabled, false)
+    for (const wrong of [
+      [],
+      ['--disable', '--enable'],
+      ['--scopes', 'raed'],
+      ['--access', 'read', '--scopes', 'read'],
+    ])
+      assert.equal((await run('', 'change', id, ...wrong)).code, 2)
+
     for (const code of [0, 1]) assert.equal((await run('', 'delete', id)).code, code)
     for (const name of ['usr_x', 'nobody@example.com', 'a\u0000b'])
-      for (const command of ['delete', 'codes', 'password']) {
-        const { code, err } = await run(PASSWORD, command, name)
+      for (const argv of [['delete'], ['codes'], ['password'], ['change', '--disable']]) {
+        const { code, err } = await run(PASSWORD, ...argv, name)
         assert.equal(code, 1)
         assert.match(err, /there is no user/)
       }
@@ -71,6 +115,8 @@ for (const kind of KINDS)
       'deleteUser',
       'startOneTimeCodes',
       'stopOneTimeCodes',
+      'updateUser',
+      'updateUser',
     ]
     assert.deepEqual(items.map(({ action }) => action).sort(), actions)
     const said = JSON.stringify(items) + [made, again, changed].map(({ out, err }) => out + err).join('')

@@ -54,6 +54,24 @@ export function gnapContract(kind: DatabaseKind): void {
     )
   })
 
+  test(`${kind}: what somebody has approved is found and revoked by who, and by the key`, async (t) => {
+    const store = await fresh(t)
+    const by = (name: string) => ({ by: name, atMs: 7 })
+    await added(store, TOKEN, 'h1', 'm1')
+    await added(store, { ...TOKEN, id: 'gtk_2', thumbprint: 'tp2', endsAtMs: 3_000 }, 'h2', 'm2')
+    await added(store, { ...TOKEN, id: 'gtk_3', approved: by('usr_2') }, 'h3', 'm3')
+    await added(store, { ...TOKEN, id: 'gtk_4', approved: null }, 'h4', 'm4')
+    const ids = async (nowMs: number, most = 9) =>
+      (await store.gnapTokens.approvedBy('usr_1', nowMs, most)).map(({ id }) => id)
+    assert.deepEqual(
+      [await ids(0), await ids(0, 1), await ids(2_000)],
+      [['gtk_2', 'gtk_1'], ['gtk_2'], ['gtk_2']],
+    )
+    const revoke = () => store.transaction((q) => store.gnapTokens.revokeApproved('usr_1', 'tp', 5, q))
+    assert.deepEqual([await revoke(), await revoke(), await ids(0)], [1, 0, ['gtk_2']])
+    assert.equal((await store.gnapTokens.byHash('h3'))?.revokedAtMs, null)
+  })
+
   test(`${kind}: of those who renew a token at once one does`, async (t) => {
     const store = await fresh(t)
     await added(store, TOKEN, 'h1', 'm1')
@@ -77,7 +95,7 @@ export function gnapContract(kind: DatabaseKind): void {
     )
     assert.equal(await grants.add({ ...GRANT, id: 'grt_3', interactHash: 'i3' }, 2), false)
     const { interactHash, continueHash, ...given } = GRANT
-    const waiting = { ...given, state: 'waiting', referenceHash: null }
+    const waiting = { ...given, state: 'waiting', referenceHash: null, decided: null }
     assert.deepEqual(
       [
         await grants.byId('grt_1'),
@@ -87,11 +105,11 @@ export function gnapContract(kind: DatabaseKind): void {
       [waiting, waiting, waiting],
     )
     assert.deepEqual([await grants.continued('grt_1', 'c2'), await grants.byInteractHash('i3')], [null, null])
-    const listed = await grants.waiting({ page: 1, limit: 1 }, 0)
+    const listed = await grants.list('waiting', { page: 1, limit: 1 }, 0)
     assert.deepEqual([listed.total, listed.items[0]?.id], [2, 'grt_2'])
-    assert.equal((await grants.waiting({ page: 1, limit: 9 }, GRANT.expiresAtMs)).total, 0)
+    assert.equal((await grants.list('waiting', { page: 1, limit: 9 }, GRANT.expiresAtMs)).total, 0)
     const decide = (state: 'approved' | 'denied', scopes: string[]) =>
-      store.transaction((queries) => grants.decide('grt_1', state, scopes, queries))
+      store.transaction((queries) => grants.decide('grt_1', state, scopes, { by: 'usr_1', atMs: 7 }, queries))
     await grants.setReference('grt_1', 'too early')
     assert.deepEqual([await decide('approved', ['read']), await decide('denied', [])], [true, false])
     await grants.setReference('grt_1', 'r1')
@@ -100,8 +118,10 @@ export function gnapContract(kind: DatabaseKind): void {
       state: 'approved',
       scopes: ['read'],
       referenceHash: 'r1',
+      decided: { by: 'usr_1', atMs: 7 },
     })
-    assert.equal((await grants.waiting({ page: 1, limit: 9 }, 0)).total, 1)
+    assert.equal((await grants.list('approved', { page: 1, limit: 9 }, 0)).total, 1)
+    assert.equal((await grants.list('waiting', { page: 1, limit: 9 }, 0)).total, 1)
     assert.equal(await grants.renew('grt_1', 'c1', 'c2', 7), true)
     assert.equal(await grants.renew('grt_1', 'c1', 'c3', 8), false)
     assert.equal((await grants.continued('grt_1', 'c2'))?.nextAtMs, 7)
@@ -124,7 +144,14 @@ function added(store: Store, token: GnapTokenRecord, hash: string, manageHash: s
 const JWK = { kty: 'OKP', crv: 'Ed25519', x: 'x', kid: 'ä "' }
 const TOKEN: GnapTokenRecord = {
   ...{ id: 'gtk_1', thumbprint: 'tp', jwk: JWK, name: 'robot', label: 'mine', scopes: ['read', 'detect'] },
-  ...{ isBearer: false, isApproved: true, expiresAtMs: 1_000, endsAtMs: 2_000, revokedAtMs: null },
+  ...{
+    isBearer: false,
+    isApproved: true,
+    approved: { by: 'usr_1', atMs: 7 },
+    expiresAtMs: 1_000,
+    endsAtMs: 2_000,
+    revokedAtMs: null,
+  },
 }
 const GRANT: NewGrant = {
   ...{ id: 'grt_1', thumbprint: 'tp', jwk: JWK, display: { name: 'robot', uri: null } },

@@ -17,7 +17,15 @@ export function usersContract(kind: DatabaseKind): void {
     const found = await store.users.byEmail('same@x')
     assert.deepEqual(found, {
       ...{ id: found?.id, email: 'same@x', scopes: ['read'], createdAtMs: found?.createdAtMs },
-      ...{ hasPassword: true, hasCodes: false, signedInSinceMs: 0, password: 'hash', codes: null },
+      ...{
+        hasPassword: true,
+        hasCodes: false,
+        signedInSinceMs: 0,
+        isDisabled: false,
+        password: 'hash',
+        codes: null,
+      },
+      openid: null,
     })
     assert.equal((await store.users.byId('usr_4'))?.hasPassword, false)
     assert.ok(!JSON.stringify(await store.users.byId(found!.id)).includes('"hash"'))
@@ -40,6 +48,57 @@ export function usersContract(kind: DatabaseKind): void {
     assert.deepEqual([await set('usr_1'), await set('usr_9')], [true, false])
     const { password, signedInSinceMs } = await proofs()
     assert.deepEqual([password, signedInSinceMs], ['new', 2_000_000_000_007])
+  })
+
+  test(`${kind}: an account elsewhere is of one user, and a user has one`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const [one, other] = [await openAt(t, url), await openAt(t, url)]
+    for (const number of [1, 2]) await add(one, user(number))
+    const anna = { issuer: 'https://id.example/', subject: 'anna' }
+    const bind = (store: Store, id: string, openid: typeof anna) =>
+      store.transaction((queries) => store.users.bind(id, openid, queries)).catch(() => false)
+    assert.equal(await one.users.byOpenid(anna), null)
+    const bound = await Promise.all([bind(one, 'usr_1', anna), bind(other, 'usr_2', anna)])
+    assert.deepEqual(bound.filter(Boolean), [true])
+    const found = (await one.users.byOpenid(anna))!
+    assert.deepEqual(found.openid, anna)
+    const [id, free] = found.id === 'usr_1' ? ['usr_1', 'usr_2'] : ['usr_2', 'usr_1']
+    assert.equal(await bind(one, id, { ...anna, subject: 'another' }), false)
+    assert.equal(await bind(one, free, anna), false)
+    assert.equal(await bind(one, 'usr_9', { ...anna, subject: 'another' }), false)
+    assert.equal(await one.users.byOpenid({ ...anna, issuer: 'https://other.example/' }), null)
+    // The same name elsewhere is somebody else.
+    assert.equal(await bind(one, free, { ...anna, issuer: 'https://other.example/' }), true)
+    const unbind = (id: string) => one.transaction((queries) => one.users.unbind(id, 7, queries))
+    assert.deepEqual([await unbind(id), await unbind('usr_9')], [true, false])
+    const after = (await one.users.byId(id))!
+    assert.deepEqual([after.openid, after.signedInSinceMs], [null, 7])
+    assert.equal(await bind(one, id, anna), true)
+  })
+
+  test(`${kind}: scopes, being disabled and signed out are changed one by one`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    await add(store, user(1))
+    const { users } = store
+    const before = (await users.byId('usr_1'))!
+    const isThere = await store.transaction(async (queries) => [
+      await users.setScopes('usr_1', ['admin', 'mcp'], queries),
+      await users.setDisabled('usr_1', 9, queries),
+      await users.signOut('usr_1', 2_000_000_000_007, queries),
+      await users.setScopes('usr_9', [], queries),
+      await users.setDisabled('usr_9', 9, queries),
+      await users.signOut('usr_9', 9, queries),
+    ])
+    assert.deepEqual(isThere, [true, true, true, false, false, false])
+    const after = {
+      ...before,
+      scopes: ['admin', 'mcp'],
+      isDisabled: true,
+      signedInSinceMs: 2_000_000_000_007,
+    }
+    assert.deepEqual(await users.byId('usr_1'), after)
+    await store.transaction((queries) => users.setDisabled('usr_1', null, queries))
+    assert.deepEqual(await users.byId('usr_1'), { ...after, isDisabled: false })
   })
 
   test(`${kind}: of several who use a code at once one does, and never an older one after it`, async (t) => {

@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { endWith, plainEnvironment, temporaryFolder } from './programs.ts'
 import { CHROMIUM } from './real-clients.ts'
 
-/** One page of a real Chromium, in which no script runs, worked by keys alone as somebody does who sees nothing. */
+/** One page of a real Chromium, in which no script runs unless that is asked for, worked by keys alone as somebody does who sees nothing. */
 export class BrowserPage {
   readonly #socket: WebSocket
   readonly #session: string
@@ -14,7 +14,7 @@ export class BrowserPage {
   /** What the browser complains of. */
   readonly complaints: readonly string[]
 
-  static async start(t: Test): Promise<BrowserPage> {
+  static async start(t: Test, { hasScripts = false } = {}): Promise<BrowserPage> {
     const folder = temporaryFolder(t)
     const argv = CHROMIUM.filter((flag) => flag !== '--dump-dom' && flag !== '--ignore-certificate-errors')
     const more = [`--user-data-dir=${folder}/profile`, '--remote-debugging-port=0', 'about:blank']
@@ -40,7 +40,7 @@ export class BrowserPage {
     const { sessionId } = await ask(2, 'Target.attachToTarget', { targetId, flatten: true })
     const page = new BrowserPage(socket, sessionId, answers, complaints)
     for (const domain of ['Page', 'Log', 'Accessibility']) await page.do(`${domain}.enable`)
-    await page.do('Emulation.setScriptExecutionDisabled', { value: true })
+    await page.do('Emulation.setScriptExecutionDisabled', { value: !hasScripts })
     return page
   }
 
@@ -66,15 +66,21 @@ export class BrowserPage {
   }
 
   /** Resolves when a page is shown that is called so, and to what a reader would read. */
-  async titled(title: string): Promise<readonly Read[]> {
+  titled(title: string): Promise<readonly Read[]> {
+    return this.read((nodes) =>
+      nodes.some(({ role, name }) => role === 'RootWebArea' && name.startsWith(title)),
+    )
+  }
+
+  /** Resolves when a page is shown of which this is so, and to what a reader would read. */
+  async read(isSo: (nodes: readonly Read[]) => boolean): Promise<readonly Read[]> {
     let nodes: readonly Read[] = []
     for (let time = 0; time < 200; time++) {
       nodes = await this.#read()
-      if (this.#isWhole && nodes.some(({ role, name }) => role === 'RootWebArea' && name.startsWith(title)))
-        return nodes
+      if (this.#isWhole && isSo(nodes)) return nodes
       await wait(50)
     }
-    throw new Error(`no page called ${title}: ${JSON.stringify(nodes)}, ${this.complaints}`)
+    throw new Error(`no such page: ${isSo}: ${JSON.stringify(nodes)}, ${this.complaints}`)
   }
 
   async type(text: string): Promise<void> {

@@ -79,11 +79,15 @@ for (const method of ['sha-256', 'sha3-512'] as const)
     assert.deepEqual(grant, {
       ...{ id: body.continue.uri.split('/').at(-1), name: DISPLAY.name, uri: DISPLAY.uri },
       ...{ thumbprint: client.thumbprint, scopes: ['read', 'detect'], bearer: false, finish_uri: uri },
+      ...{ state: 'waiting', decided_by: null },
     })
     assert.equal(Date.parse(expires_at) - Date.parse(created_at), 3_600_000)
     const decided = await decide(body.continue, 'approve', ['detect'])
     assert.deepEqual([decided.status, decided.body.scopes], [200, ['detect']])
     assert.equal((await manage.ask('GET', '/v1/grants')).body.total, 0)
+    const { body: approved } = await manage.ask('GET', '/v1/grants?state=approved')
+    assert.deepEqual([approved.total, approved.grants[0].scopes], [1, ['detect']])
+    assert.match(approved.grants[0].decided_by, /^key_/)
 
     const sent = await browse(body.interact.redirect)
     assert.equal(sent.status, 303)

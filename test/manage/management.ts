@@ -48,6 +48,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly clientDocuments?: ClientDocuments
   /** What answers MCP. */
   readonly mcpServer?: MakeServer
+  /** What it calls itself, with its port, where nothing else is said. */
+  readonly host?: string
 }
 
 /** A management plane that listens, with a database of its own unless it is given one, and whoever calls it. */
@@ -80,6 +82,7 @@ export class TestManagement {
       people,
       clientDocuments,
       mcpServer,
+      host = '127.0.0.1',
       ...given
     } = options
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
@@ -130,7 +133,7 @@ export class TestManagement {
     const url = `http://127.0.0.1:${port}`
     const publish = publisherFor(t, plane, knows)
     const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures, publish }, adminKey)
-    await plane.start({ host: '127.0.0.1', port })
+    await plane.start({ host, port })
     if (knows) await publish({ rules: [] })
     t.teardown(async () => {
       server.close()
@@ -272,6 +275,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
     registration: 'off',
     registrationToken: null,
   },
+  openid: null,
   auditRetentionMs: 86_400_000,
   seen: SEEN,
   hasTls: false,

@@ -44,3 +44,25 @@ export async function postForm(
   const body: any = isJson ? JSON.parse(text) : null
   return { status: response.status, headers: response.headers, text, body }
 }
+
+/** Where somebody is led who is to consent to this. */
+export function codeUrl({ url }: TestManagement, { client_id }: MadeClient, scope: string): string {
+  const query = new URLSearchParams({
+    ...{ response_type: 'code', client_id, redirect_uri: CALLBACK, scope },
+    ...{ code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM', code_challenge_method: 'S256' },
+  })
+  return `${url}/oauth/authorize?${query}`
+}
+
+/** For the code that the browser was led `away` with. */
+export async function tokensFor(manage: TestManagement, client: MadeClient, away: URL) {
+  const form = {
+    ...{ grant_type: 'authorization_code', code: away.searchParams.get('code') ?? '' },
+    ...{ redirect_uri: CALLBACK, code_verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk' },
+  }
+  const { status, text, body } = await postForm(manage.url, '/oauth/token', form, basic(client))
+  assert.equal(status, 200, text)
+  return body as { readonly access_token: string; readonly refresh_token: string }
+}
+
+export const CALLBACK = 'https://app.example/callback'

@@ -47,8 +47,20 @@ export class TestPeople implements People {
     return this.consentsTo === null ? denied() : consented(this.consentsTo)
   }
 
+  async account(): Promise<void> {
+    throw new Error('nobody looks at an account here')
+  }
+
+  async decide(): Promise<void> {
+    throw new Error('nobody decides here')
+  }
+
   async signOut(_: BrowserContext, session: BrowserSession): Promise<void> {
     await session.end()
+  }
+
+  async cameBack(ctx: BrowserContext): Promise<void> {
+    ctx.status = 404
   }
 
   refused(ctx: BrowserContext, status: number, text: string): void {

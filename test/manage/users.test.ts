@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict'
 import SqliteConnection from 'better-sqlite3'
 import { test } from 'tap'
-import { freshUrl, KINDS } from '../store/databases.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import { COMMAND_LINE } from '../../src/manage/audit.ts'
+import { startCodes } from '../../src/manage/auth/people/make-user.ts'
+import { Sealer } from '../../src/manage/sealer.ts'
+import { Secret } from '../../src/secret.ts'
+import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { FormBrowser } from './form-browser.ts'
 import { TestManagement } from './management.ts'
+import { basic, CALLBACK, clientFor, codeUrl, postForm, tokensFor } from './oauth-client.ts'
 
 for (const kind of KINDS)
   test(`${kind}: users are made, listed and deleted, and nothing shows a password or its hash`, async (t) => {
@@ -13,7 +20,10 @@ for (const kind of KINDS)
     assert.equal(made.status, 201, JSON.stringify(made.body))
     const { id, created_at } = made.body
     const anna = { id, email: 'anna@example.com', scopes: ['read', 'detect'] }
-    const shown = { ...anna, has_password: true, has_one_time_codes: false, created_at }
+    const shown = {
+      ...{ ...anna, has_password: true, has_one_time_codes: false, disabled: false, openid: null },
+      created_at,
+    }
     assert.deepEqual(made.body, shown)
     assert.match(id, /^usr_/)
     const again = await manage.ask('POST', '/v1/users', wanted, { 'idempotency-key': 'one' })
@@ -41,6 +51,155 @@ for (const kind of KINDS)
       assert.ok(!text.includes(PASSWORD) && !text.includes('argon2') && !text.includes('$'))
     assert.deepEqual(manage.failures, [])
   })
+
+test('an administrator says who a user is at the provider elsewhere', async (t) => {
+  const settings = { name: 'Id', clientId: 'x', clientSecret: null, ca: null, allowPrivate: false }
+  const openid = { issuer: 'https://id.example/', ...settings }
+  const manage = await TestManagement.start(t, { openid })
+  const make = async (email: string) =>
+    (await manage.ask('POST', '/v1/users', { email, scopes: ['read'] })).body.id as string
+  const [anna, ben] = [await make('anna@example.com'), await make('ben@example.com')]
+  const put = (id: string, body: unknown) => manage.ask('PUT', `/v1/users/${id}/openid`, body)
+  const { status, body } = await put(anna, { subject: '248289761001' })
+  assert.deepEqual([status, body.openid], [200, { issuer: openid.issuer, subject: '248289761001' }])
+  assert.deepEqual((await put(anna, { subject: 'another' })).body.openid.subject, 'another')
+  assert.equal((await put(ben, { subject: 'another' })).status, 409)
+  assert.equal((await put('usr_9', { subject: 'x' })).status, 404)
+  for (const subject of ['', 'a\nb', 'é', 'x'.repeat(256)])
+    assert.equal((await put(ben, { subject })).status, 400, subject)
+  const { users } = (await manage.ask('GET', '/v1/users')).body
+  assert.deepEqual(
+    users.map(({ openid }: { openid: unknown }) => openid),
+    [null, { issuer: openid.issuer, subject: 'another' }],
+  )
+  const remove = (id: string) => manage.ask('DELETE', `/v1/users/${id}/openid`)
+  assert.deepEqual([(await remove(anna)).status, (await remove('usr_9')).status], [204, 404])
+  assert.equal((await put(ben, { subject: 'another' })).status, 200)
+  const key = { authorization: `Bearer ${await manage.key({ scopes: ['write'] })}` }
+  assert.equal((await manage.ask('DELETE', `/v1/users/${ben}/openid`, undefined, key)).status, 403)
+  const { audit } = (await manage.ask('GET', '/v1/audit?action=forgetOpenid')).body
+  assert.deepEqual([audit.length, audit[0].subject], [1, anna])
+  const without = await TestManagement.start(t)
+  const { body: made } = await without.ask('POST', '/v1/users', { email: 'a@b', scopes: ['read'] })
+  assert.equal((await without.ask('PUT', `/v1/users/${made.id}/openid`, { subject: 'x' })).status, 409)
+  assert.deepEqual(manage.failures, [])
+})
+
+for (const kind of KINDS)
+  test(`${kind}: a user is changed, and what is out in their name with them`, async (t) => {
+    const storeUrl = await freshUrl(kind, t)
+    const encryptionKey = new Secret('x'.repeat(43))
+    const manage = await TestManagement.start(t, { storeUrl, encryptionKey })
+    const more = { storeUrl, encryptionKey, publicUrl: manage.url, admin: null }
+    const second = await TestManagement.start(t, more)
+    const anna = { email: 'anna@example.com', password: PASSWORD }
+    const { body: made } = await manage.ask('POST', '/v1/users', { ...anna, scopes: ['read', 'detect'] })
+    const path = `/v1/users/${made.id}`
+    const got = await manage.ask('GET', path)
+    assert.deepEqual([got.status, got.body], [200, made])
+    const client = await clientFor(manage, {
+      ...{
+        grant_types: ['authorization_code'],
+        redirect_uris: [CALLBACK],
+        scopes: ['read', 'detect', 'write'],
+      },
+    })
+    const browser = new FormBrowser(manage.url)
+    const consent = async () => {
+      await browser.open(codeUrl(manage, client, 'read detect offline_access'))
+      if (/<h1>Sign in</.test(browser.page!.text)) await browser.submit('sign-in', anna)
+      await browser.submit('allow')
+      return tokensFor(manage, client, browser.away!)
+    }
+    const { access_token, refresh_token } = await consent()
+    const bearer = { authorization: `Bearer ${access_token}` }
+    const statuses = async () => [
+      (await second.ask('GET', '/v1/agents', undefined, bearer)).status,
+      (await second.ask('POST', '/v1/detect', { user_agent: 'x' }, bearer)).status,
+    ]
+    const refresh = async (token: string) =>
+      (
+        await postForm(
+          manage.url,
+          '/oauth/token',
+          { grant_type: 'refresh_token', refresh_token: token },
+          basic(client),
+        )
+      ).status
+    // There are no signatures to detect by: whoever may is told so.
+    assert.deepEqual(await statuses(), [200, 503])
+    const change = (body: unknown, headers = {}) => manage.ask('PATCH', path, body, headers)
+
+    const less = await change({ scopes: ['read', 'read'] }, { 'if-match': got.headers.get('etag')! })
+    assert.deepEqual([less.status, less.body], [200, { ...made, scopes: ['read'] }])
+    await wait(1_000)
+    assert.deepEqual(await statuses(), [200, 403])
+    const stale = await change({ scopes: ['admin'] }, { 'if-match': got.headers.get('etag')! })
+    assert.deepEqual([stale.status, stale.body.code], [412, 'precondition_failed'])
+
+    assert.equal((await change({ disabled: true })).body.disabled, true)
+    await wait(1_000)
+    assert.deepEqual(await statuses(), [401, 401])
+    assert.equal(await refresh(refresh_token), 400)
+    await browser.open(codeUrl(manage, client, 'read'))
+    await browser.submit('sign-in', anna)
+    assert.equal(browser.page!.status, 403)
+    // Who is there again signs in anew: nothing of before comes back.
+    assert.equal((await change({ disabled: false, scopes: ['read', 'detect'] })).body.disabled, false)
+    await wait(1_000)
+    assert.deepEqual(await statuses(), [401, 401])
+    const again = await consent()
+    assert.equal(await refresh(again.refresh_token), 200)
+
+    anna.password = 'another phrase of words'
+    assert.equal((await change({ password: anna.password })).status, 200)
+    assert.equal(await refresh(again.refresh_token), 400)
+    // Sessions know whole seconds: one of the second in which everything ended is over, too.
+    await wait(1_000)
+    await consent()
+    const store = await openAt(t, storeUrl)
+    const sealer = new Sealer(encryptionKey, '')
+    await startCodes(store, sealer, (await store.users.byId(made.id))!, COMMAND_LINE, Date.now())
+    assert.equal((await change({ one_time_codes: false })).body.has_one_time_codes, false)
+
+    const { body } = await manage.ask('GET', '/v1/audit?action=updateUser')
+    assert.deepEqual(body.audit.map(({ detail }: { detail: unknown }) => detail).reverse(), [
+      { email: anna.email, scopes: ['read'] },
+      { email: anna.email, disabled: true },
+      { email: anna.email, scopes: ['read', 'detect'], disabled: false },
+      { email: anna.email, password: 'set' },
+      { email: anna.email, one_time_codes: false },
+    ])
+    assert.equal((await manage.ask('DELETE', path)).status, 204)
+    assert.deepEqual(
+      [(await change({ disabled: true })).status, (await manage.ask('GET', path)).status],
+      [404, 404],
+    )
+    assert.deepEqual([...manage.failures, ...second.failures], [])
+  })
+
+test('what is wrong with a change is said, and changes nothing', async (t) => {
+  const manage = await TestManagement.start(t)
+  const { body: made } = await manage.ask('POST', '/v1/users', { email: 'a@b', scopes: ['read'] })
+  const path = `/v1/users/${made.id}`
+  for (const [body, pointer] of [
+    [{}, ''],
+    [{ scopes: [] }, '/scopes'],
+    [{ scopes: ['raed'] }, '/scopes/0'],
+    [{ disabled: true, password: 'short' }, '/password'],
+    [{ one_time_codes: true }, '/one_time_codes'],
+    [{ email: 'c@d' }, '/email'],
+    [{ disabled: 'yes' }, '/disabled'],
+  ] as const) {
+    const answer = await manage.ask('PATCH', path, body)
+    assert.equal(answer.status, 400, JSON.stringify(body))
+    assert.equal(answer.body.errors[0].pointer, pointer)
+  }
+  assert.deepEqual((await manage.ask('GET', path)).body, made)
+  const key = await manage.key({ scopes: ['read', 'detect', 'write', 'mcp'] })
+  const headers = { authorization: `Bearer ${key}` }
+  assert.equal((await manage.ask('PATCH', path, { scopes: ['admin'] }, headers)).status, 403)
+})
 
 test('what is wrong with a user is said, and never what the password was', async (t) => {
   const manage = await TestManagement.start(t)

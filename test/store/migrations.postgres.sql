@@ -85,3 +85,17 @@ create table "users" ("id" text collate "C" primary key, "email" text collate "C
 create table "user_recovery_codes" ("user_id" text collate "C" not null references "users" ("id") on delete cascade, "hash" text collate "C" not null, constraint "user_recovery_codes_key" primary key ("user_id", "hash"));
 alter table "oauth_records" add column "person_id" text collate "C";
 create index "oauth_records_by_person_id" on "oauth_records" ("person_id");
+-- 0015-own-accounts
+alter table "users" add column "disabled_at_ms" bigint;
+alter table "gnap_grants" add column "decided_by" text collate "C";
+alter table "gnap_grants" add column "decided_at_ms" bigint;
+alter table "gnap_tokens" add column "approved_by" text collate "C";
+alter table "gnap_tokens" add column "approved_at_ms" bigint;
+create index "gnap_tokens_by_approver" on "gnap_tokens" ("approved_by");
+-- 0016-passkeys
+create table "passkeys" ("id" text primary key, "user_id" text collate "C" not null references "users" ("id") on delete cascade, "name" text not null, "public_key" text not null, "counter" bigint not null, "created_at_ms" bigint not null, "used_at_ms" bigint);
+create index "passkeys_by_user" on "passkeys" ("user_id");
+-- 0017-openid
+alter table "users" add column "openid_issuer" text collate "C";
+alter table "users" add column "openid_subject" text collate "C";
+create unique index "users_by_openid" on "users" ("openid_issuer", "openid_subject");

@@ -14,6 +14,7 @@ import { idempotencyContract } from '../contract/idempotency.ts'
 import { gnapContract } from '../contract/gnap.ts'
 import { policiesContract } from '../contract/policies.ts'
 import { trustContract } from '../contract/trust.ts'
+import { passkeysContract } from '../contract/passkeys.ts'
 import { usersContract } from '../contract/users.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { storeContract } from '../contract/store.ts'
@@ -224,3 +225,4 @@ gnapContract('postgres')
 trustContract('postgres')
 webhooksContract('postgres')
 usersContract('postgres')
+passkeysContract('postgres')

@@ -24,6 +24,7 @@ import { storeContract } from '../contract/store.ts'
 import { gnapContract } from '../contract/gnap.ts'
 import { policiesContract } from '../contract/policies.ts'
 import { trustContract } from '../contract/trust.ts'
+import { passkeysContract } from '../contract/passkeys.ts'
 import { usersContract } from '../contract/users.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { freshUrl, openAt } from './databases.ts'
@@ -242,3 +243,4 @@ gnapContract('sqlite')
 trustContract('sqlite')
 webhooksContract('sqlite')
 usersContract('sqlite')
+passkeysContract('sqlite')

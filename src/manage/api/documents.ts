@@ -1,5 +1,6 @@
 import type Koa from 'koa'
 import { type DocsPlaces, docsPage } from '../docs/page.ts'
+import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_PATH } from '../docs/passkey-script.ts'
 import { STYLE } from '../docs/style.ts'
 import { Refusal } from '../refusal.ts'
 import { openApiDocument } from './openapi.ts'
@@ -17,6 +18,13 @@ export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
       (ctx) => {
         ctx.body = STYLE
         ctx.set('Content-Type', 'text/css; charset=utf-8')
+      },
+    ],
+    [
+      PASSKEY_SCRIPT_PATH,
+      (ctx) => {
+        ctx.body = PASSKEY_SCRIPT
+        ctx.set('Content-Type', 'text/javascript; charset=utf-8')
       },
     ],
   ])

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import type { GnapGrantRecord } from '../../store/gnap-grants.ts'
-import { changed } from '../audit.ts'
+import { GRANT_STATES, type GnapGrantRecord } from '../../store/gnap-grants.ts'
+import { decideGrant } from '../auth/gnap/grants.ts'
 import { SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { listing } from './listing.ts'
@@ -9,6 +9,10 @@ import { time, timeOf } from './schemas.ts'
 import type { Offered } from './version.ts'
 
 const scopes = z.array(z.enum(SCOPES))
+const state = z.enum(GRANT_STATES).meta({
+  id: 'GrantState',
+  description: '`finished`: the client has what there is for it, or has withdrawn.',
+})
 const grant = z
   .strictObject({
     id: z.string().meta({ example: 'grt_x7c1Jq0aT5b2' }),
@@ -18,7 +22,9 @@ const grant = z
       .meta({ description: 'What the client says about itself; nobody has checked it.' }),
     uri: z.string().nullable(),
     thumbprint: z.string().meta({ description: 'Of its key (RFC 7638).' }),
-    scopes: scopes.meta({ description: 'That it asks for.' }),
+    state,
+    scopes: scopes.meta({ description: 'That it asks for; once it is decided, those that were approved.' }),
+    decided_by: z.string().nullable().meta({ description: 'A user, a key, a client.' }),
     bearer: z.boolean().meta({ description: 'Whether it asks for a token that nobody has to sign for.' }),
     finish_uri: z.string().nullable().meta({ description: 'Where the browser is sent when it is decided.' }),
     created_at: time,
@@ -41,16 +47,17 @@ const listGrants = listing({
   id: 'listGrants',
   path: '/grants',
   tag: 'Administration',
-  summary: 'List grants that wait',
-  description: 'What clients ask for by GNAP with keys that nobody has approved, newest first.',
+  summary: 'List grants',
+  description:
+    'What clients ask for by GNAP with keys that nobody has approved, newest first: those that wait, or those of another `state`. An hour after it was asked for a grant is forgotten.',
   scopes: ['admin'],
   name: 'grants',
-  filters: {},
-  part: (_, part, { store, nowMs }) => store.gnapGrants.waiting(part, nowMs()),
+  filters: { state: state.default('waiting').meta({ description: 'Only these.' }) },
+  part: ({ state }, part, { store, nowMs }) => store.gnapGrants.list(state, part, nowMs()),
   items: { schema: grant, show: (records) => records.map(shown) },
 })
 
-const decideGrant = operation({
+const decideGrantById = operation({
   id: 'decideGrant',
   method: 'POST',
   path: '/grants/{id}/decide',
@@ -73,19 +80,15 @@ const decideGrant = operation({
   run: async (call, { store, nowMs }) => {
     const { subject, body } = call
     const given = scopesGiven(subject, body)
-    const { id, thumbprint } = subject
-    const detail = { decision: body.decision, scopes: given, thumbprint }
-    const change = { action: 'decideGrant', subject: id, detail }
-    await changed(store, actorOf(call), change, nowMs(), async (queries) => {
-      const state = body.decision === 'approve' ? 'approved' : 'denied'
-      if (!(await store.gnapGrants.decide(id, state, given, queries)))
-        throw new Refusal('conflict', 'this grant is decided already')
-    })
-    return { body: { id, decision: body.decision, scopes: given } }
+    const { decision } = body
+    const said = { decision, scopes: given }
+    if (!(await decideGrant(store, subject, said, actorOf(call), nowMs(), nowMs())))
+      throw new Refusal('conflict', 'this grant is decided already')
+    return { body: { id: subject.id, ...said } }
   },
 })
 
-export const GRANT_OPERATIONS: readonly Offered[] = [listGrants, decideGrant]
+export const GRANT_OPERATIONS: readonly Offered[] = [listGrants, decideGrantById]
 
 function scopesGiven(
   { scopes: asked }: GnapGrantRecord,
@@ -100,7 +103,9 @@ function scopesGiven(
 function shown({ id, display, thumbprint, scopes, wanted, finish, ...record }: GnapGrantRecord) {
   return {
     ...{ id, name: display.name, uri: display.uri, thumbprint },
+    state: record.state,
     scopes: SCOPES.filter((scope) => scopes.includes(scope)),
+    decided_by: record.decided?.by ?? null,
     bearer: wanted.tokens.some(({ isBearer }) => isBearer),
     finish_uri: finish?.uri ?? null,
     ...{ created_at: timeOf(record.createdAtMs), expires_at: timeOf(record.expiresAtMs) },

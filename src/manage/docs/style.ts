@@ -34,11 +34,17 @@ summary { cursor: pointer }
   overflow-wrap: anywhere }
 .card .brand { margin-top: 0; color: light-dark(#5a5a66, #a5a5b0) }
 .card h1 { font-size: 1.5rem; margin: 0 }
+.card h2 { font-size: 1.1rem; margin: 1.5rem 0 0 }
+.card .plain { padding: 0; list-style: none }
+.card .secret { font-size: 1.15em; overflow-wrap: anywhere }
+.card .notice { padding: .5rem .75rem; border-left: .25rem solid light-dark(#0b6b3a, #7fd3a0); background: var(--soft) }
 .card label, .card fieldset { display: block; margin: .75rem 0 0 }
 .card input:not([type=checkbox]) { display: block; width: 100%; padding: .5rem }
 .card .choice { display: flex; gap: .5rem; align-items: baseline }
 .card .buttons { display: flex; gap: .5rem; margin: 1.25rem 0 }
 .card button { flex: 1; padding: .5rem; cursor: pointer }
+.card .button { flex: 1; padding: .5rem; text-align: center; color: inherit; text-decoration: none;
+  border: 1px solid var(--line); border-radius: .25rem; background: var(--soft) }
 .card .problem { padding: .5rem .75rem; border-left: .25rem solid light-dark(#a51d24, #ff8a8f); background: var(--soft) }
 @media print { nav, form, .skip { display: none } details > * { display: block } }
 `

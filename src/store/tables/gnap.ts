@@ -25,6 +25,10 @@ export interface GnapGrantTable {
   continue_hash: string
   /** Not before then may the client ask again. */
   next_at_ms: number
+  /** The id of a principal; `null`: nobody yet, or an earlier version did not write it down. */
+  decided_by: string | null
+  /** When they had signed in, if they sign in. */
+  decided_at_ms: number | null
   created_at_ms: number
   expires_at_ms: number
 }
@@ -45,6 +49,10 @@ export interface GnapTokenTable {
   is_bearer: number
   /** Somebody has approved it; else it is good for as long as its key is trusted. */
   is_approved: number
+  /** The id of a principal; `null`: nobody, or an earlier version did not write it down. */
+  approved_by: string | null
+  /** When they had signed in, if they sign in. */
+  approved_at_ms: number | null
   expires_at_ms: number
   /** It can be renewed until then. */
   ends_at_ms: number

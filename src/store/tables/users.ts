@@ -1,6 +1,7 @@
 export interface UserTables {
   users: UserTable
   user_recovery_codes: UserRecoveryCodeTable
+  passkeys: PasskeyTable
 }
 
 /** People who sign in. */
@@ -19,6 +20,11 @@ export interface UserTable {
   totp: string | null
   /** The newest one-time code that was used, by its number. */
   totp_step: number | null
+  /** `null`: they may sign in. */
+  disabled_at_ms: number | null
+  /** The OpenID provider elsewhere that says who they are, and what it calls them for good; `null`, both: none does. */
+  openid_issuer: string | null
+  openid_subject: string | null
 }
 
 /** Each in the place of one one-time code. */
@@ -26,4 +32,18 @@ export interface UserRecoveryCodeTable {
   user_id: string
   /** SHA-256 of it, in hexadecimal. */
   hash: string
+}
+
+/** What authenticators of people sign with (WebAuthn). */
+export interface PasskeyTable {
+  /** Of the credential: base64url. */
+  id: string
+  user_id: string
+  name: string
+  /** COSE, in base64url. */
+  public_key: string
+  /** What the authenticator has counted up to; 0: it does not. */
+  counter: number
+  created_at_ms: number
+  used_at_ms: number | null
 }

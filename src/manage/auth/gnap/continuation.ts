@@ -3,7 +3,7 @@ import type { RequestContext } from '../../api/router.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, looksLikeSecret, newSecret } from '../api-keys.ts'
 import { GnapError } from './gnap-error.ts'
-import { CONTINUE_PREFIX, keyKept } from './gnap-tokens.ts'
+import { CONTINUE_PREFIX, isWorth, keyKept } from './gnap-tokens.ts'
 import { continueAnswer, type GnapAnswer, giveOut, nameOf, tokensFor, WAIT_S } from './grants.ts'
 import { gnapTokenIn } from './presented.ts'
 import { readOptionalBody, signedBy } from './signed-request.ts'
@@ -37,15 +37,15 @@ async function continued(
   management: Management,
 ): Promise<GnapAnswer> {
   const { store, publicUrl, nowMs } = management
-  const { id, state, wanted, scopes, thumbprint, jwk, finish } = grant
-  if (state === 'denied') {
-    if (!(await store.gnapGrants.finish(id, hash))) throw nothingToContinue()
-    throw new GnapError('user_denied', 'the request was denied')
-  }
+  const { id, state, wanted, scopes, thumbprint, jwk, finish, decided } = grant
+  if (state === 'denied') return denied(id, hash, management)
   // Who is sent back brings what it was sent back with: that ties the two ends together.
   if (state === 'approved' && (finish === null || hasReference)) {
-    const facts = { thumbprint, jwk, name: nameOf(grant), isApproved: true }
-    const tokens = tokensFor(wanted, (action) => scopes.includes(action), facts, management)
+    const worth = await management.gnap.tokens.worthOf(decided)
+    const facts = { thumbprint, jwk, name: nameOf(grant), isApproved: true, approved: decided }
+    const isGiven = (action: string) => scopes.includes(action) && isWorth(worth, action)
+    const tokens = tokensFor(wanted, isGiven, facts, management)
+    if (tokens.length === 0) return denied(id, hash, management)
     return giveOut(tokens, wanted, management, async (queries) => {
       if (!(await store.gnapGrants.finish(id, hash, queries))) throw nothingToContinue()
     })
@@ -54,6 +54,12 @@ async function continued(
   const isRenewed = await store.gnapGrants.renew(id, hash, hashOfKey(next), nowMs() + WAIT_S * 1000)
   if (!isRenewed) throw nothingToContinue()
   return { continue: continueAnswer(id, next, publicUrl) }
+}
+
+/** Also where whoever has approved it can give nothing of it any more. */
+async function denied(id: string, hash: string, { store }: Management): Promise<never> {
+  if (!(await store.gnapGrants.finish(id, hash))) throw nothingToContinue()
+  throw new GnapError('user_denied', 'the request was denied')
 }
 
 /** `null`: it has none. */

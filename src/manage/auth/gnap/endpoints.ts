@@ -10,7 +10,7 @@ import { GRANT_PATH, grantEndpoint } from './gnap.ts'
 import { GnapError, gnapErrorOf } from './gnap-error.ts'
 import { readGrantRequest } from './grant-request.ts'
 import { type Asking, answerTo, askingClient, checkAsking, type GnapAnswer } from './grants.ts'
-import { interactPage } from './interact-page.ts'
+import { decidePage, interactPage } from './interact-page.ts'
 import { BODY_BYTES_MAX, signedBy } from './signed-request.ts'
 import { manageToken } from './token-management.ts'
 
@@ -43,7 +43,7 @@ export function gnapDocuments(publicUrl: string): (ctx: RequestContext) => boole
 /** The endpoints of GNAP. `management`: `null` while the database is not open. */
 export function gnapEndpoints(management: () => Management | null): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
-    const found = /^\/gnap\/(grant|(?:continue|token|interact)\/([\w-]{1,128}))$/.exec(pathOf(ctx))
+    const found = /^\/gnap\/(grant|(?:continue|token|interact|decide)\/([\w-]{1,128}))$/.exec(pathOf(ctx))
     if (found === null) return next()
     ctx.state.operation = 'gnap'
     const [, name = '', id = ''] = found
@@ -72,6 +72,21 @@ async function grant(ctx: RequestContext, management: Management): Promise<GnapA
     (request) => checkAsking(request, asking!, addressOf(ctx), management),
   )
   return answerTo(request, asking!, management)
+}
+
+/** Who looks at a page is told on a page. */
+function inBrowser(answer: Endpoint['answer']): Endpoint['answer'] {
+  return async (ctx, id, management) => {
+    const { people } = management.oauth
+    try {
+      await answer(ctx, id, management)
+    } catch (error) {
+      if (people === null) throw error
+      const { message, status, headers } = gnapErrorFor(error)
+      ctx.set({ ...headers })
+      people.refused(ctx, status, message)
+    }
+  }
 }
 
 function answerWith(ctx: RequestContext, answer: GnapAnswer | null): void {
@@ -147,6 +162,7 @@ const ENDPOINTS = {
     answer: async (ctx, id, management) => answerWith(ctx, await manageToken(ctx, id, management)),
   },
   interact: { methods: ['GET', 'HEAD'], answer: interactPage },
+  decide: { methods: ['GET', 'POST'], answer: inBrowser(decidePage) },
 } as const satisfies Record<string, Endpoint>
 const WELL_KNOWN = '/.well-known/gnap-as'
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])

@@ -1,7 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
 import type { GnapTokenRecord, GnapTokenStore } from '../../../store/gnap-tokens.ts'
+import type { Decided } from '../../../store/gnap-grants.ts'
 import { hashOfKey, looksLikeSecret } from '../api-keys.ts'
+import { scopesWithin } from '../oauth/clients.ts'
+import { isSignedIn, type People } from '../oauth/people.ts'
 import { knownScopes, type Principal, type Scope } from '../principal.ts'
 import type { Trust, Trusted } from '../trust.ts'
 
@@ -18,14 +21,23 @@ export interface KnownToken {
 export class GnapTokens {
   readonly #store: GnapTokenStore
   readonly #trust: Trust
-  readonly #known = new LRUCache<string, { token: KnownToken | null; trusted: Trusted | null }>({
+  readonly #people: Pick<People, 'find'> | null
+  readonly #known = new LRUCache<string, Known>({
     max: KNOWN_MAX,
     ttl: REMEMBERED_MS,
   })
 
-  constructor(store: GnapTokenStore, trust: Trust) {
+  constructor(store: GnapTokenStore, trust: Trust, people: Pick<People, 'find'> | null) {
     this.#store = store
     this.#trust = trust
+    this.#people = people
+  }
+
+  /** What can be had with an approval now. */
+  async worthOf(approved: Decided | null): Promise<Worth> {
+    if (approved === null || !approved.by.startsWith(PERSON_PREFIX)) return 'all'
+    const person = (await this.#people?.find(approved.by)) ?? null
+    return person !== null && isSignedIn(approved.atMs, person) ? scopesWithin([...person.scopes]) : 'none'
   }
 
   async find(token: string): Promise<KnownToken | null> {
@@ -37,7 +49,7 @@ export class GnapTokens {
     // It is remembered for as short by itself.
     const trusted = await this.#trust.scopesOfKey(known.token.record.thumbprint)
     if (trusted !== known.trusted) {
-      known.token = knownToken(known.token.record, known.token.key, trusted)
+      known.token = knownToken(known.token.record, known.token.key, trusted, known.worth)
       known.trusted = trusted
     }
     return known.token
@@ -51,10 +63,18 @@ export class GnapTokens {
   async #read(hash: string): Promise<KnownToken | null> {
     const record = await this.#store.byHash(hash)
     const trusted = record === null ? null : await this.#trust.scopesOfKey(record.thumbprint)
-    const token = record === null ? null : knownToken(record, keyKept(record.jwk), trusted)
-    this.#known.set(hash, { token, trusted })
+    const worth = record === null ? 'none' : await this.worthOf(record.approved)
+    const token = record === null ? null : knownToken(record, keyKept(record.jwk), trusted, worth)
+    this.#known.set(hash, { token, trusted, worth })
     return token
   }
+}
+
+/** What whoever has approved something can give now: all, nothing any more, or these. */
+export type Worth = 'all' | 'none' | readonly Scope[]
+
+export function isWorth(worth: Worth, action: string): boolean {
+  return worth === 'all' || (worth !== 'none' && worth.includes(action as Scope))
 }
 
 /** Whether a key that is trusted may do this. */
@@ -79,12 +99,24 @@ export function instanceIdOf(thumbprint: string): string {
   return `${INSTANCE_PREFIX}${thumbprint}`
 }
 
-function knownToken(record: GnapTokenRecord, key: SignatureKey, trusted: Trusted | null): KnownToken {
+interface Known {
+  token: KnownToken | null
+  trusted: Trusted | null
+  readonly worth: Worth
+}
+
+function knownToken(
+  record: GnapTokenRecord,
+  key: SignatureKey,
+  trusted: Trusted | null,
+  worth: Worth,
+): KnownToken {
   const { thumbprint, isApproved, revokedAtMs, expiresAtMs } = record
-  const isStillGood = (scope: Scope) => isApproved || (trusted !== null && mayHave(trusted, scope))
+  const isStillGood = (scope: Scope) =>
+    isApproved ? isWorth(worth, scope) : trusted !== null && mayHave(trusted, scope)
   return {
     ...{ record, key },
-    isRevoked: revokedAtMs !== null || (trusted === null && !isApproved),
+    isRevoked: revokedAtMs !== null || (isApproved ? worth === 'none' : trusted === null),
     principal: {
       id: instanceIdOf(thumbprint),
       name: trusted?.name ?? record.name,
@@ -106,5 +138,7 @@ export const ACCESS_PREFIX = 'gna_'
 export const MANAGE_PREFIX = 'gnm_'
 export const CONTINUE_PREFIX = 'gnc_'
 export const INTERACT_PREFIX = 'gni_'
+/** Of those who sign in; with them goes what they have approved. */
+const PERSON_PREFIX = 'usr_'
 const KNOWN_MAX = 10_000
 const REMEMBERED_MS = 500

@@ -1,9 +1,12 @@
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
 import type { GnapGrantRecord, GrantFinish, WantedToken, WantedTokens } from '../../../store/gnap-grants.ts'
 import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
+import type { Store } from '../../../store/store.ts'
+import { type Actor, changed } from '../../audit.ts'
 import { newId } from '../../ids.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, newSecret } from '../api-keys.ts'
+import type { Scope } from '../principal.ts'
 import type { Trusted } from '../trust.ts'
 import { GnapError } from './gnap-error.ts'
 import {
@@ -77,7 +80,7 @@ export function answerTo(
 export function tokensFor(
   wanted: WantedTokens,
   isGiven: (action: string) => boolean,
-  facts: Pick<GnapTokenRecord, 'thumbprint' | 'jwk' | 'name' | 'isApproved'>,
+  facts: Pick<GnapTokenRecord, 'thumbprint' | 'jwk' | 'name' | 'isApproved' | 'approved'>,
   { gnap, nowMs }: Management,
 ): readonly GnapTokenRecord[] {
   const expiresAtMs = nowMs() + gnap.settings.tokenTtlS * 1000
@@ -87,6 +90,35 @@ export function tokensFor(
     .map(({ label, actions, isBearer }) => ({ label, isBearer, scopes: actions.filter(isGiven) }))
     .filter(({ scopes }) => scopes.length > 0)
     .map((token) => ({ id: newId('gtk'), ...facts, ...token, ...times }))
+}
+
+/** What somebody says to a request that waits. */
+export interface Decision {
+  readonly decision: 'approve' | 'deny'
+  /** Of those it asks for. */
+  readonly scopes: readonly Scope[]
+}
+
+/** `atMs`: since when whoever decides has been known here. `false`: it is decided already. */
+export async function decideGrant(
+  store: Store,
+  { id, thumbprint }: GnapGrantRecord,
+  { decision, scopes }: Decision,
+  actor: Actor,
+  atMs: number,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'decideGrant', subject: id, detail: { decision, scopes, thumbprint } }
+  try {
+    await changed(store, actor, change, nowMs, async (queries) => {
+      const state = decision === 'approve' ? 'approved' : 'denied'
+      if (!(await store.gnapGrants.decide(id, state, scopes, { by: actor.id, atMs }, queries))) throw DECIDED
+    })
+    return true
+  } catch (error) {
+    if (error === DECIDED) return false
+    throw error
+  }
 }
 
 /** Gives them out, in the transaction in which `when` says that they may be. */
@@ -122,7 +154,8 @@ async function grantAtOnce(
   management: Management,
 ): Promise<GnapAnswer> {
   const { thumbprint } = key
-  const facts = { thumbprint, jwk: keptJwk(key), name: nameOf({ display, thumbprint }), isApproved: false }
+  const name = nameOf({ display, thumbprint })
+  const facts = { thumbprint, jwk: keptJwk(key), name, isApproved: false, approved: null }
   const tokens = tokensFor(wanted, (action) => mayHave(trusted, action), facts, management)
   if (tokens.length === 0) throw nothingToGive()
   if (await management.store.gnapTokens.hasMany(thumbprint, TOKENS_PER_KEY_MAX))
@@ -170,6 +203,7 @@ function nothingToGive(): GnapError {
   return new GnapError('request_denied', 'nothing of what is asked for can be given to this key')
 }
 
+const DECIDED = new Error('decided already')
 /** RFC 9635 §3.1 wants no less. */
 export const WAIT_S = 5
 /** For whoever approves it. */

@@ -4,31 +4,35 @@ import type { RequestContext } from '../../api/router.ts'
 import { type Html, html } from '../../docs/html.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, looksLikeSecret, newSecret } from '../api-keys.ts'
+import { sessionOf } from '../oauth/interactions.ts'
+import type { Person } from '../oauth/people.ts'
+import { knownScopes, type Scope } from '../principal.ts'
 import { finishLocation } from './finish.ts'
 import { grantEndpoint } from './gnap.ts'
 import { INTERACT_PREFIX } from './gnap-tokens.ts'
-import { nameOf } from './grants.ts'
+import { decideGrant, nameOf } from './grants.ts'
 
 /**
- * The page that a client sends people to (RFC 9635 §4.1.1). It decides nothing: it says who has to, waits, and sends the
+ * The page that a client sends people to (RFC 9635 §4.1.1). It decides nothing: it says who can, waits, and sends the
  * browser back.
  */
 export async function interactPage(
   ctx: RequestContext,
   secret: string,
-  { store, publicUrl, nowMs }: Management,
+  management: Management,
 ): Promise<void> {
-  const grant = looksLikeSecret(secret, INTERACT_PREFIX)
-    ? await store.gnapGrants.byInteractHash(hashOfKey(secret))
-    : null
+  const { store, publicUrl, oauth } = management
+  const grant = await grantBehind(secret, management)
   ctx.set(PAGE_HEADERS)
-  if (grant === null || grant.state === 'finished' || grant.expiresAtMs <= nowMs()) {
+  if (grant === null) {
     ctx.status = 404
     return show(ctx, 'This request is over', html`<p>Go back to the program that has sent you here.</p>`)
   }
   if (grant.state === 'waiting') {
     ctx.set('Refresh', '5')
-    return show(ctx, 'Somebody has to approve this', waiting(grant))
+    const isAnybody = (await oauth.people?.isAnybody()) === true
+    const decideUrl = isAnybody ? `${publicUrl}/gnap/decide/${secret}` : null
+    return show(ctx, 'Somebody has to approve this', waiting(grant, decideUrl))
   }
   if (grant.finish === null) {
     const what = grant.state === 'approved' ? 'approved' : 'denied'
@@ -36,13 +40,51 @@ export async function interactPage(
   }
   const reference = newSecret('')
   await store.gnapGrants.setReference(grant.id, hashOfKey(reference))
-  // Not with the request of this one (RFC 9635 §11.29).
+  lead(ctx, finishLocation(grant.finish, reference, grantEndpoint(publicUrl)))
+}
+
+/** The page on which somebody who signs in decides, for no more than they may do themselves. */
+export async function decidePage(ctx: RequestContext, secret: string, management: Management): Promise<void> {
+  const { store, publicUrl, oauth, nowMs } = management
+  const { people } = oauth
+  const grant = await grantBehind(secret, management)
+  const interactUrl = `${publicUrl}/gnap/interact/${secret}`
+  // That one says what has become of it, and sends the browser back.
+  if (grant?.state !== 'waiting' || people === null) return lead(ctx, interactUrl)
+  const decide =
+    (decision: 'approve' | 'deny') =>
+    async ({ id }: Person, atMs: number, scopes: readonly Scope[] = []) => {
+      const actor = { id, address: ctx.req.socket.remoteAddress ?? '', requestId: ctx.state.requestId }
+      // Where somebody was faster, it is as they have decided.
+      await decideGrant(store, grant, { decision, scopes }, actor, atMs, nowMs())
+      lead(ctx, interactUrl)
+    }
+  await people.decide(ctx, await sessionOf(ctx, await oauth.provider()), {
+    ...{ id: grant.id, name: nameOf(grant), uri: grant.display.uri, thumbprint: grant.thumbprint },
+    scopes: knownScopes(grant.scopes),
+    isBearer: grant.wanted.tokens.some(({ isBearer }) => isBearer),
+    finishUri: grant.finish?.uri ?? null,
+    approve: decide('approve'),
+    deny: decide('deny'),
+  })
+}
+
+/** `null`: none, or it is over. */
+async function grantBehind(secret: string, { store, nowMs }: Management): Promise<GnapGrantRecord | null> {
+  if (!looksLikeSecret(secret, INTERACT_PREFIX)) return null
+  const grant = await store.gnapGrants.byInteractHash(hashOfKey(secret))
+  return grant === null || grant.state === 'finished' || grant.expiresAtMs <= nowMs() ? null : grant
+}
+
+/** Not with the request of this one (RFC 9635 §11.29). */
+function lead(ctx: RequestContext, url: string): void {
   ctx.status = 303
-  ctx.set('Location', finishLocation(grant.finish, reference, grantEndpoint(publicUrl)))
+  ctx.set('Location', url)
   ctx.body = ''
 }
 
-function waiting(grant: GnapGrantRecord): Html {
+/** `decideUrl`: where people decide; `null`: there are none. */
+function waiting(grant: GnapGrantRecord, decideUrl: string | null): Html {
   const { id, thumbprint, scopes, display, finish } = grant
   const rows: readonly (readonly [string, string | null])[] = [
     ['Request', id],
@@ -56,7 +98,8 @@ function waiting(grant: GnapGrantRecord): Html {
     value === null ? [] : [html`<tr><th scope="row">${name}</th><td><code>${value}</code></td></tr>`],
   )
   return html`<p>A program asks for access to Gatehouse. Nobody here knows its key, and what it says about itself is not checked. An administrator sees the request and decides; this page looks for it every five seconds.</p>
-<table>${shown}</table>`
+<table>${shown}</table>
+${decideUrl === null ? '' : html`<p>Do you have an account here, and have you just begun this yourself? <a href="${decideUrl}">Sign in and decide</a>, for what you may do yourself.</p>`}`
 }
 
 function show(ctx: RequestContext, title: string, content: Html): void {

@@ -36,9 +36,10 @@ export async function manageToken(
 
 async function renewed(token: GnapTokenRecord, hash: string, management: Management): Promise<GnapAnswer> {
   const { store, gnap, trust, publicUrl, nowMs } = management
-  const { thumbprint, isApproved, revokedAtMs } = token
+  const { thumbprint, isApproved, approved, revokedAtMs } = token
   if (revokedAtMs !== null || token.endsAtMs <= nowMs()) throw notRenewed()
   if (!isApproved && (await trust.scopesOfKey(thumbprint)) === null) throw notRenewed()
+  if (isApproved && (await gnap.tokens.worthOf(approved)) === 'none') throw notRenewed()
   const expiresAtMs = nowMs() + gnap.settings.tokenTtlS * 1000
   const next: GnapTokenRecord = {
     ...token,

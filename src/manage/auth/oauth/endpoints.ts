@@ -6,11 +6,13 @@ import type { RequestState } from '../../api/router.ts'
 import { putHead } from '../../front/head.ts'
 import type { Management } from '../../management.ts'
 import { Refusal } from '../../refusal.ts'
+import { AccessGiven } from '../given-access.ts'
 import { refusalAfterFailure } from '../failures.ts'
+import { ACCOUNT } from '../people/account-pages.ts'
 import { SIGN_OUT } from '../people/people-pages.ts'
 import { OAuthError, sayError, unavailable } from './answer.ts'
 import { interactionOf, sessionOf } from './interactions.ts'
-import { INTERACTION_PATH, ROUTES } from './routes.ts'
+import { INTERACTION_PATH, OPENID_CALLBACK, ROUTES } from './routes.ts'
 import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 
@@ -18,7 +20,7 @@ type Context = Koa.ParameterizedContext<RequestState>
 type Endpoint = (ctx: Context, management: Management) => Promise<void>
 
 /**
- * Everything behind /oauth/. What speaks the protocol is oidc-provider; it gets no path but these, and what it answers is
+ * Everything behind /oauth/, and /account, which has its sessions. What speaks the protocol is oidc-provider; it gets no path but these, and what it answers is
  * sent by the server that sends everything else. Its errors have the protocol's form, whatever happens.
  */
 export function oauthEndpoints(management: Management): Koa.Middleware<RequestState> {
@@ -47,7 +49,7 @@ function endpointAt(path: string, { oauth }: Management): Found | null {
   if (path === REGISTRATION_PATH) return oauth.settings.registration === 'off' ? null : REGISTER
   if (RESUME.test(path)) return { methods: ['GET'], answer: byProvider }
   if (INTERACTION.test(path)) return { methods: ['GET', 'POST'], answer: interact }
-  return FOR_PEOPLE.get(path) ?? null
+  return FOR_PEOPLE.get(path.startsWith(`${ACCOUNT}/`) ? ACCOUNT : path) ?? null
 }
 
 const byProvider: Endpoint = async (ctx, management) => {
@@ -121,6 +123,13 @@ const interact = inBrowser(async (ctx, { oauth }) => {
 
 const signOut = inBrowser(async (ctx, { oauth }) => {
   await oauth.people!.signOut(ctx, await sessionOf(ctx, await oauth.provider()))
+})
+
+const cameBack = inBrowser((ctx, { oauth }) => oauth.people!.cameBack(ctx))
+
+const account = inBrowser(async (ctx, management) => {
+  const session = await sessionOf(ctx, await management.oauth.provider())
+  await management.oauth.people!.account(ctx, session, new AccessGiven(management))
 })
 
 /** Who looks at a page is told on a page. */
@@ -211,6 +220,8 @@ const FOR_PEOPLE: ReadonlyMap<string, Found> = new Map([
   [ROUTES.authorization, { methods: ['GET'], answer: authorize }],
   [ROUTES.pushed_authorization_request, { methods: ASKED, answer: push }],
   [`${ROUTES.end_session}/confirm`, { methods: ['POST'], answer: byProvider }],
+  [OPENID_CALLBACK, { methods: ['GET'], answer: cameBack }],
+  [ACCOUNT, { methods: ['GET', 'POST'], answer: account }],
   [SIGN_OUT, { methods: ['GET', 'POST'], answer: signOut }],
 ])
 const RESUME = /^\/oauth\/authorize\/[\w-]{1,64}$/

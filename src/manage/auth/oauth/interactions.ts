@@ -6,7 +6,7 @@ import { OAuthError } from './answer.ts'
 import { ownMetadata, scopesWithin } from './clients.ts'
 import type { OAuth } from './oauth.ts'
 import type { BrowserSession, HowSignedIn, Interaction } from './people.ts'
-import { INTERACTION_PATH, sessionCookie } from './routes.ts'
+import { INTERACTION_PATH, SESSION_S, sessionCookie } from './routes.ts'
 
 type Context = Koa.ParameterizedContext<RequestState>
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>
@@ -40,6 +40,7 @@ export async function interactionOf(
   return {
     uid: details.uid,
     asks: details.prompt.name === 'login' ? 'login' : 'consent',
+    isAnew: isAskedAnew(details.params),
     client: {
       id: client.clientId,
       name: client.clientName ?? client.clientId,
@@ -74,6 +75,19 @@ export async function sessionOf(ctx: Context, provider: Provider): Promise<Brows
   const session = await provider.Session.get(inner)
   return {
     personId: session.accountId ?? null,
+    signedInAtMs: (session.loginTs ?? 0) * 1000,
+    signIn: async (id, how) => {
+      if (session.accountId !== undefined) await session.destroy()
+      const next = new provider.Session()
+      const { accountId, ts: loginTs, remember } = loginOf(id, how)
+      next.loginAccount({ accountId, loginTs, transient: !remember })
+      await next.save(SESSION_S)
+      const expires = remember ? { expires: new Date((loginTs + SESSION_S) * 1000) } : {}
+      inner.cookies.set(sessionCookie(provider.issuer), next.jti, {
+        ...{ httpOnly: true, sameSite: 'lax', overwrite: true },
+        ...expires,
+      })
+    },
     end: async () => {
       await session.destroy()
       inner.cookies.set(sessionCookie(provider.issuer), null, { httpOnly: true, sameSite: 'lax' })
@@ -92,6 +106,15 @@ async function leave(ctx: Context, details: Details, provider: Provider): Promis
 
 function loginOf(accountId: string, { atMs, stays }: HowSignedIn) {
   return { accountId, ts: Math.floor(atMs / 1000), remember: stays }
+}
+
+function isAskedAnew({ prompt, max_age }: Details['params']): boolean {
+  return (
+    max_age !== undefined ||
+    String(prompt ?? '')
+      .split(' ')
+      .includes('login')
+  )
 }
 
 /** What a client has asked for, of what it may have. */

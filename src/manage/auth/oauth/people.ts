@@ -27,8 +27,14 @@ export interface People {
   isAnybody(): Promise<boolean>
   /** Answers a request to `/oauth/interaction/{uid}`, and ends with one of the three things that can be done. */
   interact(ctx: BrowserContext, interaction: Interaction): Promise<void>
+  /** Answers a request to `/account` or a page below it. */
+  account(ctx: BrowserContext, session: BrowserSession, given: GivenAccess): Promise<void>
+  /** Answers a request for the page on which somebody decides about a program; it ends with one of the two. */
+  decide(ctx: BrowserContext, session: BrowserSession, asked: AskedAccess): Promise<void>
   /** Answers a request to `/oauth/sign-out`. */
   signOut(ctx: BrowserContext, session: BrowserSession): Promise<void>
+  /** Answers a request to `/oauth/openid/callback`: of a browser that an OpenID provider elsewhere sends back. */
+  cameBack(ctx: BrowserContext): Promise<void>
   /** Says in a browser why something cannot be done. */
   refused(ctx: BrowserContext, status: number, text: string): void
 }
@@ -37,7 +43,60 @@ export interface People {
 export interface BrowserSession {
   /** `null`: nobody. */
   readonly personId: string | null
+  /** When they have; a whole second. */
+  readonly signedInAtMs: number
+  /** In a new session: nothing of who was signed in before goes over. */
+  signIn(personId: string, how: HowSignedIn): Promise<void>
   end(): Promise<void>
+}
+
+/** Whether who has signed in then is signed in still, and what they have let others do since is good. */
+export function isSignedIn(atMs: number, { signedInSinceMs }: Pick<Person, 'signedInSinceMs'>): boolean {
+  // Sessions know whole seconds.
+  return Math.floor(atMs / 1000) >= Math.ceil(signedInSinceMs / 1000)
+}
+
+/** What somebody has let programs do in their name. */
+export interface GivenAccess {
+  of(personId: string): Promise<readonly Given[]>
+  /** `false`: there is none of this id. */
+  takeBack(person: Pick<Person, 'id'>, id: string, from: From): Promise<boolean>
+}
+
+/** One program that goes on in somebody's name. */
+export interface Given {
+  /** Of the program. */
+  readonly id: string
+  readonly name: string
+  /** How it shows who it is. */
+  readonly how: 'client' | 'document' | 'key'
+  readonly scopes: readonly string[]
+  /** Also while nobody is there. */
+  readonly isOffline: boolean
+  readonly untilMs: number
+}
+
+/** Where a request has come from, for the audit log. */
+export interface From {
+  readonly address: string
+  readonly requestId: string
+}
+
+/** A program that nobody knows, which waits until somebody has decided. Each of the two leads the browser on. */
+export interface AskedAccess {
+  readonly id: string
+  /** What it says about itself. */
+  readonly name: string
+  readonly uri: string | null
+  readonly thumbprint: string
+  readonly scopes: readonly Scope[]
+  /** Whether its tokens are good for whoever has them. */
+  readonly isBearer: boolean
+  /** Where the browser goes afterwards; `null`: nowhere. */
+  readonly finishUri: string | null
+  /** `atMs`: when they have signed in. */
+  approve(person: Person, atMs: number, scopes: readonly Scope[]): Promise<void>
+  deny(person: Person, atMs: number): Promise<void>
 }
 
 /** How somebody has signed in. */
@@ -54,6 +113,8 @@ export interface Interaction {
   readonly uid: string
   /** Who is it, or may it? */
   readonly asks: 'login' | 'consent'
+  /** Whether the client wants them to say it anew, whoever knows them already. */
+  readonly isAnew: boolean
   /** `isRegistered`: it came by itself, and nobody has looked at its name. */
   readonly client: { readonly id: string; readonly name: string; readonly isRegistered: boolean }
   /** Where the answer goes. */

@@ -13,11 +13,11 @@ import type { Scope } from '../principal.ts'
 import { type ClientDocuments, clientOfDocument, isDocumentUrl } from './client-documents.ts'
 import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWithin } from './clients.ts'
 import { messagePage, sendPage } from '../people/page.ts'
-import type { BrowserContext, People, Person } from './people.ts'
+import { type BrowserContext, isSignedIn, type People, type Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
 import { checkRefresh, noScope } from './refresh.ts'
 import { RESOURCES, resourceUrl } from './resources.ts'
-import { INTERACTION_PATH, ROUTES, SIGNATURES, sessionCookie } from './routes.ts'
+import { INTERACTION_PATH, ROUTES, SESSION_S, SIGNATURES, sessionCookie } from './routes.ts'
 import type { KeySet } from './signing-keys.ts'
 
 /** What the authorization server is made of. */
@@ -118,9 +118,9 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
 }
 
 /** Who has signed in in this browser, but before their password was changed. */
-function isOver({ oidc }: KoaContextWithOIDC, { signedInSinceMs }: Person): boolean {
+function isOver({ oidc }: KoaContextWithOIDC, person: Person): boolean {
   const { session } = oidc as { session?: { accountId?: string; loginTs?: number } }
-  return session?.accountId !== undefined && (session.loginTs ?? 0) < Math.ceil(signedInSinceMs / 1000)
+  return session?.accountId !== undefined && !isSignedIn((session.loginTs ?? 0) * 1000, person)
 }
 
 /** When somebody has to sign in or to consent. Also when the one who is signed in is gone. */
@@ -232,5 +232,5 @@ const TTLS = {
   IdToken: 600,
   Interaction: 600,
   RefreshToken: 30 * DAY_S,
-  Session: 14 * DAY_S,
+  Session: SESSION_S,
 }

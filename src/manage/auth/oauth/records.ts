@@ -34,7 +34,7 @@ export class Records implements Adapter {
     const record = {
       id: key,
       kind: this.#kind,
-      sealed: await sealer.seal(JSON.stringify(payload), this.#what(key)),
+      sealed: await sealer.seal(JSON.stringify(payload), sealedAs(this.#kind, key)),
       grantId: grantId === undefined ? null : grantDigest(grantId),
       uid: uid === undefined ? null : digestOf(this.#kind, 'uid', uid),
       userCode: userCode === undefined ? null : digestOf(this.#kind, 'user code', userCode),
@@ -90,8 +90,7 @@ export class Records implements Adapter {
   async #opened(record: OAuthRecord | null): Promise<AdapterPayload | undefined> {
     if (record === null || record.kind !== this.#kind) return undefined
     if (record.expiresAtMs <= this.#keeping.nowMs()) return undefined
-    const text = await this.#keeping.sealer.open(record.sealed, this.#what(record.id))
-    const payload = JSON.parse(text.reveal()) as AdapterPayload
+    const payload = await openedRecord(record, this.#keeping.sealer)
     if (record.consumedAtMs === null) return payload
     return { ...payload, consumed: Math.floor(record.consumedAtMs / 1000) }
   }
@@ -99,16 +98,25 @@ export class Records implements Adapter {
   #idOf(id: string): string {
     return this.#kind === GRANT ? grantDigest(id) : digestOf(this.#kind, id)
   }
+}
 
-  /** What is sealed of one record is nothing in the place of another. */
-  #what(key: string): string {
-    return `oauth ${this.#kind} ${key}`
-  }
+/** What oidc-provider has written down. */
+export async function openedRecord(
+  { id, kind, sealed }: OAuthRecord,
+  sealer: Sealer,
+): Promise<AdapterPayload> {
+  const text = await sealer.open(sealed, sealedAs(kind, id))
+  return JSON.parse(text.reveal()) as AdapterPayload
 }
 
 /** By what a grant is known outside of the authorization server: in the database and in access tokens. */
 export function grantDigest(grantId: string): string {
   return digestOf(GRANT, grantId)
+}
+
+/** What is sealed of one record is nothing in the place of another. */
+function sealedAs(kind: string, id: string): string {
+  return `oauth ${kind} ${id}`
 }
 
 const GRANT = 'Grant'

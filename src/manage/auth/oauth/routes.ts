@@ -5,7 +5,11 @@ export function sessionCookie(publicUrl: string): string {
   return `${publicUrl.startsWith('https:') ? '__Host-' : ''}gatehouse_session`
 }
 
+/** How long somebody stays signed in who wants to. */
+export const SESSION_S = 14 * 86_400
 export const INTERACTION_PATH = '/oauth/interaction/'
+/** Where an OpenID provider elsewhere sends browsers back to. */
+export const OPENID_CALLBACK = '/oauth/openid/callback'
 export const ROUTES = {
   authorization: '/oauth/authorize',
   token: '/oauth/token',

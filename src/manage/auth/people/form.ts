@@ -38,7 +38,7 @@ export class FormTokens {
 
   isGood(ctx: BrowserContext, purpose: string, form: URLSearchParams): boolean {
     // What a browser says of where it comes from is stronger, where it says it.
-    if (!HERE.has(ctx.get('Sec-Fetch-Site'))) return false
+    if (!isFromHere(ctx)) return false
     const word = this.#wordIn(ctx)
     if (word === null) return false
     const [given, expected] = [Buffer.from(form.get(TOKEN) ?? ''), Buffer.from(tokenOf(word, purpose))]
@@ -49,6 +49,11 @@ export class FormTokens {
     const word = ctx.cookies.get(this.#cookie, { signed: false }) ?? ''
     return WORD.test(word) ? word : null
   }
+}
+
+/** As far as the browser says it. */
+export function isFromHere(ctx: BrowserContext): boolean {
+  return HERE.has(ctx.get('Sec-Fetch-Site'))
 }
 
 function tokenOf(word: string, purpose: string): string {

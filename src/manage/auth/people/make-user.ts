@@ -1,8 +1,10 @@
 import type { Queries } from '../../../store/database.ts'
+import type { PasskeyRecord } from '../../../store/passkeys.ts'
 import type { Store } from '../../../store/store.ts'
-import type { UserRecord } from '../../../store/users.ts'
+import type { OpenidAccount, UserRecord } from '../../../store/users.ts'
 import { type Actor, type Change, changed } from '../../audit.ts'
 import { newId } from '../../ids.ts'
+import { Refusal } from '../../refusal.ts'
 import type { Sealer } from '../../sealer.ts'
 import { DENIED_MS } from '../oauth/denials.ts'
 import { SCOPES, type Scope } from '../principal.ts'
@@ -39,7 +41,14 @@ export async function makeUser(
   const isMade = await done(store, actor, change, nowMs, (queries) =>
     store.users.add({ ...user, password: hash }, queries),
   )
-  return isMade ? { ...user, hasPassword: hash !== null, hasCodes: false, signedInSinceMs: 0 } : null
+  const proofs = {
+    hasPassword: hash !== null,
+    hasCodes: false,
+    signedInSinceMs: 0,
+    isDisabled: false,
+    openid: null,
+  }
+  return isMade ? { ...user, ...proofs } : null
 }
 
 /** They are signed out everywhere. `false`: they are not there any more. */
@@ -73,10 +82,81 @@ export async function setPassword(
   )
 }
 
+/** What an administrator changes; what is not there stays. */
+export interface UserChanges {
+  readonly scopes?: readonly Scope[]
+  /** Without a problem. They are signed out everywhere. */
+  readonly password?: string
+  /** One-time codes are asked for no more; only their owner can begin with them. */
+  readonly withoutCodes?: boolean
+  /** All that they have are removed. */
+  readonly withoutPasskeys?: boolean
+  /** They are signed out everywhere when it begins. */
+  readonly isDisabled?: boolean
+}
+
+/** All of it or nothing. What they have let others do gets less within a second. `false`: they are not there any more. */
+export async function changeUser(
+  store: Store,
+  hasher: PasswordHasher,
+  { id: subject, email }: UserRecord,
+  { scopes, password, withoutCodes, withoutPasskeys, isDisabled }: UserChanges,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const hash = password === undefined ? null : await hasher.hash(password)
+  const detail = {
+    email,
+    ...(scopes !== undefined && { scopes }),
+    ...(hash !== null && { password: 'set' }),
+    ...(withoutCodes === true && { one_time_codes: false }),
+    ...(withoutPasskeys === true && { passkeys: false }),
+    ...(isDisabled !== undefined && { disabled: isDisabled }),
+  }
+  return done(store, actor, { action: 'updateUser', subject, detail }, nowMs, async (queries) => {
+    const { users } = store
+    const isOut = hash !== null || isDisabled === true
+    if (isOut) await signOutEverywhere(store, subject, nowMs, queries)
+    const steps = [
+      ...(isOut ? [() => users.signOut(subject, nowMs, queries)] : []),
+      ...(scopes === undefined ? [] : [() => users.setScopes(subject, scopes, queries)]),
+      ...(hash === null ? [] : [() => users.setPassword(subject, hash, nowMs, queries)]),
+      ...(withoutCodes === true ? [() => users.setCodes(subject, null, [], queries)] : []),
+      ...(isDisabled === undefined
+        ? []
+        : [() => users.setDisabled(subject, isDisabled ? nowMs : null, queries)]),
+    ]
+    for (const step of steps) if (!(await step())) return false
+    if (withoutPasskeys === true) await store.passkeys.removeAll(subject, queries)
+    return true
+  })
+}
+
+/** In every browser, and what they have let others do is over. `false`: they are not there any more. */
+export function endSessions(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'signOutEverywhere', subject, detail: { email } }
+  return done(store, actor, change, nowMs, async (queries) => {
+    await signOutEverywhere(store, subject, nowMs, queries)
+    return store.users.signOut(subject, nowMs, queries)
+  })
+}
+
 /** What is asked for beside the password from now on, in the place of what was before. It is shown here only. */
 export interface NewCodes {
   readonly secret: string
   readonly recoveryCodes: readonly string[]
+}
+
+/** What somebody has shown to have in an app already. */
+export interface ChosenCodes {
+  readonly secret: string
+  /** Of the code that they have shown it with, which opens nothing any more; `null`: none. */
+  readonly usedStep: number | null
 }
 
 /** `null`: they are not there any more. */
@@ -86,13 +166,14 @@ export async function startCodes(
   { id: subject, email }: UserRecord,
   actor: Actor,
   nowMs: number,
+  { secret, usedStep }: ChosenCodes = { secret: newCodeSecret(), usedStep: null },
 ): Promise<NewCodes | null> {
-  const codes = { secret: newCodeSecret(), recoveryCodes: newRecoveryCodes() }
+  const codes = { secret, recoveryCodes: newRecoveryCodes() }
   const sealed = await sealer.seal(codes.secret, sealedAs(subject))
   const hashes = codes.recoveryCodes.map((code) => hashOfRecoveryCode(code)!)
   const change = { action: 'startOneTimeCodes', subject, detail: { email } }
   const isDone = await done(store, actor, change, nowMs, (queries) =>
-    store.users.setCodes(subject, sealed, hashes, queries),
+    store.users.setCodes(subject, sealed, hashes, queries, usedStep),
   )
   return isDone ? codes : null
 }
@@ -106,6 +187,75 @@ export function stopCodes(
 ): Promise<boolean> {
   const change = { action: 'stopOneTimeCodes', subject, detail: { email } }
   return done(store, actor, change, nowMs, (queries) => store.users.setCodes(subject, null, [], queries))
+}
+
+/**
+ * From now on they are who the provider calls so, in the place of whom it called so before, who is signed out everywhere.
+ * `false`: they are not there any more, or somebody else is that one.
+ */
+export function setOpenid(
+  store: Store,
+  { id: subject, email, openid: before }: UserRecord,
+  openid: OpenidAccount,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'setOpenid', subject, detail: { email, ...openid } }
+  return done(store, actor, change, nowMs, async (queries) => {
+    if (before !== null) {
+      await signOutEverywhere(store, subject, nowMs, queries)
+      await store.users.unbind(subject, nowMs, queries)
+    }
+    return store.users.bind(subject, openid, queries)
+  })
+}
+
+/** They are signed out everywhere. `false`: they are not there any more. */
+export function forgetOpenid(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  return done(
+    store,
+    actor,
+    { action: 'forgetOpenid', subject, detail: { email } },
+    nowMs,
+    async (queries) => {
+      await signOutEverywhere(store, subject, nowMs, queries)
+      return store.users.unbind(subject, nowMs, queries)
+    },
+  )
+}
+
+/** `false`: it is known already, or they are not there any more. Throws a Refusal where they have too many. */
+export async function addPasskey(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  passkey: Pick<PasskeyRecord, 'id' | 'publicKey' | 'counter' | 'name'>,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const { id, name } = passkey
+  const change = { action: 'addPasskey', subject, detail: { email, passkey: id, name } }
+  return done(store, actor, change, nowMs, async (queries) => {
+    if ((await store.passkeys.ofUser(subject, queries)).length >= PASSKEYS_MAX)
+      throw new Refusal('conflict', `you have ${PASSKEYS_MAX} passkeys, and there cannot be more`)
+    return store.passkeys.add({ ...passkey, userId: subject, createdAtMs: nowMs, usedAtMs: null }, queries)
+  })
+}
+
+/** `false`: they have none of this id. */
+export function removePasskey(
+  store: Store,
+  { id: subject, email }: UserRecord,
+  id: string,
+  actor: Actor,
+  nowMs: number,
+): Promise<boolean> {
+  const change = { action: 'removePasskey', subject, detail: { email, passkey: id } }
+  return done(store, actor, change, nowMs, (queries) => store.passkeys.remove(subject, id, queries))
 }
 
 /** What this version does not know of gives nothing. */
@@ -148,7 +298,11 @@ async function done(
   }
 }
 
+/** OpenID Connect Core 1.0 §2. */
+export const OPENID_SUBJECT = /^[\x20-\x7e]{1,255}$/
 const NOTHING_DONE = new Error('nothing done')
+/** Nobody has more devices. */
+const PASSKEYS_MAX = 20
 const EMAIL_LENGTH_MAX = 254
 /** What it is beyond that is for whoever delivers to it. */
 const EMAIL = /^[^\s@\p{Cc}\p{Bidi_Control}]+@[^\s@\p{Cc}\p{Bidi_Control}]+$/u

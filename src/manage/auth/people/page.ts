@@ -1,12 +1,15 @@
 import { type Html, html } from '../../docs/html.ts'
 import type { BrowserContext } from '../oauth/people.ts'
 
-/** What somebody sees in their browser while they sign in. It works without scripts, which its policy forbids. */
+/** What somebody sees in their browser while they sign in. It works without scripts; its policy
+ * forbids all but the one for passkeys, where that is on it. */
 export interface Page {
   readonly title: string
   readonly content: Html
   /** Beside this server, where its form may lead to: an origin. A browser also asks this of redirects. */
   readonly leadsTo?: string
+  /** The one script that it has; else scripts are forbidden. */
+  readonly script?: string
   readonly status?: number
   readonly retryAfterS?: number
 }
@@ -14,13 +17,13 @@ export interface Page {
 export function sendPage(
   ctx: BrowserContext,
   publicUrl: string,
-  { title, content, leadsTo, status = 200, retryAfterS }: Page,
+  { title, content, leadsTo, script, status = 200, retryAfterS }: Page,
 ): void {
   ctx.state.isSecret = true
   ctx.status = status
   ctx.set({
     'Content-Type': 'text/html; charset=utf-8',
-    'Content-Security-Policy': `default-src 'none'; style-src 'self'; form-action 'self'${
+    'Content-Security-Policy': `default-src 'none'; style-src 'self'; ${script === undefined ? '' : `script-src ${script}; `}form-action 'self'${
       leadsTo === undefined ? '' : ` ${sourceOf(leadsTo)}`
     }; base-uri 'none'; frame-ancestors 'none'`,
     'Referrer-Policy': 'no-referrer',
@@ -34,7 +37,7 @@ export function sendPage(
 <meta name="robots" content="noindex">
 <title>${title} – Gatehouse</title>
 <link rel="stylesheet" href="${publicUrl}/docs/style.css">
-<main class="card">
+${script === undefined ? '' : html`<script src="${script}" defer></script>\n`}<main class="card">
 <p class="brand">Gatehouse at <b>${new URL(publicUrl).host}</b></p>
 ${content}
 </main>

@@ -1,9 +1,28 @@
 import { type Html, html } from '../../docs/html.ts'
 import { isDocumentUrl } from '../oauth/client-documents.ts'
-import type { Interaction } from '../oauth/people.ts'
+import type { HowSignedIn, Interaction } from '../oauth/people.ts'
 import type { Scope } from '../principal.ts'
 import { TOKEN } from './form.ts'
+import type { OutsideOffer } from './outside-sign-in.ts'
 import type { Page } from './page.ts'
+import type { Ceremony } from './passkeys.ts'
+
+/** Why somebody is asked who they are, and where they go then. */
+export interface AskingWho {
+  /** What the form is for. */
+  readonly purpose: string
+  /** Who wants to know it. */
+  readonly words: Html
+  /** Where the browser goes in the end, beside this server. */
+  readonly leadsTo?: string
+  /** Who is asked, as far as that is known. */
+  readonly email?: string
+  /** They have to say it anew, whoever knows them already. */
+  readonly isAnew?: boolean
+  /** Where nobody has to say it. */
+  denied?(): Promise<void>
+  signedIn(userId: string, how: HowSignedIn): Promise<void>
+}
 
 export interface SignInForm {
   readonly token: string
@@ -11,17 +30,22 @@ export interface SignInForm {
   readonly email: string
   /** What is wrong; `null`: nothing yet. */
   readonly problem: string | null
+  /** Where else they may say who they are; `null`: nowhere. */
+  readonly outside: OutsideOffer | null
+  /** `null`: there are none here. */
+  readonly passkey: Ceremony | null
   readonly status?: number
   readonly retryAfterS?: number
 }
 
 export function signInPage(
-  { client, redirectUri }: Interaction,
-  { token, email, problem, status = 200, retryAfterS }: SignInForm,
+  { words, leadsTo, denied }: AskingWho,
+  { token, email, problem, passkey, outside, status = 200, retryAfterS }: SignInForm,
 ): Page {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const content = html`<h1>Sign in</h1>
-<p>${nameOf(client)} asks for access in your name.</p>
+<p>${words}</p>
+${outside === null ? '' : elsewhere(outside, problem === null)}
 ${problemBox(problem)}
 <form method="post">
 ${hidden(token)}
@@ -32,11 +56,33 @@ ${hidden(token)}
 <label for="code">One-time code <small>if you were given an app for it; or a recovery code</small></label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="64"${invalid}>
 <label class="choice"><input type="checkbox" name="stay" value="yes"> <span>Stay signed in on this device for 14 days</span></label>
-<p class="buttons"><button name="action" value="sign-in">Sign in</button> <button name="action" value="deny" formnovalidate>Deny</button></p>
+<p class="buttons"><button name="action" value="sign-in">Sign in</button>${denied === undefined ? '' : DENY}</p>
 </form>
-<p><small>Either way you go on to <b>${hostOf(redirectUri)}</b>.</small></p>`
-  const title = problem === null ? 'Sign in' : 'Not signed in'
-  return { title, content, status, leadsTo: redirectUri, ...(retryAfterS !== undefined && { retryAfterS }) }
+${passkey === null ? '' : passkeyForm(token, passkey)}
+${leadsTo === undefined ? '' : html`<p><small>Either way you go on to <b>${hostOf(leadsTo)}</b>.</small></p>`}`
+  const isNew = problem === null
+  const title = isNew && !outside?.problem ? 'Sign in' : 'Not signed in'
+  const more = {
+    ...(leadsTo !== undefined && { leadsTo }),
+    ...(retryAfterS !== undefined && { retryAfterS }),
+  }
+  return { title, content, status: isNew ? (outside?.problem?.status ?? status) : status, ...more }
+}
+
+/** A script shows it where the browser can do it. */
+function passkeyForm(token: string, { options, sealed }: Ceremony): Html {
+  return html`<form method="post" data-passkey="use" data-options="${options}" hidden>
+${hidden(token)}
+<input type="hidden" name="ceremony" value="${sealed}">
+<input type="hidden" name="response" value="">
+<p class="buttons"><button name="action" value="passkey">Sign in with a passkey</button></p>
+<p role="status"></p>
+</form>`
+}
+
+/** Why somebody is asked who they are who comes from a client. */
+export function wantsAccess(client: Interaction['client']): Html {
+  return html`${nameOf(client)} asks for access in your name.`
 }
 
 export interface ConsentForm {
@@ -65,7 +111,7 @@ ${problemBox(problem)}
 ${hidden(token)}
 ${scopes.length === 0 ? '' : html`<fieldset><legend>It may</legend>${choices}</fieldset>`}
 ${others.length === 0 ? '' : html`<p>It also asks for what you may not do yourself, and does not get it: ${others.map((scope) => html`<code>${scope}</code> `)}</p>`}
-${isOffline && scopes.length > 0 ? html`<p>It may go on <b>while you are not here</b>, until an administrator takes that back.</p>` : ''}
+${isOffline && scopes.length > 0 ? html`<p>It may go on <b>while you are not here</b>, until you, at <code>/account</code>, or an administrator take that back.</p>` : ''}
 <p class="buttons">${scopes.length === 0 ? '' : html`<button name="action" value="allow">Allow</button> `}<button name="action" value="deny">Deny</button></p>
 </form>
 <p><small>You are signed in as <bdi>${plain(name)}</bdi>. <a href="${signOutUrl}">Sign out</a></small></p>`
@@ -88,11 +134,22 @@ ${hidden(token)}
   return { title: 'Sign out?', content }
 }
 
-function problemBox(problem: string | null): Html {
+/** By a link: what a form leads to is bound by the policy of the page, and the provider may lead on to others. */
+function elsewhere({ name, url, problem }: OutsideOffer, isNew: boolean): Html {
+  const shown = plain(name)
+  const box =
+    problem === null || !isNew
+      ? ''
+      : html`<p class="problem" role="alert"><bdi>${shown}</bdi>: ${problem.text}</p>`
+  return html`${box}
+<p class="buttons"><a class="button" href="${url}">Sign in with <bdi>${shown}</bdi></a></p>`
+}
+
+export function problemBox(problem: string | null): Html {
   return problem === null ? html`` : html`<p class="problem" id="problem" role="alert">${problem}</p>`
 }
 
-function hidden(token: string): Html {
+export function hidden(token: string): Html {
   return html`<input type="hidden" name="${TOKEN}" value="${token}">`
 }
 
@@ -103,16 +160,18 @@ function nameOf({ id, name }: Interaction['client']): Html {
 }
 
 /** Somebody else has chosen it: it must not turn the words around it. */
-function plain(text: string): string {
+export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, ' ')
 }
 
-function hostOf(url: string): string {
+export function hostOf(url: string): string {
   return new URL(url).host
 }
 
+const DENY = html` <button name="action" value="deny" formnovalidate>Deny</button>`
 const AUTOFOCUS = html` autofocus`
-const WORDS: Readonly<Record<Scope, string>> = {
+/** What each lets somebody do. */
+export const WORDS: Readonly<Record<Scope, string>> = {
   read: 'see agents, signatures, what was seen, and statistics',
   detect: 'ask who has sent a request, and have tasks done',
   write: 'submit signatures',

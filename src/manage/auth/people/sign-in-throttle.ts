@@ -21,7 +21,8 @@ export class SignInThrottle {
     this.#nowMs = nowMs
   }
 
-  async begin(email: string, address: string): Promise<MayTry> {
+  /** `email`: `null` where nobody says who they are before it is shown. */
+  async begin(email: string | null, address: string): Promise<MayTry> {
     let isFirst = false
     for (const { key, most } of limitsOf(email, address)) {
       const { points, endsAtMs } = await this.#counts.add(key, 1, WINDOW_MS, this.#nowMs())
@@ -35,20 +36,22 @@ export class SignInThrottle {
     return { kind: 'may', isFirst }
   }
 
-  async succeeded(email: string, address: string): Promise<void> {
+  async succeeded(email: string | null, address: string): Promise<void> {
     for (const { key } of limitsOf(email, address)) await this.#counts.add(key, -1, WINDOW_MS, this.#nowMs())
   }
 }
 
 /** By digests: whose mail it is stands elsewhere, and what is typed into its place by mistake nowhere. */
-function limitsOf(email: string, address: string) {
+function limitsOf(email: string | null, address: string) {
   const network = networkOf(address)
+  const ofNetwork = { key: `sign-in:${digestOf('network', network)}`, most: NETWORK_TRIES_MAX }
+  if (email === null) return [ofNetwork]
   return [
-    { key: `sign-in:${digestOf('network', network)}`, most: NETWORK_TRIES_MAX },
+    ofNetwork,
     { key: `sign-in:${digestOf('network and account', network, email)}`, most: TRIES_MAX },
     // Who wants to lock somebody out for the rest of the window needs ten networks.
     { key: `sign-in:${digestOf('account', email)}`, most: ACCOUNT_TRIES_MAX },
-  ] as const
+  ]
 }
 
 const WINDOW_MS = 600_000

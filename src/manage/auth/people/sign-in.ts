@@ -2,21 +2,20 @@ import { Fault } from '../../../fault.ts'
 import type { Log } from '../../../log.ts'
 import type { Store } from '../../../store/store.ts'
 import type { UserProofs, UserRecord } from '../../../store/users.ts'
-import { type Actor, changed } from '../../audit.ts'
+import { type Actor, type Change, changed } from '../../audit.ts'
 import type { Sealer } from '../../sealer.ts'
+import type { From } from '../oauth/people.ts'
 import { emailIn, sealedAs } from './make-user.ts'
 import { hashOfRecoveryCode, stepOfCode } from './one-time-codes.ts'
 import { isOutdated, type PasswordHasher } from './password-hash.ts'
 import { SignInThrottle } from './sign-in-throttle.ts'
 
 /** What somebody says to prove who they are. */
-export interface Attempt {
+export interface Attempt extends From {
   readonly email: string
   readonly password: string
   /** One-time or recovery; empty: none. */
   readonly code: string
-  readonly address: string
-  readonly requestId: string
 }
 
 export type SignedIn =
@@ -24,7 +23,15 @@ export type SignedIn =
   | { readonly kind: 'signed-in'; readonly userId: string; readonly atMs: number }
   /** Whatever of it is wrong. */
   | { readonly kind: 'refused' }
-  | { readonly kind: 'throttled'; readonly retryAfterS: number }
+  | Throttled
+
+/** Whether the password of somebody who is signed in is that. */
+export type Proven = { readonly kind: 'right' | 'refused' } | Throttled
+
+interface Throttled {
+  readonly kind: 'throttled'
+  readonly retryAfterS: number
+}
 
 export interface SignInParts {
   readonly store: Store
@@ -50,25 +57,40 @@ export class SignIn {
     const atMs = nowMs()
     const email = emailIn(attempt.email.slice(0, EMAIL_LENGTH_MAX))
     const account = email ?? 'none'
-    const may = await this.#throttle.begin(account, attempt.address)
-    if (may.kind === 'throttled') {
-      if (may.isFirst) await this.#tell(attempt, 'throttleSignIn', null)
-      return { kind: 'throttled', retryAfterS: may.retryAfterS }
-    }
+    const may = await this.#begin(account, attempt)
+    if (may.kind === 'throttled') return may
     const user = email === null ? null : await store.users.byEmail(email)
     // One too long to be anybody's takes as long, too.
-    const isRight = await passwords.isRight(
-      attempt.password.slice(0, PASSWORD_LENGTH_MAX),
-      user?.password ?? null,
-    )
-    if (user === null || !isRight || !(await this.#hasCode(user, attempt.code))) {
-      if (may.isFirst) await this.#tell(attempt, 'failSignIn', user)
+    const isRight = await passwords.isRight(cut(attempt.password), user?.password ?? null)
+    if (user === null || user.isDisabled || !isRight || !(await this.#hasCode(user, attempt.code))) {
+      if (may.isFirst) await tellOfSignIn(this.#parts, attempt, 'failSignIn', user)
       return { kind: 'refused' }
     }
-    await this.#tell(attempt, 'signIn', user)
+    await tellOfSignIn(this.#parts, attempt, 'signIn', user)
     await this.#throttle.succeeded(account, attempt.address)
     await this.#rehash(user, attempt.password)
     return { kind: 'signed-in', userId: user.id, atMs }
+  }
+
+  /** For who is signed in already. It is counted as attempts to sign in are. Throws a Fault as those do. */
+  async prove({ email }: UserRecord, password: string, from: From): Promise<Proven> {
+    const { store, passwords } = this.#parts
+    const may = await this.#begin(email, from)
+    if (may.kind === 'throttled') return may
+    const user = await store.users.byEmail(email)
+    if (!(await passwords.isRight(cut(password), user?.password ?? null))) {
+      if (may.isFirst) await tellOfSignIn(this.#parts, from, 'failSignIn', user)
+      return { kind: 'refused' }
+    }
+    await this.#throttle.succeeded(email, from.address)
+    return { kind: 'right' }
+  }
+
+  async #begin(account: string, from: From): Promise<Throttled | { readonly kind: 'may'; isFirst: boolean }> {
+    const may = await this.#throttle.begin(account, from.address)
+    if (may.kind === 'may') return may
+    if (may.isFirst) await tellOfSignIn(this.#parts, from, 'throttleSignIn', null)
+    return { kind: 'throttled', retryAfterS: may.retryAfterS }
   }
 
   async #hasCode({ id, codes }: UserRecord & UserProofs, code: string): Promise<boolean> {
@@ -91,20 +113,29 @@ export class SignIn {
       log.warn('a password could not be hashed anew', { user: id, error: error as Error })
     }
   }
+}
 
-  /** What was typed is in no entry: people type passwords into the wrong place. */
-  async #tell({ address, requestId }: Attempt, action: string, user: UserRecord | null): Promise<void> {
-    const { store, nowMs } = this.#parts
-    const isIn = action === 'signIn'
-    const actor: Actor = { id: isIn ? user!.id : 'anonymous', address, requestId }
-    const change = { action, subject: user?.id ?? null, detail: {} }
-    await changed(store, actor, change, nowMs(), async () => undefined)
-  }
+/** What was typed is in no entry: people type passwords into the wrong place. */
+export async function tellOfSignIn(
+  { store, nowMs }: Pick<SignInParts, 'store' | 'nowMs'>,
+  { address, requestId }: From,
+  action: 'signIn' | 'failSignIn' | 'throttleSignIn' | 'suspectPasskey',
+  user: UserRecord | null,
+  detail: Change['detail'] = {},
+): Promise<void> {
+  const isIn = action === 'signIn'
+  const actor: Actor = { id: isIn ? user!.id : 'anonymous', address, requestId }
+  const change = { action, subject: user?.id ?? null, detail }
+  await changed(store, actor, change, nowMs(), async () => undefined)
 }
 
 /** Whether it was about too many at once, and not about this one. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Fault && error.code === 'PASSWORDS_TOO_MANY'
+}
+
+function cut(password: string): string {
+  return password.slice(0, PASSWORD_LENGTH_MAX)
 }
 
 const EMAIL_LENGTH_MAX = 320

@@ -1,0 +1,267 @@
+import { Fault } from '../../../fault.ts'
+import type { UserRecord } from '../../../store/users.ts'
+import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
+import { html } from '../../docs/html.ts'
+import {
+  type BrowserContext,
+  type BrowserSession,
+  type GivenAccess,
+  type HowSignedIn,
+  isSignedIn,
+} from '../oauth/people.ts'
+import {
+  accountPage,
+  codesPage,
+  confirmCodesPage,
+  donePage,
+  passkeysPage,
+  passwordPage,
+  recoveryCodesPage,
+} from './account-views.ts'
+import { type FormPages, fromOf, leadTo } from './form-pages.ts'
+import { addPasskey, endSessions, removePasskey, setPassword, startCodes, stopCodes } from './make-user.ts'
+import { newCodeSecret, stepOfCode } from './one-time-codes.ts'
+import { messagePage, type Page } from './page.ts'
+import { passwordProblem } from './password-hash.ts'
+import type { Passkeys } from './passkeys.ts'
+import type { SignIn, SignInParts } from './sign-in.ts'
+import { type SignInDesk, tooMany } from './sign-in-desk.ts'
+
+/** Where people see what there is of them, and change it: `/account` and the pages below it. */
+export class AccountPages {
+  readonly #parts: SignInParts
+  readonly #pages: FormPages
+  readonly #desk: SignInDesk
+  readonly #signIn: SignIn
+  readonly #passkeys: Passkeys
+
+  constructor(parts: SignInParts, pages: FormPages, desk: SignInDesk, signIn: SignIn, passkeys: Passkeys) {
+    this.#passkeys = passkeys
+    this.#parts = parts
+    this.#pages = pages
+    this.#desk = desk
+    this.#signIn = signIn
+  }
+
+  answer(ctx: BrowserContext, session: BrowserSession, given: GivenAccess): Promise<void> {
+    const path = ctx.url.split('?', 1)[0]!
+    const work = this.#works.get(path)
+    return this.#pages.answer(ctx, path, async (form) => {
+      if (work === undefined) return NOT_THERE
+      const user = await this.#signedIn(session)
+      const isLongAgo = this.#parts.nowMs() - session.signedInAtMs > RECENT_MS
+      if (user !== null && !(work.isSensitive && isLongAgo))
+        return work.page({ ctx, user, session, given, form, token: this.#pages.tokenFor(ctx, path) })
+      const signedIn = async (id: string, how: HowSignedIn) => {
+        await session.signIn(id, how)
+        leadTo(ctx, `${this.#pages.publicUrl}${path}`)
+      }
+      const why = user === null ? YOUR_ACCOUNT : LONG_AGO
+      const asking = {
+        purpose: path,
+        words: why,
+        signedIn,
+        isAnew: user !== null,
+        ...(user !== null && { email: user.email }),
+      }
+      return this.#desk.page(ctx, asking, form)
+    })
+  }
+
+  /** `null`: nobody, or not any more. */
+  async #signedIn({ personId, signedInAtMs }: BrowserSession): Promise<UserRecord | null> {
+    const user = personId === null ? null : await this.#parts.store.users.byId(personId)
+    return user === null || user.isDisabled || !isSignedIn(signedInAtMs, user) ? null : user
+  }
+
+  async #overview({ ctx, user, session, given, form, token }: Visit): Promise<Page | null> {
+    const { store, nowMs } = this.#parts
+    let notice: string | null = null
+    switch (form?.get('action')) {
+      case 'take-back':
+        notice = (await given.takeBack(user, form.get('given') ?? '', fromOf(ctx)))
+          ? 'Within a second it has no access any more.'
+          : 'It has no access any more.'
+        break
+      case 'sign-out-everywhere':
+        await endSessions(store, user, actor(user, ctx), nowMs())
+        await session.end()
+        return donePage(
+          this.#pages.publicUrl,
+          'Signed out everywhere',
+          'You are signed out in every browser, and what you have allowed programs is over.',
+        )
+    }
+    return accountPage(this.#pages.publicUrl, {
+      ...{ user, token, notice },
+      recoveryCodes: user.hasCodes ? await store.users.recoveryCodes(user.id) : 0,
+      given: await given.of(user.id),
+      passkeys: this.#passkeys.isOffered ? (await store.passkeys.ofUser(user.id)).length : null,
+    })
+  }
+
+  async #password({ ctx, user, session, form, token }: Visit): Promise<Page | null> {
+    // Who signs in otherwise has none that could be stolen; an administrator can set one.
+    if (!user.hasPassword) return NO_PASSWORD
+    const page = (problem: string | null, status: number) => passwordPage(user, { token, problem, status })
+    if (form?.get('action') !== 'change') return page(null, 200)
+    const [current, next, again] = ['current', 'new', 'again'].map((name) => form.get(name) ?? '')
+    if (next !== again) return page('The two new passwords are not the same.', 400)
+    const wrong = passwordProblem(next!)
+    if (wrong !== null) return page(`The new password ${wrong}.`, 400)
+    const proven = await this.#signIn.prove(user, current!, fromOf(ctx))
+    if (proven.kind === 'refused') return page('That is not your password now.', 403)
+    if (proven.kind === 'throttled')
+      return { ...page(tooMany(proven.retryAfterS), 429), retryAfterS: proven.retryAfterS }
+    const { store, passwords, nowMs } = this.#parts
+    const atMs = nowMs()
+    if (!(await setPassword(store, passwords, user, next!, actor(user, ctx), atMs))) return GONE
+    // All sessions are over, this one too. Sessions know whole seconds, and this one begins after that.
+    await session.signIn(user.id, { atMs: Math.ceil(atMs / 1000) * 1000, stays: false })
+    return donePage(
+      this.#pages.publicUrl,
+      'Your password is changed',
+      'You are signed out in every other browser, and what you have allowed programs is over.',
+    )
+  }
+
+  async #codes(visit: Visit): Promise<Page | null> {
+    const { ctx, user, form, token } = visit
+    switch (form?.get('action')) {
+      case 'begin':
+        return this.#begin(visit, newCodeSecret(), null)
+      case 'confirm':
+        return this.#confirm(visit, form)
+      case 'stop':
+        if (!(await stopCodes(this.#parts.store, user, actor(user, ctx), this.#parts.nowMs()))) return GONE
+        return donePage(
+          this.#pages.publicUrl,
+          'No codes any more',
+          'Your password alone is enough from now on.',
+        )
+      default:
+        return codesPage(this.#pages.publicUrl, user, token)
+    }
+  }
+
+  async #passkey(visit: Visit): Promise<Page | null> {
+    const { ctx, user, form, token } = visit
+    const { store, nowMs } = this.#parts
+    if (!this.#passkeys.isOffered) return NO_PASSKEYS
+    switch (form?.get('action')) {
+      case 'add': {
+        const performed = { sealed: form.get('ceremony') ?? '', response: form.get('response') ?? '' }
+        const name = (form.get('name') ?? '').trim()
+        if (!NAME.test(name)) return this.#passkeyList(visit, 'A name has 1 to 60 characters.', 400)
+        const made = await this.#passkeys.made(performed, token)
+        const isAdded =
+          made !== null && (await addPasskey(store, user, { ...made, name }, actor(user, ctx), nowMs()))
+        return isAdded
+          ? this.#passkeyList(visit, null)
+          : this.#passkeyList(
+              visit,
+              'That is no passkey that can be taken, or it took too long. Try again.',
+              400,
+            )
+      }
+      case 'remove':
+        await removePasskey(store, user, form.get('passkey') ?? '', actor(user, ctx), nowMs())
+        return this.#passkeyList(visit, null)
+      default:
+        return this.#passkeyList(visit, null)
+    }
+  }
+
+  async #passkeyList({ user, token }: Visit, problem: string | null, status = 200): Promise<Page> {
+    const passkeys = await this.#parts.store.passkeys.ofUser(user.id)
+    const ceremony = await this.#passkeys.beginMaking(user, passkeys, token)
+    const page = passkeysPage(this.#pages.publicUrl, { token, passkeys, ceremony, problem })
+    return { ...page, status, script: `${this.#pages.publicUrl}${PASSKEY_SCRIPT_PATH}` }
+  }
+
+  /** Until it is confirmed it is nowhere but in the page, where nobody can change it. */
+  async #begin({ user, token }: Visit, secret: string, problem: string | null): Promise<Page> {
+    const { sealer, nowMs } = this.#parts
+    const text = JSON.stringify({ secret, expiresAtMs: nowMs() + RECENT_MS })
+    const pending = await sealer.seal(text, pendingAs(user, token))
+    return confirmCodesPage(user, { token, pending, secret, problem })
+  }
+
+  async #confirm(visit: Visit, form: URLSearchParams): Promise<Page> {
+    const { ctx, user, token } = visit
+    const { store, sealer, nowMs } = this.#parts
+    const secret = await this.#pending(form.get('pending') ?? '', pendingAs(user, token))
+    if (secret === null)
+      return this.#begin(visit, newCodeSecret(), 'That took too long. Begin anew with this one.')
+    const usedStep = stepOfCode((form.get('code') ?? '').replaceAll(/\s/g, ''), secret, nowMs())
+    if (usedStep === null)
+      return this.#begin(
+        visit,
+        secret,
+        'That is not the code of this moment. Check the clock of your device.',
+      )
+    const made = await startCodes(store, sealer, user, actor(user, ctx), nowMs(), { secret, usedStep })
+    return made === null ? GONE : recoveryCodesPage(this.#pages.publicUrl, made.recoveryCodes)
+  }
+
+  /** `null`: it is too old, or none of ours. */
+  async #pending(sealed: string, what: string): Promise<string | null> {
+    try {
+      const opened = await this.#parts.sealer.open(sealed, what)
+      const { secret, expiresAtMs } = JSON.parse(opened.reveal()) as { secret: string; expiresAtMs: number }
+      return expiresAtMs > this.#parts.nowMs() ? secret : null
+    } catch (error) {
+      if (error instanceof Fault && FOREIGN_SEALS.has(error.code)) return null
+      throw error
+    }
+  }
+
+  readonly #works: ReadonlyMap<string, Work> = new Map<string, Work>([
+    [ACCOUNT, { isSensitive: false, page: (visit) => this.#overview(visit) }],
+    [`${ACCOUNT}/password`, { isSensitive: true, page: (visit) => this.#password(visit) }],
+    [`${ACCOUNT}/passkeys`, { isSensitive: true, page: (visit) => this.#passkey(visit) }],
+    [`${ACCOUNT}/codes`, { isSensitive: true, page: (visit) => this.#codes(visit) }],
+  ])
+}
+
+/** Somebody who is signed in looks at a page of their own, or has sent what is in `form`. */
+interface Visit {
+  readonly ctx: BrowserContext
+  readonly user: UserRecord
+  readonly session: BrowserSession
+  readonly given: GivenAccess
+  readonly form: URLSearchParams | null
+  /** For the form of the page. */
+  readonly token: string
+}
+
+interface Work {
+  /** What somebody signs in with is changed there: they have to have done so a moment ago. */
+  readonly isSensitive: boolean
+  page(visit: Visit): Promise<Page | null>
+}
+
+function actor({ id }: UserRecord, ctx: BrowserContext) {
+  return { id, ...fromOf(ctx) }
+}
+
+/** Of one person, on a page in one browser. */
+function pendingAs({ id }: UserRecord, token: string): string {
+  return `one-time codes that ${id} has not confirmed ${token}`
+}
+
+export const ACCOUNT = '/account'
+const RECENT_MS = 600_000
+const FOREIGN_SEALS: ReadonlySet<string> = new Set(['SEAL_BROKEN', 'SEAL_KEY_WRONG'])
+const YOUR_ACCOUNT = html`To see your account.`
+const LONG_AGO = html`You have signed in some time ago. Show once more that it is you.`
+const NOT_THERE = messagePage('There is nothing here', 'Look at /account.', 404)
+const GONE = messagePage('You are not there any more', 'An administrator has deleted your account.', 403)
+/** Somebody has typed it. */
+const NAME = /^\P{Cc}{1,60}$/u
+const NO_PASSKEYS = messagePage(
+  'There are no passkeys here',
+  'Browsers have them for names of hosts over https, and for localhost. Whoever runs this sets manage.public_url to such an address.',
+  404,
+)
+const NO_PASSWORD = messagePage('You have no password', 'An administrator can set one for you.', 403)

@@ -1,0 +1,91 @@
+import { Fault } from '../../../fault.ts'
+import { Refusal } from '../../refusal.ts'
+import type { BrowserContext, From } from '../oauth/people.ts'
+import { FormTokens, readForm } from './form.ts'
+import { messagePage, type Page, sendPage } from './page.ts'
+import { isBusy } from './sign-in.ts'
+
+/** What comes of what was sent, or of `null` where a page is only looked at; `null`: the browser is led on. */
+export type PageWork = (form: URLSearchParams | null) => Promise<Page | null>
+
+/** Answers browsers with pages, and looks whether what they send comes from a form on one of those. */
+export class FormPages {
+  readonly publicUrl: string
+  readonly #tokens: FormTokens
+
+  constructor(publicUrl: string) {
+    this.publicUrl = publicUrl
+    this.#tokens = new FormTokens(publicUrl)
+  }
+
+  /** For a form that is for this. */
+  tokenFor(ctx: BrowserContext, purpose: string): string {
+    return this.#tokens.tokenFor(ctx, purpose)
+  }
+
+  async answer(ctx: BrowserContext, purpose: string, work: PageWork): Promise<void> {
+    const page = await this.#page(ctx, purpose, work).catch(pageAt)
+    if (page !== null) sendPage(ctx, this.publicUrl, page)
+  }
+
+  refused(ctx: BrowserContext, status: number, text: string): void {
+    sendPage(ctx, this.publicUrl, messagePage('This cannot go on', sentence(text), status))
+  }
+
+  async #page(ctx: BrowserContext, purpose: string, work: PageWork): Promise<Page | null> {
+    if (!isPrivate(this.publicUrl)) return UNSAFE
+    if (ctx.method !== 'POST') return work(null)
+    const form = await readForm(ctx)
+    return this.#tokens.isGood(ctx, purpose, form) ? work(form) : FOREIGN
+  }
+}
+
+/** The browser is led on: there is no page. */
+export async function gone(leaving: Promise<void>): Promise<null> {
+  await leaving
+  return null
+}
+
+/** After a form: the browser asks for that page, and not again with what was sent. */
+export function leadTo(ctx: BrowserContext, url: string): null {
+  ctx.status = 303
+  ctx.set('Location', url)
+  ctx.body = ''
+  return null
+}
+
+/** For the audit log, and for who counts. */
+export function fromOf({ req, state }: BrowserContext): From {
+  return { address: req.socket.remoteAddress ?? '', requestId: state.requestId }
+}
+
+/** For what a person can do something about; what else is thrown is for others. */
+function pageAt(error: unknown): Page {
+  if (error instanceof Refusal) return messagePage('This cannot go on', sentence(error.message), error.status)
+  if (isBusy(error)) return { ...LATER, retryAfterS: BUSY_S }
+  if (error instanceof Fault && error.code.startsWith('STORE_')) return { ...LATER, retryAfterS: BUSY_S }
+  throw error
+}
+
+/** Whether nobody reads a password on its way here. */
+function isPrivate(publicUrl: string): boolean {
+  const { protocol, hostname } = new URL(publicUrl)
+  return protocol === 'https:' || /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname)
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+}
+
+const BUSY_S = 5
+const UNSAFE = messagePage(
+  'No sign-in here',
+  'Passwords are not taken over plain http. Whoever runs this sets manage.public_url to the https address of it.',
+  403,
+)
+const FOREIGN = messagePage(
+  'Nothing was done',
+  'This did not come from the page that was shown in this browser, or that has stopped keeping cookies. Go back, load the page again and try once more.',
+  403,
+)
+const LATER = messagePage('Not now', 'This cannot be answered now. Load the page again in some seconds.', 503)

@@ -1,0 +1,236 @@
+import type { Configuration, IDToken, ServerMetadata } from 'openid-client'
+import * as z from 'zod'
+import { Fault } from '../../../fault.ts'
+import { Documents, DocumentUnusable } from '../../../identity/document-fetch.ts'
+import type { DocumentMetrics } from '../../../identity/document-metrics.ts'
+import { type GuardedFetch, guardedFetch } from '../../../identity/guarded-fetch.ts'
+import { FetchFault } from '../../../identity/guarded-get.ts'
+import type { Secret } from '../../../secret.ts'
+import { emailIn, OPENID_SUBJECT } from './make-user.ts'
+
+export interface OpenidSettings {
+  readonly issuer: string
+  /** What people know it by. */
+  readonly name: string
+  readonly clientId: string
+  /** `null`: PKCE alone. */
+  readonly clientSecret: Secret<string> | null
+  /** Trusted instead of the system's CAs; PEM. */
+  readonly ca: string | null
+  readonly allowPrivate: boolean
+}
+
+/** One sign-in there, as it was begun. */
+export interface OpenidFlow {
+  readonly state: string
+  readonly nonce: string
+  /** Of PKCE. */
+  readonly verifier: string
+  /** They have to say who they are since then; `null`: whenever they have. */
+  readonly freshSinceMs: number | null
+}
+
+/** Whom the provider has seen. */
+export interface OpenidPerson {
+  readonly issuer: string
+  readonly subject: string
+  /** In the form that users have; `null`: none, or none that the provider has verified. Throws an OpenidFault. */
+  verifiedEmail(): Promise<string | null>
+}
+
+/** `denied`: by the person; `away`: it may be there later; `wrong`: what it says cannot be. In our words, without a token. */
+export type OpenidReason = 'denied' | 'away' | 'wrong'
+
+export class OpenidFault extends Fault {
+  readonly reason: OpenidReason
+
+  constructor(reason: OpenidReason, message: string) {
+    super('OPENID_UNUSABLE', message)
+    this.name = 'OpenidFault'
+    this.reason = reason
+  }
+}
+
+/**
+ * An OpenID provider elsewhere, which says who somebody is (OpenID Connect Core 1.0 §3.1). What speaks the protocol is
+ * openid-client; what it asks for goes through our guards.
+ */
+export class OpenidProvider {
+  readonly name: string
+  /** In the form of the setting. */
+  readonly issuer: string
+  readonly #settings: OpenidSettings
+  readonly #metadata: Documents<ServerMetadata>
+  readonly #fetch: GuardedFetch
+  readonly #nowMs: () => number
+  readonly #stop = new AbortController()
+  #made: { readonly metadata: ServerMetadata; readonly configuration: Configuration } | null = null
+  #asking = 0
+
+  constructor(settings: OpenidSettings, nowMs: () => number, metrics: DocumentMetrics) {
+    const { issuer, name, allowPrivate, ca } = settings
+    this.name = name
+    this.issuer = issuer
+    this.#settings = settings
+    this.#nowMs = nowMs
+    const parse = (value: unknown) => readMetadata(value, issuer)
+    const kind = { name: 'openid', accept: 'application/json', parse } as const
+    this.#metadata = new Documents(kind, { allowPrivate, nowMs, metrics, ...(ca !== null && { ca }) })
+    const guards = { ca, allowPrivate, timeoutMs: TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX }
+    this.#fetch = guardedFetch(guards, this.#stop.signal)
+  }
+
+  /** Where the browser goes to begin. Throws an OpenidFault. */
+  addressFor({ state, nonce, verifier, freshSinceMs }: OpenidFlow, redirectUri: string): Promise<URL> {
+    return this.#asked(async (openid, configuration) => {
+      const challenge = await openid.calculatePKCECodeChallenge(verifier)
+      return openid.buildAuthorizationUrl(configuration, {
+        ...{ redirect_uri: redirectUri, scope: 'openid email', state, nonce },
+        ...{ code_challenge: challenge, code_challenge_method: 'S256' },
+        ...(freshSinceMs !== null && { prompt: 'login', max_age: FRESH_S }),
+      })
+    })
+  }
+
+  /** `cameBack`: the redirect URI, with what stands behind it. Throws an OpenidFault. */
+  personOf(cameBack: URL, { state, nonce, verifier, freshSinceMs }: OpenidFlow): Promise<OpenidPerson> {
+    return this.#asked(async (openid, configuration) => {
+      const ageS = freshSinceMs === null ? null : Math.ceil((this.#nowMs() - freshSinceMs) / 1000)
+      const tokens = await openid.authorizationCodeGrant(configuration, cameBack, {
+        ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true },
+        ...(ageS !== null && { maxAge: ageS }),
+      })
+      const claims: IDToken = tokens.claims()!
+      const { sub: subject } = claims
+      if (!OPENID_SUBJECT.test(subject))
+        throw new OpenidFault('wrong', 'what it calls somebody is no subject')
+      const verifiedEmail = async () => {
+        if (claims['email_verified'] !== undefined) return verifiedEmailIn(claims)
+        if (configuration.serverMetadata().userinfo_endpoint === undefined) return null
+        return this.#asked(async () =>
+          verifiedEmailIn(await openid.fetchUserInfo(configuration, tokens.access_token, subject)),
+        )
+      }
+      return { issuer: this.issuer, subject, verifiedEmail }
+    })
+  }
+
+  /** What is under way is given up. */
+  close(): void {
+    this.#stop.abort()
+    this.#metadata.close()
+  }
+
+  async #asked<Result>(
+    work: (openid: Library, configuration: Configuration) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#asking >= ASKING_MAX) throw new OpenidFault('away', 'too much is asked of it at the moment')
+    this.#asking++
+    try {
+      // Only who uses it pays for it.
+      const openid = await import('openid-client')
+      return await work(openid, await this.#configuration(openid))
+    } catch (error) {
+      throw faultOf(error)
+    } finally {
+      this.#asking--
+    }
+  }
+
+  /** With the provider's keys, which openid-client remembers for five minutes, and looks for anew where one is missing. */
+  async #configuration(openid: Library): Promise<Configuration> {
+    const { issuer, clientId, clientSecret } = this.#settings
+    const metadata = await this.#metadata.get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
+    if (this.#made?.metadata === metadata) return this.#made.configuration
+    const secret = clientSecret?.reveal()
+    const methods = metadata.token_endpoint_auth_methods_supported
+    const isPost = methods?.includes('client_secret_basic') === false
+    const proof =
+      secret === undefined
+        ? openid.None()
+        : isPost
+          ? openid.ClientSecretPost(secret)
+          : openid.ClientSecretBasic(secret)
+    const configuration = new openid.Configuration(metadata, clientId, {}, proof)
+    configuration[openid.customFetch] = (url, init) => this.#fetch(url, init)
+    // By its keys, and not only by the connection that a token has come over.
+    openid.enableNonRepudiationChecks(configuration)
+    if (issuer.startsWith('http:')) openid.allowInsecureRequests(configuration)
+    this.#made = { metadata, configuration }
+    return configuration
+  }
+}
+
+type Library = typeof import('openid-client')
+
+/** Throws a Fault. */
+function readMetadata(value: unknown, issuer: string): ServerMetadata {
+  const read = metadataSchema.safeParse(value)
+  if (!read.success) {
+    const [{ path = [] } = {}] = read.error.issues
+    throw new Fault('OPENID_METADATA', `its metadata cannot be used (${path.join('.')})`)
+  }
+  // A host that serves several must not speak for another one of them (OpenID Connect Discovery 1.0 §4.3).
+  if (URL.parse(read.data.issuer)?.href !== issuer)
+    throw new Fault('OPENID_METADATA', 'its metadata is that of another issuer')
+  return read.data as ServerMetadata
+}
+
+function verifiedEmailIn(claims: Readonly<Record<string, unknown>>): string | null {
+  const { email, email_verified } = claims
+  return email_verified === true && typeof email === 'string'
+    ? emailIn(email.slice(0, EMAIL_LENGTH_MAX))
+    : null
+}
+
+/** What others say may have anything in it, so that only its kind is told. */
+function faultOf(error: unknown): unknown {
+  if (error instanceof OpenidFault) return error
+  if (error instanceof DocumentUnusable)
+    return new OpenidFault(error.kind === 'wrong' ? 'wrong' : 'away', error.message)
+  const { name, code, cause, status, error: said } = error as OAuthFailure
+  if (name === 'AuthorizationResponseError')
+    return new OpenidFault(said === 'access_denied' ? 'denied' : 'wrong', `it has sent back ${wordIn(said)}`)
+  if (cause instanceof FetchFault) {
+    const isAway = cause.reason === 'timeout' || cause.reason === 'network'
+    return new OpenidFault(isAway ? 'away' : 'wrong', cause.message)
+  }
+  const answered = status ?? (cause instanceof Response ? cause.status : null)
+  if (answered !== null && answered >= 500) return new OpenidFault('away', `it answers ${answered}`)
+  if (said !== undefined) return new OpenidFault('wrong', `it answers ${wordIn(said)}`)
+  if (code !== undefined) return new OpenidFault('wrong', `what it says cannot be taken (${code})`)
+  return error
+}
+
+/** What the errors of openid-client have in common. */
+interface OAuthFailure {
+  readonly name: string
+  readonly code?: string
+  readonly cause?: unknown
+  readonly status?: number
+  readonly error?: unknown
+}
+
+function wordIn(said: unknown): string {
+  return typeof said === 'string' && WORD.test(said) ? said : 'an error'
+}
+
+const metadataSchema = z.looseObject({
+  issuer: z.string(),
+  authorization_endpoint: z.string(),
+  token_endpoint: z.string(),
+  jwks_uri: z.string(),
+  userinfo_endpoint: z.string().optional(),
+  token_endpoint_auth_methods_supported: z.array(z.string()).optional(),
+  id_token_signing_alg_values_supported: z.array(z.string()).optional(),
+  authorization_response_iss_parameter_supported: z.boolean().optional(),
+})
+const WORD = /^\w{1,64}$/
+const EMAIL_LENGTH_MAX = 320
+const TIMEOUT_MS = 5_000
+/** Keys with their certificates. */
+const ANSWER_BYTES_MAX = 262_144
+/** Each for some seconds at most. */
+const ASKING_MAX = 64
+/** Has providers say when somebody has signed in there; how long ago that may be is looked at here. */
+const FRESH_S = '600'

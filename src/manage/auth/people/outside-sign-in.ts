@@ -1,0 +1,311 @@
+import { randomBytes } from 'node:crypto'
+import * as z from 'zod'
+import { Fault } from '../../../fault.ts'
+import type { Log } from '../../../log.ts'
+import { digestOf } from '../../../store/sealed.ts'
+import type { Store } from '../../../store/store.ts'
+import type { UserRecord } from '../../../store/users.ts'
+import { type Actor, changed } from '../../audit.ts'
+import type { Sealer } from '../../sealer.ts'
+import type { BrowserContext, HowSignedIn } from '../oauth/people.ts'
+import { OPENID_CALLBACK } from '../oauth/routes.ts'
+import { isFromHere } from './form.ts'
+import { setOpenid } from './make-user.ts'
+import { OpenidFault, type OpenidFlow, type OpenidPerson, type OpenidProvider } from './openid-provider.ts'
+import { SignInThrottle } from './sign-in-throttle.ts'
+
+export interface OutsideParts {
+  readonly publicUrl: string
+  readonly store: Store
+  readonly sealer: Sealer
+  readonly log: Log
+  nowMs(): number
+}
+
+/** Somebody who is asked who they are, on a page of ours. */
+export interface Asked {
+  /** Whether they have to say it anew, whoever knows them elsewhere. */
+  readonly isAnew?: boolean
+  signedIn(userId: string, how: HowSignedIn): Promise<void>
+}
+
+/** What is on a page of ours for who would rather say it elsewhere. */
+export interface OutsideOffer {
+  readonly name: string
+  readonly url: string
+  /** What came of it the last time. */
+  readonly problem: { readonly text: string; readonly status: number } | null
+}
+
+/**
+ * Has people say who they are at an OpenID provider elsewhere. It begins on a page of ours and ends on that page; what is
+ * between the two is known to that browser alone, by a sealed cookie for that page: nothing is kept here of who never
+ * comes back.
+ */
+export class OutsideSignIn {
+  readonly #provider: OpenidProvider
+  readonly #parts: OutsideParts
+  readonly #throttle: SignInThrottle
+  readonly #isHttps: boolean
+  readonly #cookie: string
+  #told = ''
+
+  constructor(provider: OpenidProvider, parts: OutsideParts) {
+    this.#provider = provider
+    this.#parts = parts
+    this.#throttle = new SignInThrottle(parts.store.rateLimits, parts.nowMs)
+    this.#isHttps = parts.publicUrl.startsWith('https:')
+    // It is for one path, so that the browser takes no `__Host-` for it.
+    this.#cookie = `${this.#isHttps ? '__Secure-' : ''}gatehouse_openid`
+  }
+
+  /** Of a page that is looked at: begins, or ends, a sign-in elsewhere. `false`: it is neither. */
+  async answer(ctx: BrowserContext, asked: Asked): Promise<boolean> {
+    const query = queryOf(ctx)
+    if (query.has('state')) await this.#end(ctx, asked, query)
+    else if (query.get(STEP) === BEGIN && isFromHere(ctx)) await this.#begin(ctx, asked)
+    else return false
+    return true
+  }
+
+  /** For the page that is looked at. */
+  offer(ctx: BrowserContext): OutsideOffer {
+    const problem = PROBLEMS.get(queryOf(ctx).get(STEP) ?? '') ?? null
+    return { name: this.#provider.name, url: `${this.#urlOf(pathOf(ctx))}?${STEP}=${BEGIN}`, problem }
+  }
+
+  /** Leads a browser that comes from the provider to the page on which it began. `false`: that is none. */
+  async cameBack(ctx: BrowserContext): Promise<boolean> {
+    const query = queryOf(ctx)
+    const path = await this.#opened(query.get('state') ?? '', STATE)
+    if (path === null) return false
+    const kept = [...query].filter(([name]) => SENT_BACK.has(name))
+    leadTo(ctx, `${this.#urlOf(path)}?${new URLSearchParams(kept)}`)
+    return true
+  }
+
+  async #begin(ctx: BrowserContext, { isAnew = false }: Asked): Promise<void> {
+    const { sealer, nowMs } = this.#parts
+    const path = pathOf(ctx)
+    const state = await sealer.seal(path, STATE)
+    const words = { state, nonce: newWord(), verifier: newWord() }
+    const begun = { ...words, beganAtMs: nowMs(), isAnew }
+    try {
+      const url = await this.#provider.addressFor(flowOf(begun), this.#callback)
+      const { nonce, verifier, beganAtMs } = begun
+      const kept = JSON.stringify({ stateDigest: digestOfState(state), nonce, verifier, beganAtMs, isAnew })
+      this.#setCookie(ctx, path, await sealer.seal(kept, sealedFor(path)), LASTS_S)
+      leadTo(ctx, url.href)
+    } catch (error) {
+      if (!(error instanceof OpenidFault)) throw error
+      this.#warn(error)
+      this.#back(ctx, error.reason)
+    }
+  }
+
+  async #end(ctx: BrowserContext, asked: Asked, query: URLSearchParams): Promise<void> {
+    const { store, nowMs } = this.#parts
+    const atMs = nowMs()
+    const begun = await this.#begun(ctx, query.getAll('state').join())
+    this.#setCookie(ctx, pathOf(ctx), '', 0)
+    if (begun === null) return this.#back(ctx, 'over')
+    const address = ctx.req.socket.remoteAddress ?? ''
+    const may = await this.#throttle.begin(null, address)
+    if (may.kind === 'throttled') {
+      if (may.isFirst) await this.#tell(ctx, 'throttleSignIn', null, {})
+      return this.#back(ctx, 'throttled')
+    }
+    // Once, whoever has the cookie.
+    const endsAtMs = begun.beganAtMs + LASTS_S * 1000
+    if (!(await store.replays.isFirst(`openid ${digestOfState(begun.state)}`, endsAtMs)))
+      return this.#back(ctx, 'over')
+    const found = await this.#find(ctx, query, begun)
+    if ('refused' in found) {
+      await this.#tell(ctx, 'failSignIn', null, { reason: found.refused, ...found.detail })
+      return this.#back(ctx, found.shown)
+    }
+    this.#told = ''
+    const { issuer } = this.#provider
+    await this.#tell(ctx, 'signIn', found.user, { issuer })
+    await this.#throttle.succeeded(null, address)
+    // Elsewhere they may stay signed in for as long as they like; here, until the browser is closed.
+    await asked.signedIn(found.user.id, { atMs, stays: false })
+  }
+
+  async #find(ctx: BrowserContext, query: URLSearchParams, begun: Begun): Promise<Found> {
+    const cameBack = new URL(this.#callback)
+    cameBack.search = query.toString()
+    try {
+      const person = await this.#provider.personOf(cameBack, flowOf(begun))
+      const { issuer, subject } = person
+      const known = await this.#parts.store.users.byOpenid(person)
+      const found = known === null ? await this.#byEmail(ctx, person) : known.isDisabled ? 'disabled' : known
+      if (typeof found !== 'string') return { user: found }
+      return { refused: found, shown: 'unknown', detail: { issuer, subject } }
+    } catch (error) {
+      if (!(error instanceof OpenidFault)) throw error
+      this.#warn(error)
+      return { refused: error.reason, shown: error.reason, detail: { issuer: this.#provider.issuer } }
+    }
+  }
+
+  /** Who has this address is that one from now on, whatever addresses either has later; else why nobody is. */
+  async #byEmail(ctx: BrowserContext, person: OpenidPerson): Promise<UserRecord | WhyNobody> {
+    const { store, nowMs } = this.#parts
+    const email = await person.verifiedEmail()
+    if (email === null) return 'unverified'
+    const user = await store.users.byEmail(email)
+    if (user === null) return 'unknown'
+    if (user.isDisabled) return 'disabled'
+    if (user.openid !== null) return 'another'
+    const { issuer, subject } = person
+    const actor = actorOf(ctx, user.id)
+    return (await setOpenid(store, user, { issuer, subject }, actor, nowMs())) ? user : 'another'
+  }
+
+  /** What this browser has begun on this page, with this state, and not long ago. */
+  async #begun(ctx: BrowserContext, state: string): Promise<Begun | null> {
+    const text = ctx.cookies.get(this.#cookie, { signed: false }) ?? ''
+    const opened = await this.#opened(text, sealedFor(pathOf(ctx)))
+    if (opened === null) return null
+    const { stateDigest, ...begun } = begunSchema.parse(JSON.parse(opened))
+    const ageMs = this.#parts.nowMs() - begun.beganAtMs
+    if (stateDigest !== digestOfState(state) || ageMs >= LASTS_S * 1000) return null
+    return { ...begun, state }
+  }
+
+  /** `null`: it was not sealed here, or as something else. */
+  async #opened(text: string, what: string): Promise<string | null> {
+    if (text === '' || text.length > SEALED_LENGTH_MAX) return null
+    try {
+      return (await this.#parts.sealer.open(text, what)).reveal()
+    } catch (error) {
+      if (error instanceof Fault && error.code.startsWith('SEAL_')) return null
+      throw error
+    }
+  }
+
+  get #callback(): string {
+    return this.#urlOf(OPENID_CALLBACK)
+  }
+
+  #urlOf(path: string): string {
+    return `${this.#parts.publicUrl}${path}`
+  }
+
+  /** To the page, without what stands behind it. */
+  #back(ctx: BrowserContext, problem: Problem): void {
+    leadTo(ctx, `${this.#urlOf(pathOf(ctx))}?${STEP}=${problem}`)
+  }
+
+  #setCookie(ctx: BrowserContext, path: string, value: string, lastsS: number): void {
+    const { pathname } = new URL(this.#urlOf(path))
+    const attributes = `Path=${pathname}; Max-Age=${lastsS}; HttpOnly; SameSite=Lax`
+    ctx.append('Set-Cookie', `${this.#cookie}=${value}; ${attributes}${this.#isHttps ? '; Secure' : ''}`)
+  }
+
+  /** The same thing once, as long as nothing else happens. */
+  #warn({ reason, message }: OpenidFault): void {
+    if (reason === 'denied' || this.#told === message) return
+    this.#told = message
+    this.#parts.log.warn('the OpenID provider elsewhere could not say who somebody is', {
+      issuer: this.#provider.issuer,
+      reason: message,
+    })
+  }
+
+  async #tell(
+    ctx: BrowserContext,
+    action: string,
+    user: UserRecord | null,
+    detail: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    const { store, nowMs } = this.#parts
+    const change = { action, subject: user?.id ?? null, detail }
+    await changed(store, actorOf(ctx, user?.id ?? 'anonymous'), change, nowMs(), async () => undefined)
+  }
+}
+
+type Begun = Omit<z.infer<typeof begunSchema>, 'stateDigest'> & { readonly state: string }
+type Found =
+  | { readonly user: UserRecord }
+  | {
+      readonly refused: string
+      readonly shown: Problem
+      readonly detail: Readonly<Record<string, string>>
+    }
+/** `another`: the user of this address is somebody else there. */
+type WhyNobody = 'unverified' | 'unknown' | 'disabled' | 'another'
+type Problem = 'denied' | 'away' | 'wrong' | 'over' | 'unknown' | 'throttled'
+
+function flowOf({ state, nonce, verifier, beganAtMs, isAnew }: Begun): OpenidFlow {
+  return { state, nonce, verifier, freshSinceMs: isAnew ? beganAtMs : null }
+}
+
+function newWord(): string {
+  return randomBytes(WORD_BYTES).toString('base64url')
+}
+
+function digestOfState(state: string): string {
+  return digestOf('state of an outside sign-in', state)
+}
+
+/** Of one page it is nothing on another. */
+function sealedFor(path: string): string {
+  return `outside sign-in at ${path}`
+}
+
+function actorOf(ctx: BrowserContext, id: string): Actor {
+  return { id, address: ctx.req.socket.remoteAddress ?? '', requestId: ctx.state.requestId }
+}
+
+function pathOf(ctx: BrowserContext): string {
+  return ctx.url.split('?', 1)[0]!
+}
+
+function queryOf(ctx: BrowserContext): URLSearchParams {
+  return new URLSearchParams(ctx.url.slice(pathOf(ctx).length))
+}
+
+function leadTo(ctx: BrowserContext, url: string): void {
+  ctx.state.isSecret = true
+  ctx.status = 303
+  ctx.set({ Location: url, 'Referrer-Policy': 'no-referrer' })
+  ctx.body = ''
+}
+
+const begunSchema = z.object({
+  stateDigest: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  beganAtMs: z.number(),
+  isAnew: z.boolean(),
+})
+const STEP = 'sign-in'
+const BEGIN = 'elsewhere'
+const STATE = 'page of an outside sign-in'
+/** What a provider sends with a browser (RFC 6749 §4.1.2, RFC 9207), less its prose. */
+const SENT_BACK: ReadonlySet<string> = new Set(['state', 'code', 'iss', 'error'])
+const LASTS_S = 600
+const WORD_BYTES = 32
+const SEALED_LENGTH_MAX = 4_096
+const PROBLEMS: ReadonlyMap<string, { readonly text: string; readonly status: number }> = new Map<
+  Problem,
+  { readonly text: string; readonly status: number }
+>([
+  ['denied', { text: 'You have not let it say who you are.', status: 403 }],
+  ['away', { text: 'It does not answer at the moment. Sign in here, or try again later.', status: 503 }],
+  [
+    'wrong',
+    { text: 'What it has answered cannot be taken. Whoever runs this finds more in its log.', status: 502 },
+  ],
+  ['over', { text: 'That sign-in is over, or began in another browser. Begin again.', status: 403 }],
+  [
+    'unknown',
+    {
+      text: 'Nobody here goes by that account, or its email address is not verified there. An administrator can let you in.',
+      status: 403,
+    },
+  ],
+  ['throttled', { text: 'There were too many attempts. Try again in 10 min.', status: 429 }],
+])

@@ -1,0 +1,92 @@
+import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
+import type { BrowserContext } from '../oauth/people.ts'
+import { type FormPages, fromOf, gone } from './form-pages.ts'
+import type { Page } from './page.ts'
+import type { OutsideSignIn } from './outside-sign-in.ts'
+import type { Passkeys } from './passkeys.ts'
+import type { SignedIn, SignIn } from './sign-in.ts'
+import { type AskingWho, type SignInForm, signInPage } from './sign-in-pages.ts'
+
+/** Asks people who they are, whatever it is for. */
+export class SignInDesk {
+  readonly #pages: FormPages
+  readonly #signIn: SignIn
+  readonly #passkeys: Passkeys
+  readonly #outside: OutsideSignIn | null
+
+  constructor(pages: FormPages, signIn: SignIn, passkeys: Passkeys, outside: OutsideSignIn | null) {
+    this.#outside = outside
+    this.#passkeys = passkeys
+    this.#pages = pages
+    this.#signIn = signIn
+  }
+
+  async page(ctx: BrowserContext, asking: AskingWho, form: URLSearchParams | null): Promise<Page | null> {
+    if (form === null && (await this.#outside?.answer(ctx, asking)) === true) return null
+    const token = this.#pages.tokenFor(ctx, asking.purpose)
+    const action = form?.get('action')
+    if (action === 'deny' && asking.denied !== undefined) return gone(asking.denied())
+    const field = (name: string) => form?.get(name) ?? ''
+    const typed = { token, email: field('email').slice(0, EMAIL_LENGTH_MAX) }
+    switch (action) {
+      case 'sign-in': {
+        const [email, password, code] = [field('email'), field('password'), field('code')]
+        const found = await this.#signIn.attempt({ email, password, code, ...fromOf(ctx) })
+        return this.#after(ctx, asking, found, { ...typed, stays: field('stay') === 'yes', wrong: WRONG })
+      }
+      case 'passkey': {
+        const performed = { sealed: field('ceremony'), response: field('response') }
+        const found = await this.#passkeys.signIn(performed, token, fromOf(ctx))
+        return this.#after(ctx, asking, found, { ...typed, stays: false, wrong: WRONG_PASSKEY })
+      }
+      default:
+        return this.#ask(ctx, asking, { token, email: asking.email ?? '', problem: null })
+    }
+  }
+
+  #after(
+    ctx: BrowserContext,
+    asking: AskingWho,
+    found: SignedIn,
+    { stays, wrong, ...typed }: Typed,
+  ): Promise<Page | null> {
+    switch (found.kind) {
+      case 'signed-in':
+        return gone(asking.signedIn(found.userId, { atMs: found.atMs, stays }))
+      case 'throttled': {
+        const { retryAfterS } = found
+        return this.#ask(ctx, asking, { ...typed, problem: tooMany(retryAfterS), status: 429, retryAfterS })
+      }
+      case 'refused':
+        return this.#ask(ctx, asking, { ...typed, problem: wrong, status: 403 })
+    }
+  }
+
+  async #ask(
+    ctx: BrowserContext,
+    asking: AskingWho,
+    form: Omit<SignInForm, 'passkey' | 'outside'>,
+  ): Promise<Page> {
+    const passkey = this.#passkeys.isOffered ? await this.#passkeys.beginUsing(form.token) : null
+    const page = signInPage(asking, { ...form, passkey, outside: this.#outside?.offer(ctx) ?? null })
+    return passkey === null ? page : { ...page, script: `${this.#pages.publicUrl}${PASSKEY_SCRIPT_PATH}` }
+  }
+}
+
+interface Typed {
+  readonly token: string
+  readonly email: string
+  readonly stays: boolean
+  /** What is said where it is not right. */
+  readonly wrong: string
+}
+
+/** To who has tried too often. */
+export function tooMany(retryAfterS: number): string {
+  return `There were too many attempts. Try again in ${Math.ceil(retryAfterS / 60)} min.`
+}
+
+const EMAIL_LENGTH_MAX = 320
+const WRONG = 'That is not right. Check the address, the password and, if you use one, the code.'
+const WRONG_PASSKEY =
+  'That did not work with this passkey, or took too long. Try once more, or sign in with your password.'
