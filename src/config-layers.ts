@@ -1,6 +1,14 @@
 import { dirname } from 'node:path'
 import { path } from './config-kinds.ts'
-import { CONFIG_VARIABLE, FLAGS, type Item, type Items, SETTINGS, VARIABLES } from './config-schema.ts'
+import {
+  CLIENT_VARIABLES,
+  CONFIG_VARIABLE,
+  FLAGS,
+  type Item,
+  type Items,
+  SETTINGS,
+  VARIABLES,
+} from './config-schema.ts'
 import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source } from './config-source.ts'
 import { didYouMean } from './did-you-mean.ts'
 
@@ -85,8 +93,7 @@ export class Layers {
   }
 
   #readVariable(variables: ReadonlyMap<string, Variable>, variable: string, text: string | undefined): void {
-    if (!variable.startsWith(PREFIX) || text === undefined || text === '' || variable === CONFIG_VARIABLE)
-      return
+    if (!variable.startsWith(PREFIX) || text === undefined || text === '' || NO_SETTINGS.has(variable)) return
     const known = variables.get(variable)
     if (known !== undefined) {
       const raw = this.#attempt(() => rawOf(known.item, text, variable))
@@ -223,5 +230,6 @@ function isServiceLink(variable: string, text: string): boolean {
 }
 
 const PREFIX = 'GATEHOUSE_'
+const NO_SETTINGS: ReadonlySet<string> = new Set([CONFIG_VARIABLE, ...Object.values(CLIENT_VARIABLES)])
 const NOWHERE = 'settings'
 const FILE_NAME: Item = { item: 'setting', kind: path, about: '', fallback: null, risk: () => null }

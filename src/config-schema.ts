@@ -605,6 +605,8 @@ export const FLAGS = {
 export const VARIABLES: ReadonlyMap<string, string> = new Map([['/manage/admin_key', 'GATEHOUSE_ADMIN_KEY']])
 
 export const CONFIG_VARIABLE = 'GATEHOUSE_CONFIG'
+/** Of commands that ask a Gatehouse which runs, for where it is and for the key: no settings of this one. */
+export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } as const
 
 export function isEverywhere({ host }: HostPort): boolean {
   return host === '0.0.0.0' || host === '::'

@@ -138,9 +138,11 @@ test('variables: lists, sections, and what they say when they are wrong', async 
   ])
 })
 
-test('a variable nobody knows is an error, but for those that Kubernetes makes', async () => {
+test('a variable nobody knows is an error, but for those that Kubernetes makes, and those of clients', async () => {
   const service = {
     GATEHOUSE_SERVICE_HOST: '10.0.0.1',
+    // Of `gatehouse mcp`, in the shell that starts this.
+    ...{ GATEHOUSE_URL: 'https://gate.example.com', GATEHOUSE_KEY: 'gh_x' },
     GATEHOUSE_SERVICE_PORT: '8443',
     GATEHOUSE_SERVICE_PORT_HTTPS: '8443',
     GATEHOUSE_PORT: 'tcp://10.0.0.1:8443',

@@ -59,8 +59,13 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'users',
-    summary: 'Make, list and delete people who sign in, and set their passwords',
+    summary: 'Make, list, change and delete people who sign in, and set their passwords',
     load: async () => (await import('./users.ts')).users,
+  },
+  {
+    name: 'mcp',
+    summary: 'Speak MCP on standard input and output, for clients on this machine',
+    load: async () => (await import('./mcp.ts')).mcp,
   },
   {
     name: 'backup',

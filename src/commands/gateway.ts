@@ -242,8 +242,10 @@ export class Gateway {
     await this.#dataPlane.drain(drainMs)
     this.#bus.close()
     this.#manage.close()
+    // First, so that nobody who is cut off is taken for one who has left.
+    const managementClosed = this.#management?.close()
     this.#manage.closeAllConnections()
-    await this.#management?.close()
+    await managementClosed
     await this.#sightingFile?.close() // what was stored last is on its way into it
   }
 

@@ -64,6 +64,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       publicUrl: manage.publicUrl,
       adminKey: manage.adminKey?.reveal() ?? null,
       hasTls: manage.certificate !== null,
+      corsOrigins: manage.corsOrigins,
       ja4plus: config.fingerprints.ja4plus,
       authFailuresPerMinute: auth.failuresPerMinute,
       gnap: { tokenTtlS: auth.accessTokenTtlS, allowsBearer: auth.gnapBearerTokens },

@@ -41,6 +41,10 @@ import { RecentDetections } from './detections.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
+import { mcpDocuments } from './mcp/discovery.ts'
+import { McpEndpoint } from './mcp/endpoint.ts'
+import { MCP_PATH } from './mcp/offer.ts'
+import type { MakeServer } from './mcp/asker.ts'
 import type { ListenAddress, Management } from './management.ts'
 import { RateLimits } from './rate-limits.ts'
 import { Periodic } from './periodic.ts'
@@ -66,6 +70,8 @@ export interface ManagementSettings {
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
+  /** Pages of which origins may use the API. */
+  readonly corsOrigins: readonly string[]
   readonly version: string
   readonly authFailuresPerMinute: number
   readonly gnap: GnapSettings
@@ -101,6 +107,8 @@ export interface ManagementLinks {
   readonly people?: People | null
   /** Clients that keep their own documents, for tests. */
   readonly clientDocuments?: ClientDocuments
+  /** What answers MCP, in place of ours, for tests. */
+  readonly mcpServer?: MakeServer
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
@@ -120,6 +128,8 @@ export class ManagementPlane {
   #documents: ReturnType<typeof documents> | null = null
   #oauthDocuments: ReturnType<typeof oauthDocuments> | null = null
   #gnapDocuments: ReturnType<typeof gnapDocuments> | null = null
+  #mcpDocuments: ReturnType<typeof mcpDocuments> | null = null
+  #mcp: McpEndpoint | null = null
   readonly #gnap = gnapEndpoints(() => (this.#api === null ? null : this.#management))
   readonly #a2a = a2aEndpoints(
     () => (this.#api === null ? null : this.#management),
@@ -178,6 +188,11 @@ export class ManagementPlane {
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
     this.#gnapDocuments = gnapDocuments(url)
+    this.#mcpDocuments = mcpDocuments(url, this.#settings.version)
+    this.#mcp ??= new McpEndpoint({
+      ...{ publicUrl: url, origins: this.#settings.corsOrigins },
+      ...(this.#links.mcpServer === undefined ? {} : { makeServer: this.#links.mcpServer }),
+    })
     this.#oauthDocuments = oauthDocuments(url, {
       hasPeople: this.#links.people !== null,
       hasRegistration: this.#settings.oauth.registration !== 'off' && this.#links.people !== null,
@@ -214,17 +229,20 @@ export class ManagementPlane {
 
   /** Resolves when the API judges by it, too, or cannot. */
   use(document: SnapshotDocument): Promise<void> {
-    return this.#snapshots.read(document).catch((error: Error) => {
-      this.#log.error('the API cannot use the newest signatures', { error })
-    })
+    return this.#snapshots.read(document).then(
+      () => this.#mcp?.changed(document.policy),
+      (error: Error) => this.#log.error('the API cannot use the newest signatures', { error }),
+    )
   }
 
   /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
     return (ctx, next) => {
       if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
-      if (this.#gnapDocuments?.(ctx) === true) return
+      if (this.#gnapDocuments?.(ctx) === true || this.#mcpDocuments?.(ctx) === true) return
       const url = ctx.req.url!
+      if (this.#mcp !== null && isAt(url, MCP_PATH))
+        return this.#mcp.answer(ctx, this.#api === null ? null : this.#management)
       if (url.startsWith('/oauth/') || OF_PEOPLE.test(url))
         return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
       if (url.startsWith('/gnap/')) return this.#gnap(ctx, next)
@@ -254,11 +272,12 @@ export class ManagementPlane {
   /** Resolves when everything is written down, or the database does not take it in time. */
   async close(): Promise<void> {
     this.#isClosed = true
+    const mcp = this.#mcp?.close()
     if (this.#retry !== null) clearTimeout(this.#retry)
     if (this.#beat !== null) clearInterval(this.#beat)
     const inTime = new AbortController()
     const late = wait(CLOSE_MS, false, { signal: inTime.signal }).catch(() => false)
-    const isClosed = await Promise.race([this.#letGo().then(() => true), late])
+    const isClosed = await Promise.race([Promise.all([mcp, this.#letGo()]).then(() => true), late])
     inTime.abort()
     if (!isClosed) this.#log.warn('the database does not answer and is left as it is')
   }
@@ -378,6 +397,10 @@ export class ManagementPlane {
 /** A2A's own form is loaded when somebody is told something. */
 async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
   return (await import('./a2a/push-message.ts')).pushMessage(task)
+}
+
+function isAt(url: string, path: string): boolean {
+  return url === path || url.startsWith(`${path}?`)
 }
 
 function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {

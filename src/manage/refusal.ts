@@ -44,6 +44,7 @@ export const PROBLEMS = {
   expired_token: { status: 401, title: 'The token has expired' },
   use_dpop_nonce: { status: 401, title: 'The proof of the key needs a nonce' },
   insufficient_scope: { status: 403, title: 'The token does not allow this' },
+  origin_not_allowed: { status: 403, title: 'This may not be asked from there' },
   not_found: { status: 404, title: 'There is no such thing' },
   method_not_allowed: { status: 405, title: 'The method is not allowed here' },
   not_acceptable: { status: 406, title: 'There is no such representation' },

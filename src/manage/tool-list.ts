@@ -5,6 +5,7 @@ import type { AnyOperation } from './api/operation.ts'
 import { compare } from './comparison.ts'
 import { knowledgeOf } from './detection.ts'
 import { explain } from './explanation.ts'
+import { followTask } from './task-following.ts'
 import { type AskedOf, ask, type Tool, TOOL_PROTOCOLS, Tools } from './tools.ts'
 
 /** The tools of what these operations do, and of what is done without a path of its own. */
@@ -28,6 +29,7 @@ interface FromOperation {
   readonly listName?: string
   readonly isReadOnly: boolean
   readonly asked: (given: Given) => AskedOf
+  readonly follow?: NonNullable<Tool['follow']>
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: what a tool's own schema has made
@@ -49,6 +51,7 @@ function toolFrom(operation: AnyOperation, from: FromOperation): Tool {
       const result = await ask(operation, from.asked(given), caller, management)
       return listName === undefined ? result : { [listName]: result }
     },
+    ...(from.follow === undefined ? {} : { follow: from.follow }),
   }
 }
 
@@ -149,6 +152,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     input: bodyOf,
     isReadOnly: false,
     asked: asBody,
+    follow: followTask,
   },
   {
     name: 'get_task',

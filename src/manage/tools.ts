@@ -19,6 +19,18 @@ export interface Tool {
   readonly output: z.ZodType
   /** Throws a Refusal that says why not. `given` is what `input` has made of the arguments. */
   run(given: unknown, caller: ToolCaller, management: Management): Promise<unknown>
+  /** Waits for what `run` has only begun, for who can be told meanwhile how far it is. The result is as `run`'s. */
+  follow?(result: unknown, caller: ToolCaller, management: Management, following: Following): Promise<unknown>
+}
+
+/** Somebody who waits for what takes long. */
+export interface Following {
+  /** Told how much is done, and of how much. */
+  progress(completed: number, total: number): void
+  /** Aborts when it is not wanted any more. */
+  readonly cancelled: AbortSignal
+  /** Aborts when nobody waits any more, though it may still be wanted. */
+  readonly gone: AbortSignal
 }
 
 export type ToolProtocol = (typeof TOOL_PROTOCOLS)[number]
@@ -60,7 +72,7 @@ export class Tools {
 
   /**
    * Throws a Refusal at who may not, and at arguments that are wrong (`pointer`: where they stand in what was sent).
-   * What the tool itself refuses is an outcome.
+   * What the tool itself refuses is an outcome. `following`: who waits for the end of what takes long.
    */
   async call(
     tool: Tool,
@@ -68,11 +80,14 @@ export class Tools {
     caller: ToolCaller,
     management: Management,
     pointer: string,
+    following: Following | null = null,
   ): Promise<ToolOutcome> {
     if (!mayDo(caller.principal, tool.scopes)) throw insufficient(tool)
     const input = argumentsOf(tool, given, pointer)
     try {
-      return { result: await tool.run(input, caller, management), isError: false }
+      const begun = await tool.run(input, caller, management)
+      if (following === null || tool.follow === undefined) return { result: begun, isError: false }
+      return { result: await tool.follow(begun, caller, management, following), isError: false }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       if (error.code === 'unavailable') throw error

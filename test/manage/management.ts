@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { catalogueRows } from '../../src/commands/catalogue-rows.ts'
 import { loadContent } from '../../src/commands/signature-content.ts'
 import { parseConfig } from '../../src/config.ts'
 import type { Effective } from '../../src/config-reader.ts'
@@ -14,13 +15,14 @@ import type { ClientDocuments } from '../../src/manage/auth/oauth/client-documen
 import type { People } from '../../src/manage/auth/oauth/people.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
-import { makeSignatureSet } from '../../src/plane/signature-set.ts'
+import { makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import {
   type ManagementLinks,
   ManagementPlane,
   type ManagementSettings,
 } from '../../src/manage/management-plane.ts'
+import type { MakeServer } from '../../src/manage/mcp/asker.ts'
 import { PolicyCopy } from '../../src/manage/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
 import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
@@ -44,6 +46,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** Who can sign in. */
   readonly people?: People | null
   readonly clientDocuments?: ClientDocuments
+  /** What answers MCP. */
+  readonly mcpServer?: MakeServer
   /** What it calls itself, with its port, where nothing else is said. */
   readonly host?: string
 }
@@ -61,6 +65,8 @@ export class TestManagement {
   readonly policies: readonly unknown[]
   /** How often something was to be brought to proxies. */
   nudges = 0
+  /** Brings a policy, and the signatures that it knows, as a publisher does; resolves when it judges by them. */
+  readonly publish: (policy: unknown) => Promise<void>
   readonly #adminKey: string
   #stop: () => Promise<void> = async () => undefined
 
@@ -76,6 +82,7 @@ export class TestManagement {
       nowMs,
       people,
       clientDocuments,
+      mcpServer,
       host = '127.0.0.1',
       ...given
     } = options
@@ -88,7 +95,14 @@ export class TestManagement {
     const copy = new PolicyCopy(join(folder, 'policy.json'))
     const policies: unknown[] = []
     const plane = new ManagementPlane(
-      { ...SETTINGS, dataFolder: folder, configured: configured(rateLimits), ...given, storeUrl },
+      {
+        ...SETTINGS,
+        dataFolder: folder,
+        configured: configured(rateLimits),
+        corsOrigins: front?.corsOrigins ?? [],
+        ...given,
+        storeUrl,
+      },
       log,
       {
         ...idleLinks(),
@@ -100,6 +114,7 @@ export class TestManagement {
         ...(nowMs === undefined ? {} : { nowMs }),
         ...(people === undefined ? {} : { people }),
         ...(clientDocuments === undefined ? {} : { clientDocuments }),
+        ...(mcpServer === undefined ? {} : { mcpServer }),
       },
     )
     const failures: Error[] = []
@@ -117,9 +132,10 @@ export class TestManagement {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`
-    const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures }, adminKey)
+    const publish = publisherFor(t, plane, knows)
+    const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures, publish }, adminKey)
     await plane.start({ host, port })
-    if (knows) await useOurSignatures(t, plane)
+    if (knows) await publish({ rules: [] })
     manage.#stop = async () => {
       manage.#stop = async () => undefined
       server.close()
@@ -131,7 +147,7 @@ export class TestManagement {
   }
 
   private constructor(facts: TestManagementFacts, adminKey: string) {
-    const { url, folder, storeUrl, said, policies, failures } = facts
+    const { url, folder, storeUrl, said, policies, failures, publish } = facts
     this.url = url
     this.folder = folder
     this.storeUrl = storeUrl
@@ -139,6 +155,7 @@ export class TestManagement {
     this.policies = policies
     this.#adminKey = adminKey
     this.failures = failures
+    this.publish = publish
   }
 
   get adminKey(): string {
@@ -172,6 +189,21 @@ export class TestManagement {
     return this.#stop()
   }
 
+  /** All agents and signatures that come with Gatehouse, in its database. */
+  async fillCatalogue(): Promise<void> {
+    const store = await Store.open(this.storeUrl)
+    try {
+      const rows = await catalogueRows({ feeds: [], paths: [] })
+      await store.catalogueMerge.merge(rows, {
+        hash: 'test',
+        nowMs: Date.now(),
+        pause: async () => undefined,
+      })
+    } finally {
+      await store.close()
+    }
+  }
+
   /** Another key for it. */
   key(wanted: Partial<WantedKey>): Promise<string> {
     return keyIn(this.storeUrl, { ...ADMIN, ...wanted })
@@ -180,7 +212,7 @@ export class TestManagement {
 
 type TestManagementFacts = Pick<
   TestManagement,
-  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures'
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures' | 'publish'
 >
 
 export interface Answered {
@@ -190,12 +222,21 @@ export interface Answered {
   readonly body: any
 }
 
-async function useOurSignatures(t: Owner, plane: ManagementPlane): Promise<void> {
+function publisherFor(t: Owner, plane: ManagementPlane, knows: boolean): TestManagement['publish'] {
+  let number = 0
+  let made: Promise<SignatureSet | null> | null = null
+  return async (policy) => {
+    if (knows) made ??= ourSignatures(t)
+    await plane.use(makeSnapshot(++number, policy, Date.now(), await made))
+  }
+}
+
+/** Those that come with Gatehouse. */
+async function ourSignatures(t: Owner): Promise<SignatureSet | null> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
-  const set = await makeSignatureSet(content, folder, null)
-  await plane.use(makeSnapshot(1, { rules: [] }, Date.now(), set))
+  return makeSignatureSet(content, folder, null)
 }
 
 /** As somebody has who says nothing but the limits. */
@@ -246,6 +287,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   auditRetentionMs: 86_400_000,
   seen: SEEN,
   hasTls: false,
+  corsOrigins: [],
   encryptionKey: null,
   allowPrivateWebhooks: false,
   allowPrivateFetches: false,

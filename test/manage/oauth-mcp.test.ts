@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
-import { auth, type OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
+import { auth, type OAuthClientProvider, UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type {
   OAuthClientInformationFull,
   OAuthClientInformationMixed,
   OAuthTokens,
 } from '@modelcontextprotocol/sdk/shared/auth.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import * as jose from 'jose'
 import { test } from 'tap'
 import { TestManagement } from './management.ts'
@@ -76,6 +79,18 @@ test("the MCP SDK's own client finds its way: metadata, registration, sign-in, c
   // A token for the MCP endpoint is none for the API.
   const bearer = { authorization: `Bearer ${first.access_token}` }
   assert.equal((await manage.ask('GET', '/v1/agents', undefined, bearer)).status, 401)
+  const transport = new StreamableHTTPClientTransport(new URL(serverUrl), { authProvider: client })
+  const mcp = new Client({ name: 'an MCP client', version: '1.0.0' })
+  t.teardown(() => mcp.close())
+  await mcp.connect(transport as Transport)
+  const { structuredContent } = await mcp.callTool({ name: 'list_agents', arguments: { limit: 1 } })
+  assert.equal((structuredContent as { limit: number }).limit, 1)
+  // What needs more than it may is answered with what to ask the user for, and the client does.
+  const { refresh_token: _, ...withoutRefresh } = first
+  client.saved = withoutRefresh
+  await assert.rejects(mcp.readResource({ uri: 'gatehouse://policy' }), UnauthorizedError)
+  assert.equal(client.sentTo?.searchParams.get('scope'), 'read detect admin mcp')
+  client.saved = first
   assert.equal(await auth(client, { serverUrl }), 'AUTHORIZED')
   assert.notEqual(client.saved!.refresh_token, first.refresh_token)
   assert.deepEqual(manage.failures, [])

@@ -14,7 +14,7 @@ import { pointerToZero, validated } from './validate.ts'
 export interface RequestState {
   requestId: string
   principal: Principal
-  /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `oauth`, `a2a`, `preflight`; `none`. */
+  /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `preflight`; `none`. */
   operation: string
   /** The code of the problem that it is answered with. */
   problem?: string

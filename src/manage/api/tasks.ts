@@ -117,7 +117,7 @@ function listTasks(types: Types): AnyOperation {
     scopes: ['read'],
     answer: listAnswer,
     run: async ({ principal }, { store }) => ({
-      body: { tasks, recent: (await store.tasks.recent(principal.id, RECENT)).map(shown) },
+      body: { tasks, recent: (await store.tasks.recent(principal.id, RECENT)).map(shownTask) },
     }),
   })
 }
@@ -202,7 +202,7 @@ async function doNow(
   const task = { id, principal, type: type.type, atMs, chunks: [{ number: 0, from: 0, items }] }
   await store.tasks.addDone(task, { number: 0, results, failed }, nowMs())
   const done = (await store.tasks.byId(id))!
-  return { ...shown(done), results: [...results] }
+  return { ...shownTask(done), results: [...results] }
 }
 
 async function queue(
@@ -218,7 +218,7 @@ async function queue(
   const id = newId('tsk')
   await store.tasks.add({ id, principal, type: type.type, atMs: nowMs(), chunks: chunksOf(items, type) })
   tasks.wake()
-  return shown((await store.tasks.byId(id))!)
+  return shownTask((await store.tasks.byId(id))!)
 }
 
 function chunksOf(items: readonly unknown[], { atOnceMax }: TaskType): readonly TaskItems[] {
@@ -261,7 +261,7 @@ const getTask: Versioned = {
       const { page, limit } = query
       const results = await resultsOf(subject, (page - 1) * limit, limit, store)
       return {
-        body: { ...shown(subject), results, page, limit },
+        body: { ...shownTask(subject), results, page, limit },
         headers: links(publicUrl, target, query, subject.total),
       }
     },
@@ -283,7 +283,7 @@ const getTask: Versioned = {
       const isOver = subject.finishedAtMs !== null && next >= subject.completed
       const next_cursor = isOver ? null : cursorFor(mark, [next])
       return {
-        body: { ...shown(subject), results, limit, next_cursor },
+        body: { ...shownTask(subject), results, limit, next_cursor },
         headers: cursorLinks(publicUrl, target, next_cursor),
       }
     },
@@ -310,7 +310,8 @@ const cancelTask = operation({
   },
 })
 
-function shown(record: TaskRecord): z.output<typeof task> {
+/** As every door shows it. */
+export function shownTask(record: TaskRecord): z.output<typeof task> {
   const { id: task_id, type, status, total, completed, failed, error } = record
   return {
     ...{ task_id, type, status, total, completed, failed, error },

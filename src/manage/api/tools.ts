@@ -99,7 +99,7 @@ function executeTool(tools: Tools): AnyOperation {
   })
 }
 
-function noTool({ list }: Tools, name: string): Refusal {
+export function noTool({ list }: Tools, name: string): Refusal {
   const near = didYouMean(
     name,
     list.map((each) => each.name),

@@ -1,8 +1,17 @@
 import { wellKnownUrl } from './oauth/resources.ts'
 
-/** For `WWW-Authenticate` (RFC 6750 §3, RFC 9728 §5.1). `error`: empty where no credential was sent. */
-export function challenge(publicUrl: string, error: string, resource: 'v1' | 'mcp' = 'v1'): string {
-  return `Bearer realm="gatehouse", ${errorPart(error)}${metadataPart(publicUrl, resource)}`
+/**
+ * For `WWW-Authenticate` (RFC 6750 §3, RFC 9728 §5.1). `error`: empty where no credential was sent. `scopes`: those to ask
+ * for, where that is known.
+ */
+export function challenge(
+  publicUrl: string,
+  error: string,
+  resource: 'v1' | 'mcp' = 'v1',
+  scopes: readonly string[] = [],
+): string {
+  const scopePart = scopes.length === 0 ? '' : `scope="${scopes.join(' ')}", `
+  return `Bearer realm="gatehouse", ${errorPart(error)}${scopePart}${metadataPart(publicUrl, resource)}`
 }
 
 /** For who has to prove a key (RFC 9449 §7.1). `error`: what the proof lacks, or the token. */

@@ -4,7 +4,7 @@ import type { Management } from '../management.ts'
 import { instanceIdOf } from './gnap/gnap-tokens.ts'
 import { isDocumentUrl } from './oauth/client-documents.ts'
 import type { From, Given, GivenAccess, Person } from './oauth/people.ts'
-import { openedRecord } from './oauth/records.ts'
+import { openedRecord } from './oauth/sealed-records.ts'
 import { SCOPES } from './principal.ts'
 
 /** What people have let programs do in their name: by consent (OAuth), or by approving a key (GNAP). */

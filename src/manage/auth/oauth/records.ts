@@ -4,6 +4,7 @@ import { digestOf } from '../../../store/sealed.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Sealer } from '../../sealer.ts'
 import type { Denials } from './denials.ts'
+import { openedRecord, sealedAs } from './sealed-records.ts'
 
 /** What records need of the rest. */
 export interface RecordKeeping {
@@ -100,23 +101,9 @@ export class Records implements Adapter {
   }
 }
 
-/** What oidc-provider has written down. */
-export async function openedRecord(
-  { id, kind, sealed }: OAuthRecord,
-  sealer: Sealer,
-): Promise<AdapterPayload> {
-  const text = await sealer.open(sealed, sealedAs(kind, id))
-  return JSON.parse(text.reveal()) as AdapterPayload
-}
-
 /** By what a grant is known outside of the authorization server: in the database and in access tokens. */
 export function grantDigest(grantId: string): string {
   return digestOf(GRANT, grantId)
-}
-
-/** What is sealed of one record is nothing in the place of another. */
-function sealedAs(kind: string, id: string): string {
-  return `oauth ${kind} ${id}`
 }
 
 const GRANT = 'Grant'

@@ -1,0 +1,110 @@
+import { JA4_TYPES } from '../../classify/fingerprint-form.ts'
+import { CATEGORIES } from '../../classify/software.ts'
+import type { AnyOperation } from '../api/operation.ts'
+import { V1 } from '../api/operations.ts'
+import { WINDOWS } from '../api/stats.ts'
+import { mayDo } from '../auth/principal.ts'
+import type { Management } from '../management.ts'
+import { invalid, Refusal } from '../refusal.ts'
+import { ask, type ToolCaller } from '../tools.ts'
+import { PROMPT_ARGUMENTS } from './prompts.ts'
+import { variablesIn } from './resources.ts'
+
+/** What is being typed, and into what. */
+export interface Completing {
+  readonly ref:
+    | { readonly type: 'ref/prompt'; readonly name: string }
+    | { readonly type: 'ref/resource'; readonly uri: string }
+  readonly argument: { readonly name: string; readonly value: string }
+  /** What was filled in before. */
+  readonly filled: Readonly<Record<string, string>>
+}
+
+export interface Completion {
+  readonly values: readonly string[]
+  readonly hasMore: boolean
+}
+
+/** Throws a Refusal where there is nothing of that kind to fill in. What the caller may not see is not offered. */
+export async function complete(
+  { ref, argument, filled }: Completing,
+  caller: ToolCaller,
+  management: Management,
+): Promise<Completion> {
+  const { name, value } = argument
+  const names = ref.type === 'ref/prompt' ? PROMPT_ARGUMENTS.get(ref.name) : variablesIn(ref.uri)
+  if (names === undefined || names.length === 0)
+    throw new Refusal('not_found', `there is no such ${ref.type === 'ref/prompt' ? 'prompt' : 'template'}`)
+  if (!names.includes(name))
+    throw invalid([{ pointer: '/argument/name', detail: `takes ${names.join(', ')}` }])
+  const known = await (COMPLETERS.get(name)?.(value.slice(0, LENGTH_MAX), filled, caller, management) ?? [])
+  const begun = value.toLowerCase()
+  const values = [...new Set(known)].filter((each) => each.toLowerCase().startsWith(begun))
+  return { values: values.slice(0, VALUES_MAX), hasMore: values.length > VALUES_MAX }
+}
+
+type Completer = (
+  value: string,
+  filled: Readonly<Record<string, string>>,
+  caller: ToolCaller,
+  management: Management,
+) => readonly string[] | Promise<readonly string[]>
+
+const agentIds: Completer = async (value, _filled, caller, management) => {
+  const query = { limit: '200', ...(value === '' ? {} : { q: value }) }
+  const found = await seen(operation('listAgents'), query, caller, management)
+  return ((found?.['agents'] ?? []) as readonly { readonly id: string }[]).map(({ id }) => id)
+}
+
+const fingerprints: Completer = async (value, filled, caller, management) => {
+  const type = JA4_TYPES.find((each) => each === filled['type'])
+  const query = {
+    limit: '200',
+    ...(value === '' ? {} : { q: value }),
+    ...(type === undefined ? {} : { type }),
+  }
+  const found = await seen(operation('listSignatures'), query, caller, management)
+  return ((found?.['signatures'] ?? []) as readonly { readonly fingerprint: string }[]).map(
+    ({ fingerprint }) => fingerprint,
+  )
+}
+
+const buckets: Completer = (_value, filled) =>
+  Object.entries(WINDOWS).find(([window]) => window === (filled['window'] ?? '24h'))?.[1].buckets ?? []
+
+/** `null`: the caller may not see it, or it is nothing that can be looked for. */
+async function seen(
+  asked: AnyOperation,
+  query: Readonly<Record<string, string>>,
+  caller: ToolCaller,
+  management: Management,
+): Promise<Record<string, unknown> | null> {
+  if (!mayDo(caller.principal, asked.scopes)) return null
+  try {
+    return (await ask(asked, { query }, caller, management)) as Record<string, unknown>
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'invalid_request') return null
+    throw error
+  }
+}
+
+function operation(id: string): AnyOperation {
+  return V1.operations.find((each) => each.id === id)!
+}
+
+function choices(values: readonly string[]): Completer {
+  return () => values
+}
+
+const COMPLETERS: ReadonlyMap<string, Completer> = new Map([
+  ['type', choices(JA4_TYPES)],
+  ['category', choices(CATEGORIES)],
+  ['unknown_only', choices(['true', 'false'])],
+  ['window', choices(Object.keys(WINDOWS))],
+  ['bucket', buckets],
+  ['agent_id', agentIds],
+  ['fingerprint', fingerprints],
+])
+const LENGTH_MAX = 200
+/** As the protocol has it. */
+const VALUES_MAX = 100

@@ -1,0 +1,74 @@
+import { jsonSchemaOf } from '../api/tools.ts'
+import { TOOLS } from '../api/operations.ts'
+import type { RequestContext } from '../api/router.ts'
+import { resourceUrl } from '../auth/oauth/resources.ts'
+import { ROUTES } from '../auth/oauth/routes.ts'
+import { Refusal } from '../refusal.ts'
+import { capabilities, MCP_PATH, PROTOCOL_VERSION, SERVER } from './offer.ts'
+
+/** What MCP there is, for clients and registries that look for it. Nothing in it needs the database. `false`: it is none of that. */
+export function mcpDocuments(publicUrl: string, version: string): (ctx: RequestContext) => boolean {
+  const documents = new Map([
+    ['/.well-known/mcp.json', JSON.stringify(discovery(publicUrl, version))],
+    ['/.well-known/mcp/server.json', JSON.stringify(registryEntry(publicUrl, version))],
+  ])
+  return (ctx) => {
+    const text = documents.get(ctx.req.url!.split('?', 1)[0]!)
+    if (text === undefined) return false
+    ctx.state.operation = 'document'
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
+      throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
+    ctx.state.isPublic = true
+    ctx.body = text
+    ctx.set('Content-Type', 'application/json; charset=utf-8')
+    // Clients in pages read it before they have anything to say who they are.
+    ctx.set('Access-Control-Allow-Origin', '*')
+    return true
+  }
+}
+
+function discovery(publicUrl: string, version: string) {
+  return {
+    ...{ name: SERVER.name, version, description: SERVER.description },
+    protocol_version: PROTOCOL_VERSION,
+    capabilities: capabilities(false),
+    endpoint: resourceUrl(publicUrl, 'mcp'),
+    token_endpoint: publicUrl + ROUTES.token,
+    tools: TOOLS.list.map(({ name, description, input }) => ({
+      ...{ name, description },
+      inputSchema: jsonSchemaOf(input, 'input'),
+    })),
+  }
+}
+
+/** For the MCP registry, or one of an organisation's own: whoever publishes it proves the name there. */
+function registryEntry(publicUrl: string, version: string) {
+  return {
+    $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
+    name: `${reversed(new URL(publicUrl).hostname)}/${SERVER.name}`,
+    title: SERVER.title,
+    description: SERVER.description,
+    version,
+    websiteUrl: `${publicUrl}/docs`,
+    remotes: [
+      {
+        type: 'streamable-http',
+        url: publicUrl + MCP_PATH,
+        headers: [
+          {
+            name: 'Authorization',
+            description: 'Bearer and an API key with the scope mcp. Clients that speak OAuth need none.',
+            isRequired: false,
+            isSecret: true,
+          },
+        ],
+      },
+    ],
+  }
+}
+
+/** `gate.example.com` is `com.example.gate`; an address is no name to publish anything under. */
+function reversed(host: string): string {
+  const labels = host.split('.')
+  return host.startsWith('[') || /^\d+$/.test(labels.at(-1)!) ? 'localhost' : labels.toReversed().join('.')
+}

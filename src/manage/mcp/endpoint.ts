@@ -1,0 +1,196 @@
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
+import { readBody } from '../api/body.ts'
+import { TOOLS } from '../api/operations.ts'
+import type { RequestContext } from '../api/router.ts'
+import { authenticated } from '../auth/authenticate.ts'
+import { addHeaders } from '../front/head.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../refusal.ts'
+import { InFlight } from './in-flight.ts'
+import { checkPlace } from './place.ts'
+import { rpcIdIn, sayRpcError } from './rpc-error.ts'
+import { checkMay, checkScopes } from './scope-needed.ts'
+import type { MakeServer } from './asker.ts'
+import type { McpServing } from './serving.ts'
+import { type StreamLimits, Streams } from './streams.ts'
+
+export interface McpSettings {
+  readonly publicUrl: string
+  /** Pages of which origins may ask, besides our own. */
+  readonly origins: readonly string[]
+  readonly streams?: StreamLimits
+  /** Another one, for tests. */
+  readonly makeServer?: MakeServer
+}
+
+/**
+ * MCP over HTTP at /mcp (streamable HTTP, without sessions). What is found out here is what the API finds out before an
+ * operation is run, in the same order; the messages are the SDK's.
+ */
+export class McpEndpoint {
+  readonly #settings: McpSettings
+  readonly #streams: Streams
+  readonly #inFlight = new InFlight()
+  #serving: Promise<McpServing> | null = null
+  /** The one in force, as a text. */
+  #policy = ''
+  #isClosed = false
+
+  constructor(settings: McpSettings) {
+    this.#settings = settings
+    this.#streams = new Streams(settings.streams)
+  }
+
+  /** `management`: `null` while the database is not open. */
+  async answer(ctx: RequestContext, management: Management | null): Promise<void> {
+    ctx.state.operation = 'mcp'
+    let message: unknown = null
+    try {
+      checkPlace(ctx.req, this.#settings.publicUrl, this.#settings.origins)
+      if (management === null) throw closed()
+      await this.#letIn(ctx, management)
+      message = await readBody(ctx, BODY_BYTES_MAX)
+      this.#check(message, ctx)
+      await this.#serve(ctx, message, management)
+    } catch (error) {
+      sayRpcError(ctx, error, rpcIdIn(message), (bug) =>
+        management?.log.error('MCP failed at a request', { error: bug }),
+      )
+    }
+  }
+
+  /** Agents and signatures are others than before, and the policy may be. */
+  async changed(policy: unknown): Promise<void> {
+    const text = JSON.stringify(policy)
+    const isOther = this.#policy !== text
+    this.#policy = text
+    const serving = await this.#serving
+    serving?.catalogueChanged()
+    if (isOther) serving?.policyChanged()
+  }
+
+  /** Who is sent away from now on has not left. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await (await this.#serving)?.close()
+  }
+
+  async #letIn(ctx: RequestContext, management: Management): Promise<void> {
+    const principal = await authenticated(ctx, management, 'mcp')
+    ctx.state.principal = principal
+    const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(principal)
+    addHeaders(ctx.state.head, headers)
+    if (isExceeded)
+      throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
+        headers: { 'Retry-After': String(retryAfterSeconds) },
+      })
+    if (ctx.method !== 'POST')
+      throw new Refusal(
+        'method_not_allowed',
+        'messages are sent with POST; there are no sessions to listen to',
+        {
+          headers: { Allow: 'POST' },
+        },
+      )
+    checkMay('MCP', ['mcp'], principal, management.publicUrl)
+  }
+
+  /** Rejects when they may not any more. What cannot be found out now changes nothing. */
+  async #stillMay(ctx: RequestContext, management: Management): Promise<void> {
+    if (!isRepeatable(ctx.req)) return
+    try {
+      checkMay('MCP', ['mcp'], await authenticated(ctx, management, 'mcp'), management.publicUrl)
+    } catch (error) {
+      if (error instanceof Refusal && error.status < 500 && error.code !== 'rate_limited') throw error
+    }
+  }
+
+  #check(message: unknown, { state }: RequestContext): void {
+    // One request counts once, and could be a hundred.
+    if (Array.isArray(message))
+      throw new Refusal('invalid_request', 'messages are sent one by one, not in a list')
+    if (typeof message !== 'object' || message === null)
+      throw new Refusal('invalid_request', 'a message is an object, as JSON-RPC 2.0 has it')
+    checkScopes(message, state.principal, TOOLS, this.#settings.publicUrl)
+    this.#cancelFor(message, state.principal.id)
+  }
+
+  /** Of who speaks an older protocol. */
+  #cancelFor(message: object, principal: string): void {
+    const { method, params } = message as { method?: unknown; params?: { requestId?: unknown } | null }
+    const id = params?.requestId
+    if (method !== 'notifications/cancelled' || (typeof id !== 'string' && typeof id !== 'number')) return
+    this.#inFlight.cancel(principal, id)
+  }
+
+  async #serve(ctx: RequestContext, message: unknown, management: Management): Promise<void> {
+    const { principal, requestId } = ctx.state
+    const leave = this.#streams.enter(principal.id)
+    const left = new AbortController()
+    const timeUp = new AbortController()
+    const end = () => timeUp.abort()
+    const endsInMs = Math.min(STREAM_MS_MAX, (principal.expiresAtMs ?? Infinity) - management.nowMs())
+    const timer = setTimeout(end, endsInMs).unref()
+    const watch = setInterval(() => void this.#stillMay(ctx, management).catch(end), WATCH_MS).unref()
+    ctx.res.once('close', () => {
+      clearTimeout(timer)
+      clearInterval(watch)
+      leave()
+      if (!this.#isClosed && !timeUp.signal.aborted) left.abort()
+      end()
+    })
+    this.#serving ??= load(this.#settings.makeServer)
+    const serving = await this.#serving
+    const caller = { principal, requestId, address: ctx.req.socket.remoteAddress ?? '' }
+    const response = await serving.answer({
+      ...{ caller, management, message, left: left.signal, over: timeUp.signal, inFlight: this.#inFlight },
+      headers: headersOf(ctx),
+    })
+    await put(ctx, response)
+  }
+}
+
+/** Whose key is revoked meanwhile has no stream any more. A proof, or a signature, is good for one time only. */
+function isRepeatable({ headers }: RequestContext['req']): boolean {
+  return /^bearer /i.test(headers.authorization ?? '') && headers['signature'] === undefined
+}
+
+/** Those that the protocol knows: credentials stay here. */
+function headersOf({ req }: RequestContext): Headers {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(req.headers))
+    if (typeof value === 'string' && TAKEN.test(name)) headers.set(name, value)
+  return headers
+}
+
+async function put(ctx: RequestContext, { status, headers, body }: Response): Promise<void> {
+  const type = headers.get('content-type')
+  if (body === null) ctx.body = null
+  else if (type?.startsWith('text/event-stream') === true) {
+    // What is kept on the way would come too late.
+    ctx.state.head.push('Cache-Control', 'no-cache, no-transform', 'X-Accel-Buffering', 'no')
+    ctx.body = Readable.fromWeb(body as ReadableStream)
+  } else ctx.body = Buffer.from(await new Response(body).arrayBuffer())
+  if (type !== null) ctx.set('Content-Type', type)
+  const allow = headers.get('allow')
+  if (allow !== null) ctx.set('Allow', allow)
+  ctx.status = status
+}
+
+async function load(given: MakeServer | undefined): Promise<McpServing> {
+  const [{ McpServing }, { makeServer }] = await Promise.all([import('./serving.ts'), import('./server.ts')])
+  return new McpServing(given ?? makeServer)
+}
+
+function closed(): Refusal {
+  return new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+}
+
+const TAKEN = /^(?:accept|content-type|last-event-id|mcp-[a-z-]+)$/
+/** A task's items may come through here. */
+const BODY_BYTES_MAX = 8 * 1_048_576
+/** As soon as the API knows it. */
+const WATCH_MS = 1_000
+/** Who wants to listen for longer asks anew, and shows who they are anew. */
+const STREAM_MS_MAX = 600_000

@@ -1,0 +1,234 @@
+import type { AnyOperation } from '../api/operation.ts'
+import { openApiDocument } from '../api/openapi.ts'
+import { V1, V2 } from '../api/operations.ts'
+import type { ApiVersion } from '../api/version.ts'
+import { mayDo, type Principal, type Scope } from '../auth/principal.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../refusal.ts'
+import { type AskedOf, ask, type ToolCaller } from '../tools.ts'
+
+/** Something to read, by what the API does for it. */
+export interface McpResource {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  /** `null`: there is more than one of it. */
+  readonly uri: string | null
+  /** RFC 6570; `null`: there is one only. */
+  readonly template: string | null
+  /** One of these is needed, as for what it asks. */
+  readonly scopes: readonly Scope[]
+  readonly read: (place: Place, caller: ToolCaller, management: Management) => Promise<unknown>
+}
+
+/** What its URI has behind its first name. */
+interface Place {
+  readonly segments: readonly string[]
+  readonly query: Readonly<Record<string, string>>
+}
+
+/** What stands at a URI; `null`: nothing. */
+export function resourceAt(uri: string): { readonly resource: McpResource; readonly place: Place } | null {
+  const url = URL.parse(uri)
+  if (url === null || url.protocol !== SCHEME || url.hash !== '' || url.username !== '' || url.port !== '')
+    return null
+  const segments = url.pathname === '' ? [] : url.pathname.slice(1).split('/').map(decoded)
+  if (segments.some((segment) => segment === null || segment === '')) return null
+  const resource = RESOURCES.find(
+    ({ uri, template }) =>
+      url.hostname === firstName(uri ?? template!) && segments.length === depth(uri ?? template!),
+  )
+  const query = [...url.searchParams]
+  if (resource === undefined || new Set(query.map(([name]) => name)).size < query.length) return null
+  if (query.length > 0 && !(resource.template ?? '').includes('{?')) return null
+  return { resource, place: { segments: segments as string[], query: Object.fromEntries(query) } }
+}
+
+/** Throws a Refusal where there is nothing, or the caller may not see it. */
+export async function readResource(
+  uri: string,
+  caller: ToolCaller,
+  management: Management,
+): Promise<unknown> {
+  const found = resourceAt(uri)
+  if (found === null) throw notThere(uri)
+  const { resource, place } = found
+  if (!mayDo(caller.principal, resource.scopes))
+    throw new Refusal('insufficient_scope', `${uri} needs the scope ${resource.scopes.join(' or ')}`)
+  return resource.read(place, caller, management)
+}
+
+export interface ListedResource {
+  readonly uri: string
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly mimeType: string
+}
+
+export interface ResourcePart {
+  readonly resources: readonly ListedResource[]
+  readonly nextCursor: string | null
+}
+
+/** What the caller may read: first what there is one of, then every agent. The cursor is that of the list of agents. */
+export async function listResources(
+  cursor: string | null,
+  caller: ToolCaller,
+  management: Management,
+): Promise<ResourcePart> {
+  const fixed = cursor === null ? RESOURCES.filter((each) => mayDo(caller.principal, each.scopes)) : []
+  const listed = fixed.flatMap((each) => (each.uri === null ? [] : [shown(each, each.uri)]))
+  if (!mayDo(caller.principal, LIST_AGENTS.scopes)) return { resources: listed, nextCursor: null }
+  const query = cursor === null ? {} : { cursor }
+  const { agents, next_cursor } = (await ask(LIST_AGENTS, { query }, caller, management)) as AgentPart
+  return { resources: [...listed, ...agents.map(shownAgent)], nextCursor: next_cursor }
+}
+
+export function listTemplates({ principal }: { readonly principal: Principal }) {
+  return RESOURCES.flatMap((each) => {
+    if (each.template === null || !mayDo(principal, each.scopes)) return []
+    const { uri: _, ...described } = shown(each, '')
+    return [{ uriTemplate: each.template, ...described }]
+  })
+}
+
+/** The names in a template, or none: it is no template of ours. */
+export function variablesIn(template: string): readonly string[] {
+  if (!RESOURCES.some((each) => each.template === template)) return []
+  return [...template.matchAll(/\{\??([\w,]+)\}/g)].flatMap(([, names]) => names!.split(','))
+}
+
+/** `ask`'s answer, which the operation's own schema describes. */
+interface AgentPart {
+  readonly agents: readonly { readonly id: string; readonly name: string; readonly description: string }[]
+  readonly next_cursor: string | null
+}
+
+function shownAgent({ id, name, description }: AgentPart['agents'][number]): ListedResource {
+  return {
+    uri: `gatehouse://agents/${encodeURIComponent(id)}`,
+    ...{ name: id, title: name, description: description === '' ? `What is known of ${name}.` : description },
+    mimeType: JSON_TYPE,
+  }
+}
+
+function shown({ name, title, description }: McpResource, uri: string): ListedResource {
+  return { uri, name, title, description, mimeType: JSON_TYPE }
+}
+
+function named({ operations }: ApiVersion, id: string): AnyOperation {
+  const found = operations.find((each) => each.id === id)
+  if (found === undefined) throw new Error(`there is no operation ${id}`)
+  return found
+}
+
+/** One that an operation answers. */
+function asking(
+  operation: AnyOperation,
+  described: Omit<McpResource, 'scopes' | 'read'>,
+  asked: (place: Place) => AskedOf = ({ query }) => ({ query }),
+): McpResource {
+  const read: McpResource['read'] = (place, caller, management) =>
+    ask(operation, asked(place), caller, management)
+  return { ...described, scopes: operation.scopes, read }
+}
+
+function notThere(uri: string): Refusal {
+  return new Refusal('not_found', `there is nothing at ${uri}`)
+}
+
+function firstName(uri: string): string {
+  return /^[a-z]+:\/\/([a-z]+)/.exec(uri)![1]!
+}
+
+/** How many segments are behind the first name. */
+function depth(uri: string): number {
+  return uri.replace(/\{\?.*$/, '').split('/').length - 3
+}
+
+function decoded(segment: string): string | null {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return null
+  }
+}
+
+const SCHEME = 'gatehouse:'
+const JSON_TYPE = 'application/json'
+// Lists are those of the beta, which go on behind a cursor.
+const LIST_AGENTS = named(V2, 'listAgents')
+const LOOK_UP = named(V1, 'lookupFingerprint')
+/** It takes long to make. */
+const DOCUMENTS = new WeakMap<Management, unknown>()
+
+export const RESOURCES: readonly McpResource[] = [
+  asking(LIST_AGENTS, {
+    name: 'agents',
+    title: 'Agents that are known',
+    description: 'In the order of their ids; `next_cursor` leads to the next part.',
+    uri: 'gatehouse://agents',
+    template: 'gatehouse://agents{?category,q,seen_since,limit,cursor}',
+  }),
+  asking(
+    named(V1, 'getAgent'),
+    {
+      name: 'agent',
+      title: 'An agent',
+      description: 'All that is known of one, by its id.',
+      uri: null,
+      template: 'gatehouse://agents/{agent_id}',
+    },
+    ({ segments: [agent_id] }) => ({ params: { agent_id: agent_id! } }),
+  ),
+  asking(named(V2, 'listSignatures'), {
+    name: 'signatures',
+    title: 'Signatures that are known',
+    description:
+      'Newest first, each with what speaks for it; with `unknown_only=true` the fingerprints on live traffic that nobody is named for. `next_cursor` leads to the next part.',
+    uri: 'gatehouse://signatures',
+    template: 'gatehouse://signatures{?type,agent_id,unknown_only,q,min_confidence,sort,limit,cursor}',
+  }),
+  {
+    name: 'signature',
+    title: 'A fingerprint',
+    description: 'Who is known to have it. `type` is ja4, ja4s, ja4h or ja4x.',
+    uri: null,
+    template: 'gatehouse://signatures/{type}/{fingerprint}',
+    scopes: LOOK_UP.scopes,
+    read: async ({ segments: [type, fingerprint] }, caller, management) => {
+      const found = await ask(LOOK_UP, { query: { [type!]: fingerprint! } }, caller, management)
+      if (Array.isArray(found) && found.length === 0)
+        throw new Refusal('not_found', `no signature has the ${type} ${fingerprint}`)
+      return { signatures: found }
+    },
+  },
+  asking(named(V1, 'getStats'), {
+    name: 'statistics',
+    title: 'Statistics',
+    description: 'What was seen: requests, agents, fingerprints. `window` is 1h, 24h, 7d or 30d.',
+    uri: 'gatehouse://statistics',
+    template: 'gatehouse://statistics{?window,bucket}',
+  }),
+  {
+    name: 'openapi',
+    title: 'The API',
+    description: 'The OpenAPI document of /v1.',
+    uri: 'gatehouse://openapi',
+    template: null,
+    scopes: ['mcp'],
+    read: async (_place, _caller, management) => {
+      const document = DOCUMENTS.get(management) ?? openApiDocument(V1, management.publicUrl)
+      DOCUMENTS.set(management, document)
+      return document
+    },
+  },
+  asking(named(V1, 'getPolicy'), {
+    name: 'policy',
+    title: 'The policy',
+    description: 'The rules in force, where they come from, and since when. For administrators.',
+    uri: 'gatehouse://policy',
+    template: null,
+  }),
+]

@@ -1,0 +1,52 @@
+import { STATUS_CODES } from 'node:http'
+import type { RequestContext } from '../api/router.ts'
+import { refusalFor } from '../problem.ts'
+import type { Refusal } from '../refusal.ts'
+
+export type RpcId = string | number | null
+
+/** Answers with an error of JSON-RPC, whatever was thrown: what went wrong before there was a message to answer. */
+export function sayRpcError(
+  ctx: RequestContext,
+  error: unknown,
+  id: RpcId,
+  failed: (error: Error) => void,
+): void {
+  const refusal = refusalFor(error)
+  if (refusal.code === 'internal') failed(error instanceof Error ? error : new Error(String(error)))
+  ctx.state.problem = refusal.code
+  ctx.set({ ...refusal.headers })
+  ctx.status = refusal.status
+  ctx.body = {
+    jsonrpc: '2.0',
+    error: {
+      code: rpcCodeOf(refusal),
+      message: refusal.message || STATUS_CODES[refusal.status],
+      data: dataOf(refusal, ctx.state.requestId),
+    },
+    id,
+  }
+}
+
+/** The id of a message that may be wrong in all else. */
+export function rpcIdIn(message: unknown): RpcId {
+  if (typeof message !== 'object' || message === null || !('id' in message)) return null
+  return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null
+}
+
+export function rpcCodeOf({ code, errors }: Refusal): number {
+  if (code === 'internal') return INTERNAL
+  if (code !== 'invalid_request') return SERVER_ERROR
+  // The body as a whole is what could not be read.
+  return errors[0]?.pointer === '' ? PARSE_ERROR : INVALID_REQUEST
+}
+
+function dataOf({ code, errors }: Refusal, requestId: string) {
+  return { code, request_id: requestId, ...(errors.length === 0 ? {} : { errors: [...errors] }) }
+}
+
+const PARSE_ERROR = -32_700
+const INVALID_REQUEST = -32_600
+const INTERNAL = -32_603
+/** The first of those that are the server's own; `data.code` tells them apart. */
+const SERVER_ERROR = -32_000

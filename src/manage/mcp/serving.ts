@@ -1,0 +1,63 @@
+import { type AuthInfo, createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
+import type { Management } from '../management.ts'
+import type { Asker, MakeServer } from './asker.ts'
+import { paramsError } from './message-check.ts'
+
+export interface Asking extends Omit<Asker, 'era'> {
+  readonly management: Management
+  readonly headers: Headers
+  /** What was sent. */
+  readonly message: unknown
+  /** Aborts when the answer is to end. */
+  readonly over: AbortSignal
+}
+
+/** The protocol, which the SDK speaks: a server for each message. Loaded for the first who asks, as it is large. */
+export class McpServing {
+  readonly #handler: McpHttpHandler
+  readonly #asking = new WeakMap<AuthInfo, Asking>()
+
+  constructor(makeServer: MakeServer) {
+    this.#handler = createMcpHandler(
+      ({ authInfo, era }) => {
+        const asking = this.#asking.get(authInfo!)!
+        return makeServer({ ...asking, era }, asking.management)
+      },
+      { maxSubscriptions: Number.MAX_SAFE_INTEGER },
+    )
+  }
+
+  async answer(asking: Asking): Promise<Response> {
+    const { headers, message, over, caller } = asking
+    const wrong = paramsError(message)
+    if (wrong !== null) return wrong
+    // Who asks is known already: it says nothing but whose the request is.
+    const authInfo: AuthInfo = {
+      token: '',
+      clientId: caller.principal.id,
+      scopes: [...caller.principal.scopes],
+    }
+    this.#asking.set(authInfo, asking)
+    const request = new Request(ANYWHERE, { method: 'POST', headers, signal: over })
+    return this.#handler.fetch(request, { authInfo, parsedBody: message })
+  }
+
+  /** Agents and signatures are others than before. */
+  catalogueChanged(): void {
+    const { notify } = this.#handler
+    notify.resourcesChanged()
+    for (const uri of CHANGING) notify.resourceUpdated(uri)
+  }
+
+  policyChanged(): void {
+    this.#handler.notify.resourceUpdated('gatehouse://policy')
+  }
+
+  close(): Promise<void> {
+    return this.#handler.close()
+  }
+}
+
+/** The body is read already, and the path known. */
+const ANYWHERE = 'http://localhost/mcp'
+const CHANGING = ['gatehouse://agents', 'gatehouse://signatures']

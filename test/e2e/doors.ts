@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { resolve } from 'node:path'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import type { TestManagement } from '../manage/management.ts'
+import { connected, firstConnected } from '../manage/mcp-client.ts'
+import type { Owner } from '../store/databases.ts'
+
+/** What came of a call, whichever way it went. */
+export interface Outcome {
+  readonly isError: boolean
+  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
+  readonly result: any
+}
+
+/** A way to have a tool run. */
+export interface Door {
+  readonly name: string
+  call(tool: string, given: Readonly<Record<string, unknown>>): Promise<Outcome>
+}
+
+/** Every way there is, open to who has this key. */
+export async function doorsTo(t: Owner, manage: TestManagement, key: string): Promise<readonly Door[]> {
+  return Promise.all(DOORS.map((open) => open(t, manage, key)))
+}
+
+type Open = (t: Owner, manage: TestManagement, key: string) => Promise<Door>
+
+const execute: Open = async (_t, manage, key) => ({
+  name: 'REST',
+  call: async (tool, given) => {
+    const headers = { authorization: `Bearer ${key}` }
+    const { status, body } = await manage.ask('POST', '/v1/execute', { tool, arguments: given }, headers)
+    // Arguments that are wrong are a problem there.
+    if (status === 400) return { isError: true, result: problem(body) }
+    assert.equal(status, 200, JSON.stringify(body))
+    return { isError: body.is_error, result: body.result }
+  },
+})
+
+const mcp: Open = async (t, manage, key) => {
+  const client = await connected(t, manage.url, key)
+  return {
+    name: 'MCP',
+    call: async (name, given) => outcomeOf(await client.callTool({ name, arguments: given })),
+  }
+}
+
+const mcpBefore: Open = async (t, manage, key) => {
+  const client = await firstConnected(t, manage.url, key)
+  return {
+    name: 'MCP before 2026-07-28',
+    call: async (name, given) => outcomeOf(await client.callTool({ name, arguments: given })),
+  }
+}
+
+const mcpOverStdio: Open = async (t, manage, key) => {
+  const client = new Client({ name: 'test', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } })
+  t.teardown(() => client.close())
+  const args = [resolve('src/bin.js'), 'mcp', '--url', manage.url]
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args, env: { GATEHOUSE_KEY: key } }),
+  )
+  return {
+    name: 'MCP over standard input',
+    call: async (name, given) => outcomeOf(await client.callTool({ name, arguments: given })),
+  }
+}
+
+/** Of an MCP client. */
+function outcomeOf(called: object): Outcome {
+  const { isError, structuredContent, content } = called as {
+    isError?: boolean
+    structuredContent?: unknown
+    content: readonly { readonly text: string }[]
+  }
+  const text: unknown = JSON.parse(content[0]!.text)
+  if (isError !== true) assert.deepEqual(text, structuredContent)
+  return { isError: isError === true, result: text }
+}
+
+/** What each door says of arguments that are wrong; where they stand is told from where the arguments begin. */
+function problem({ code, errors }: { code: string; errors: readonly { pointer: string; detail: string }[] }) {
+  const inArguments = errors.map((each) => ({ ...each, pointer: each.pointer.replace(/^\/arguments/, '') }))
+  return { code, errors: inArguments }
+}
+
+const DOORS: readonly Open[] = [execute, mcp, mcpBefore, mcpOverStdio]
