@@ -63,6 +63,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./users.ts')).users,
   },
   {
+    name: 'tools',
+    summary: 'Run the tools that agents have, at a Gatehouse that runs',
+    load: async () => (await import('./tools.ts')).tools,
+  },
+  {
     name: 'mcp',
     summary: 'Speak MCP on standard input and output, for clients on this machine',
     load: async () => (await import('./mcp.ts')).mcp,

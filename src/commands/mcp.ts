@@ -1,13 +1,9 @@
-import { readFileSync } from 'node:fs'
-import { CLIENT_VARIABLES } from '../config-schema.ts'
-import { Fault } from '../fault.ts'
 import { MCP_PATH } from '../manage/mcp/offer.ts'
-import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { lines } from './lines.ts'
 import { McpRelay } from './mcp-relay.ts'
-import { unreadable } from './unreadable.ts'
+import { keyGiven, RUNNING_OPTIONS, urlGiven } from './running.ts'
 
 export const mcp: Action = {
   name: 'mcp',
@@ -19,14 +15,7 @@ export const mcp: Action = {
       'else from GATEHOUSE_KEY: on a command line everybody on the machine could read it.',
   ],
   operands: [],
-  options: [
-    {
-      name: 'url',
-      value: 'URL',
-      description: 'Where its management port is; GATEHOUSE_URL names it too',
-    },
-    { name: 'key-file', value: 'FILE', description: 'Whose first line is the key' },
-  ],
+  options: RUNNING_OPTIONS,
   examples: [
     { command: 'mcp --key-file ~/.gatehouse-key', description: 'To the one on this machine' },
     { command: 'mcp --url https://gate.example.com', description: 'To another one, with GATEHOUSE_KEY' },
@@ -35,7 +24,7 @@ export const mcp: Action = {
 }
 
 async function runMcp(given: Arguments, io: Io): Promise<ExitCode> {
-  const endpoint = endpointOf(given.value('url') ?? io.env[CLIENT_VARIABLES.url] ?? DEFAULT_URL)
+  const endpoint = endpointOf(urlGiven(given, io))
   const relay = new McpRelay({
     endpoint,
     key: keyGiven(given, io),
@@ -51,32 +40,11 @@ async function runMcp(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-function endpointOf(text: string): URL {
-  const url = URL.parse(text)
-  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.search !== '' || url.username !== '')
-    throw new Fault(USAGE, `--url takes http://HOST:PORT or https://HOST, not "${text}"`)
-  const path = url.pathname.replace(/\/$/, '')
-  url.pathname = path.endsWith(MCP_PATH) ? path : path + MCP_PATH
+/** Whoever has the address of the endpoint itself may give that one. */
+function endpointOf(url: URL): URL {
+  if (!url.pathname.endsWith(MCP_PATH)) url.pathname = url.pathname.replace(/\/$/, '') + MCP_PATH
   return url
 }
 
-function keyGiven(given: Arguments, io: Io): string {
-  const file = given.value('key-file')
-  const key = file === null ? io.env[CLIENT_VARIABLES.key] : firstLine(file)
-  if (key === undefined || key === '')
-    throw new Fault(USAGE, file === null ? 'give --key-file, or GATEHOUSE_KEY' : `${file} has no key in it`)
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new Fault(USAGE, 'the key has characters that no key has')
-  return key
-}
-
-function firstLine(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').split('\n', 1)[0]!.trim()
-  } catch (error) {
-    throw new Fault('UNREADABLE', `${file}: ${unreadable(error).message}`, { cause: error })
-  }
-}
-
-const DEFAULT_URL = 'http://127.0.0.1:9080'
 /** What the endpoint takes, and some room for what is around it. */
 const LINE_BYTES_MAX = 9 * 1_048_576

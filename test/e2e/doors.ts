@@ -2,7 +2,11 @@ import assert from 'node:assert/strict'
 import { resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { runCli } from '../../src/commands/cli.ts'
+import { COMMANDS } from '../../src/commands/commands.ts'
+import { memoryIo } from '../commands/memory-io.ts'
 import type { TestManagement } from '../manage/management.ts'
+import { a2aDoors } from '../manage/a2a-door.ts'
 import { connected, firstConnected } from '../manage/mcp-client.ts'
 import type { Owner } from '../store/databases.ts'
 
@@ -21,7 +25,8 @@ export interface Door {
 
 /** Every way there is, open to who has this key. */
 export async function doorsTo(t: Owner, manage: TestManagement, key: string): Promise<readonly Door[]> {
-  return Promise.all(DOORS.map((open) => open(t, manage, key)))
+  const doors = await Promise.all(DOORS.map((open) => open(t, manage, key)))
+  return [...doors, ...a2aDoors(manage, key)]
 }
 
 type Open = (t: Owner, manage: TestManagement, key: string) => Promise<Door>
@@ -67,6 +72,25 @@ const mcpOverStdio: Open = async (t, manage, key) => {
   }
 }
 
+const commandLine: Open = async (_t, manage, key) => ({
+  name: 'command line',
+  call: async (tool, given) => {
+    const io = memoryIo(JSON.stringify(given), { env: { GATEHOUSE_URL: manage.url, GATEHOUSE_KEY: key } })
+    const code = await runCli(COMMANDS, ['tools', 'call', tool, '-'], io)
+    if (io.out !== '') return { isError: code === 1, result: JSON.parse(io.out) }
+    return { isError: true, result: problem(problemIn(io.err)) }
+  },
+})
+
+/** `gatehouse tools call: why (code)`, and a line for each place. */
+function problemIn(said: string): Parameters<typeof problem>[0] {
+  const errors = [...said.matchAll(/^ {2}(\/\S*): (.+)$/gm)]
+  return {
+    code: /\((\w+)\)$/m.exec(said)![1]!,
+    errors: errors.map(([, pointer, detail]) => ({ pointer: pointer!, detail: detail! })),
+  }
+}
+
 /** Of an MCP client. */
 function outcomeOf(called: object): Outcome {
   const { isError, structuredContent, content } = called as {
@@ -85,4 +109,4 @@ function problem({ code, errors }: { code: string; errors: readonly { pointer: s
   return { code, errors: inArguments }
 }
 
-const DOORS: readonly Open[] = [execute, mcp, mcpBefore, mcpOverStdio]
+const DOORS: readonly Open[] = [execute, mcp, mcpBefore, mcpOverStdio, commandLine]

@@ -34,6 +34,7 @@ const CALLS: readonly (readonly [tool: string, given: Readonly<Record<string, un
   ['create_task', { type: 'detect', items: Array.from({ length: 150 }, () => GPTBOT) }],
   ['create_task', { type: 'detect', items: [] }],
   ['get_task', { task_id: 'tsk_none' }],
+  ['get_task', { task_id: 7 }],
   ['get_stats', { window: '1h' }],
   ['get_stats', { window: '1h', bucket: '1d' }],
 ]

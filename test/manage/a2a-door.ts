@@ -1,19 +1,7 @@
 import assert from 'node:assert/strict'
+import type { Door } from '../e2e/doors.ts'
 import { BINDINGS, type BindingName } from './a2a-client.ts'
 import type { TestManagement } from './management.ts'
-
-/** What came of a call, as `/execute` says it: wrong arguments are an error of the tool, with where they are wrong. */
-export interface Outcome {
-  readonly isError: boolean
-  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
-  readonly result: any
-}
-
-/** A way to have a tool run. */
-export interface Door {
-  readonly name: string
-  call(tool: string, given: Readonly<Record<string, unknown>>): Promise<Outcome>
-}
 
 /** The two of A2A, open to who has this key. */
 export function a2aDoors(manage: TestManagement, key: string): readonly Door[] {

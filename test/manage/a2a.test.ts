@@ -21,7 +21,6 @@ import {
   resultsIn,
   sending,
 } from './a2a-client.ts'
-import { a2aDoors, type Outcome } from './a2a-door.ts'
 import { TestManagement } from './management.ts'
 
 const GPTBOT = 'Mozilla/5.0 (compatible; GPTBot/1.2)'
@@ -180,96 +179,3 @@ for (const binding of BINDINGS) {
     assert.deepEqual(manage.failures, [])
   })
 }
-
-const CURL = 't13d3112h2_e8f1e7e78f70_375ca2c5e164'
-const REQUEST = { user_agent: GPTBOT, ja4: CURL, headers: { accept: '*/*' } }
-const SUBMITTED = {
-  fingerprint: 't13d0205h1_0123456789ab_ba9876543210',
-  type: 'ja4',
-  agent_name: 'Somebody New',
-}
-/** Of every tool what is right, what is refused, and what is wrong. */
-const CALLS: readonly (readonly [tool: string, given: Readonly<Record<string, unknown>>])[] = [
-  ['detect_agent', REQUEST],
-  ['detect_agent', {}],
-  ['detect_agent', { ja4: 'x' }],
-  ['lookup_fingerprint', { fingerprint: CURL, type: 'ja4' }],
-  ['lookup_fingerprint', { fingerprint: CURL, type: 'ja5' }],
-  ['list_agents', { category: 'crawler', limit: 3 }],
-  ['list_agents', { category: 'crawlers' }],
-  ['get_agent', { agent_id: 'nobody-at-all' }],
-  ['compare_fingerprints', { fingerprints: [CURL, 't13d3112h1_e8f1e7e78f70_0123456789ab'] }],
-  ['compare_fingerprints', { fingerprints: [CURL] }],
-  ['explain_detection', REQUEST],
-  ['submit_signature', SUBMITTED],
-  ['submit_signature', { ...SUBMITTED, type: 'ja5' }],
-  ['create_task', { type: 'detect', items: [REQUEST, {}, { ja4: 'x' }] }],
-  ['create_task', { type: 'detect', items: [] }],
-  ['get_task', { task_id: 'tsk_none' }],
-  ['get_task', { task_id: 7 }],
-  ['get_stats', { window: '1h' }],
-  ['get_stats', { window: '1h', bucket: '1d' }],
-]
-
-test('the same arguments give the same result by REST and by either binding', async (t) => {
-  const manage = await TestManagement.start(t, { knows: true })
-  const key = await manage.key({ scopes: [...OWN, 'write'] })
-  const doors = a2aDoors(manage, key)
-  // The second time it is known already, by each of them.
-  await doors[0]!.call('submit_signature', SUBMITTED)
-  for (const [tool, given] of CALLS) {
-    const asked = { tool, arguments: given }
-    const { status, body } = await manage.ask('POST', '/v1/execute', asked, {
-      authorization: `Bearer ${key}`,
-    })
-    const expected = status === 400 ? problem(body) : { isError: body.is_error, result: body.result }
-    for (const door of doors) {
-      const about = `${tool} ${JSON.stringify(given)}: ${door.name}`
-      assert.deepEqual(comparable(await door.call(tool, given)), comparable(expected), about)
-    }
-  }
-  assert.deepEqual(
-    TOOLS.list.map(({ name }) => name).filter((name) => !CALLS.some(([tool]) => tool === name)),
-    [],
-    'every tool is tried',
-  )
-  const made = await doors[0]!.call('create_task', { type: 'detect', items: [REQUEST] })
-  const { task_id } = made.result
-  const looked = await Promise.all(doors.map((door) => door.call('get_task', { task_id })))
-  assert.deepEqual(looked[0], looked[1])
-  assert.deepEqual(manage.failures, [])
-})
-
-function problem({
-  code,
-  errors,
-}: {
-  code: string
-  errors: readonly { pointer: string; detail: string }[]
-}): Outcome {
-  const inArguments = errors.map((each) => ({ ...each, pointer: each.pointer.replace(/^\/arguments/, '') }))
-  return { isError: true, result: { code, errors: inArguments } }
-}
-
-/** Less what is another one each time: ids and times. */
-function comparable(outcome: Outcome): unknown {
-  return JSON.parse(
-    JSON.stringify(outcome, (name, value: unknown) =>
-      OF_ITS_OWN.has(name) && value !== null ? name : value,
-    ),
-  )
-}
-
-const OF_ITS_OWN = new Set([
-  ...[
-    'request_id',
-    'task_id',
-    'id',
-    'created_at',
-    'started_at',
-    'finished_at',
-    'generated_at',
-    'at',
-    'first_seen',
-  ],
-])

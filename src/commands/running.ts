@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs'
+import { CLIENT_VARIABLES } from '../config-schema.ts'
+import { Fault } from '../fault.ts'
+import { USAGE } from './arguments.ts'
+import type { Arguments, Option } from './command.ts'
+import type { Io } from './io.ts'
+import { unreadable } from './unreadable.ts'
+
+/** Of commands that ask a Gatehouse that runs, on this machine or another one. */
+export const RUNNING_OPTIONS: readonly Option[] = [
+  {
+    name: 'url',
+    value: 'URL',
+    description: 'Where its management port is; GATEHOUSE_URL names it too',
+  },
+  { name: 'key-file', value: 'FILE', description: 'Whose first line is the key' },
+]
+
+/** Without a slash at its end. */
+export function urlGiven(given: Arguments, io: Io): URL {
+  const text = given.value('url') ?? io.env[CLIENT_VARIABLES.url] ?? DEFAULT_URL
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.search !== '' || url.username !== '')
+    throw new Fault(USAGE, `--url takes http://HOST:PORT or https://HOST, not "${text}"`)
+  url.pathname = url.pathname.replace(/\/$/, '')
+  return url
+}
+
+export function keyGiven(given: Arguments, io: Io): string {
+  const file = given.value('key-file')
+  const key = file === null ? io.env[CLIENT_VARIABLES.key] : firstLine(file)
+  if (key === undefined || key === '')
+    throw new Fault(USAGE, file === null ? 'give --key-file, or GATEHOUSE_KEY' : `${file} has no key in it`)
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new Fault(USAGE, 'the key has characters that no key has')
+  return key
+}
+
+function firstLine(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').split('\n', 1)[0]!.trim()
+  } catch (error) {
+    throw new Fault('UNREADABLE', `${file}: ${unreadable(error).message}`, { cause: error })
+  }
+}
+
+const DEFAULT_URL = 'http://127.0.0.1:9080'

@@ -1,0 +1,133 @@
+import { buffer } from 'node:stream/consumers'
+import * as z from 'zod'
+import { Fault } from '../fault.ts'
+import { USAGE } from './arguments.ts'
+import type { Action, Arguments, ExitCode, Group } from './command.ts'
+import type { Io } from './io.ts'
+import { JSON_OPTION } from './record-list.ts'
+import { keyGiven, RUNNING_OPTIONS, urlGiven } from './running.ts'
+import { renderTable, visible } from './table.ts'
+
+const list: Action = {
+  name: 'list',
+  summary: 'List the tools',
+  operands: [],
+  options: [JSON_OPTION, ...RUNNING_OPTIONS],
+  examples: [
+    { command: 'tools list --key-file ~/.gatehouse-key', description: 'Their names, and what they do' },
+    { command: 'tools list --json', description: 'With their schemas' },
+  ],
+  run: runList,
+}
+
+const call: Action = {
+  name: 'call',
+  summary: 'Run a tool, and print what it answers',
+  description: [
+    'ARGUMENTS is an object of JSON, or "-" for one on standard input; without it there are none. The answer is JSON. What ' +
+      'the tool refuses is an answer, too, with exit code 1.',
+  ],
+  operands: [
+    { name: 'TOOL', description: 'Its name, as "tools list" has it' },
+    { name: 'ARGUMENTS', description: 'What it is given', optional: true },
+  ],
+  options: RUNNING_OPTIONS,
+  examples: [
+    {
+      command: `tools call detect_agent '{"user_agent": "GPTBot/1.2"}'`,
+      description: 'Who that is, with GATEHOUSE_KEY',
+    },
+    { command: 'tools call create_task - < task.json', description: 'Larger things' },
+  ],
+  run: runCall,
+}
+
+export const tools: Group = {
+  name: 'tools',
+  summary: 'Run the tools that agents have, at a Gatehouse that runs',
+  description: [
+    'What MCP and A2A clients call, and /v1/execute runs: it is run there, as for anybody else. The key is an API key with ' +
+      'the scope mcp, or an access token. It is taken from the file, else from GATEHOUSE_KEY.',
+  ],
+  subcommands: [list, call],
+}
+
+async function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  const { tools: all } = await asked(given, io, toolsAnswer, '/v1/tools', null)
+  if (given.flag('json')) {
+    io.stdout.write(`${JSON.stringify(all, null, 2)}\n`)
+    return 0
+  }
+  const rows = all.map(({ name, title, scopes }) => [name, title, scopes.join(' or ')])
+  const columns = [{ title: 'TOOL' }, { title: 'DOES', flexible: true as const }, { title: 'NEEDS' }]
+  io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
+  return 0
+}
+
+async function runCall(given: Arguments, io: Io): Promise<ExitCode> {
+  const [tool, text] = given.operands
+  const body = { tool, arguments: await argumentsIn(text, io) }
+  const { result, is_error } = await asked(given, io, executeAnswer, '/v1/execute', body)
+  io.stdout.write(`${JSON.stringify(result, null, 2)}\n`)
+  return is_error ? 1 : 0
+}
+
+async function argumentsIn(text: string | undefined, io: Io): Promise<unknown> {
+  if (text === undefined) return {}
+  const given = text === '-' ? (await buffer(io.stdin)).toString('utf8') : text
+  try {
+    return JSON.parse(given)
+  } catch (error) {
+    throw new Fault(USAGE, `ARGUMENTS is no JSON: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** What is said there, or a Fault with what is wrong. `body`: `null` only reads. */
+async function asked<Schema extends z.ZodType>(
+  given: Arguments,
+  io: Io,
+  schema: Schema,
+  path: string,
+  body: unknown,
+): Promise<z.output<Schema>> {
+  const url = `${urlGiven(given, io).href.replace(/\/$/, '')}${path}`
+  const headers = { Authorization: `Bearer ${keyGiven(given, io)}`, 'Content-Type': 'application/json' }
+  const sent = body === null ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
+  let status: number
+  let said: unknown
+  try {
+    const response = await fetch(url, { ...sent, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) })
+    status = response.status
+    said = await response.json()
+  } catch (error) {
+    throw new Fault('NOT_ANSWERED', `${url} does not answer: ${reasonOf(error)}`, { cause: error })
+  }
+  const problem = problemAnswer.safeParse(said)
+  if (status !== 200 && problem.success) throw refused(problem.data)
+  const answer = schema.safeParse(said)
+  if (status !== 200 || !answer.success)
+    throw new Fault('NOT_GATEHOUSE', `${url} answers with ${status}, and not as Gatehouse does`)
+  return answer.data
+}
+
+function refused({ code, detail, errors }: z.output<typeof problemAnswer>): Fault {
+  const places = errors.map((each) => `  ${each.pointer}: ${each.detail}`)
+  return new Fault('REFUSED', [`${detail} (${code})`, ...places].map(visible).join('\n'))
+}
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error
+  return cause instanceof Error ? cause.message : message
+}
+
+const toolsAnswer = z.object({
+  tools: z.array(z.looseObject({ name: z.string(), title: z.string(), scopes: z.array(z.string()) })),
+})
+const executeAnswer = z.object({ result: z.unknown(), is_error: z.boolean() })
+const problemAnswer = z.object({
+  code: z.string(),
+  detail: z.string(),
+  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).default([]),
+})
+/** As long as the management port lets a request take. */
+const TIMEOUT_MS = 60_000
