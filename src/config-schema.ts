@@ -493,7 +493,7 @@ export const SETTINGS = section('', {
     allow_private_addresses: setting(
       boolean,
       false,
-      'Whether webhooks may lead to addresses that are not on the public internet, and be plain `http://`.',
+      'Whether webhooks, and push notifications of A2A, may lead to addresses that are not on the public internet, and be plain `http://`.',
       (isAllowed) =>
         isAllowed ? 'whoever may register a webhook can have hosts in here asked, and read on the way' : null,
     ),

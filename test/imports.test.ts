@@ -92,11 +92,12 @@ test('what has no management plane loads nothing of it: neither a database nor t
     const forbidden = loaded.filter((target) => OF_MANAGEMENT.some((name) => target === `npm:${name}`))
     assert.deepEqual(forbidden, [], entry)
   }
-  const loaded = loadedBy('manage/management-plane.ts')
-  assert.ok(loaded.has('npm:zod'))
+  const plane = loadedBy('manage/management-plane.ts')
+  assert.ok(plane.has('npm:zod'))
   // For the first who asks for it.
-  for (const name of ['oidc-provider', '@modelcontextprotocol/server'])
-    assert.ok(!loaded.has(`npm:${name}`), name)
+  for (const name of ['oidc-provider', '@modelcontextprotocol/server', '@a2a-js/sdk'])
+    assert.ok(!plane.has(`npm:${name}`), name)
+  assert.ok(loadedBy('manage/a2a/make-service.ts').has('npm:@a2a-js/sdk'))
 })
 
 test('nothing stands at the top level but what the design names', {

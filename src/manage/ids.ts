@@ -16,7 +16,10 @@ export function newId(
     | 'grt'
     | 'gtk'
     | 'trs'
-    | 'usr',
+    | 'usr'
+    | 'ctx'
+    | 'msg'
+    | 'cbk',
 ): string {
   return `${prefix}_${randomBytes(12).toString('base64url')}`
 }

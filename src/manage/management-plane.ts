@@ -13,6 +13,8 @@ import type { Metrics } from '../metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Secret } from '../secret.ts'
 import { Store } from '../store/store.ts'
+import type { TaskRecord } from '../store/tasks.ts'
+import { a2aEndpoints, isOfA2A } from './a2a/endpoints.ts'
 import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
 import { documents } from './api/documents.ts'
@@ -52,6 +54,7 @@ import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
+import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
 import { StoreWatch } from './store-watch.ts'
@@ -128,6 +131,10 @@ export class ManagementPlane {
   #mcpDocuments: ReturnType<typeof mcpDocuments> | null = null
   #mcp: McpEndpoint | null = null
   readonly #gnap = gnapEndpoints(() => (this.#api === null ? null : this.#management))
+  readonly #a2a = a2aEndpoints(
+    () => (this.#api === null ? null : this.#management),
+    () => this.#links.people !== null,
+  )
   #oauth: Koa.Middleware<RequestState> | null = null
   readonly #periodic: Periodic
   #management: Management | null = null
@@ -137,6 +144,7 @@ export class ManagementPlane {
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
   #tasks: TaskRunner | null = null
+  #callbacks: TaskCallbacks | null = null
   #watch: StoreWatch | null = null
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
@@ -203,6 +211,8 @@ export class ManagementPlane {
       this.#watch = new StoreWatch(store, this.#log)
       this.#periodic.start([this.#watch.job, ...periodicJobs(management, this.#settings.auditRetentionMs)])
       this.#listenTo(store)
+      this.#callbacks = new TaskCallbacks(management, { message: pushMessageOf })
+      this.#callbacks.start()
       this.#links.opened(store)
     } catch (error) {
       await store?.close()
@@ -236,6 +246,7 @@ export class ManagementPlane {
       if (url.startsWith('/oauth/') || OF_PEOPLE.test(url))
         return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
       if (url.startsWith('/gnap/')) return this.#gnap(ctx, next)
+      if (isOfA2A(url)) return this.#a2a(ctx, next)
       // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
       if (!OF_THE_API.test(url)) return next()
       if (this.#api !== null) return this.#api(ctx, next)
@@ -274,7 +285,7 @@ export class ManagementPlane {
   /** What is still starting is waited for: nobody else would let go of it. */
   async #letGo(): Promise<void> {
     await this.#starting
-    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks]
+    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks, this.#callbacks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
     const { agents, elsewhere, apiKeys, rateLimits, store, log } = this.#management
@@ -377,6 +388,7 @@ export class ManagementPlane {
       publicUrl,
       detections: this.#detections,
       tasks: { wake: () => this.#tasks?.wake() },
+      callbacks: { wake: () => this.#callbacks?.wake() },
       nowMs,
     }
   }
@@ -384,6 +396,11 @@ export class ManagementPlane {
 
 function isAt(url: string, path: string): boolean {
   return url === path || url.startsWith(`${path}?`)
+}
+
+/** A2A's own form is loaded when somebody is told something. */
+async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
+  return (await import('./a2a/push-message.ts')).pushMessage(task)
 }
 
 function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {

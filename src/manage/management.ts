@@ -64,6 +64,8 @@ export interface Management {
   readonly allowPrivateWebhooks: boolean
   /** Works on what is queued; told of what is new. */
   readonly tasks: { wake(): void }
+  /** Tells of tasks; told where there is somebody to be told. */
+  readonly callbacks: { wake(): void }
   /** The newest answers of `/detect`, for who has feedback on them. */
   readonly detections: RecentDetections
   nowMs(): number

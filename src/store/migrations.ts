@@ -19,6 +19,7 @@ import { users } from './migrations/0014-users.ts'
 import { ownAccounts } from './migrations/0015-own-accounts.ts'
 import { passkeys } from './migrations/0016-passkeys.ts'
 import { openid } from './migrations/0017-openid.ts'
+import { taskCallbacks } from './migrations/0018-task-callbacks.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -69,6 +70,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0015-own-accounts', ownAccounts],
   ['0016-passkeys', passkeys],
   ['0017-openid', openid],
+  ['0018-task-callbacks', taskCallbacks],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

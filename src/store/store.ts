@@ -27,6 +27,7 @@ import { RollupStore } from './rollups.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
+import { TaskCallbackStore } from './task-callbacks.ts'
 import { TaskStore } from './tasks.ts'
 import { TrialStore } from './trials.ts'
 import { TrustStore } from './trust.ts'
@@ -64,6 +65,7 @@ export class Store {
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
+  readonly taskCallbacks: TaskCallbackStore
   readonly tasks: TaskStore
   readonly trials: TrialStore
   readonly trust: TrustStore
@@ -105,6 +107,7 @@ export class Store {
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)
+    this.taskCallbacks = new TaskCallbackStore(db, kind)
     this.tasks = new TaskStore(db, kind)
     this.trials = new TrialStore(db, kind)
     this.trust = new TrustStore(db)

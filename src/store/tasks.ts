@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { DatabaseKind, Queries } from './database.ts'
+import { type Order, partOf, type Stretch, type StretchOf } from './page.ts'
 import type { TaskStatus, TaskTable } from './tables/tasks.ts'
 import type { Tables } from './tables.ts'
 
@@ -16,6 +17,18 @@ export interface TaskRecord {
   readonly finishedAtMs: number | null
   readonly attempts: number
   readonly error: string | null
+  /** When its status became what it is. */
+  readonly changedAtMs: number
+  /** What its principal has put it together with; `null`: nothing. */
+  readonly contextId: string | null
+}
+
+/** Which of somebody's tasks. */
+export interface TaskFilter {
+  readonly contextId: string | null
+  readonly status: TaskStatus | null
+  /** In their status since. */
+  readonly changedAfterMs: number | null
 }
 
 export interface NewTask {
@@ -78,7 +91,7 @@ export class TaskStore {
   /** One that was done before anybody could ask for it. */
   async addDone(task: NewTask, { results, failed }: ChunkDone, atMs: number): Promise<void> {
     const total = results.length
-    const times = { started_at_ms: task.atMs, finished_at_ms: atMs }
+    const times = { started_at_ms: task.atMs, finished_at_ms: atMs, changed_at_ms: atMs }
     await this.#write(async (queries) => {
       await queries
         .insertInto('tasks')
@@ -94,6 +107,40 @@ export class TaskStore {
   async byId(id: string): Promise<TaskRecord | null> {
     const row = await this.#db.selectFrom('tasks').selectAll().where('id', '=', id).executeTakeFirst()
     return row === undefined ? null : record(row)
+  }
+
+  /** Those of these that are there. */
+  async some(ids: readonly string[]): Promise<readonly TaskRecord[]> {
+    if (ids.length === 0) return []
+    const rows = await this.#db.selectFrom('tasks').selectAll().where('id', 'in', ids).execute()
+    return rows.map(record)
+  }
+
+  async setContext(id: string, contextId: string): Promise<void> {
+    await this.#db.updateTable('tasks').set({ context_id: contextId }).where('id', '=', id).execute()
+  }
+
+  /** Those whose status has changed last first; and how many there are in all. */
+  async of(
+    principal: string,
+    filter: TaskFilter,
+    part: Stretch,
+  ): Promise<StretchOf<TaskRecord> & { readonly total: number }> {
+    const found = this.#found(principal, filter)
+    const { total } = await found
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .executeTakeFirstOrThrow()
+    return {
+      ...(await partOf(found, found.selectAll(), LAST_CHANGED_FIRST, part, record)),
+      total: Number(total),
+    }
+  }
+
+  #found(principal: string, { contextId, status, changedAfterMs }: TaskFilter) {
+    let found = this.#db.selectFrom('tasks').where('principal', '=', principal)
+    if (contextId !== null) found = found.where('context_id', '=', contextId)
+    if (status !== null) found = found.where('status', '=', status)
+    return changedAfterMs === null ? found : found.where('changed_at_ms', '>=', changedAfterMs)
   }
 
   /** Newest first. */
@@ -167,10 +214,15 @@ export class TaskStore {
       const started_at_ms = found.started_at_ms ?? nowMs
       await queries
         .updateTable('tasks')
-        .set({ status: 'running', started_at_ms, attempts, lease_owner: owner, lease_until_ms: untilMs })
+        .set({
+          ...{ status: 'running', started_at_ms, changed_at_ms: nowMs },
+          ...{ attempts, lease_owner: owner, lease_until_ms: untilMs },
+        })
         .where('id', '=', found.id)
         .execute()
-      return { ...record(found), status: 'running' as const, startedAtMs: started_at_ms, attempts }
+      await tellCallbacks(found.id, nowMs, queries)
+      const claimed = { status: 'running' as const, startedAtMs: started_at_ms, changedAtMs: nowMs, attempts }
+      return { ...record(found), ...claimed }
     })
   }
 
@@ -286,7 +338,7 @@ export class TaskStore {
   ): Promise<boolean> {
     const open = queries
       .updateTable('tasks')
-      .set({ ...ended, lease_owner: null, lease_until_ms: null })
+      .set({ ...ended, changed_at_ms: ended.finished_at_ms!, lease_owner: null, lease_until_ms: null })
       .where('id', '=', id)
       .where('finished_at_ms', 'is', null)
     const { numUpdatedRows } = await (owner === null
@@ -300,6 +352,7 @@ export class TaskStore {
       .where('task_id', '=', id)
       .where('results', 'is', null)
       .execute()
+    await tellCallbacks(id, ended.finished_at_ms!, queries)
     return true
   }
 
@@ -308,9 +361,22 @@ export class TaskStore {
   }
 }
 
+/**
+ * Its status has changed: in the transaction that changes it, so that nothing is lost between. What is being told, or is
+ * waited with, stays so: nobody is told of two at once.
+ */
+async function tellCallbacks(id: string, atMs: number, queries: Queries): Promise<void> {
+  await queries
+    .updateTable('task_callbacks')
+    .set({ next_at_ms: atMs, attempts: 0 })
+    .where('task_id', '=', id)
+    .where('next_at_ms', 'is', null)
+    .execute()
+}
+
 function columnsOf({ id, principal, type, atMs, chunks }: NewTask) {
   const total = chunks.reduce((sum, { items }) => sum + items.length, 0)
-  return { id, principal, type, total, created_at_ms: atMs }
+  return { id, principal, type, total, created_at_ms: atMs, changed_at_ms: atMs }
 }
 
 function record(row: Selectable<TaskTable>): TaskRecord {
@@ -320,5 +386,15 @@ function record(row: Selectable<TaskTable>): TaskRecord {
     createdAtMs: row.created_at_ms,
     startedAtMs: row.started_at_ms,
     finishedAtMs: row.finished_at_ms,
+    changedAtMs: row.changed_at_ms,
+    contextId: row.context_id,
   }
+}
+
+const LAST_CHANGED_FIRST: Order = {
+  columns: [
+    { name: 'tasks.changed_at_ms', kind: 'whole' },
+    { name: 'tasks.id', kind: 'text' },
+  ],
+  isDescending: true,
 }

@@ -68,6 +68,7 @@ export class TestManagement {
   /** Brings a policy, and the signatures that it knows, as a publisher does; resolves when it judges by them. */
   readonly publish: (policy: unknown) => Promise<void>
   readonly #adminKey: string
+  #stop: () => Promise<void> = async () => undefined
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
     const {
@@ -135,11 +136,13 @@ export class TestManagement {
     const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures, publish }, adminKey)
     await plane.start({ host, port })
     if (knows) await publish({ rules: [] })
-    t.teardown(async () => {
+    manage.#stop = async () => {
+      manage.#stop = async () => undefined
       server.close()
       server.closeAllConnections()
       await plane.close()
-    })
+    }
+    t.teardown(() => manage.stop())
     return manage
   }
 
@@ -194,6 +197,11 @@ export class TestManagement {
     } finally {
       await store.close()
     }
+  }
+
+  /** Before the test has ended. */
+  stop(): Promise<void> {
+    return this.#stop()
   }
 
   /** Another key for it. */

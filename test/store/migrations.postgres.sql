@@ -99,3 +99,10 @@ create index "passkeys_by_user" on "passkeys" ("user_id");
 alter table "users" add column "openid_issuer" text collate "C";
 alter table "users" add column "openid_subject" text collate "C";
 create unique index "users_by_openid" on "users" ("openid_issuer", "openid_subject");
+-- 0018-task-callbacks
+alter table "tasks" add column "changed_at_ms" bigint default 0 not null;
+alter table "tasks" add column "context_id" text collate "C";
+update tasks set changed_at_ms = coalesce(finished_at_ms, started_at_ms, created_at_ms);
+create index "tasks_by_change" on "tasks" ("principal", "changed_at_ms", "id");
+create table "task_callbacks" ("task_id" text not null references "tasks" ("id") on delete cascade, "id" text collate "C" not null, "url" text not null, "sealed" text, "created_at_ms" bigint not null, "told" text not null, "attempts" bigint not null, "next_at_ms" bigint, "error" text, constraint "task_callbacks_pk" primary key ("task_id", "id"));
+create index "task_callbacks_by_next" on "task_callbacks" ("next_at_ms") where "next_at_ms" is not null;

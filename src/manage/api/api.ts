@@ -1,8 +1,6 @@
 import type Koa from 'koa'
-import { authenticated } from '../auth/authenticate.ts'
-import { addHeaders } from '../front/head.ts'
+import { admit } from '../auth/admission.ts'
 import type { Management } from '../management.ts'
-import { Refusal } from '../refusal.ts'
 import { VERSIONS } from './operations.ts'
 import { type RequestState, routesOf } from './router.ts'
 
@@ -16,14 +14,7 @@ export function api(management: Management): Koa.Middleware<RequestState> {
     routes: routesOf(operations, prefix, management),
   }))
   return async (ctx, next) => {
-    const principal = await authenticated(ctx, management)
-    ctx.state.principal = principal
-    const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(principal)
-    addHeaders(ctx.state.head, headers)
-    if (isExceeded)
-      throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
-        headers: { 'Retry-After': String(retryAfterSeconds) },
-      })
+    await admit(ctx, management)
     const version = versions.find(({ prefix }) => ctx.req.url!.startsWith(prefix))
     await (version === undefined ? next() : version.routes(ctx, next))
   }

@@ -14,7 +14,7 @@ import { pointerToZero, validated } from './validate.ts'
 export interface RequestState {
   requestId: string
   principal: Principal
-  /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `preflight`; `none`. */
+  /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `preflight`; `none`. */
   operation: string
   /** The code of the problem that it is answered with. */
   problem?: string
@@ -24,6 +24,8 @@ export interface RequestState {
   answer?: GivenAnswer
   /** The same for everybody. */
   isPublic?: boolean
+  /** For so long nobody need ask for it again. */
+  freshSeconds?: number
   /** Left by who knows how the body was signed, for who reads it. */
   checkBody?: CheckBody
   /** For who asks, now, and nobody else: not kept, nor compressed, which tells of what is in it. */

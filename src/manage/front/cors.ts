@@ -29,7 +29,7 @@ export function cors(origins: readonly string[]): (ctx: RequestContext) => boole
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const ASKED =
-  'Authorization, Content-Type, Content-Encoding, DPoP, Idempotency-Key, If-Match, If-None-Match, X-Request-Id, Content-Digest, Signature, Signature-Input, Signature-Agent, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID'
+  'Authorization, Content-Type, Content-Encoding, DPoP, Idempotency-Key, If-Match, If-None-Match, X-Request-Id, Content-Digest, Signature, Signature-Input, Signature-Agent, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, A2A-Version, A2A-Extensions'
 const EXPOSED = [
   ...['ETag', 'Link', 'Location', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
   ...['Idempotency-Replayed', 'WWW-Authenticate', 'X-API-Stability', 'Mcp-Session-Id', 'DPoP-Nonce'],

@@ -7,7 +7,7 @@ export function tagOf(bytes: Buffer): string {
 
 /** Whether `If-None-Match` names it: compared weakly, as RFC 9110 §13.1.2 has it. */
 export function hasTag(header: string, tag: string): boolean {
-  return header.trim() === '*' || tagsIn(header).some((each) => each.replace(/^W\//, '') === tag)
+  return header.trim() === '*' || tagsIn(header).some((each) => opaque(each) === opaque(tag))
 }
 
 /**
@@ -16,6 +16,10 @@ export function hasTag(header: string, tag: string): boolean {
  */
 export function withoutCodings(header: string): string {
   return header.slice(0, HEADER_LENGTH_MAX).replace(CODING_SUFFIX, '"')
+}
+
+function opaque(tag: string): string {
+  return tag.replace(/^W\//, '')
 }
 
 function tagsIn(header: string): readonly string[] {

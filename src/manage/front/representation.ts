@@ -32,7 +32,7 @@ export async function represent(ctx: RequestContext): Promise<void> {
     const tag = coding === 'identity' ? given : `${given.slice(0, -1)}-${coding}"`
     ctx.set('ETag', tag)
     // Kept by who asked, and asked for each time: permissions and contents change.
-    ctx.set('Cache-Control', isPublic ? 'no-cache' : 'private, no-cache')
+    ctx.set('Cache-Control', isPublic ? publicFor(ctx.state.freshSeconds) : 'private, no-cache')
     if (hasTag(ctx.get('If-None-Match'), tag)) {
       ctx.status = 304
       return
@@ -41,6 +41,10 @@ export async function represent(ctx: RequestContext): Promise<void> {
   if (coding === 'identity') return
   ctx.body = isPublic ? await keptCompressed(bytes, coding) : await CODINGS[coding](bytes)
   ctx.set('Content-Encoding', coding)
+}
+
+function publicFor(seconds: number | undefined): string {
+  return seconds === undefined ? 'no-cache' : `public, max-age=${seconds}`
 }
 
 type Coding = keyof typeof CODINGS

@@ -7,7 +7,7 @@ export interface Visit {
   readonly method: string
   /** Less its query. */
   readonly path: string
-  /** The id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `none`. */
+  /** The id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `none`. */
   readonly operation: string
   readonly status: number
   /** The code of the problem it was answered with. */
@@ -63,5 +63,5 @@ export class ManageTraffic {
   }
 }
 
-const OTHERS = ['probe', 'document', 'gnap', 'oauth', 'mcp', 'preflight', 'none']
+const OTHERS = ['probe', 'document', 'gnap', 'oauth', 'mcp', 'a2a', 'preflight', 'none']
 const STATUSES = ['2xx', '3xx', '4xx', '5xx']

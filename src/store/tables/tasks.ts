@@ -1,6 +1,7 @@
 export interface TaskTables {
   tasks: TaskTable
   task_chunks: TaskChunkTable
+  task_callbacks: TaskCallbackTable
 }
 
 /** A piece of work on many items. */
@@ -24,6 +25,10 @@ export interface TaskTable {
   attempts: number
   /** Why it failed as a whole. */
   error: string | null
+  /** When its status became what it is. */
+  changed_at_ms: number
+  /** What its principal has put it together with. */
+  context_id: string | null
 }
 
 /** Some of its items, which are done together. */
@@ -37,6 +42,25 @@ export interface TaskChunkTable {
   items: string
   /** JSON: a list of as many; null until they are done. */
   results: string | null
+}
+
+/** Where somebody wants to be told when the status of a task changes. */
+export interface TaskCallbackTable {
+  task_id: string
+  /** Of those of its task. */
+  id: string
+  url: string
+  /** JSON, encrypted with a key that is not in the database: what proves there that it is us; null: nothing does. */
+  sealed: string | null
+  created_at_ms: number
+  /** The status that was told last. */
+  told: TaskStatus
+  /** How often in a row it could not be told. */
+  attempts: number
+  /** Before then nobody tells it anything; null: there is nothing to tell. */
+  next_at_ms: number | null
+  /** Why it could not be told the last time. */
+  error: string | null
 }
 
 export type TaskStatus = 'queued' | 'running' | 'completed' | 'failed' | 'cancelled'

@@ -1,0 +1,116 @@
+import { AgentCard, canonicalizeAgentCard, generateAgentCardSignature } from '@a2a-js/sdk'
+import type { Principal } from '../auth/principal.ts'
+import { SIGNATURES, ROUTES } from '../auth/oauth/routes.ts'
+import { wellKnownUrl } from '../auth/oauth/resources.ts'
+import { tagOf } from '../front/entity-tags.ts'
+import type { Management } from '../management.ts'
+import type { Tools } from '../tools.ts'
+import { RPC_PATH, REST_PATH, VERSION } from './protocol.ts'
+import { SKILLS, type Skill, skillsFor } from './skills.ts'
+
+/** A card, and what tells it from the one before. */
+export interface SignedCard {
+  readonly text: string
+  /** The same in all processes, whose signatures are not. */
+  readonly tag: string
+}
+
+/** Who we are and how to speak with us (A2A 1.0 §8), signed with what our access tokens are signed with. */
+export class AgentCards {
+  readonly #management: Management
+  readonly #tools: Tools
+  readonly #hasPeople: boolean
+  #kept: (SignedCard & { readonly kid: string }) | null = null
+
+  constructor(management: Management, tools: Tools, hasPeople: boolean) {
+    this.#management = management
+    this.#tools = tools
+    this.#hasPeople = hasPeople
+  }
+
+  /** For everybody. */
+  async public(): Promise<SignedCard> {
+    const { signer } = await this.#management.oauth.keys.current()
+    if (this.#kept?.kid === signer.kid) return this.#kept
+    const card = this.#card(SKILLS)
+    const text = JSON.stringify(await this.#signed(card))
+    const tag = tagOf(Buffer.from(`${signer.kid} ${canonicalizeAgentCard(card)}`))
+    this.#kept = { kid: signer.kid, text, tag: `W/${tag}` }
+    return this.#kept
+  }
+
+  /** For who asks, as far as it may do something. */
+  extended(principal: Principal): Promise<unknown> {
+    return this.#signed(this.#card(skillsFor(principal, this.#tools)))
+  }
+
+  /** As JSON. */
+  async #signed(card: AgentCard): Promise<unknown> {
+    const { oauth, publicUrl } = this.#management
+    const { kid, privateJwk } = (await oauth.keys.current()).signer
+    const header = { alg: 'ES256', typ: 'JOSE', kid, jku: publicUrl + ROUTES.jwks }
+    return AgentCard.toJSON(await generateAgentCardSignature(privateJwk, header)(card))
+  }
+
+  #card(skills: readonly Skill[]): AgentCard {
+    const { publicUrl, version } = this.#management
+    return AgentCard.fromJSON({
+      name: 'Gatehouse',
+      description:
+        'Knows AI agents by what their requests look like: tells who is behind a User-Agent, a JA4 fingerprint or a whole request, and why.',
+      version,
+      documentationUrl: `${publicUrl}/docs`,
+      supportedInterfaces: [
+        { url: publicUrl + RPC_PATH, protocolBinding: 'JSONRPC', protocolVersion: VERSION },
+        { url: publicUrl + REST_PATH, protocolBinding: 'HTTP+JSON', protocolVersion: VERSION },
+      ],
+      capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
+      ...security(publicUrl, this.#hasPeople),
+      defaultInputModes: ['application/json', 'text/plain'],
+      defaultOutputModes: ['application/json', 'text/plain'],
+      skills: skills.map(({ tools: _tools, ...skill }) => skill),
+    })
+  }
+}
+
+function security(publicUrl: string, hasPeople: boolean) {
+  const metadata = wellKnownUrl(publicUrl, 'oauth-authorization-server')
+  const tokenUrl = publicUrl + ROUTES.token
+  const flow = { tokenUrl, scopes: SCOPES }
+  const oauth2 = (flows: object, description: string) => ({
+    oauth2SecurityScheme: { description, flows, oauth2MetadataUrl: metadata },
+  })
+  const http = (scheme: string, bearerFormat: string, description: string) => ({
+    httpAuthSecurityScheme: { scheme, bearerFormat, description },
+  })
+  const code = {
+    ...{ ...flow, authorizationUrl: publicUrl + ROUTES.authorization },
+    ...{ refreshUrl: tokenUrl, pkceRequired: true },
+  }
+  const schemes = {
+    oauth2: oauth2({ clientCredentials: flow }, 'A client that acts for itself.'),
+    ...(hasPeople && {
+      oauth2_code: oauth2({ authorizationCode: code }, 'A client that acts for somebody who signs in.'),
+    }),
+    api_key: http('Bearer', 'API key', 'A key that an administrator has made.'),
+    dpop: http(
+      'DPoP',
+      'JWT',
+      `A token of OAuth that is bound to a key (RFC 9449): ${SIGNATURES.join(', ')}.`,
+    ),
+  }
+  const isOfOAuth = (name: string) => name !== 'api_key'
+  return {
+    securitySchemes: schemes,
+    securityRequirements: Object.keys(schemes).map((name) => ({
+      schemes: { [name]: { list: isOfOAuth(name) ? ['mcp'] : [] } },
+    })),
+  }
+}
+
+const SCOPES = {
+  mcp: 'To call tools; each needs one of the others besides.',
+  read: 'Agents, fingerprints, statistics.',
+  detect: 'Detections, and tasks of them.',
+  write: 'Submitting fingerprints.',
+}

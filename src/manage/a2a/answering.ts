@@ -1,0 +1,107 @@
+import type { Socket } from 'node:net'
+import type { RequestContext } from '../api/router.ts'
+import type { Principal } from '../auth/principal.ts'
+import { A2AError } from './a2a-error.ts'
+import { eventStream } from './event-stream.ts'
+import { VERSION } from './protocol.ts'
+import type { Answering, Streaming } from './methods.ts'
+import type { A2ACall, A2AService } from './service.ts'
+
+/** Throws where the client speaks another version than we do (A2A 1.0 §3.6): who names none means 0.3. */
+export function checkVersion(ctx: RequestContext): void {
+  const given = ctx.get('A2A-Version') || new URLSearchParams(ctx.querystring).get('A2A-Version') || ''
+  // Of a version that says more than major and minor, the rest does not matter.
+  const [, said = given.slice(0, 20)] = /^(\d{1,5}\.\d{1,5})(?:\.\d{1,5})?$/.exec(given.trim()) ?? []
+  if (said === VERSION) return
+  const why =
+    given === ''
+      ? `there is no A2A-Version, which means 0.3, and this is A2A ${VERSION}: send the header A2A-Version: ${VERSION}`
+      : `this is A2A ${VERSION}, and not ${said}: send the header A2A-Version: ${VERSION}`
+  throw new A2AError('VERSION_NOT_SUPPORTED', why, {
+    metadata: { requestedVersion: said || '0.3', supportedVersions: VERSION },
+  })
+}
+
+/** Runs what answers once, for as long as somebody waits. */
+export function answered(
+  method: Answering,
+  params: unknown,
+  ctx: RequestContext,
+  service: A2AService,
+): Promise<unknown> {
+  const stop = new AbortController()
+  ctx.res.once('close', () => stop.abort())
+  return method.run(params, callOf(ctx, stop.signal), service)
+}
+
+/** Begins a stream, each of whose events `form` makes a text of. What rejects is no stream yet. */
+export async function streamed(
+  method: Streaming,
+  params: unknown,
+  ctx: RequestContext,
+  service: A2AService,
+  form: EventForm,
+): Promise<void> {
+  const { management, streams } = service
+  const { principal } = ctx.state
+  const close = streams.open(principal.id)
+  if (close === null)
+    throw new A2AError('RESOURCE_EXHAUSTED', 'there are as many streams as there may be', {
+      headers: { 'Retry-After': '5' },
+    })
+  const stop = new AbortController()
+  ctx.res.once('close', () => {
+    stop.abort()
+    close()
+  })
+  const endsInMs = lifeOf(principal, management.nowMs())
+  const over = AbortSignal.any([stop.signal, AbortSignal.timeout(endsInMs)])
+  const values = await method.run(params, callOf(ctx, over), service)
+  const silenceMs = ctx.req.socket.timeout || Number.POSITIVE_INFINITY
+  ctx.body = eventStream(eventsOf(values, form), Math.min(KEEP_ALIVE_MS, silenceMs / 3))
+  ctx.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
+  ctx.status = 200
+}
+
+export interface EventForm {
+  value(value: unknown): string
+  /** What has gone wrong when it was too late for a status. */
+  error(error: unknown): string
+}
+
+async function* eventsOf(
+  values: AsyncGenerator<unknown, void, undefined>,
+  form: EventForm,
+): AsyncGenerator<string, void, undefined> {
+  try {
+    for await (const value of values) yield form.value(value)
+  } catch (error) {
+    yield form.error(error)
+  }
+}
+
+function callOf({ state, req }: RequestContext, stop: AbortSignal): A2ACall {
+  const { principal, requestId } = state
+  const caller = { principal, requestId, address: req.socket.remoteAddress ?? '' }
+  return { caller, stop, waiting: (work) => silently(req.socket, work) }
+}
+
+/** What waits says nothing meanwhile: the connection is not taken for a dead one. */
+async function silently<Result>(socket: Socket, work: () => Promise<Result>): Promise<Result> {
+  const { timeout = 0 } = socket
+  socket.setTimeout(0)
+  try {
+    return await work()
+  } finally {
+    socket.setTimeout(timeout)
+  }
+}
+
+/** Who is no longer let in is not told anything any more, either; others subscribe again. */
+function lifeOf({ expiresAtMs }: Principal, nowMs: number): number {
+  return Math.max(0, Math.min(STREAM_MS_MAX, (expiresAtMs ?? Number.POSITIVE_INFINITY) - nowMs))
+}
+
+const KEEP_ALIVE_MS = 15_000
+/** Who wants to listen for longer subscribes anew, and shows who it is anew. */
+const STREAM_MS_MAX = 600_000

@@ -1,0 +1,92 @@
+import { JA4_TYPES, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
+import { didYouMean } from '../../did-you-mean.ts'
+import { invalid } from '../refusal.ts'
+import type { Tool, Tools } from '../tools.ts'
+import { A2AError } from './a2a-error.ts'
+import type { Message, Part } from './requests.ts'
+
+/** What a message asks for. */
+export interface AskedTool {
+  readonly tool: Tool
+  readonly given: unknown
+  /** Where that stands in the request. */
+  readonly pointer: string
+}
+
+/**
+ * A data part `{tool, arguments}` names a tool, whatever is said in words beside it; without one, a text is a User-Agent
+ * or a fingerprint to judge. Throws at what is neither.
+ */
+export function askedTool({ parts }: Message, tools: Tools): AskedTool {
+  const data = placesOf(parts, (part) => part.data != null)
+  const texts = placesOf(parts, (part) => part.text != null)
+  for (const [index, { url, raw }] of parts.entries())
+    if (url != null || raw != null) throw contentType(index, 'files are not taken here')
+  if (data.length > 1) throw wrong(data[1]!, 'is a second data part: a message is one call')
+  if (data.length === 1) return toolIn(parts[data[0]!]!, data[0]!, tools)
+  if (texts.length !== 1)
+    throw wrong(texts[1]!, 'is a second text: a message is one User-Agent or fingerprint')
+  return textIn(parts[texts[0]!]!, texts[0]!, tools)
+}
+
+function placesOf(parts: readonly Part[], has: (part: Part) => boolean): readonly number[] {
+  return parts.flatMap((part, index) => (has(part) ? [index] : []))
+}
+
+function toolIn({ data, mediaType }: Part, index: number, tools: Tools): AskedTool {
+  checkType(mediaType, JSON_TYPES, index)
+  const at = `/message/parts/${index}/data`
+  if (typeof data !== 'object' || Array.isArray(data))
+    throw invalid([{ pointer: at, detail: 'takes an object with tool and arguments' }])
+  const { tool: name, arguments: given, ...others } = data as Readonly<Record<string, unknown>>
+  const [other] = Object.keys(others)
+  if (other !== undefined)
+    throw invalid([
+      { pointer: `${at}/${other.slice(0, 100)}`, detail: 'is not known: there are tool and arguments' },
+    ])
+  if (typeof name !== 'string') throw invalid([{ pointer: `${at}/tool`, detail: 'takes the name of a tool' }])
+  return { tool: toolNamed(name, tools, `${at}/tool`), given, pointer: `${at}/arguments` }
+}
+
+function textIn({ text, mediaType }: Part, index: number, tools: Tools): AskedTool {
+  checkType(mediaType, TEXT_TYPES, index)
+  const said = text!.trim()
+  const at = `/message/parts/${index}/text`
+  if (said === '')
+    throw invalid([
+      { pointer: at, detail: 'is empty: it takes a User-Agent, or a fingerprint (JA4, JA4H, …)' },
+    ])
+  const type = JA4_TYPES.find((each) => wrongInFingerprint(each, said, false) === null)
+  const given = { [type ?? 'user_agent']: said }
+  return { tool: toolNamed(DETECT, tools, at), given, pointer: at }
+}
+
+function toolNamed(name: string, tools: Tools, pointer: string): Tool {
+  const tool = tools.find(name)
+  if (tool?.protocols.includes('a2a')) return tool
+  const names = tools.list.filter(({ protocols }) => protocols.includes('a2a')).map((each) => each.name)
+  throw invalid([{ pointer, detail: `names no tool that there is${didYouMean(name, names)}` }])
+}
+
+function checkType(mediaType: string | null | undefined, taken: readonly string[], index: number): void {
+  const type = (mediaType ?? '').split(';', 1)[0]!.trim().toLowerCase()
+  if (type !== '' && !taken.includes(type)) throw contentType(index, `takes ${taken.join(' or ')}`)
+}
+
+function contentType(index: number, detail: string): A2AError {
+  return new A2AError(
+    'CONTENT_TYPE_NOT_SUPPORTED',
+    `message.parts[${index}] is not of a type that is taken here`,
+    {
+      errors: [{ pointer: `/message/parts/${index}`, detail }],
+    },
+  )
+}
+
+function wrong(index: number, detail: string) {
+  return invalid([{ pointer: `/message/parts/${index}`, detail }])
+}
+
+const DETECT = 'detect_agent'
+const JSON_TYPES = ['application/json']
+const TEXT_TYPES = ['text/plain']

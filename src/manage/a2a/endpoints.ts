@@ -1,0 +1,106 @@
+import type Koa from 'koa'
+import { TOOLS } from '../api/operations.ts'
+import type { RequestContext, RequestState } from '../api/router.ts'
+import { admit } from '../auth/admission.ts'
+import { challenge } from '../auth/challenge.ts'
+import { mayDo } from '../auth/principal.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../refusal.ts'
+import { A2AError, a2aErrorOf, restErrorOf, rpcErrorOf } from './a2a-error.ts'
+import { CARD_PATH, REST_PATH, REST_TYPE, RPC_PATH } from './protocol.ts'
+import type { A2AService } from './service.ts'
+
+/** Whether what is asked for is here. */
+export function isOfA2A(url: string): boolean {
+  const path = pathOf(url)
+  return path === CARD_PATH || path === RPC_PATH || path.startsWith(`${REST_PATH}/`)
+}
+
+/**
+ * The endpoints of A2A 1.0: the agent card, and both bindings. The protocol is loaded when somebody speaks it.
+ * `management`: `null` while the database is not open.
+ */
+export function a2aEndpoints(
+  management: () => Management | null,
+  hasPeople: () => boolean,
+): Koa.Middleware<RequestState> {
+  const services = new WeakMap<Management, Promise<A2AService>>()
+  const serviceOf = (present: Management) => {
+    const service = services.get(present) ?? load(present, hasPeople())
+    services.set(present, service)
+    return service
+  }
+  return async (ctx) => {
+    const binding = bindingOf(pathOf(ctx.req.url!))
+    ctx.state.operation = binding === 'card' ? 'document' : 'a2a'
+    try {
+      const present = management()
+      if (present === null) throw notOpen()
+      if (binding === 'card') return await sayCard(ctx, await serviceOf(present))
+      await letIn(ctx, present)
+      const service = await serviceOf(present)
+      if (binding === 'json-rpc') await (await import('./json-rpc.ts')).answerRpc(ctx, service)
+      else await (await import('./rest.ts')).answerRest(ctx, service)
+    } catch (error) {
+      sayError(ctx, error, binding)
+    }
+  }
+}
+
+/** What has been heard is answered by the bindings themselves: this is for what comes before. */
+function sayError(ctx: RequestContext, error: unknown, binding: Binding): void {
+  const said = a2aErrorOf(error)
+  if (said.reason === 'INTERNAL') ctx.app.emit('error', error, ctx)
+  ctx.state.problem = said.problem
+  ctx.set({ ...said.headers })
+  ctx.body =
+    binding === 'json-rpc' ? { jsonrpc: '2.0', id: null, error: rpcErrorOf(said) } : restErrorOf(said)
+  ctx.type = binding === 'json-rpc' ? 'application/json' : REST_TYPE
+  ctx.status = said.status
+}
+
+async function sayCard(ctx: RequestContext, { cards }: A2AService): Promise<void> {
+  if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
+    throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
+  const { text, tag } = await cards.public()
+  ctx.state.isPublic = true
+  ctx.state.freshSeconds = FRESH_S
+  ctx.body = text
+  ctx.set('Content-Type', 'application/json; charset=utf-8')
+  ctx.set('ETag', tag)
+  // Clients in pages read it before they have anything to say who they are.
+  ctx.set('Access-Control-Allow-Origin', '*')
+}
+
+async function letIn(ctx: RequestContext, management: Management): Promise<void> {
+  await admit(ctx, management)
+  if (mayDo(ctx.state.principal, ['mcp'])) return
+  const needed = `${challenge(management.publicUrl, 'insufficient_scope')}, scope="mcp"`
+  throw new Refusal('insufficient_scope', 'this needs the scope mcp', {
+    headers: { 'WWW-Authenticate': needed },
+  })
+}
+
+type Binding = 'card' | 'json-rpc' | 'http+json'
+
+function bindingOf(path: string): Binding {
+  if (path === CARD_PATH) return 'card'
+  return path === RPC_PATH ? 'json-rpc' : 'http+json'
+}
+
+/** As sent: Koa's own `path` throws on what is no URL. */
+function pathOf(url: string): string {
+  return url.split('?', 1)[0]!
+}
+
+async function load(management: Management, hasPeople: boolean): Promise<A2AService> {
+  const { makeService } = await import('./make-service.ts')
+  return makeService(management, TOOLS, hasPeople)
+}
+
+function notOpen(): A2AError {
+  return new A2AError('UNAVAILABLE', 'the database is not open', { headers: { 'Retry-After': '5' } })
+}
+
+/** A key signs a day after it is published, and is published for some after it has signed. */
+const FRESH_S = 300

@@ -1,0 +1,113 @@
+import { formatSSEEvent } from '@a2a-js/sdk'
+import * as z from 'zod'
+import { didYouMean } from '../../did-you-mean.ts'
+import { readBody } from '../api/body.ts'
+import type { RequestContext } from '../api/router.ts'
+import { Refusal } from '../refusal.ts'
+import { A2AError, a2aErrorOf, rpcErrorOf } from './a2a-error.ts'
+import { answered, checkVersion, streamed } from './answering.ts'
+import { METHODS, type Method } from './methods.ts'
+import type { A2AService } from './service.ts'
+
+/** The JSON-RPC binding (A2A 1.0 §9). What was heard as a call is answered as one, with 200, whatever comes of it. */
+export async function answerRpc(ctx: RequestContext, service: A2AService): Promise<void> {
+  let id: RpcId = null
+  try {
+    if (ctx.method !== 'POST')
+      throw new Refusal('method_not_allowed', 'calls are sent with POST', { headers: { Allow: 'POST' } })
+    const sent = await callIn(ctx)
+    id = sent.id
+    checkVersion(ctx)
+    const method = methodNamed(sent.method)
+    if (method.kind === 'stream') {
+      const form = { value: (result: unknown) => event({ id, result }), error: errorEvent(id, ctx) }
+      return await streamed(method, sent.params, ctx, service, form)
+    }
+    say(ctx, { id, result: await answered(method, sent.params, ctx, service) }, 200)
+  } catch (error) {
+    sayError(ctx, error, id)
+  }
+}
+
+type RpcId = string | number | null
+
+interface RpcCall {
+  readonly id: RpcId
+  readonly method: string
+  readonly params: unknown
+}
+
+async function callIn(ctx: RequestContext): Promise<RpcCall> {
+  const body = await bodyOf(ctx)
+  if (Array.isArray(body)) throw new A2AError('INVALID_REQUEST', 'calls are sent one by one')
+  const read = rpcCall.safeParse(body)
+  if (read.success)
+    return { id: read.data.id ?? null, method: read.data.method, params: read.data.params ?? {} }
+  const errors = read.error.issues.map(({ path, message }) => ({
+    pointer: path.map((name) => `/${String(name)}`).join(''),
+    detail: message,
+  }))
+  throw new A2AError('INVALID_REQUEST', 'this is no call of JSON-RPC 2.0', { errors })
+}
+
+async function bodyOf(ctx: RequestContext): Promise<unknown> {
+  try {
+    return await readBody(ctx, BODY_BYTES_MAX)
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.code !== 'invalid_request') throw error
+    throw new A2AError('PARSE_ERROR', error.message, { errors: error.errors })
+  }
+}
+
+function methodNamed(name: string): Method {
+  if (Object.hasOwn(METHODS, name)) return METHODS[name as keyof typeof METHODS]
+  const near = didYouMean(name.slice(0, 100), Object.keys(METHODS))
+  throw new A2AError('METHOD_NOT_FOUND', `there is no such method${near}`)
+}
+
+function say(ctx: RequestContext, answer: object, status: number): void {
+  ctx.body = { jsonrpc: '2.0', ...answer }
+  ctx.set('Content-Type', 'application/json; charset=utf-8')
+  ctx.status = status
+}
+
+function sayError(ctx: RequestContext, error: unknown, id: RpcId): void {
+  const said = told(error, ctx)
+  ctx.set({ ...said.headers })
+  say(ctx, { id, error: rpcErrorOf(said) }, AS_CALL.has(said.reason) ? 200 : said.status)
+}
+
+function errorEvent(id: RpcId, ctx: RequestContext): (error: unknown) => string {
+  return (error) => event({ id, error: rpcErrorOf(told(error, ctx)) })
+}
+
+function told(error: unknown, ctx: RequestContext): A2AError {
+  const said = a2aErrorOf(error)
+  if (said.reason === 'INTERNAL') ctx.app.emit('error', error, ctx)
+  ctx.state.problem = said.problem
+  return said
+}
+
+function event(answer: object): string {
+  return formatSSEEvent({ jsonrpc: '2.0', ...answer })
+}
+
+const rpcCall = z.object({
+  jsonrpc: z.literal('2.0', 'takes "2.0"'),
+  id: z.union([z.string().max(1_000), z.int()], 'takes a text, a whole number or null').nullish(),
+  method: z.string('takes the name of a method').min(1, 'is empty'),
+  params: z.record(z.string(), z.unknown(), 'takes an object').nullish(),
+})
+
+/** What is said of a call that was heard. */
+const AS_CALL: ReadonlySet<A2AError['reason']> = new Set([
+  ...([
+    'TASK_NOT_FOUND',
+    'TASK_NOT_CANCELABLE',
+    'UNSUPPORTED_OPERATION',
+    'CONTENT_TYPE_NOT_SUPPORTED',
+  ] as const),
+  ...(['VERSION_NOT_SUPPORTED', 'METHOD_NOT_FOUND', 'INVALID_PARAMS'] as const),
+])
+/** A task's items may come through here. */
+export const BODY_BYTES_MAX = 8 * 1_048_576

@@ -1,0 +1,13 @@
+import { StreamResponse } from '@a2a-js/sdk'
+import type { TaskRecord } from '../../store/tasks.ts'
+import type { CallbackMessage } from '../task-callbacks.ts'
+import { REST_TYPE, VERSION } from './protocol.ts'
+import { statusUpdate } from './task-view.ts'
+
+/** What a push notification says of a task (A2A 1.0 §4.3.3): its status, and no results, which are asked for. */
+export function pushMessage(task: TaskRecord): CallbackMessage {
+  return {
+    headers: { 'content-type': REST_TYPE, 'a2a-version': VERSION },
+    body: JSON.stringify(StreamResponse.toJSON(statusUpdate(task))),
+  }
+}

@@ -1,0 +1,55 @@
+import { TaskPushNotificationConfig } from '@a2a-js/sdk'
+import type { TaskCallback } from '../../store/task-callbacks.ts'
+import { newId } from '../ids.ts'
+import type { Management } from '../management.ts'
+import { invalid } from '../refusal.ts'
+import { type CallbackSecret, whatOf } from '../task-callbacks.ts'
+import { readWebhookUrl } from '../webhook-url.ts'
+import { A2AError } from './a2a-error.ts'
+import type { PushConfig } from './requests.ts'
+
+/** Where somebody wants to be told, checked: it can be kept. */
+export interface CheckedPush {
+  readonly id: string
+  readonly url: string
+  readonly secret: CallbackSecret | null
+}
+
+export async function readPush(
+  { id, url, token, authentication }: PushConfig,
+  pointer: string,
+  { allowPrivateWebhooks }: Pick<Management, 'allowPrivateWebhooks'>,
+): Promise<CheckedPush> {
+  const read = await readWebhookUrl(url, allowPrivateWebhooks)
+  if ('refused' in read) throw invalid([{ pointer: `${pointer}/url`, detail: read.refused }])
+  const { scheme, credentials } = authentication ?? { scheme: null, credentials: null }
+  const isNothing = token === null && scheme === null
+  return {
+    id: id ?? newId('cbk'),
+    url: read.url,
+    secret: isNothing ? null : { token, scheme, credentials },
+  }
+}
+
+/** In the place of one with the same id. */
+export async function keepPush(
+  taskId: string,
+  { id, url, secret }: CheckedPush,
+  { store, sealer, callbacks, nowMs }: Management,
+): Promise<TaskCallback> {
+  const sealed = secret === null ? null : await sealer.seal(JSON.stringify(secret), whatOf(taskId, id))
+  const callback = { taskId, id, url, sealed, createdAtMs: nowMs() }
+  if (!(await store.taskCallbacks.put(callback, CONFIGS_MAX)))
+    throw new A2AError('RESOURCE_EXHAUSTED', `a task has at most ${CONFIGS_MAX} configurations of this kind`)
+  callbacks.wake()
+  return callback
+}
+
+/** What proves there that it is us is for there alone: who asks for the configuration does not get it back. */
+export function pushView({ taskId, id, url }: TaskCallback): unknown {
+  const secrets = { tenant: '', token: '', authentication: undefined }
+  return TaskPushNotificationConfig.toJSON({ ...secrets, taskId, id, url })
+}
+
+/** Each is told each status. */
+const CONFIGS_MAX = 5

@@ -1,0 +1,85 @@
+import { mayDo, type Principal } from '../auth/principal.ts'
+import type { Tool, Tools } from '../tools.ts'
+
+/** A group of tools, as the agent card has it. */
+export interface Skill {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly tags: readonly string[]
+  /** What a text, or a data part, may be. */
+  readonly examples: readonly string[]
+  readonly tools: readonly string[]
+}
+
+/** For everybody: what there is. */
+export const SKILLS: readonly Skill[] = [
+  {
+    id: 'detect',
+    name: 'Detect AI agents',
+    description:
+      'Says whether a request comes from an AI agent, which one, how sure that is, and why; explains it; compares fingerprints. A text is read as a User-Agent, or as a JA4, JA4S, JA4H or JA4X fingerprint.',
+    tags: ['detection', 'user-agent', 'ja4', 'fingerprint', 'bots'],
+    examples: [
+      'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+      't13d1516h2_8daaf6152771_e5627efa2ab1',
+      '{"tool": "detect_agent", "arguments": {"user_agent": "GPTBot/1.2"}}',
+    ],
+    tools: ['detect_agent', 'explain_detection', 'compare_fingerprints'],
+  },
+  {
+    id: 'catalogue',
+    name: 'Look up agents and fingerprints',
+    description: 'What is known of AI agents and frameworks, and who is known to have a fingerprint.',
+    tags: ['agents', 'fingerprint', 'catalogue'],
+    examples: [
+      '{"tool": "get_agent", "arguments": {"agent_id": "gptbot"}}',
+      '{"tool": "lookup_fingerprint", "arguments": {"fingerprint": "t13d1516h2_8daaf6152771_e5627efa2ab1", "type": "ja4"}}',
+    ],
+    tools: ['lookup_fingerprint', 'list_agents', 'get_agent'],
+  },
+  {
+    id: 'submissions',
+    name: 'Submit fingerprints',
+    description: 'Takes a new fingerprint for analysis. It judges nothing before it is accepted.',
+    tags: ['fingerprint', 'submission'],
+    examples: [
+      '{"tool": "submit_signature", "arguments": {"fingerprint": "t13d1516h2_8daaf6152771_e5627efa2ab1", "type": "ja4"}}',
+    ],
+    tools: ['submit_signature'],
+  },
+  {
+    id: 'tasks',
+    name: 'Work on many items',
+    description:
+      'Judges, looks up, compares or explains up to 10,000 items, or reads packet captures: a task, whose results are its artifact.',
+    tags: ['batch', 'pcap', 'tasks'],
+    examples: [
+      '{"tool": "create_task", "arguments": {"type": "detect", "items": [{"user_agent": "GPTBot/1.2"}, {"user_agent": "curl/8.17.0"}]}}',
+    ],
+    tools: ['create_task', 'get_task'],
+  },
+  {
+    id: 'statistics',
+    name: 'Statistics',
+    description: 'How many agents are tracked, how many fingerprints, and what was detected lately.',
+    tags: ['statistics'],
+    examples: ['{"tool": "get_stats", "arguments": {"window": "24h"}}'],
+    tools: ['get_stats'],
+  },
+]
+
+/** For who asks: each tool that it may use. */
+export function skillsFor(principal: Principal, tools: Tools): readonly Skill[] {
+  return SKILLS.flatMap((skill) =>
+    skill.tools.flatMap((name) => {
+      const tool = tools.find(name)
+      return tool !== null && mayDo(principal, tool.scopes) ? [skillOf(tool, skill)] : []
+    }),
+  )
+}
+
+function skillOf({ name, title, description }: Tool, { id, tags, examples }: Skill): Skill {
+  const own = examples.filter((each) => each.startsWith(`{"tool": "${name}"`))
+  return { id: name, name: title, description, tags: [id, ...tags], examples: own, tools: [name] }
+}

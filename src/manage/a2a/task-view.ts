@@ -1,0 +1,207 @@
+import {
+  type Artifact,
+  type Message,
+  type Part,
+  Role,
+  type StreamResponse,
+  type Task,
+  TaskState,
+  type TaskStatus,
+} from '@a2a-js/sdk'
+import type { Store } from '../../store/store.ts'
+import type { TaskStatus as OurStatus } from '../../store/tables/tasks.ts'
+import type { TaskRecord } from '../../store/tasks.ts'
+
+/** Of one task: some results, in the order of its items. */
+export interface ResultPiece {
+  readonly parts: readonly Part[]
+  /** Of the first one, and behind the last one. */
+  readonly from: number
+  readonly to: number
+}
+
+/** As A2A has it, without results. */
+export function taskOf(record: TaskRecord): Task {
+  return {
+    id: record.id,
+    contextId: contextOf(record),
+    status: statusOf(record),
+    artifacts: [],
+    history: [],
+    metadata: progressOf(record),
+  }
+}
+
+/** With its results so far, up to a size; behind that, where the others are. */
+export async function taskWithResults(
+  record: TaskRecord,
+  bytesMax: number,
+  source: ResultSource,
+): Promise<{ readonly task: Task; readonly shown: number; readonly bytes: number }> {
+  const parts: Part[] = []
+  let [shown, bytes] = [0, 0]
+  for await (const piece of resultPieces(record, 0, source)) {
+    if (bytes >= bytesMax) {
+      parts.push(resultsElsewhere(record, shown, source.publicUrl))
+      break
+    }
+    parts.push(...piece.parts)
+    shown = piece.to
+    bytes += sizeOf(piece)
+  }
+  const artifacts = parts.length === 0 ? [] : [artifactOf(parts, 0, shown)]
+  return { task: { ...taskOf(record), artifacts }, shown, bytes }
+}
+
+export function statusUpdate(record: TaskRecord): StreamResponse {
+  const value = {
+    ...{ taskId: record.id, contextId: contextOf(record) },
+    ...{ status: statusOf(record), metadata: progressOf(record) },
+  }
+  return { payload: { $case: 'statusUpdate', value } }
+}
+
+export function artifactUpdate(
+  record: TaskRecord,
+  { parts, from, to }: ResultPiece,
+  isLast: boolean,
+): StreamResponse {
+  const artifact = artifactOf(parts, from, to)
+  const value = {
+    ...{ taskId: record.id, contextId: contextOf(record), artifact },
+    ...{ append: from > 0, lastChunk: isLast, metadata: undefined },
+  }
+  return { payload: { $case: 'artifactUpdate', value } }
+}
+
+/** Those that are done, from one on, in pieces that are read one by one. */
+export async function* resultPieces(
+  { id, completed }: TaskRecord,
+  from: number,
+  { store, publicUrl }: ResultSource,
+): AsyncGenerator<ResultPiece, void, undefined> {
+  for (let at = from; at < completed; ) {
+    const results = await store.tasks.results(id, at, READ_AT_ONCE - (at % READ_AT_ONCE))
+    if (results.length === 0) return // a part of them was forgotten meanwhile
+    let parts: Part[] = []
+    let [first, bytes] = [at, 0]
+    for (const result of results) {
+      const length = JSON.stringify(result).length
+      if (parts.length > 0 && bytes + length > PIECE_LENGTH) {
+        yield { parts, from: first, to: at }
+        ;[parts, first, bytes] = [[], at, 0]
+      }
+      parts.push(length > PART_LENGTH_MAX ? resultElsewhere(id, at, publicUrl) : dataPart(result))
+      bytes += Math.min(length, PART_LENGTH_MAX)
+      at++
+    }
+    yield { parts, from: first, to: at }
+  }
+}
+
+export interface ResultSource {
+  readonly store: Pick<Store, 'tasks'>
+  readonly publicUrl: string
+}
+
+export function dataPart(value: unknown): Part {
+  return {
+    content: { $case: 'data', value },
+    metadata: undefined,
+    filename: '',
+    mediaType: 'application/json',
+  }
+}
+
+export function textPart(value: string): Part {
+  return { content: { $case: 'text', value }, metadata: undefined, filename: '', mediaType: 'text/plain' }
+}
+
+export function messageFrom(
+  id: string,
+  contextId: string,
+  taskId: string,
+  parts: Part[],
+  metadata: Readonly<Record<string, unknown>> | undefined,
+): Message {
+  return {
+    ...{ messageId: id, contextId, taskId, role: Role.ROLE_AGENT, parts, metadata },
+    ...{ extensions: [], referenceTaskIds: [] },
+  }
+}
+
+/** Which of ours a state of A2A is; `null`: none of ours is ever in it. */
+export function statusWith(state: string): OurStatus | null {
+  return STATUSES.find((each) => TaskState[STATES[each]] === state) ?? null
+}
+
+export function hasEnded({ finishedAtMs }: TaskRecord): boolean {
+  return finishedAtMs !== null
+}
+
+/** A task that was not made here is a context of its own. */
+export function contextOf({ id, contextId }: TaskRecord): string {
+  return contextId ?? id
+}
+
+function statusOf(record: TaskRecord): TaskStatus {
+  const { id, status, error, changedAtMs } = record
+  const message =
+    error === null
+      ? undefined
+      : messageFrom(`${id}:error`, contextOf(record), id, [textPart(error)], undefined)
+  return { state: STATES[status], message, timestamp: new Date(changedAtMs).toISOString() }
+}
+
+function progressOf({ type, total, completed, failed }: TaskRecord) {
+  return { type, total, completed, failed }
+}
+
+function artifactOf(parts: readonly Part[], from: number, to: number): Artifact {
+  return {
+    ...{ artifactId: 'results', name: 'Results' },
+    description: 'A part for each item, in their order: {index, status, result} or {index, status, error}.',
+    ...{ parts: [...parts], metadata: { from, to }, extensions: [] },
+  }
+}
+
+/** From one on: a page of the API. */
+function resultsElsewhere({ id }: TaskRecord, from: number, publicUrl: string): Part {
+  const page = Math.floor(from / PAGE_LIMIT) + 1
+  return urlPart(`${publicUrl}/v1/tasks/${id}?page=${page}&limit=${PAGE_LIMIT}`)
+}
+
+function resultElsewhere(id: string, index: number, publicUrl: string): Part {
+  return urlPart(`${publicUrl}/v1/tasks/${id}?page=${index + 1}&limit=1`)
+}
+
+function urlPart(value: string): Part {
+  return {
+    content: { $case: 'url', value },
+    metadata: undefined,
+    filename: '',
+    mediaType: 'application/json',
+  }
+}
+
+function sizeOf({ parts }: ResultPiece): number {
+  return parts.reduce((sum, part) => sum + JSON.stringify(part).length, 0)
+}
+
+const STATUSES = ['queued', 'running', 'completed', 'failed', 'cancelled'] as const
+const STATES: Readonly<Record<OurStatus, TaskState>> = {
+  queued: TaskState.TASK_STATE_SUBMITTED,
+  running: TaskState.TASK_STATE_WORKING,
+  completed: TaskState.TASK_STATE_COMPLETED,
+  failed: TaskState.TASK_STATE_FAILED,
+  cancelled: TaskState.TASK_STATE_CANCELED,
+}
+/** Of one answer: more is read page by page, or as a stream. */
+export const RESULTS_LENGTH_MAX = 4 * 1_048_576
+/** As many as are written together, so that each is read once. */
+const READ_AT_ONCE = 500
+/** In one event of a stream: clients take four megabytes. */
+const PIECE_LENGTH = 524_288
+const PART_LENGTH_MAX = 1_048_576
+/** The largest of the API. */
+const PAGE_LIMIT = 200
