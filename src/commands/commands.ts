@@ -59,7 +59,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'users',
-    summary: 'Make, list and delete people who sign in, and set their passwords',
+    summary: 'Make, list, change and delete people who sign in, and set their passwords',
     load: async () => (await import('./users.ts')).users,
   },
   {

@@ -394,13 +394,13 @@ export class ManagementPlane {
   }
 }
 
-function isAt(url: string, path: string): boolean {
-  return url === path || url.startsWith(`${path}?`)
-}
-
 /** A2A's own form is loaded when somebody is told something. */
 async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
   return (await import('./a2a/push-message.ts')).pushMessage(task)
+}
+
+function isAt(url: string, path: string): boolean {
+  return url === path || url.startsWith(`${path}?`)
 }
 
 function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {

@@ -184,6 +184,11 @@ export class TestManagement {
     return { status: response.status, headers: response.headers, body: read }
   }
 
+  /** Before the test has ended. */
+  stop(): Promise<void> {
+    return this.#stop()
+  }
+
   /** All agents and signatures that come with Gatehouse, in its database. */
   async fillCatalogue(): Promise<void> {
     const store = await Store.open(this.storeUrl)
@@ -197,11 +202,6 @@ export class TestManagement {
     } finally {
       await store.close()
     }
-  }
-
-  /** Before the test has ended. */
-  stop(): Promise<void> {
-    return this.#stop()
   }
 
   /** Another key for it. */
