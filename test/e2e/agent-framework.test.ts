@@ -91,7 +91,7 @@ function nextStep(messages: readonly ModelMessage[]) {
       })
     }
     default:
-      return ending(`Submitted as ${/sub_\w+/.exec(results[3]!)![0]}; an administrator decides.`)
+      return ending(`Submitted as ${/sub_[\w-]+/.exec(results[3]!)![0]}; an administrator decides.`)
   }
 }
 
