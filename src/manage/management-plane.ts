@@ -46,6 +46,7 @@ import { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_PATH } from './mcp/offer.ts'
 import type { MakeServer } from './mcp/asker.ts'
 import type { ListenAddress, Management } from './management.ts'
+import { OpenStreams } from './open-streams.ts'
 import { RateLimits } from './rate-limits.ts'
 import { Periodic } from './periodic.ts'
 import { periodicJobs } from './periodic-jobs.ts'
@@ -387,6 +388,7 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       detections: this.#detections,
+      streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },
       nowMs,

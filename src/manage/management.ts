@@ -1,3 +1,4 @@
+import type { OpenStreams } from './open-streams.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
@@ -66,6 +67,8 @@ export interface Management {
   readonly tasks: { wake(): void }
   /** Tells of tasks; told where there is somebody to be told. */
   readonly callbacks: { wake(): void }
+  /** Answers that take their time. */
+  readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */
   readonly detections: RecentDetections
   nowMs(): number

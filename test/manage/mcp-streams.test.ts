@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
-import { Streams } from '../../src/manage/mcp/streams.ts'
+import { OpenStreams } from '../../src/manage/open-streams.ts'
 import { TestManagement } from './management.ts'
 import { listening, modern, sent } from './mcp-client.ts'
 
@@ -21,16 +21,17 @@ test('one caller has so many requests open, and all of them together; who has le
   }
   assert.equal(again.status, 200)
 
-  const streams = new Streams({ perPrincipal: 2, inAll: 3 })
+  const streams = new OpenStreams({ perPrincipal: 2, inAll: 3 })
   const leave = streams.enter('a')
   streams.enter('a')
   assert.throws(() => streams.enter('a'), { code: 'rate_limited' })
+  assert.equal(streams.enterIfRoom('a'), null)
   streams.enter('b')
   assert.throws(() => streams.enter('c'), { code: 'unavailable' })
   leave()
   leave()
-  assert.equal(streams.inAll, 2)
-  streams.enter('c')
+  assert.equal(streams.size, 2)
+  assert.notEqual(streams.enterIfRoom('c'), null)
 })
 
 test('whose key is revoked, or ends, hears no more', async (t) => {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { RequestContext } from '../api/router.ts'
-import type { Principal } from '../auth/principal.ts'
+import { beginStream } from '../auth/stream-life.ts'
 import { A2AError } from './a2a-error.ts'
 import { eventStream } from './event-stream.ts'
 import { VERSION } from './protocol.ts'
@@ -42,20 +42,7 @@ export async function streamed(
   service: A2AService,
   form: EventForm,
 ): Promise<void> {
-  const { management, streams } = service
-  const { principal } = ctx.state
-  const close = streams.open(principal.id)
-  if (close === null)
-    throw new A2AError('RESOURCE_EXHAUSTED', 'there are as many streams as there may be', {
-      headers: { 'Retry-After': '5' },
-    })
-  const stop = new AbortController()
-  ctx.res.once('close', () => {
-    stop.abort()
-    close()
-  })
-  const endsInMs = lifeOf(principal, management.nowMs())
-  const over = AbortSignal.any([stop.signal, AbortSignal.timeout(endsInMs)])
+  const { over } = beginStream(ctx, service.management, MAY)
   const values = await method.run(params, callOf(ctx, over), service)
   const silenceMs = ctx.req.socket.timeout || Number.POSITIVE_INFINITY
   ctx.body = eventStream(eventsOf(values, form), Math.min(KEEP_ALIVE_MS, silenceMs / 3))
@@ -97,11 +84,5 @@ async function silently<Result>(socket: Socket, work: () => Promise<Result>): Pr
   }
 }
 
-/** Who is no longer let in is not told anything any more, either; others subscribe again. */
-function lifeOf({ expiresAtMs }: Principal, nowMs: number): number {
-  return Math.max(0, Math.min(STREAM_MS_MAX, (expiresAtMs ?? Number.POSITIVE_INFINITY) - nowMs))
-}
-
 const KEEP_ALIVE_MS = 15_000
-/** Who wants to listen for longer subscribes anew, and shows who it is anew. */
-const STREAM_MS_MAX = 600_000
+const MAY = ['mcp'] as const

@@ -107,9 +107,13 @@ function modeOf(accepted: readonly string[]): 'data' | 'text' {
 }
 
 /** As it is when it has ended, or when it is of no use to wait longer. */
-async function ended(begun: TaskRecord, call: A2ACall, { watch, streams }: A2AService): Promise<TaskRecord> {
+async function ended(
+  begun: TaskRecord,
+  call: A2ACall,
+  { watch, management }: A2AService,
+): Promise<TaskRecord> {
   if (hasEnded(begun)) return begun
-  const close = streams.open(call.caller.principal.id)
+  const close = management.streams.enterIfRoom(call.caller.principal.id)
   if (close === null) return begun // who waits for as much as there is asks again
   const stop = AbortSignal.any([call.stop, AbortSignal.timeout(WAIT_MS)])
   try {

@@ -4,7 +4,6 @@ import type { TaskWatch } from '../task-watch.ts'
 import type { ToolCaller, Tools } from '../tools.ts'
 import { A2AError } from './a2a-error.ts'
 import type { AgentCards } from './agent-card.ts'
-import type { OpenStreams } from './open-streams.ts'
 
 /** What A2A is answered with: all of it is there for others, too. */
 export interface A2AService {
@@ -12,7 +11,6 @@ export interface A2AService {
   readonly tools: Tools
   readonly cards: AgentCards
   readonly watch: TaskWatch
-  readonly streams: OpenStreams
 }
 
 /** One that is asked something. */

@@ -3,8 +3,8 @@ import type { ReadableStream } from 'node:stream/web'
 import { readBody } from '../api/body.ts'
 import { TOOLS } from '../api/operations.ts'
 import type { RequestContext } from '../api/router.ts'
-import { authenticated } from '../auth/authenticate.ts'
-import { addHeaders } from '../front/head.ts'
+import { admit } from '../auth/admission.ts'
+import { beginStream } from '../auth/stream-life.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
 import { InFlight } from './in-flight.ts'
@@ -13,13 +13,11 @@ import { rpcIdIn, sayRpcError } from './rpc-error.ts'
 import { checkMay, checkScopes } from './scope-needed.ts'
 import type { MakeServer } from './asker.ts'
 import type { McpServing } from './serving.ts'
-import { type StreamLimits, Streams } from './streams.ts'
 
 export interface McpSettings {
   readonly publicUrl: string
   /** Pages of which origins may ask, besides our own. */
   readonly origins: readonly string[]
-  readonly streams?: StreamLimits
   /** Another one, for tests. */
   readonly makeServer?: MakeServer
 }
@@ -30,7 +28,6 @@ export interface McpSettings {
  */
 export class McpEndpoint {
   readonly #settings: McpSettings
-  readonly #streams: Streams
   readonly #inFlight = new InFlight()
   #serving: Promise<McpServing> | null = null
   /** The one in force, as a text. */
@@ -39,7 +36,6 @@ export class McpEndpoint {
 
   constructor(settings: McpSettings) {
     this.#settings = settings
-    this.#streams = new Streams(settings.streams)
   }
 
   /** `management`: `null` while the database is not open. */
@@ -77,14 +73,7 @@ export class McpEndpoint {
   }
 
   async #letIn(ctx: RequestContext, management: Management): Promise<void> {
-    const principal = await authenticated(ctx, management, 'mcp')
-    ctx.state.principal = principal
-    const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(principal)
-    addHeaders(ctx.state.head, headers)
-    if (isExceeded)
-      throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
-        headers: { 'Retry-After': String(retryAfterSeconds) },
-      })
+    await admit(ctx, management, 'mcp')
     if (ctx.method !== 'POST')
       throw new Refusal(
         'method_not_allowed',
@@ -93,17 +82,7 @@ export class McpEndpoint {
           headers: { Allow: 'POST' },
         },
       )
-    checkMay('MCP', ['mcp'], principal, management.publicUrl)
-  }
-
-  /** Rejects when they may not any more. What cannot be found out now changes nothing. */
-  async #stillMay(ctx: RequestContext, management: Management): Promise<void> {
-    if (!isRepeatable(ctx.req)) return
-    try {
-      checkMay('MCP', ['mcp'], await authenticated(ctx, management, 'mcp'), management.publicUrl)
-    } catch (error) {
-      if (error instanceof Refusal && error.status < 500 && error.code !== 'rate_limited') throw error
-    }
+    checkMay('MCP', MAY, ctx.state.principal, management.publicUrl)
   }
 
   #check(message: unknown, { state }: RequestContext): void {
@@ -126,34 +105,20 @@ export class McpEndpoint {
 
   async #serve(ctx: RequestContext, message: unknown, management: Management): Promise<void> {
     const { principal, requestId } = ctx.state
-    const leave = this.#streams.enter(principal.id)
+    const life = beginStream(ctx, management, MAY, 'mcp')
     const left = new AbortController()
-    const timeUp = new AbortController()
-    const end = () => timeUp.abort()
-    const endsInMs = Math.min(STREAM_MS_MAX, (principal.expiresAtMs ?? Infinity) - management.nowMs())
-    const timer = setTimeout(end, endsInMs).unref()
-    const watch = setInterval(() => void this.#stillMay(ctx, management).catch(end), WATCH_MS).unref()
-    ctx.res.once('close', () => {
-      clearTimeout(timer)
-      clearInterval(watch)
-      leave()
-      if (!this.#isClosed && !timeUp.signal.aborted) left.abort()
-      end()
+    life.left.addEventListener('abort', () => {
+      if (!this.#isClosed) left.abort()
     })
     this.#serving ??= load(this.#settings.makeServer)
     const serving = await this.#serving
     const caller = { principal, requestId, address: ctx.req.socket.remoteAddress ?? '' }
     const response = await serving.answer({
-      ...{ caller, management, message, left: left.signal, over: timeUp.signal, inFlight: this.#inFlight },
+      ...{ caller, management, message, left: left.signal, over: life.over, inFlight: this.#inFlight },
       headers: headersOf(ctx),
     })
     await put(ctx, response)
   }
-}
-
-/** Whose key is revoked meanwhile has no stream any more. A proof, or a signature, is good for one time only. */
-function isRepeatable({ headers }: RequestContext['req']): boolean {
-  return /^bearer /i.test(headers.authorization ?? '') && headers['signature'] === undefined
 }
 
 /** Those that the protocol knows: credentials stay here. */
@@ -190,7 +155,4 @@ function closed(): Refusal {
 const TAKEN = /^(?:accept|content-type|last-event-id|mcp-[a-z-]+)$/
 /** A task's items may come through here. */
 const BODY_BYTES_MAX = 8 * 1_048_576
-/** As soon as the API knows it. */
-const WATCH_MS = 1_000
-/** Who wants to listen for longer asks anew, and shows who they are anew. */
-const STREAM_MS_MAX = 600_000
+const MAY = ['mcp'] as const

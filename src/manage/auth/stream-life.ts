@@ -1,0 +1,67 @@
+import type { RequestContext } from '../api/router.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../refusal.ts'
+import { authenticated } from './authenticate.ts'
+import type { Resource } from './oauth/resources.ts'
+import { mayDo, type Scope } from './principal.ts'
+
+/** How long somebody is answered: until they leave, their time is up, or they may not be here any more. */
+export interface StreamLife {
+  /** Aborted when nothing more is to be said. */
+  readonly over: AbortSignal
+  /** Aborted when they have left by themselves. */
+  readonly left: AbortSignal
+}
+
+/** Of who was let in. Throws a Refusal where too many are answered already. `scopes`: one of these is needed. */
+export function beginStream(
+  ctx: RequestContext,
+  management: Management,
+  scopes: readonly Scope[],
+  resource: Resource = 'v1',
+): StreamLife {
+  const { principal } = ctx.state
+  const leave = management.streams.enter(principal.id)
+  const left = new AbortController()
+  const over = new AbortController()
+  const end = () => over.abort()
+  const endsInMs = Math.min(STREAM_MS_MAX, (principal.expiresAtMs ?? Infinity) - management.nowMs())
+  const timer = setTimeout(end, endsInMs).unref()
+  const look = async () => {
+    if (!(await stillMay(ctx, management, scopes, resource))) end()
+  }
+  const watch = setInterval(() => void look(), WATCH_MS).unref()
+  ctx.res.once('close', () => {
+    clearTimeout(timer)
+    clearInterval(watch)
+    leave()
+    if (!over.signal.aborted) left.abort()
+    end()
+  })
+  return { over: over.signal, left: left.signal }
+}
+
+/** What cannot be found out now changes nothing. */
+async function stillMay(
+  ctx: RequestContext,
+  management: Management,
+  scopes: readonly Scope[],
+  resource: Resource,
+): Promise<boolean> {
+  if (!isRepeatable(ctx.req)) return true
+  try {
+    return mayDo(await authenticated(ctx, management, resource), scopes)
+  } catch (error) {
+    return !(error instanceof Refusal) || error.status >= 500 || error.code === 'rate_limited'
+  }
+}
+
+/** A proof, or a signature, is good for one time only. */
+function isRepeatable({ headers }: RequestContext['req']): boolean {
+  return /^bearer /i.test(headers.authorization ?? '') && headers['signature'] === undefined
+}
+
+/** As soon as the API knows it. */
+const WATCH_MS = 1_000
+/** Who wants to listen for longer asks anew, and shows who they are anew. */
+const STREAM_MS_MAX = 600_000

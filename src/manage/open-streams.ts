@@ -1,0 +1,59 @@
+import { Refusal } from './refusal.ts'
+
+export interface StreamLimits {
+  readonly perPrincipal: number
+  readonly inAll: number
+}
+
+/** How many answers take their time, as streams do, of all protocols: in all, and each principal's. */
+export class OpenStreams {
+  readonly #limits: StreamLimits
+  readonly #of = new Map<string, number>()
+  #size = 0
+
+  constructor(limits: StreamLimits = LIMITS) {
+    this.#limits = limits
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** One more, until what it gives is called, however often. Throws a Refusal where there are too many. */
+  enter(principal: string): () => void {
+    const refusal = this.#refusalFor(principal)
+    if (refusal !== null) throw refusal
+    this.#of.set(principal, (this.#of.get(principal) ?? 0) + 1)
+    this.#size++
+    let isOpen = true
+    return () => {
+      if (isOpen) this.#leave(principal)
+      isOpen = false
+    }
+  }
+
+  /** For who can do without: `null` where there are too many. */
+  enterIfRoom(principal: string): (() => void) | null {
+    return this.#refusalFor(principal) === null ? this.enter(principal) : null
+  }
+
+  #refusalFor(principal: string): Refusal | null {
+    const { perPrincipal, inAll } = this.#limits
+    if ((this.#of.get(principal) ?? 0) >= perPrincipal)
+      return new Refusal('rate_limited', `${perPrincipal} requests of this caller are open already`, RETRY)
+    return this.#size >= inAll
+      ? new Refusal('unavailable', `${inAll} requests are open already, of all callers`, RETRY)
+      : null
+  }
+
+  #leave(principal: string): void {
+    this.#size--
+    const left = this.#of.get(principal)! - 1
+    if (left === 0) this.#of.delete(principal)
+    else this.#of.set(principal, left)
+  }
+}
+
+const RETRY = { headers: { 'Retry-After': '1' } }
+/** Of the connections that the port takes, unless it is told otherwise, the others are left some. */
+const LIMITS: StreamLimits = { perPrincipal: 100, inAll: 800 }
