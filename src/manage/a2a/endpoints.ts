@@ -5,6 +5,7 @@ import { admit } from '../auth/admission.ts'
 import { challenge } from '../auth/challenge.ts'
 import { mayDo } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
+import { sayPublicDocument } from '../front/public-document.ts'
 import { Refusal } from '../refusal.ts'
 import { A2AError, a2aErrorOf, restErrorOf, rpcErrorOf } from './a2a-error.ts'
 import { CARD_PATH, REST_PATH, REST_TYPE, RPC_PATH } from './protocol.ts'
@@ -60,16 +61,10 @@ function sayError(ctx: RequestContext, error: unknown, binding: Binding): void {
 }
 
 async function sayCard(ctx: RequestContext, { cards }: A2AService): Promise<void> {
-  if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-    throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
   const { text, tag } = await cards.public()
-  ctx.state.isPublic = true
+  sayPublicDocument(ctx, text)
   ctx.state.freshSeconds = FRESH_S
-  ctx.body = text
-  ctx.set('Content-Type', 'application/json; charset=utf-8')
   ctx.set('ETag', tag)
-  // Clients in pages read it before they have anything to say who they are.
-  ctx.set('Access-Control-Allow-Origin', '*')
 }
 
 async function letIn(ctx: RequestContext, management: Management): Promise<void> {

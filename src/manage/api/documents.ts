@@ -2,7 +2,7 @@ import type Koa from 'koa'
 import { type DocsPlaces, docsPage } from '../docs/page.ts'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_PATH } from '../docs/passkey-script.ts'
 import { STYLE } from '../docs/style.ts'
-import { Refusal } from '../refusal.ts'
+import { beginDocument } from '../front/public-document.ts'
 import { openApiDocument } from './openapi.ts'
 import { V1, V2 } from './operations.ts'
 import type { RequestContext } from './router.ts'
@@ -32,10 +32,7 @@ export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
     // As sent: Koa's own `path` throws on what is no URL.
     const resource = resources.get(ctx.req.url!.split('?', 1)[0]!)
     if (resource === undefined) return false
-    ctx.state.operation = 'document'
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-      throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
-    ctx.state.isPublic = true
+    beginDocument(ctx)
     resource(ctx)
     return true
   }

@@ -3,7 +3,7 @@ import { TOOLS } from '../api/operations.ts'
 import type { RequestContext } from '../api/router.ts'
 import { resourceUrl } from '../auth/oauth/resources.ts'
 import { ROUTES } from '../auth/oauth/routes.ts'
-import { Refusal } from '../refusal.ts'
+import { publicDocuments } from '../front/public-document.ts'
 import { capabilities, MCP_PATH, PROTOCOL_VERSION, SERVER } from './offer.ts'
 
 /** What MCP there is, for clients and registries that look for it. Nothing in it needs the database. `false`: it is none of that. */
@@ -12,19 +12,7 @@ export function mcpDocuments(publicUrl: string, version: string): (ctx: RequestC
     ['/.well-known/mcp.json', JSON.stringify(discovery(publicUrl, version))],
     ['/.well-known/mcp/server.json', JSON.stringify(registryEntry(publicUrl, version))],
   ])
-  return (ctx) => {
-    const text = documents.get(ctx.req.url!.split('?', 1)[0]!)
-    if (text === undefined) return false
-    ctx.state.operation = 'document'
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-      throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
-    ctx.state.isPublic = true
-    ctx.body = text
-    ctx.set('Content-Type', 'application/json; charset=utf-8')
-    // Clients in pages read it before they have anything to say who they are.
-    ctx.set('Access-Control-Allow-Origin', '*')
-    return true
-  }
+  return publicDocuments(documents)
 }
 
 function discovery(publicUrl: string, version: string) {

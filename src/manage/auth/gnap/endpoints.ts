@@ -2,6 +2,7 @@ import type Koa from 'koa'
 import { Fault } from '../../../fault.ts'
 import { readBody } from '../../api/body.ts'
 import type { RequestContext, RequestState } from '../../api/router.ts'
+import { sayPublicDocument } from '../../front/public-document.ts'
 import type { Management } from '../../management.ts'
 import { Refusal } from '../../refusal.ts'
 import { refusalAfterFailure } from '../failures.ts'
@@ -26,16 +27,7 @@ export function gnapDocuments(publicUrl: string): (ctx: RequestContext) => boole
   return (ctx) => {
     const path = pathOf(ctx)
     if (path !== WELL_KNOWN && !(path === GRANT_PATH && ctx.method === 'OPTIONS')) return false
-    ctx.state.operation = 'document'
-    if (!READS.has(ctx.method)) {
-      const headers = { Allow: [...READS].join(', ') }
-      throw new Refusal('method_not_allowed', 'this can only be read', { headers })
-    }
-    ctx.state.isPublic = true
-    ctx.body = text
-    ctx.set('Content-Type', 'application/json; charset=utf-8')
-    // Nothing in it is secret, and clients in pages read it.
-    ctx.set('Access-Control-Allow-Origin', '*')
+    sayPublicDocument(ctx, text, READS)
     return true
   }
 }
@@ -165,7 +157,7 @@ const ENDPOINTS = {
   decide: { methods: ['GET', 'POST'], answer: inBrowser(decidePage) },
 } as const satisfies Record<string, Endpoint>
 const WELL_KNOWN = '/.well-known/gnap-as'
-const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+const READS = ['GET', 'HEAD', 'OPTIONS']
 const GUESSES: ReadonlySet<string> = new Set([
   'invalid_client',
   'invalid_continuation',

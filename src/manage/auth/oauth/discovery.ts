@@ -1,5 +1,5 @@
 import type { RequestContext } from '../../api/router.ts'
-import { Refusal } from '../../refusal.ts'
+import { publicDocuments } from '../../front/public-document.ts'
 import { SCOPES } from '../principal.ts'
 import { AUTH_METHODS } from './clients.ts'
 import { REGISTRATION_PATH } from './registration.ts'
@@ -25,19 +25,7 @@ export function oauthDocuments(publicUrl: string, offered: Offered): (ctx: Reque
     add(`/.well-known/oauth-protected-resource/${resource}`, document)
     add(pathOf(wellKnownUrl(publicUrl, 'oauth-protected-resource', `/${resource}`)), document)
   }
-  return (ctx) => {
-    const text = resources.get(ctx.req.url!.split('?', 1)[0]!)
-    if (text === undefined) return false
-    ctx.state.operation = 'document'
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-      throw new Refusal('method_not_allowed', 'this can only be read', { headers: { Allow: 'GET, HEAD' } })
-    ctx.state.isPublic = true
-    ctx.body = text
-    ctx.set('Content-Type', 'application/json; charset=utf-8')
-    // Clients in pages read it before they have anything to say who they are.
-    ctx.set('Access-Control-Allow-Origin', '*')
-    return true
-  }
+  return publicDocuments(resources)
 }
 
 /** RFC 8414. */
