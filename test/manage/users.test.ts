@@ -154,8 +154,7 @@ for (const kind of KINDS)
     anna.password = 'another phrase of words'
     assert.equal((await change({ password: anna.password })).status, 200)
     assert.equal(await refresh(again.refresh_token), 400)
-    // Sessions know whole seconds: one of the second in which everything ended is over, too.
-    await wait(1_000)
+    // In the same second, though sessions know whole ones.
     await consent()
     const store = await openAt(t, storeUrl)
     const sealer = new Sealer(encryptionKey, '')

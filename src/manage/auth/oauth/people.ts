@@ -56,6 +56,15 @@ export function isSignedIn(atMs: number, { signedInSinceMs }: Pick<Person, 'sign
   return Math.floor(atMs / 1000) >= Math.ceil(signedInSinceMs / 1000)
 }
 
+/**
+ * From when somebody is signed in who has shown at `atMs` who they are, as they are known since. Sessions know whole
+ * seconds: who signs in within the second that has ended all others would be signed out with those.
+ */
+export function signedInFrom(atMs: number, { signedInSinceMs }: Pick<Person, 'signedInSinceMs'>): number {
+  const firstMs = Math.ceil(signedInSinceMs / 1000) * 1000
+  return firstMs - atMs <= 1000 ? Math.max(atMs, firstMs) : atMs
+}
+
 /** What somebody has let programs do in their name. */
 export interface GivenAccess {
   of(personId: string): Promise<readonly Given[]>

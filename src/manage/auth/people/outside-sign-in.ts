@@ -7,7 +7,7 @@ import type { Store } from '../../../store/store.ts'
 import type { UserRecord } from '../../../store/users.ts'
 import { type Actor, changed } from '../../audit.ts'
 import type { Sealer } from '../../sealer.ts'
-import type { BrowserContext, HowSignedIn } from '../oauth/people.ts'
+import { type BrowserContext, type HowSignedIn, signedInFrom } from '../oauth/people.ts'
 import { OPENID_CALLBACK } from '../oauth/routes.ts'
 import { isFromHere } from './form.ts'
 import { setOpenid } from './make-user.ts'
@@ -129,7 +129,7 @@ export class OutsideSignIn {
     await this.#tell(ctx, 'signIn', found.user, { issuer })
     await this.#throttle.succeeded(null, address)
     // Elsewhere they may stay signed in for as long as they like; here, until the browser is closed.
-    await asked.signedIn(found.user.id, { atMs, stays: false })
+    await asked.signedIn(found.user.id, { atMs: signedInFrom(atMs, found.user), stays: false })
   }
 
   async #find(ctx: BrowserContext, query: URLSearchParams, begun: Begun): Promise<Found> {

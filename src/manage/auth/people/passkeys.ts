@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { Fault } from '../../../fault.ts'
 import type { PasskeyRecord } from '../../../store/passkeys.ts'
 import type { UserRecord } from '../../../store/users.ts'
-import type { From } from '../oauth/people.ts'
+import { type From, signedInFrom } from '../oauth/people.ts'
 import { type SignedIn, type SignInParts, tellOfSignIn } from './sign-in.ts'
 import { SignInThrottle } from './sign-in-throttle.ts'
 
@@ -110,7 +110,7 @@ export class Passkeys {
     }
     await tellOfSignIn(this.#parts, from, 'signIn', user, { passkey: passkey.id })
     await this.#throttle.succeeded(null, from.address)
-    return { kind: 'signed-in', userId: user.id, atMs }
+    return { kind: 'signed-in', userId: user.id, atMs: signedInFrom(atMs, user) }
   }
 
   /** With what it has counted up to now; `null`: not signed by one that is known. */

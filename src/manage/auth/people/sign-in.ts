@@ -4,7 +4,7 @@ import type { Store } from '../../../store/store.ts'
 import type { UserProofs, UserRecord } from '../../../store/users.ts'
 import { type Actor, type Change, changed } from '../../audit.ts'
 import type { Sealer } from '../../sealer.ts'
-import type { From } from '../oauth/people.ts'
+import { type From, signedInFrom } from '../oauth/people.ts'
 import { emailIn, sealedAs } from './make-user.ts'
 import { hashOfRecoveryCode, stepOfCode } from './one-time-codes.ts'
 import { isOutdated, type PasswordHasher } from './password-hash.ts'
@@ -69,7 +69,7 @@ export class SignIn {
     await tellOfSignIn(this.#parts, attempt, 'signIn', user)
     await this.#throttle.succeeded(account, attempt.address)
     await this.#rehash(user, attempt.password)
-    return { kind: 'signed-in', userId: user.id, atMs }
+    return { kind: 'signed-in', userId: user.id, atMs: signedInFrom(atMs, user) }
   }
 
   /** For who is signed in already. It is counted as attempts to sign in are. Throws a Fault as those do. */
