@@ -1,10 +1,10 @@
 import type { LookupFunction } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import { FetchFault } from '../identity/guarded-get.ts'
 import { guardedPost } from '../identity/guarded-post.ts'
 import type { CallbackTold, DueCallback } from '../store/task-callbacks.ts'
 import type { TaskRecord } from '../store/tasks.ts'
+import { Doze } from './doze.ts'
 import type { Management } from './management.ts'
 
 /** What proves at a callback that it is us who tells. */
@@ -42,13 +42,12 @@ export class TaskCallbacks {
   readonly #underWay = new Set<Promise<void>>()
   readonly #of = new Map<string, number>()
   #loop: Promise<void> = Promise.resolve()
-  #wake: () => void = () => undefined
-  #woken: Promise<void> = Promise.resolve()
+  readonly #doze: Doze
 
   constructor(management: Management, settings: CallbackSettings) {
     this.#management = management
     this.#settings = settings
-    this.#sleepAgain()
+    this.#doze = new Doze(settings.pollMs ?? POLL_MS, this.#closing.signal)
   }
 
   start(): void {
@@ -57,8 +56,7 @@ export class TaskCallbacks {
 
   /** There is something to tell. */
   wake(): void {
-    this.#wake()
-    this.#sleepAgain()
+    this.#doze.wake()
   }
 
   /** What is not told by then falls due again. */
@@ -71,10 +69,10 @@ export class TaskCallbacks {
 
   async #run(): Promise<void> {
     while (!this.#closing.signal.aborted) {
-      const woken = this.#woken
+      const woken = this.#doze.woken
       const due = this.#underWay.size < AT_ONCE_MAX ? await this.#claim() : []
       for (const each of due) this.#begin(each)
-      if (due.length === 0) await this.#pause(woken)
+      if (due.length === 0) await this.#doze.pause(woken)
     }
   }
 
@@ -152,21 +150,6 @@ export class TaskCallbacks {
   #delayMs({ attempts }: DueCallback): number {
     const { retryBaseMs = RETRY_BASE_MS } = this.#settings
     return retryBaseMs * 4 ** attempts * (0.75 + Math.random() / 2)
-  }
-
-  async #pause(woken: Promise<void>): Promise<void> {
-    if (this.#closing.signal.aborted) return
-    const rest = new AbortController()
-    const { pollMs = POLL_MS } = this.#settings
-    const asleep = wait(pollMs, undefined, { ref: false, signal: rest.signal }).catch(() => undefined)
-    await Promise.race([woken, asleep])
-    rest.abort()
-  }
-
-  #sleepAgain(): void {
-    this.#woken = new Promise((resolve) => {
-      this.#wake = resolve
-    })
   }
 }
 

@@ -3,6 +3,7 @@ import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import type { Lease, TaskRecord } from '../store/tasks.ts'
 import type { Principal } from './auth/principal.ts'
+import { Doze } from './doze.ts'
 import type { Management } from './management.ts'
 import { Refusal } from './refusal.ts'
 import { doItems, type TaskType } from './task-types.ts'
@@ -18,13 +19,12 @@ export class TaskRunner {
   readonly #owner = randomUUID()
   readonly #closing = new AbortController()
   #lanes: readonly Promise<void>[] = []
-  #wake: () => void = () => undefined
-  #woken: Promise<void> = Promise.resolve()
+  readonly #doze: Doze
 
   constructor(types: ReadonlyMap<string, TaskType>, management: Management) {
     this.#types = types
     this.#management = management
-    this.#sleepAgain()
+    this.#doze = new Doze(POLL_MS, this.#closing.signal)
   }
 
   /** Resolves when it works. */
@@ -37,8 +37,7 @@ export class TaskRunner {
 
   /** There is something to do. */
   wake(): void {
-    this.#wake()
-    this.#sleepAgain()
+    this.#doze.wake()
   }
 
   /** Lets go of what it works on: others, or this one after a restart, go on with it. */
@@ -51,12 +50,12 @@ export class TaskRunner {
 
   async #lane(): Promise<void> {
     while (!this.#closing.signal.aborted) {
-      const woken = this.#woken
+      const woken = this.#doze.woken
       const task = this.#canJudge()
         ? await this.#attempt(() => this.#management.store.tasks.claim(this.#lease()))
         : null
       if (task != null) await this.#attempt(() => this.#work(task))
-      else await this.#pause(woken)
+      else await this.#doze.pause(woken)
     }
   }
 
@@ -73,7 +72,7 @@ export class TaskRunner {
         (error instanceof Fault && error.code.startsWith('STORE_')) ||
         (error instanceof Refusal && error.code === 'unavailable')
       if (!isForNow) this.#management.log.error('a task has met a bug', { error: error as Error })
-      await this.#pause(this.#woken)
+      await this.#doze.pause(this.#doze.woken)
       return null
     }
   }
@@ -122,21 +121,6 @@ export class TaskRunner {
   #lease(): Lease {
     const nowMs = this.#management.nowMs()
     return { owner: this.#owner, nowMs, untilMs: nowMs + LEASE_MS }
-  }
-
-  /** Until somebody has a task here, or may have one elsewhere. */
-  async #pause(woken: Promise<void>): Promise<void> {
-    if (this.#closing.signal.aborted) return
-    const rest = new AbortController()
-    const asleep = wait(POLL_MS, undefined, { ref: false, signal: rest.signal }).catch(() => undefined)
-    await Promise.race([woken, asleep])
-    rest.abort()
-  }
-
-  #sleepAgain(): void {
-    this.#woken = new Promise((resolve) => {
-      this.#wake = resolve
-    })
   }
 }
 

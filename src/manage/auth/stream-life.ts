@@ -52,7 +52,8 @@ async function stillMay(
   try {
     return mayDo(await authenticated(ctx, management, resource), scopes)
   } catch (error) {
-    return !(error instanceof Refusal) || error.status >= 500 || error.code === 'rate_limited'
+    // Whose credential is refused is told to wait, too, where many have been: a good one never is.
+    return !(error instanceof Refusal) || error.status >= 500
   }
 }
 
