@@ -38,6 +38,7 @@ import { PeoplePages } from './auth/people/people-pages.ts'
 import { PasswordHasher } from './auth/people/password-hash.ts'
 import { Trust } from './auth/trust.ts'
 import { RecentDetections } from './detections.ts'
+import { EventLog } from './event-log.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
@@ -388,6 +389,7 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       detections: this.#detections,
+      events: new EventLog(store),
       streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },

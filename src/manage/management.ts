@@ -1,3 +1,4 @@
+import type { EventLog } from './event-log.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
@@ -67,6 +68,7 @@ export interface Management {
   readonly tasks: { wake(): void }
   /** Tells of tasks; told where there is somebody to be told. */
   readonly callbacks: { wake(): void }
+  readonly events: EventLog
   /** Answers that take their time. */
   readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */

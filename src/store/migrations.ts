@@ -20,6 +20,7 @@ import { ownAccounts } from './migrations/0015-own-accounts.ts'
 import { passkeys } from './migrations/0016-passkeys.ts'
 import { openid } from './migrations/0017-openid.ts'
 import { taskCallbacks } from './migrations/0018-task-callbacks.ts'
+import { events } from './migrations/0019-events.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -71,6 +72,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0016-passkeys', passkeys],
   ['0017-openid', openid],
   ['0018-task-callbacks', taskCallbacks],
+  ['0019-events', events],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

@@ -1,5 +1,6 @@
 import type { AuditTables } from './tables/audit.ts'
 import type { CatalogueTables } from './tables/catalogue.ts'
+import type { EventTables } from './tables/events.ts'
 import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
@@ -22,6 +23,7 @@ import type { WebhookTables } from './tables/webhooks.ts'
 export interface Tables
   extends AuditTables,
     CatalogueTables,
+    EventTables,
     GnapTables,
     IdempotencyTables,
     KeyTables,

@@ -106,3 +106,6 @@ update tasks set changed_at_ms = coalesce(finished_at_ms, started_at_ms, created
 create index "tasks_by_change" on "tasks" ("principal", "changed_at_ms", "id");
 create table "task_callbacks" ("task_id" text not null references "tasks" ("id") on delete cascade, "id" text collate "C" not null, "url" text not null, "sealed" text, "created_at_ms" bigint not null, "told" text not null, "attempts" bigint not null, "next_at_ms" bigint, "error" text, constraint "task_callbacks_pk" primary key ("task_id", "id"));
 create index "task_callbacks_by_next" on "task_callbacks" ("next_at_ms") where "next_at_ms" is not null;
+-- 0019-events
+create table "events" ("number" bigserial primary key, "id" text collate "C" not null unique, "type" text not null, "at_ms" bigint not null, "subject" text collate "C" not null, "agent" text, "category" text, "severity" text, "confidence" double precision, "data" text not null);
+create index "events_by_time" on "events" ("at_ms", "number");
