@@ -497,6 +497,21 @@ export const SETTINGS = section('', {
       (isAllowed) =>
         isAllowed ? 'whoever may register a webhook can have hosts in here asked, and read on the way' : null,
     ),
+    ca_file: setting(
+      optional(path),
+      null,
+      'A PEM file with CAs that endpoints of webhooks may have their certificates from, beside those that everybody trusts.',
+    ),
+    retry_base_ms: setting(
+      integer(1, 3_600_000),
+      10_000,
+      'Milliseconds from a delivery that failed to the next attempt; each further one waits three times as long. Ten attempts take some 27 hours as it is set here.',
+    ),
+    retention: setting(
+      duration('1h', '365d'),
+      '14d',
+      'For how long deliveries that have ended are kept, with what was answered; events that are forgotten take theirs with them.',
+    ),
   }),
   fetch: section('Documents that others publish: of agents, their keys, and clients.', {
     allow_private_addresses: setting(

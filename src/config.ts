@@ -43,7 +43,12 @@ export interface StartupConfig {
     /** `null`: nobody signs in from elsewhere. */
     readonly openid: OpenidConfig | null
   }
-  readonly webhooks: { readonly allowPrivateAddresses: boolean }
+  readonly webhooks: {
+    readonly allowPrivateAddresses: boolean
+    readonly caFile: string | null
+    readonly retryBaseMs: number
+    readonly retentionMs: number
+  }
   /** Of documents that others publish. */
   readonly fetch: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
@@ -356,7 +361,12 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       registrationToken: others.auth.registration_token,
       openid: openidConfig(others.auth.openid, others.fetch.allow_private_addresses),
     },
-    webhooks: { allowPrivateAddresses: others.webhooks.allow_private_addresses },
+    webhooks: {
+      allowPrivateAddresses: others.webhooks.allow_private_addresses,
+      caFile: others.webhooks.ca_file,
+      retryBaseMs: others.webhooks.retry_base_ms,
+      retentionMs: others.webhooks.retention,
+    },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
     signatures: others.signatures,
     weights: others.weights,

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { rootCertificates } from 'node:tls'
 import { type CertificateConfig, loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
@@ -80,6 +81,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,
       allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
+      deliveries: await deliverySettings(config.webhooks),
       allowPrivateFetches: config.fetch.allowPrivateAddresses,
       upstreams: proxy.upstreams.map(({ name }) => name),
       configured: effective,
@@ -96,6 +98,16 @@ async function openidSettings(
   if (openid === null) return null
   const { caFile, ...settings } = openid
   return { ...settings, ca: await pemIn(caFile) }
+}
+
+async function deliverySettings({
+  caFile,
+  retryBaseMs,
+  retentionMs,
+}: StartupConfig['webhooks']): Promise<NonNullable<GatewaySettings['management']>['deliveries']> {
+  const own = await pemIn(caFile)
+  const ca = own === null ? null : [...rootCertificates, own].join('\n')
+  return { ca, retryBaseMs, retentionMs }
 }
 
 function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {

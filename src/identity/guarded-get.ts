@@ -1,20 +1,24 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { LookupFunction } from 'node:net'
-import type { Dispatcher } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import { Fault } from '../fault.ts'
 import { ADDRESS_REFUSED, publicLookup, publicOnly } from './public-address.ts'
 
 /** What is asked of a server that is trusted for nothing but to give bytes. */
-export interface GuardedRequest {
+export interface GuardedRequest extends ConnectionGuards {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
+  readonly bytesMax: number
+}
+
+/** What is looked at whenever somebody is connected to. */
+export interface ConnectionGuards {
   /** Trusted instead of the system's CAs; PEM. */
   readonly ca: string | null
   /** Whether it may have an address that is not on the public internet. */
   readonly allowPrivate: boolean
   /** For everything, from the name's lookup to the last byte. */
   readonly timeoutMs: number
-  readonly bytesMax: number
   /** Instead of the system's, which is told apart by tests. */
   readonly lookup?: LookupFunction
 }
@@ -59,8 +63,18 @@ export async function guardedExchange<Answer>(
   stop: AbortSignal,
   read: (response: Dispatcher.ResponseData) => Promise<Answer>,
 ): Promise<Answer> {
-  const { Agent, buildConnector, request } = await import('undici')
-  const { url, method, body, ca, allowPrivate, timeoutMs, lookup } = asked
+  const agent = await guardedAgent(asked)
+  try {
+    return await exchangeBy(agent, asked, stop, read)
+  } finally {
+    await agent.destroy()
+  }
+}
+
+/** Keeps connections, each of which was guarded when it was made. Whoever has it destroys it. */
+export async function guardedAgent(guards: ConnectionGuards): Promise<Agent> {
+  const { Agent, buildConnector } = await import('undici')
+  const { ca, allowPrivate, timeoutMs, lookup } = guards
   const connector = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
@@ -68,7 +82,18 @@ export async function guardedExchange<Answer>(
     ...(ca !== null && { ca }),
     ...(allowPrivate ? lookup !== undefined && { lookup } : { lookup: publicLookup(lookup) }),
   })
-  const agent = new Agent({ connect: allowPrivate ? connector : publicOnly(connector) })
+  return new Agent({ connect: allowPrivate ? connector : publicOnly(connector) })
+}
+
+/** The same by connections that are kept. */
+export async function exchangeBy<Answer>(
+  agent: Agent,
+  asked: Pick<GuardedExchange, 'url' | 'method' | 'headers' | 'body' | 'timeoutMs'>,
+  stop: AbortSignal,
+  read: (response: Dispatcher.ResponseData) => Promise<Answer>,
+): Promise<Answer> {
+  const { request } = await import('undici')
+  const { url, method, body, timeoutMs } = asked
   const signal = AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)])
   const headers = { 'accept-encoding': 'identity', 'user-agent': 'gatehouse', ...asked.headers }
   try {
@@ -76,9 +101,7 @@ export async function guardedExchange<Answer>(
     response.body.on('error', () => undefined) // of what is not read any more
     return await read(response)
   } catch (error) {
-    throw faultOf(error, asked)
-  } finally {
-    await agent.destroy()
+    throw faultOf(error, timeoutMs)
   }
 }
 
@@ -117,7 +140,7 @@ export async function bytesIn(
   return Buffer.concat(pieces)
 }
 
-function faultOf(error: unknown, { timeoutMs }: GuardedRequest): FetchFault {
+function faultOf(error: unknown, timeoutMs: number): FetchFault {
   if (error instanceof FetchFault) return error
   const { name, code, message } = error as NodeJS.ErrnoException
   const options = { cause: error }

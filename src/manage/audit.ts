@@ -29,13 +29,20 @@ export function changed<Result>(
 ): Promise<Result> {
   return store.transaction(async (queries) => {
     const result = await work(queries)
-    const { id: principal, address, requestId } = actor
-    await store.audit.add(
-      { id: newId('aud'), atMs, principal, action, subject, detail, address, requestId },
-      queries,
-    )
+    await addAudit(store, actor, { action, subject, detail }, atMs, queries)
     return result
   })
+}
+
+/** The entry alone, for who has a transaction. */
+export async function addAudit(
+  store: Store,
+  { id: principal, address, requestId }: Actor,
+  change: Change,
+  atMs: number,
+  queries: Queries,
+): Promise<void> {
+  await store.audit.add({ id: newId('aud'), atMs, principal, ...change, address, requestId }, queries)
 }
 
 export const COMMAND_LINE: Actor = { id: 'command-line', address: null, requestId: null }

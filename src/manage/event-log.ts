@@ -1,19 +1,23 @@
 import type { Queries } from '../store/database.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { Store } from '../store/store.ts'
+import { fanOut } from './webhooks/fan-out.ts'
 
 /** Where all that others are told of is written down, whoever finds it out. */
 export class EventLog {
   readonly #store: Store
+  readonly #nowMs: () => number
   readonly #listeners = new Set<() => void>()
 
-  constructor(store: Store) {
+  constructor(store: Store, nowMs: () => number = Date.now) {
     this.#store = store
+    this.#nowMs = nowMs
   }
 
-  /** In the transaction that makes them true, as the last that it does; `added` follows when it has ended. */
+  /** In the transaction that makes them true, as the last that it does, with what webhooks are to be told; `added` follows when it has ended. */
   async add(events: readonly NewEvent[], queries: Queries): Promise<void> {
-    await this.#store.events.add(events, queries)
+    const added = await this.#store.events.add(events, queries)
+    if (added.length > 0) await fanOut(this.#store, added, this.#nowMs(), queries)
   }
 
   /** There may be new ones: what added some has committed. */

@@ -59,6 +59,9 @@ import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
+import { deliveryJobs } from './webhooks/delivery-jobs.ts'
+import { Deliverer, type DelivererSettings } from './webhooks/deliverer.ts'
+import { DeliveryMetrics } from './webhooks/delivery-metrics.ts'
 import { StoreWatch } from './store-watch.ts'
 
 export interface ManagementSettings {
@@ -86,6 +89,10 @@ export interface ManagementSettings {
   /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
   readonly encryptionKey: Secret<string> | null
   readonly allowPrivateWebhooks: boolean
+  readonly deliveries: DelivererSettings & {
+    /** Of those that have ended. */
+    readonly retentionMs: number
+  }
   /** Of documents that others publish. */
   readonly allowPrivateFetches: boolean
   /** The names that a rule may route to. */
@@ -141,12 +148,14 @@ export class ManagementPlane {
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
+  readonly #deliveryMetrics = new DeliveryMetrics()
   readonly #documentMetrics = new DocumentMetrics()
   readonly #detections = new RecentDetections()
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
   #tasks: TaskRunner | null = null
   #callbacks: TaskCallbacks | null = null
+  #deliverer: Deliverer | null = null
   #watch: StoreWatch | null = null
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
@@ -211,10 +220,17 @@ export class ManagementPlane {
       this.#api = api(management)
       this.#oauth = oauthEndpoints(management)
       this.#watch = new StoreWatch(store, this.#log)
-      this.#periodic.start([this.#watch.job, ...periodicJobs(management, this.#settings.auditRetentionMs)])
+      const { auditRetentionMs, deliveries } = this.#settings
+      this.#periodic.start([
+        this.#watch.job,
+        ...periodicJobs(management, auditRetentionMs),
+        ...deliveryJobs(management, deliveries.retentionMs, this.#deliveryMetrics),
+      ])
       this.#listenTo(store)
       this.#callbacks = new TaskCallbacks(management, { message: pushMessageOf })
       this.#callbacks.start()
+      this.#deliverer = new Deliverer(management, this.#settings.deliveries, this.#deliveryMetrics)
+      this.#deliverer.start()
       this.#links.opened(store)
     } catch (error) {
       await store?.close()
@@ -265,6 +281,7 @@ export class ManagementPlane {
 
   addMetrics(metrics: Metrics): void {
     this.#ingestMetrics.addTo(metrics)
+    this.#deliveryMetrics.addTo(metrics)
     this.#documentMetrics.addTo(metrics)
     metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
       { labels: {}, value: Number(this.#watch?.isUp ?? false) },
@@ -287,7 +304,7 @@ export class ManagementPlane {
   /** What is still starting is waited for: nobody else would let go of it. */
   async #letGo(): Promise<void> {
     await this.#starting
-    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks, this.#callbacks]
+    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks, this.#callbacks, this.#deliverer]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
     const { agents, elsewhere, apiKeys, rateLimits, store, log } = this.#management
@@ -389,10 +406,11 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       detections: this.#detections,
-      events: new EventLog(store),
+      events: new EventLog(store, nowMs),
       streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },
+      deliveries: { wake: () => this.#deliverer?.wake() },
       nowMs,
     }
   }

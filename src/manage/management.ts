@@ -68,6 +68,8 @@ export interface Management {
   readonly tasks: { wake(): void }
   /** Tells of tasks; told where there is somebody to be told. */
   readonly callbacks: { wake(): void }
+  /** Tells webhooks of events; told where there is something to be sent. */
+  readonly deliveries: { wake(): void }
   readonly events: EventLog
   /** Answers that take their time. */
   readonly streams: OpenStreams

@@ -67,7 +67,7 @@ export function periodicJobs(
 }
 
 /** A slice at a time, until one is not full. */
-function forgetting(
+export function forgetting(
   what: string,
   everyMs: number,
   forget: (nowMs: number, rowsMax: number) => Promise<number>,

@@ -51,7 +51,7 @@ export class EventStore {
 
   async byId(id: string): Promise<EventRecord | null> {
     const row = await this.#db.selectFrom('events').selectAll().where('id', '=', id).executeTakeFirst()
-    return row === undefined ? null : record(row)
+    return row === undefined ? null : eventRecord(row)
   }
 
   /** Those with a greater number, in their order, but for those that are told to one alone. */
@@ -64,7 +64,7 @@ export class EventStore {
       .orderBy('number')
       .limit(limit)
       .execute()
-    return rows.map(record)
+    return rows.map(eventRecord)
   }
 
   /** The greatest number there is; 0 before the first. */
@@ -89,7 +89,7 @@ function rowOf({ atMs, ...event }: NewEvent) {
   return { id, type, at_ms: atMs, subject, agent, category, severity, confidence, data }
 }
 
-function record({ at_ms: atMs, ...row }: Selectable<EventTable>): EventRecord {
+export function eventRecord({ at_ms: atMs, ...row }: Selectable<EventTable>): EventRecord {
   return { ...row, atMs }
 }
 

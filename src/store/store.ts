@@ -6,6 +6,8 @@ import { CatalogueLists } from './catalogue-lists.ts'
 import { CatalogueLookup } from './catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
+import { DeliveryStore } from './deliveries.ts'
+import { DeliveryLog } from './delivery-log.ts'
 import { EventStore } from './events.ts'
 import { FeedbackStore } from './feedback.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
@@ -33,6 +35,7 @@ import { TaskStore } from './tasks.ts'
 import { TrialStore } from './trials.ts'
 import { TrustStore } from './trust.ts'
 import { UserStore } from './users.ts'
+import { WebhookHealthStore } from './webhook-health.ts'
 import { WebhookStore } from './webhooks.ts'
 
 /**
@@ -43,6 +46,8 @@ export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly deliveries: DeliveryStore
+  readonly deliveryLog: DeliveryLog
   readonly events: EventStore
   readonly feedback: FeedbackStore
   readonly catalogueFacts: CatalogueFacts
@@ -72,6 +77,7 @@ export class Store {
   readonly trials: TrialStore
   readonly trust: TrustStore
   readonly users: UserStore
+  readonly webhookHealth: WebhookHealthStore
   readonly webhooks: WebhookStore
   readonly #database: Database
 
@@ -86,6 +92,8 @@ export class Store {
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.deliveries = new DeliveryStore(db, kind)
+    this.deliveryLog = new DeliveryLog(db)
     this.events = new EventStore(db, kind)
     this.feedback = new FeedbackStore(db)
     this.catalogueFacts = new CatalogueFacts(db)
@@ -115,6 +123,7 @@ export class Store {
     this.trials = new TrialStore(db, kind)
     this.trust = new TrustStore(db)
     this.users = new UserStore(db)
+    this.webhookHealth = new WebhookHealthStore(db, kind)
     this.webhooks = new WebhookStore(db)
   }
 

@@ -1,5 +1,6 @@
 import type { AuditTables } from './tables/audit.ts'
 import type { CatalogueTables } from './tables/catalogue.ts'
+import type { DeliveryTables } from './tables/deliveries.ts'
 import type { EventTables } from './tables/events.ts'
 import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
@@ -23,6 +24,7 @@ import type { WebhookTables } from './tables/webhooks.ts'
 export interface Tables
   extends AuditTables,
     CatalogueTables,
+    DeliveryTables,
     EventTables,
     GnapTables,
     IdempotencyTables,

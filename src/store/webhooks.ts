@@ -1,6 +1,7 @@
 import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
 import { type Order, type Part, type PartOf, partOf } from './page.ts'
+import type { Severity } from './tables/events.ts'
 import type { WebhookSecretTable, WebhookTable } from './tables/webhooks.ts'
 import type { Tables } from './tables.ts'
 
@@ -10,9 +11,35 @@ export interface WebhookRecord {
   readonly url: string
   readonly events: readonly string[]
   readonly description: string | null
+  /** `null`: all events of its types are for it. */
+  readonly filters: WebhookFilters | null
   readonly isEnabled: boolean
   readonly createdAtMs: number
   readonly updatedAtMs: number
+  readonly health: WebhookHealth
+}
+
+/** As the API has them. */
+export interface WebhookFilters {
+  readonly categories?: readonly string[] | undefined
+  readonly agents?: readonly string[] | undefined
+  readonly min_severity?: Severity | undefined
+  readonly min_confidence?: number | undefined
+}
+
+/** How deliveries to it have gone lately. */
+export interface WebhookHealth {
+  /** Attempts in a row. */
+  readonly failures: number
+  /** In a row, each longer than the one before. */
+  readonly pauses: number
+  readonly failingSinceMs: number | null
+  /** Nothing is sent before then. */
+  readonly pausedUntilMs: number | null
+  readonly lastDeliveryAtMs: number | null
+  /** Why it was disabled, where nobody has done it. */
+  readonly disabledReason: string | null
+  readonly disabledAtMs: number | null
 }
 
 /** What deliveries are signed with, encrypted. */
@@ -45,21 +72,22 @@ export class WebhookStore {
   async byId(id: string): Promise<WebhookRecord | null> {
     const found = this.#db.selectFrom('webhooks').selectAll().where('id', '=', id)
     const row = await found.executeTakeFirst()
-    return row === undefined ? null : record(row)
+    return row === undefined ? null : webhookRecord(row)
   }
 
   /** Newest first. */
   async list<Asked extends Part>(part: Asked): Promise<PartOf<WebhookRecord, Asked>> {
     const found = this.#db.selectFrom('webhooks')
-    return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, webhookRecord)
   }
 
   /** What is not in `changes` stays, whoever changes it meanwhile. `false`: it is not there any more. */
   async update(id: string, changes: WebhookChanges, atMs: number, queries: Queries): Promise<boolean> {
-    const { events, isEnabled, ...texts } = changes
+    const { events, filters, isEnabled, ...texts } = changes
     const row = {
       ...texts,
       ...(events !== undefined && { events: JSON.stringify(events) }),
+      ...(filters !== undefined && { filters: textOf(filters) }),
       ...(isEnabled !== undefined && { enabled: Number(isEnabled) }),
     }
     const updated = queries
@@ -111,7 +139,9 @@ export class WebhookStore {
   }
 }
 
-export type WebhookChanges = Partial<Pick<WebhookRecord, 'url' | 'events' | 'description' | 'isEnabled'>>
+export type WebhookChanges = Partial<
+  Pick<WebhookRecord, 'url' | 'events' | 'description' | 'filters' | 'isEnabled'>
+>
 export type NewWebhookSecret = Pick<WebhookSecret, 'id' | 'sealed' | 'createdAtMs'>
 
 async function addSecret(
@@ -130,19 +160,49 @@ function stayingFirst(one: WebhookSecret, other: WebhookSecret): number {
   return Number(one.expiresAtMs !== null) - Number(other.expiresAtMs !== null)
 }
 
-function rowOf({ id, url, events, description, isEnabled, createdAtMs, updatedAtMs }: WebhookRecord) {
-  const times = { created_at_ms: createdAtMs, updated_at_ms: updatedAtMs }
-  return { id, url, events: JSON.stringify(events), description, enabled: Number(isEnabled), ...times }
+function rowOf({ id, url, description, ...webhook }: WebhookRecord) {
+  return {
+    ...{ id, url, description },
+    events: JSON.stringify(webhook.events),
+    filters: textOf(webhook.filters),
+    enabled: Number(webhook.isEnabled),
+    created_at_ms: webhook.createdAtMs,
+    updated_at_ms: webhook.updatedAtMs,
+    ...healthRow(webhook.health),
+  }
 }
 
-function record(row: Selectable<WebhookTable>): WebhookRecord {
-  const { id, url, description } = row
+function textOf(filters: WebhookFilters | null): string | null {
+  return filters === null ? null : JSON.stringify(filters)
+}
+
+export function webhookRecord(row: Selectable<WebhookTable>): WebhookRecord {
+  const { id, url, description, failures, pauses } = row
   return {
     ...{ id, url, description },
     events: JSON.parse(row.events) as string[],
+    filters: row.filters === null ? null : (JSON.parse(row.filters) as WebhookFilters),
     isEnabled: row.enabled === 1,
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
+    health: {
+      ...{ failures, pauses },
+      failingSinceMs: row.failing_since_ms,
+      pausedUntilMs: row.paused_until_ms,
+      lastDeliveryAtMs: row.last_delivery_at_ms,
+      disabledReason: row.disabled_reason,
+      disabledAtMs: row.disabled_at_ms,
+    },
+  }
+}
+
+export function healthRow({ failures, pauses, disabledReason, ...times }: WebhookHealth) {
+  return {
+    ...{ failures, pauses, disabled_reason: disabledReason },
+    failing_since_ms: times.failingSinceMs,
+    paused_until_ms: times.pausedUntilMs,
+    last_delivery_at_ms: times.lastDeliveryAtMs,
+    disabled_at_ms: times.disabledAtMs,
   }
 }
 
@@ -156,6 +216,16 @@ function secretOf(row: Selectable<WebhookSecretTable>): WebhookSecret {
   }
 }
 
+/** Of one that nothing was delivered to. */
+export const UNTRIED: WebhookHealth = {
+  failures: 0,
+  pauses: 0,
+  failingSinceMs: null,
+  pausedUntilMs: null,
+  lastDeliveryAtMs: null,
+  disabledReason: null,
+  disabledAtMs: null,
+}
 const NEWEST_FIRST: Order = {
   columns: [
     { name: 'webhooks.created_at_ms', kind: 'whole' },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import type { DatabaseKind } from '../../src/store/database.ts'
 import type { Store } from '../../src/store/store.ts'
-import type { WebhookRecord } from '../../src/store/webhooks.ts'
+import { UNTRIED, type WebhookRecord } from '../../src/store/webhooks.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
 
 /** What keeping webhooks and their secrets has to do in either database. */
@@ -104,5 +104,6 @@ function webhook(id: string, atMs: number): WebhookRecord {
   return {
     ...{ id, url: 'https://hooks.example/ä?b=1', events: ['new_agent', 'threat_detected'] },
     ...{ description: 'for "us"', isEnabled: true, createdAtMs: atMs, updatedAtMs: atMs },
+    ...{ filters: { agents: ['gptbot'], min_confidence: 0.5 }, health: UNTRIED },
   }
 }

@@ -290,6 +290,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   corsOrigins: [],
   encryptionKey: null,
   allowPrivateWebhooks: false,
+  deliveries: { ca: null, retryBaseMs: 10_000, retentionMs: 86_400_000 },
   allowPrivateFetches: false,
   upstreams: UPSTREAMS,
 }

@@ -8,9 +8,9 @@ const auditEntry = z
   .strictObject({
     id: z.string().meta({ example: 'aud_x7c1Jq0aT5b2Lw9k' }),
     at: time,
-    principal: z
-      .string()
-      .meta({ description: 'Who: the id of a key, `bootstrap`, `command-line`, `anonymous`.' }),
+    principal: z.string().meta({
+      description: 'Who: the id of a key, `bootstrap`, `command-line`, `anonymous`, `gatehouse` by itself.',
+    }),
     action: z
       .string()
       .meta({ description: 'What: the id of an operation, or a name like it.', example: 'createKey' }),

@@ -15,17 +15,20 @@ import { links, PAGE_ANSWER, PAGE_FIELDS } from './schemas.ts'
 import type { Versioned } from './version.ts'
 
 /** A list: one description of it makes the operation of each version. */
-export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown>
+export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner = true>
   extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'> {
   /** What the items are called in the answer. */
   readonly name: string
   readonly filters: Filters
   /** Whether `page` and `limit` stand before the filters in the document. */
   readonly isPartFirst?: boolean
+  /** What the path names, where it is a list of something. */
+  readonly of?: Pick<AnyOperation, 'params' | 'find'>
   part<Asked extends Part>(
     filters: z.output<z.ZodObject<Filters>>,
     part: Asked,
     management: Management,
+    owner: Owner,
   ): Promise<PartOf<Kept, Asked>>
   readonly items: Items<Kept, Shown>
   /** Of /v2, where they are others. */
@@ -38,15 +41,15 @@ export interface Items<Kept, Shown> {
   show(items: readonly Kept[], management: Management): Promise<Shown[]> | Shown[]
 }
 
-export function listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown = Shown>(
-  given: Listing<Filters, Kept, Shown, BetaShown>,
+export function listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown = Shown, Owner = true>(
+  given: Listing<Filters, Kept, Shown, BetaShown, Owner>,
 ): Versioned {
   const betaItems: Items<Kept, Shown | BetaShown> = given.betaItems ?? given.items
   return { v1: byPage(given, given.items), v2: byCursor(given, betaItems) }
 }
 
-function byPage<Filters extends z.ZodRawShape, Kept, Shown>(
-  given: Listing<Filters, Kept, unknown, unknown>,
+function byPage<Filters extends z.ZodRawShape, Kept, Shown, Owner>(
+  given: Listing<Filters, Kept, unknown, unknown, Owner>,
   items: Items<Kept, Shown>,
 ): AnyOperation {
   const { name } = given
@@ -54,9 +57,9 @@ function byPage<Filters extends z.ZodRawShape, Kept, Shown>(
     ...describedIn(given),
     query: z.strictObject(fieldsOf(given, PAGE_FIELDS)),
     answer: z.strictObject({ [name]: z.array(items.schema), ...PAGE_ANSWER }) as z.ZodType,
-    run: async ({ query, target }, management) => {
+    run: async ({ query, target, subject }, management) => {
       const { page, limit, ...filters } = query as PageQuery & z.output<z.ZodObject<Filters>>
-      const found = await given.part(filters as never, { page, limit }, management)
+      const found = await given.part(filters as never, { page, limit }, management, subject as Owner)
       const { total } = found
       return {
         body: { [name]: await items.show(found.items, management), total, page, limit },
@@ -66,8 +69,8 @@ function byPage<Filters extends z.ZodRawShape, Kept, Shown>(
   })
 }
 
-function byCursor<Filters extends z.ZodRawShape, Kept, Shown>(
-  given: Listing<Filters, Kept, unknown, unknown>,
+function byCursor<Filters extends z.ZodRawShape, Kept, Shown, Owner>(
+  given: Listing<Filters, Kept, unknown, unknown, Owner>,
   items: Items<Kept, Shown>,
 ): AnyOperation {
   const { id, name } = given
@@ -75,11 +78,13 @@ function byCursor<Filters extends z.ZodRawShape, Kept, Shown>(
     ...describedIn(given),
     query: z.strictObject(fieldsOf(given, CURSOR_FIELDS)),
     answer: z.strictObject({ [name]: z.array(items.schema), ...CURSOR_ANSWER }) as z.ZodType,
-    run: async ({ query, target }, management) => {
+    run: async ({ query, target, params, subject }, management) => {
       const { cursor, limit, ...filters } = query as CursorQuery & z.output<z.ZodObject<Filters>>
-      const mark = markOf(id, filters)
+      const mark = given.of === undefined ? markOf(id, filters) : markOf(id, params, filters)
       const after = positionIn(cursor, mark)
-      const found = await fromPosition(() => given.part(filters as never, { after, limit }, management))
+      const found = await fromPosition(() =>
+        given.part(filters as never, { after, limit }, management, subject as Owner),
+      )
       const next_cursor = found.next === null ? null : cursorFor(mark, found.next)
       return {
         body: { [name]: await items.show(found.items, management), limit, next_cursor },
@@ -99,11 +104,12 @@ interface CursorQuery {
   readonly limit: number
 }
 
-function describedIn({ id, path, tag, summary, description, scopes }: Described) {
-  return { id, method: 'GET' as const, path, tag, summary, description, scopes }
+function describedIn({ id, path, tag, summary, description, scopes, of = {} }: Described) {
+  return { id, method: 'GET' as const, path, tag, summary, description, scopes, ...of }
 }
 
-type Described = Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>
+type Described = Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'> &
+  Partial<Record<'of', Partial<Pick<AnyOperation, 'params' | 'find'>>>>
 
 function fieldsOf(
   { filters, isPartFirst = false }: { readonly filters: z.ZodRawShape; readonly isPartFirst?: boolean },

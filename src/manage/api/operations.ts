@@ -4,6 +4,7 @@ import { toolsOf } from '../tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
+import { DELIVERY_OPERATIONS } from './deliveries.ts'
 import { DETECT_OPERATIONS } from './detect-operations.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { FLEET_OPERATIONS } from './fleet.ts'
@@ -56,6 +57,7 @@ const ALL: readonly Offered[] = [
   ...TRUST_OPERATIONS,
   ...USER_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
+  ...DELIVERY_OPERATIONS,
 ]
 
 export const V1: ApiVersion = { prefix: '/v1', isBeta: false, operations: inVersion(ALL, 'v1') }

@@ -1,41 +1,30 @@
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import type { WebhookRecord, WebhookSecret } from '../../store/webhooks.ts'
+import { UNTRIED, type WebhookRecord } from '../../store/webhooks.ts'
 import { changed } from '../audit.ts'
 import { newId } from '../ids.ts'
 import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { readWebhookUrl } from '../webhook-url.ts'
+import { secretOf } from '../webhooks/signing.ts'
 import { listing } from './listing.ts'
 import { actorOf, type Asked, operation } from './operation.ts'
-import { checkMatch, etagOf } from './precondition.ts'
-import { time, timeOf } from './schemas.ts'
+import { checkMatch } from './precondition.ts'
 import type { Offered } from './version.ts'
-
-/** All that webhooks can be told of. */
-export const EVENTS = ['new_agent', 'new_signature', 'threat_detected'] as const
-export type EventType = (typeof EVENTS)[number]
-
-const event = z.enum(EVENTS).meta({ id: 'EventType' })
-const webhookFields = {
-  id: z.string().meta({ example: 'whk_x7c1Jq0aT5b2' }),
-  url: z.string().meta({ format: 'uri' }),
-  events: z.array(event),
-  description: z.string().nullable(),
-  enabled: z.boolean(),
-  created_at: time,
-  updated_at: time,
-  old_secret_expires_at: time.nullable().meta({
-    description: 'Until then deliveries are signed with the secret before the last rotation as well.',
-  }),
-}
-const webhook = z.strictObject(webhookFields).meta({ id: 'Webhook' })
-const webhookWithSecret = z
-  .strictObject({
-    ...webhookFields,
-    secret: z.string().meta({ description: 'Signs deliveries (Standard Webhooks). Shown here only.' }),
-  })
-  .meta({ id: 'WebhookWithSecret' })
+import {
+  anew,
+  configuredHalf,
+  configuredTag,
+  EVENTS,
+  type EventType,
+  event,
+  shownWebhook,
+  shownWebhooks,
+  webhook,
+  webhookFilters,
+  webhookTag,
+  webhookWithSecret,
+} from './webhook-views.ts'
 
 const requestFields = {
   url: z
@@ -43,6 +32,7 @@ const requestFields = {
     .max(2048, 'is longer than 2048 characters')
     .meta({ format: 'uri', example: 'https://hooks.example.com/gatehouse' }),
   events: z.array(event).min(1, 'is empty').max(EVENTS.length, 'names an event twice'),
+  filters: webhookFilters.nullable().optional(),
   description: z.string().max(500, 'is longer than 500 characters').nullable().optional(),
   enabled: z.boolean().optional(),
 }
@@ -77,10 +67,12 @@ const createWebhook = operation({
       id: newId('whk'),
       url: await usualUrl(body.url, management),
       events: inOrder(body.events),
+      filters: body.filters ?? null,
       description: body.description ?? null,
       isEnabled: body.enabled ?? true,
       createdAtMs: atMs,
       updatedAtMs: atMs,
+      health: UNTRIED,
     }
     const { secret, sealed } = await newSecret(record.id, management)
     await changed(
@@ -94,7 +86,7 @@ const createWebhook = operation({
         await store.webhooks.add(record, { ...sealed, createdAtMs: atMs }, queries)
       },
     )
-    return { body: { ...shown(record, []), secret } }
+    return { body: { ...(await shownWebhook(record, management)), secret } }
   },
 })
 
@@ -110,11 +102,7 @@ const listWebhooks = listing({
   part: (_, part, { store }) => store.webhooks.list(part),
   items: {
     schema: webhook,
-    show: async (records, { store, nowMs }) => {
-      const ids = records.map(({ id }) => id)
-      const secrets = await store.webhooks.secrets(ids, nowMs())
-      return records.map((each) => shown(each, secrets))
-    },
+    show: shownWebhooks,
   },
 })
 
@@ -132,7 +120,10 @@ const getWebhook = operation({
   scopes: ['admin'],
   ...byId,
   answer: webhook,
-  run: async ({ subject }, management) => ({ body: await current(subject, management) }),
+  run: async ({ subject }, management) => {
+    const body = await shownWebhook(subject, management)
+    return { body, headers: { ETag: webhookTag(body) } }
+  },
 })
 
 const updateWebhook = operation({
@@ -141,7 +132,8 @@ const updateWebhook = operation({
   path: '/webhooks/{id}',
   tag: 'Webhooks',
   summary: 'Change a webhook',
-  description: 'What is left out stays. `enabled: false` pauses it. `If-Match` is heeded.',
+  description:
+    'What is left out stays. `enabled: false` pauses it: what waits for it goes on once it is enabled again. `If-Match` is heeded; that deliveries have gone on meanwhile is no change.',
   scopes: ['admin'],
   ...byId,
   body: webhookChanges,
@@ -149,12 +141,13 @@ const updateWebhook = operation({
   problems: ['precondition_failed'],
   run: async (call, management) => {
     const { store, nowMs } = management
-    checkMatch(call.ifMatch, etagOf(await current(call.subject, management)))
-    const { enabled, url, events, description } = call.body
+    checkMatch(configuredHalf(call.ifMatch), configuredTag(await shownWebhook(call.subject, management)))
+    const { enabled, url, events, filters, description } = call.body
     const { id } = call.subject
     const changes = {
       ...(url !== undefined && { url: await usualUrl(url, management) }),
       ...(events !== undefined && { events: inOrder(events) }),
+      ...(filters !== undefined && { filters }),
       ...(description !== undefined && { description }),
       ...(enabled !== undefined && { isEnabled: enabled }),
     }
@@ -165,10 +158,16 @@ const updateWebhook = operation({
       { action: 'updateWebhook', subject: id, detail },
       nowMs(),
       async (queries) => {
-        if (!(await store.webhooks.update(id, changes, nowMs(), queries))) throw gone()
+        const [before] = await store.webhookHealth.lock([id], queries)
+        if (before === undefined) throw gone()
+        await store.webhooks.update(id, changes, nowMs(), queries)
+        const isAnew =
+          (enabled === true && !before.isEnabled) || (url !== undefined && changes.url !== before.url)
+        if (isAnew) await store.webhookHealth.put(id, anew(before), queries)
       },
     )
-    return { body: await current((await store.webhooks.byId(id)) ?? refuseGone(), management) }
+    management.deliveries.wake()
+    return { body: await shownWebhook((await store.webhooks.byId(id)) ?? refuseGone(), management) }
   },
 })
 
@@ -225,7 +224,7 @@ const rotateWebhookSecret = operation({
           throw new Refusal('conflict', `it has ${SECRETS_MAX} secrets that sign: wait until one has expired`)
       },
     )
-    const after = await current((await store.webhooks.byId(id)) ?? refuseGone(), management)
+    const after = await shownWebhook((await store.webhooks.byId(id)) ?? refuseGone(), management)
     return { body: { ...after, secret } }
   },
 })
@@ -233,11 +232,6 @@ const rotateWebhookSecret = operation({
 export const WEBHOOK_OPERATIONS: readonly Offered[] = [
   ...[createWebhook, listWebhooks, getWebhook, updateWebhook, deleteWebhook, rotateWebhookSecret],
 ]
-
-/** What a webhook's secret is sealed as: see Sealer. */
-export function secretOf(webhookId: string, secretId: string): string {
-  return `webhook ${webhookId} secret ${secretId}`
-}
 
 async function usualUrl(text: string, { allowPrivateWebhooks }: Management): Promise<string> {
   const read = await readWebhookUrl(text, allowPrivateWebhooks)
@@ -252,28 +246,9 @@ async function newSecret(webhookId: string, { sealer }: Management) {
   return { secret, sealed: { id, sealed: await sealer.seal(secret, secretOf(webhookId, id)) } }
 }
 
-async function current(record: WebhookRecord, { store, nowMs }: Management) {
-  return shown(record, await store.webhooks.secrets([record.id], nowMs()))
-}
-
-function shown(record: WebhookRecord, secrets: readonly WebhookSecret[]) {
-  const { id, url, description, events, createdAtMs, updatedAtMs } = record
-  const expiring = secrets.flatMap(({ webhookId, expiresAtMs }) =>
-    webhookId === id ? (expiresAtMs ?? []) : [],
-  )
-  return {
-    ...{ id, url, description },
-    events: events as EventType[],
-    enabled: record.isEnabled,
-    created_at: timeOf(createdAtMs),
-    updated_at: timeOf(updatedAtMs),
-    old_secret_expires_at: expiring.length === 0 ? null : timeOf(Math.max(...expiring)),
-  }
-}
-
 /** For the audit log. Of the URL its host: what is behind it is often as good as a password. */
-function told({ url, events, description, isEnabled }: WebhookRecord) {
-  return { host: new URL(url).host, events, description, enabled: isEnabled }
+function told({ url, events, filters, description, isEnabled }: WebhookRecord) {
+  return { host: new URL(url).host, events, filters, description, enabled: isEnabled }
 }
 
 function inOrder(events: readonly EventType[]): EventType[] {

@@ -1,3 +1,5 @@
+import type { Generated } from 'kysely'
+
 export interface WebhookTables {
   webhooks: WebhookTable
   webhook_secrets: WebhookSecretTable
@@ -12,6 +14,19 @@ export interface WebhookTable {
   enabled: number
   created_at_ms: number
   updated_at_ms: number
+  /** JSON: an object; `null`: all events of its types are for it. */
+  filters: string | null
+  /** In a row, of all attempts. */
+  failures: Generated<number>
+  /** In a row, each longer than the one before. */
+  pauses: Generated<number>
+  failing_since_ms: number | null
+  /** Nothing is sent before then. */
+  paused_until_ms: number | null
+  last_delivery_at_ms: number | null
+  /** `null`: nobody but its administrator has. */
+  disabled_reason: string | null
+  disabled_at_ms: number | null
 }
 
 /** What deliveries are signed with; each webhook has one that stays, and for a while those before it. */

@@ -1,0 +1,230 @@
+import * as z from 'zod'
+import type { DeliveryRecord } from '../../store/delivery-log.ts'
+import type { WebhookRecord } from '../../store/webhooks.ts'
+import { changed } from '../audit.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../refusal.ts'
+import { bodyOf } from '../webhooks/signing.ts'
+import { replay, sendTest, tryAgain } from '../webhooks/by-hand.ts'
+import { listing } from './listing.ts'
+import { actorOf, type Asked, operation } from './operation.ts'
+import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
+import { event, type EventType } from './webhook-views.ts'
+
+const attempt = z
+  .strictObject({
+    at: time,
+    duration_ms: z.int().min(0),
+    status: z.int().nullable().meta({ description: 'Of the answer; `null`: there was none.' }),
+    error: z.string().nullable().meta({ description: 'Why it failed; `null`: it was taken.' }),
+    response: z.string().meta({ description: 'How the answer begins, as plain text.' }),
+  })
+  .meta({ id: 'DeliveryAttempt' })
+const status = z.enum(['pending', 'delivered', 'failed'])
+const deliveryFields = {
+  id: z.string().meta({ example: 'dlv_x7c1Jq0aT5b2Lw9k' }),
+  webhook_id: z.string(),
+  event_id: z.string().meta({ description: 'The `webhook-id` of each attempt.' }),
+  event_type: z.enum([...event.options, 'test']),
+  event_at: time,
+  status: status.meta({ description: '`failed`: it was given up.' }),
+  attempts: z.int().min(0).meta({ description: 'Since it was last asked for.' }),
+  log: z.array(attempt).meta({ description: 'The last attempts, oldest first.' }),
+  created_at: time,
+  next_attempt_at: time.nullable().meta({
+    description: '`null`: it has ended, or waits for an earlier one of the same subject.',
+  }),
+  finished_at: time.nullable(),
+}
+const delivery = z.strictObject(deliveryFields).meta({ id: 'Delivery' })
+const deliveryWithBody = z
+  .strictObject({
+    ...deliveryFields,
+    body: z
+      .strictObject({ type: z.string(), timestamp: time, data: z.record(z.string(), z.unknown()) })
+      .meta({ description: 'What is sent.' }),
+  })
+  .meta({ id: 'DeliveryWithBody' })
+
+const id = z.strictObject({ id: z.string().max(100) })
+const ofWebhook = {
+  params: id,
+  find: ({ params }: Asked<{ id: string }>, { store }: Management) => store.webhooks.byId(params.id),
+}
+const byId = {
+  params: id,
+  find: ({ params }: Asked<{ id: string }>, { store }: Management) => store.deliveryLog.byId(params.id),
+}
+
+function moment(description: string) {
+  return z.iso.datetime({ offset: true, error: 'takes a time (RFC 3339)' }).meta({ description })
+}
+
+const listDeliveries = listing({
+  id: 'listDeliveries',
+  path: '/webhooks/{id}/deliveries',
+  tag: 'Webhooks',
+  summary: 'List what was delivered to a webhook',
+  description:
+    'Newest first, with how each attempt went. Those that have ended are forgotten after `webhooks.retention`.',
+  scopes: ['admin'],
+  of: ofWebhook,
+  name: 'deliveries',
+  isPartFirst: true,
+  filters: {
+    status: status.optional().meta({ description: 'Only those.' }),
+    since: moment('Made from this time on.').optional(),
+    until: moment('Made before this time.').optional(),
+  },
+  part: ({ status = null, since, until }, part, { store }, webhook: WebhookRecord) => {
+    const [sinceMs, untilMs] = [since, until].map((text) => (text === undefined ? null : Date.parse(text)))
+    const filter = { webhookId: webhook.id, status, sinceMs: sinceMs!, untilMs: untilMs! }
+    return store.deliveryLog.list(filter, part)
+  },
+  items: { schema: delivery, show: (records) => records.map(shown) },
+})
+
+const getDelivery = operation({
+  id: 'getDelivery',
+  method: 'GET',
+  path: '/deliveries/{id}',
+  tag: 'Webhooks',
+  summary: 'One delivery',
+  description: 'With what is sent.',
+  scopes: ['admin'],
+  ...byId,
+  answer: deliveryWithBody,
+  run: async ({ subject }, { store }) => {
+    const told = (await store.events.byId(subject.eventId)) ?? refuseGone()
+    return { body: { ...shown(subject), body: JSON.parse(bodyOf(told)) } }
+  },
+})
+
+const retryDelivery = operation({
+  id: 'retryDelivery',
+  method: 'POST',
+  path: '/deliveries/{id}/retry',
+  tag: 'Webhooks',
+  summary: 'Deliver once more',
+  description:
+    'At once, before all others, whatever became of it; with the same `webhook-id` and the same body. One that is under way stays as it is.',
+  scopes: ['admin'],
+  ...byId,
+  answer: delivery,
+  problems: ['conflict'],
+  run: async (call, management) => {
+    const { subject } = call
+    const change = { action: 'retryDelivery', subject: subject.id, detail: { webhook: subject.webhookId } }
+    await changed(management.store, actorOf(call), change, management.nowMs(), (queries) =>
+      tryAgain(subject, management, queries),
+    )
+    management.deliveries.wake()
+    return { body: shown((await management.store.deliveryLog.byId(subject.id)) ?? refuseGone()) }
+  },
+})
+
+const testWebhook = operation({
+  id: 'testWebhook',
+  method: 'POST',
+  path: '/webhooks/{id}/test',
+  tag: 'Webhooks',
+  summary: 'Send a webhook an event to try it',
+  description:
+    'Of the type `test`, to this one alone, at once and before all others. `GET /deliveries/{id}` says what became of it.',
+  scopes: ['admin'],
+  ...ofWebhook,
+  status: 201,
+  answer: delivery,
+  problems: ['conflict'],
+  isIdempotent: true,
+  run: async (call, management) => {
+    const { id: subject } = call.subject
+    const change = { action: 'testWebhook', subject, detail: {} }
+    const made = await changed(management.store, actorOf(call), change, management.nowMs(), (queries) =>
+      sendTest(subject, management, queries),
+    )
+    management.deliveries.wake()
+    return { body: shown((await management.store.deliveryLog.byId(made)) ?? refuseGone()) }
+  },
+})
+
+const replayWebhook = operation({
+  id: 'replayWebhook',
+  method: 'POST',
+  path: '/webhooks/{id}/replay',
+  tag: 'Webhooks',
+  summary: 'Deliver what has happened once more',
+  description:
+    'All events since a time, or of a stretch of it, that its filters let pass and that are not waiting for it already, as far as they are kept: 10,000 at most, oldest first; with the same `webhook-id` as before, for who has had them. `next_since` says where there are more.',
+  scopes: ['admin'],
+  ...ofWebhook,
+  body: z
+    .strictObject({
+      since: moment('Events from this time on.'),
+      until: moment('Events before this time; without: all.').optional(),
+      types: z
+        .array(event)
+        .min(1, 'is empty')
+        .max(event.options.length, 'names an event twice')
+        .optional()
+        .meta({
+          description: 'Without: those that it is for.',
+        }),
+    })
+    .refine(({ since, until }) => until === undefined || Date.parse(since) < Date.parse(until), {
+      path: ['until'],
+      message: 'is not after since',
+    })
+    .meta({ id: 'WebhookReplay' }),
+  answer: z
+    .strictObject({
+      queued: z.int().min(0),
+      next_since: time.nullable().meta({ description: '`null`: these are all.' }),
+    })
+    .meta({ id: 'WebhookReplayed' }),
+  problems: ['conflict'],
+  isIdempotent: true,
+  run: async (call, management) => {
+    const { subject, body } = call
+    const { since, until, types } = body
+    const wanted = {
+      types: (types ?? subject.events) as EventType[],
+      sinceMs: Date.parse(since),
+      untilMs: until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until),
+    }
+    const { queued, nextSinceMs } = await replay(subject, wanted, management)
+    const detail = { ...body, queued }
+    const change = { action: 'replayWebhook', subject: subject.id, detail }
+    await changed(management.store, actorOf(call), change, management.nowMs(), async () => undefined)
+    management.deliveries.wake()
+    return { body: { queued, next_since: timeOf(nextSinceMs) } }
+  },
+})
+
+export const DELIVERY_OPERATIONS: readonly Offered[] = [
+  testWebhook,
+  replayWebhook,
+  listDeliveries,
+  getDelivery,
+  retryDelivery,
+]
+
+function shown(record: DeliveryRecord): z.output<typeof delivery> {
+  const { id, webhookId, eventId, type, status, attempts, log, createdAtMs, nextAtMs, finishedAtMs } = record
+  return {
+    ...{ id, webhook_id: webhookId, event_id: eventId, event_type: type },
+    ...{ event_at: timeOf(record.eventAtMs), status, attempts },
+    log: log.map(({ atMs, durationMs, status, error, response }) => {
+      return { at: timeOf(atMs), duration_ms: durationMs, status, error, response }
+    }),
+    created_at: timeOf(createdAtMs),
+    // What is wanted before all others has a time long past.
+    next_attempt_at: nextAtMs === null ? null : timeOf(Math.max(nextAtMs, createdAtMs)),
+    finished_at: timeOf(finishedAtMs),
+  }
+}
+
+function refuseGone(): never {
+  throw new Refusal('not_found', 'there is nothing of this name')
+}

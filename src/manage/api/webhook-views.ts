@@ -1,0 +1,136 @@
+import * as z from 'zod'
+import { CATEGORIES } from '../../classify/software.ts'
+import { SEVERITIES } from '../../store/tables/events.ts'
+import { UNTRIED, type WebhookRecord, type WebhookSecret } from '../../store/webhooks.ts'
+import type { Management } from '../management.ts'
+import { etagOf } from './precondition.ts'
+import { time, timeOf } from './schemas.ts'
+
+/** All that webhooks can be told of. */
+export const EVENTS = ['new_agent', 'new_signature', 'threat_detected'] as const
+export type EventType = (typeof EVENTS)[number]
+
+export const event = z.enum(EVENTS).meta({ id: 'EventType' })
+
+export const webhookFilters = z
+  .strictObject({
+    categories: z
+      .array(z.enum(CATEGORIES))
+      .min(1, 'is empty')
+      .max(CATEGORIES.length, 'names a category twice')
+      .optional()
+      .meta({ description: 'Only what is about an agent of one of these categories.' }),
+    agents: z
+      .array(z.string().min(1, 'is empty').max(200, 'is longer than 200 characters'))
+      .min(1, 'is empty')
+      .max(200, 'takes at most 200 agents')
+      .optional()
+      .meta({ description: 'Only what is about one of these agents, by id.' }),
+    min_severity: z.enum(SEVERITIES).optional().meta({
+      description: 'Only threats that are at least so severe; other events have no severity, and pass.',
+    }),
+    min_confidence: z
+      .number()
+      .min(0, 'takes a number from 0 to 1')
+      .max(1, 'takes a number from 0 to 1')
+      .optional()
+      .meta({ description: 'Only what is at least so sure; an event without a confidence passes.' }),
+  })
+  .meta({ id: 'WebhookFilters' })
+
+const configuredFields = {
+  id: z.string().meta({ example: 'whk_x7c1Jq0aT5b2' }),
+  url: z.string().meta({ format: 'uri' }),
+  events: z.array(event),
+  filters: webhookFilters.nullable(),
+  description: z.string().nullable(),
+  enabled: z.boolean(),
+  created_at: time,
+  updated_at: time,
+  old_secret_expires_at: time.nullable().meta({
+    description: 'Until then deliveries are signed with the secret before the last rotation as well.',
+  }),
+  disabled_at: time.nullable(),
+  disabled_reason: z.string().nullable().meta({
+    description: 'Why Gatehouse has disabled it; `enabled: true` clears it. `null`: it has not.',
+  }),
+}
+const webhookFields = {
+  ...configuredFields,
+  pending: z.int().min(0).meta({ description: 'Deliveries that have not ended.' }),
+  last_delivery_at: time.nullable().meta({ description: 'When it last took one.' }),
+  failing_since: time.nullable().meta({ description: 'Since then each attempt has failed.' }),
+  paused_until: time.nullable().meta({
+    description:
+      'Nothing is sent before then, as too many attempts have failed, or as it has asked for that.',
+  }),
+}
+export const webhook = z.strictObject(webhookFields).meta({ id: 'Webhook' })
+export const webhookWithSecret = z
+  .strictObject({
+    ...webhookFields,
+    secret: z.string().meta({ description: 'Signs deliveries (Standard Webhooks). Shown here only.' }),
+  })
+  .meta({ id: 'WebhookWithSecret' })
+
+export type WebhookView = z.output<typeof webhook>
+
+export async function shownWebhooks(
+  records: readonly WebhookRecord[],
+  { store, nowMs }: Pick<Management, 'store' | 'nowMs'>,
+): Promise<WebhookView[]> {
+  const ids = records.map(({ id }) => id)
+  const secrets = await store.webhooks.secrets(ids, nowMs())
+  const pending = await store.deliveries.pending(ids)
+  return records.map((each) => shown(each, secrets, pending.get(each.id) ?? 0))
+}
+
+export async function shownWebhook(
+  record: WebhookRecord,
+  management: Pick<Management, 'store' | 'nowMs'>,
+): Promise<WebhookView> {
+  return (await shownWebhooks([record], management))[0]!
+}
+
+/** In two halves: what was configured, by which `If-Match` goes, and how it does, which no reader should miss. */
+export function webhookTag(view: WebhookView): string {
+  return `${configuredTag(view).slice(0, -1)}.${etagOf(view).slice(1)}`
+}
+
+/** What `If-Match` says of what was configured. */
+export function configuredHalf(ifMatch: string | null): string | null {
+  return ifMatch === null ? null : ifMatch.replace(SECOND_HALF, '"')
+}
+
+export function configuredTag(view: WebhookView): string {
+  return etagOf(Object.keys(configuredFields).map((name) => view[name as keyof typeof configuredFields]))
+}
+
+/** One that is enabled again, or that leads elsewhere, begins anew. */
+export function anew({ health }: WebhookRecord): WebhookRecord['health'] {
+  return { ...UNTRIED, lastDeliveryAtMs: health.lastDeliveryAtMs }
+}
+
+function shown(record: WebhookRecord, secrets: readonly WebhookSecret[], pending: number): WebhookView {
+  const { id, url, description, events, filters, createdAtMs, updatedAtMs, health } = record
+  const expiring = secrets.flatMap(({ webhookId, expiresAtMs }) =>
+    webhookId === id ? (expiresAtMs ?? []) : [],
+  )
+  return {
+    ...{ id, url },
+    events: events as EventType[],
+    filters: filters as WebhookView['filters'],
+    ...{ description, enabled: record.isEnabled },
+    created_at: timeOf(createdAtMs),
+    updated_at: timeOf(updatedAtMs),
+    old_secret_expires_at: expiring.length === 0 ? null : timeOf(Math.max(...expiring)),
+    disabled_at: timeOf(health.disabledAtMs),
+    disabled_reason: health.disabledReason,
+    pending,
+    last_delivery_at: timeOf(health.lastDeliveryAtMs),
+    failing_since: timeOf(health.failingSinceMs),
+    paused_until: timeOf(health.pausedUntilMs),
+  }
+}
+
+const SECOND_HALF = /\.[\w-]+"/g

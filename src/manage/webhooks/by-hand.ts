@@ -1,0 +1,92 @@
+import type { Queries } from '../../store/database.ts'
+import { type DeliveryRecord, FIRST_OF_ALL } from '../../store/delivery-log.ts'
+import type { EventRecord } from '../../store/events.ts'
+import type { EventType } from '../../store/tables/events.ts'
+import type { WebhookRecord } from '../../store/webhooks.ts'
+import { newId } from '../ids.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../refusal.ts'
+import { wants } from './event-filter.ts'
+
+// What an administrator has sent, beside what is sent by itself.
+
+/** An event for this one alone. Resolves to the id of its delivery. */
+export async function sendTest(
+  webhookId: string,
+  { store, nowMs }: Management,
+  queries: Queries,
+): Promise<string> {
+  const [atMs, id] = [nowMs(), newId('dlv')]
+  const about = { agent: null, category: null, severity: null, confidence: null }
+  const data = JSON.stringify({ webhook_id: webhookId, message: 'This is a test. Nothing has happened.' })
+  const event = { id: newId('evt'), type: 'test' as const, atMs, subject: webhookId, ...about, data }
+  const [{ number }] = (await store.events.add([event], queries)) as [EventRecord]
+  await opened(webhookId, store, queries)
+  const delivery = { id, webhookId, eventNumber: number, lane: null, nextAtMs: FIRST_OF_ALL }
+  await store.deliveries.add([delivery], atMs, queries)
+  return id
+}
+
+/** The same once more, whatever became of it. */
+export async function tryAgain(
+  { id, webhookId }: DeliveryRecord,
+  { store }: Management,
+  queries: Queries,
+): Promise<void> {
+  await opened(webhookId, store, queries)
+  await store.deliveryLog.again(id, queries)
+}
+
+export interface WantedEvents {
+  readonly types: readonly EventType[]
+  readonly sinceMs: number
+  readonly untilMs: number
+}
+
+export interface Replayed {
+  readonly queued: number
+  /** From when there are more; `null`: there are none. */
+  readonly nextSinceMs: number | null
+}
+
+/** What has happened, oldest first, some at a time: others write meanwhile. */
+export async function replay(
+  { id: webhookId, filters }: WebhookRecord,
+  wanted: WantedEvents,
+  { store, nowMs }: Management,
+): Promise<Replayed> {
+  let queued = 0
+  for (let after: EventRecord | null = null; ; ) {
+    const asked = { webhookId, ...wanted, after }
+    const events: readonly EventRecord[] = await store.deliveryLog.replayed(asked, SLICE_EVENTS)
+    const passing = events.filter((event) => wants({ events: wanted.types, filters }, event))
+    const some = passing.slice(0, REPLAYED_MAX - queued)
+    await store.transaction(async (queries) => {
+      await opened(webhookId, store, queries)
+      const atMs = nowMs()
+      const deliveries = some.map(({ number, subject }) => {
+        return { id: newId('dlv'), webhookId, eventNumber: number, lane: subject, nextAtMs: atMs }
+      })
+      await store.deliveries.add(deliveries, atMs, queries)
+    })
+    queued += some.length
+    if (some.length < passing.length) return { queued, nextSinceMs: passing[some.length]!.atMs }
+    if (events.length < SLICE_EVENTS) return { queued, nextSinceMs: null }
+    after = events.at(-1)!
+  }
+}
+
+/** It is locked, and its pause is over: somebody wants to see whether it is back. */
+async function opened(
+  webhookId: string,
+  { webhookHealth }: Management['store'],
+  queries: Queries,
+): Promise<void> {
+  const [webhook] = await webhookHealth.lock([webhookId], queries)
+  if (webhook === undefined) throw new Refusal('not_found', 'there is nothing of this name')
+  if (!webhook.isEnabled) throw new Refusal('conflict', 'the webhook is disabled: enable it first')
+  await webhookHealth.put(webhookId, { ...webhook.health, pausedUntilMs: null }, queries)
+}
+
+const SLICE_EVENTS = 512
+const REPLAYED_MAX = 10_000

@@ -1,0 +1,126 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createLogTo } from '../../src/log.ts'
+import { EventLog } from '../../src/manage/event-log.ts'
+import { newId } from '../../src/manage/ids.ts'
+import type { Management } from '../../src/manage/management.ts'
+import { Sealer } from '../../src/manage/sealer.ts'
+import { Deliverer, type DelivererSettings } from '../../src/manage/webhooks/deliverer.ts'
+import { DeliveryMetrics } from '../../src/manage/webhooks/delivery-metrics.ts'
+import { secretOf } from '../../src/manage/webhooks/signing.ts'
+import { Metrics, metricsText } from '../../src/metrics.ts'
+import { Secret } from '../../src/secret.ts'
+import type { DeliveryRecord } from '../../src/store/delivery-log.ts'
+import type { NewEvent } from '../../src/store/events.ts'
+import type { Store } from '../../src/store/store.ts'
+import { UNTRIED, type WebhookRecord } from '../../src/store/webhooks.ts'
+import type { Owner } from '../store/databases.ts'
+
+export interface SiteOptions extends Partial<DelivererSettings> {
+  readonly allowPrivate?: boolean
+  readonly nowMs?: () => number
+}
+
+/** What delivers, and as much of a management plane as it needs. Several of them may have one database. */
+export class WebhookSite {
+  readonly store: Store
+  readonly events: EventLog
+  readonly deliverer: Deliverer
+  readonly management: Management
+  readonly said: readonly string[]
+  readonly #metrics: DeliveryMetrics
+
+  static async start(t: Owner, store: Store, options: SiteOptions = {}): Promise<WebhookSite> {
+    const folder = await mkdtemp(join(tmpdir(), 'gatehouse-webhooks-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
+    const site = new WebhookSite(store, folder, options)
+    t.teardown(() => site.deliverer.close())
+    site.deliverer.start()
+    return site
+  }
+
+  private constructor(store: Store, folder: string, options: SiteOptions) {
+    const { allowPrivate = true, nowMs = Date.now, ...settings } = options
+    const said: string[] = []
+    this.store = store
+    this.said = said
+    this.events = new EventLog(store, nowMs)
+    this.management = {
+      ...{ store, nowMs, events: this.events, allowPrivateWebhooks: allowPrivate },
+      // One key for all of them.
+      sealer: new Sealer(new Secret('a key that all processes share'), join(folder, 'store.key')),
+      log: createLogTo('info', { write: (line) => said.push(line) }),
+      deliveries: { wake: () => this.deliverer.wake() },
+    } as unknown as Management
+    this.#metrics = new DeliveryMetrics()
+    const given = { ca: null, retryBaseMs: 20, pollMs: 10, ...settings }
+    this.deliverer = new Deliverer(this.management, given, this.#metrics)
+  }
+
+  /** With a secret, which it resolves to. */
+  async webhook(url: string, given: Partial<WebhookRecord> = {}): Promise<{ id: string; secret: string }> {
+    const record: WebhookRecord = {
+      ...{ id: newId('whk'), url, events: ['new_agent', 'new_signature', 'threat_detected'] },
+      ...{
+        description: null,
+        filters: null,
+        isEnabled: true,
+        createdAtMs: 1,
+        updatedAtMs: 1,
+        health: UNTRIED,
+      },
+      ...given,
+    }
+    const secret = `whsec_${Buffer.alloc(32, record.id).toString('base64')}`
+    const sealed = { id: newId('whs'), createdAtMs: 1, sealed: '' }
+    sealed.sealed = await this.management.sealer.seal(secret, secretOf(record.id, sealed.id))
+    await this.store.transaction((queries) => this.store.webhooks.add(record, sealed, queries))
+    return { id: record.id, secret }
+  }
+
+  /** In one transaction, as it is when something happens. */
+  async add(...events: readonly NewEvent[]): Promise<void> {
+    await this.store.transaction((queries) => this.events.add(events, queries))
+    this.events.added()
+  }
+
+  /** Resolves when it holds of the webhook's deliveries, newest first. */
+  async until(
+    webhookId: string,
+    holds: (deliveries: readonly DeliveryRecord[]) => boolean,
+    withinMs = 15_000,
+  ): Promise<readonly DeliveryRecord[]> {
+    const untilMs = Date.now() + withinMs
+    for (;;) {
+      const deliveries = await this.deliveries(webhookId)
+      if (holds(deliveries)) return deliveries
+      if (Date.now() > untilMs) throw new Error(`in vain: ${JSON.stringify(deliveries.slice(0, 3))}`)
+      await wait(10)
+    }
+  }
+
+  async deliveries(webhookId: string): Promise<readonly DeliveryRecord[]> {
+    const any = { status: null, sinceMs: null, untilMs: null }
+    return (await this.store.deliveryLog.list({ webhookId, ...any }, { page: 1, limit: 200 })).items
+  }
+
+  async metrics(): Promise<string> {
+    const metrics = new Metrics()
+    this.#metrics.addTo(metrics)
+    return metricsText([await metrics.read()])
+  }
+}
+
+let made = 0
+
+/** About a subject of its own, unless it is given one. */
+export function event(given: Partial<NewEvent> = {}): NewEvent {
+  const number = ++made
+  const about = { agent: null, category: null, severity: null, confidence: null }
+  return {
+    ...{ id: newId('evt'), type: 'new_signature', atMs: Date.now(), subject: `ja4 ${number}`, ...about },
+    ...{ data: JSON.stringify({ number }), ...given },
+  }
+}
