@@ -15,7 +15,12 @@ import { Secret } from '../../src/secret.ts'
 import type { DeliveryRecord } from '../../src/store/delivery-log.ts'
 import type { NewEvent } from '../../src/store/events.ts'
 import type { Store } from '../../src/store/store.ts'
-import { UNTRIED, type WebhookRecord } from '../../src/store/webhooks.ts'
+import {
+  UNTRIED,
+  type WebhookChanges,
+  type WebhookHealth,
+  type WebhookRecord,
+} from '../../src/store/webhooks.ts'
 import type { Owner } from '../store/databases.ts'
 
 export interface SiteOptions extends Partial<DelivererSettings> {
@@ -80,6 +85,16 @@ export class WebhookSite {
     return { id: record.id, secret }
   }
 
+  /** The old ones sign until then; resolves to the new one. */
+  async rotate(id: string, expiresAtMs: number): Promise<string> {
+    const secret = `whsec_${Buffer.alloc(32, newId('whs')).toString('base64')}`
+    const own = newId('whs')
+    const sealed = await this.management.sealer.seal(secret, secretOf(id, own))
+    const made = { id: own, sealed, createdAtMs: Date.now() }
+    await this.store.transaction((queries) => this.store.webhooks.rotate(id, made, expiresAtMs, queries))
+    return secret
+  }
+
   /** In one transaction, as it is when something happens. */
   async add(...events: readonly NewEvent[]): Promise<void> {
     await this.store.transaction((queries) => this.events.add(events, queries))
@@ -99,6 +114,25 @@ export class WebhookSite {
       if (Date.now() > untilMs) throw new Error(`in vain: ${JSON.stringify(deliveries.slice(0, 3))}`)
       await wait(10)
     }
+  }
+
+  /** Resolves when it holds. */
+  async health(id: string, holds: (health: WebhookHealth) => boolean): Promise<WebhookHealth> {
+    const untilMs = Date.now() + 15_000
+    for (;;) {
+      const { health } = (await this.store.webhooks.byId(id))!
+      if (holds(health)) return health
+      if (Date.now() > untilMs) throw new Error(`in vain: ${JSON.stringify(health)}`)
+      await wait(10)
+    }
+  }
+
+  /** As an administrator does. */
+  async change(id: string, changes: WebhookChanges): Promise<void> {
+    await this.store.transaction(async (queries) => {
+      await this.store.webhooks.update(id, changes, Date.now(), queries)
+      if (changes.isEnabled === true) await this.store.webhookHealth.put(id, UNTRIED, queries)
+    })
   }
 
   async deliveries(webhookId: string): Promise<readonly DeliveryRecord[]> {

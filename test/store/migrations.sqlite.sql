@@ -119,7 +119,7 @@ alter table "webhooks" add column "disabled_at_ms" integer;
 alter table "webhooks" add column "filters" text;
 alter table "webhooks" add column "disabled_reason" text;
 create table "deliveries" ("id" text primary key, "webhook_id" text not null references "webhooks" ("id") on delete cascade, "event_number" integer not null references "events" ("number") on delete cascade, "lane" text, "created_at_ms" integer not null, "next_at_ms" integer, "holder" text, "attempts" integer not null, "log" text not null, "outcome" text, "finished_at_ms" integer);
-create index "deliveries_by_next" on "deliveries" ("webhook_id", "next_at_ms", "event_number") where "finished_at_ms" is null;
+create index "deliveries_by_next" on "deliveries" ("webhook_id", "next_at_ms", "event_number", "finished_at_ms") where "finished_at_ms" is null;
 create index "deliveries_by_turn" on "deliveries" ("webhook_id", "lane", "next_at_ms", "event_number", "id") where "lane" is not null;
 create index "deliveries_by_event" on "deliveries" ("event_number");
 create index "deliveries_by_time" on "deliveries" ("webhook_id", "created_at_ms", "id");

@@ -126,4 +126,4 @@ const RESPONSE_LENGTH_MAX = 300
 /** Nobody puts off what is his for longer. */
 const RETRY_AFTER_MAX_MS = 3_600_000
 const WITH_RETRY_AFTER: ReadonlySet<number> = new Set([429, 503])
-const UNSEEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\0]+/gu
+const UNSEEN = /[\s\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu

@@ -99,6 +99,8 @@ export class Deliverer {
         return (await this.#claim()) + settled > 0
       })
       if (hasMoved !== true) await this.#doze.pause(woken)
+      // What ends in the next moment is written down with it: a transaction costs more than what is in it.
+      if (this.#underWay.size > 0) await wait(GATHER_MS)
     }
   }
 
@@ -223,7 +225,8 @@ interface UnderWay {
 }
 
 /** To one endpoint, from one process. */
-const AT_ONCE_MAX = 16
+const AT_ONCE_MAX = 32
 const HELD_MS = 30_000
 const POLL_MS = 500
+const GATHER_MS = 4
 const CLOSE_MS = 1_000

@@ -33,7 +33,7 @@ export const deliveries: Migration = async (db, { integer }) => {
   await db.schema
     .createIndex('deliveries_by_next')
     .on('deliveries')
-    .columns(['webhook_id', 'next_at_ms', 'event_number'])
+    .columns(['webhook_id', 'next_at_ms', 'event_number', 'finished_at_ms'])
     .where(sql.ref('finished_at_ms'), 'is', null)
     .execute()
   await db.schema
