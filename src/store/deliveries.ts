@@ -163,6 +163,18 @@ export class DeliveryStore {
       for (const { id, holder } of held) await all.where('id', '=', id).where('holder', '=', holder).execute()
   }
 
+  /** What waits for a retry is due at once. */
+  async hurry(webhookId: string, nowMs: number, queries: Queries): Promise<void> {
+    await queries
+      .updateTable('deliveries')
+      .set({ next_at_ms: nowMs })
+      .where('webhook_id', '=', webhookId)
+      .where('finished_at_ms', 'is', null)
+      .where('next_at_ms', '>', nowMs)
+      .where('holder', 'is', null)
+      .execute()
+  }
+
   /** Lines whose first has gone, as events are forgotten with all that was to be told of them. */
   async leftLines(limit: number): Promise<readonly Line[]> {
     const { rows } = await sql<{ webhook_id: string; lane: string }>`

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { test } from 'tap'
+import { DocumentServer, TEST_CA } from '../identity/document-server.ts'
 import { freshUrl, KINDS, openAt, openFresh } from '../store/databases.ts'
 import { type Answering, HookReceiver } from './webhook-receiver.ts'
 import { event, WebhookSite } from './webhook-site.ts'
@@ -218,6 +219,29 @@ test('nothing is sent to an address that is not on the public internet, whatever
   }
   assert.equal(receiver.connections, 0)
   assert.match(await site.metrics(), new RegExp(`attempts_total\\{outcome="address"\\} ${urls.length}\n`))
+})
+
+test('https is https, whatever NODE_TLS_REJECT_UNAUTHORIZED says; a CA of the operator is taken', async (t) => {
+  const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env
+  process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+  t.teardown(() => {
+    if (before === undefined) delete process.env['NODE_TLS_REJECT_UNAUTHORIZED']
+    else process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = before
+  })
+  const server = await DocumentServer.start(t)
+  server.serve('/hook', (_request, response) => response.end())
+  const url = `https://localhost:${server.port}/hook`
+  for (const [ca, error] of [
+    [null, 'it cannot be fetched (UNABLE_TO_VERIFY_LEAF_SIGNATURE)'],
+    [TEST_CA, null],
+  ] as const) {
+    const site = await WebhookSite.start(t, await openFresh('sqlite', t), { ca, retryBaseMs: 60_000 })
+    const { id } = await site.webhook(url)
+    await site.add(event())
+    const [only] = await site.until(id, ([only]) => only!.attempts === 1)
+    assert.equal(only!.log[0]!.error, error)
+  }
+  assert.equal(server.asked.length, 1)
 })
 
 /** Names that lead here by now. */

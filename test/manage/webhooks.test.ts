@@ -31,6 +31,9 @@ test('a webhook is registered, shown, changed and removed', async (t) => {
     enabled: true,
     updated_at: created_at,
     old_secret_expires_at: null,
+    filters: null,
+    ...{ disabled_at: null, disabled_reason: null, paused_until: null },
+    ...{ pending: 0, last_delivery_at: null, failing_since: null },
   })
   assert.deepEqual((await manage.ask('GET', `/v1/webhooks/${id}`)).body, shown)
   const listed = await manage.ask('GET', '/v1/webhooks')

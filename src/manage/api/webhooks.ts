@@ -163,7 +163,9 @@ const updateWebhook = operation({
         await store.webhooks.update(id, changes, nowMs(), queries)
         const isAnew =
           (enabled === true && !before.isEnabled) || (url !== undefined && changes.url !== before.url)
-        if (isAnew) await store.webhookHealth.put(id, anew(before), queries)
+        if (!isAnew) return
+        await store.webhookHealth.put(id, anew(before), queries)
+        await store.deliveries.hurry(id, nowMs(), queries)
       },
     )
     management.deliveries.wake()
