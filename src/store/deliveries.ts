@@ -20,6 +20,7 @@ export interface DueDelivery {
   readonly id: string
   readonly webhookId: string
   readonly lane: string | null
+  readonly createdAtMs: number
   readonly attempts: number
   readonly log: readonly DeliveryAttempt[]
   readonly holder: string
@@ -129,7 +130,7 @@ export class DeliveryStore {
       .updateTable('deliveries')
       .set({ next_at_ms: untilMs, holder })
       .where('id', 'in', ({ selectFrom }) => selectFrom('due').select('due.id'))
-      .returning(['id', 'webhook_id', 'event_number', 'lane', 'attempts', 'log'])
+      .returning(['id', 'webhook_id', 'event_number', 'lane', 'created_at_ms', 'attempts', 'log'])
       .execute()
     const events = await eventsOf(
       rows.map(({ event_number }) => event_number),
@@ -137,8 +138,9 @@ export class DeliveryStore {
     )
     return rows
       .toSorted((one, other) => one.event_number - other.event_number)
-      .map(({ webhook_id, event_number, log, ...row }) => ({
-        ...{ ...row, webhookId: webhook_id, holder, event: events.get(event_number)! },
+      .map(({ webhook_id, event_number, created_at_ms, log, ...row }) => ({
+        ...{ ...row, webhookId: webhook_id, createdAtMs: created_at_ms, holder },
+        event: events.get(event_number)!,
         log: JSON.parse(log) as DeliveryAttempt[],
       }))
   }

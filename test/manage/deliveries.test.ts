@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { test } from 'tap'
+import { Sealer } from '../../src/manage/sealer.ts'
+import { Secret } from '../../src/secret.ts'
 import { DocumentServer, TEST_CA } from '../identity/document-server.ts'
 import { freshUrl, KINDS, openAt, openFresh } from '../store/databases.ts'
 import { type Answering, HookReceiver } from './webhook-receiver.ts'
@@ -242,6 +244,17 @@ test('https is https, whatever NODE_TLS_REJECT_UNAUTHORIZED says; a CA of the op
     assert.equal(only!.log[0]!.error, error)
   }
   assert.equal(server.asked.length, 1)
+})
+
+test('what cannot be signed is not sent, and says why', async (t) => {
+  const receiver = await HookReceiver.start(t)
+  const site = await WebhookSite.start(t, await openFresh('sqlite', t), { retryBaseMs: 60_000 })
+  const { id } = await site.webhook(receiver.url)
+  await site.rotate(id, Date.now() + 60_000, new Sealer(new Secret('some other key that nobody has'), 'none'))
+  await site.add(event())
+  const [only] = await site.until(id, ([only]) => only!.attempts === 1)
+  assert.match(only!.log[0]!.error!, /^a secret in the database is sealed with another key/)
+  assert.equal(receiver.connections, 0)
 })
 
 /** Names that lead here by now. */

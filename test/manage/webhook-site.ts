@@ -86,10 +86,10 @@ export class WebhookSite {
   }
 
   /** The old ones sign until then; resolves to the new one. */
-  async rotate(id: string, expiresAtMs: number): Promise<string> {
+  async rotate(id: string, expiresAtMs: number, sealer = this.management.sealer): Promise<string> {
     const secret = `whsec_${Buffer.alloc(32, newId('whs')).toString('base64')}`
     const own = newId('whs')
-    const sealed = await this.management.sealer.seal(secret, secretOf(id, own))
+    const sealed = await sealer.seal(secret, secretOf(id, own))
     const made = { id: own, sealed, createdAtMs: Date.now() }
     await this.store.transaction((queries) => this.store.webhooks.rotate(id, made, expiresAtMs, queries))
     return secret

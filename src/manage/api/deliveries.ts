@@ -185,6 +185,7 @@ const replayWebhook = operation({
     .meta({ id: 'WebhookReplayed' }),
   problems: ['conflict'],
   isIdempotent: true,
+  examples: { body: { since: '2026-11-21T09:30:00.000Z', types: ['threat_detected'] } },
   run: async (call, management) => {
     const { subject, body } = call
     const { since, until, types } = body

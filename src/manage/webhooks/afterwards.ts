@@ -2,6 +2,14 @@ import type { DeliveryTold, DueDelivery } from '../../store/deliveries.ts'
 import type { WebhookHealth } from '../../store/webhooks.ts'
 import type { Posted } from './courier.ts'
 
+/** An attempt that has ended, and is not written down yet. */
+export interface Ended {
+  readonly told: DeliveryTold
+  readonly posted: Posted
+  /** It was sent to find out whether the endpoint is back. */
+  readonly isProbe: boolean
+}
+
 /** Where a delivery stands after another attempt. */
 export function toldOf(
   delivery: DueDelivery,

@@ -27,7 +27,16 @@ export interface Posted {
   readonly retryAfterMs: number | null
 }
 
-export const POST_OUTCOMES = ['taken', 'status', 'redirect', 'timeout', 'address', 'network'] as const
+/** `secret`: what would sign it cannot be opened. */
+export const POST_OUTCOMES = [
+  'taken',
+  'status',
+  'redirect',
+  'timeout',
+  'address',
+  'network',
+  'secret',
+] as const
 export type PostOutcome = (typeof POST_OUTCOMES)[number]
 
 /**

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../../fault.ts'
-import type { DeliveryTold, DueDelivery } from '../../store/deliveries.ts'
+import type { DueDelivery } from '../../store/deliveries.ts'
 import type { WebhookRecord, WebhookSecret } from '../../store/webhooks.ts'
 import { Doze } from '../doze.ts'
 import type { Management } from '../management.ts'
-import { isProbed, toldOf } from './afterwards.ts'
+import { type Ended, isProbed, toldOf } from './afterwards.ts'
 import { Courier, type CourierSettings, type Posted } from './courier.ts'
 import type { DeliveryMetrics } from './delivery-metrics.ts'
 import { settle } from './settling.ts'
@@ -17,14 +17,6 @@ export interface DelivererSettings extends Omit<CourierSettings, 'allowPrivate'>
   readonly pollMs?: number
   /** A process that was killed is missed for so long. */
   readonly heldMs?: number
-}
-
-/** An attempt that has ended, and is not written down yet. */
-export interface Ended {
-  readonly told: DeliveryTold
-  readonly posted: Posted
-  /** It was sent to find out whether the endpoint is back. */
-  readonly isProbe: boolean
 }
 
 /**
@@ -195,11 +187,8 @@ export class Deliverer {
     stop: AbortSignal,
   ): Promise<void> {
     const { nowMs, log } = this.#management
-    const { event } = delivery
     try {
-      const body = bodyOf(event)
-      const headers = await this.#signing.headers(event.id, body, secrets, nowMs())
-      const posted = await this.#courier.post(url, headers, body, stop)
+      const posted = await this.#post(delivery, url, secrets, stop)
       if (stop.aborted && posted.outcome !== 'taken') return
       this.#metrics.attempted(posted.outcome)
       const told = toldOf(delivery, posted, this.#settings.retryBaseMs, nowMs())
@@ -210,6 +199,24 @@ export class Deliverer {
         webhook: delivery.webhookId,
         error: error as Error,
       })
+    }
+  }
+
+  async #post(
+    { event }: DueDelivery,
+    url: string,
+    secrets: readonly WebhookSecret[],
+    stop: AbortSignal,
+  ): Promise<Posted> {
+    const body = bodyOf(event)
+    const atMs = this.#management.nowMs()
+    try {
+      const headers = await this.#signing.headers(event.id, body, secrets, atMs)
+      return await this.#courier.post(url, headers, body, stop)
+    } catch (error) {
+      if (!(error instanceof Fault) || !error.code.startsWith('SEAL_')) throw error
+      const nothing = { status: null, response: '', retryAfterMs: null, durationMs: 0 }
+      return { outcome: 'secret', atMs, error: error.message, ...nothing }
     }
   }
 }

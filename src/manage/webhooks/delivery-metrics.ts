@@ -17,7 +17,7 @@ export class DeliveryMetrics {
   told({ outcome, atMs, delivery }: DeliveryTold): void {
     if (outcome === null) return
     this.#deliveries.add(outcome)
-    if (outcome === 'delivered') this.#latencies.observe(Math.max(0, atMs - delivery.event.atMs))
+    if (outcome === 'delivered') this.#latencies.observe(Math.max(0, atMs - delivery.createdAtMs))
   }
 
   addTo(metrics: Metrics): void {
@@ -32,7 +32,7 @@ export class DeliveryMetrics {
     )
     metrics.histogram(
       'webhook_latency_seconds',
-      'From an event to a webhook having taken it.',
+      'From an event being written down, or wanted again, to a webhook having taken it.',
       this.#latencies,
     )
     const gauge = (name: string, help: string, value: () => number) =>

@@ -2,8 +2,7 @@ import type { Queries } from '../../store/database.ts'
 import type { WebhookRecord } from '../../store/webhooks.ts'
 import { type Actor, addAudit } from '../audit.ts'
 import type { Management } from '../management.ts'
-import { healthAfter } from './afterwards.ts'
-import type { Ended } from './deliverer.ts'
+import { type Ended, healthAfter } from './afterwards.ts'
 
 /** Writes down what came of attempts: of the deliveries, of how their webhooks do, and who is disabled for it. */
 export async function settle(
