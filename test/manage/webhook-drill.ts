@@ -17,8 +17,9 @@ export interface DrillOptions {
   readonly events: number
   /** Of management, at once. */
   readonly processes: number
-  /** One of them is killed so often, about. */
+  /** One of them is killed so long, about, after it has come up. */
   readonly killMs: number
+  readonly killsMax?: number
 }
 
 export interface Drilled {
@@ -95,6 +96,8 @@ class Herd {
   readonly #url: string
   readonly #options: DrillOptions
   readonly #children = new Map<number, ChildProcess>()
+  /** They have said something. */
+  readonly #up = new WeakSet<ChildProcess>()
   readonly #next: number[]
   readonly #sizes: number[] = []
   #loop: Promise<void> = Promise.resolve()
@@ -138,15 +141,15 @@ class Herd {
   }
 
   async #killing(): Promise<void> {
-    const { processes, killMs } = this.#options
-    for (;;) {
-      const untilMs = Date.now() + killMs * (0.5 + Math.random())
-      while (Date.now() < untilMs) {
+    const { processes, killMs, killsMax = Number.POSITIVE_INFINITY } = this.#options
+    while (this.kills < killsMax) {
+      const index = Math.floor(Math.random() * processes)
+      const child = this.#children.get(index)!
+      const delayMs = killMs * (0.5 + Math.random())
+      for (let upMs = 0; upMs < delayMs; upMs += this.#up.has(child) ? 50 : 0) {
         if (this.#isOver) return
         await wait(50)
       }
-      const index = Math.floor(Math.random() * processes)
-      const child = this.#children.get(index)!
       const ended = once(child, 'exit')
       child.kill('SIGKILL')
       await ended
@@ -163,6 +166,7 @@ class Herd {
     })
     this.#children.set(index, child)
     createInterface({ input: child.stdout! }).on('line', (line) => {
+      this.#up.add(child)
       const [what, number] = line.split(' ')
       if (what === 'added') this.#next[index] = Number(number) + 1
       if (what === 'size') this.#sizes.push(Number(number))
