@@ -1,6 +1,7 @@
 import type { Queries } from '../../store/database.ts'
 import { type DeliveryRecord, FIRST_OF_ALL } from '../../store/delivery-log.ts'
 import type { EventRecord } from '../../store/events.ts'
+import type { Store } from '../../store/store.ts'
 import type { EventType } from '../../store/tables/events.ts'
 import type { WebhookRecord } from '../../store/webhooks.ts'
 import { newId } from '../ids.ts'
@@ -21,7 +22,7 @@ export async function sendTest(
   const data = JSON.stringify({ webhook_id: webhookId, message: 'This is a test. Nothing has happened.' })
   const event = { id: newId('evt'), type: 'test' as const, atMs, subject: webhookId, ...about, data }
   const [{ number }] = (await store.events.add([event], queries)) as [EventRecord]
-  await opened(webhookId, store, queries)
+  await unpaused(webhookId, store, queries)
   const delivery = { id, webhookId, eventNumber: number, lane: null, nextAtMs: FIRST_OF_ALL }
   await store.deliveries.add([delivery], atMs, queries)
   return id
@@ -33,7 +34,7 @@ export async function tryAgain(
   { store }: Management,
   queries: Queries,
 ): Promise<void> {
-  await opened(webhookId, store, queries)
+  await unpaused(webhookId, store, queries)
   await store.deliveryLog.again(id, queries)
 }
 
@@ -62,7 +63,7 @@ export async function replay(
     const passing = events.filter((event) => wants({ events: wanted.types, filters }, event))
     const some = passing.slice(0, REPLAYED_MAX - queued)
     await store.transaction(async (queries) => {
-      await opened(webhookId, store, queries)
+      await locked(webhookId, store, queries)
       const atMs = nowMs()
       const deliveries = some.map(({ number, subject }) => {
         return { id: newId('dlv'), webhookId, eventNumber: number, lane: subject, nextAtMs: atMs }
@@ -76,16 +77,17 @@ export async function replay(
   }
 }
 
-/** It is locked, and its pause is over: somebody wants to see whether it is back. */
-async function opened(
-  webhookId: string,
-  { webhookHealth }: Management['store'],
-  queries: Queries,
-): Promise<void> {
+/** Its pause is over, too: somebody wants to see whether it is back. */
+async function unpaused(webhookId: string, store: Store, queries: Queries): Promise<void> {
+  const { health } = await locked(webhookId, store, queries)
+  await store.webhookHealth.put(webhookId, { ...health, pausedUntilMs: null }, queries)
+}
+
+async function locked(webhookId: string, { webhookHealth }: Store, queries: Queries): Promise<WebhookRecord> {
   const [webhook] = await webhookHealth.lock([webhookId], queries)
   if (webhook === undefined) throw new Refusal('not_found', 'there is nothing of this name')
-  if (!webhook.isEnabled) throw new Refusal('conflict', 'the webhook is disabled: enable it first')
-  await webhookHealth.put(webhookId, { ...webhook.health, pausedUntilMs: null }, queries)
+  if (webhook.isEnabled) return webhook
+  throw new Refusal('conflict', 'the webhook is disabled: enable it first')
 }
 
 const SLICE_EVENTS = 512

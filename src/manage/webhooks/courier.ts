@@ -116,8 +116,7 @@ async function beginning(body: AsyncIterable<Buffer>): Promise<Buffer> {
 /** It may have anything in it, and is read by people. */
 function plainText(bytes: Buffer): string {
   const text = bytes.toString('utf8').replace(UNSEEN, ' ').trim()
-  // No half of a character.
-  return [...text.slice(0, RESPONSE_LENGTH_MAX)].join('').toWellFormed()
+  return text.slice(0, RESPONSE_LENGTH_MAX).toWellFormed()
 }
 
 /** Seconds, or a date (RFC 9110 §10.2.3). */
