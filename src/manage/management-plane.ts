@@ -111,6 +111,8 @@ export interface ManagementLinks {
   readonly clientDocuments?: ClientDocuments
   /** What answers MCP, in place of ours, for tests. */
   readonly mcpServer?: MakeServer
+  /** What hashes passwords in less time, for tests. */
+  readonly passwords?: PasswordHasher
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
@@ -356,7 +358,7 @@ export class ManagementPlane {
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings, openid } = this.#settings
-    const passwords = new PasswordHasher()
+    const passwords = this.#links.passwords ?? new PasswordHasher()
     const elsewhere = openid === null ? null : new OpenidProvider(openid, nowMs, this.#documentMetrics)
     const own = { store, sealer, log: this.#log, passwords, publicUrl, elsewhere, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
