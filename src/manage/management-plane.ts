@@ -17,6 +17,7 @@ import type { TaskRecord } from '../store/tasks.ts'
 import { a2aEndpoints, isOfA2A } from './a2a/endpoints.ts'
 import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
+import { shownTask } from './api/tasks.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { AgentClients } from './auth/agent-clients.ts'
@@ -58,6 +59,7 @@ import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
+import { taskWebhook } from './task-webhook.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
 import { StoreWatch } from './store-watch.ts'
 
@@ -215,7 +217,10 @@ export class ManagementPlane {
       this.#watch = new StoreWatch(store, this.#log)
       this.#periodic.start([this.#watch.job, ...periodicJobs(management, this.#settings.auditRetentionMs)])
       this.#listenTo(store)
-      this.#callbacks = new TaskCallbacks(management, { message: pushMessageOf })
+      this.#callbacks = new TaskCallbacks(management, {
+        message: pushMessageOf,
+        signed: (task, by) => taskWebhook(task, shownTask(task), by, management.nowMs()),
+      })
       this.#callbacks.start()
       this.#links.opened(store)
     } catch (error) {
