@@ -17,6 +17,7 @@ import type { TaskRecord } from '../store/tasks.ts'
 import { a2aEndpoints, isOfA2A } from './a2a/endpoints.ts'
 import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
+import { shownTask } from './api/tasks.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { AgentClients } from './auth/agent-clients.ts'
@@ -58,6 +59,7 @@ import { Sealer } from './sealer.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
+import { taskWebhook } from './task-webhook.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
 import { deliveryJobs } from './webhooks/delivery-jobs.ts'
 import { Deliverer, type DelivererSettings } from './webhooks/deliverer.ts'
@@ -118,6 +120,8 @@ export interface ManagementLinks {
   readonly clientDocuments?: ClientDocuments
   /** What answers MCP, in place of ours, for tests. */
   readonly mcpServer?: MakeServer
+  /** What hashes passwords in less time, for tests. */
+  readonly passwords?: PasswordHasher
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
@@ -227,7 +231,10 @@ export class ManagementPlane {
         ...deliveryJobs(management, deliveries.retentionMs, this.#deliveryMetrics),
       ])
       this.#listenTo(store)
-      this.#callbacks = new TaskCallbacks(management, { message: pushMessageOf })
+      this.#callbacks = new TaskCallbacks(management, {
+        message: pushMessageOf,
+        signed: (task, by) => taskWebhook(task, shownTask(task), by, management.nowMs()),
+      })
       this.#callbacks.start()
       this.#deliverer = new Deliverer(management, this.#settings.deliveries, this.#deliveryMetrics)
       this.#deliverer.start()
@@ -373,7 +380,7 @@ export class ManagementPlane {
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings, openid } = this.#settings
-    const passwords = new PasswordHasher()
+    const passwords = this.#links.passwords ?? new PasswordHasher()
     const elsewhere = openid === null ? null : new OpenidProvider(openid, nowMs, this.#documentMetrics)
     const own = { store, sealer, log: this.#log, passwords, publicUrl, elsewhere, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people

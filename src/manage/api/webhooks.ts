@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
 import { UNTRIED, type WebhookRecord } from '../../store/webhooks.ts'
 import { changed } from '../audit.ts'
@@ -6,7 +5,7 @@ import { newId } from '../ids.ts'
 import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { readWebhookUrl } from '../webhook-url.ts'
-import { secretOf } from '../webhooks/signing.ts'
+import { newSigningSecret, secretOf } from '../webhooks/signing.ts'
 import { listing } from './listing.ts'
 import { actorOf, type Asked, operation } from './operation.ts'
 import { checkMatch } from './precondition.ts'
@@ -241,10 +240,9 @@ async function usualUrl(text: string, { allowPrivateWebhooks }: Management): Pro
   return read.url
 }
 
-/** As Standard Webhooks have it: 24 to 64 random bytes in base64. */
 async function newSecret(webhookId: string, { sealer }: Management) {
   const id = newId('whs')
-  const secret = `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
+  const secret = newSigningSecret()
   return { secret, sealed: { id, sealed: await sealer.seal(secret, secretOf(webhookId, id)) } }
 }
 
@@ -267,7 +265,6 @@ function refuseGone(): never {
 
 /** Each event is written down for each of them. */
 const WEBHOOKS_MAX = 100
-const SECRET_BYTES = 32
 const OLD_SECRET_MS = 86_400_000
 /** Each of them signs every delivery, in one header. */
 const SECRETS_MAX = 5

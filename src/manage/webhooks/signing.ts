@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Webhook } from 'standardwebhooks'
 import type { DueEvent } from '../../store/deliveries.ts'
@@ -9,7 +10,28 @@ export function bodyOf({ type, atMs, data }: Omit<DueEvent, 'id'>): string {
   return `{"type":${JSON.stringify(type)},"timestamp":"${new Date(atMs).toISOString()}","data":${data}}`
 }
 
-/** Signs as Standard Webhooks have it. */
+/** As Standard Webhooks have them. */
+export function signedHeaders(
+  id: string,
+  body: string,
+  signers: readonly Webhook[],
+  nowMs: number,
+): Readonly<Record<string, string>> {
+  const at = new Date(nowMs)
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(nowMs / 1000)),
+    'webhook-signature': signers.map((signer) => signer.sign(id, at, body)).join(' '),
+  }
+}
+
+/** As Standard Webhooks have it: 24 to 64 random bytes in base64. */
+export function newSigningSecret(): string {
+  return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
+}
+
+/** Signs what is delivered, with the secrets that are kept. */
 export class Signing {
   readonly #sealer: Sealer
   /** Opened, by the ids of the secrets: what one is never changes. */
@@ -26,14 +48,8 @@ export class Signing {
     secrets: readonly WebhookSecret[],
     nowMs: number,
   ): Promise<Readonly<Record<string, string>>> {
-    const at = new Date(nowMs)
     const signers = await Promise.all(secrets.map((secret) => this.#signer(secret)))
-    return {
-      'content-type': 'application/json',
-      'webhook-id': eventId,
-      'webhook-timestamp': String(Math.floor(nowMs / 1000)),
-      'webhook-signature': signers.map((signer) => signer.sign(eventId, at, body)).join(' '),
-    }
+    return signedHeaders(eventId, body, signers, nowMs)
   }
 
   async #signer({ id, webhookId, sealed }: WebhookSecret): Promise<Webhook> {
@@ -51,4 +67,5 @@ export function secretOf(webhookId: string, secretId: string): string {
   return `webhook ${webhookId} secret ${secretId}`
 }
 
+const SECRET_BYTES = 32
 const OPENED_MAX = 500
