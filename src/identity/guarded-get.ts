@@ -94,7 +94,10 @@ export async function exchangeBy<Answer>(
 ): Promise<Answer> {
   const { request } = await import('undici')
   const { url, method, body, timeoutMs } = asked
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)])
+  // Where much is sent, what has ended must not be remembered until it would have been late.
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(new DOMException('late', 'TimeoutError')), timeoutMs).unref()
+  const signal = AbortSignal.any([stop, late.signal])
   const headers = { 'accept-encoding': 'identity', 'user-agent': 'gatehouse', ...asked.headers }
   try {
     const response = await request(url, { method, body, dispatcher: agent, headers, signal })
@@ -102,6 +105,8 @@ export async function exchangeBy<Answer>(
     return await read(response)
   } catch (error) {
     throw faultOf(error, timeoutMs)
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -37,6 +37,19 @@ for (const kind of KINDS) {
     assert.equal(await site.store.deliveries.countPending(), 0)
     const { health } = (await site.store.webhooks.byId(id))!
     assert.ok(health.lastDeliveryAtMs! > Date.now() - 20_000)
+    assert.match(await site.metrics(), /gatehouse_webhook_latency_seconds_count 41\n/)
+    // What has ended is forgotten a slice at a time; what has not is kept.
+    receiver.answer = (response) => response.writeHead(500).end()
+    await site.add(event())
+    await site.until(id, ([newest]) => newest!.attempts > 0)
+    const { deliveryLog } = site.store
+    assert.equal(await deliveryLog.forget(Date.now() - 3_600_000, 100), 0)
+    const later = Date.now() + 1_000
+    assert.deepEqual([await deliveryLog.forget(later, 30), await deliveryLog.forget(later, 30)], [30, 11])
+    assert.deepEqual(
+      (await site.deliveries(id)).map(({ status }) => status),
+      ['pending'],
+    )
   })
 }
 

@@ -36,7 +36,7 @@ export class Deliverer {
   readonly #underWay = new Map<DueDelivery, UnderWay>()
   /** By webhook. */
   readonly #counts = new Map<string, number>()
-  #ended: Ended[] = []
+  readonly #ended: Ended[] = []
   #loop: Promise<void> = Promise.resolve()
   #forget: () => void = () => undefined
 
@@ -74,7 +74,7 @@ export class Deliverer {
     for (const { stop } of this.#underWay.values()) stop.abort()
     await telling
     await this.#attempt(async () => {
-      await this.#settle()
+      while ((await this.#settle()) > 0);
       await this.#management.store.deliveries.release(left, this.#management.nowMs())
     })
     await this.#courier.close()
@@ -110,13 +110,12 @@ export class Deliverer {
 
   /** How many were. */
   async #settle(): Promise<number> {
-    const ended = this.#ended
+    const ended = this.#ended.splice(0, SETTLED_MAX)
     if (ended.length === 0) return 0
-    this.#ended = []
     try {
       await settle(ended, this.#settings.retryBaseMs, this.#management)
     } catch (error) {
-      this.#ended = [...ended, ...this.#ended]
+      this.#ended.unshift(...ended)
       throw error
     }
     for (const { told } of ended) this.#metrics.told(told)
@@ -233,6 +232,8 @@ interface UnderWay {
 
 /** To one endpoint, from one process. */
 const AT_ONCE_MAX = 32
+/** In one transaction, for which all others wait. */
+const SETTLED_MAX = 256
 const HELD_MS = 30_000
 const POLL_MS = 500
 const GATHER_MS = 4
