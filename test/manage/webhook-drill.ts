@@ -224,6 +224,8 @@ if (import.meta.main) {
       { teardown: (each) => work.unshift(each) },
       options,
     )
+    const [first, , , last] = sizes as [number, number, number, number]
+    assert.ok(last < first * 1.5 + 64, `it grows: ${sizes}`)
     process.stdout.write(
       `${kind}: ${events * processes} events, ${processes} process(es) killed ${kills} times in ${seconds.toFixed(0)} s; ` +
         `all came to ${HEALTHY.size} receivers, ${repeated} more than once; largest process by quarter: ${sizes.join(', ')} MiB\n`,
