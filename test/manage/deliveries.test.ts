@@ -133,12 +133,12 @@ const RECEIVERS: readonly [string, Answering, number | null, RegExp][] = [
   ['a cut connection', (response) => response.destroy(), null, /^it cannot be fetched/],
   ['a cut head', (response) => response.socket!.end('HTTP/1.1 200 OK\r\nContent-'), null, /^it cannot be/],
   ['no HTTP', (response) => response.socket!.end('hello\r\n\r\n'), null, /^it cannot be fetched/],
-  ['nothing', () => undefined, null, /^it has not come within 400 ms$/],
-  ['slow headers', slowHead, null, /^it has not come within 400 ms$/],
-  ['a body that does not end', slowBody, null, /^it has not come within 400 ms$/],
+  ['nothing', () => undefined, null, /^it has not come within 1000 ms$/],
+  ['slow headers', slowHead, null, /^it has not come within 1000 ms$/],
+  ['a body that does not end', slowBody, null, /^it has not come within 1000 ms$/],
 ]
 test('what each receiver has not taken it gets again', async (t) => {
-  const site = await WebhookSite.start(t, await openFresh('sqlite', t), { timeoutMs: 400 })
+  const site = await WebhookSite.start(t, await openFresh('sqlite', t), { timeoutMs: 1_000 })
   const elsewhere = await HookReceiver.start(t)
   const told = event()
   const asked = await Promise.all(
