@@ -60,6 +60,7 @@ export class SightingSource {
       action: 'tag',
       dryRun: false,
       done: random % 10 === 0 ? 'block' : 'tag',
+      limited: false,
       forged: [],
       snapshot: 3,
     }
