@@ -23,17 +23,21 @@ export class ThreatWindowStore {
     this.#db = db
   }
 
-  /** Those of them that have one. */
+  /** Those of them that have one, without the event: it is long, and `put` leaves it as it is. */
   async held(keys: readonly string[], queries: Queries): Promise<ReadonlyMap<string, ThreatWindow>> {
     const held = new Map<string, ThreatWindow>()
     for (const part of parts(keys)) {
-      const rows = await queries.selectFrom('threat_windows').selectAll().where('key', 'in', part).execute()
-      for (const row of rows) held.set(row.key, windowOf(row))
+      const rows = await queries
+        .selectFrom('threat_windows')
+        .select(['key', 'topic', 'ends_at_ms', 'count', 'since_ms', 'until_ms'])
+        .where('key', 'in', part)
+        .execute()
+      for (const row of rows) held.set(row.key, windowOf({ ...row, event: '' }))
     }
     return held
   }
 
-  /** In the place of those with their keys. */
+  /** In the place of those with their keys, whose events stay. */
   async put(windows: readonly ThreatWindow[], queries: Queries): Promise<void> {
     for (const part of parts(windows)) {
       await queries
