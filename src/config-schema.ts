@@ -566,6 +566,51 @@ export const SETTINGS = section('', {
       ),
     },
   ),
+  threats: section(
+    'Which requests others are told of as threats (`threat_detected`); the README says what each is.',
+    {
+      spoofed_browser: setting(
+        boolean,
+        true,
+        'Who says to be a browser, which its fingerprints or headers deny.',
+      ),
+      foreign_address: setting(
+        boolean,
+        true,
+        'Who claims to be an agent from an address that the vendor of that does not publish.',
+      ),
+      forged_headers: setting(boolean, true, 'Who sends headers that only the gateway sets.'),
+      blocked: setting(boolean, true, 'What a rule blocks, or holds before it is refused.'),
+      rate_limited: setting(boolean, true, 'What is over the limit of a rule.'),
+      rate_anomaly: setting(boolean, true, 'An agent that asks for far more than it does.'),
+      rate_anomaly_factor: setting(integer(2, 10_000), 10, 'How many times what is usual for it.'),
+      rate_anomaly_requests: setting(
+        integer(1, 100_000_000),
+        300,
+        'Fewer requests in five minutes are none.',
+      ),
+      robots_violation: setting(
+        boolean,
+        true,
+        'A crawler that asks for what robots.txt disallows it, where `threats.robots_file` says what that is.',
+      ),
+      robots_file: setting(
+        optional(path),
+        null,
+        'A copy of the robots.txt of the sites behind the gateway. Read anew every ten seconds. `null`: nobody knows what it asks for.',
+      ),
+      window: setting(
+        duration('1m', '1h'),
+        '5m',
+        'For how long one that was told, with its fingerprint and its address, is not told again but counted.',
+      ),
+      events_per_minute: setting(
+        integer(1, 1_000),
+        30,
+        'How many are told by themselves in a minute, of each kind of threat, and of new signatures. Of more there is one event a minute.',
+      ),
+    },
+  ),
   submissions: section('Fingerprints that callers of the API send in.', {
     auto_accept: setting(
       boolean,

@@ -60,6 +60,7 @@ export interface StartupConfig {
   }
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
+  readonly threats: ThreatsConfig
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -104,6 +105,15 @@ export interface UpstreamConfig {
     readonly caFile: string | null
     readonly serverName: string | null
   }
+}
+
+export interface ThreatsConfig {
+  /** Those that are told: `blocked`, … */
+  readonly reasons: readonly string[]
+  readonly anomaly: { readonly factor: number; readonly requestsMin: number }
+  readonly robotsFile: string | null
+  readonly windowMs: number
+  readonly eventsPerMinute: number
 }
 
 export interface FeedConfig {
@@ -378,8 +388,20 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       requestsMin: others.observed.requests_min,
       max: others.observed.max,
     },
+    threats: threatsConfig(others.threats),
     fingerprints: others.fingerprints,
     log: others.log,
+  }
+}
+
+function threatsConfig(threats: Settings['threats']): ThreatsConfig {
+  const { rate_anomaly_factor, rate_anomaly_requests, robots_file, window, events_per_minute } = threats
+  return {
+    reasons: Object.entries(threats).flatMap(([reason, value]) => (value === true ? [reason] : [])),
+    anomaly: { factor: rate_anomaly_factor, requestsMin: rate_anomaly_requests },
+    robotsFile: robots_file,
+    windowMs: window,
+    eventsPerMinute: events_per_minute,
   }
 }
 

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { type CertificateConfig, loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
+import { REASONS } from '../manage/threats/threat.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import type { UpstreamSettings } from '../proxy/upstream.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
@@ -38,7 +39,7 @@ export async function startupFrom(
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
 async function gatewaySettings({ config, effective }: ParsedConfig): Promise<GatewaySettings> {
-  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, log } = config
+  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, threats, log } = config
   return {
     version: version(),
     worker: await workerSettings(config),
@@ -84,6 +85,12 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       upstreams: proxy.upstreams.map(({ name }) => name),
       configured: effective,
       version: version(),
+      threats: {
+        ...{ windowMs: threats.windowMs, eventsPerMinute: threats.eventsPerMinute },
+        reasons: new Set(REASONS.filter((reason) => threats.reasons.includes(reason))),
+        anomaly: threats.anomaly,
+        robots: { file: threats.robotsFile },
+      },
       seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,

@@ -39,6 +39,8 @@ import { PasswordHasher } from './auth/people/password-hash.ts'
 import { Trust } from './auth/trust.ts'
 import { RecentDetections } from './detections.ts'
 import { EventLog } from './event-log.ts'
+import { EventMetrics } from './event-metrics.ts'
+import { EventSources, type ThreatSettings } from './event-sources.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
@@ -47,6 +49,7 @@ import { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_PATH } from './mcp/offer.ts'
 import type { MakeServer } from './mcp/asker.ts'
 import type { ListenAddress, Management } from './management.ts'
+import { NewSignatures } from './new-signatures.ts'
 import { OpenStreams } from './open-streams.ts'
 import { RateLimits } from './rate-limits.ts'
 import { Periodic } from './periodic.ts'
@@ -91,6 +94,7 @@ export interface ManagementSettings {
   /** The names that a rule may route to. */
   readonly upstreams: readonly string[]
   readonly seen: KeeperSettings
+  readonly threats: ThreatSettings
   /** All settings, and who has said each. */
   readonly configured: readonly Effective[]
 }
@@ -141,6 +145,7 @@ export class ManagementPlane {
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
+  readonly #eventMetrics = new EventMetrics()
   readonly #documentMetrics = new DocumentMetrics()
   readonly #detections = new RecentDetections()
   #ingest: Ingest | null = null
@@ -211,8 +216,12 @@ export class ManagementPlane {
       this.#api = api(management)
       this.#oauth = oauthEndpoints(management)
       this.#watch = new StoreWatch(store, this.#log)
-      this.#periodic.start([this.#watch.job, ...periodicJobs(management, this.#settings.auditRetentionMs)])
-      this.#listenTo(store)
+      const sources = new EventSources(management, this.#settings.threats, this.#eventMetrics)
+      this.#periodic.start([
+        ...[this.#watch.job, ...sources.jobs],
+        ...periodicJobs(management, this.#settings.auditRetentionMs),
+      ])
+      this.#listenTo(store, sources)
       this.#callbacks = new TaskCallbacks(management, { message: pushMessageOf })
       this.#callbacks.start()
       this.#links.opened(store)
@@ -265,6 +274,7 @@ export class ManagementPlane {
 
   addMetrics(metrics: Metrics): void {
     this.#ingestMetrics.addTo(metrics)
+    this.#eventMetrics.addTo(metrics)
     this.#documentMetrics.addTo(metrics)
     metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
       { labels: {}, value: Number(this.#watch?.isUp ?? false) },
@@ -315,18 +325,19 @@ export class ManagementPlane {
     }, BEAT_MS)
   }
 
-  #listenTo(store: Store): void {
+  #listenTo(store: Store, sources: EventSources): void {
     const { seen } = this.#settings
     const metrics = this.#ingestMetrics
-    const keeper = new SightingKeeper(store, seen, [], metrics, this.#log)
+    const keeper = new SightingKeeper(store, seen, [sources.observed], metrics, this.#log)
     const ingest = new Ingest(
       store,
       {
         retention: seen.rollups,
-        counters: [trialCounter(store)],
+        counters: [trialCounter(store), sources.counter],
         stored: (batch, unnamed) => {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
+          sources.stored()
         },
         versionOf: ({ agent, userAgent }) => {
           const index = this.#snapshot?.knowledge?.userAgents
@@ -362,6 +373,9 @@ export class ManagementPlane {
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     const agents = new AgentIdentities(trust, { allowPrivate, nowMs, metrics: this.#documentMetrics })
     const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
+    const events = new EventLog(store)
+    const { eventsPerMinute } = this.#settings.threats
+    const telling = { store, log: events, metrics: this.#eventMetrics, eventsPerMinute, nowMs }
     return {
       store,
       oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs }),
@@ -389,7 +403,8 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       detections: this.#detections,
-      events: new EventLog(store),
+      events,
+      newSignatures: new NewSignatures(telling),
       streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },

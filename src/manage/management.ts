@@ -15,6 +15,7 @@ import type { Trust } from './auth/trust.ts'
 import type { OpenidProvider } from './auth/people/openid-provider.ts'
 import type { PasswordHasher } from './auth/people/password-hash.ts'
 import type { RecentDetections } from './detections.ts'
+import type { NewSignatures } from './new-signatures.ts'
 import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
@@ -69,6 +70,8 @@ export interface Management {
   /** Tells of tasks; told where there is somebody to be told. */
   readonly callbacks: { wake(): void }
   readonly events: EventLog
+  /** Tells others of those that enter the database. */
+  readonly newSignatures: NewSignatures
   /** Answers that take their time. */
   readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */
