@@ -15,10 +15,10 @@ import type { Trust } from './auth/trust.ts'
 import type { OpenidProvider } from './auth/people/openid-provider.ts'
 import type { PasswordHasher } from './auth/people/password-hash.ts'
 import type { RecentDetections } from './detections.ts'
-import type { NewSignatures } from './new-signatures.ts'
 import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
+import type { SignatureNews } from './signature-news.ts'
 import type { Sealer } from './sealer.ts'
 
 /** Where the management port is. */
@@ -71,7 +71,7 @@ export interface Management {
   readonly callbacks: { wake(): void }
   readonly events: EventLog
   /** Tells others of those that enter the database. */
-  readonly newSignatures: NewSignatures
+  readonly newSignatures: SignatureNews
   /** Answers that take their time. */
   readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */

@@ -9,6 +9,7 @@ import type { EventLog } from './event-log.ts'
 import type { EventMetrics } from './event-metrics.ts'
 import type { SoftwareNames } from './sighting-account.ts'
 import type { ObservedCounter } from './sighting-keeper.ts'
+import type { SignatureNews } from './signature-news.ts'
 import { NEW_SIGNATURES, Storms } from './storms.ts'
 
 export interface NewSignaturesContext {
@@ -19,15 +20,13 @@ export interface NewSignaturesContext {
   nowMs(): number
 }
 
-/** Tells others of signatures that enter the database. */
-export class NewSignatures {
+export class NewSignatures implements SignatureNews {
   readonly #context: NewSignaturesContext
 
   constructor(context: NewSignaturesContext) {
     this.#context = context
   }
 
-  /** The last of the transaction that makes them, which holds the lock of Sightings; `added` follows with the answer. */
   async add(keys: readonly SignatureKey[], queries: Queries): Promise<readonly NewEvent[]> {
     const { store, log, eventsPerMinute } = this.#context
     const nowMs = this.#context.nowMs()
@@ -47,14 +46,12 @@ export class NewSignatures {
     return events
   }
 
-  /** The transaction has committed. */
   added(events: readonly NewEvent[]): void {
     if (events.length === 0) return
     this.#context.metrics.countEvents(events)
     this.#context.log.added()
   }
 
-  /** Of fingerprints that were seen so often that they are signatures, of nobody. */
   get observed(): ObservedCounter {
     let events: readonly NewEvent[] = []
     return {
