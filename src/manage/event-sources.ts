@@ -17,16 +17,18 @@ export interface ThreatSettings extends ThreatLogSettings {
   readonly robots: RobotsSettings
 }
 
+type Told = Pick<Management, 'store' | 'events' | 'newSignatures' | 'snapshot' | 'log' | 'nowMs'>
+
 /** All that finds out what others are told of, but for what somebody does by the API. */
 export class EventSources {
-  readonly #management: Management
+  readonly #management: Told
   readonly #settings: ThreatSettings
   readonly #metrics: EventMetrics
   readonly #threats: ThreatLog
   readonly #robots: RobotsFiles
   readonly #sightings: SightingEvents
 
-  constructor(management: Management, settings: ThreatSettings, metrics: EventMetrics) {
+  constructor(management: Told, settings: ThreatSettings, metrics: EventMetrics) {
     this.#management = management
     this.#settings = settings
     this.#metrics = metrics
