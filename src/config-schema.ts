@@ -518,12 +518,17 @@ export const SETTINGS = section('', {
       robots_violation: setting(
         boolean,
         true,
-        'A crawler that asks for what robots.txt disallows it, where `threats.robots_file` says what that is.',
+        'A crawler that asks for what robots.txt disallows it, as far as one of the next two settings says what that is.',
       ),
       robots_file: setting(
         optional(path),
         null,
-        'A copy of the robots.txt of the sites behind the gateway. Read anew every ten seconds. `null`: nobody knows what it asks for.',
+        'A copy of the robots.txt of the sites behind the gateway. Read anew every ten seconds.',
+      ),
+      robots_upstream: setting(
+        boolean,
+        false,
+        'Whether, without such a file, the first upstream is asked for its robots.txt, once an hour for each host that crawlers ask for.',
       ),
       window: setting(
         duration('1m', '1h'),

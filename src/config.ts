@@ -112,7 +112,7 @@ export interface ThreatsConfig {
   /** Those that are told: `blocked`, … */
   readonly reasons: readonly string[]
   readonly anomaly: { readonly factor: number; readonly requestsMin: number }
-  readonly robotsFile: string | null
+  readonly robots: { readonly file: string | null; readonly isFromUpstream: boolean }
   readonly windowMs: number
   readonly eventsPerMinute: number
 }
@@ -397,10 +397,11 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
 
 function threatsConfig(threats: Settings['threats']): ThreatsConfig {
   const { rate_anomaly_factor, rate_anomaly_requests, robots_file, window, events_per_minute } = threats
+  const robots = { file: robots_file, isFromUpstream: threats.robots_upstream }
   return {
     reasons: Object.entries(threats).flatMap(([reason, value]) => (value === true ? [reason] : [])),
     anomaly: { factor: rate_anomaly_factor, requestsMin: rate_anomaly_requests },
-    robotsFile: robots_file,
+    robots,
     windowMs: window,
     eventsPerMinute: events_per_minute,
   }

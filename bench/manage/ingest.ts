@@ -60,7 +60,7 @@ function eventSources(store: Store, log: Log): EventSources {
   const metrics = new EventMetrics()
   const settings = {
     ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },
-    ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null } },
+    ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
   }
   const events = new EventLog(store)
   const telling = { store, log: events, metrics, eventsPerMinute: settings.eventsPerMinute, nowMs: Date.now }

@@ -5,7 +5,7 @@ import type { PeriodicJob } from './periodic.ts'
 import { SightingEvents } from './sighting-events.ts'
 import type { ObservedCounter } from './sighting-keeper.ts'
 import { type AnomalySettings, anomalousAgents, since } from './threats/rate-anomaly.ts'
-import { RobotsFiles, type RobotsSettings } from './threats/robots-files.ts'
+import { isRobotsKnown, RobotsFiles, type RobotsSettings } from './threats/robots-files.ts'
 import { RULES } from './threats/rules.ts'
 import type { Reason } from './threats/threat.ts'
 import { ThreatLog, type ThreatLogSettings, type ThreatOutcome } from './threats/threat-log.ts'
@@ -105,7 +105,7 @@ export class EventSources {
   }
 
   async readRobots(): Promise<'done'> {
-    await this.#robots.read()
+    await this.#robots.refresh(this.#management.nowMs())
     return 'done'
   }
 
@@ -115,7 +115,7 @@ export class EventSources {
   }
 
   #isOn(reason: Reason): boolean {
-    if (reason === 'robots_violation' && this.#settings.robots.file === null) return false
+    if (reason === 'robots_violation' && !isRobotsKnown(this.#settings.robots)) return false
     return this.#settings.reasons.has(reason)
   }
 }

@@ -289,7 +289,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   seen: SEEN,
   threats: {
     ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },
-    ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null } },
+    ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
   },
   hasTls: false,
   corsOrigins: [],

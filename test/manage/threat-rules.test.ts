@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'tap'
 import type { Knowledge } from '../../src/classify/knowledge.ts'
@@ -18,8 +21,15 @@ const ROBOTS: RobotsRules = {
   disallowing: (agent, _host, path) =>
     agent === 'gptbot' && path.startsWith('/private/') ? 'Disallow: /private/' : null,
 }
+let KNOWLEDGE: Knowledge | null = null
 const END_MS = Date.UTC(2026, 10, 20, 15, 40)
 const MINUTE_MS = 60_000
+
+function knowing(): Knowledge {
+  const list = [{ id: 'gptbot', robotsToken: 'GPTBot' }] as unknown as Knowledge['list']
+  KNOWLEDGE ??= { list } as Knowledge
+  return KNOWLEDGE
+}
 
 test('what a request shows is a threat, or none', async () => {
   const crawler = { verdict: 'agent', agent: 'gptbot', category: 'crawler', path: '/private/a' }
@@ -189,21 +199,59 @@ test('no robots.txt takes long', async () => {
 
 test('a file that cannot be read any more stays in force, and a new one takes its place', async (t) => {
   const file = join(temporaryFolder(t), 'robots.txt')
-  const list = [{ id: 'gptbot', robotsToken: 'GPTBot' }] as unknown as Knowledge['list']
-  const files = new RobotsFiles({ file }, () => ({ list }) as Knowledge, SILENT)
+  const files = new RobotsFiles({ file, upstream: null }, knowing, SILENT)
   const line = () => files.disallowing('gptbot', 'a.example.test', '/x')
-  await files.read()
+  let nowMs = 0
+  const refresh = () => {
+    nowMs += 60_000
+    return files.refresh(nowMs)
+  }
+  await refresh()
   assert.equal(line(), null)
   writeFileSync(file, 'user-agent: gptbot\ndisallow: /x')
-  await files.read()
+  await refresh()
   assert.equal(line(), 'disallow: /x')
   assert.equal(files.disallowing('claudebot', null, '/x'), null)
-  const gone = new RobotsFiles({ file: `${file}.gone` }, () => null, SILENT)
-  await gone.read()
-  assert.equal(gone.disallowing('gptbot', null, '/x'), null)
+  rmSync(file)
+  await refresh()
+  assert.equal(line(), 'disallow: /x')
   writeFileSync(file, 'user-agent: *\ndisallow: /y')
-  await files.read()
+  await refresh()
   assert.equal(line(), null)
+  assert.equal(files.disallowing('gptbot', null, '/y'), 'disallow: /y')
+})
+
+test('the app is asked for the robots.txt of each host that crawlers ask for', async (t) => {
+  const answers = new Map<string, [status: number, body: string]>()
+  const asked: string[] = []
+  const app = createServer((request, response) => {
+    asked.push(`${request.headers.host}${request.url}`)
+    const [status, body] = answers.get(request.headers.host!) ?? [404, 'user-agent: *\ndisallow: /']
+    response.writeHead(status).end(body)
+  }).listen(0, '127.0.0.1')
+  await once(app, 'listening')
+  t.teardown(() => app.close())
+  const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}`
+  const tls = { verify: true, ca: null, serverName: null }
+  const files = new RobotsFiles({ file: null, upstream: { url, host: 'preserve', tls } }, knowing, SILENT)
+  const line = (host: string) => files.disallowing('gptbot', host, '/x')
+  const hosts = ['a.example.test', 'b.example.test:8443', 'none.example.test', 'A.example.test', 'not a host']
+  answers.set('a.example.test', [200, 'user-agent: *\ndisallow: /x'])
+  answers.set('b.example.test:8443', [503, ''])
+  assert.deepEqual(hosts.map(line), [null, null, null, null, null])
+  await files.refresh(1)
+  assert.deepEqual(
+    asked.sort(),
+    hosts.slice(0, 3).map((host) => `${host}/robots.txt`),
+  )
+  assert.deepEqual(hosts.map(line), ['disallow: /x', null, null, 'disallow: /x', null])
+  answers.set('a.example.test', [301, ''])
+  answers.set('b.example.test:8443', [200, `user-agent: *\ndisallow: /x\n${'#'.repeat(2_000_000)}`])
+  await files.refresh(60_001)
+  assert.equal(asked.length, 4)
+  assert.deepEqual(hosts.map(line), ['disallow: /x', 'disallow: /x', null, 'disallow: /x', null])
+  await files.refresh(3_600_001)
+  assert.deepEqual([asked.length, line('a.example.test')], [6, 'disallow: /x'])
 })
 
 test('an agent is anomalous by what is usual for it', async () => {
