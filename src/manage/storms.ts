@@ -87,7 +87,7 @@ export class Storms {
   #begin(topic: string, row: EventStorm | null): void {
     const minuteMs = minuteOf(this.#nowMs)
     // Another process' clock may be a little ahead.
-    if (row !== null && row.minuteMs >= minuteMs) {
+    if (row !== null && row.minuteMs >= minuteMs && row.minuteMs <= minuteMs + MINUTE_MS) {
       this.#open.set(topic, OpenStorm.parse(row))
       return
     }
