@@ -119,8 +119,11 @@ export class Documents<Document> {
     const { allowPrivate, timeoutMs = TIMEOUT_MS, ca = null, lookup } = this.#settings
     const late = AbortSignal.timeout(timeoutMs)
     const signal = AbortSignal.any([this.#stop.signal, late])
+    const startedMs = performance.now()
     const giveBack = await this.#places.take(new URL(url).hostname, nowMs, signal)
-    if (giveBack === null) throw new DocumentUnusable('busy', url, 'too much is fetched at the moment')
+    if (giveBack === null) throw new DocumentUnusable('busy', url, BUSY)
+    // A host that was asked at the last moment has not shown that it is away.
+    const isLate = performance.now() - startedMs > timeoutMs / 2
     const headers = { accept: this.#kind.accept }
     const guards = { ca, allowPrivate, timeoutMs, bytesMax: DOCUMENT_BYTES_MAX }
     try {
@@ -137,6 +140,7 @@ export class Documents<Document> {
       return { document, ...times, bytes: answer.body.length }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
+      if (isLate && late.aborted) throw new DocumentUnusable('busy', url, BUSY, { cause: error })
       throw new DocumentUnusable(isAway(error) ? 'away' : 'wrong', url, error.message, { cause: error })
     } finally {
       giveBack()
@@ -210,6 +214,7 @@ function freshMs(headers: IncomingHttpHeaders): number {
 }
 
 /** Of an address from which nothing has come. */
+const BUSY = 'too much is fetched at the moment'
 const NOTHING = { fetchedAtMs: 0, keptUntilMs: 0, bytes: 0 }
 const UNREADABLE = 'DOCUMENT_UNREADABLE'
 const JSON_TYPE = /^application\/(?:[\w.-]{1,80}\+)?json *(?:;|$)/i

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { Trust } from '../../src/manage/auth/trust.ts'
 import { newSigner } from '../identity/signer.ts'
-import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { freshUrl, KINDS, openAt, openFresh } from '../store/databases.ts'
 import { TestManagement } from './management.ts'
 
 const { jwk, key, privateKey } = newSigner()
@@ -175,3 +175,16 @@ for (const kind of KINDS)
       [null, null],
     )
   })
+
+test('a key is trusted for as long as it says itself', async (t) => {
+  const store = await openFresh('sqlite', t)
+  const document = { ...(jwk as Record<string, unknown>), nbf: 1_000, exp: 2_000 }
+  const entry = { name: null, scopes: ['read'], plan: 'free', document, createdAtMs: 0 }
+  await store.trust.add({ ...entry, id: 'trs_k', kind: 'key', subject: key.thumbprint })
+  let nowMs = 0
+  const trust = new Trust(store.trust, () => nowMs)
+  const found = []
+  for (nowMs of [999_400, 1_000_000, 1_999_400, 2_000_000])
+    found.push((await trust.scopesOfKey(key.thumbprint))?.id ?? null)
+  assert.deepEqual(found, [null, 'trs_k', 'trs_k', null])
+})

@@ -50,6 +50,11 @@ export async function agentBehind(
   return principalOf(agent)
 }
 
+/** What the agent of this id, who has proven before who it is, may do by now. */
+export async function agentNow({ id, name }: Principal, { trust }: Management): Promise<Principal> {
+  return principalOf({ id, name, trusted: await trust.scopesOfAgent(id) })
+}
+
 async function known(
   { agentId, thumbprint }: BotSignature,
   { agents }: Management,
@@ -67,7 +72,7 @@ async function known(
   }
 }
 
-function principalOf({ id, name, trusted }: KnownAgent): Principal {
+function principalOf({ id, name, trusted }: Pick<KnownAgent, 'id' | 'name' | 'trusted'>): Principal {
   return {
     id,
     name: name ?? id,

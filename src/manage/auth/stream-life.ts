@@ -1,9 +1,12 @@
 import type { RequestContext } from '../api/router.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
+import { agentNow, isSignedByAgent } from './agent-signature.ts'
 import { authenticated } from './authenticate.ts'
+import { goodGnapToken, presentedToken } from './gnap/presented.ts'
+import { goodToken } from './oauth/presented.ts'
 import type { Resource } from './oauth/resources.ts'
-import { mayDo, type Scope } from './principal.ts'
+import { mayDo, type Principal, type Scope } from './principal.ts'
 
 /** How long somebody is answered: until they leave, their time is up, or they may not be here any more. */
 export interface StreamLife {
@@ -48,20 +51,30 @@ async function stillMay(
   scopes: readonly Scope[],
   resource: Resource,
 ): Promise<boolean> {
-  if (!isRepeatable(ctx.req)) return true
   try {
-    return mayDo(await authenticated(ctx, management, resource), scopes)
+    return mayDo(await principalNow(ctx, management, resource), scopes)
   } catch (error) {
     // Whose credential is refused is told to wait, too, where many have been: a good one never is.
     return !(error instanceof Refusal) || error.status >= 500
   }
 }
 
-/** A proof, or a signature, is good for one time only. */
-function isRepeatable({ headers }: RequestContext['req']): boolean {
-  return /^bearer /i.test(headers.authorization ?? '') && headers['signature'] === undefined
+/** Who was let in, as they are now. A proof, and a signature, is good for one time only, and is not asked for again. */
+async function principalNow(
+  ctx: RequestContext,
+  management: Management,
+  resource: Resource,
+): Promise<Principal> {
+  if (isSignedByAgent(ctx)) return agentNow(ctx.state.principal, management)
+  const { authorization = '' } = ctx.req.headers
+  const gnap = presentedToken(authorization)
+  if (gnap !== null) return (await goodGnapToken(gnap, management)).principal
+  const token = DPOP.exec(authorization)?.[1]
+  if (token === undefined) return authenticated(ctx, management, resource)
+  return (await goodToken({ scheme: 'dpop', token, resource }, management)).principal
 }
 
+const DPOP = /^dpop +(\S+)$/i
 /** As soon as the API knows it. */
 const WATCH_MS = 1_000
 /** Who wants to listen for longer asks anew, and shows who they are anew. */

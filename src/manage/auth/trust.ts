@@ -45,10 +45,18 @@ export class Trust {
     const known = this.#known.get(name)
     if (known !== undefined && nowMs - known.atMs < REMEMBERED_MS) return known.trusted
     const record = await this.#store.of(kind, subject)
-    const trusted = record === null ? null : trustedOf(record)
+    const trusted = record === null || !isOfNow(record, nowMs) ? null : trustedOf(record)
     this.#known.set(name, { trusted, atMs: nowMs })
     return trusted
   }
+}
+
+/** A key is good for as long as it says itself. Those of an agent are looked at one by one, where one of them is used. */
+function isOfNow({ kind, document }: TrustRecord, nowMs: number): boolean {
+  if (kind === 'agent' || document === null) return true
+  const { nbf, exp } = document
+  const isEarly = typeof nbf === 'number' && nowMs < nbf * 1000
+  return !isEarly && !(typeof exp === 'number' && nowMs >= exp * 1000)
 }
 
 interface Known {

@@ -3,7 +3,7 @@ import type { Management } from '../../management.ts'
 import { Refusal } from '../../refusal.ts'
 import type { Principal } from '../principal.ts'
 import { grantEndpoint } from './gnap.ts'
-import { ACCESS_PREFIX } from './gnap-tokens.ts'
+import { ACCESS_PREFIX, type KnownToken } from './gnap-tokens.ts'
 import { expectSignedBody, proofFault } from './proof.ts'
 
 /** A token of GNAP in a request to the API. */
@@ -29,17 +29,29 @@ export function gnapTokenIn(header: string): string {
 /** Who presents it. A token that is bound to a key needs a signature with it on every request (RFC 9635 §7.2). */
 export async function principalWithGnap(
   ctx: RequestContext,
-  { token, isBearer }: PresentedToken,
+  presented: PresentedToken,
   management: Management,
 ): Promise<Principal> {
-  const { gnap, publicUrl, nowMs } = management
-  const refuse = (code: 'invalid_token' | 'expired_token', detail: string) =>
-    new Refusal(code, detail, {
-      headers: { 'WWW-Authenticate': `GNAP as_uri="${grantEndpoint(publicUrl)}", error="invalid_token"` },
-    })
+  const { key, principal } = await goodGnapToken(presented, management)
+  if (presented.isBearer) return principal
+  const refuse = refusing(management)
+  const fault =
+    expectSignedBody(ctx, (detail) => refuse('invalid_token', detail)) ??
+    (await proofFault(ctx, key, management))
+  if (fault !== null) throw refuse('invalid_token', fault)
+  return principal
+}
+
+/** What it is good for, whoever has sent it: of what is bound to a key the signature is not looked at. Throws a Refusal. */
+export async function goodGnapToken(
+  { token, isBearer }: PresentedToken,
+  management: Management,
+): Promise<KnownToken> {
+  const { gnap, nowMs } = management
+  const refuse = refusing(management)
   const known = await gnap.tokens.find(token)
   if (known === null || known.isRevoked) throw refuse('invalid_token', 'this token is not known here')
-  const { record, key, principal } = known
+  const { record } = known
   if (record.isBearer !== isBearer)
     throw refuse(
       'invalid_token',
@@ -48,12 +60,14 @@ export async function principalWithGnap(
         : 'this token is bound to a key: send Authorization: GNAP, and sign the request',
     )
   if (record.expiresAtMs <= nowMs()) throw refuse('expired_token', 'this token has expired')
-  if (isBearer) return principal
-  const fault =
-    expectSignedBody(ctx, (detail) => refuse('invalid_token', detail)) ??
-    (await proofFault(ctx, key, management))
-  if (fault !== null) throw refuse('invalid_token', fault)
-  return principal
+  return known
+}
+
+function refusing({ publicUrl }: Management) {
+  const headers = {
+    'WWW-Authenticate': `GNAP as_uri="${grantEndpoint(publicUrl)}", error="invalid_token"`,
+  }
+  return (code: 'invalid_token' | 'expired_token', detail: string) => new Refusal(code, detail, { headers })
 }
 
 /** The scheme in any case (RFC 9110 §11.1), and what RFC 9110 §11.2 calls token68. */

@@ -2,7 +2,7 @@ import { type ProblemCode, Refusal } from '../../refusal.ts'
 import type { Store } from '../../../store/store.ts'
 import { challenge, dpopChallenge } from '../challenge.ts'
 import type { Principal } from '../principal.ts'
-import type { AccessTokens } from './access-tokens.ts'
+import type { AccessToken, AccessTokens } from './access-tokens.ts'
 import { dpopProblem, NONCE_MISSING } from './dpop.ts'
 import type { DpopNonces } from './dpop-nonces.ts'
 import { SIGNATURES } from './routes.ts'
@@ -30,8 +30,16 @@ export interface TokenTaking {
 
 /** Who calls with it. Throws a Refusal where it opens nothing. */
 export async function principalWithToken(presented: Presented, taking: TokenTaking): Promise<Principal> {
-  const { publicUrl, oauth, nowMs } = taking
-  const { scheme, token: text, resource } = presented
+  const token = await goodToken(presented, taking)
+  if (token.jkt !== null) await checkProof(token.jkt, presented, taking)
+  return token.principal
+}
+
+/** What it says, whoever has sent it: of what is bound to a key the proof is not looked at. Throws a Refusal. */
+export async function goodToken(
+  { scheme, token: text, resource }: Pick<Presented, 'scheme' | 'token' | 'resource'>,
+  { publicUrl, oauth, nowMs }: TokenTaking,
+): Promise<AccessToken> {
   const refuse = (code: ProblemCode, detail: string) => {
     const header =
       scheme === 'dpop'
@@ -47,8 +55,7 @@ export async function principalWithToken(presented: Presented, taking: TokenTaki
     throw refuse('invalid_token', `this token is for ${token.audience}`)
   if (token.jkt === null && scheme === 'dpop')
     throw refuse('invalid_token', 'this token is bound to no key: send it as Bearer')
-  if (token.jkt !== null) await checkProof(token.jkt, presented, taking)
-  return token.principal
+  return token
 }
 
 async function checkProof(
