@@ -44,7 +44,7 @@ for (const kind of KINDS) {
   test(`${kind}: a threat is told at once, and what follows when the window ends`, async (t) => {
     const watching = new Watching(await known(kind, t))
     const change = { ...GPTBOT, software: 'gptbot', evidence: ['names-agent', 'address-foreign'], path: '/a' }
-    await watching.ingest.take([blocked(1), quiet(2), blocked(3), quiet(4, { ...GPTBOT, address: '::1' })])
+    await watching.ingest.take([blocked(3), quiet(2), blocked(1), quiet(4, { ...GPTBOT, address: '::1' })])
     await watching.ingest.take([quiet(5, change)])
     const [, first, foreign, ...others] = await watching.told()
     assert.deepEqual(others, [])
@@ -80,13 +80,17 @@ for (const kind of KINDS) {
       ...{ count: 3, since: isoOf(6), until: isoOf(9) },
     })
     assert.equal(followed.subject, first!.subject)
+    // It goes on, and is counted for as long again.
+    await watching.ingest.take([blocked(20)])
+    await watching.later(299_999)
+    assert.deepEqual((await watching.counts()).slice(3), ['blocked 1', 'blocked 3'])
+    await watching.later(1)
     // Nothing follows in that one: it is over, and the next is told at once.
-    await watching.later(300_000)
     await watching.later(300_000)
     assert.equal(await watching.store.threatWindows.rows(), 0)
     await watching.ingest.take([blocked(10)])
     const told = await watching.counts()
-    assert.deepEqual(told.slice(3), ['blocked 1', 'blocked 3', 'blocked 1'])
+    assert.deepEqual(told.slice(3), ['blocked 1', 'blocked 3', 'blocked 1', 'blocked 1'])
   })
 
   test(`${kind}: however often batches come, and in whatever order, each request counts once`, async (t) => {
@@ -161,6 +165,23 @@ for (const kind of KINDS) {
     await watching.ingest.take(storm(1))
     assert.deepEqual((await watching.counts()).slice(5), [...THRICE, 'blocked 2', 'blocked 1'])
     assert.equal(await watching.store.threatWindows.rows(), 8)
+  })
+
+  test(`${kind}: of a storm is said whose it is, where it is one’s`, async (t) => {
+    const watching = new Watching(await openFresh(kind, t), { eventsPerMinute: 1 })
+    const by = (number: number, agent: string, confidence: number) =>
+      blocked(number, { ...GPTBOT, agent, confidence, address: `10.1.2.${number}` })
+    const last = async () => {
+      await watching.later(60_000)
+      const { agent, category, confidence } = (await watching.told()).at(-1)!
+      return [agent, category, confidence]
+    }
+    await watching.ingest.take([by(1, 'gptbot', 0.7), by(2, 'gptbot', 0.9), by(3, 'gptbot', 0.8)])
+    await watching.ingest.take([by(4, 'gptbot', 0.95)])
+    assert.deepEqual(await last(), ['gptbot', 'crawler', 0.8])
+    await watching.ingest.take([by(5, 'gptbot', 0.7), by(6, 'gptbot', 0.9)])
+    await watching.ingest.take([by(7, 'claudebot', 0.8)])
+    assert.deepEqual(await last(), [null, 'crawler', 0.8])
   })
 
   test(`${kind}: windows that end with a storm are told in it, and go`, async (t) => {
