@@ -18,6 +18,7 @@ import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
+import type { SignatureNews } from './signature-news.ts'
 import type { Sealer } from './sealer.ts'
 
 /** Where the management port is. */
@@ -69,6 +70,8 @@ export interface Management {
   /** Tells of tasks; told where there is somebody to be told. */
   readonly callbacks: { wake(): void }
   readonly events: EventLog
+  /** Tells others of those that enter the database. */
+  readonly newSignatures: SignatureNews
   /** Answers that take their time. */
   readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */

@@ -6,6 +6,7 @@ import { CatalogueLists } from './catalogue-lists.ts'
 import { CatalogueLookup } from './catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
+import { EventStormStore } from './event-storms.ts'
 import { EventStore } from './events.ts'
 import { FeedbackStore } from './feedback.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
@@ -30,6 +31,7 @@ import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
 import { TaskCallbackStore } from './task-callbacks.ts'
 import { TaskStore } from './tasks.ts'
+import { ThreatWindowStore } from './threat-windows.ts'
 import { TrialStore } from './trials.ts'
 import { TrustStore } from './trust.ts'
 import { UserStore } from './users.ts'
@@ -44,6 +46,7 @@ export class Store {
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
   readonly events: EventStore
+  readonly eventStorms: EventStormStore
   readonly feedback: FeedbackStore
   readonly catalogueFacts: CatalogueFacts
   readonly catalogueLists: CatalogueLists
@@ -69,6 +72,7 @@ export class Store {
   readonly submissions: SubmissionStore
   readonly taskCallbacks: TaskCallbackStore
   readonly tasks: TaskStore
+  readonly threatWindows: ThreatWindowStore
   readonly trials: TrialStore
   readonly trust: TrustStore
   readonly users: UserStore
@@ -87,6 +91,7 @@ export class Store {
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
     this.events = new EventStore(db, kind)
+    this.eventStorms = new EventStormStore(db)
     this.feedback = new FeedbackStore(db)
     this.catalogueFacts = new CatalogueFacts(db)
     this.catalogueLists = new CatalogueLists(db)
@@ -112,6 +117,7 @@ export class Store {
     this.submissions = new SubmissionStore(db)
     this.taskCallbacks = new TaskCallbackStore(db, kind)
     this.tasks = new TaskStore(db, kind)
+    this.threatWindows = new ThreatWindowStore(db)
     this.trials = new TrialStore(db, kind)
     this.trust = new TrustStore(db)
     this.users = new UserStore(db)
