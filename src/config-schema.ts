@@ -10,7 +10,6 @@ import {
   httpsUrl,
   integer,
   issuerUrl,
-  type Kind,
   listenAddress,
   name,
   optional,
@@ -24,80 +23,7 @@ import {
   webUrl,
 } from './config-kinds.ts'
 import { parseAddressRange } from './wire/address-ranges.ts'
-import type { Secret } from './secret.ts'
-
-/** Settings under one name. */
-export interface Section<Members extends Items> {
-  readonly item: 'section'
-  readonly about: string
-  readonly members: Members
-}
-
-/** One value. */
-export interface Setting<Value> {
-  readonly item: 'setting'
-  readonly kind: Kind<Value>
-  readonly about: string
-  /** As a file would have it; `undefined`: it has to be given. */
-  readonly fallback: unknown
-  /** What is risky about a value that is allowed; `null` where nothing is. */
-  risk(value: Value): string | null
-}
-
-/** Several values of a kind; one alone is a list too. */
-export interface List<Value> {
-  readonly item: 'list'
-  readonly kind: Kind<Value>
-  readonly about: string
-  risk(value: Value): string | null
-}
-
-/** Several sections. */
-export interface SectionList<Members extends Items> {
-  readonly item: 'sections'
-  readonly about: string
-  readonly section: Section<Members>
-}
-
-/** Never shown; may be given as a file that has it, under the same name with `_file` behind it. */
-export interface SecretSetting {
-  readonly item: 'secret'
-  readonly about: string
-  readonly lengthMin: number
-}
-
-/** A shorter way to write a part of another setting: never both. */
-export interface ShortForm {
-  readonly item: 'short'
-  readonly of: Setting<unknown> | List<unknown> | SecretSetting
-  readonly about: string
-}
-
-export type Item =
-  | Section<Items>
-  | Setting<unknown>
-  | List<unknown>
-  | SectionList<Items>
-  | SecretSetting
-  | ShortForm
-
-export interface Items {
-  readonly [name: string]: Item
-}
-
-/** What a setting is for the program. */
-export type ValueOf<Of> =
-  Of extends Section<infer Members>
-    ? { readonly [Name in keyof Members]: ValueOf<Members[Name]> }
-    : Of extends SectionList<infer Members>
-      ? readonly ValueOf<Section<Members>>[]
-      : Of extends Setting<infer Value>
-        ? Value
-        : Of extends List<infer Value>
-          ? readonly Value[]
-          : Of extends SecretSetting
-            ? Secret<string> | null
-            : null
+import { list, secret, section, sections, setting, short } from './config-items.ts'
 
 const UPSTREAM = section('', {
   name: setting(name, 'default', 'What rules and metrics call it.'),
@@ -581,6 +507,56 @@ export const SETTINGS = section('', {
       ),
     },
   ),
+  threats: section(
+    'Which requests others are told of as threats (`threat_detected`); the README says what each is.',
+    {
+      spoofed_browser: setting(
+        boolean,
+        true,
+        'Who says to be a browser, which its fingerprints or headers deny.',
+      ),
+      foreign_address: setting(
+        boolean,
+        true,
+        'Who claims to be an agent from an address that the vendor of that does not publish.',
+      ),
+      forged_headers: setting(boolean, true, 'Who sends headers that only the gateway sets.'),
+      blocked: setting(boolean, true, 'What a rule blocks, or holds before it is refused.'),
+      rate_limited: setting(boolean, true, 'What is over the limit of a rule.'),
+      rate_anomaly: setting(boolean, true, 'An agent that asks for far more than it does.'),
+      rate_anomaly_factor: setting(integer(2, 10_000), 10, 'How many times what is usual for it.'),
+      rate_anomaly_requests: setting(
+        integer(1, 100_000_000),
+        300,
+        'Fewer requests in five minutes are none.',
+      ),
+      robots_violation: setting(
+        boolean,
+        true,
+        'A crawler that asks for what robots.txt disallows it, as far as one of the next two settings says what that is.',
+      ),
+      robots_file: setting(
+        optional(path),
+        null,
+        'A copy of the robots.txt of the sites behind the gateway. Read anew every ten seconds.',
+      ),
+      robots_upstream: setting(
+        boolean,
+        false,
+        'Whether, without such a file, the first upstream is asked for its robots.txt, once an hour for each host that crawlers ask for.',
+      ),
+      window: setting(
+        duration('1m', '1h'),
+        '5m',
+        'For how long one that was told, with its fingerprint and its address, is not told again but counted.',
+      ),
+      events_per_minute: setting(
+        integer(1, 1_000),
+        30,
+        'How many are told by themselves in a minute, of each kind of threat, and of new signatures. Of more there is one event a minute.',
+      ),
+    },
+  ),
   submissions: section('Fingerprints that callers of the API send in.', {
     auto_accept: setting(
       boolean,
@@ -625,43 +601,6 @@ export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } a
 
 export function isEverywhere({ host }: HostPort): boolean {
   return host === '0.0.0.0' || host === '::'
-}
-
-function section<Members extends Items>(about: string, members: Members): Section<Members> {
-  return { item: 'section', about, members }
-}
-
-function setting<Value>(
-  kind: Kind<Value>,
-  fallback: unknown,
-  about: string,
-  risk: (value: Value) => string | null = noRisk,
-): Setting<Value> {
-  return { item: 'setting', kind, about, fallback, risk }
-}
-
-function list<Value>(
-  kind: Kind<Value>,
-  about: string,
-  risk: (value: Value) => string | null = noRisk,
-): List<Value> {
-  return { item: 'list', kind, about, risk }
-}
-
-function sections<Members extends Items>(section: Section<Members>, about: string): SectionList<Members> {
-  return { item: 'sections', about, section }
-}
-
-function secret(about: string, lengthMin: number): SecretSetting {
-  return { item: 'secret', about, lengthMin }
-}
-
-function short(of: ShortForm['of'], about: string): ShortForm {
-  return { item: 'short', of, about }
-}
-
-function noRisk(): null {
-  return null
 }
 
 function above(limit: number, what: string): (value: number) => string | null {

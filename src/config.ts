@@ -3,7 +3,8 @@ import { availableParallelism } from 'node:os'
 import type { HostPort } from './config-kinds.ts'
 import { type ConfigFlags, Layers, type LayersInput } from './config-layers.ts'
 import { ConfigReader, type Effective } from './config-reader.ts'
-import { CONFIG_VARIABLE, isEverywhere, type SETTINGS, type ValueOf } from './config-schema.ts'
+import type { ValueOf } from './config-items.ts'
+import { CONFIG_VARIABLE, isEverywhere, type SETTINGS } from './config-schema.ts'
 import { ConfigFault, type Problem } from './config-source.ts'
 import { Fault } from './fault.ts'
 import type { LogLevel } from './log.ts'
@@ -65,6 +66,7 @@ export interface StartupConfig {
   }
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
+  readonly threats: ThreatsConfig
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -109,6 +111,15 @@ export interface UpstreamConfig {
     readonly caFile: string | null
     readonly serverName: string | null
   }
+}
+
+export interface ThreatsConfig {
+  /** Those that are told: `blocked`, … */
+  readonly reasons: readonly string[]
+  readonly anomaly: { readonly factor: number; readonly requestsMin: number }
+  readonly robots: { readonly file: string | null; readonly isFromUpstream: boolean }
+  readonly windowMs: number
+  readonly eventsPerMinute: number
 }
 
 export interface FeedConfig {
@@ -388,8 +399,21 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       requestsMin: others.observed.requests_min,
       max: others.observed.max,
     },
+    threats: threatsConfig(others.threats),
     fingerprints: others.fingerprints,
     log: others.log,
+  }
+}
+
+function threatsConfig(threats: Settings['threats']): ThreatsConfig {
+  const { rate_anomaly_factor, rate_anomaly_requests, robots_file, window, events_per_minute } = threats
+  const robots = { file: robots_file, isFromUpstream: threats.robots_upstream }
+  return {
+    reasons: Object.entries(threats).flatMap(([reason, value]) => (value === true ? [reason] : [])),
+    anomaly: { factor: rate_anomaly_factor, requestsMin: rate_anomaly_requests },
+    robots,
+    windowMs: window,
+    eventsPerMinute: events_per_minute,
   }
 }
 

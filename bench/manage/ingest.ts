@@ -1,27 +1,40 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createLogTo } from '../../src/log.ts'
+import { parseArgs } from 'node:util'
+import { createLogTo, type Log } from '../../src/log.ts'
+import { EventLog } from '../../src/manage/event-log.ts'
+import { EventMetrics } from '../../src/manage/event-metrics.ts'
+import { EventSources } from '../../src/manage/event-sources.ts'
 import { Ingest } from '../../src/manage/ingest.ts'
 import { IngestMetrics } from '../../src/manage/ingest-metrics.ts'
+import { NewSignatures } from '../../src/manage/new-signatures.ts'
+import { REASONS } from '../../src/manage/threats/threat.ts'
 import { Store } from '../../src/store/store.ts'
 import { SightingSource } from './sightings.ts'
 
 /**
  * How many Sightings a second the management plane stores, from a batch as it comes to a commit that outlives the
  * machine: read, told apart from those that came before, counted in rollups, fingerprints and agents. Eight proxies
- * send batches of 512, each the next one when it hears of the last. `npm run bench:ingest -- [POSTGRES-URL]`, of a
- * database that is empty.
+ * send batches of 512, each the next one when it hears of the last. `npm run bench:ingest -- [--no-events]
+ * [--blocks N] [POSTGRES-URL]`, of a database that is empty; every Nth request is blocked (0: none), and threats are told.
  */
 async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    options: { 'no-events': { type: 'boolean' }, blocks: { type: 'string', default: '0' } },
+    allowPositionals: true,
+  })
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-ingest-'))
-  const store = await Store.open(process.argv[2] ?? `sqlite:${join(folder, 'gatehouse.db')}`)
+  const store = await Store.open(positionals[0] ?? `sqlite:${join(folder, 'gatehouse.db')}`)
   try {
-    const source = new SightingSource(Date.now() - 3_600_000)
+    const source = new SightingSource(Date.now() - 3_600_000, Number(values.blocks))
     const metrics = new IngestMetrics()
-    const nothing = { counters: [], stored: () => undefined, versionOf: () => null }
-    const options = { retention: RETENTION, ...nothing, nowMs: Date.now }
-    const ingest = new Ingest(store, options, metrics, createLogTo('error', process.stderr))
+    const log = createLogTo('error', process.stderr)
+    const sources = values['no-events'] ? null : eventSources(store, log)
+    const counters = sources === null ? [] : [sources.counter]
+    const stored = () => sources?.stored()
+    const options = { retention: RETENTION, counters, stored, versionOf: () => null, nowMs: Date.now }
+    const ingest = new Ingest(store, options, metrics, log)
     say(`${store.kind}: Sightings a second, and those of a second of processor time of this process`)
     for (let round = 1; round <= ROUNDS; round++) {
       // What makes them is no part of it.
@@ -41,6 +54,19 @@ async function main(): Promise<void> {
     await store.close()
     rmSync(folder, { recursive: true })
   }
+}
+
+function eventSources(store: Store, log: Log): EventSources {
+  const metrics = new EventMetrics()
+  const settings = {
+    ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },
+    ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
+  }
+  const events = new EventLog(store)
+  const telling = { store, log: events, metrics, eventsPerMinute: settings.eventsPerMinute, nowMs: Date.now }
+  const newSignatures = new NewSignatures(telling)
+  const management = { store, events, newSignatures, snapshot: () => null, log, nowMs: Date.now }
+  return new EventSources(management, settings, metrics)
 }
 
 async function send(ingest: Ingest, batches: (readonly unknown[])[]): Promise<void> {

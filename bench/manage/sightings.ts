@@ -7,11 +7,14 @@ import { DecisionIds } from '../../src/proxy/decision-id.ts'
  */
 export class SightingSource {
   readonly #ids: readonly DecisionIds[]
+  readonly #blocks: number
   #nowMs: number
   #count = 0
 
-  constructor(nowMs: number) {
+  /** `blocks`: which of how many requests are blocked; 0: none. */
+  constructor(nowMs: number, blocks = 10) {
     this.#nowMs = nowMs
+    this.#blocks = blocks
     this.#ids = [new DecisionIds(nowMs), new DecisionIds(nowMs)]
   }
 
@@ -59,7 +62,8 @@ export class SightingSource {
       rule: 'otherwise',
       action: 'tag',
       dryRun: false,
-      done: random % 10 === 0 ? 'block' : 'tag',
+      done: this.#blocks > 0 && random % this.#blocks === 0 ? 'block' : 'tag',
+      limited: false,
       forged: [],
       snapshot: 3,
     }

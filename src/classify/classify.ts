@@ -10,8 +10,9 @@ import {
   type EvidenceKind,
   EvidenceSet,
   SOFT_DISAGREEMENTS,
+  SPOOFED,
 } from './evidence.ts'
-import { detailOf } from './evidence-detail.ts'
+import { detailOf, generalDetail } from './evidence-detail.ts'
 import type { Knowledge } from './knowledge.ts'
 import { markRequest, type Shown } from './marks.ts'
 import { NOBODY, type Owners, type Share } from './owners.ts'
@@ -99,6 +100,25 @@ function probabilitiesOf(
 
 function rounded(probability: number): number {
   return Math.round(probability * 10_000) / 10_000
+}
+
+/**
+ * What can still be said of a request that is over, of which the kinds of its evidence were kept and what it was held
+ * for. By the weights of today, and in general words.
+ */
+export function recall(
+  knowledge: Knowledge,
+  kinds: readonly string[],
+  kind: Verdict['kind'],
+): Pick<Verdict, 'evidence'> & Pick<DescribedVerdict, 'probabilities'> {
+  MARKS.clear()
+  for (const each of EVIDENCE_KINDS) if (kinds.includes(each)) MARKS.add(each)
+  const probabilities = probabilitiesOf(knowledge, kind, 'headers')
+  addUp(knowledge.weights, MARKS, SUMS)
+  const { held, other } = ranked(kind)
+  const evidence = evidenceFor(knowledge, generalDetail, held, other)
+  if (kinds.includes(SPOOFED)) evidence.unshift(spoofed(null, evidence))
+  return { evidence, probabilities }
 }
 
 /** The kinds of evidence alone, for who fits weights to them. */
@@ -258,13 +278,9 @@ function judge(knowledge: Knowledge, shown: Shown, before: Software | null): Ver
   const { weights } = knowledge
   addUp(weights, MARKS, SUMS)
   toProbabilities(SUMS, weights.temperature)
-  const order = CLASSES.map((_name, c) => c).sort((a, b) => SUMS[b]! - SUMS[a]!)
-  const [best] = order as [number]
-  const human = SUMS[HUMAN]!
-  const kind = kindFor(CLASSES[best]!, human)
-  const held = kind === 'human' ? HUMAN : best
-  const other = order.find((c) => c !== held)!
-  const evidence = evidenceFor(knowledge, shown, held, other)
+  const kind = kindFor(CLASSES[ranked(null).held]!, SUMS[HUMAN]!)
+  const { held, other } = ranked(kind)
+  const evidence = evidenceFor(knowledge, (each) => detailOf(each, shown, READING), held, other)
   if (isSpoofed(kind)) evidence.unshift(spoofed(shown.claim, evidence))
   const named = nameOf(kind, shown, before)
   const software = kind === 'agent' && named?.kind === 'browser' ? null : named
@@ -276,6 +292,13 @@ function judge(knowledge: Knowledge, shown: Shown, before: Software | null): Ver
     verified: kind === 'agent' && isProven(shown, software) ? 'ip-range' : null,
     evidence,
   })
+}
+
+/** By SUMS: which class it is, and which would be likeliest if it were not that one. */
+function ranked(kind: Verdict['kind'] | null): { readonly held: number; readonly other: number } {
+  const order = CLASSES.map((_name, c) => c).sort((a, b) => SUMS[b]! - SUMS[a]!)
+  const held = kind === 'human' ? HUMAN : order[0]!
+  return { held, other: order.find((c) => c !== held)! }
 }
 
 /** The address is that of the one who is named, and not of another that was claimed as well. */
@@ -315,13 +338,18 @@ function isSpoofed(kind: Verdict['kind']): boolean {
 }
 
 /** A name for what those after it add up to. */
-function spoofed(claim: Claim, evidence: readonly Evidence[]): Evidence {
-  const name = claim.software?.name ?? 'a browser'
+function spoofed(claim: Claim | null, evidence: readonly Evidence[]): Evidence {
+  const name = claim?.software?.name ?? 'a browser'
   const odd = evidence.filter(({ kind }) => DISAGREEMENTS.has(kind as EvidenceKind)).map(({ kind }) => kind)
-  return { kind: 'spoofed-browser', detail: `says to be ${name}, which ${odd.join(', ')} deny`, weight: 0 }
+  return { kind: SPOOFED, detail: `says to be ${name}, which ${odd.join(', ')} deny`, weight: 0 }
 }
 
-function evidenceFor(knowledge: Knowledge, shown: Shown, best: number, second: number): Evidence[] {
+function evidenceFor(
+  knowledge: Knowledge,
+  detail: (kind: EvidenceKind) => string,
+  best: number,
+  second: number,
+): Evidence[] {
   const { kinds, temperature } = knowledge.weights
   const evidence: Evidence[] = []
   for (const [bit, kind] of EVIDENCE_KINDS.entries()) {
@@ -329,7 +357,7 @@ function evidenceFor(knowledge: Knowledge, shown: Shown, best: number, second: n
     const weight = (kinds[bit]![best]! - kinds[bit]![second]!) / temperature
     evidence.push({
       kind,
-      detail: detailOf(kind, shown, READING),
+      detail: detail(kind),
       weight: Math.round(weight * 100) / 100,
     })
   }

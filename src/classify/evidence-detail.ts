@@ -52,6 +52,11 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
   }
 }
 
+/** Where nothing is left of the request but that it showed this. */
+export function generalDetail(kind: EvidenceKind): string {
+  return DETAILS[kind]
+}
+
 /** Whose they are, from where, and how old: who reads it knows how far to believe it. */
 function addressesText({ addresses, addressesAgeDays: days }: Shown): string {
   const { software, published } = addresses!

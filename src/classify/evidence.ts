@@ -130,6 +130,9 @@ export class EvidenceSet {
   }
 }
 
+/** What is said beside these of who says to be a browser and is held for something else: it adds nothing to them. */
+export const SPOOFED = 'spoofed-browser'
+
 /** Those of DISAGREEMENTS that one browser can show, too: its next version, or one behind a proxy. */
 export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...([

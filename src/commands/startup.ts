@@ -3,6 +3,8 @@ import { rootCertificates } from 'node:tls'
 import { type CertificateConfig, loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
+import { canAsk, type RobotsUpstream } from '../manage/threats/robots-upstream.ts'
+import { REASONS } from '../manage/threats/threat.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import type { UpstreamSettings } from '../proxy/upstream.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
@@ -39,10 +41,11 @@ export async function startupFrom(
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
 async function gatewaySettings({ config, effective }: ParsedConfig): Promise<GatewaySettings> {
-  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, log } = config
+  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, threats, log } = config
+  const worker = await workerSettings(config)
   return {
     version: version(),
-    worker: await workerSettings(config),
+    worker,
     workers: proxy.workers,
     certificates: proxy.tls.certificates.map(keyPairSource),
     ticketKeyFile: proxy.tls.ticketKeyFile,
@@ -86,10 +89,25 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       upstreams: proxy.upstreams.map(({ name }) => name),
       configured: effective,
       version: version(),
+      threats: {
+        ...{ windowMs: threats.windowMs, eventsPerMinute: threats.eventsPerMinute },
+        reasons: new Set(REASONS.filter((reason) => threats.reasons.includes(reason))),
+        anomaly: threats.anomaly,
+        robots: {
+          file: threats.robots.file,
+          upstream: threats.robots.isFromUpstream ? robotsUpstream(worker.upstreams[0]!) : null,
+        },
+      },
       seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
     },
     logLevel: log.level,
   }
+}
+
+/** The first of its URLs that can be asked. */
+function robotsUpstream({ urls, host, tls }: UpstreamSettings): RobotsUpstream {
+  const asked = urls.map((url) => ({ url, host, tls }))
+  return asked.find(canAsk) ?? asked[0]!
 }
 
 async function openidSettings(

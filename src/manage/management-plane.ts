@@ -40,6 +40,8 @@ import { PasswordHasher } from './auth/people/password-hash.ts'
 import { Trust } from './auth/trust.ts'
 import { RecentDetections } from './detections.ts'
 import { EventLog } from './event-log.ts'
+import { EventMetrics } from './event-metrics.ts'
+import { EventSources, type ThreatSettings } from './event-sources.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
@@ -48,6 +50,7 @@ import { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_PATH } from './mcp/offer.ts'
 import type { MakeServer } from './mcp/asker.ts'
 import type { ListenAddress, Management } from './management.ts'
+import { NewSignatures } from './new-signatures.ts'
 import { OpenStreams } from './open-streams.ts'
 import { RateLimits } from './rate-limits.ts'
 import { Periodic } from './periodic.ts'
@@ -100,6 +103,7 @@ export interface ManagementSettings {
   /** The names that a rule may route to. */
   readonly upstreams: readonly string[]
   readonly seen: KeeperSettings
+  readonly threats: ThreatSettings
   /** All settings, and who has said each. */
   readonly configured: readonly Effective[]
 }
@@ -153,6 +157,7 @@ export class ManagementPlane {
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
   readonly #deliveryMetrics = new DeliveryMetrics()
+  readonly #eventMetrics = new EventMetrics()
   readonly #documentMetrics = new DocumentMetrics()
   readonly #detections = new RecentDetections()
   #ingest: Ingest | null = null
@@ -224,13 +229,14 @@ export class ManagementPlane {
       this.#api = api(management)
       this.#oauth = oauthEndpoints(management)
       this.#watch = new StoreWatch(store, this.#log)
-      const { auditRetentionMs, deliveries } = this.#settings
+      const { auditRetentionMs, deliveries, threats } = this.#settings
+      const sources = new EventSources(management, threats, this.#eventMetrics)
       this.#periodic.start([
-        this.#watch.job,
+        ...[this.#watch.job, ...sources.jobs],
         ...periodicJobs(management, auditRetentionMs),
         ...deliveryJobs(management, deliveries.retentionMs, this.#deliveryMetrics),
       ])
-      this.#listenTo(store)
+      this.#listenTo(store, sources)
       this.#callbacks = new TaskCallbacks(management, {
         message: pushMessageOf,
         signed: (task, by) => taskWebhook(task, shownTask(task), by, management.nowMs()),
@@ -289,6 +295,7 @@ export class ManagementPlane {
   addMetrics(metrics: Metrics): void {
     this.#ingestMetrics.addTo(metrics)
     this.#deliveryMetrics.addTo(metrics)
+    this.#eventMetrics.addTo(metrics)
     this.#documentMetrics.addTo(metrics)
     metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
       { labels: {}, value: Number(this.#watch?.isUp ?? false) },
@@ -339,18 +346,19 @@ export class ManagementPlane {
     }, BEAT_MS)
   }
 
-  #listenTo(store: Store): void {
+  #listenTo(store: Store, sources: EventSources): void {
     const { seen } = this.#settings
     const metrics = this.#ingestMetrics
-    const keeper = new SightingKeeper(store, seen, [], metrics, this.#log)
+    const keeper = new SightingKeeper(store, seen, [sources.observed], metrics, this.#log)
     const ingest = new Ingest(
       store,
       {
         retention: seen.rollups,
-        counters: [trialCounter(store)],
+        counters: [trialCounter(store), sources.counter],
         stored: (batch, unnamed) => {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
+          sources.stored()
         },
         versionOf: ({ agent, userAgent }) => {
           const index = this.#snapshot?.knowledge?.userAgents
@@ -386,6 +394,9 @@ export class ManagementPlane {
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     const agents = new AgentIdentities(trust, { allowPrivate, nowMs, metrics: this.#documentMetrics })
     const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
+    const events = new EventLog(store, nowMs)
+    const { eventsPerMinute } = this.#settings.threats
+    const telling = { store, log: events, metrics: this.#eventMetrics, eventsPerMinute, nowMs }
     return {
       store,
       oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs }),
@@ -413,7 +424,8 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       detections: this.#detections,
-      events: new EventLog(store, nowMs),
+      events,
+      newSignatures: new NewSignatures(telling),
       streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },

@@ -18,6 +18,7 @@ import type { RecentDetections } from './detections.ts'
 import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
+import type { SignatureNews } from './signature-news.ts'
 import type { Sealer } from './sealer.ts'
 
 /** Where the management port is. */
@@ -71,6 +72,8 @@ export interface Management {
   /** Tells webhooks of events; told where there is something to be sent. */
   readonly deliveries: { wake(): void }
   readonly events: EventLog
+  /** Tells others of those that enter the database. */
+  readonly newSignatures: SignatureNews
   /** Answers that take their time. */
   readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */

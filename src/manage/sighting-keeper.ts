@@ -22,8 +22,11 @@ export interface ObservedSettings {
   readonly max: number
 }
 
-/** Counts along, in the transaction that makes these signatures. */
-export type ObservedCounter = (observed: readonly UnnamedFingerprint[], queries: Queries) => Promise<void>
+/** Counts along, in the transaction that makes these signatures; `stored`: it has committed. */
+export interface ObservedCounter {
+  count(observed: readonly UnnamedFingerprint[], queries: Queries): Promise<void>
+  stored(): void
+}
 
 /** What is done with what was seen on a slow beat: old rows go, and fingerprints seen often become signatures. */
 export class SightingKeeper {
@@ -82,11 +85,14 @@ export class SightingKeeper {
     if (this.#candidates.size === 0 || (await this.#store.agentsSeen.total()) === 0) return
     const some = [...this.#candidates].slice(0, OBSERVED_AT_ONCE)
     const { max } = this.#settings.observed
-    await this.#store.transaction(async (queries) => {
+    const added = await this.#store.transaction(async (queries) => {
+      await this.#store.sightings.lock(queries)
       const fingerprints = some.map(([, each]) => each)
       const added = await this.#store.observed.add(fingerprints, max, queries)
-      if (added.length > 0) for (const counter of this.#counters) await counter(added, queries)
+      if (added.length > 0) for (const counter of this.#counters) await counter.count(added, queries)
+      return added
     })
+    if (added.length > 0) for (const counter of this.#counters) counter.stored()
     for (const [key] of some) {
       this.#candidates.delete(key)
       this.#settled.set(key, true)

@@ -16,11 +16,13 @@ export function readSighting(value: unknown): Sighting | string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is no object'
   const members = value as Record<string, unknown>
   for (const [name, takes] of MEMBERS) {
-    const member = Object.hasOwn(members, name) ? members[name] : undefined
+    const member = Object.hasOwn(members, name) ? members[name] : LATER[name]
     if (!takes(member)) return member === undefined ? `has no ${name}` : `${name} is not what it should be`
   }
-  // What is more than that, from a later version, is left behind.
-  return Object.fromEntries(MEMBERS.map(([name]) => [name, members[name]])) as unknown as Sighting
+  // What is more than that, from a later version, is left behind; what an earlier one did not know was not so.
+  return Object.fromEntries(
+    MEMBERS.map(([name]) => [name, members[name] ?? LATER[name] ?? null]),
+  ) as unknown as Sighting
 }
 
 type Takes = (value: unknown) => boolean
@@ -45,6 +47,8 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
   return (value) => choices.includes(value as string | null)
 }
 
+/** What was not there from the beginning, as it is where nothing is said of it. */
+const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = { limited: false }
 const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['id', text],
   ['seenAtMs', number],
@@ -73,6 +77,7 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['action', text],
   ['dryRun', (value) => typeof value === 'boolean'],
   ['done', text],
+  ['limited', (value) => typeof value === 'boolean'],
   ['forged', texts],
   ['snapshot', number],
 ]

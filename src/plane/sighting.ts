@@ -38,6 +38,8 @@ export interface Sighting {
   readonly dryRun: boolean
   /** What was done: another than `action` where `dryRun`. */
   readonly done: string
+  /** It was over the limit of a rule (`rate_limit`), and did not get what it asked for. */
+  readonly limited: boolean
   /** Headers of ours that the client sent: an attempt to tag itself. */
   readonly forged: readonly string[]
   readonly snapshot: number

@@ -1,8 +1,7 @@
-import type { Action, RateLimitAction } from '../policy/action.ts'
+import type { Action } from '../policy/action.ts'
 import type { ProxyContext } from './context.ts'
 import { type Judged, judge } from './judge.ts'
 import type { ListenerHandlers } from './listener.ts'
-import { clientNetwork } from './peer-address.ts'
 import { barred, blocked, redirected } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { UpgradeVisit } from './upgrade-visit.ts'
@@ -34,8 +33,8 @@ function act(proxy: ProxyContext, visit: Visit, judged: Judged, action: Action, 
     case 'route':
       return visit.pass(judged, proxy.upstreams.get(action.upstream) ?? proxy.defaultUpstream, NO_HEADERS)
     case 'rate_limit': {
-      const waitMs = proxy.limiter.take(limitKey(judged, action.per), action, proxy.clock.nowMs)
-      if (waitMs > 0) return act(proxy, visit, judged, action.then, waitMs)
+      const { overLimitMs } = judged
+      if (overLimitMs > 0) return act(proxy, visit, judged, action.then, overLimitMs)
       return visit.pass(judged, proxy.defaultUpstream, NO_HEADERS)
     }
     case 'tarpit': {
@@ -48,15 +47,6 @@ function act(proxy: ProxyContext, visit: Visit, judged: Judged, action: Action, 
     case 'redirect':
       return visit.answer(judged, redirected(judged, action))
   }
-}
-
-/** Whose requests are counted together, by each rule for itself. Who has no fingerprint is known by its address. */
-function limitKey({ address, print, verdict, decision }: Judged, per: RateLimitAction['per']): string {
-  const { rule } = decision
-  if (per === 'agent' && verdict.agent !== null) return `agent ${verdict.agent.id} ${rule}`
-  const fingerprint = print.connection.stable ?? print.connection.ja4
-  if (per === 'fingerprint' && fingerprint !== null) return `fingerprint ${fingerprint} ${rule}`
-  return `address ${clientNetwork(address)} ${rule}`
 }
 
 const NO_HEADERS: readonly string[] = []

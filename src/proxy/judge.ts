@@ -13,6 +13,7 @@ import { type Connection, NOTHING_KNOWN } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import type { DecisionId } from './decision-id.ts'
 import { clientAddress, clientNetwork, hopJa4 } from './peer-address.ts'
+import { overLimit } from './over-limit.ts'
 import { type ReceivedHeaders, receiveHeaders } from './request-headers.ts'
 
 /** All that is known and decided of a request before anything is done about it. */
@@ -26,6 +27,8 @@ export interface Judged {
   /** Where settings have decided already, and not the policy. */
   readonly bar: Bar | null
   readonly decision: Decision
+  /** How long it takes until the rule takes such a request again; 0 where it is within the limit, or there is none. */
+  readonly overLimitMs: number
 }
 
 /** Requests, and connections that ask to become something else, are judged alike. */
@@ -55,7 +58,9 @@ export function judge(
   }
   const bar = barOf(proxy, connection, authority, print)
   const decision = bar === null ? decide(snapshot.policy, facts, proxy.clock.nowMs) : BARRED[bar]
-  const judged: Judged = { id: proxy.ids.next(), received, address, print, verdict, bar, decision }
+  const overLimitMs = overLimit(proxy, address, print, verdict, decision)
+  const id = proxy.ids.next()
+  const judged: Judged = { id, received, address, print, verdict, bar, decision, overLimitMs }
   if (received.forged.length > 0) proxy.metrics.forgedHeaders(received.forged.length)
   proxy.recorder.record(sighting(proxy, judged, head, authority, snapshot.number))
   return judged
@@ -129,6 +134,7 @@ function sighting(
     action: decision.wouldHave?.action.kind ?? decision.action.kind,
     dryRun: decision.wouldHave !== null,
     done: decision.action.kind,
+    limited: judged.overLimitMs > 0,
     forged: received.forged,
     snapshot,
   }

@@ -1,7 +1,8 @@
-import type { Kysely } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import type { Sighting } from '../plane/sighting.ts'
 import { parts } from './bulk.ts'
 import type { Queries } from './database.ts'
+import type { SoftwareTable } from './tables/catalogue.ts'
 import type { Tables } from './tables.ts'
 import { VersionTally } from './version-tally.ts'
 
@@ -70,14 +71,15 @@ export class AgentsSeenStore {
   /** What they are called, as far as they are known. */
   async names(
     ids: readonly string[],
-  ): Promise<ReadonlyMap<string, { readonly name: string; readonly category: string | null }>> {
+    queries: Queries = this.#db,
+  ): Promise<ReadonlyMap<string, Pick<Selectable<SoftwareTable>, 'name' | 'kind' | 'category'>>> {
     if (ids.length === 0) return new Map()
-    const rows = await this.#db
+    const rows = await queries
       .selectFrom('software')
-      .select(['id', 'name', 'category'])
+      .select(['id', 'name', 'kind', 'category'])
       .where('id', 'in', ids)
       .execute()
-    return new Map(rows.map(({ id, name, category }) => [id, { name, category }]))
+    return new Map(rows.map(({ id, ...software }) => [id, software]))
   }
 
   /** How many were seen for the first time since then. */

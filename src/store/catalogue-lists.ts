@@ -1,6 +1,8 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { JA4_TYPES, type Ja4Type, partLengths } from '../classify/fingerprint-form.ts'
 import type { Category, SoftwareKind } from '../classify/software.ts'
+import type { SignatureKey } from './catalogue.ts'
+import type { Queries } from './database.ts'
 import {
   cutOff,
   inOrderOf,
@@ -157,6 +159,12 @@ export class CatalogueLists {
     return filter.unknownOnly ? this.#unknown(filter, part) : this.#known(filter, part)
   }
 
+  /** Those of them that there are, in the same order. */
+  byKeys(keys: readonly SignatureKey[], queries: Queries): Promise<readonly KnownSignature[]> {
+    const rows = keys.map(({ type, value, softwareId }) => ({ type, value, software_id: softwareId }))
+    return this.#withAll(rows, queries)
+  }
+
   async #known<Asked extends Part>(
     filter: SignatureFilter,
     part: Asked,
@@ -212,9 +220,9 @@ export class CatalogueLists {
   }
 
   /** In the same order. */
-  async #withAll(keys: readonly Key[]): Promise<readonly KnownSignature[]> {
+  async #withAll(keys: readonly Key[], queries: Queries = this.#db): Promise<readonly KnownSignature[]> {
     if (keys.length === 0) return []
-    const rows = await knownIn(this.#db)
+    const rows = await knownIn(queries)
       .where(
         sql<boolean>`(signatures.type, signatures.value, signatures.software_id) in (values ${sql.join(
           keys.map(({ type, value, software_id }) => sql`(${type}, ${value}, ${software_id})`),
@@ -244,7 +252,7 @@ export class CatalogueLists {
 }
 
 /** Signatures with all that is said of them. */
-export function knownIn(db: Kysely<Tables>) {
+export function knownIn(db: Queries) {
   return db
     .selectFrom('signatures')
     .leftJoin('software', 'software.id', 'signatures.software_id')

@@ -22,6 +22,7 @@ import { openid } from './migrations/0017-openid.ts'
 import { taskCallbacks } from './migrations/0018-task-callbacks.ts'
 import { events } from './migrations/0019-events.ts'
 import { deliveries } from './migrations/0021-deliveries.ts'
+import { threats } from './migrations/0023-threats.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -75,6 +76,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0018-task-callbacks', taskCallbacks],
   ['0019-events', events],
   ['0021-deliveries', deliveries],
+  ['0023-threats', threats],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

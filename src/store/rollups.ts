@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { parts } from './bulk.ts'
 import type { Queries } from './database.ts'
-import { type Counts, type Dimension, MINUTE_MS, type RollupTally } from './rollup-tally.ts'
+import { type Counts, type Dimension, MINUTE_MS, OTHER, type RollupTally, UNNAMED } from './rollup-tally.ts'
 import type { Tables } from './tables.ts'
 
 /** For how long minutes, hours and days are kept. */
@@ -111,6 +111,44 @@ export class RollupStore {
       requests += Number(row.requests ?? 0)
     }
     return requests
+  }
+
+  /** Agents with so many requests in whole minutes, the most first. */
+  async busiest(span: Span, requestsMin: number, limit: number): Promise<readonly string[]> {
+    const rows = await this.#minutes(span)
+      .where('key', 'not in', [OTHER, UNNAMED])
+      .select('key')
+      .groupBy('key')
+      .having(({ fn }) => fn.sum<number>('requests'), '>=', requestsMin)
+      .orderBy(({ fn }) => fn.sum<number>('requests'), 'desc')
+      .orderBy('key')
+      .limit(limit)
+      .execute()
+    return rows.map(({ key }) => key)
+  }
+
+  /** Of these agents, by agent and by when each minute began. */
+  async minutesOf(
+    agents: readonly string[],
+    span: Span,
+  ): Promise<ReadonlyMap<string, ReadonlyMap<number, number>>> {
+    const minutes = new Map(agents.map((agent) => [agent, new Map<number, number>()]))
+    if (agents.length === 0) return minutes
+    const rows = await this.#minutes(span)
+      .where('key', 'in', agents)
+      .select(['key', 'at_ms', 'requests'])
+      .execute()
+    for (const { key, at_ms: atMs, requests } of rows) minutes.get(key)!.set(atMs, requests)
+    return minutes
+  }
+
+  #minutes({ fromMs, toMs }: Span) {
+    return this.#db
+      .selectFrom('rollups')
+      .where('grain_ms', '=', MINUTE_MS)
+      .where('dimension', '=', 'agent')
+      .where('at_ms', '>=', fromMs)
+      .where('at_ms', '<', toMs)
   }
 
   /** Removes some of what is too old. `false`: there is no more. */

@@ -8,6 +8,7 @@ import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { DeliveryStore } from './deliveries.ts'
 import { DeliveryLog } from './delivery-log.ts'
+import { EventStormStore } from './event-storms.ts'
 import { EventStore } from './events.ts'
 import { FeedbackStore } from './feedback.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
@@ -32,6 +33,7 @@ import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
 import { TaskCallbackStore } from './task-callbacks.ts'
 import { TaskStore } from './tasks.ts'
+import { ThreatWindowStore } from './threat-windows.ts'
 import { TrialStore } from './trials.ts'
 import { TrustStore } from './trust.ts'
 import { UserStore } from './users.ts'
@@ -49,6 +51,7 @@ export class Store {
   readonly deliveries: DeliveryStore
   readonly deliveryLog: DeliveryLog
   readonly events: EventStore
+  readonly eventStorms: EventStormStore
   readonly feedback: FeedbackStore
   readonly catalogueFacts: CatalogueFacts
   readonly catalogueLists: CatalogueLists
@@ -74,6 +77,7 @@ export class Store {
   readonly submissions: SubmissionStore
   readonly taskCallbacks: TaskCallbackStore
   readonly tasks: TaskStore
+  readonly threatWindows: ThreatWindowStore
   readonly trials: TrialStore
   readonly trust: TrustStore
   readonly users: UserStore
@@ -95,6 +99,7 @@ export class Store {
     this.deliveries = new DeliveryStore(db, kind)
     this.deliveryLog = new DeliveryLog(db)
     this.events = new EventStore(db, kind)
+    this.eventStorms = new EventStormStore(db)
     this.feedback = new FeedbackStore(db)
     this.catalogueFacts = new CatalogueFacts(db)
     this.catalogueLists = new CatalogueLists(db)
@@ -120,6 +125,7 @@ export class Store {
     this.submissions = new SubmissionStore(db)
     this.taskCallbacks = new TaskCallbackStore(db, kind)
     this.tasks = new TaskStore(db, kind)
+    this.threatWindows = new ThreatWindowStore(db)
     this.trials = new TrialStore(db, kind)
     this.trust = new TrustStore(db)
     this.users = new UserStore(db)

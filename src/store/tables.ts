@@ -13,6 +13,7 @@ import type { SettingTables } from './tables/settings.ts'
 import type { SightingTables } from './tables/sightings.ts'
 import type { SubmissionTables } from './tables/submissions.ts'
 import type { TaskTables } from './tables/tasks.ts'
+import type { ThreatTables } from './tables/threats.ts'
 import type { TrustTables } from './tables/trust.ts'
 import type { UserTables } from './tables/users.ts'
 import type { WebhookTables } from './tables/webhooks.ts'
@@ -37,6 +38,7 @@ export interface Tables
     SightingTables,
     SubmissionTables,
     TaskTables,
+    ThreatTables,
     TrustTables,
     UserTables,
     WebhookTables {}

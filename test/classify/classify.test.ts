@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { classify, evidenceOf } from '../../src/classify/classify.ts'
+import { classify, evidenceOf, recall } from '../../src/classify/classify.ts'
 import { Conduct } from '../../src/classify/conduct.ts'
 import type { EvidenceKind } from '../../src/classify/evidence.ts'
 import type { Knowledge } from '../../src/classify/knowledge.ts'
@@ -500,6 +500,25 @@ const connection = fc
     ja4x: fc.constantFrom(AGENT_JA4X, TOOL_JA4X, 'x', null),
   })
   .map(print)
+
+test('of a request that is over, the kinds of its evidence say again how much each of them weighed', async () => {
+  const verdicts = new Set<string>()
+  fc.assert(
+    fc.property(connection, request, (of, head) => {
+      const { kind, evidence, confidence } = classify(KNOWLEDGE, of, head, null, 0)
+      verdicts.add(kind)
+      const kinds = evidence.map((each) => each.kind)
+      const recalled = recall(KNOWLEDGE, kinds, kind)
+      const weights = (list: Verdict['evidence']) => list.map((each) => [each.kind, each.weight])
+      assert.deepEqual(weights(recalled.evidence), weights(evidence))
+      if (kind === 'agent') assert.equal(recalled.probabilities.agent, confidence)
+      assert.deepEqual(recall(KNOWLEDGE, ['of-a-later-version', ...kinds], kind), recalled)
+    }),
+    { numRuns: 300 },
+  )
+  assert.ok(verdicts.size >= 3)
+  assert.deepEqual(recall(KNOWLEDGE, [], 'unknown').evidence, [])
+})
 
 test('a request is judged after another as it is alone', async () => {
   fc.assert(

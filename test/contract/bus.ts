@@ -148,6 +148,7 @@ export function sighting(number: number): Sighting {
     action: 'tag',
     dryRun: false,
     done: 'tag',
+    limited: false,
     forged: ['x-agent-name'],
     snapshot: number,
   }

@@ -3,7 +3,11 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { Fault } from '../../src/fault.ts'
 import { statistics } from '../../src/manage/api/stats.ts'
-import { type KeeperSettings, SightingKeeper } from '../../src/manage/sighting-keeper.ts'
+import {
+  type KeeperSettings,
+  SightingKeeper,
+  type ObservedCounter,
+} from '../../src/manage/sighting-keeper.ts'
 import { IngestMetrics } from '../../src/manage/ingest-metrics.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { AgentsSeenStore } from '../../src/store/agents-seen.ts'
@@ -361,7 +365,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       .values({ ...signature, ...named })
       .execute()
     const told: string[] = []
-    const keep = keeper(store, {}, async (observed) => void told.push(...observed.map(({ value }) => value)))
+    const keep = keeper(store, {}, telling(told))
     const { ingest } = ingestInto(store, { stored: (_, unnamed) => keep.noticed(unnamed) })
     let number = 0
     const from = (ja4: string, addresses: readonly string[]) =>
@@ -409,11 +413,7 @@ export function sightingsContract(kind: DatabaseKind): void {
   test(`${kind}: of observed signatures those that are seen least make room`, async (t) => {
     const { store, db } = await open(kind, t)
     const told: string[] = []
-    const keep = keeper(
-      store,
-      { observed: { addressesMin: 1, requestsMin: 1, max: 3 } },
-      async (observed) => void told.push(...observed.map(({ value }) => value)),
-    )
+    const keep = keeper(store, { observed: { addressesMin: 1, requestsMin: 1, max: 3 } }, telling(told))
     const { ingest } = ingestInto(store, { stored: (_, unnamed) => keep.noticed(unnamed) })
     let number = 0
     const times = (ja4: string, count: number) => Array.from({ length: count }, () => seen(number++, { ja4 }))
@@ -494,6 +494,13 @@ function keeper(
   const observed = { addressesMin: 5, requestsMin: 5, max: 100 }
   const settings = { sightingsMs: DAY_MS, sightingsMax: 1e6, rollups: RETENTION, observed, ...changes }
   return new SightingKeeper(store, settings, counters, new IngestMetrics(), SILENT)
+}
+
+function telling(told: string[]): ObservedCounter {
+  return {
+    count: async (observed) => void told.push(...observed.map(({ value }) => value)),
+    stored: () => undefined,
+  }
 }
 
 const AGENT = { verdict: 'agent', agent: 'gptbot', category: 'crawler' }

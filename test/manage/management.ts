@@ -28,6 +28,7 @@ import { PolicyCopy } from '../../src/manage/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts'
 import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
+import { REASONS } from '../../src/manage/threats/threat.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
 import { quickHasher } from './quick-hasher.ts'
@@ -292,6 +293,10 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   openid: null,
   auditRetentionMs: 86_400_000,
   seen: SEEN,
+  threats: {
+    ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },
+    ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
+  },
   hasTls: false,
   corsOrigins: [],
   encryptionKey: null,

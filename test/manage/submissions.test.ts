@@ -60,6 +60,13 @@ for (const kind of KINDS)
       ['duplicate', 'known', 'active', 'acme-agent'],
     )
     assert.equal(again.signature.decisive, true)
+    const [told, ...others] = await store.events.after(0, 10)
+    assert.deepEqual(others, [])
+    assert.deepEqual(
+      [told!.type, told!.subject, told!.agent, told!.category],
+      ['new_signature', `ja4 ${NEW}`, 'acme-agent', 'orchestrator'],
+    )
+    assert.deepEqual(JSON.parse(told!.data), { signature: again.signature })
     const listed = await manage.ask('GET', '/v1/signatures?agent_id=acme-agent')
     assert.deepEqual(
       listed.body.signatures.map((each: { decisive: boolean }) => each.decisive),
@@ -70,6 +77,7 @@ for (const kind of KINDS)
     assert.deepEqual([twice.status, twice.body.code], [409, 'conflict'])
     assert.match(twice.body.detail, /is accepted/)
     assert.equal((await review(manage, id, { decision: 'reject' })).status, 409)
+    assert.equal((await store.events.after(0, 10)).length, 1)
 
     const back = await review(manage, id, { decision: 'rollback' })
     assert.deepEqual([back.status, back.body.status], [200, 'rejected'])

@@ -215,6 +215,8 @@ test('rate_limit: a burst comes through, then who waits as long as it is told', 
   assert.equal((await ask(gate, 'h1')).status, 200)
   assert.equal((await ask(gate, 'h1')).status, 429)
   assert.ok(gate.sightings.every(({ action }) => action === 'rate_limit'))
+  assert.ok(gate.sightings.every(({ limited }, at) => limited === (gate.done[at]!.status === 429)))
+  assert.deepEqual(new Set(gate.sightings.map(({ limited }) => limited)), new Set([false, true]))
 })
 
 test('rate_limit: what happens over the limit is the rule’s to say', async (t) => {

@@ -23,6 +23,7 @@ const JUDGED: Judged = {
   print: { connection: new MemoryExchange().connection.print, ja4h: null },
   verdict: UNKNOWN,
   bar: null,
+  overLimitMs: 0,
   decision: { action: BLOCK, rule: 'a rule', wouldHave: null },
 }
 

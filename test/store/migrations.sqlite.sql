@@ -124,3 +124,7 @@ create index "deliveries_by_turn" on "deliveries" ("webhook_id", "lane", "next_a
 create index "deliveries_by_event" on "deliveries" ("event_number");
 create index "deliveries_by_time" on "deliveries" ("webhook_id", "created_at_ms", "id");
 create index "deliveries_by_end" on "deliveries" ("finished_at_ms") where "finished_at_ms" is not null;
+-- 0023-threats
+create table "threat_windows" ("key" text primary key, "topic" text not null, "ends_at_ms" integer not null, "count" integer not null, "since_ms" integer not null, "until_ms" integer not null, "event" text not null);
+create index "threat_windows_by_end" on "threat_windows" ("ends_at_ms", "key");
+create table "event_storms" ("topic" text primary key, "minute_ms" integer not null, "told" integer not null, "count" integer not null, "since_ms" integer not null, "until_ms" integer not null, "addresses" text not null, "fingerprints" text not null, "examples" text not null, "event" text not null);

@@ -65,31 +65,41 @@ export async function acceptClean(
   changedKnowledge(management)
 }
 
-/** From a submission to a signature, all of it or nothing. What tells others of it belongs here, too. */
+/** From a submission to a signature, all of it or nothing, with what tells others of it. */
 async function promote(
   record: SubmissionRecord,
   { software, isNew }: Target,
   actor: Actor,
   management: Management,
 ): Promise<void> {
-  const { store, nowMs } = management
+  const { store, newSignatures, nowMs } = management
   const atMs = nowMs()
   const { id, type, value } = record
-  await changed(store, actor, changeOf('accept', record, software.id), atMs, async (queries) => {
-    const madeSoftware = isNew && (await store.catalogue.addSoftware(agentNamed(software), atMs, queries))
-    const decision: Decision = {
-      ...{ status: 'accepted', softwareId: software.id, madeSoftware, decidedAtMs: atMs },
-      ...{ decidedBy: actor.id, rolledBackAtMs: null },
-    }
-    await decide(record, decision, queries, management)
-    await store.catalogue.addSignature(
-      {
-        ...{ type, value, softwareId: software.id, status: 'active', source: 'submitted' },
-        ...{ provenance: `submission ${id}`, firstSeenMs: atMs, observations: OBSERVATIONS },
-      },
-      queries,
-    )
-  })
+  const events = await changed(
+    store,
+    actor,
+    changeOf('accept', record, software.id),
+    atMs,
+    async (queries) => {
+      // What tells others locks this, and after it what is counted for submissions, too.
+      await store.sightings.lock(queries)
+      const madeSoftware = isNew && (await store.catalogue.addSoftware(agentNamed(software), atMs, queries))
+      const decision: Decision = {
+        ...{ status: 'accepted', softwareId: software.id, madeSoftware, decidedAtMs: atMs },
+        ...{ decidedBy: actor.id, rolledBackAtMs: null },
+      }
+      await decide(record, decision, queries, management)
+      const isAdded = await store.catalogue.addSignature(
+        {
+          ...{ type, value, softwareId: software.id, status: 'active', source: 'submitted' },
+          ...{ provenance: `submission ${id}`, firstSeenMs: atMs, observations: OBSERVATIONS },
+        },
+        queries,
+      )
+      return isAdded ? newSignatures.add([{ type, value, softwareId: software.id }], queries) : []
+    },
+  )
+  newSignatures.added(events)
 }
 
 async function reject(record: SubmissionRecord, actor: Actor, management: Management): Promise<void> {

@@ -1,0 +1,15 @@
+import type { Rule } from './rule.ts'
+
+/** Only the gateway says such of a request: who sends it wants to be taken for somebody else. */
+export const FORGED_HEADERS: Rule = {
+  reason: 'forged_headers',
+  holds: ({ forged }) => forged.length > 0,
+  detail: ({ forged }) => {
+    const said = forged.slice(0, SAID_MAX).map((name) => name.slice(0, NAME_MAX))
+    const more = forged.length - said.length
+    return `it sent headers that only the gateway sets: ${said.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  },
+}
+
+const SAID_MAX = 5
+const NAME_MAX = 64
