@@ -39,6 +39,7 @@ import { PasswordHasher } from './auth/people/password-hash.ts'
 import { Trust } from './auth/trust.ts'
 import { RecentDetections } from './detections.ts'
 import { EventLog } from './event-log.ts'
+import { EventTail } from './event-tail.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
@@ -168,6 +169,7 @@ export class ManagementPlane {
     this.settings = new LiveSettings(settings.configured, log)
     this.settings.onRestored(() => {
       this.#management?.oauth.forget()
+      this.#management?.tail.restored()
       this.#links.restored()
     })
     this.settings.onChange('limits.free_per_day', (freePerDay) =>
@@ -290,7 +292,8 @@ export class ManagementPlane {
     const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks, this.#callbacks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
-    const { agents, elsewhere, apiKeys, rateLimits, store, log } = this.#management
+    const { agents, elsewhere, tail, apiKeys, rateLimits, store, log } = this.#management
+    tail.close()
     agents.close()
     elsewhere?.close()
     await rateLimits
@@ -361,6 +364,7 @@ export class ManagementPlane {
     const own = { store, sealer, log: this.#log, passwords, publicUrl, elsewhere, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     const agents = new AgentIdentities(trust, { allowPrivate, nowMs, metrics: this.#documentMetrics })
+    const events = new EventLog(store)
     const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
     return {
       store,
@@ -389,7 +393,7 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       detections: this.#detections,
-      events: new EventLog(store),
+      ...{ events, tail: new EventTail(store, events) },
       streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },

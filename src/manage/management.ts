@@ -1,4 +1,5 @@
 import type { EventLog } from './event-log.ts'
+import type { EventTail } from './event-tail.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
@@ -69,6 +70,8 @@ export interface Management {
   /** Tells of tasks; told where there is somebody to be told. */
   readonly callbacks: { wake(): void }
   readonly events: EventLog
+  /** For who listens to them. */
+  readonly tail: EventTail
   /** Answers that take their time. */
   readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */

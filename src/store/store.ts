@@ -6,6 +6,7 @@ import { CatalogueLists } from './catalogue-lists.ts'
 import { CatalogueLookup } from './catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
+import { EventPositionStore } from './event-positions.ts'
 import { EventStore } from './events.ts'
 import { FeedbackStore } from './feedback.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
@@ -43,6 +44,7 @@ export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly eventPositions: EventPositionStore
   readonly events: EventStore
   readonly feedback: FeedbackStore
   readonly catalogueFacts: CatalogueFacts
@@ -86,6 +88,7 @@ export class Store {
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.eventPositions = new EventPositionStore(db)
     this.events = new EventStore(db, kind)
     this.feedback = new FeedbackStore(db)
     this.catalogueFacts = new CatalogueFacts(db)

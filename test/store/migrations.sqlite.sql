@@ -109,3 +109,7 @@ create index "task_callbacks_by_next" on "task_callbacks" ("next_at_ms") where "
 -- 0019-events
 create table "events" ("number" integer primary key autoincrement, "id" text not null unique, "type" text not null, "at_ms" integer not null, "subject" text not null, "agent" text, "category" text, "severity" text, "confidence" real, "data" text not null);
 create index "events_by_time" on "events" ("at_ms", "number");
+-- 0022-event-positions
+create table "event_positions" ("name" text primary key, "number" integer not null, "holder" text, "held_until_ms" integer not null);
+drop index "events_by_time";
+create index "events_by_time" on "events" ("at_ms", "number", "type", "category", "agent", "severity", "confidence");
