@@ -131,9 +131,10 @@ export class EventTail {
     if (era !== this.#era) return true
     if (some.length === 0) return false
     const all = [...this.#newest, ...some]
+    const first = firstKept(all)
     this.#to = some.at(-1)!.number
-    if (all.length > KEPT_MAX) this.#from = all[all.length - KEPT_MAX - 1]!.number
-    this.#newest = all.slice(-KEPT_MAX)
+    if (first > 0) this.#from = all[first - 1]!.number
+    this.#newest = all.slice(first)
     return some.length === AT_ONCE
   }
 
@@ -156,8 +157,19 @@ export class EventTail {
   }
 }
 
+/** So that few are kept where they are long. */
+function firstKept(events: readonly EventRecord[]): number {
+  let length = 0
+  for (let at = events.length - 1; at >= 0; at--) {
+    length += events[at]!.data.length
+    if (events.length - at > KEPT_MAX || length > KEPT_LENGTH_MAX) return at + 1
+  }
+  return 0
+}
+
 /** Of what other processes add; what this one does is told at once. */
 const POLL_MS = 500
-/** Some have a few kilobytes. */
 const KEPT_MAX = 1_000
+/** Characters. */
+const KEPT_LENGTH_MAX = 4_000_000
 const AT_ONCE = 100

@@ -21,7 +21,8 @@ export interface Asking {
 /** A stream of events, read by hand, which can be left in the middle of a line. */
 export class EventReader {
   readonly #answer: IncomingMessage
-  #text = ''
+  #pieces: string[] = []
+  #seen = 0
 
   static async open(url: string, { key, lastEventId, accept, method = 'GET' }: Asking): Promise<EventReader> {
     const headers = {
@@ -39,7 +40,9 @@ export class EventReader {
     this.#answer = answer
     answer.setEncoding('utf8')
     answer.on('data', (text: string) => {
-      this.#text += text
+      this.#pieces.push(text)
+      const since = `${this.#pieces.at(-2)?.slice(1 - MARK.length) ?? ''}${text}`
+      this.#seen += since.split(MARK).length - 1
     })
     answer.on('error', () => undefined)
   }
@@ -58,12 +61,17 @@ export class EventReader {
 
   /** All that has come, also half an event. */
   get text(): string {
-    return this.#text
+    return this.#pieces.join('')
+  }
+
+  /** How many new agents and signatures it was told of; it takes no time to ask for that. */
+  get seen(): number {
+    return this.#seen
   }
 
   /** Those that have come whole, comments left out. */
   get events(): readonly SentEvent[] {
-    const blocks = this.#text.split('\n\n').slice(0, -1)
+    const blocks = this.text.split('\n\n').slice(0, -1)
     return blocks.map(readBlock).filter((each) => Object.keys(each).length > 0)
   }
 
@@ -75,6 +83,11 @@ export class EventReader {
   /** What `data` of those has at this name. */
   ids(): readonly string[] {
     return this.told.map(({ data }) => (JSON.parse(data!) as { id: string }).id)
+  }
+
+  /** What has come. */
+  forget(): void {
+    this.#pieces = []
   }
 
   pause(): void {
@@ -89,6 +102,8 @@ export class EventReader {
     this.#answer.destroy()
   }
 }
+
+const MARK = '\nevent: new_'
 
 function readBlock(block: string): SentEvent {
   const fields: Record<string, string> = {}

@@ -69,6 +69,7 @@ export class TestManagement {
   readonly publish: (policy: unknown) => Promise<void>
   readonly #adminKey: string
   #stop: () => Promise<void> = async () => undefined
+  #cutOff: () => void = () => undefined
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
     const {
@@ -136,6 +137,7 @@ export class TestManagement {
     const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures, publish }, adminKey)
     await plane.start({ host, port })
     if (knows) await publish({ rules: [] })
+    manage.#cutOff = () => server.closeAllConnections()
     manage.#stop = async () => {
       manage.#stop = async () => undefined
       server.close()
@@ -182,6 +184,11 @@ export class TestManagement {
     // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
     const read = (text === '' ? null : JSON.parse(text)) as any
     return { status: response.status, headers: response.headers, body: read }
+  }
+
+  /** Breaks all connections. */
+  cutOff(): void {
+    this.#cutOff()
   }
 
   /** Before the test has ended. */
