@@ -51,11 +51,12 @@ import type { ListenAddress, Management } from './management.ts'
 import { OpenStreams } from './open-streams.ts'
 import { RateLimits } from './rate-limits.ts'
 import { Periodic } from './periodic.ts'
-import { periodicJobs } from './periodic-jobs.ts'
+import { type EventRetention, periodicJobs } from './periodic-jobs.ts'
 import type { Publisher } from './publisher.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
+import { Sinks, type SinkSettings } from './sinks/sinks.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
@@ -82,6 +83,9 @@ export interface ManagementSettings {
   /** Where else people may say who they are; `null`: nowhere. */
   readonly openid: OpenidSettings | null
   readonly auditRetentionMs: number
+  readonly events: EventRetention
+  /** Where events are handed on to. */
+  readonly sinks: SinkSettings
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
   /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
@@ -149,6 +153,7 @@ export class ManagementPlane {
   #tasks: TaskRunner | null = null
   #callbacks: TaskCallbacks | null = null
   #watch: StoreWatch | null = null
+  readonly #sinks: Sinks
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
   #failure: Error | null = null
@@ -166,10 +171,12 @@ export class ManagementPlane {
     this.#links = links
     this.#log = log
     this.#periodic = new Periodic(log)
+    this.#sinks = new Sinks(settings.sinks)
     this.settings = new LiveSettings(settings.configured, log)
     this.settings.onRestored(() => {
       this.#management?.oauth.forget()
       this.#management?.tail.restored()
+      this.#sinks.restored()
       this.#links.restored()
     })
     this.settings.onChange('limits.free_per_day', (freePerDay) =>
@@ -210,10 +217,12 @@ export class ManagementPlane {
       await this.#follow(store)
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
+      await this.#sinks.start(management)
       this.#api = api(management)
       this.#oauth = oauthEndpoints(management)
       this.#watch = new StoreWatch(store, this.#log)
-      this.#periodic.start([this.#watch.job, ...periodicJobs(management, this.#settings.auditRetentionMs)])
+      const { auditRetentionMs, events } = this.#settings
+      this.#periodic.start([this.#watch.job, ...periodicJobs(management, auditRetentionMs, events)])
       this.#listenTo(store)
       this.#callbacks = new TaskCallbacks(management, { message: pushMessageOf })
       this.#callbacks.start()
@@ -268,6 +277,7 @@ export class ManagementPlane {
   addMetrics(metrics: Metrics): void {
     this.#ingestMetrics.addTo(metrics)
     this.#documentMetrics.addTo(metrics)
+    this.#sinks.metrics.addTo(metrics)
     metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
       { labels: {}, value: Number(this.#watch?.isUp ?? false) },
     ])
@@ -289,7 +299,7 @@ export class ManagementPlane {
   /** What is still starting is waited for: nobody else would let go of it. */
   async #letGo(): Promise<void> {
     await this.#starting
-    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks, this.#callbacks]
+    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks, this.#callbacks, this.#sinks]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
     const { agents, elsewhere, tail, apiKeys, rateLimits, store, log } = this.#management

@@ -292,6 +292,8 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   },
   openid: null,
   auditRetentionMs: 86_400_000,
+  events: { retentionMs: 365 * 100 * 86_400_000, rowsMax: 1_000_000 },
+  sinks: { file: null, syslog: null },
   seen: SEEN,
   hasTls: false,
   corsOrigins: [],
