@@ -14,16 +14,19 @@ export interface EventFilter {
 
 export type FilteredEvent = Pick<EventRecord, 'type' | 'category' | 'agent' | 'severity' | 'confidence'>
 
-/** What an event does not have is not what was asked for: one of no severity is of none that is high enough. */
+/**
+ * Who asks for agents or categories is not told of what is about none; a least severity or confidence says nothing of
+ * events that have none.
+ */
 export function isWanted(event: FilteredEvent, filter: EventFilter): boolean {
+  const { type, category, agent, severity, confidence } = event
   const { types, categories, agents, minSeverity, minConfidence } = filter
   return (
-    isAmong(event.type, types) &&
-    isAmong(event.category, categories) &&
-    isAmong(event.agent, agents) &&
-    (minSeverity === null ||
-      (event.severity !== null && severitiesFrom(minSeverity).includes(event.severity))) &&
-    (minConfidence === null || (event.confidence !== null && event.confidence >= minConfidence))
+    isAmong(type, types) &&
+    isAmong(category, categories) &&
+    isAmong(agent, agents) &&
+    (minSeverity === null || severity === null || severitiesFrom(minSeverity).includes(severity)) &&
+    (minConfidence === null || confidence === null || confidence >= minConfidence)
   )
 }
 

@@ -83,8 +83,12 @@ export class EventStore {
     if (types.length > 0) found = found.where('type', 'in', types)
     if (categories.length > 0) found = found.where('category', 'in', categories)
     if (agents.length > 0) found = found.where('agent', 'in', agents)
-    if (severities !== null) found = found.where('severity', 'in', severities)
-    if (minConfidence !== null) found = found.where('confidence', '>=', minConfidence)
+    if (severities !== null)
+      found = found.where(({ eb, or }) => or([eb('severity', 'is', null), eb('severity', 'in', severities)]))
+    if (minConfidence !== null)
+      found = found.where(({ eb, or }) =>
+        or([eb('confidence', 'is', null), eb('confidence', '>=', minConfidence)]),
+      )
     if (sinceMs !== null) found = found.where('at_ms', '>=', sinceMs)
     if (untilMs !== null) found = found.where('at_ms', '<', untilMs)
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
@@ -139,6 +143,7 @@ export interface EventListFilter {
   readonly types: readonly EventType[]
   readonly categories: readonly string[]
   readonly agents: readonly string[]
+  /** As `minConfidence`, of those that have one. */
   readonly severities: readonly Severity[] | null
   readonly minConfidence: number | null
   readonly sinceMs: number | null

@@ -128,7 +128,7 @@ test('a stream has what was asked for, from a time on, in /v2 too; and who reads
       `?${since}&min_severity=high&category=crawler&agent=gptbot,curl&types=threat_detected`,
       ['evt_high', 'evt_unsure'],
     ],
-    [`?${since}&min_severity=high&min_confidence=0.5`, ['evt_high']],
+    [`?${since}&min_severity=high&min_confidence=0.5`, ['evt_high', 'evt_new']],
   ] as const
   for (const [query, expected] of asked) {
     const reader = await EventReader.open(`${manage.url}/v2/events${query}`, {

@@ -30,14 +30,16 @@ const filters = {
     .transform(severalIn)
     .optional(),
   min_severity: z.enum(SEVERITIES).optional().meta({
-    description: 'Only of this severity and above. Of what has none, as new agents, nothing is told then.',
+    description: 'Only threats that are at least so severe; other events have no severity, and pass.',
   }),
   min_confidence: z
     .string()
     .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, 'takes a number from 0 to 1')
     .transform(Number)
     .optional()
-    .meta({ description: 'Only where it is as sure as this who it was, from 0 to 1.' }),
+    .meta({
+      description: 'Only what is at least so sure, from 0 to 1; an event without a confidence passes.',
+    }),
   since: timeInQuery('From this time on. A stream begins there.'),
   until: timeInQuery('Before this time. Not for a stream.'),
   last_event_id: z

@@ -27,6 +27,7 @@ function fieldsOf({ id, atMs, agent, category, confidence, data: text }: EventRe
     ['requestClientApplication', textAt(request, 'user_agent')],
     ['act', textAt(data, 'action')],
     ['reason', textAt(data, 'reason')],
+    ['msg', textAt(data, 'detail')],
     ['cnt', numberAt(data, 'count')],
     ...labelled('cs1', 'agent', agent === null ? null : fieldText(agent)),
     ...labelled('cs2', 'category', category === null ? null : fieldText(category)),
