@@ -1,6 +1,7 @@
 import type { EventRecord } from '../store/events.ts'
 import { type EventFilter, isWanted } from './event-filter.ts'
 import type { EventTail } from './event-tail.ts'
+import type { TrafficPulse } from './traffic-pulse.ts'
 import { shownEvent } from './shown-event.ts'
 
 /** Where somebody begins to listen. */
@@ -22,13 +23,25 @@ export async function* eventTexts(
   stop: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
   const first = reset === null ? placeText(position) : resetText(position, reset)
-  yield `retry: ${RETRY_MS}\n${first}`
+  yield `${RETRY}${first}`
   let saidAtMs = performance.now()
   for await (const some of tail.follow(position, stop)) {
     const text = some.events.map((event) => (isWanted(event, filter) ? textOf(event) : '')).join('')
     if (text === '' && performance.now() - saidAtMs < SILENCE_MS) continue
     yield text === '' ? placeText(some.position) : text
     saidAtMs = performance.now()
+  }
+}
+
+/** How much traffic there is, as Server-Sent Events without an id: they are never told again. */
+export async function* trafficTexts(
+  pulse: TrafficPulse,
+  stop: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
+  yield `${RETRY}\n`
+  for await (const data of pulse.follow(stop)) {
+    const timestamp = new Date().toISOString()
+    yield `event: traffic\ndata: ${JSON.stringify({ type: 'traffic', timestamp, data })}\n\n`
   }
 }
 
@@ -54,5 +67,5 @@ function sseText(id: number, type: string, data: unknown): string {
 
 const TEXTS = new WeakMap<EventRecord, string>()
 /** What clients wait before they ask again. */
-const RETRY_MS = 2_000
+const RETRY = 'retry: 2000\n'
 const SILENCE_MS = 60_000

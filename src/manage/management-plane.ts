@@ -62,6 +62,7 @@ import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
 import { StoreWatch } from './store-watch.ts'
+import { TrafficPulse } from './traffic-pulse.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -154,6 +155,7 @@ export class ManagementPlane {
   #callbacks: TaskCallbacks | null = null
   #watch: StoreWatch | null = null
   readonly #sinks: Sinks
+  readonly #pulse = new TrafficPulse()
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
   #failure: Error | null = null
@@ -340,6 +342,7 @@ export class ManagementPlane {
         stored: (batch, unnamed) => {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
+          this.#pulse.add(batch)
         },
         versionOf: ({ agent, userAgent }) => {
           const index = this.#snapshot?.knowledge?.userAgents
@@ -403,7 +406,7 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       detections: this.#detections,
-      ...{ events, tail: new EventTail(store, events) },
+      ...{ events, tail: new EventTail(store, events), pulse: this.#pulse },
       streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },

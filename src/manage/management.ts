@@ -20,6 +20,7 @@ import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import type { Sealer } from './sealer.ts'
+import type { TrafficPulse } from './traffic-pulse.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -72,6 +73,8 @@ export interface Management {
   readonly events: EventLog
   /** For who listens to them. */
   readonly tail: EventTail
+  /** How much traffic there is, for who listens. */
+  readonly pulse: TrafficPulse
   /** Answers that take their time. */
   readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */

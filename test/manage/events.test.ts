@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'tap'
 import { Agent, EventSource } from 'undici'
+import { sighting } from '../contract/bus.ts'
 import { freshUrl, KINDS, openAt, type Owner } from '../store/databases.ts'
 import { addEvents, type Asking, EventReader, newEvent, until } from './event-reader.ts'
 import { TestManagement, type TestOptions } from './management.ts'
@@ -180,6 +181,32 @@ test('a revoked key ends its streams within a second or two, and too many are re
   await until(() => readers.every(({ hasEnded }) => hasEnded))
   assert.ok(performance.now() - atMs < 5_000)
   assert.equal((await listen({ key })).status, 401)
+})
+
+test('who asks for it is told once a second how much traffic there is, beside events or alone', async (t) => {
+  const { manage, store, listen } = await started(t)
+  const alone = await listen({}, '?types=traffic')
+  const both = await listen({}, '?types=traffic,new_signature')
+  await until(() => alone.told.length > 0)
+  const seen = [
+    { ...sighting(1), verdict: 'agent', agent: 'gptbot', category: 'crawler', done: 'block' },
+    { ...sighting(2), verdict: 'agent', agent: 'gptbot', category: 'crawler', done: 'tag' },
+    { ...sighting(3), verdict: 'human', agent: null, category: null, done: 'tag' },
+  ]
+  await manage.take(seen.map((each) => ({ ...each, seenAtMs: Date.now() })))
+  await addEvents(store, newEvent('evt_a'))
+  const traffic = ({ told }: EventReader) =>
+    told.filter(({ event }) => event === 'traffic').map(({ data }) => JSON.parse(data!).data)
+  const busy = (reader: EventReader) => traffic(reader).find(({ requests }) => requests > 0)
+  await until(() => [alone, both].every((reader) => busy(reader) !== undefined) && both.seen === 1)
+  assert.deepEqual(busy(alone), {
+    ...{ requests: 3, by_verdict: { agent: 2, human: 1 }, by_action: { block: 1, tag: 2 } },
+    ...{ by_category: { crawler: 2 }, agents: [{ id: 'gptbot', requests: 2 }] },
+  })
+  assert.deepEqual([alone.seen, alone.told.some(({ id }) => id !== undefined)], [0, false])
+  const list = await manage.ask('GET', '/v1/events?types=traffic', undefined, { accept: 'application/json' })
+  assert.deepEqual([list.status, list.body.errors[0].pointer], [400, '/types'])
+  assert.deepEqual(manage.failures, [])
 })
 
 test("a browser's EventSource is told all, across connections that break", async (t) => {

@@ -67,6 +67,8 @@ export class TestManagement {
   nudges = 0
   /** Brings a policy, and the signatures that it knows, as a publisher does; resolves when it judges by them. */
   readonly publish: (policy: unknown) => Promise<void>
+  /** Takes Sightings in, as a bus brings them. */
+  readonly take: (batch: unknown) => Promise<void>
   readonly #adminKey: string
   #stop: () => Promise<void> = async () => undefined
   #cutOff: () => void = () => undefined
@@ -134,7 +136,9 @@ export class TestManagement {
     const { port } = server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`
     const publish = publisherFor(t, plane, knows)
-    const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures, publish }, adminKey)
+    const take = (batch: unknown) => plane.take(batch)
+    const facts = { url, folder, storeUrl, said, policies, failures, publish, take }
+    const manage = new TestManagement(facts, adminKey)
     await plane.start({ host, port })
     if (knows) await publish({ rules: [] })
     manage.#cutOff = () => server.closeAllConnections()
@@ -149,7 +153,7 @@ export class TestManagement {
   }
 
   private constructor(facts: TestManagementFacts, adminKey: string) {
-    const { url, folder, storeUrl, said, policies, failures, publish } = facts
+    const { url, folder, storeUrl, said, policies, failures, publish, take } = facts
     this.url = url
     this.folder = folder
     this.storeUrl = storeUrl
@@ -158,6 +162,7 @@ export class TestManagement {
     this.#adminKey = adminKey
     this.failures = failures
     this.publish = publish
+    this.take = take
   }
 
   get adminKey(): string {
@@ -219,7 +224,7 @@ export class TestManagement {
 
 type TestManagementFacts = Pick<
   TestManagement,
-  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures' | 'publish'
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures' | 'publish' | 'take'
 >
 
 export interface Answered {

@@ -3,8 +3,9 @@ import { CATEGORIES } from '../../classify/software.ts'
 import { didYouMean } from '../../did-you-mean.ts'
 import { SEVERITIES } from '../../store/tables/events.ts'
 import { type EventFilter, severitiesFrom } from '../event-filter.ts'
-import { type EventStart, eventTexts } from '../event-texts.ts'
+import { type EventStart, eventTexts, trafficTexts } from '../event-texts.ts'
 import type { Management } from '../management.ts'
+import { merged } from '../merged.ts'
 import { invalid } from '../refusal.ts'
 import { shownEvent } from '../shown-event.ts'
 import { listing } from './listing.ts'
@@ -13,6 +14,7 @@ import { textInQuery, time } from './schemas.ts'
 import type { Offered } from './version.ts'
 
 const TYPES = ['new_agent', 'new_signature', 'threat_detected'] as const
+const TRAFFIC = 'traffic'
 
 const event = z
   .strictObject({
@@ -24,7 +26,10 @@ const event = z
   .meta({ id: 'Event' })
 
 const filters = {
-  types: severalInQuery(TYPES, 'Only these, with commas in between.'),
+  types: severalInQuery(
+    [...TYPES, TRAFFIC],
+    'Only these, with commas in between. `traffic`, which has to be asked for, is of streams only: once a second how many requests this process has taken in.',
+  ),
   category: severalInQuery(CATEGORIES, 'Only of agents of these categories, with commas in between.'),
   agent: textInQuery('Only of agents of these ids, with commas in between.', 2_000)
     .transform(severalIn)
@@ -66,6 +71,10 @@ const listEvents = listing({
   part: (query, part, { store }) => {
     if (query.last_event_id !== undefined)
       throw invalid([{ pointer: '/last_event_id', detail: 'is for streams: send Accept: text/event-stream' }])
+    if (query.types?.includes(TRAFFIC) === true)
+      throw invalid([
+        { pointer: '/types', detail: 'has traffic, which is told to who listens, and not kept' },
+      ])
     const { minSeverity, ...wanted } = filterOf(query)
     const severities = minSeverity === null ? null : severitiesFrom(minSeverity)
     const [sinceMs, untilMs] = [msOf(query.since), msOf(query.until)]
@@ -74,13 +83,13 @@ const listEvents = listing({
   items: { schema: event, show: (events) => events.map(shownEvent) as z.output<typeof event>[] },
   stream: {
     description:
-      'Each event has the `id` to go on behind, its type as `event`, and as `data` what a list has of it. First comes `position`, or `reset` where what is behind the given id is not all kept (`forgotten`), or it was never given here (`unknown`): then all that is kept follows. `position` comes again where long nothing of what was asked for has happened.',
+      'Each event has the `id` to go on behind, its type as `event`, and as `data` what a list has of it. First comes `position`, or `reset` where what is behind the given id is not all kept (`forgotten`), or it was never given here (`unknown`): then all that is kept follows. `position` comes again where long nothing of what was asked for has happened. `traffic` has no `id`.',
     example:
       'retry: 2000\nid: 4711\nevent: position\ndata: {"last_event_id":"4711"}\n\nid: 4712\nevent: new_agent\ndata: {"id":"evt_x7c1Jq0aT5b2Lw9k","type":"new_agent","timestamp":"2026-11-21T09:30:00.000Z","data":{}}\n\n',
     begin: async (call: Call<unknown, Query, unknown, unknown>, management) => {
       checkOfStream(call.target)
       const start = await startOf(call, management)
-      return (over) => eventTexts(start, filterOf(call.query), management.tail, over)
+      return (over) => textsOf(call.query, start, management, over)
     },
   },
 })
@@ -103,6 +112,14 @@ const getEvent = operation({
 })
 
 export const EVENT_OPERATIONS: readonly Offered[] = [listEvents, getEvent]
+
+function textsOf(query: Query, start: EventStart, { tail, pulse }: Management, over: AbortSignal) {
+  const hasTraffic = query.types?.includes(TRAFFIC) === true
+  const filter = filterOf(query)
+  if (!hasTraffic) return eventTexts(start, filter, tail, over)
+  const traffic = trafficTexts(pulse, over)
+  return filter.types.length === 0 ? traffic : merged([eventTexts(start, filter, tail, over), traffic])
+}
 
 /** Lists have parts and ends, and streams have none. */
 function checkOfStream(target: string): void {
@@ -131,7 +148,7 @@ async function startOf(
 
 function filterOf({ types, category, agent, min_severity, min_confidence }: Query): EventFilter {
   return {
-    types: types ?? [],
+    types: (types ?? []).filter((type) => type !== TRAFFIC),
     categories: category ?? [],
     agents: agent ?? [],
     minSeverity: min_severity ?? null,
