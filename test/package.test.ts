@@ -11,13 +11,14 @@ import { endWith, plainEnvironment } from './e2e/programs.ts'
 const SHIPPED =
   /^package\/(?:dist\/|signatures\/|config\/|package\.json$|LICENSE$|NOTICE$|README\.md$|CHANGELOG\.md$)/
 
+/** Where it has been packed before. */
+const PACKAGE = process.env['E2E_PACKAGE']
 const KEY = 'a key of an administrator, for this test alone'
 
 test('the package, packed and installed in an empty folder', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-package-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
-  run('npm', ['pack', '--pack-destination', folder], '.')
-  const tarball = join(folder, readdirSync(folder)[0]!)
+  const tarball = PACKAGE ?? packed(folder)
   const app = join(folder, 'app')
   mkdirSync(app)
   writeFileSync(join(app, 'package.json'), '{ "private": true }')
@@ -71,6 +72,11 @@ test('the package, packed and installed in an empty folder', async (t) => {
     assert.deepEqual(await exit, [0, null])
   })
 })
+
+function packed(folder: string): string {
+  run('npm', ['pack', '--pack-destination', folder], '.')
+  return join(folder, readdirSync(folder)[0]!)
+}
 
 /** As a person would run it: without what npm and tap put into the environment of a test, our Node among it. */
 function run(program: string, argv: readonly string[], folder: string): string {

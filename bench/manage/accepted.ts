@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { on, once } from 'node:events'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { request } from 'node:https'
@@ -9,10 +9,8 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { COMMAND_LINE } from '../../src/manage/audit.ts'
-import { makeKey } from '../../src/manage/auth/make-key.ts'
-import { Store } from '../../src/store/store.ts'
 import { writeLongList } from '../signatures/long-list.ts'
+import { type Gateway, post, startGateway } from './gateway.ts'
 
 /**
  * How long after the answer to POST /submissions/{id}/review requests are judged by it, in a gateway of two workers:
@@ -35,15 +33,13 @@ async function main(): Promise<void> {
   }).listen(0, '127.0.0.1')
   await once(app, 'listening')
   const busy = values.busy ? spawn(process.execPath, ['-e', 'for (;;);']) : null
-  let gateway: ChildProcess | null = null
+  let gateway: Gateway | null = null
   try {
-    const key = await keyIn(folder)
-    const started = await start(folder, (app.address() as AddressInfo).port)
-    gateway = started.gateway
+    gateway = await start(folder, (app.address() as AddressInfo).port)
     await sleep(3000) // for what a start does on the side
-    await rounds(started, key)
+    await rounds(gateway)
   } finally {
-    gateway?.kill('SIGKILL')
+    gateway?.child.kill('SIGKILL')
     busy?.kill('SIGKILL')
     app.close()
     app.closeAllConnections()
@@ -52,20 +48,29 @@ async function main(): Promise<void> {
   }
 }
 
-async function rounds({ port, manage }: Started, key: string): Promise<void> {
+async function start(folder: string, appPort: number): Promise<Gateway> {
+  const list = join(folder, 'long.jsonl')
+  const own = Number(values.own)
+  if (own > 0) await writeLongList(list, own)
+  const variables = own > 0 ? { GATEHOUSE_SIGNATURES: list } : {}
+  return startGateway({ folder, appPort, variables, isBuilt: values.built })
+}
+
+async function rounds(gateway: Gateway): Promise<void> {
+  const { port } = gateway
   const first: number[] = []
   const all: number[] = []
   const { ja4 } = await ask(port)
   for (let round = 0; round < Number(values.rounds); round++) {
     const submission = { fingerprint: ja4, type: 'ja4', agent_name: 'Acme Bot', category: 'orchestrator' }
-    const { submissions } = await post(manage, key, '/v1/signatures/submit', submission)
+    const { submissions } = await post(gateway, '/v1/signatures/submit', submission)
     const review = `/v1/submissions/${submissions[0].id}/review`
-    await post(manage, key, review, { decision: 'accept' })
+    await post(gateway, review, { decision: 'accept' })
     const from = performance.now()
     await until(port, 'Acme Bot', 1)
     first.push(performance.now() - from)
     all.push((await until(port, 'Acme Bot', IN_A_ROW)) - from)
-    await post(manage, key, review, { decision: 'rollback' })
+    await post(gateway, review, { decision: 'rollback' })
     await until(port, null, IN_A_ROW)
   }
   say('first request judged by it', first)
@@ -95,51 +100,6 @@ async function ask(port: number): Promise<{ ja4: string; agent: string | null }>
   return { ja4, agent }
 }
 
-async function post(manage: string, key: string, path: string, body: unknown) {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const response = await fetch(manage + path, { method: 'POST', headers, body: JSON.stringify(body) })
-  // biome-ignore lint/suspicious/noExplicitAny: what the API answers is tested elsewhere
-  const answer = (await response.json()) as any
-  if (!response.ok) throw new Error(JSON.stringify(answer))
-  return answer
-}
-
-interface Started {
-  readonly gateway: ChildProcess
-  readonly port: number
-  readonly manage: string
-}
-
-async function start(folder: string, appPort: number): Promise<Started> {
-  const list = join(folder, 'long.jsonl')
-  const own = Number(values.own) > 0 ? { GATEHOUSE_SIGNATURES: list } : {}
-  if (Number(values.own) > 0) await writeLongList(list, Number(values.own))
-  const where = ['--listen', '127.0.0.1:0', '--manage', '127.0.0.1:0', '--data', folder]
-  const args = [PROGRAM, 'up', '--workers', '2', '--upstream', `http://127.0.0.1:${appPort}`, ...where]
-  const gateway = spawn(process.execPath, args, {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, ...own },
-  })
-  let text = ''
-  for await (const [chunk] of on(gateway.stderr, 'data', { close: ['end'] })) {
-    text += chunk
-    const ready = text.split('\n').find((line) => line.includes('"message":"ready"') && line.endsWith('}'))
-    if (ready === undefined) continue
-    gateway.stderr.resume()
-    const { listen, manage } = JSON.parse(ready)
-    return { gateway, port: Number(String(listen).split(':').at(-1)), manage: `http://${manage}` }
-  }
-  throw new Error(`the gateway has not become ready: ${text}`)
-}
-
-async function keyIn(folder: string): Promise<string> {
-  const store = await Store.open(`sqlite:${join(folder, 'gatehouse.db')}`)
-  const wanted = { name: 'bench', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null } as const
-  const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
-  await store.close()
-  return key
-}
-
 function say(what: string, times: number[]): void {
   times.sort((one, other) => one - other)
   const median = times[times.length >> 1]!
@@ -148,7 +108,6 @@ function say(what: string, times: number[]): void {
   )
 }
 
-const PROGRAM = new URL(values.built ? '../../dist/bin.js' : '../../src/bin.js', import.meta.url).pathname
 const CIPHERS = 'TLS_CHACHA20_POLY1305_SHA256:ECDHE-ECDSA-AES128-SHA256:DHE-RSA-AES256-SHA'
 /** Both workers take some of so many, but once in a million times. */
 const IN_A_ROW = 20

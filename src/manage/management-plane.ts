@@ -17,6 +17,7 @@ import type { TaskRecord } from '../store/tasks.ts'
 import { a2aEndpoints, isOfA2A } from './a2a/endpoints.ts'
 import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
+import { shownTask } from './api/tasks.ts'
 import { documents } from './api/documents.ts'
 import type { RequestState } from './api/router.ts'
 import { AgentClients } from './auth/agent-clients.ts'
@@ -60,6 +61,7 @@ import { Sinks, type SinkSettings } from './sinks/sinks.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
+import { taskWebhook } from './task-webhook.ts'
 import { trialCounter } from './submissions/trial-counter.ts'
 import { StoreWatch } from './store-watch.ts'
 import { TrafficPulse } from './traffic-pulse.ts'
@@ -117,6 +119,8 @@ export interface ManagementLinks {
   readonly clientDocuments?: ClientDocuments
   /** What answers MCP, in place of ours, for tests. */
   readonly mcpServer?: MakeServer
+  /** What hashes passwords in less time, for tests. */
+  readonly passwords?: PasswordHasher
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
@@ -226,7 +230,10 @@ export class ManagementPlane {
       const { auditRetentionMs, events } = this.#settings
       this.#periodic.start([this.#watch.job, ...periodicJobs(management, auditRetentionMs, events)])
       this.#listenTo(store)
-      this.#callbacks = new TaskCallbacks(management, { message: pushMessageOf })
+      this.#callbacks = new TaskCallbacks(management, {
+        message: pushMessageOf,
+        signed: (task, by) => taskWebhook(task, shownTask(task), by, management.nowMs()),
+      })
       this.#callbacks.start()
       this.#links.opened(store)
     } catch (error) {
@@ -372,7 +379,7 @@ export class ManagementPlane {
     }
     const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
     const { oauth: settings, openid } = this.#settings
-    const passwords = new PasswordHasher()
+    const passwords = this.#links.passwords ?? new PasswordHasher()
     const elsewhere = openid === null ? null : new OpenidProvider(openid, nowMs, this.#documentMetrics)
     const own = { store, sealer, log: this.#log, passwords, publicUrl, elsewhere, nowMs }
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people

@@ -13,6 +13,8 @@ export interface CallbackSecret {
   /** For `Authorization`: `Bearer`, and what follows it. */
   readonly scheme: string | null
   readonly credentials: string | null
+  /** What is told is signed with it, as Standard Webhooks have it; else it is told as A2A has it. */
+  readonly signing?: string | undefined
 }
 
 /** What is told. */
@@ -23,6 +25,8 @@ export interface CallbackMessage {
 
 export interface CallbackSettings {
   message(task: TaskRecord): Promise<CallbackMessage>
+  /** The same, signed; `null`: there is nothing to tell at this status. */
+  signed(task: TaskRecord, by: { readonly id: string; readonly signing: string }): CallbackMessage | null
   /** Before the first repetition; each further one waits four times as long. */
   readonly retryBaseMs?: number
   readonly pollMs?: number
@@ -120,11 +124,11 @@ export class TaskCallbacks {
     try {
       if (!allowPrivate && !url.startsWith('https:'))
         throw new FetchFault('address', 'it is not https://, which is needed by now')
-      const { headers, body } = await this.#settings.message(task)
-      const proof = await this.#proof(due)
+      const message = await this.#message(due, task)
+      if (message === null) return { told: task.status, error: null, nextAtMs: null }
       const { timeoutMs = TIMEOUT_MS, lookup } = this.#settings
       const place = { url, ca: null, allowPrivate, timeoutMs, ...(lookup === undefined ? {} : { lookup }) }
-      await guardedPost({ ...place, headers: { ...headers, ...proof }, body }, this.#closing.signal)
+      await guardedPost({ ...place, ...message }, this.#closing.signal)
       return { told: task.status, error: null, nextAtMs: null }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
@@ -136,20 +140,27 @@ export class TaskCallbacks {
     }
   }
 
-  async #proof({ taskId, id, sealed }: DueCallback): Promise<Readonly<Record<string, string>>> {
-    if (sealed === null) return {}
+  async #message({ taskId, id, sealed }: DueCallback, task: TaskRecord): Promise<CallbackMessage | null> {
+    if (sealed === null) return this.#settings.message(task)
     const text = await this.#management.sealer.open(sealed, whatOf(taskId, id))
-    const { token, scheme, credentials } = JSON.parse(text.reveal()) as CallbackSecret
-    return {
-      ...(token !== null && { 'x-a2a-notification-token': token }),
-      ...(scheme !== null && { authorization: credentials === null ? scheme : `${scheme} ${credentials}` }),
-    }
+    const secret = JSON.parse(text.reveal()) as CallbackSecret
+    const { signing } = secret
+    if (signing !== undefined) return this.#settings.signed(task, { id, signing })
+    const { headers, body } = await this.#settings.message(task)
+    return { headers: { ...headers, ...proofOf(secret) }, body }
   }
 
   /** Longer each time, and not for all at the same moment. */
   #delayMs({ attempts }: DueCallback): number {
     const { retryBaseMs = RETRY_BASE_MS } = this.#settings
-    return retryBaseMs * 4 ** attempts * (0.75 + Math.random() / 2)
+    return Math.round(retryBaseMs * 4 ** attempts * (0.75 + Math.random() / 2))
+  }
+}
+
+function proofOf({ token, scheme, credentials }: CallbackSecret): Readonly<Record<string, string>> {
+  return {
+    ...(token !== null && { 'x-a2a-notification-token': token }),
+    ...(scheme !== null && { authorization: credentials === null ? scheme : `${scheme} ${credentials}` }),
   }
 }
 

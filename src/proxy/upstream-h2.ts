@@ -321,7 +321,7 @@ class H2Connection implements H2StreamOwner {
       if (error !== null || this.#phase === 'closed') return
       this.#isDoubtful = false
       this.#deadlineMs =
-        this.#streams.size === 0 ? this.beat.nowMs + this.times.keepAliveMs : Number.POSITIVE_INFINITY
+        this.#streams.size === 0 ? this.beat.after(this.times.keepAliveMs) : Number.POSITIVE_INFINITY
       this.#pool.ready(this)
     })
   }

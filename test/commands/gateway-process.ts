@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { endWith, plainEnvironment } from '../e2e/programs.ts'
+import { endWith, GATEHOUSE, plainEnvironment } from '../e2e/programs.ts'
 
 /** `gatehouse proxy`, or `up`, with the `g.yaml` of a folder, in a process of its own; resolves when it is ready. */
 export async function start(t: Test, folder: string, command: 'proxy' | 'up' = 'proxy') {
-  const child = spawn(process.execPath, [PROGRAM, command, '--config', 'g.yaml'], {
+  const child = spawn(process.execPath, [GATEHOUSE, command, '--config', 'g.yaml'], {
     cwd: folder,
     env: plainEnvironment(folder),
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -46,10 +45,8 @@ export async function start(t: Test, folder: string, command: 'proxy' | 'up' = '
 /** What another command prints. */
 export async function run(folder: string, ...argv: readonly string[]): Promise<string> {
   const env = plainEnvironment(folder)
-  const child = spawn(process.execPath, [PROGRAM, ...argv], { cwd: folder, env })
+  const child = spawn(process.execPath, [GATEHOUSE, ...argv], { cwd: folder, env })
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   assert.equal(child.exitCode, 0, err)
   return out
 }
-
-const PROGRAM = resolve('src/bin.js')

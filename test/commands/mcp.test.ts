@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/client'
@@ -10,6 +10,7 @@ import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sd
 import { test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
+import { GATEHOUSE } from '../e2e/programs.ts'
 import { TestManagement } from '../manage/management.ts'
 import { legacy, modern } from '../manage/mcp-client.ts'
 import { memoryIo } from './memory-io.ts'
@@ -151,7 +152,7 @@ test('who only listens keeps nobody from ending', async (t) => {
 })
 
 function serverOf(manage: TestManagement) {
-  const args = [PROGRAM, 'mcp', '--url', manage.url]
+  const args = [GATEHOUSE, 'mcp', '--url', manage.url]
   return { command: process.execPath, args, env: { GATEHOUSE_KEY: manage.adminKey } }
 }
 
@@ -166,5 +167,3 @@ async function statusOfNewest(manage: TestManagement): Promise<string> {
 function withoutId(result: unknown) {
   return { ...(result as object), request_id: '' }
 }
-
-const PROGRAM = resolve('src/bin.js')

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createReadStream, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { connect } from 'node:tls'
@@ -12,7 +12,7 @@ import { type Test, test } from 'tap'
 import type { CorpusRow } from '../../src/classify/corpus.ts'
 import { readCorpus } from '../../src/commands/corpus-file.ts'
 import { startRecordSite } from '../../src/commands/record-site.ts'
-import { endWith, plainEnvironment, run, skipped, temporaryFolder } from '../e2e/programs.ts'
+import { endWith, GATEHOUSE, plainEnvironment, run, skipped, temporaryFolder } from '../e2e/programs.ts'
 import { CHROMIUM } from '../e2e/real-clients.ts'
 
 /** What the proxy tells the app of each request. */
@@ -164,7 +164,7 @@ const WRONG: readonly (readonly [argv: readonly string[], said: RegExp, exitCode
 for (const [argv, said, exitCode] of WRONG) {
   test(`used wrongly: record ${argv.join(' ')}`, async (t) => {
     const folder = temporaryFolder(t)
-    const child = spawn(process.execPath, [PROGRAM, 'record', ...argv], {
+    const child = spawn(process.execPath, [GATEHOUSE, 'record', ...argv], {
       cwd: folder,
       env: plainEnvironment(folder),
     })
@@ -250,7 +250,7 @@ async function startRecorder(t: Test, argv: readonly string[], before = '') {
   if (before !== '') writeFileSync(file, before)
   assert.equal(existsSync(file), before !== '')
   const given = ['record', '--out', file, '--listen', '127.0.0.1:0', ...argv]
-  const child = spawn(process.execPath, [PROGRAM, ...given], { cwd: folder, env: plainEnvironment(folder) })
+  const child = spawn(process.execPath, [GATEHOUSE, ...given], { cwd: folder, env: plainEnvironment(folder) })
   endWith(t, child)
   const exit = once(child, 'exit')
   let said = ''
@@ -274,5 +274,3 @@ async function startRecorder(t: Test, argv: readonly string[], before = '') {
     complaints: exit.then(() => complained),
   }
 }
-
-const PROGRAM = resolve('src/bin.js')

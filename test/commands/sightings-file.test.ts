@@ -13,6 +13,7 @@ import { test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { parseSighting } from '../../src/plane/sighting-document.ts'
+import { GATEHOUSE } from '../e2e/programs.ts'
 import { memoryIo } from './memory-io.ts'
 
 test('what the gateway has seen is in sightings.file, without secrets, and a policy can be tried on it', async (t) => {
@@ -33,7 +34,7 @@ sightings: {file: seen.jsonl}
 `,
   )
   const env = { PATH: process.env['PATH'] }
-  const gateway = spawn(process.execPath, ['src/bin.js', 'up', '--config', config], { env })
+  const gateway = spawn(process.execPath, [GATEHOUSE, 'up', '--config', config], { env })
   t.teardown(async () => {
     const exit = once(gateway, 'exit')
     gateway.kill('SIGTERM')

@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { endWith, plainEnvironment } from '../e2e/programs.ts'
+import { endWith, GATEHOUSE, plainEnvironment } from '../e2e/programs.ts'
 import { freshUrl } from '../store/databases.ts'
 import { Relay } from '../store/relay.ts'
 import { start } from './gateway-process.ts'
@@ -50,7 +50,7 @@ test('told to stop while it starts, it ends, and so does all that it has started
   const asked = once(silent, 'connection')
   t.teardown(() => silent.close())
   const folder = folderWith(t, `postgres://x@127.0.0.1:${(silent.address() as AddressInfo).port}/x`)
-  const child = spawn(process.execPath, [resolve('src/bin.js'), 'up', '--config', 'g.yaml'], {
+  const child = spawn(process.execPath, [GATEHOUSE, 'up', '--config', 'g.yaml'], {
     cwd: folder,
     env: plainEnvironment(folder),
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -24,6 +24,7 @@ import { type Test, test } from 'tap'
 import { banner } from '../../src/commands/banner.ts'
 import type { Gateway } from '../../src/commands/gateway.ts'
 import { DEFAULT_POLICY } from '../../src/manage/policy-keeper.ts'
+import { GATEHOUSE } from '../e2e/programs.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
 
@@ -273,7 +274,7 @@ test('what keeps it from starting is said in one line or more, with what to do, 
   await Promise.all(
     runs.map(async ({ command, argv, what, data }) => {
       const place = ['--listen', '127.0.0.1:0', '--manage', '127.0.0.1:0', '--data', join(folder, data)]
-      const { status, stderr } = await run('env', [...NODE, PROGRAM, command, ...place, ...argv])
+      const { status, stderr } = await run('env', [...NODE, GATEHOUSE, command, ...place, ...argv])
       assert.equal(status, 1, `${command} ${argv.join(' ')}\n${stderr}`)
       assert.match(stderr, what)
       assert.match(stderr, new RegExp(`^gatehouse ${command}: `, 'm'))
@@ -345,7 +346,7 @@ async function start(
   { folder = temporaryFolder(t), env = {} }: Wish = {},
 ) {
   const place = ['--listen', '127.0.0.1:0', '--manage', '127.0.0.1:0']
-  const child = spawn('env', [...NODE, resolve(PROGRAM), command, ...place, ...argv], {
+  const child = spawn('env', [...NODE, GATEHOUSE, command, ...place, ...argv], {
     cwd: folder,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -500,5 +501,4 @@ function temporaryFolder(t: Test): string {
   return folder
 }
 
-const PROGRAM = 'src/bin.js'
 const NODE = ['-u', 'NODE_OPTIONS', '-u', 'FORCE_COLOR', process.execPath]

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import type { Test } from 'tap'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
-import { endWith, plainEnvironment, temporaryFolder } from './programs.ts'
+import { endWith, GATEHOUSE, plainEnvironment, temporaryFolder } from './programs.ts'
 
 /** A gatehouse in a process of its own, started as its user starts it. */
 export interface RunningGatehouse {
@@ -67,7 +67,7 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
     ...argv,
   ]
   const spy = secretsFile === undefined ? [] : ['--import', SPY]
-  const child = spawn(process.execPath, [...spy, PROGRAM, command, ...given], {
+  const child = spawn(process.execPath, [...spy, GATEHOUSE, command, ...given], {
     cwd: folder,
     env: plainEnvironment(folder, { E2E_TLS_SECRETS: secretsFile, ...variables }),
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -111,7 +111,6 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
   }
 }
 
-const PROGRAM = resolve('src/bin.js')
 const SPY = new URL('log-tls-secrets.ts', import.meta.url).href
 const ca = await testCa()
 const leaf = await testLeaf(ca, ['localhost'])

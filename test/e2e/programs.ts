@@ -2,10 +2,13 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
+
+/** What starts Gatehouse: the sources or, where it has been built, what starts in half the time and is what users have. */
+export const GATEHOUSE = resolve(process.env['E2E_GATEHOUSE'] ?? 'src/bin.js')
 
 /** Set where the programs that the tests talk with have been installed: then none of them may be missing. */
 export const ARE_REQUIRED = process.env['E2E_PROGRAMS'] === 'required'
@@ -31,7 +34,8 @@ export function noCapture(): string | false {
 
 /** What a program runs with: no proxies and settings of whoever runs this, and no Node options of tap's. */
 export function plainEnvironment(folder: string, more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
-  return { PATH: process.env['PATH'], HOME: folder, LANG: 'C', ...more }
+  const { PATH, NODE_COMPILE_CACHE } = process.env
+  return { PATH, HOME: folder, LANG: 'C', ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...more }
 }
 
 export function temporaryFolder(t: Test): string {

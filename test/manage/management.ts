@@ -13,6 +13,7 @@ import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import type { ClientDocuments } from '../../src/manage/auth/oauth/client-documents.ts'
 import type { People } from '../../src/manage/auth/oauth/people.ts'
+import type { PasswordHasher } from '../../src/manage/auth/people/password-hash.ts'
 import type { Visit } from '../../src/manage/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
@@ -29,6 +30,7 @@ import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
+import { quickHasher } from './quick-hasher.ts'
 
 export interface TestOptions extends Partial<ManagementSettings> {
   /** It judges by the signatures that come with Gatehouse. */
@@ -43,6 +45,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly workers?: readonly WorkerStatus[]
   /** Another clock. */
   readonly nowMs?: () => number
+  /** What hashes passwords, unless it is to take its time. */
+  readonly passwords?: PasswordHasher
   /** Who can sign in. */
   readonly people?: People | null
   readonly clientDocuments?: ClientDocuments
@@ -83,6 +87,7 @@ export class TestManagement {
       admin = ADMIN,
       workers = [],
       nowMs,
+      passwords = quickHasher(),
       people,
       clientDocuments,
       mcpServer,
@@ -114,6 +119,7 @@ export class TestManagement {
           policy ??
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
         workers: () => workers,
+        passwords,
         ...(nowMs === undefined ? {} : { nowMs }),
         ...(people === undefined ? {} : { people }),
         ...(clientDocuments === undefined ? {} : { clientDocuments }),

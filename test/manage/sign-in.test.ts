@@ -5,12 +5,12 @@ import { createLogTo } from '../../src/log.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { deleteUser, makeUser, startCodes } from '../../src/manage/auth/people/make-user.ts'
 import { codeAt } from '../../src/manage/auth/people/one-time-codes.ts'
-import { PasswordHasher } from '../../src/manage/auth/people/password-hash.ts'
 import { type Attempt, SignIn } from '../../src/manage/auth/people/sign-in.ts'
 import { Sealer } from '../../src/manage/sealer.ts'
 import type { DatabaseKind } from '../../src/store/database.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { quickHasher } from './quick-hasher.ts'
 
 for (const kind of KINDS) {
   test(`${kind}: who has the password is in; who has not is told nothing more`, async (t) => {
@@ -165,7 +165,7 @@ async function begun(t: Test, kind: DatabaseKind) {
   const said: string[] = []
   const log = createLogTo('info', { write: (line) => said.push(line) })
   const sealer = new Sealer(null, join(temporaryFolder(t), 'store.key'))
-  const passwords = new PasswordHasher()
+  const passwords = quickHasher()
   let nowMs = NOW_MS
   const on = (its: typeof store) => new SignIn({ store: its, sealer, log, passwords, nowMs: () => nowMs })
   const signIn = on(store)

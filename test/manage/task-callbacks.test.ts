@@ -183,6 +183,7 @@ class Site {
         headers: { 'content-type': 'text/plain' },
         body: JSON.stringify({ status }),
       }),
+      signed: () => null,
       pollMs: 20,
       ...settings,
     })

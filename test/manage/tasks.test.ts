@@ -116,7 +116,12 @@ test('what is wrong with a task', async (t) => {
     [{ type: 'detect', items: item }, '/items', /takes a list/],
     [{ type: 'detect', items: Array(10_001).fill(0) }, '/items', /at most 10000/],
     [{ type: 'analyze_capture', items: Array(9).fill({}) }, '/items', /at most 8/],
-    [{ type: 'detect', items: [item], callback_url: 'https://a.test/' }, '/callback_url', /not offered yet/],
+    [{ type: 'detect', items: [item], callback_url: 'http://a.test/' }, '/callback_url', /takes https/],
+    [
+      { type: 'detect', items: [item], callback_url: 'https://10.0.0.1/' },
+      '/callback_url',
+      /not on the public/,
+    ],
     [{ type: 'detect', items: [item], url: 1 }, '/url', /not known/],
   ] as const) {
     const answer = await manage.ask('POST', '/v1/tasks/create', body)

@@ -633,6 +633,20 @@ test('an idle connection is kept for ever where nothing says how long', async ()
   await server.stop()
 })
 
+test('nor does one go that was found to be well after a request without an answer', async () => {
+  const server = await app((stream, headers) => {
+    if (headers[':path'] !== '/never') stream.respond({ ':status': 204 }, { endStream: true })
+  })
+  const group = groupOf([server.url], { keepAliveMs: 0, headTimeoutMs: 100 })
+  assert.equal((await ask(group, { target: '/never' }).outcome).kind, 'failed')
+  await new Promise((resolve) => setTimeout(resolve, 400))
+  assert.equal(group.status[0]!.idle, 1)
+  await answerOf(group)
+  assert.equal(group.counters.connectionsOpened, 1)
+  group.close()
+  await server.stop()
+})
+
 test('any bodies, in any pieces, broken off anywhere', async () => {
   const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40_000, size: 'max' }), { maxLength: 5 })
   const plan = fc.record({

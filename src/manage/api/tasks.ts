@@ -8,6 +8,8 @@ import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { callerOf } from '../task-runner.ts'
 import { doItems, ITEMS_MAX, type TaskType } from '../task-types.ts'
+import { keepTaskWebhook } from '../task-webhook.ts'
+import { readWebhookUrl } from '../webhook-url.ts'
 import {
   CURSOR_ANSWER,
   CURSOR_FIELDS,
@@ -60,6 +62,9 @@ const taskWithResults = z
       .array(itemResult)
       .optional()
       .meta({ description: 'Of a small one, which is finished already.' }),
+    callback_secret: z.string().optional().meta({
+      description: 'With `callback_url`: signs what is told there (Standard Webhooks). Shown here only.',
+    }),
   })
   .meta({ id: 'CreatedTask' })
 const taskPage = z
@@ -132,7 +137,10 @@ function createTask(types: Types): AnyOperation {
         .max(ITEMS_MAX, `takes at most ${ITEMS_MAX} items`)
         .optional(),
       input: z.unknown().optional().meta({ description: 'In place of `items`, where there is one.' }),
-      callback_url: z.string().nullish().meta({ description: 'Not offered yet.' }),
+      callback_url: z.string().max(2048, 'is longer than 2048 characters').nullish().meta({
+        description:
+          'Is told when the task has ended, by a POST as Standard Webhooks have it: `{type, timestamp, data}`, where the type is `task_completed`, `task_failed` or `task_cancelled`, and the data the task without its results. It has https:// and leads to the public internet.',
+      }),
     })
     .meta({ id: 'TaskRequest' })
   return operation({
@@ -155,14 +163,17 @@ function createTask(types: Types): AnyOperation {
     run: async ({ body, principal }, management) => {
       const type = types.get(body.type)!
       const items = itemsIn(body, type)
+      const callbackUrl = await callbackUrlIn(body, management)
       if (!mayDo(principal, type.tool.scopes))
         throw new Refusal(
           'insufficient_scope',
           `${body.type} needs the scope ${type.tool.scopes.join(' or ')}`,
         )
-      return {
-        body: await (items.length <= type.atOnceMax ? doNow : queue)(type, items, principal, management),
-      }
+      const make = items.length <= type.atOnceMax ? doNow : queue
+      const made = await make(type, items, principal, management)
+      if (callbackUrl === null) return { body: made }
+      const callback_secret = await keepTaskWebhook(made.task_id, callbackUrl, management)
+      return { body: { ...made, callback_secret } }
     },
   })
 }
@@ -173,12 +184,17 @@ interface TaskRequest {
   readonly callback_url?: string | null | undefined
 }
 
-function itemsIn(
-  { items, input, callback_url }: TaskRequest,
-  { type, itemsMax }: TaskType,
-): readonly unknown[] {
-  if (callback_url != null)
-    throw invalid([{ pointer: '/callback_url', detail: 'is not offered yet: ask GET /tasks/{task_id}' }])
+async function callbackUrlIn(
+  { callback_url }: TaskRequest,
+  { allowPrivateWebhooks }: Management,
+): Promise<string | null> {
+  if (callback_url == null) return null
+  const read = await readWebhookUrl(callback_url, allowPrivateWebhooks)
+  if ('refused' in read) throw invalid([{ pointer: '/callback_url', detail: read.refused }])
+  return read.url
+}
+
+function itemsIn({ items, input }: TaskRequest, { type, itemsMax }: TaskType): readonly unknown[] {
   if ((items === undefined) === (input === undefined))
     throw invalid([{ pointer: '/items', detail: 'takes the place of input: give one of them' }])
   const all = items ?? [input]

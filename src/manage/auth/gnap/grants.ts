@@ -172,7 +172,8 @@ async function askSomebody(
   const scopes = scopesIn(wanted.tokens)
   const [id, interact, next] = [newId('grt'), newSecret(INTERACT_PREFIX), newSecret(CONTINUE_PREFIX)]
   const serverNonce = newSecret('')
-  const times = { createdAtMs: nowMs(), nextAtMs: nowMs() + WAIT_S * 1000, expiresAtMs: nowMs() + WAITING_MS }
+  const createdAtMs = nowMs()
+  const times = { createdAtMs, nextAtMs: createdAtMs + WAIT_S * 1000, expiresAtMs: createdAtMs + WAITING_MS }
   const isAdded = await store.gnapGrants.add(
     {
       ...{ id, display, wanted, scopes, ...times },
