@@ -1,14 +1,7 @@
 import { dirname } from 'node:path'
 import { path } from './config-kinds.ts'
-import {
-  CLIENT_VARIABLES,
-  CONFIG_VARIABLE,
-  FLAGS,
-  type Item,
-  type Items,
-  SETTINGS,
-  VARIABLES,
-} from './config-schema.ts'
+import type { Item, Items } from './config-items.ts'
+import { CLIENT_VARIABLES, CONFIG_VARIABLE, FLAGS, SETTINGS, VARIABLES } from './config-schema.ts'
 import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source } from './config-source.ts'
 import { didYouMean } from './did-you-mean.ts'
 

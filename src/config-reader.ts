@@ -1,17 +1,17 @@
 import { isAbsolute, join } from 'node:path'
 import { isSecret, type Layers, LEVEL, variablesOf } from './config-layers.ts'
 import { type Kind, path } from './config-kinds.ts'
-import {
-  type Item,
-  type Items,
-  type List,
-  type SecretSetting,
-  type Section,
-  type SectionList,
-  type Setting,
-  SETTINGS,
-  type ValueOf,
-} from './config-schema.ts'
+import type {
+  Item,
+  Items,
+  List,
+  SecretSetting,
+  Section,
+  SectionList,
+  Setting,
+  ValueOf,
+} from './config-items.ts'
+import { SETTINGS } from './config-schema.ts'
 import { nameOf, type Problem, pointerTo } from './config-source.ts'
 import { didYouMean } from './did-you-mean.ts'
 import { Fault } from './fault.ts'

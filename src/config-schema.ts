@@ -10,7 +10,6 @@ import {
   httpsUrl,
   integer,
   issuerUrl,
-  type Kind,
   listenAddress,
   name,
   optional,
@@ -25,80 +24,7 @@ import {
   webUrl,
 } from './config-kinds.ts'
 import { parseAddressRange } from './wire/address-ranges.ts'
-import type { Secret } from './secret.ts'
-
-/** Settings under one name. */
-export interface Section<Members extends Items> {
-  readonly item: 'section'
-  readonly about: string
-  readonly members: Members
-}
-
-/** One value. */
-export interface Setting<Value> {
-  readonly item: 'setting'
-  readonly kind: Kind<Value>
-  readonly about: string
-  /** As a file would have it; `undefined`: it has to be given. */
-  readonly fallback: unknown
-  /** What is risky about a value that is allowed; `null` where nothing is. */
-  risk(value: Value): string | null
-}
-
-/** Several values of a kind; one alone is a list too. */
-export interface List<Value> {
-  readonly item: 'list'
-  readonly kind: Kind<Value>
-  readonly about: string
-  risk(value: Value): string | null
-}
-
-/** Several sections. */
-export interface SectionList<Members extends Items> {
-  readonly item: 'sections'
-  readonly about: string
-  readonly section: Section<Members>
-}
-
-/** Never shown; may be given as a file that has it, under the same name with `_file` behind it. */
-export interface SecretSetting {
-  readonly item: 'secret'
-  readonly about: string
-  readonly lengthMin: number
-}
-
-/** A shorter way to write a part of another setting: never both. */
-export interface ShortForm {
-  readonly item: 'short'
-  readonly of: Setting<unknown> | List<unknown> | SecretSetting
-  readonly about: string
-}
-
-export type Item =
-  | Section<Items>
-  | Setting<unknown>
-  | List<unknown>
-  | SectionList<Items>
-  | SecretSetting
-  | ShortForm
-
-export interface Items {
-  readonly [name: string]: Item
-}
-
-/** What a setting is for the program. */
-export type ValueOf<Of> =
-  Of extends Section<infer Members>
-    ? { readonly [Name in keyof Members]: ValueOf<Members[Name]> }
-    : Of extends SectionList<infer Members>
-      ? readonly ValueOf<Section<Members>>[]
-      : Of extends Setting<infer Value>
-        ? Value
-        : Of extends List<infer Value>
-          ? readonly Value[]
-          : Of extends SecretSetting
-            ? Secret<string> | null
-            : null
+import { list, secret, section, sections, setting, short } from './config-items.ts'
 
 const UPSTREAM = section('', {
   name: setting(name, 'default', 'What rules and metrics call it.'),
@@ -647,43 +573,6 @@ export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } a
 
 export function isEverywhere({ host }: HostPort): boolean {
   return host === '0.0.0.0' || host === '::'
-}
-
-function section<Members extends Items>(about: string, members: Members): Section<Members> {
-  return { item: 'section', about, members }
-}
-
-function setting<Value>(
-  kind: Kind<Value>,
-  fallback: unknown,
-  about: string,
-  risk: (value: Value) => string | null = noRisk,
-): Setting<Value> {
-  return { item: 'setting', kind, about, fallback, risk }
-}
-
-function list<Value>(
-  kind: Kind<Value>,
-  about: string,
-  risk: (value: Value) => string | null = noRisk,
-): List<Value> {
-  return { item: 'list', kind, about, risk }
-}
-
-function sections<Members extends Items>(section: Section<Members>, about: string): SectionList<Members> {
-  return { item: 'sections', about, section }
-}
-
-function secret(about: string, lengthMin: number): SecretSetting {
-  return { item: 'secret', about, lengthMin }
-}
-
-function short(of: ShortForm['of'], about: string): ShortForm {
-  return { item: 'short', of, about }
-}
-
-function noRisk(): null {
-  return null
 }
 
 function above(limit: number, what: string): (value: number) => string | null {

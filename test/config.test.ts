@@ -13,7 +13,8 @@ import {
   type StartupConfig,
 } from '../src/config.ts'
 import { variablesOf } from '../src/config-layers.ts'
-import { type Item, SETTINGS } from '../src/config-schema.ts'
+import type { Item } from '../src/config-items.ts'
+import { SETTINGS } from '../src/config-schema.ts'
 import { ConfigFault, type Problem, parsePolicyText, readSource } from '../src/config-source.ts'
 import { Fault } from '../src/fault.ts'
 import { parseUpstreamUrl } from '../src/proxy/upstream-dial.ts'

@@ -7,7 +7,14 @@ import { test } from 'tap'
 
 const SHARED = ['brand.ts', 'fault.ts', 'log.ts', 'metrics.ts']
 const CONFIG = [
-  ...['config-kinds.ts', 'config-layers.ts', 'config-reader.ts', 'config-schema.ts', 'config-source.ts'],
+  ...[
+    'config-items.ts',
+    'config-kinds.ts',
+    'config-layers.ts',
+    'config-reader.ts',
+    'config-schema.ts',
+    'config-source.ts',
+  ],
   ...['did-you-mean.ts', 'problem.ts', 'secret.ts'],
 ]
 const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:better-sqlite3', '!npm:pg']
@@ -28,6 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'config-layers.ts': [...SHARED, ...CONFIG, 'policy', 'node:*', 'npm:yaml'],
   'config-reader.ts': [...SHARED, ...CONFIG, 'policy', 'node:*', 'npm:yaml'],
   'config-schema.ts': [...SHARED, ...CONFIG, 'wire', 'node:net'],
+  'config-items.ts': [...SHARED, ...CONFIG],
   'config-kinds.ts': [...SHARED, ...CONFIG, 'wire', 'policy', 'node:net'],
   'config-source.ts': [...SHARED, ...CONFIG, 'policy', 'npm:yaml'],
   wire: ['type brand.ts', 'type node:*'],

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { isSecret, variableOf } from '../../src/config-layers.ts'
-import { FLAGS, type Item, type Items, SETTINGS } from '../../src/config-schema.ts'
+import type { Item, Items } from '../../src/config-items.ts'
+import { FLAGS, SETTINGS } from '../../src/config-schema.ts'
 import { CONDITIONS } from '../../src/policy/condition.ts'
 import { REQUEST_STEPS_MAX } from '../../src/policy/request.ts'
 
