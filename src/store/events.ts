@@ -103,10 +103,18 @@ export class EventStore {
 
   /** Behind which all are that are not older, and a few that are; `null`: there is none. */
   async before(sinceMs: number): Promise<number | null> {
+    // Numbers and times rise nearly together: clocks differ, and what is true first may be written down second.
     const first = this.#db
       .selectFrom('events')
+      .select('number')
+      .where('at_ms', '>=', sinceMs)
+      .orderBy('at_ms')
+      .orderBy('number')
+      .limit(NEARLY)
+    const { number } = await this.#db
+      .selectFrom(first.as('first'))
       .select(({ fn }) => fn.min<number | null>('number').as('number'))
-    const { number } = await first.where('at_ms', '>=', sinceMs).executeTakeFirstOrThrow()
+      .executeTakeFirstOrThrow()
     return number === null ? null : number - 1
   }
 
@@ -172,6 +180,8 @@ const NEWEST_FIRST: Order = {
   ],
   isDescending: true,
 }
+/** As many come within any difference of clocks. */
+const NEARLY = 1_000
 /** No sink is called so. */
 const FORGOTTEN = 'forgotten'
 /** Another number than those of the migrations and of Sightings. */
