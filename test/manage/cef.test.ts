@@ -12,7 +12,13 @@ const THREAT: EventRecord = {
   data: JSON.stringify({
     ...{ reason: 'spoofed', detail: 'says\nso', severity: 'high', action: 'block', count: 12 },
     detection: { fingerprints: { ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1', ja4s: '', ja4h: 'ge11' } },
-    request: { method: 'GET', host: 'app.example', path: '/a=b|c', address: '192.0.2.7', user_agent: 'x\\y' },
+    request: {
+      method: 'GET',
+      host: 'app.example:8443',
+      path: '/a=b|c',
+      address: '192.0.2.7',
+      user_agent: 'x\\y',
+    },
   }),
 }
 
@@ -26,12 +32,12 @@ test('an event in CEF has the keys of its dictionary', async () => {
     data: JSON.stringify({
       agent: { id: 'gptbot' },
       fingerprints: { ja4: 'a' },
-      sighting: { address: '2001:db8::1', path: 7 },
+      sighting: { address: '2001:db8::1', path: 7, host: '[2001:db8::2]', action: 'tag' },
     }),
   }
   assert.equal(
     cefOf(agent, '1|\n2'),
-    String.raw`CEF:0|Gatehouse|Gatehouse|1\| 2|new_agent|New agent|1|rt=1763717400123 externalId=evt_1 c6a2=2001:db8::1 c6a2Label=Source IPv6 Address cs3=a cs3Label=ja4`,
+    String.raw`CEF:0|Gatehouse|Gatehouse|1\| 2|new_agent|New agent|1|rt=1763717400123 externalId=evt_1 c6a2=2001:db8::1 c6a2Label=Source IPv6 Address dhost=[2001:db8::2] act=tag cs3=a cs3Label=ja4`,
   )
   const strange = {
     ...agent,

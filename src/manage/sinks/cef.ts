@@ -22,10 +22,10 @@ function fieldsOf({ id, atMs, agent, category, confidence, data: text }: EventRe
     ['externalId', fieldText(id)],
     ...addressFields(textAt(request, 'address')),
     ['requestMethod', textAt(request, 'method')],
-    ['dhost', textAt(request, 'host')],
+    ['dhost', hostOf(textAt(request, 'host'))],
     ['request', textAt(request, 'path')],
     ['requestClientApplication', textAt(request, 'user_agent')],
-    ['act', textAt(data, 'action')],
+    ['act', textAt(data, 'action') ?? textAt(request, 'action')],
     ['reason', textAt(data, 'reason')],
     ['msg', textAt(data, 'detail')],
     ['cnt', numberAt(data, 'count')],
@@ -45,6 +45,11 @@ function addressFields(address: string | null): readonly Field[] {
     ['c6a2', address],
     ['c6a2Label', 'Source IPv6 Address'],
   ]
+}
+
+/** Less its port, where it has one. */
+function hostOf(authority: string | null): string | null {
+  return authority?.replace(/:\d{1,5}$/, '') ?? null
 }
 
 function labelled(key: string, label: string, value: string | null): readonly Field[] {
