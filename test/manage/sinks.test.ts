@@ -225,7 +225,7 @@ async function started(t: Owner, store: Store, settings: SinkSettings) {
   const written: string[] = []
   const log = createLogTo('info', { write: (line) => written.push(line) })
   const events = new EventLog(store)
-  const sinks = new Sinks(settings)
+  const sinks = new Sinks(settings, { pollMs: 50, retryBaseMs: 20 })
   const metrics = new Metrics()
   sinks.metrics.addTo(metrics)
   const alive = setInterval(() => undefined, 1_000) // what hands on does not keep a process alive

@@ -9,11 +9,12 @@ import { cefOf } from './cef.ts'
 import { FileSink } from './file-sink.ts'
 import type { LineOf, Sink } from './sink.ts'
 import { type SinkKind, SinkMetrics } from './sink-metrics.ts'
-import { SinkRunner } from './sink-runner.ts'
+import { type RunnerSettings, SinkRunner } from './sink-runner.ts'
 import { StreamSink } from './stream-sink.ts'
 import { syslogPlace } from './syslog-place.ts'
 import { UdpSink } from './udp-sink.ts'
 
+type SinkPace = Pick<RunnerSettings, 'pollMs' | 'retryBaseMs'>
 export type SinkFormat = 'json' | 'cef'
 
 /** Where events are handed on to; `null`: not there. */
@@ -39,10 +40,13 @@ export interface SinkLinks {
 export class Sinks {
   readonly metrics: SinkMetrics
   readonly #settings: SinkSettings
+  readonly #pace: SinkPace
   #runners: readonly SinkRunner[] = []
 
-  constructor(settings: SinkSettings) {
+  /** `pace`: another one, for tests. */
+  constructor(settings: SinkSettings, pace: SinkPace = {}) {
     this.#settings = settings
+    this.#pace = pace
     const kinds: readonly SinkKind[] = ['file', 'syslog']
     this.metrics = new SinkMetrics(kinds.filter((kind) => settings[kind] !== null))
   }
@@ -54,7 +58,7 @@ export class Sinks {
     const isAlone = links.store.kind === 'sqlite'
     const runner = (kind: SinkKind, sink: Sink, name: string, isShared: boolean) => {
       const holder = isShared ? randomUUID() : 'own'
-      return new SinkRunner(sink, { name, holder, isShared }, links, this.metrics.of(kind))
+      return new SinkRunner(sink, { ...this.#pace, name, holder, isShared }, links, this.metrics.of(kind))
     }
     const runners: SinkRunner[] = []
     if (file !== null) {
