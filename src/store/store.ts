@@ -7,6 +7,7 @@ import { CatalogueLookup } from './catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { EventStormStore } from './event-storms.ts'
+import { EventPositionStore } from './event-positions.ts'
 import { EventStore } from './events.ts'
 import { FeedbackStore } from './feedback.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
@@ -45,6 +46,7 @@ export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
   readonly catalogue: CatalogueStore
+  readonly eventPositions: EventPositionStore
   readonly events: EventStore
   readonly eventStorms: EventStormStore
   readonly feedback: FeedbackStore
@@ -90,6 +92,7 @@ export class Store {
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
     this.catalogue = new CatalogueStore(db, kind)
+    this.eventPositions = new EventPositionStore(db)
     this.events = new EventStore(db, kind)
     this.eventStorms = new EventStormStore(db)
     this.feedback = new FeedbackStore(db)

@@ -16,7 +16,8 @@ import type { Versioned } from './version.ts'
 
 /** A list: one description of it makes the operation of each version. */
 export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown>
-  extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'> {
+  extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>,
+    Partial<Pick<AnyOperation, 'stream'>> {
   /** What the items are called in the answer. */
   readonly name: string
   readonly filters: Filters
@@ -99,11 +100,12 @@ interface CursorQuery {
   readonly limit: number
 }
 
-function describedIn({ id, path, tag, summary, description, scopes }: Described) {
-  return { id, method: 'GET' as const, path, tag, summary, description, scopes }
+function describedIn({ id, path, tag, summary, description, scopes, stream = null }: Described) {
+  return { id, method: 'GET' as const, path, tag, summary, description, scopes, stream }
 }
 
-type Described = Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>
+type Described = Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'> &
+  Partial<Pick<AnyOperation, 'stream'>>
 
 function fieldsOf(
   { filters, isPartFirst = false }: { readonly filters: z.ZodRawShape; readonly isPartFirst?: boolean },
