@@ -187,6 +187,20 @@ export const httpsUrl: Kind<string> = {
   fromText: same,
 }
 
+/** Where syslog goes to. There is no port that all agree on. */
+export const syslogUrl: Kind<string> = {
+  takes: 'udp://, tcp:// or tls://HOST:PORT',
+  parse(raw) {
+    const [, host, port] = (typeof raw === 'string' && SYSLOG_URL.exec(raw)) || []
+    const isHost = host?.startsWith('[')
+      ? isIPv6(host.slice(1, -1))
+      : host !== undefined && (isIP(host) === 4 || isHostName(host))
+    if (isHost && Number(port) >= 1 && Number(port) <= 65_535) return raw as string
+    throw refused(raw, `${this.takes}, like tls://logs.example:6514`)
+  },
+  fromText: same,
+}
+
 export const feedKey: Kind<string> = {
   takes: 'ed25519:BASE64',
   parse(raw) {
@@ -309,6 +323,7 @@ const CONTROL = /[\x00-\x1f\x7f]/
 const HOST_PORT = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):(\d{1,5})$/
 const HOST_NAME = /^(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
 const UPSTREAM_URL = /^(https?|h2c?):\/\/(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?\/?$/i
+const SYSLOG_URL = /^(?:udp|tcp|tls):\/\/(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 /** The last character of 32 bytes has two bits that are none of theirs, and zero. */
 const FEED_KEY = /^ed25519:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/

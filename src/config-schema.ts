@@ -16,6 +16,7 @@ import {
   path,
   size,
   storeUrl,
+  syslogUrl,
   text,
   upstreamUrl,
   urlPath,
@@ -439,6 +440,42 @@ export const SETTINGS = section('', {
       'For how long deliveries that have ended are kept, with what was answered; events that are forgotten take theirs with them.',
     ),
   }),
+  events: section('What has happened: for webhooks, for who listens, for sinks.', {
+    retention: setting(
+      duration('1h', '3650d'),
+      '30d',
+      'How long events are kept. Who has been away for no longer goes on where they were.',
+    ),
+    rows_max: setting(
+      integer(1_000, 100_000_000),
+      1_000_000,
+      'How many are kept; of more the oldest are forgotten.',
+    ),
+  }),
+  sinks: section('Where events are handed on to, as a SIEM wants them: with addresses of clients.', {
+    file: setting(
+      optional(path),
+      null,
+      'A file to which each event is added as a line. Where it is moved away, a new one is begun; it is never cut by itself. `null`: none.',
+    ),
+    file_format: setting(
+      choice('json', 'cef'),
+      'json',
+      'JSON, as the API has it, or the Common Event Format.',
+    ),
+    syslog: setting(
+      optional(syslogUrl),
+      null,
+      'Where each event is sent to (RFC 5424). Of processes that share a database one at a time does. `null`: nowhere.',
+      (url) => (url === null ? null : (SYSLOG_RISKS.get(url.split(':', 1)[0]!) ?? null)),
+    ),
+    syslog_format: setting(choice('cef', 'json'), 'cef', 'The same.'),
+    syslog_ca_file: setting(
+      optional(path),
+      null,
+      "Of `tls://`: trusted instead of the system's; PEM. The certificate is always checked.",
+    ),
+  }),
   fetch: section('Documents that others publish: of agents, their keys, and clients.', {
     allow_private_addresses: setting(
       boolean,
@@ -621,6 +658,10 @@ function wide(what: string): (range: string) => string | null {
   }
 }
 
+const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
+  ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
+  ['tcp', 'whoever is on the way can read, and add, events'],
+])
 /** Few own a network wider than a /8, or a /16 of IPv6. */
 const IPV4_WIDE = 2 ** 24
 const IPV6_WIDE = 2 ** 16

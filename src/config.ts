@@ -50,6 +50,14 @@ export interface StartupConfig {
     readonly retryBaseMs: number
     readonly retentionMs: number
   }
+  readonly events: { readonly retentionMs: number; readonly rowsMax: number }
+  readonly sinks: {
+    readonly file: string | null
+    readonly fileFormat: 'json' | 'cef'
+    readonly syslog: string | null
+    readonly syslogFormat: 'json' | 'cef'
+    readonly syslogCaFile: string | null
+  }
   /** Of documents that others publish. */
   readonly fetch: { readonly allowPrivateAddresses: boolean }
   /** Files and folders of the operator's own. */
@@ -304,7 +312,7 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage, store, auth }: Settings, warn: Say): void {
+function warnTogether({ proxy, manage, store, auth, sinks }: Settings, warn: Say): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
@@ -316,6 +324,8 @@ function warnTogether({ proxy, manage, store, auth }: Settings, warn: Say): void
     warn('/manage/tls/key_file', 'has no effect without cert_file')
   if (auth.openid.client_id !== null && auth.openid.issuer === null)
     warn('/auth/openid/client_id', 'has no effect without issuer')
+  if (sinks.syslog_ca_file !== null && !sinks.syslog?.startsWith('tls:'))
+    warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {
@@ -377,6 +387,14 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       caFile: others.webhooks.ca_file,
       retryBaseMs: others.webhooks.retry_base_ms,
       retentionMs: others.webhooks.retention,
+    },
+    events: { retentionMs: others.events.retention, rowsMax: others.events.rows_max },
+    sinks: {
+      file: others.sinks.file,
+      fileFormat: others.sinks.file_format,
+      syslog: others.sinks.syslog,
+      syslogFormat: others.sinks.syslog_format,
+      syslogCaFile: others.sinks.syslog_ca_file,
     },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
     signatures: others.signatures,

@@ -81,6 +81,8 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       },
       openid: await openidSettings(auth.openid),
       auditRetentionMs: store.auditRetentionMs,
+      events: config.events,
+      sinks: await sinkSettings(config.sinks),
       dataFolder: data.dir,
       encryptionKey: store.encryptionKey,
       allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
@@ -126,6 +128,16 @@ async function deliverySettings({
   const own = await pemIn(caFile)
   const ca = own === null ? null : [...rootCertificates, own].join('\n')
   return { ca, retryBaseMs, retentionMs }
+}
+
+async function sinkSettings(
+  sinks: StartupConfig['sinks'],
+): Promise<NonNullable<GatewaySettings['management']>['sinks']> {
+  const { file, fileFormat, syslog, syslogFormat, syslogCaFile } = sinks
+  return {
+    file: file === null ? null : { file, format: fileFormat },
+    syslog: syslog === null ? null : { url: syslog, format: syslogFormat, ca: await pemIn(syslogCaFile) },
+  }
 }
 
 function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {

@@ -42,6 +42,7 @@ import { RecentDetections } from './detections.ts'
 import { EventLog } from './event-log.ts'
 import { EventMetrics } from './event-metrics.ts'
 import { EventSources, type ThreatSettings } from './event-sources.ts'
+import { EventTail } from './event-tail.ts'
 import { Ingest } from './ingest.ts'
 import { IngestMetrics } from './ingest-metrics.ts'
 import { LiveSettings } from './live-settings.ts'
@@ -54,11 +55,12 @@ import { NewSignatures } from './new-signatures.ts'
 import { OpenStreams } from './open-streams.ts'
 import { RateLimits } from './rate-limits.ts'
 import { Periodic } from './periodic.ts'
-import { periodicJobs } from './periodic-jobs.ts'
+import { type EventRetention, periodicJobs } from './periodic-jobs.ts'
 import type { Publisher } from './publisher.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
 import { Sealer } from './sealer.ts'
+import { Sinks, type SinkSettings } from './sinks/sinks.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
 import { type CallbackMessage, TaskCallbacks } from './task-callbacks.ts'
 import { TaskRunner } from './task-runner.ts'
@@ -68,6 +70,7 @@ import { deliveryJobs } from './webhooks/delivery-jobs.ts'
 import { Deliverer, type DelivererSettings } from './webhooks/deliverer.ts'
 import { DeliveryMetrics } from './webhooks/delivery-metrics.ts'
 import { StoreWatch } from './store-watch.ts'
+import { TrafficPulse } from './traffic-pulse.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
@@ -89,6 +92,9 @@ export interface ManagementSettings {
   /** Where else people may say who they are; `null`: nowhere. */
   readonly openid: OpenidSettings | null
   readonly auditRetentionMs: number
+  readonly events: EventRetention
+  /** Where events are handed on to. */
+  readonly sinks: SinkSettings
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
   /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
@@ -166,6 +172,8 @@ export class ManagementPlane {
   #callbacks: TaskCallbacks | null = null
   #deliverer: Deliverer | null = null
   #watch: StoreWatch | null = null
+  readonly #sinks: Sinks
+  readonly #pulse = new TrafficPulse()
   #api: Koa.Middleware<RequestState> | null = null
   /** Why the database is not open. */
   #failure: Error | null = null
@@ -183,9 +191,12 @@ export class ManagementPlane {
     this.#links = links
     this.#log = log
     this.#periodic = new Periodic(log)
+    this.#sinks = new Sinks(settings.sinks)
     this.settings = new LiveSettings(settings.configured, log)
     this.settings.onRestored(() => {
       this.#management?.oauth.forget()
+      this.#management?.tail.restored()
+      this.#sinks.restored()
       this.#links.restored()
     })
     this.settings.onChange('limits.free_per_day', (freePerDay) =>
@@ -226,14 +237,15 @@ export class ManagementPlane {
       await this.#follow(store)
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
+      await this.#sinks.start(management)
       this.#api = api(management)
       this.#oauth = oauthEndpoints(management)
       this.#watch = new StoreWatch(store, this.#log)
-      const { auditRetentionMs, deliveries, threats } = this.#settings
+      const { auditRetentionMs, deliveries, events, threats } = this.#settings
       const sources = new EventSources(management, threats, this.#eventMetrics)
       this.#periodic.start([
         ...[this.#watch.job, ...sources.jobs],
-        ...periodicJobs(management, auditRetentionMs),
+        ...periodicJobs(management, auditRetentionMs, events),
         ...deliveryJobs(management, deliveries.retentionMs, this.#deliveryMetrics),
       ])
       this.#listenTo(store, sources)
@@ -297,6 +309,7 @@ export class ManagementPlane {
     this.#deliveryMetrics.addTo(metrics)
     this.#eventMetrics.addTo(metrics)
     this.#documentMetrics.addTo(metrics)
+    this.#sinks.metrics.addTo(metrics)
     metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
       { labels: {}, value: Number(this.#watch?.isUp ?? false) },
     ])
@@ -318,10 +331,14 @@ export class ManagementPlane {
   /** What is still starting is waited for: nobody else would let go of it. */
   async #letGo(): Promise<void> {
     await this.#starting
-    const parts = [this.#periodic, this.#ingest, this.#keeper, this.#tasks, this.#callbacks, this.#deliverer]
+    const parts = [
+      ...[this.#periodic, this.#ingest, this.#keeper],
+      ...[this.#tasks, this.#callbacks, this.#deliverer, this.#sinks],
+    ]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
-    const { agents, elsewhere, apiKeys, rateLimits, store, log } = this.#management
+    const { agents, elsewhere, tail, apiKeys, rateLimits, store, log } = this.#management
+    tail.close()
     agents.close()
     elsewhere?.close()
     await rateLimits
@@ -359,6 +376,7 @@ export class ManagementPlane {
           this.#links.stored(batch)
           keeper.noticed(unnamed)
           sources.stored()
+          this.#pulse.add(batch)
         },
         versionOf: ({ agent, userAgent }) => {
           const index = this.#snapshot?.knowledge?.userAgents
@@ -424,8 +442,8 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       detections: this.#detections,
-      events,
       newSignatures: new NewSignatures(telling),
+      ...{ events, tail: new EventTail(store, events), pulse: this.#pulse },
       streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },

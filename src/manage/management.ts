@@ -1,4 +1,5 @@
 import type { EventLog } from './event-log.ts'
+import type { EventTail } from './event-tail.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
@@ -20,6 +21,7 @@ import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import type { SignatureNews } from './signature-news.ts'
 import type { Sealer } from './sealer.ts'
+import type { TrafficPulse } from './traffic-pulse.ts'
 
 /** Where the management port is. */
 export interface ListenAddress {
@@ -74,6 +76,10 @@ export interface Management {
   readonly events: EventLog
   /** Tells others of those that enter the database. */
   readonly newSignatures: SignatureNews
+  /** For who listens to them. */
+  readonly tail: EventTail
+  /** How much traffic there is, for who listens. */
+  readonly pulse: TrafficPulse
   /** Answers that take their time. */
   readonly streams: OpenStreams
   /** The newest answers of `/detect`, for who has feedback on them. */

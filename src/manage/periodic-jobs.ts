@@ -2,10 +2,16 @@ import type { Management } from './management.ts'
 import type { PeriodicJob } from './periodic.ts'
 import { TASK_KEPT_MS } from './task-runner.ts'
 
+export interface EventRetention {
+  readonly retentionMs: number
+  readonly rowsMax: number
+}
+
 /** What is done on the side. */
 export function periodicJobs(
   { apiKeys, oauth, rateLimits, store }: Management,
   auditRetentionMs: number,
+  events: EventRetention,
 ): readonly PeriodicJob[] {
   return [
     {
@@ -39,6 +45,9 @@ export function periodicJobs(
     },
     forgetting('old entries of the audit log', HOUR_MS, (nowMs, rows) =>
       store.audit.forget(nowMs - auditRetentionMs, rows),
+    ),
+    forgetting('old events', MINUTE_MS, (nowMs, rows) =>
+      store.events.forget(nowMs - events.retentionMs, events.rowsMax, rows),
     ),
     forgetting('old idempotency keys', TEN_MINUTES_MS, (nowMs, rows) =>
       store.idempotency.forget(nowMs, rows),

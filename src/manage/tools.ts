@@ -128,7 +128,8 @@ export async function ask(
       ? (asked.body ?? null)
       : validated(operation.body, asked.body ?? {}, 'body')
   const target = `/v1${operation.path}`
-  const call = { params, query, body, subject, principal, requestId, address, target, ifMatch: null }
+  const asOf = { principal, requestId, address, target, ifMatch: null, lastEventId: null }
+  const call = { params, query, body, subject, ...asOf }
   return (await operation.run(call, management)).body
 }
 

@@ -1,6 +1,7 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { parts } from './bulk.ts'
 import type { DatabaseKind, Queries } from './database.ts'
+import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import type { EventTable, EventType, Severity } from './tables/events.ts'
 import type { Tables } from './tables.ts'
 
@@ -73,15 +74,94 @@ export class EventStore {
     return (await newest.executeTakeFirst())?.number ?? 0
   }
 
-  /** Forgets so many at most of what is older; resolves to how many they were. */
-  async forget(beforeMs: number, rowsMax: number): Promise<number> {
-    const oldest = this.#db.selectFrom('events').select('number').where('at_ms', '<', beforeMs)
-    const { numDeletedRows } = await this.#db
-      .deleteFrom('events')
-      .where('number', 'in', oldest.orderBy('at_ms').orderBy('number').limit(rowsMax))
-      .executeTakeFirst()
-    return Number(numDeletedRows)
+  /** Newest first, but for those that are told to one alone. */
+  async list<Asked extends Part>(
+    part: Asked,
+    { types, categories, agents, severities, minConfidence, sinceMs, untilMs }: EventListFilter,
+  ): Promise<PartOf<EventRecord, Asked>> {
+    let found = this.#db.selectFrom('events').where('type', '!=', 'test')
+    if (types.length > 0) found = found.where('type', 'in', types)
+    if (categories.length > 0) found = found.where('category', 'in', categories)
+    if (agents.length > 0) found = found.where('agent', 'in', agents)
+    if (severities !== null)
+      found = found.where(({ eb, or }) => or([eb('severity', 'is', null), eb('severity', 'in', severities)]))
+    if (minConfidence !== null)
+      found = found.where(({ eb, or }) =>
+        or([eb('confidence', 'is', null), eb('confidence', '>=', minConfidence)]),
+      )
+    if (sinceMs !== null) found = found.where('at_ms', '>=', sinceMs)
+    if (untilMs !== null) found = found.where('at_ms', '<', untilMs)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, eventRecord)
   }
+
+  /** How far they are forgotten, and the greatest number there ever was: what is kept lies between. */
+  async kept(): Promise<KeptEvents> {
+    const mark = this.#db.selectFrom('event_positions').select('number').where('name', '=', FORGOTTEN)
+    const forgotten = (await mark.executeTakeFirst())?.number ?? 0
+    return { forgotten, last: Math.max(forgotten, await this.last()) }
+  }
+
+  /** Behind which all are that are not older, and a few that are; `null`: there is none. */
+  async before(sinceMs: number): Promise<number | null> {
+    // Numbers and times rise nearly together: clocks differ, and what is true first may be written down second.
+    const first = this.#db
+      .selectFrom('events')
+      .select('number')
+      .where('at_ms', '>=', sinceMs)
+      .orderBy('at_ms')
+      .orderBy('number')
+      .limit(NEARLY)
+    const { number } = await this.#db
+      .selectFrom(first.as('first'))
+      .select(({ fn }) => fn.min<number | null>('number').as('number'))
+      .executeTakeFirstOrThrow()
+    return number === null ? null : number - 1
+  }
+
+  /**
+   * Forgets so many at most of those that are older, or more than are kept, in their order: one that is not old yet keeps
+   * those behind it. Resolves to how many they were.
+   */
+  async forget(beforeMs: number, keptMax: number, rowsMax: number): Promise<number> {
+    const last = await this.last()
+    const first = this.#db.selectFrom('events').select(['number', 'at_ms']).orderBy('number').limit(rowsMax)
+    const rows = await first.execute()
+    const end = rows.findIndex(({ number, at_ms }) => at_ms >= beforeMs && number > last - keptMax)
+    const forgotten = (end === -1 ? rows : rows.slice(0, end)).at(-1)?.number
+    if (forgotten === undefined) return 0
+    return this.#db.transaction().execute(async (queries) => {
+      const mark = { name: FORGOTTEN, number: forgotten, holder: null, held_until_ms: 0 }
+      const marking = queries.insertInto('event_positions').values(mark)
+      await marking
+        .onConflict((row) =>
+          row
+            .column('name')
+            .doUpdateSet({ number: forgotten })
+            .where('event_positions.number', '<', forgotten),
+        )
+        .execute()
+      const old = queries.deleteFrom('events').where('number', '<=', forgotten)
+      return Number((await old.executeTakeFirst()).numDeletedRows)
+    })
+  }
+}
+
+/** Empty lists, and `null`, let everything through. */
+export interface EventListFilter {
+  readonly types: readonly EventType[]
+  readonly categories: readonly string[]
+  readonly agents: readonly string[]
+  /** As `minConfidence`, of those that have one. */
+  readonly severities: readonly Severity[] | null
+  readonly minConfidence: number | null
+  readonly sinceMs: number | null
+  /** Not at this time any more. */
+  readonly untilMs: number | null
+}
+
+export interface KeptEvents {
+  readonly forgotten: number
+  readonly last: number
 }
 
 function rowOf({ atMs, ...event }: NewEvent) {
@@ -93,5 +173,16 @@ export function eventRecord({ at_ms: atMs, ...row }: Selectable<EventTable>): Ev
   return { ...row, atMs }
 }
 
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'events.at_ms', kind: 'whole' },
+    { name: 'events.number', kind: 'whole' },
+  ],
+  isDescending: true,
+}
+/** As many come within any difference of clocks. */
+const NEARLY = 1_000
+/** No sink is called so. */
+const FORGOTTEN = 'forgotten'
 /** Another number than those of the migrations and of Sightings. */
 const LOCK = 7_164_201_913

@@ -21,8 +21,9 @@ import { passkeys } from './migrations/0016-passkeys.ts'
 import { openid } from './migrations/0017-openid.ts'
 import { taskCallbacks } from './migrations/0018-task-callbacks.ts'
 import { events } from './migrations/0019-events.ts'
+import { threats } from './migrations/0020-threats.ts'
 import { deliveries } from './migrations/0021-deliveries.ts'
-import { threats } from './migrations/0023-threats.ts'
+import { eventPositions } from './migrations/0022-event-positions.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -75,8 +76,9 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0017-openid', openid],
   ['0018-task-callbacks', taskCallbacks],
   ['0019-events', events],
+  ['0020-threats', threats],
   ['0021-deliveries', deliveries],
-  ['0023-threats', threats],
+  ['0022-event-positions', eventPositions],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

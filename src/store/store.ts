@@ -9,6 +9,7 @@ import type { Database, Queries } from './database.ts'
 import { DeliveryStore } from './deliveries.ts'
 import { DeliveryLog } from './delivery-log.ts'
 import { EventStormStore } from './event-storms.ts'
+import { EventPositionStore } from './event-positions.ts'
 import { EventStore } from './events.ts'
 import { FeedbackStore } from './feedback.ts'
 import { FingerprintsSeenStore } from './fingerprints-seen.ts'
@@ -50,6 +51,7 @@ export class Store {
   readonly catalogue: CatalogueStore
   readonly deliveries: DeliveryStore
   readonly deliveryLog: DeliveryLog
+  readonly eventPositions: EventPositionStore
   readonly events: EventStore
   readonly eventStorms: EventStormStore
   readonly feedback: FeedbackStore
@@ -98,6 +100,7 @@ export class Store {
     this.catalogue = new CatalogueStore(db, kind)
     this.deliveries = new DeliveryStore(db, kind)
     this.deliveryLog = new DeliveryLog(db)
+    this.eventPositions = new EventPositionStore(db)
     this.events = new EventStore(db, kind)
     this.eventStorms = new EventStormStore(db)
     this.feedback = new FeedbackStore(db)

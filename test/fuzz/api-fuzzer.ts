@@ -106,6 +106,7 @@ class Caller {
     assert.equal(headers['x-api-stability'], this.#version.isBeta ? 'beta' : undefined)
     if (status !== 401 && status !== 414) assert.ok(headers['ratelimit'] !== undefined, 'no RateLimit')
     if (status < 400) {
+      if (headers['content-type'] === EVENTS) return null
       this.#checkAnswer(operation, asked, status, body)
       return null
     }
@@ -170,12 +171,16 @@ class Caller {
     const length = body === null ? {} : { 'content-length': String(Buffer.byteLength(body)) }
     const sent = request(`${this.#manage.url}/`, {
       ...{ method, path: target, agent: this.#agent },
-      headers: { ...headers, ...authorization, ...length },
+      headers: { accept: 'application/json', ...headers, ...authorization, ...length },
     })
     const answered = Promise.withResolvers<{ status: number; headers: IncomingHttpHeaders; body: string }>()
     sent.on('error', answered.reject)
     sent.on('response', (response) => {
       const { statusCode: status, headers } = response
+      if (headers['content-type'] === EVENTS) {
+        response.destroy() // it would not end
+        return answered.resolve({ status: status!, headers, body: '' })
+      }
       const opened = headers['content-encoding'] === 'gzip' ? response.pipe(createGunzip()) : response
       text(opened).then(
         (given) => answered.resolve({ status: status!, headers, body: given }),
@@ -213,6 +218,7 @@ class Caller {
   }
 }
 
+const EVENTS = 'text/event-stream'
 const IDS_MAX = 200
 const TIMES = 4
 /** Written whatever the answer is. */

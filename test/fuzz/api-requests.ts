@@ -289,6 +289,9 @@ const HEADERS: fc.Arbitrary<Record<string, string>> = fc.oneof(
       { 'content-encoding': 'gzip' },
       { 'x-request-id': '\t' },
       { accept: 'text/html' },
+      { accept: 'text/event-stream' },
+      { accept: 'text/event-stream', 'last-event-id': '0' },
+      { accept: 'text/event-stream', 'last-event-id': 'x' },
     ),
   },
 )

@@ -40,7 +40,7 @@ for (const version of VERSIONS) {
         const name = `${operation.id}, ${each.title}`
         const response = await fetch(`${prism}${pathOf(operation.path, documented)}${each.query ?? ''}`, {
           method: operation.method,
-          headers: { authorization: `Bearer ${tokens.admin}`, ...each.headers },
+          headers: { authorization: `Bearer ${tokens.admin}`, ...asJson(operation), ...each.headers },
           ...(each.body === undefined ? {} : { body: each.body }),
         })
         const text = await response.text()
@@ -61,6 +61,11 @@ for (const version of VERSIONS) {
     assert.ok(found > operations.length, 'it looks')
     assert.deepEqual(manage.failures, [])
   })
+}
+
+/** What can be listened to never ends. */
+function asJson({ stream }: AnyOperation): Readonly<Record<string, string>> {
+  return stream === null ? {} : { accept: 'application/json' }
 }
 
 interface Violation {

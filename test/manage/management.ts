@@ -72,8 +72,11 @@ export class TestManagement {
   nudges = 0
   /** Brings a policy, and the signatures that it knows, as a publisher does; resolves when it judges by them. */
   readonly publish: (policy: unknown) => Promise<void>
+  /** Takes Sightings in, as a bus brings them. */
+  readonly take: (batch: unknown) => Promise<void>
   readonly #adminKey: string
   #stop: () => Promise<void> = async () => undefined
+  #cutOff: () => void = () => undefined
 
   static async start(t: Owner, options: TestOptions = {}): Promise<TestManagement> {
     const {
@@ -140,9 +143,12 @@ export class TestManagement {
     const { port } = server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`
     const publish = publisherFor(t, plane, knows)
-    const manage = new TestManagement({ url, folder, storeUrl, said, policies, failures, publish }, adminKey)
+    const take = (batch: unknown) => plane.take(batch)
+    const facts = { url, folder, storeUrl, said, policies, failures, publish, take }
+    const manage = new TestManagement(facts, adminKey)
     await plane.start({ host, port })
     if (knows) await publish({ rules: [] })
+    manage.#cutOff = () => server.closeAllConnections()
     manage.#stop = async () => {
       manage.#stop = async () => undefined
       server.close()
@@ -154,7 +160,7 @@ export class TestManagement {
   }
 
   private constructor(facts: TestManagementFacts, adminKey: string) {
-    const { url, folder, storeUrl, said, policies, failures, publish } = facts
+    const { url, folder, storeUrl, said, policies, failures, publish, take } = facts
     this.url = url
     this.folder = folder
     this.storeUrl = storeUrl
@@ -163,6 +169,7 @@ export class TestManagement {
     this.#adminKey = adminKey
     this.failures = failures
     this.publish = publish
+    this.take = take
   }
 
   get adminKey(): string {
@@ -189,6 +196,11 @@ export class TestManagement {
     // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
     const read = (text === '' ? null : JSON.parse(text)) as any
     return { status: response.status, headers: response.headers, body: read }
+  }
+
+  /** Breaks all connections. */
+  cutOff(): void {
+    this.#cutOff()
   }
 
   /** Before the test has ended. */
@@ -219,7 +231,7 @@ export class TestManagement {
 
 type TestManagementFacts = Pick<
   TestManagement,
-  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures' | 'publish'
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures' | 'publish' | 'take'
 >
 
 export interface Answered {
@@ -292,6 +304,8 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   },
   openid: null,
   auditRetentionMs: 86_400_000,
+  events: { retentionMs: 365 * 100 * 86_400_000, rowsMax: 1_000_000 },
+  sinks: { file: null, syslog: null },
   seen: SEEN,
   threats: {
     ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { NewEvent } from '../../src/store/events.ts'
+import type { EventListFilter, NewEvent } from '../../src/store/events.ts'
 import type { Store } from '../../src/store/store.ts'
 import { freshUrl, KINDS, openAt, openFresh } from './databases.ts'
 
@@ -40,9 +40,77 @@ for (const kind of KINDS) {
     assert.deepEqual(await store.events.after(0, 10), [])
     await add(store, event('b', 1000), event('c', 1001), event('d', 2000))
     const last = await store.events.last()
-    assert.deepEqual([await store.events.forget(2000, 1), await store.events.forget(9999, 10)], [1, 2])
+    assert.deepEqual([await store.events.forget(2000, 9, 1), await store.events.forget(9999, 9, 10)], [1, 2])
     await add(store, event('e', 3000))
     assert.ok((await store.events.last()) > last)
+  })
+
+  test(`${kind}: events are forgotten from the first on, and how far is known for good`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const store = await openAt(t, url)
+    assert.deepEqual(await store.events.kept(), { forgotten: 0, last: 0 })
+    assert.equal(await store.events.forget(9999, 1, 10), 0)
+    await add(store, event('a', 1), event('b', 2), event('c', 9), event('d', 3), event('e', 4))
+    const [a, b, c, d, e] = (await store.events.after(0, 10)).map(({ number }) => number)
+    assert.equal(await store.events.forget(5, 100, 10), 2) // the third is not old yet
+    assert.deepEqual(await store.events.kept(), { forgotten: b, last: e })
+    assert.equal(await store.events.forget(0, 2, 10), 1) // two are kept
+    assert.deepEqual(await store.events.kept(), { forgotten: c, last: e })
+    assert.deepEqual(
+      [await store.events.before(4), await store.events.before(0), await store.events.before(5)],
+      [e! - 1, d! - 1, null],
+    )
+    assert.equal(await store.events.forget(99, 100, 10), 2)
+    assert.deepEqual(await store.events.kept(), { forgotten: e, last: e })
+    if (kind === 'sqlite') await store.close()
+    const again = kind === 'sqlite' ? await openAt(t, url) : store
+    assert.deepEqual(await again.events.kept(), { forgotten: e, last: e })
+    await add(again, event('f', 1))
+    assert.ok((await again.events.last()) > e! && a! < b!)
+  })
+
+  test(`${kind}: the list has what fits, newest first, in pages and behind a place`, async (t) => {
+    const store = await openFresh(kind, t)
+    const all = [
+      ...severities.map((severity, at) => ({ ...event(`s${at}`, at), severity, confidence: at / 10 })),
+      { ...event('bot', 20), agent: 'gptbot', category: 'crawler', type: 'threat_detected' as const },
+      { ...event('test', 30), type: 'test' as const },
+    ]
+    await add(store, ...all)
+    const listed = async (filter: Partial<EventListFilter>) => {
+      const { items, total } = await store.events.list({ page: 1, limit: 99 }, { ...ALL, ...filter })
+      assert.equal(items.length, total)
+      return ids(items)
+    }
+    assert.deepEqual(await listed({}), ['bot', 's4', 's3', 's2', 's1', 's0'])
+    assert.deepEqual(await listed({ types: ['threat_detected', 'new_agent'] }), ['bot'])
+    assert.deepEqual(await listed({ agents: ['gptbot', 'x'], categories: ['crawler'] }), ['bot'])
+    assert.deepEqual(await listed({ severities: ['high', 'critical'] }), ['bot', 's4', 's3', 's0'])
+    assert.deepEqual(await listed({ minConfidence: 0.3, severities: ['low', 'high'] }), ['bot', 's3'])
+    assert.deepEqual(await listed({ sinceMs: 2, untilMs: 4 }), ['s3', 's2'])
+    const first = await store.events.list({ after: null, limit: 4 }, ALL)
+    const second = await store.events.list({ after: first.next, limit: 4 }, ALL)
+    assert.deepEqual([ids(first.items), ids(second.items)].flat(), ['bot', 's4', 's3', 's2', 's1', 's0'])
+    assert.equal(second.next, null)
+  })
+
+  test(`${kind}: one alone reads on, from where it was, and another when its time is up`, async (t) => {
+    const { eventPositions } = await openFresh(kind, t)
+    const [one, other] = [
+      { name: 's', holder: 'one' },
+      { name: 's', holder: 'other' },
+    ] as const
+    assert.equal(await eventPositions.claim(one, { nowMs: 0, untilMs: 10 }, 7), 7)
+    assert.equal(await eventPositions.claim(other, { nowMs: 9, untilMs: 20 }, 1), null)
+    assert.equal(await eventPositions.claim({ ...other, name: 't' }, { nowMs: 9, untilMs: 20 }, 1), 1)
+    assert.deepEqual([await eventPositions.move(one, 8), await eventPositions.move(other, 5)], [true, false])
+    assert.equal(await eventPositions.claim(one, { nowMs: 9, untilMs: 15 }, 1), 8)
+    assert.equal(await eventPositions.claim(other, { nowMs: 15, untilMs: 30 }, 1), 8)
+    assert.equal(await eventPositions.move(one, 9), false)
+    await eventPositions.leave(one) // it is not its any more
+    assert.equal(await eventPositions.claim(one, { nowMs: 16, untilMs: 40 }, 1), null)
+    await eventPositions.leave(other)
+    assert.equal(await eventPositions.claim(one, { nowMs: 16, untilMs: 40 }, 1), 8)
   })
 
   test(`${kind}: who reads on from what can be seen misses nothing, however many add at once`, async (t) => {
@@ -90,4 +158,10 @@ function ids(events: readonly { readonly id: string }[]): readonly string[] {
 function event(id: string, atMs: number): NewEvent {
   const about = { agent: null, category: null, severity: null, confidence: null }
   return { id, type: 'new_signature', atMs, subject: 'ja4 x', ...about, data: '{"a":1}' }
+}
+
+const severities = [null, 'low', 'medium', 'high', 'critical'] as const
+const ALL: EventListFilter = {
+  ...{ types: [], categories: [], agents: [], severities: null },
+  ...{ minConfidence: null, sinceMs: null, untilMs: null },
 }

@@ -109,6 +109,10 @@ create index "task_callbacks_by_next" on "task_callbacks" ("next_at_ms") where "
 -- 0019-events
 create table "events" ("number" bigserial primary key, "id" text collate "C" not null unique, "type" text not null, "at_ms" bigint not null, "subject" text collate "C" not null, "agent" text, "category" text, "severity" text, "confidence" double precision, "data" text not null);
 create index "events_by_time" on "events" ("at_ms", "number");
+-- 0020-threats
+create table "threat_windows" ("key" text collate "C" primary key, "topic" text not null, "ends_at_ms" bigint not null, "count" bigint not null, "since_ms" bigint not null, "until_ms" bigint not null, "event" text not null);
+create index "threat_windows_by_end" on "threat_windows" ("ends_at_ms", "key");
+create table "event_storms" ("topic" text collate "C" primary key, "minute_ms" bigint not null, "told" bigint not null, "count" bigint not null, "since_ms" bigint not null, "until_ms" bigint not null, "addresses" text not null, "fingerprints" text not null, "examples" text not null, "event" text not null);
 -- 0021-deliveries
 alter table "webhooks" add column "failures" bigint default 0 not null;
 alter table "webhooks" add column "pauses" bigint default 0 not null;
@@ -124,7 +128,7 @@ create index "deliveries_by_turn" on "deliveries" ("webhook_id", "lane", "next_a
 create index "deliveries_by_event" on "deliveries" ("event_number");
 create index "deliveries_by_time" on "deliveries" ("webhook_id", "created_at_ms", "id");
 create index "deliveries_by_end" on "deliveries" ("finished_at_ms") where "finished_at_ms" is not null;
--- 0023-threats
-create table "threat_windows" ("key" text collate "C" primary key, "topic" text not null, "ends_at_ms" bigint not null, "count" bigint not null, "since_ms" bigint not null, "until_ms" bigint not null, "event" text not null);
-create index "threat_windows_by_end" on "threat_windows" ("ends_at_ms", "key");
-create table "event_storms" ("topic" text collate "C" primary key, "minute_ms" bigint not null, "told" bigint not null, "count" bigint not null, "since_ms" bigint not null, "until_ms" bigint not null, "addresses" text not null, "fingerprints" text not null, "examples" text not null, "event" text not null);
+-- 0022-event-positions
+create table "event_positions" ("name" text collate "C" primary key, "number" bigint not null, "holder" text, "held_until_ms" bigint not null);
+drop index "events_by_time";
+create index "events_by_time" on "events" ("at_ms", "number", "type", "category", "agent", "severity", "confidence");

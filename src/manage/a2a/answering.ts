@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import type { RequestContext } from '../api/router.ts'
 import { beginStream } from '../auth/stream-life.ts'
+import { sayEvents } from '../event-stream.ts'
 import { A2AError } from './a2a-error.ts'
-import { eventStream } from './event-stream.ts'
 import { VERSION } from './protocol.ts'
 import type { Answering, Streaming } from './methods.ts'
 import type { A2ACall, A2AService } from './service.ts'
@@ -44,10 +44,7 @@ export async function streamed(
 ): Promise<void> {
   const { over } = beginStream(ctx, service.management, MAY)
   const values = await method.run(params, callOf(ctx, over), service)
-  const silenceMs = ctx.req.socket.timeout || Number.POSITIVE_INFINITY
-  ctx.body = eventStream(eventsOf(values, form), Math.min(KEEP_ALIVE_MS, silenceMs / 3))
-  ctx.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
-  ctx.status = 200
+  sayEvents(ctx, eventsOf(values, form))
 }
 
 export interface EventForm {
@@ -84,5 +81,4 @@ async function silently<Result>(socket: Socket, work: () => Promise<Result>): Pr
   }
 }
 
-const KEEP_ALIVE_MS = 15_000
 const MAY = ['mcp'] as const

@@ -3,6 +3,7 @@ import { admit } from '../auth/admission.ts'
 import type { Management } from '../management.ts'
 import { VERSIONS } from './operations.ts'
 import { type RequestState, routesOf } from './router.ts'
+import { streamer } from './streamer.ts'
 
 /**
  * The API, behind the prefix of each version. The order in which things are said: who are you (401), not so fast (429),
@@ -11,7 +12,7 @@ import { type RequestState, routesOf } from './router.ts'
 export function api(management: Management): Koa.Middleware<RequestState> {
   const versions = VERSIONS.map(({ operations, prefix }) => ({
     prefix,
-    routes: routesOf(operations, prefix, management),
+    routes: routesOf(operations, prefix, management, streamer(management)),
   }))
   return async (ctx, next) => {
     await admit(ctx, management)

@@ -16,7 +16,8 @@ import type { Versioned } from './version.ts'
 
 /** A list: one description of it makes the operation of each version. */
 export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner = true>
-  extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'> {
+  extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>,
+    Partial<Pick<AnyOperation, 'stream'>> {
   /** What the items are called in the answer. */
   readonly name: string
   readonly filters: Filters
@@ -104,12 +105,14 @@ interface CursorQuery {
   readonly limit: number
 }
 
-function describedIn({ id, path, tag, summary, description, scopes, of = {} }: Described) {
-  return { id, method: 'GET' as const, path, tag, summary, description, scopes, ...of }
+function describedIn({ id, path, tag, summary, description, scopes, stream = null, of = {} }: Described) {
+  return { id, method: 'GET' as const, path, tag, summary, description, scopes, stream, ...of }
 }
 
 type Described = Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'> &
-  Partial<Record<'of', Partial<Pick<AnyOperation, 'params' | 'find'>>>>
+  Partial<Pick<AnyOperation, 'stream'>> & {
+    readonly of?: Partial<Pick<AnyOperation, 'params' | 'find'>>
+  }
 
 function fieldsOf(
   { filters, isPartFirst = false }: { readonly filters: z.ZodRawShape; readonly isPartFirst?: boolean },

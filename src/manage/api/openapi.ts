@@ -101,6 +101,7 @@ function described(operation: AnyOperation, version: ApiVersion): ZodOpenApiOper
     ...(operation.isIdempotent ? IDEMPOTENCY : {}),
     ...(operation.method === 'GET' ? CONDITION : {}),
     ...(operation.problems.includes('precondition_failed') ? MATCH : {}),
+    ...(operation.stream === null ? {} : LAST_EVENT),
   }
   return {
     operationId: id,
@@ -127,7 +128,7 @@ function responsesOf(operation: AnyOperation, version: ApiVersion): ZodOpenApiRe
     [status]: {
       description: answer === null ? 'Done.' : 'As asked for.',
       headers: headersOf(operation, status, version),
-      ...(answer === null ? {} : { content: { 'application/json': { schema: answer } } }),
+      ...(answer === null ? {} : { content: contentOf(operation) }),
     },
   }
   if (operation.method === 'GET')
@@ -138,6 +139,13 @@ function responsesOf(operation: AnyOperation, version: ApiVersion): ZodOpenApiRe
   for (const [bad, codes] of byStatus(problemsOf(operation)))
     responses[bad] = reference('responses', codes.join('.'))
   return responses as ZodOpenApiResponsesObject
+}
+
+function contentOf({ answer, stream }: AnyOperation) {
+  const json = { 'application/json': { schema: answer! } }
+  if (stream === null) return json
+  const { description, example } = stream
+  return { ...json, 'text/event-stream': { schema: { type: 'string' as const, description }, example } }
 }
 
 /** Every set of problems that some operation may answer with, by the names that it refers to. */
@@ -172,11 +180,18 @@ function byStatus(codes: ReadonlySet<ProblemCode>): ReadonlyMap<number, readonly
 }
 
 /** All that it may be refused with. */
-export function problemsOf({ path, body, isIdempotent, problems }: AnyOperation): ReadonlySet<ProblemCode> {
+export function problemsOf({
+  path,
+  body,
+  isIdempotent,
+  stream,
+  problems,
+}: AnyOperation): ReadonlySet<ProblemCode> {
   const codes = new Set<ProblemCode>(ANYWHERE)
   if (path.includes('{')) codes.add('not_found')
   if (body !== null) codes.add('request_timeout')
   if (isIdempotent) codes.add('idempotency_conflict').add('idempotency_in_progress')
+  if (stream !== null) codes.add('not_acceptable')
   for (const code of problems) codes.add(code)
   return codes
 }
@@ -239,6 +254,12 @@ const CONDITION = {
     .string()
     .optional()
     .meta({ description: 'What you have: 304 if it is still that.', example: '"5Zk1yT0e8cYpGm3wq2xVtA"' }),
+}
+const LAST_EVENT = {
+  'Last-Event-ID': z.string().optional().meta({
+    description: 'The last event of a stream that you have: it goes on behind it.',
+    example: '4711',
+  }),
 }
 const MATCH = {
   'If-Match': z

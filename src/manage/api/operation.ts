@@ -50,6 +50,20 @@ export interface Operation<
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>, Subject>,
     management: Management,
   ): Promise<Answer<Result>> | Answer<Result>
+  /** The same as Server-Sent Events, which is what is sent unless JSON is asked for; `null`: there is no such thing. */
+  readonly stream: Stream<z.output<Params>, z.output<Query>, z.output<Body>, Subject> | null
+}
+
+/** Of an operation that can be listened to. */
+export interface Stream<Params, Query, Body, Subject> {
+  /** For the document. */
+  readonly description: string
+  readonly example: string
+  /** What rejects is no stream yet. What it resolves to says events, each as a text, until `over`. */
+  begin(
+    call: Call<Params, Query, Body, Subject>,
+    management: Management,
+  ): Promise<(over: AbortSignal) => AsyncGenerator<string, void, undefined>>
 }
 
 export type Fields = z.ZodObject
@@ -75,6 +89,8 @@ export interface Call<Params, Query, Body, Subject> extends Asked<Params> {
   readonly target: string
   /** The entity tag in `If-Match`. */
   readonly ifMatch: string | null
+  /** What `Last-Event-ID` has. */
+  readonly lastEventId: string | null
 }
 
 export interface Answer<Result> {
@@ -100,6 +116,7 @@ type Optional =
   | 'examples'
   | 'find'
   | 'status'
+  | 'stream'
 
 export function operation<
   Params extends Fields = typeof NOTHING,
@@ -123,6 +140,7 @@ export function operation<
     bodyBytesMax: BODY_BYTES_MAX,
     examples: {},
     find: () => true as Subject,
+    stream: null,
     ...given,
   }
 }
@@ -135,6 +153,7 @@ export const TAGS = [
   { name: 'Signatures', description: 'The fingerprints that are known, and new ones.' },
   { name: 'Tasks', description: 'Work on many items at once.' },
   { name: 'Tools', description: 'The same for programs that use tools.' },
+  { name: 'Events', description: 'What has happened, and what happens.' },
   { name: 'Webhooks', description: 'Being told.' },
   { name: 'Statistics', description: 'What was seen.' },
   { name: 'Administration', description: 'Keys, settings, policy.' },

@@ -6,6 +6,7 @@ import { AUDIT_OPERATIONS } from './audit.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
 import { DELIVERY_OPERATIONS } from './deliveries.ts'
 import { DETECT_OPERATIONS } from './detect-operations.ts'
+import { EVENT_OPERATIONS } from './events.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { FLEET_OPERATIONS } from './fleet.ts'
 import { GRANT_OPERATIONS } from './grants.ts'
@@ -44,6 +45,7 @@ export const TOOLS = toolsOf(inVersion(FOR_TOOLS, 'v1'))
 const ALL: readonly Offered[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
+  ...EVENT_OPERATIONS,
   ...FEEDBACK_OPERATIONS,
   ...FLEET_OPERATIONS,
   ...KEY_OPERATIONS,

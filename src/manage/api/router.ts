@@ -35,17 +35,25 @@ export interface RequestState {
 export type RequestContext = Koa.ParameterizedContext<RequestState>
 type RoutedContext = RequestContext & { params: Record<string, string> }
 
+/** Answers as a stream where that is wanted of an operation that can be one; `false`: it is to be answered as usual. */
+export type SayStream = (
+  ctx: RequestContext,
+  operation: AnyOperation,
+  call: Call<unknown, unknown, unknown, unknown>,
+) => Promise<boolean>
+
 /** Every operation of the table at its path, behind `prefix`; what matches none is left to the next. */
 export function routesOf(
   operations: readonly AnyOperation[],
   prefix: string,
   management: Management,
+  sayStream: SayStream,
 ): Koa.Middleware<RequestState> {
   const router = new Router<RequestState>({ prefix, strict: true, sensitive: true })
-  const idempotency = new Idempotency(management)
+  const means = { management, idempotency: new Idempotency(management), sayStream }
   for (const operation of operations) {
     const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    const handler = (ctx: RoutedContext) => serve(ctx, ctx.params, operation, management, idempotency)
+    const handler = (ctx: RoutedContext) => serve(ctx, ctx.params, operation, means)
     router.register(path, operation.method === 'GET' ? ['GET', 'HEAD'] : [operation.method], handler)
   }
   const routes = router.routes()
@@ -59,7 +67,7 @@ export function routesOf(
     const { method, url } = ctx.req
     // Koa's `path` reads an address anew for each request.
     const found = fixed.get(`${method} ${url}`) ?? fixed.get(`${method} ${ctx.path}`)
-    if (found !== undefined) return serve(ctx, NO_PARAMS, found, management, idempotency)
+    if (found !== undefined) return serve(ctx, NO_PARAMS, found, means)
     const { pathAndMethod, path } = router.match(ctx.path, ctx.method)
     if (pathAndMethod.length > 0) return routes(ctx as never, next)
     if (path.length === 0) return next()
@@ -70,13 +78,18 @@ export function routesOf(
   }
 }
 
+interface Means {
+  readonly management: Management
+  readonly idempotency: Idempotency
+  readonly sayStream: SayStream
+}
+
 /** The life of a request to the API, from where it is known who asks. */
 async function serve(
   ctx: RequestContext,
   given: Record<string, string>,
   operation: AnyOperation,
-  management: Management,
-  idempotency: Idempotency,
+  { management, idempotency, sayStream }: Means,
 ): Promise<void> {
   const { req, state } = ctx
   state.operation = operation.id
@@ -95,7 +108,9 @@ async function serve(
     address: req.socket.remoteAddress ?? '',
     target: req.url!,
     ifMatch: withoutCodings(req.headers['if-match'] ?? '') || null,
+    lastEventId: ctx.get('Last-Event-ID') || null,
   }
+  if (operation.stream !== null && (await sayStream(ctx, operation, call))) return
   const key = operation.isIdempotent ? req.headers['idempotency-key'] : undefined
   const run = () => answered(operation, call, management)
   state.answer =

@@ -5,6 +5,7 @@ import { TOOLS } from '../api/operations.ts'
 import type { RequestContext } from '../api/router.ts'
 import { admit } from '../auth/admission.ts'
 import { beginStream } from '../auth/stream-life.ts'
+import { sayEventStream } from '../event-stream.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
 import { InFlight } from './in-flight.ts'
@@ -132,11 +133,9 @@ function headersOf({ req }: RequestContext): Headers {
 async function put(ctx: RequestContext, { status, headers, body }: Response): Promise<void> {
   const type = headers.get('content-type')
   if (body === null) ctx.body = null
-  else if (type?.startsWith('text/event-stream') === true) {
-    // What is kept on the way would come too late.
-    ctx.state.head.push('Cache-Control', 'no-cache, no-transform', 'X-Accel-Buffering', 'no')
-    ctx.body = Readable.fromWeb(body as ReadableStream)
-  } else ctx.body = Buffer.from(await new Response(body).arrayBuffer())
+  else if (type?.startsWith('text/event-stream') === true)
+    sayEventStream(ctx, Readable.fromWeb(body as ReadableStream))
+  else ctx.body = Buffer.from(await new Response(body).arrayBuffer())
   if (type !== null) ctx.set('Content-Type', type)
   const allow = headers.get('allow')
   if (allow !== null) ctx.set('Allow', allow)

@@ -1,6 +1,7 @@
 import type { Generated } from 'kysely'
 
 export interface EventTables {
+  event_positions: EventPositionTable
   events: EventTable
 }
 
@@ -21,6 +22,16 @@ export interface EventTable {
   confidence: number | null
   /** JSON: an object, as it is told. */
   data: string
+}
+
+/** How far somebody has come who reads on, and how far they are forgotten; bounded: one for each sink there ever was. */
+export interface EventPositionTable {
+  name: string
+  /** Behind which it goes on. */
+  number: number
+  /** Who reads on, and until when nobody else does. */
+  holder: string | null
+  held_until_ms: number
 }
 
 /** `test`: asked for by who wants to see one; told to nobody else. */

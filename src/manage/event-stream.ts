@@ -1,5 +1,22 @@
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { RequestContext } from './api/router.ts'
+import { addHeaders } from './front/head.ts'
+
+/** Answers with these Server-Sent Events for as long as there are some. */
+export function sayEvents(ctx: RequestContext, events: AsyncGenerator<string, void, undefined>): void {
+  // A connection on which nothing moves for so long is closed.
+  const silenceMs = ctx.req.socket.timeout || Number.POSITIVE_INFINITY
+  sayEventStream(ctx, eventStream(events, Math.min(KEEP_ALIVE_MS, silenceMs / 3)))
+}
+
+/** Answers with a body that is a stream of events by itself: nobody on the way keeps, compresses or collects it. */
+export function sayEventStream(ctx: RequestContext, body: Readable): void {
+  addHeaders(ctx.state.head, HEADERS)
+  ctx.status = 200
+  ctx.body = body
+  ctx.set('Content-Type', 'text/event-stream')
+}
 
 /**
  * Server-Sent Events as a body: whoever does not read is not written to. It does not close before its events have ended:
@@ -42,3 +59,6 @@ async function orSilence<Result>(next: Promise<Result>, afterMs: number): Promis
 }
 
 const SILENCE: unique symbol = Symbol('silence')
+const KEEP_ALIVE_MS = 15_000
+/** What is kept on the way would come too late. */
+const HEADERS = { 'Cache-Control': 'no-cache, no-transform', 'X-Accel-Buffering': 'no' }

@@ -1,0 +1,184 @@
+import * as z from 'zod'
+import { CATEGORIES } from '../../classify/software.ts'
+import { didYouMean } from '../../did-you-mean.ts'
+import { SEVERITIES } from '../../store/tables/events.ts'
+import { type EventFilter, severitiesFrom } from '../event-filter.ts'
+import { type EventStart, eventTexts, trafficTexts } from '../event-texts.ts'
+import type { Management } from '../management.ts'
+import { merged } from '../merged.ts'
+import { invalid } from '../refusal.ts'
+import { shownEvent } from '../shown-event.ts'
+import { listing } from './listing.ts'
+import { type Call, operation } from './operation.ts'
+import { textInQuery, time } from './schemas.ts'
+import type { Offered } from './version.ts'
+
+const TYPES = ['new_agent', 'new_signature', 'threat_detected'] as const
+const TRAFFIC = 'traffic'
+
+const event = z
+  .strictObject({
+    id: z.string().meta({ example: 'evt_x7c1Jq0aT5b2Lw9k' }),
+    type: z.enum(TYPES),
+    timestamp: time,
+    data: z.record(z.string(), z.unknown()).meta({ description: 'As webhooks are told it.' }),
+  })
+  .meta({ id: 'Event' })
+
+const filters = {
+  types: severalInQuery(
+    [...TYPES, TRAFFIC],
+    'Only these, with commas in between. `traffic`, which has to be asked for, is of streams only: once a second how many requests this process has taken in.',
+  ),
+  category: severalInQuery(CATEGORIES, 'Only of agents of these categories, with commas in between.'),
+  agent: textInQuery('Only of agents of these ids, with commas in between.', 2_000)
+    .transform(severalIn)
+    .optional(),
+  min_severity: z.enum(SEVERITIES).optional().meta({
+    description: 'Only threats that are at least so severe; other events have no severity, and pass.',
+  }),
+  min_confidence: z
+    .string()
+    .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, 'takes a number from 0 to 1')
+    .transform(Number)
+    .optional()
+    .meta({
+      description: 'Only what is at least so sure, from 0 to 1; an event without a confidence passes.',
+    }),
+  since: timeInQuery('From this time on. A stream begins there.'),
+  until: timeInQuery('Before this time. Not for a stream.'),
+  last_event_id: z
+    .string()
+    .regex(/^(?:\d{1,15}|evt_[\w-]{1,64})$/, 'is none that was ever given')
+    .optional()
+    .meta({
+      description:
+        'Of a stream: behind which event it goes on, for who cannot send `Last-Event-ID`, which is stronger. The `id` of a line of the stream, or of an event.',
+    }),
+}
+type Query = z.output<z.ZodObject<typeof filters>>
+
+const listEvents = listing({
+  id: 'listEvents',
+  path: '/events',
+  tag: 'Events',
+  summary: 'Listen to events, or list them',
+  description:
+    'Server-Sent Events, unless `Accept` asks for `application/json`: then those that are kept, newest first. A stream goes on behind `Last-Event-ID`, else from `since`, else from now on. It ends after ten minutes, or with what it was opened with; clients ask again by themselves.',
+  scopes: ['read'],
+  name: 'events',
+  filters,
+  part: (query, part, { store }) => {
+    if (query.last_event_id !== undefined)
+      throw invalid([{ pointer: '/last_event_id', detail: 'is for streams: send Accept: text/event-stream' }])
+    if (query.types?.includes(TRAFFIC) === true)
+      throw invalid([
+        { pointer: '/types', detail: 'has traffic, which is told to who listens, and not kept' },
+      ])
+    const { minSeverity, ...wanted } = filterOf(query)
+    const severities = minSeverity === null ? null : severitiesFrom(minSeverity)
+    const [sinceMs, untilMs] = [msOf(query.since), msOf(query.until)]
+    return store.events.list(part, { ...wanted, severities, sinceMs, untilMs })
+  },
+  items: { schema: event, show: (events) => events.map(shownEvent) as z.output<typeof event>[] },
+  stream: {
+    description:
+      'Each event has the `id` to go on behind, its type as `event`, and as `data` what a list has of it. First comes `position`, or `reset` where what is behind the given id is not all kept (`forgotten`), or it was never given here (`unknown`): then all that is kept follows. `position` comes again where long nothing of what was asked for has happened. `traffic` has no `id`.',
+    example:
+      'retry: 2000\nid: 4711\nevent: position\ndata: {"last_event_id":"4711"}\n\nid: 4712\nevent: new_agent\ndata: {"id":"evt_x7c1Jq0aT5b2Lw9k","type":"new_agent","timestamp":"2026-11-21T09:30:00.000Z","data":{}}\n\n',
+    begin: async (call: Call<unknown, Query, unknown, unknown>, management) => {
+      checkOfStream(call.target)
+      const start = await startOf(call, management)
+      return (over) => textsOf(call.query, start, management, over)
+    },
+  },
+})
+
+const getEvent = operation({
+  id: 'getEvent',
+  method: 'GET',
+  path: '/events/{id}',
+  tag: 'Events',
+  summary: 'Read an event',
+  scopes: ['read'],
+  params: z.strictObject({ id: z.string().max(100).meta({ example: 'evt_x7c1Jq0aT5b2Lw9k' }) }),
+  answer: event,
+  find: async ({ params }, { store }) => {
+    const found = await store.events.byId(params.id)
+    // A test is told to one alone.
+    return found?.type === 'test' ? null : found
+  },
+  run: ({ subject }) => ({ body: shownEvent(subject) as z.output<typeof event> }),
+})
+
+export const EVENT_OPERATIONS: readonly Offered[] = [listEvents, getEvent]
+
+function textsOf(query: Query, start: EventStart, { tail, pulse }: Management, over: AbortSignal) {
+  const hasTraffic = query.types?.includes(TRAFFIC) === true
+  const filter = filterOf(query)
+  if (!hasTraffic) return eventTexts(start, filter, tail, over)
+  const traffic = trafficTexts(pulse, over)
+  return filter.types.length === 0 ? traffic : merged([eventTexts(start, filter, tail, over), traffic])
+}
+
+/** Lists have parts and ends, and streams have none. */
+function checkOfStream(target: string): void {
+  const query = new URLSearchParams(target.split('?', 2)[1] ?? '')
+  const wrong = ['page', 'limit', 'cursor', 'until'].find((name) => query.has(name))
+  if (wrong !== undefined)
+    throw invalid([{ pointer: `/${wrong}`, detail: 'is for lists: send Accept: application/json' }])
+}
+
+async function startOf(
+  { lastEventId, query }: Pick<Call<unknown, Query, unknown, unknown>, 'lastEventId' | 'query'>,
+  { store }: Management,
+): Promise<EventStart> {
+  const { forgotten, last } = await store.events.kept()
+  const given = lastEventId ?? query.last_event_id ?? null
+  if (given === null) {
+    const before = query.since === undefined ? null : await store.events.before(Date.parse(query.since))
+    return { position: before ?? last, reset: null }
+  }
+  if (!filters.last_event_id.safeParse(given).success)
+    throw invalid([{ pointer: '/last_event_id', detail: 'is none that was ever given' }])
+  const position = given.startsWith('evt_') ? (await store.events.byId(given))?.number : Number(given)
+  if (position === undefined || position > last) return { position: forgotten, reset: 'unknown' }
+  return position < forgotten ? { position: forgotten, reset: 'forgotten' } : { position, reset: null }
+}
+
+function filterOf({ types, category, agent, min_severity, min_confidence }: Query): EventFilter {
+  return {
+    types: (types ?? []).filter((type) => type !== TRAFFIC),
+    categories: category ?? [],
+    agents: agent ?? [],
+    minSeverity: min_severity ?? null,
+    minConfidence: min_confidence ?? null,
+  }
+}
+
+function msOf(text: string | undefined): number | null {
+  return text === undefined ? null : Date.parse(text)
+}
+
+function timeInQuery(description: string) {
+  return z.iso.datetime({ offset: true, error: 'takes a time (RFC 3339)' }).optional().meta({ description })
+}
+
+function severalInQuery<Value extends string>(values: readonly Value[], description: string) {
+  return z
+    .string()
+    .transform((text, context) => {
+      const given = severalIn(text)
+      const wrong = given.find((each) => !values.includes(each as Value))
+      if (wrong === undefined) return given as readonly Value[]
+      const near = didYouMean(wrong, values)
+      context.addIssue({ code: 'custom', message: `takes ${values.join(', ')}${near}` })
+      return z.NEVER
+    })
+    .optional()
+    .meta({ description })
+}
+
+function severalIn(text: string): readonly string[] {
+  return [...new Set(text.split(',').map((each) => each.trim()))]
+}

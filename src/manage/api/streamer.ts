@@ -1,0 +1,24 @@
+import { Readable } from 'node:stream'
+import { beginStream } from '../auth/stream-life.ts'
+import { sayEvents, sayEventStream } from '../event-stream.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../refusal.ts'
+import type { SayStream } from './router.ts'
+
+/** Answers as Server-Sent Events unless the caller would rather have JSON. */
+export function streamer(management: Management): SayStream {
+  return async (ctx, { stream, scopes }, call) => {
+    if (stream === null) return false
+    ctx.vary('Accept')
+    const type = ctx.accepts(EVENTS, JSON_TYPE)
+    if (type === false) throw new Refusal('not_acceptable', `this is there as ${EVENTS} and as ${JSON_TYPE}`)
+    if (type === JSON_TYPE) return false
+    const events = await stream.begin(call, management)
+    if (ctx.method === 'HEAD') sayEventStream(ctx, Readable.from([]))
+    else sayEvents(ctx, events(beginStream(ctx, management, scopes).over))
+    return true
+  }
+}
+
+const EVENTS = 'text/event-stream'
+const JSON_TYPE = 'application/json'
