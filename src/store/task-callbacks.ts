@@ -124,15 +124,16 @@ export class TaskCallbackStore {
     const { taskId, id, heldUntilMs } = due
     const attempts = told === null ? sql<number>`attempts + 1` : 0
     await this.#db.transaction().execute(async (queries) => {
+      // Whoever changes the status has done so before, or waits here for the end of this, and makes it due.
+      const task = queries.selectFrom('tasks').select('status').where('id', '=', taskId)
+      const held = await (this.#kind === 'postgres' ? task.forUpdate() : task).executeTakeFirst()
       const own = queries.updateTable('task_callbacks').where('task_id', '=', taskId).where('id', '=', id)
       const { numUpdatedRows } = await own
         .set({ ...(told === null ? {} : { told }), attempts, error, next_at_ms: nextAtMs })
         .where('next_at_ms', '=', heldUntilMs)
         .executeTakeFirst()
       if (numUpdatedRows === 0n || told === null) return
-      // Whoever changes it after this look finds that nothing is due, and makes it due.
-      const task = queries.selectFrom('tasks').select('status').where('id', '=', taskId)
-      if ((await task.executeTakeFirst())?.status !== told) await own.set({ next_at_ms: 0 }).execute()
+      if (held?.status !== told) await own.set({ next_at_ms: 0 }).execute()
     })
   }
 }

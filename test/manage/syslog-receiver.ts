@@ -2,6 +2,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { cutOff } from '../../src/proxy/cut-off.ts'
 
 export interface SyslogReceiver {
   readonly port: number
@@ -42,7 +43,7 @@ export async function streamReceiver(port = 0, tls: ReceiverTls | null = null): 
     },
     die: async () => {
       server.close()
-      for (const socket of sockets) tls === null ? socket.resetAndDestroy() : socket.destroy()
+      for (const socket of sockets) cutOff(socket)
       await once(server, 'close')
     },
   }
