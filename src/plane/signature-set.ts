@@ -120,7 +120,8 @@ function judged(software: Software): Software {
       isDecisive(signature) ||
       isSeenAnswer(signature),
   )
-  const unsaid = { description: null, homepage: null, vendor: null, robotsToken: null, aliases: [] }
+  // By its other names a client may name itself.
+  const unsaid = { description: null, homepage: null, vendor: null }
   const { ranges, rangesUrl } = software.verification
   return { ...software, ...unsaid, verification: { ...UNVERIFIED, ranges, rangesUrl }, signatures }
 }

@@ -105,6 +105,17 @@ test('of what a proxy is told, it knows as much as who reads the files', async (
   }
 })
 
+test('who names itself by another name, or as in robots.txt, is known to a proxy, too', async (t) => {
+  const agent = { id: 'one', name: 'One', kind: 'agent', category: 'crawler', vendor: 'Somebody' }
+  const list = parseSoftwareList([{ ...agent, aliases: ['Other'], robots_token: 'Third-Bot' }])
+  const set = await new Sets(temporaryFolder(t)).make(list, WEIGHTS)
+  const told = await new KnowledgeReader().read(set)
+  for (const name of ['One', 'Other', 'Third-Bot'])
+    assert.equal(told.userAgents.claim(`${name}/1.0`).called?.id, 'one', name)
+  const [{ robotsToken, vendor } = assert.fail()] = told.list
+  assert.deepEqual([robotsToken, vendor], ['Third-Bot', null])
+})
+
 test('a proxy is told of published addresses, and new ones are another set', async (t) => {
   const agents = (prefix: string, url = 'https://bot.test/ips.json') => {
     const ranges = { source: 'bot.test', date: '2026-11-21', partial: true, prefixes: [prefix] }
@@ -138,11 +149,12 @@ test('no proxy keeps what only people read, nor fingerprints twice', async (t) =
     { user_agent: 'curl/', ...source },
     { ja4: JA4, ...source },
   ]
-  const said = { description: 'of URLs', vendor: 'curl', homepage: 'https://curl.se', aliases: ['libcurl'] }
+  const said = { description: 'of URLs', vendor: 'curl', homepage: 'https://curl.se' }
   const list = parseSoftwareList([{ id: 'curl', name: 'curl', kind: 'tool', ...said, signatures }])
   const set = await new Sets(temporaryFolder(t)).make(list, WEIGHTS)
   const [curl] = (await new KnowledgeReader().read(set)).list
-  assert.deepEqual([curl!.name, curl!.description, curl!.vendor, curl!.aliases], ['curl', null, null, []])
+  const { name, description, vendor, homepage } = curl!
+  assert.deepEqual([name, description, vendor, homepage], ['curl', null, null, null])
   assert.deepEqual(
     curl!.signatures.map(({ type }) => type),
     ['user-agent'],
