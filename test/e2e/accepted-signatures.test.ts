@@ -59,6 +59,8 @@ test('a fingerprint accepted by way of the API makes an agent, in every worker, 
   await api('POST', `/v1/submissions/${id}/review`, { decision: 'accept' })
   await until(gate, app, 'Acme Bot', '/')
   assert.equal((await ask(gate, app, '/')).verdict, 'agent')
+  // The API is one more that a Snapshot comes to, in its own time.
+  while ((await detected())[1] !== 'Acme Bot') await wait(100)
   assert.deepEqual(await detected(), [true, 'Acme Bot', 'acme-bot', 'orchestrator'])
   let resumed = await resume(gate, app)
   assert.notEqual(resumed.ja4, ja4)
@@ -67,6 +69,7 @@ test('a fingerprint accepted by way of the API makes an agent, in every worker, 
   await api('POST', `/v1/submissions/${id}/review`, { decision: 'rollback' })
   await until(gate, app, null, '/')
   assert.equal((await ask(gate, app, '/')).verdict, verdict)
+  while ((await detected())[1] !== null) await wait(100)
   assert.deepEqual(await detected(), nobody)
 })
 
