@@ -1,4 +1,5 @@
 import type { NewEvent } from '../store/events.ts'
+import { storedObject } from '../store/stored.ts'
 import { newId } from './ids.ts'
 
 /** What others are to be told, before it has an id and a time. */
@@ -16,5 +17,5 @@ export function draftText(draft: EventDraft): string {
 
 /** As `draftText` has written it. */
 export function parseDraft(text: string): EventDraft {
-  return JSON.parse(text) as EventDraft
+  return storedObject(text) as unknown as EventDraft
 }

@@ -2,6 +2,7 @@ import { AddressSketch } from '../store/address-sketch.ts'
 import type { Queries } from '../store/database.ts'
 import type { EventStorm, EventStormStore } from '../store/event-storms.ts'
 import type { NewEvent } from '../store/events.ts'
+import { storedJson } from '../store/stored.ts'
 import { timeOf } from './api/schemas.ts'
 import { draftText, type EventDraft, eventOf, parseDraft } from './event-draft.ts'
 import { networkHash } from './sighting-intake.ts'
@@ -131,7 +132,7 @@ class OpenStorm {
   }
 
   static parse({ topic, minuteMs, addresses, fingerprints, ...row }: EventStorm): OpenStorm {
-    const examples = JSON.parse(row.examples) as Example[]
+    const examples = storedJson(row.examples) as Example[]
     const storm = new OpenStorm(topic, minuteMs, addresses, fingerprints, examples)
     storm.told = row.told
     storm.#count = row.count

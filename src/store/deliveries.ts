@@ -141,7 +141,7 @@ export class DeliveryStore {
       .map(({ webhook_id, event_number, created_at_ms, log, ...row }) => ({
         ...{ ...row, webhookId: webhook_id, createdAtMs: created_at_ms, holder },
         event: events.get(event_number)!,
-        log: JSON.parse(log) as DeliveryAttempt[],
+        log: attemptsIn(log),
       }))
   }
 
@@ -214,6 +214,16 @@ export class DeliveryStore {
       .where('finished_at_ms', 'is', null)
       .executeTakeFirstOrThrow()
     return Number(total)
+  }
+}
+
+/** For people to read: one that is damaged is begun anew, and holds nothing up. */
+export function attemptsIn(text: string): readonly DeliveryAttempt[] {
+  try {
+    const log = JSON.parse(text) as unknown
+    return Array.isArray(log) ? (log as DeliveryAttempt[]) : []
+  } catch {
+    return []
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Queries } from './database.ts'
-import type { DeliveryAttempt } from './deliveries.ts'
+import { attemptsIn, type DeliveryAttempt } from './deliveries.ts'
 import { type EventRecord, eventRecord } from './events.ts'
 import { isBehind, type Order, type Part, type PartOf, partOf } from './page.ts'
 import type { DeliveryOutcome } from './tables/deliveries.ts'
@@ -166,7 +166,7 @@ function record(row: DeliveryRow): DeliveryRecord {
     isInLine: row.lane !== null,
     isHeld: row.holder !== null,
     status: row.outcome ?? 'pending',
-    log: JSON.parse(row.log) as DeliveryAttempt[],
+    log: attemptsIn(row.log),
     createdAtMs: row.created_at_ms,
     nextAtMs: row.next_at_ms,
     finishedAtMs: row.finished_at_ms,

@@ -2,6 +2,7 @@ import type { Kysely, Selectable } from 'kysely'
 import type { Queries } from './database.ts'
 import { type Order, type Part, type PartOf, partOf } from './page.ts'
 import type { Severity } from './tables/events.ts'
+import { storedObject, storedTexts } from './stored.ts'
 import type { WebhookSecretTable, WebhookTable } from './tables/webhooks.ts'
 import type { Tables } from './tables.ts'
 
@@ -180,8 +181,8 @@ export function webhookRecord(row: Selectable<WebhookTable>): WebhookRecord {
   const { id, url, description, failures, pauses } = row
   return {
     ...{ id, url, description },
-    events: JSON.parse(row.events) as string[],
-    filters: row.filters === null ? null : (JSON.parse(row.filters) as WebhookFilters),
+    events: storedTexts(row.events),
+    filters: row.filters === null ? null : (storedObject(row.filters) as WebhookFilters),
     isEnabled: row.enabled === 1,
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,

@@ -316,3 +316,30 @@ function slowBody(response: ServerResponse): void {
   const letters = setInterval(() => response.write('.'), 50)
   response.once('close', () => clearInterval(letters))
 }
+
+test('a log that is damaged holds nothing up, and a webhook that is damaged loses nothing', async (t) => {
+  const receiver = await HookReceiver.start(t, (response) => response.writeHead(500).end())
+  const site = await WebhookSite.start(t, await openFresh('sqlite', t), { retryBaseMs: 300 })
+  const { id } = await site.webhook(receiver.url)
+  await site.add(event())
+  await site.until(id, ([only]) => only!.attempts > 0)
+  await site.store.transaction((queries) => queries.updateTable('deliveries').set({ log: '[{"at' }).execute())
+  receiver.answer = (response) => response.end()
+  await site.add(event())
+  const deliveries = await site.until(id, (all) => all.every(({ status }) => status === 'delivered'))
+  assert.deepEqual(
+    deliveries.map(({ log }) => log.length),
+    [1, 1],
+  )
+  for (const damage of [{ filters: '{"categories"' }, { filters: '[]' }, { events: '"all"' }]) {
+    await site.store.transaction((queries) =>
+      queries
+        .updateTable('webhooks')
+        .set({ filters: null, events: '[]', ...damage })
+        .execute(),
+    )
+    // What says so is a failure of the database: whoever has seen what happened keeps it, and sends it again.
+    await assert.rejects(site.add(event()), { name: 'Fault', code: 'STORE_DAMAGED' })
+  }
+  assert.equal((await site.store.events.after(0, 10)).length, 2)
+})

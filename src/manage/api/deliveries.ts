@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { DeliveryRecord } from '../../store/delivery-log.ts'
+import { storedObject } from '../../store/stored.ts'
 import type { WebhookRecord } from '../../store/webhooks.ts'
 import { changed } from '../audit.ts'
 import type { Management } from '../management.ts'
@@ -97,7 +98,12 @@ const getDelivery = operation({
   answer: deliveryWithBody,
   run: async ({ subject }, { store }) => {
     const told = (await store.events.byId(subject.eventId)) ?? refuseGone()
-    return { body: { ...shown(subject), body: JSON.parse(bodyOf(told)) } }
+    return {
+      body: {
+        ...shown(subject),
+        body: storedObject(bodyOf(told)) as z.output<typeof deliveryWithBody>['body'],
+      },
+    }
   },
 })
 

@@ -3,6 +3,8 @@ import { asBytes, Glob } from '../../policy/glob.ts'
 /** A robots.txt as RFC 9309 reads it. What is none, is none that asks anything of anybody. */
 export class RobotsTxt {
   readonly #groups: readonly Group[]
+  /** By token. Agents have a few hundred of these. */
+  readonly #rules = new Map<string, readonly Rule[]>()
 
   private constructor(groups: readonly Group[]) {
     this.#groups = groups
@@ -53,6 +55,14 @@ export class RobotsTxt {
 
   /** Of all groups that name it; of those for all others, where none does. */
   #rulesFor(token: string): readonly Rule[] {
+    const known = this.#rules.get(token)
+    if (known !== undefined) return known
+    const rules = this.#find(token)
+    this.#rules.set(token, rules)
+    return rules
+  }
+
+  #find(token: string): readonly Rule[] {
     const named = this.#groups.filter(({ tokens }) => tokens.includes(token))
     const groups = named.length > 0 ? named : this.#groups.filter(({ tokens }) => tokens.includes('*'))
     return groups.flatMap(({ rules }) => rules)
