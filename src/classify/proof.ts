@@ -1,0 +1,45 @@
+/**
+ * What is known of who sent a request beyond what he shows: found out by identity/, off the hot path, and given to
+ * `classify` with the request. Nothing here is a claim.
+ */
+export interface Proofs {
+  /** `null`: it is not signed. */
+  readonly signature: SignatureFinding | null
+  /** `null`: nobody has asked about the address yet, or nothing came of it. */
+  readonly place: PlaceFinding | null
+}
+
+/** What became of a signature of Web Bot Auth. */
+export type SignatureFinding =
+  | {
+      readonly kind: 'proven'
+      /** Who has signed: the origin or URL that Signature-Agent says, as readAgentId gives it. */
+      readonly agentId: string
+      /** Of the key: RFC 7638. */
+      readonly thumbprint: string
+    }
+  /** Nobody can say, now: the key is not known yet, or too many were checked. It speaks against nobody. */
+  | { readonly kind: 'unchecked'; readonly why: string; readonly agentId: string | null }
+  /** It is none, or somebody else's, or of another time: `why` is one of identity's names of faults. */
+  | { readonly kind: 'failed'; readonly why: string; readonly agentId: string | null }
+
+/** What an address is, by others than who has it. */
+export interface PlaceFinding {
+  /** The name that it has, and that has it (forward-confirmed reverse DNS); `null`: none, or none that is confirmed. */
+  readonly host: string | null
+  /** Whether DNS has answered: only then no host says something. */
+  readonly isHostKnown: boolean
+  /** By the operator's file; `null` where it does not say. */
+  readonly network: { readonly asn: number; readonly name: string | null } | null
+}
+
+/** How an identity was proven, and whose it is. */
+export interface Proof {
+  readonly method: 'web-bot-auth' | 'ip-range' | 'reverse-dns'
+  /** With `web-bot-auth` who has signed, as a URL; else the id of the Software. */
+  readonly agent: string
+  /** The thumbprint of the key, with `web-bot-auth`. */
+  readonly key: string | null
+}
+
+export const NO_PROOFS: Proofs = { signature: null, place: null }

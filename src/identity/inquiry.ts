@@ -1,0 +1,56 @@
+import type { PlaceFinding } from '../classify/proof.ts'
+
+/**
+ * What workers cannot find out on the hot path, and the process above them does: the keys of agents, what addresses are,
+ * and which signatures were used before. Plain data: it crosses processes.
+ */
+export type Inquiry =
+  | {
+      readonly kind: 'keys'
+      readonly agentId: string /** One that should be among them. */
+      readonly thumbprint: string
+    }
+  | { readonly kind: 'place'; readonly address: string }
+
+/** What came of an Inquiry, or came without one (keys of known agents): every worker is told, also those that start later. */
+export type Finding =
+  | {
+      readonly kind: 'keys'
+      readonly agentId: string
+      /** Public, with their `kid`, `alg`, `nbf`, `exp` where they have them; none: there are none to be had. */
+      readonly keys: readonly Readonly<Record<string, string | number>>[]
+      /** One word for why there are none; `null` where there are. */
+      readonly why: string | null
+      /** Who misses something in it may ask again from then on. */
+      readonly askAgainMs: number
+      /** From then on nothing is known any more. */
+      readonly untilMs: number
+    }
+  | {
+      readonly kind: 'place'
+      readonly address: string
+      readonly place: PlaceFinding
+      readonly untilMs: number
+    }
+
+/** One use of a signature that was found right. */
+export interface SignatureUse {
+  /** As replayIdOf gives it. */
+  readonly id: string
+  /** Of the key. */
+  readonly thumbprint: string
+  /** Who may use it again: `null` nobody (it has a nonce); else the address that it first came from. */
+  readonly holder: string | null
+  readonly createdS: number
+  readonly goodUntilMs: number
+}
+
+/** How a worker reaches who finds out. */
+export interface Investigator {
+  /** Does not wait, and may come to nothing; asking twice is once. */
+  ask(inquiry: Inquiry): void
+  /** Whether it may be used: `false` where it was before, `null` where nobody says so in time. At once where it can. */
+  claim(use: SignatureUse): boolean | Promise<boolean | null>
+  /** Called once, before any is asked. */
+  onFinding(listener: (finding: Finding) => void): void
+}
