@@ -37,7 +37,7 @@ export class FeedPuller {
 
   /** Fetches all now; never rejects. */
   async pull(): Promise<void> {
-    await Promise.all(this.#pulls.map((pull) => this.#once(pull)))
+    await Promise.all(this.#pulls.map((pull) => this.#anew(pull)))
   }
 
   /** What is under way is given up. */
@@ -77,7 +77,16 @@ export class FeedPuller {
     pull.timer = setTimeout(() => void this.#beat(pull), delayMs).unref()
   }
 
-  /** Two who ask at the same time get the same answer. */
+  /** What is under way may have been asked before there was what is wanted: it is asked once more, for all who want it. */
+  #anew(pull: FeedPull): Promise<void> {
+    if (pull.underWay === null) return this.#once(pull)
+    pull.next ??= pull.underWay.then(() => {
+      pull.next = null
+      return this.#once(pull)
+    })
+    return pull.next
+  }
+
   #once(pull: FeedPull): Promise<void> {
     pull.underWay ??= this.#pull(pull).finally(() => {
       pull.underWay = null
@@ -148,6 +157,7 @@ export function nextPullMs(failuresInRow: number, refreshMs: number, chance: num
 class FeedPull {
   readonly settings: FeedSettings
   underWay: Promise<void> | null = null
+  next: Promise<void> | null = null
   timer: NodeJS.Timeout | undefined
   tagged: { readonly etag: string; readonly version: number } | null = null
   successMs: number | null = null

@@ -380,11 +380,19 @@ test('it goes on by itself, and stops when it is told to', async (t) => {
   assert.equal(requests.length, length)
 })
 
-test('two pulls at once are one', async (t) => {
-  const { puller, serve, requests } = await bench(t)
-  serve(body(signed({ version: 3 })))
-  await Promise.all([puller.pull(), puller.pull()])
-  assert.equal(requests.length, 1)
+test('whoever asks while a feed is on its way gets what its server has by then, all of them by one more fetch', async (t) => {
+  const { puller, serve, requests, inUse } = await bench(t)
+  const asked = Promise.withResolvers<ServerResponse>()
+  serve((_, response) => asked.resolve(response))
+  const first = puller.pull()
+  const response = await asked.promise
+  serve(body(signed({ version: 4 })))
+  const others = [puller.pull(), puller.pull(), puller.pull()]
+  response.end(signed({ version: 3 }))
+  await first
+  await Promise.all(others)
+  assert.equal(await inUse(), 4)
+  assert.equal(requests.length, 2)
 })
 
 test('how long it waits: about the refresh time, after failures less and then more', async () => {
