@@ -555,7 +555,12 @@ export const SETTINGS = section('', {
       foreign_address: setting(
         boolean,
         true,
-        'Who claims to be an agent from an address that the vendor of that does not publish.',
+        'Who claims to be an agent from an address that is not one of its vendor’s, by its list or its host names.',
+      ),
+      proof_failed: setting(
+        boolean,
+        true,
+        'Who signs a request, and not as the agent it says to be, or not as it was sent.',
       ),
       forged_headers: setting(boolean, true, 'Who sends headers that only the gateway sets.'),
       blocked: setting(boolean, true, 'What a rule blocks, or holds before it is refused.'),

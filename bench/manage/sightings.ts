@@ -58,6 +58,8 @@ export class SightingSource {
       software: agent ?? 'chrome',
       confidence: (random % 1000) / 1000,
       verified: isAgent && random % 2 === 0 ? 'ip-range' : null,
+      signer: null,
+      key: null,
       evidence: ['ua-names-agent', 'stack-agrees', 'headers-of-agents'],
       rule: 'otherwise',
       action: 'tag',

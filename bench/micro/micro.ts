@@ -77,7 +77,15 @@ const facts: Facts = {
     connection: { ja4: ja4(hello, 'tcp'), stable: stableKey(hello, 'tcp'), http2: null, noHello: null },
     ja4h: ja4h(head),
   },
-  verdict: { kind: 'human', agent: null, software: null, confidence: 0.9, verified: null, evidence: [] },
+  verdict: {
+    kind: 'human',
+    agent: null,
+    software: null,
+    confidence: 0.9,
+    proof: null,
+    conflicts: [],
+    evidence: [],
+  },
   forged: [],
 }
 

@@ -16,6 +16,9 @@ import { detailOf, generalDetail } from './evidence-detail.ts'
 import type { Knowledge } from './knowledge.ts'
 import { markRequest, type Shown } from './marks.ts'
 import { NOBODY, type Owners, type Share } from './owners.ts'
+import { NO_PROOFS, type Proof, type Proofs } from './proof.ts'
+import { conflictsIn, PROOF_DETAILS, PROOF_EVIDENCE } from './proof-evidence.ts'
+import { withProofs } from './proven.ts'
 import { Reading } from './reading.ts'
 import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
@@ -27,7 +30,7 @@ import { addUp, CLASSES, calibrated, type Class, toProbabilities } from './weigh
 /**
  * What a client is held for, from all it has shown up to this request. `conduct` is the connection's, and takes note of the
  * request; `null` for a request of which no connection is known. `forged`: how many of our own headers it sent.
- * `nowMs`: for who is known over time.
+ * `nowMs`: for who is known over time. `proofs`: what was found out about it elsewhere.
  */
 export function classify(
   knowledge: Knowledge,
@@ -36,9 +39,17 @@ export function classify(
   conduct: Conduct | null,
   forged: number,
   nowMs = 0,
+  proofs: Proofs = NO_PROOFS,
 ): Verdict {
   const stack = knowledge.stacks.stackOf(print.connection)
   const shown = observe(knowledge, print, stack, head, conduct, forged, nowMs)
+  const verdict = remembered(knowledge, shown, conduct)
+  if (proofs === NO_PROOFS) return verdict
+  const seen = { claimed: agentOf(shown.claim), stack, address: conduct?.address ?? null, nowMs }
+  return withProofs(knowledge, verdict, proofs, seen)
+}
+
+function remembered(knowledge: Knowledge, shown: Shown, conduct: Conduct | null): Verdict {
   if (conduct === null) return verdictFor(knowledge, shown, null)
   const { agent, last } = conduct
   const same = last.recall(knowledge, MARKS, shown, agent, READING)
@@ -118,6 +129,8 @@ export function recall(
   const { held, other } = ranked(kind)
   const evidence = evidenceFor(knowledge, generalDetail, held, other)
   if (kinds.includes(SPOOFED)) evidence.unshift(spoofed(null, evidence))
+  const ofProofs = PROOF_EVIDENCE.filter((each) => kinds.includes(each))
+  evidence.unshift(...ofProofs.map((each) => ({ kind: each, detail: PROOF_DETAILS[each], weight: 0 })))
   return { evidence, probabilities }
 }
 
@@ -284,12 +297,14 @@ function judge(knowledge: Knowledge, shown: Shown, before: Software | null): Ver
   if (isSpoofed(kind)) evidence.unshift(spoofed(shown.claim, evidence))
   const named = nameOf(kind, shown, before)
   const software = kind === 'agent' && named?.kind === 'browser' ? null : named
+  const isInRanges = kind === 'agent' && isProven(shown, software)
   return Object.freeze({
     kind,
     agent: kind === 'agent' && software?.kind === 'agent' ? agentFor(software) : null,
     software: software === null ? null : { id: software.id, name: software.name, kind: software.kind },
     confidence: confidenceOf(knowledge, kind, SUMS[held]!),
-    verified: kind === 'agent' && isProven(shown, software) ? 'ip-range' : null,
+    proof: isInRanges ? provenByRanges(software!) : null,
+    conflicts: conflictsIn(evidence),
     evidence,
   })
 }
@@ -304,6 +319,10 @@ function ranked(kind: Verdict['kind'] | null): { readonly held: number; readonly
 /** The address is that of the one who is named, and not of another that was claimed as well. */
 function isProven({ addresses }: Shown, named: Software | null): boolean {
   return MARKS.has('address-published') && addresses?.software.id === named?.id
+}
+
+function provenByRanges({ id }: Software): Proof {
+  return { method: 'ip-range', agent: id, key: null }
 }
 
 /** Of `unknown` nothing is said. */

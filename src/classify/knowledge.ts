@@ -2,6 +2,7 @@ import { AddressLists } from './address-lists.ts'
 import type { IndexedSignature } from './index-builder.ts'
 import { HeaderIndex } from './header-index.ts'
 import { HeaderOrders } from './header-orders.ts'
+import { Identities } from './identities.ts'
 import { OwnerIndex } from './owners.ts'
 import type { SignatureIndex } from './signature-index.ts'
 import type { Software } from './software.ts'
@@ -19,6 +20,7 @@ export interface Knowledge {
   readonly stacks: StackIndex
   readonly owners: OwnerIndex
   readonly addresses: AddressLists
+  readonly identities: Identities
   readonly weights: Weights
 }
 
@@ -60,6 +62,7 @@ export function* compilingKnowledge(
     stacks,
     owners: new OwnerIndex(list, fingerprints),
     addresses,
+    identities: new Identities(list),
     weights,
   }
 }

@@ -35,11 +35,16 @@ export interface PlaceFinding {
 
 /** How an identity was proven, and whose it is. */
 export interface Proof {
-  readonly method: 'web-bot-auth' | 'ip-range' | 'reverse-dns'
+  readonly method: ProofMethod
   /** With `web-bot-auth` who has signed, as a URL; else the id of the Software. */
   readonly agent: string
   /** The thumbprint of the key, with `web-bot-auth`. */
   readonly key: string | null
 }
+
+export type ProofMethod = (typeof PROOF_METHODS)[number]
+
+/** The best first: a key is its owner's alone, an address may be another's tomorrow. */
+export const PROOF_METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 
 export const NO_PROOFS: Proofs = { signature: null, place: null }

@@ -48,11 +48,12 @@ function patternDocument(signature: Signature): Readonly<Record<string, unknown>
 }
 
 function verificationDocument(verification: Verification): Readonly<Record<string, unknown>> | null {
-  const { rangesUrl, ranges, reverseDns, signatureAgent } = verification
+  const { rangesUrl, ranges, reverseDns, asns, signatureAgent } = verification
   const document = said({
     ranges_url: rangesUrl,
     ranges: ranges === null ? null : rangesDocument(ranges),
     reverse_dns: reverseDns,
+    asns,
     signature_agent: signatureAgent,
   })
   return Object.keys(document).length === 0 ? null : document

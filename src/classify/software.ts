@@ -44,6 +44,8 @@ export interface Verification {
   readonly ranges: PublishedRanges | null
   /** Ends of the host names that its addresses have, like `.googlebot.com`. */
   readonly reverseDns: readonly string[]
+  /** The networks that all of its addresses are in: numbers of autonomous systems. */
+  readonly asns: readonly number[]
   /** The origin of its key directory, as it says it in Signature-Agent. */
   readonly signatureAgent: string | null
 }
@@ -144,11 +146,12 @@ function idOf(item: Place, ids: Set<string>): SoftwareId | null {
 }
 
 function readVerification(place: Place | undefined, kind: SoftwareKind | null): Verification {
-  const members = place?.members(['ranges_url', 'ranges', 'reverse_dns', 'signature_agent'])
+  const members = place?.members(['ranges_url', 'ranges', 'reverse_dns', 'asns', 'signature_agent'])
   return {
     rangesUrl: url(members?.get('ranges_url')),
     ranges: readRanges(members?.get('ranges'), kind),
-    reverseDns: texts(members?.get('reverse_dns')),
+    reverseDns: hostEnds(members?.get('reverse_dns')),
+    asns: (members?.get('asns')?.items() ?? []).flatMap((item) => item.integer(1, ASN_MAX) ?? []),
     signatureAgent: url(members?.get('signature_agent')),
   }
 }
@@ -161,6 +164,15 @@ function readRanges(place: Place | undefined, kind: SoftwareKind | null): Publis
 
 function texts(place: Place | undefined): readonly string[] {
   return (place?.items() ?? []).map((item) => item.text('a text')).filter((each) => each !== null)
+}
+
+/** Of two labels at least: everybody has a name that ends with `.com`. */
+function hostEnds(place: Place | undefined): readonly string[] {
+  return (place?.items() ?? []).flatMap((item) => {
+    const end = item.text('the end of host names, like .googlebot.com')
+    if (end === null || HOST_END.test(end)) return end ?? []
+    return item.refuse(`is ${shown(end)}; it takes the end of host names, like .googlebot.com`) ?? []
+  })
 }
 
 function url(place: Place | undefined): string | null {
@@ -179,6 +191,9 @@ export const CATEGORIES = [
   'custom',
 ] as const
 export const ENGINES = ['blink', 'gecko', 'webkit', 'other'] as const
+/** RFC 6793. */
+const ASN_MAX = 4_294_967_295
+const HOST_END = /^\.?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){1,10}$/
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
 const MEMBERS = [
   ...['id', 'name', 'kind', 'category', 'vendor', 'homepage', 'description', 'aliases', 'robots_token'],

@@ -1,3 +1,5 @@
+import type { Proof } from './proof.ts'
+
 /** One reason to believe something about a client. Evidence never decides; it only speaks. */
 export interface Evidence {
   readonly kind: string
@@ -17,8 +19,10 @@ export interface Verdict {
   } | null
   /** In [0, 1]. */
   readonly confidence: number
-  /** How the identity was proven; `null` unless it was. */
-  readonly verified: string | null
+  /** How the identity was proven, and whose it is, which need be nobody we know; `null` unless it was. */
+  readonly proof: Proof | null
+  /** Kinds of evidence that deny who it says, or has proven, to be. */
+  readonly conflicts: readonly string[]
   /** Strongest first. */
   readonly evidence: readonly Evidence[]
 }
@@ -28,6 +32,7 @@ export const UNKNOWN: Verdict = {
   agent: null,
   software: null,
   confidence: 0,
-  verified: null,
+  proof: null,
+  conflicts: [],
   evidence: [],
 }

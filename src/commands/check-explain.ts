@@ -1,3 +1,4 @@
+import type { Proof } from '../classify/proof.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import {
   type ConditionExplanation,
@@ -112,15 +113,19 @@ function valueText(value: unknown): string {
   return visible(text.length > VALUE_LENGTH_MAX ? `${text.slice(0, VALUE_LENGTH_MAX)}…` : text)
 }
 
-function verdictText({ kind, agent, software, confidence, verified }: Verdict): string {
+function verdictText({ kind, agent, software, confidence, proof }: Verdict): string {
   const parts = [
     kind,
     ...(agent === null ? [] : [`agent ${agent.id} (${agent.category})`]),
     ...(software === null || software.id === agent?.id ? [] : [`software ${software.id}`]),
     `confidence ${confidence}`,
-    verified === null ? 'not verified' : `verified by ${verified}`,
+    proof === null ? 'not verified' : proofText(proof),
   ]
   return parts.join(', ')
+}
+
+function proofText({ method, agent }: Proof): string {
+  return method === 'web-bot-auth' ? `verified by ${method}: ${agent}` : `verified by ${method}`
 }
 
 /** The weight is how much more it speaks for what is believed than for what is believed next. A file gives kinds alone. */

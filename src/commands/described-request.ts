@@ -1,6 +1,7 @@
 import { classifyDescribed } from '../classify/classify.ts'
 import { type DescribedRequest as Description, describeRequest } from '../classify/described-request.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
+import { PROOF_METHODS } from '../classify/proof.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import { placed, readSource } from '../config-source.ts'
 import type { Print } from '../fingerprint/print.ts'
@@ -105,7 +106,7 @@ function readHeaders(place: Place | undefined): string[] | null {
 }
 
 function readVerdict(place: Place): Verdict {
-  const members = place.members(['kind', 'agent', 'software', 'confidence', 'verified', 'evidence'])
+  const members = place.members(['kind', 'agent', 'software', 'confidence', 'verified', 'signer', 'evidence'])
   const kind = members.get('kind')?.choice(['agent', 'automation', 'human', 'unknown'] as const)
   if (kind === undefined) place.refuse('needs `kind`')
   const confidence = members.get('confidence')
@@ -117,12 +118,20 @@ function readVerdict(place: Place): Verdict {
     agent: readNamed(members.get('agent'), 'category', 'custom'),
     software: readNamed(members.get('software'), 'kind', 'tool') as Verdict['software'],
     confidence: number,
-    verified: members.get('verified')?.text('how it was verified') ?? null,
+    proof: readProof(members.get('verified'), members.get('signer')),
+    conflicts: [],
     evidence: (members.get('evidence')?.items() ?? []).map((item) => {
       const evidence = item.isMapping ? item.entries().get('kind') : item
       return { kind: evidence?.text('a kind of evidence') ?? '', detail: '', weight: 1 }
     }),
   }
+}
+
+/** By whom matters where somebody has signed. */
+function readProof(verified: Place | undefined, signer: Place | undefined): Verdict['proof'] {
+  const method = verified?.choice(PROOF_METHODS) ?? null
+  if (method === null) return null
+  return { method, agent: signer?.text('the URL of who signed') ?? '', key: null }
 }
 
 /** An id alone, or a mapping. */

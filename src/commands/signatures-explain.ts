@@ -101,6 +101,7 @@ function softwareLines(software: Software): readonly string[] {
     ['ranges at', verification.rangesUrl],
     ['ranges', verification.ranges && rangesText(verification.ranges)],
     ['reverse DNS', verification.reverseDns.join(', ')],
+    ['networks', verification.asns.map((asn) => `AS${asn}`).join(', ')],
     ['key directory', verification.signatureAgent],
   ]
   const known = facts.filter((fact): fact is [string, string] => fact[1] !== null && fact[1] !== '')

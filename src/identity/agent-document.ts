@@ -1,3 +1,4 @@
+import { DIRECTORY, signerAt } from '../classify/signer-id.ts'
 import { Fault } from '../fault.ts'
 import { type AgentKey, readAgentKey } from './agent-key.ts'
 import { documentUrlProblem } from './document-fetch.ts'
@@ -75,7 +76,7 @@ export function readAgentId(
   const problem = documentUrlProblem(text, allowPrivate)
   if (problem !== null) return { refused: problem }
   const url = new URL(text)
-  const id = agentAt(url.href)
+  const id = signerAt(url.href)
   // Two ids for one document would be two agents.
   if (text !== id && text !== url.href) return { refused: `is not written as it should be: ${id}` }
   return { id }
@@ -84,12 +85,6 @@ export function readAgentId(
 /** Where an agent's document is: at its id, or where Web Bot Auth has the keys of a whole origin. */
 export function documentPlaceOf(id: string): string {
   return new URL(id).origin === id ? id + DIRECTORY : id
-}
-
-/** Whose the document at this address is. */
-export function agentAt(place: string): string {
-  const { origin, href } = new URL(place)
-  return href === `${origin}/` || href === origin + DIRECTORY ? origin : href
 }
 
 function idIn(document: Members, expected: string | null, rules: DocumentRules): string {
@@ -171,7 +166,6 @@ function fault(pointer: string, detail: string): AgentDocumentFault {
 
 type Members = Readonly<Record<string, unknown>>
 
-const DIRECTORY = '/.well-known/http-message-signatures-directory'
 const ID_MEMBERS = ['client_id', 'agent_id'] as const
 const KEY_MEMBERS = ['jwks', 'jwks_uri', 'public_key'] as const
 const SECRETS = ['client_secret', 'client_secret_expires_at', 'private_key']

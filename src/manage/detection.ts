@@ -1,6 +1,7 @@
 import { classifyDescribed, type DescribedVerdict } from '../classify/classify.ts'
 import { type DescribedRequest, describeRequest, type Told } from '../classify/described-request.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
+import type { Proof } from '../classify/proof.ts'
 import type { Category } from '../classify/software.ts'
 import type { Evidence, Verdict } from '../classify/verdict.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
@@ -32,6 +33,7 @@ export interface Detection {
   readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string }
   readonly agent_id: string | null
   readonly verified: string | null
+  readonly proof: Proof | null
   readonly verdict: 'agent' | 'automation' | 'human' | 'unknown'
   readonly software: { id: string; name: string; kind: 'agent' | 'tool' | 'browser' } | null
   readonly evidence: readonly Evidence[]
@@ -48,7 +50,7 @@ export function detectionOf(
   { print }: DescribedRequest,
   { verdict, probabilities }: DescribedVerdict,
 ): Detection {
-  const { kind, agent, software, verified, evidence } = verdict
+  const { kind, agent, software, proof, evidence } = verdict
   return {
     is_agent: kind === 'agent',
     confidence: probabilities.agent,
@@ -60,7 +62,8 @@ export function detectionOf(
       ja4h: print.ja4h ?? '',
     },
     agent_id: agent?.id ?? null,
-    verified,
+    verified: proof?.method ?? null,
+    proof,
     verdict: kind,
     software,
     evidence: strongestFirst(evidence),

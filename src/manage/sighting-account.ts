@@ -2,6 +2,7 @@ import { recall } from '../classify/classify.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
 import type { Category, SoftwareKind } from '../classify/software.ts'
 import type { Evidence, Verdict } from '../classify/verdict.ts'
+import { proofIn } from '../plane/sighting-document.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import { timeOf } from './api/schemas.ts'
 import type { Detection } from './detection.ts'
@@ -33,7 +34,7 @@ export function detectionIn(
     agent_category: sighting.category as Category | null,
     fingerprints: { ja4: sighting.ja4 ?? '', ja4s: sighting.ja4s ?? '', ja4h: sighting.ja4h ?? '' },
     agent_id: agent,
-    ...{ verified, verdict },
+    ...{ verified, proof: proofIn(sighting), verdict },
     software: program === undefined ? null : { id: software!, name: program.name, kind: program.kind },
     evidence,
     request_id: sighting.id,

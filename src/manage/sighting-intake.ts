@@ -33,6 +33,8 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
     category: plainOrNull(sighting.category, NAME_MAX),
     software: plainOrNull(sighting.software, NAME_MAX),
     verified: plainOrNull(sighting.verified, NAME_MAX),
+    signer: plainOrNull(sighting.signer, TEXT_MAX),
+    key: fingerprint(sighting.key),
     evidence: plainList(sighting.evidence),
     rule: plain(sighting.rule, NAME_MAX),
     action: plain(sighting.action, NAME_MAX),

@@ -2,6 +2,7 @@ import type { Action } from '../policy/action.ts'
 import type { Facts } from '../policy/facts.ts'
 import { PartialPolicy } from '../policy/partial.ts'
 import type { Policy } from '../policy/policy.ts'
+import { proofIn } from './sighting-document.ts'
 import type { Sighting } from './sighting.ts'
 
 /** What a policy would have made of requests that are over, and what was made of them. */
@@ -202,7 +203,8 @@ function factsOf(sighting: Sighting): Facts {
       agent: agent === null ? null : { id: agent, name: agent, category: category ?? '' },
       software: software === null ? null : { id: software, name: software, kind: 'tool' },
       confidence: sighting.confidence,
-      verified: sighting.verified,
+      proof: proofIn(sighting),
+      conflicts: [],
       evidence: evidence.map((kind) => ({ kind, detail: '', weight: 0 })),
     },
     forged: sighting.forged,

@@ -1,3 +1,4 @@
+import { PROOF_METHODS, type Proof } from '../classify/proof.ts'
 import type { Sighting } from './sighting.ts'
 
 /** A Sighting from a line of JSON that anybody may have written; else what is wrong with it. */
@@ -25,6 +26,12 @@ export function readSighting(value: unknown): Sighting | string {
   ) as unknown as Sighting
 }
 
+/** How its sender has proven who it is, as far as it is kept. */
+export function proofIn({ verified, signer, software, key }: Sighting): Proof | null {
+  const method = PROOF_METHODS.find((each) => each === verified)
+  return method === undefined ? null : { method, agent: signer ?? software ?? '', key }
+}
+
 type Takes = (value: unknown) => boolean
 
 function text(value: unknown): boolean {
@@ -48,7 +55,7 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
 }
 
 /** What was not there from the beginning, as it is where nothing is said of it. */
-const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = { limited: false }
+const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = { limited: false, signer: null, key: null }
 const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['id', text],
   ['seenAtMs', number],
@@ -72,6 +79,8 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['software', textOrNull],
   ['confidence', number],
   ['verified', textOrNull],
+  ['signer', textOrNull],
+  ['key', textOrNull],
   ['evidence', texts],
   ['rule', text],
   ['action', text],

@@ -30,6 +30,9 @@ export interface Sighting {
   readonly confidence: number
   /** How the identity was proven. */
   readonly verified: string | null
+  /** Who has signed it, as a URL, and the thumbprint of the key; `null` where nobody has proven to. */
+  readonly signer: string | null
+  readonly key: string | null
   /** Its kinds, strongest first. */
   readonly evidence: readonly string[]
   readonly rule: string

@@ -141,4 +141,6 @@ async function forgetAllBut(hashes: readonly (string | null)[], folder: string):
 /** A millisecond of parsing. */
 const PIECE = 32
 const SUFFIX = '.index'
-const UNVERIFIED: Verification = { rangesUrl: null, ranges: null, reverseDns: [], signatureAgent: null }
+const UNVERIFIED: Verification = {
+  ...{ rangesUrl: null, ranges: null, reverseDns: [], asns: [], signatureAgent: null },
+}

@@ -248,9 +248,10 @@ const TAG_NAME = /^x-agent-[a-z0-9-]+$/i
 const TAG_VALUE = /^[!-~](?:[ -~]*[!-~])?$/
 /** Those we set ourselves, and a rule's would contradict. */
 const RESERVED: ReadonlySet<string> = new Set(
-  ['verdict', 'name', 'category', 'confidence', 'verified', 'action', 'decision-id', 'signature'].map(
-    (name) => `x-agent-${name}`,
-  ),
+  [
+    ...['verdict', 'name', 'category', 'confidence', 'verified', 'identity', 'key', 'conflict', 'action'],
+    ...['decision-id', 'signature'],
+  ].map((name) => `x-agent-${name}`),
 )
 const URI_CHARACTERS = /^[\w.~!*'();:@&=+$,/?#[\]%-]+$/
 const ABSOLUTE_URL = /^https?:\/\/[\w.~!*'();:@&=+$,/?#[\]%-]+$/

@@ -101,7 +101,23 @@ function confidenceMin(place: Place): Test | null {
 
 function verified(place: Place): Test | null {
   const wanted = place.boolean()
-  return wanted === null ? null : ({ facts }) => (facts.verdict.verified !== null) === wanted
+  return wanted === null ? null : ({ facts }) => (facts.verdict.proof !== null) === wanted
+}
+
+function listed(place: Place): Test | null {
+  const wanted = place.boolean()
+  return wanted === null ? null : ({ facts }) => (facts.verdict.agent !== null) === wanted
+}
+
+function signer(place: Place): Test | null {
+  const globs = all(place, (item) => glob(item, 'the URL of who signs, like https://agent.example', 'exact'))
+  return (
+    globs &&
+    (({ facts }) => {
+      const { proof } = facts.verdict
+      return proof !== null && proof.method === 'web-bot-auth' && matchesAny(globs, proof.agent)
+    })
+  )
 }
 
 function forged(place: Place): Test | null {
@@ -345,6 +361,18 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
   ],
   ['confidence_min', { takes: '0 to 1', about: 'how sure the verdict is, at least', compile: confidenceMin }],
   ['verified', { takes: 'true, false', about: 'whether the identity is proven', compile: verified }],
+  [
+    'listed',
+    { takes: 'true, false', about: 'whether it is held for an agent that signatures name', compile: listed },
+  ],
+  [
+    'signer',
+    {
+      takes: 'patterns',
+      about: 'who has proven to have signed it (Web Bot Auth), as a URL',
+      compile: signer,
+    },
+  ],
   ['forged', { takes: 'true, false', about: 'whether the client sent headers of ours', compile: forged }],
   ['hello', { takes: NO_HELLO.join(', '), about: 'why the connection has no fingerprint', compile: hello }],
   ['ja4', { takes: 'JA4s', about: 'a `*` stands for anything within its part', compile: ja4 }],

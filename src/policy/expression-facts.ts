@@ -18,6 +18,7 @@ export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 
     software: 'string',
     confidence: 'double',
     verified: 'bool',
+    signer: 'string',
     evidence: 'list<string>',
   },
   fingerprint: { ja4: 'string', ja4h: 'string', stable: 'string', http2: 'string' },
@@ -98,7 +99,12 @@ class VerdictView {
   }
 
   get verified(): boolean {
-    return current.facts.verdict.verified !== null
+    return current.facts.verdict.proof !== null
+  }
+
+  get signer(): string {
+    const { proof } = current.facts.verdict
+    return proof?.method === 'web-bot-auth' ? proof.agent : ''
   }
 
   get evidence(): readonly string[] {

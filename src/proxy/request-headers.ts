@@ -1,4 +1,5 @@
 import { isOurHeader, plainHeaderName } from '../classify/our-headers.ts'
+import type { Proof } from '../classify/proof.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import type { Print } from '../fingerprint/print.ts'
 import type { Connection } from './connection.ts'
@@ -101,8 +102,16 @@ export function pushTags(
     headers.push('X-Agent-Name', verdict.agent.name, 'X-Agent-Category', verdict.agent.category)
   }
   headers.push('X-Agent-Confidence', verdict.confidence.toFixed(2))
-  if (verdict.verified !== null) headers.push('X-Agent-Verified', verdict.verified)
+  if (verdict.proof !== null) pushProof(headers, verdict.proof)
+  if (verdict.conflicts.length > 0) headers.push('X-Agent-Conflict', verdict.conflicts.join(', '))
   headers.push('X-Agent-Action', action, 'X-Agent-Decision-Id', decisionId)
+}
+
+/** Who has signed need be nobody we know: he is told by where his keys are. */
+function pushProof(headers: string[], { method, agent, key }: Proof): void {
+  headers.push('X-Agent-Verified', method)
+  if (method === 'web-bot-auth') headers.push('X-Agent-Identity', agent)
+  if (key !== null) headers.push('X-Agent-Key', key)
 }
 
 /** Most names pass at their first letter and length; the others are looked at closely. */

@@ -166,7 +166,7 @@ test('an agent has its category, and any verdict is whole, frozen and unverified
   const verdict = judged({ userAgent: 'AcmeSDK/1.0' })
   assert.deepEqual(verdict.agent, { id: 'acme', name: 'Acme SDK', category: 'llm-sdk' })
   assert.deepEqual(verdict.software, { id: 'acme', name: 'Acme SDK', kind: 'agent' })
-  assert.equal(verdict.verified, null)
+  assert.equal(verdict.proof, null)
   assert.ok(Object.isFrozen(verdict))
   assert.ok(verdict.confidence > 0 && verdict.confidence <= 1)
 })

@@ -159,12 +159,13 @@ interface Said {
   readonly nowMs?: number
 }
 
-function judged(said: Said, by = KNOWLEDGE): Verdict {
+function judged(said: Said, by = KNOWLEDGE): Verdict & { readonly verified: string | null } {
   const { userAgent = null, headers = [], address = '', nowMs = NOW_MS } = said
   const { conduct = new Conduct(null, '', address) } = said
   const rawHeaders = [...(userAgent === null ? [] : ['User-Agent', userAgent]), ...headers]
   const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
-  return classify(by, { connection: NOTHING_KNOWN, ja4h: null }, head, conduct, 0, nowMs)
+  const verdict = classify(by, { connection: NOTHING_KNOWN, ja4h: null }, head, conduct, 0, nowMs)
+  return { ...verdict, verified: verdict.proof?.method ?? null }
 }
 
 function evidence({ evidence }: Pick<Verdict, 'evidence'>, kind: string) {

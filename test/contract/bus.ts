@@ -143,6 +143,8 @@ export function sighting(number: number): Sighting {
     software: 'curl',
     confidence: 0.25,
     verified: null,
+    signer: null,
+    key: null,
     evidence: ['names-tool'],
     rule: 'otherwise',
     action: 'tag',

@@ -22,6 +22,9 @@ const ROBOTS: RobotsRules = {
     agent === 'gptbot' && path.startsWith('/private/') ? 'Disallow: /private/' : null,
 }
 let KNOWLEDGE: Knowledge | null = null
+const FOREIGN =
+  'it claims to be an agent from an address that is not one of that agent’s, as its vendor tells them'
+const FAILED = 'it is signed, and not by whom it says to be, or not as it was sent'
 const END_MS = Date.UTC(2026, 10, 20, 15, 40)
 const MINUTE_MS = 60_000
 
@@ -46,10 +49,15 @@ test('what a request shows is a threat, or none', async () => {
     [
       { evidence: ['names-agent', 'address-foreign'] },
       {
-        foreign_address: 'it claims to be an agent from an address that the vendor of that does not publish',
+        foreign_address: FOREIGN,
       },
     ],
     [{ evidence: ['names-agent', 'address-published'] }, {}],
+    [{ evidence: ['host-foreign', 'names-agent'] }, { foreign_address: FOREIGN }],
+    [{ evidence: ['host-proven', 'signature-proven', 'signature-unchecked'] }, {}],
+    [{ evidence: ['signature-failed'] }, { proof_failed: FAILED }],
+    [{ evidence: ['signature-proven', 'signed-as-another'] }, { proof_failed: FAILED }],
+    [{ evidence: ['signed-with-foreign-fingerprint', 'network-foreign'] }, {}],
     [
       { forged: ['x-agent-name', 'x-agent-verified'] },
       { forged_headers: 'it sent headers that only the gateway sets: x-agent-name, x-agent-verified' },
@@ -80,7 +88,7 @@ test('what a request shows is a threat, or none', async () => {
     [
       { done: 'block', rule: 'all', evidence: ['address-foreign'], forged: ['x-agent-name'] },
       {
-        foreign_address: 'it claims to be an agent from an address that the vendor of that does not publish',
+        foreign_address: FOREIGN,
         forged_headers: 'it sent headers that only the gateway sets: x-agent-name',
         blocked: 'it was refused (block) by all',
       },

@@ -33,7 +33,8 @@ const FACTS: Facts = {
   verdict: {
     ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
     software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
-    verified: null,
+    proof: null,
+    conflicts: [],
     evidence: [
       { kind: 'user-agent', detail: 'GPTBot', weight: 0.5 },
       { kind: 'spoofed-browser', detail: 'no browser greets like this', weight: 0.3 },
@@ -99,7 +100,11 @@ const CONDITIONS: readonly (readonly [holds: boolean, when: object, facts?: Part
   // Without what is asked about, nothing holds.
   [false, { host: '*' }, { host: null }],
   [false, { agent: 'gptbot', category: 'crawler' }, { verdict: { ...FACTS.verdict, agent: null } }],
-  [true, { verified: true }, { verdict: { ...FACTS.verdict, verified: 'web-bot-auth' } }],
+  [
+    true,
+    { verified: true },
+    { verdict: { ...FACTS.verdict, proof: { method: 'web-bot-auth', agent: 'x', key: null } } },
+  ],
   [true, { hello: 'malformed' }, { print: printOf({ ja4: null, noHello: 'malformed' }) }],
   [false, { ja4: '*_*_*' }, { print: printOf({ ja4: null, noHello: 'malformed' }) }],
   [false, { stable: '*-*-*-*' }, { print: printOf({ stable: null }) }],
@@ -356,7 +361,7 @@ function holdsReference(when: When, facts: Facts, form: Form): boolean {
     when.verdict?.includes(verdict.kind),
     when.agent?.some((id) => id === verdict.agent?.id),
     when.confidence_min === undefined ? undefined : verdict.confidence >= when.confidence_min,
-    when.verified === undefined ? undefined : when.verified === (verdict.verified !== null),
+    when.verified === undefined ? undefined : when.verified === (verdict.proof !== null),
     when.forged === undefined ? undefined : when.forged === facts.forged.length > 0,
     when.hello?.some((kind) => kind === noHello),
     when.ja4 && any(when.ja4, ja4 === null ? [] : [ja4]),

@@ -26,6 +26,8 @@ const CONDITIONS: readonly (readonly [name: string, takes: unknown, holds: boole
   ['evidence', 'head*', true, ['headless']],
   ['confidence_min', 0.5, false, 0.2],
   ['verified', true, false, false],
+  ['listed', true, false, false],
+  ['signer', 'https://*.test', false, null],
   ['forged', true, false, []],
   ['hello', 'not-tls', true, 'not-tls'],
   ['ja4', '*_*_*', false, null],

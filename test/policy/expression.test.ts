@@ -27,7 +27,7 @@ const FACTS: Facts = {
   },
   verdict: {
     ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
-    ...{ software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' }, verified: null },
+    ...{ software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' }, proof: null, conflicts: [] },
     evidence: [{ kind: 'declares-bot', detail: 'GPTBot', weight: 1 }],
   },
   forged: ['x-agent-verdict'],

@@ -15,12 +15,19 @@ const CHROME =
 const CLIENTS = {
   person: client({ kind: 'human', confidence: 0.97 }, CHROME),
   personWithOddStack: client({ kind: 'human', confidence: 0.6, evidence: ['stack-disagrees'] }, CHROME),
-  googlebot: client({ ...crawler('googlebot'), verified: 'ip-range' }, 'Googlebot/2.1'),
+  googlebot: client(
+    { ...crawler('googlebot'), proof: { method: 'ip-range', agent: 'x', key: null } },
+    'Googlebot/2.1',
+  ),
   fakeGooglebot: client(crawler('googlebot'), 'Googlebot/2.1'),
   previewBot: client({ ...crawler('previewbot'), agent: agent('previewbot', 'custom') }, 'PreviewBot/1.0'),
   openaiSdk: client({ ...crawler('x'), agent: agent('openai-node', 'llm-sdk') }, 'OpenAI/JS 6.0'),
   signedAgent: client(
-    { ...crawler('x'), agent: agent('operator', 'browser-agent'), verified: 'web-bot-auth' },
+    {
+      ...crawler('x'),
+      agent: agent('operator', 'browser-agent'),
+      proof: { method: 'web-bot-auth', agent: 'x', key: null },
+    },
     CHROME,
   ),
   curl: client({ kind: 'automation', confidence: 0.95, evidence: ['names-tool'] }, 'curl/8.17.0'),
@@ -124,7 +131,7 @@ function client(
     rawHeaders: ['Host', 'shop.example.test', 'User-Agent', userAgent, 'Accept', '*/*'],
     print: { connection: { ja4: null, stable: null, http2: null, noHello: null }, ja4h: null },
     verdict: {
-      ...{ kind: 'unknown', agent: null, software: null, confidence: 0, verified: null },
+      ...{ kind: 'unknown', agent: null, software: null, confidence: 0, proof: null, conflicts: [] },
       ...{ ...held, evidence },
     },
     forged: [],
@@ -132,7 +139,7 @@ function client(
 }
 
 function crawler(id: string): Partial<Omit<Verdict, 'evidence'>> {
-  return { kind: 'agent', agent: agent(id, 'crawler'), confidence: 0.95, verified: null }
+  return { kind: 'agent', agent: agent(id, 'crawler'), confidence: 0.95, proof: null, conflicts: [] }
 }
 
 function agent(id: string, category: string): Verdict['agent'] {

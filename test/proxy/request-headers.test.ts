@@ -166,7 +166,8 @@ test('what is known is said, and nothing is said of what is not', async () => {
     agent,
     software: null,
     confidence: 0.987,
-    verified: 'ip-range',
+    proof: { method: 'ip-range', agent: 'x', key: null },
+    conflicts: [],
     evidence: [],
   }
   const all: string[] = []

@@ -16,7 +16,7 @@ const EXAMPLE: z.output<typeof detectionResult> = {
     ja4s: '',
     ja4h: 'ge11nn020000_9ed1ff1f7b03_000000000000_000000000000',
   },
-  ...{ agent_id: 'gptbot', verified: null, verdict: 'agent' },
+  ...{ agent_id: 'gptbot', verified: null, proof: null, verdict: 'agent' },
   software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
   evidence: [{ kind: 'names-agent', detail: 'the User-Agent names GPTBot', weight: 3.98 }],
   request_id: '5f0c9f0e-6d1b-4c36-8f7c-2d9a3f6a7b10',

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import * as z from 'zod'
 import { type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
+import { PROOF_METHODS } from '../../classify/proof.ts'
 import { isFingerprint } from '../../classify/signature.ts'
 import { CATEGORIES } from '../../classify/software.ts'
 import { hasSomething, versionIn } from '../detection.ts'
@@ -92,6 +93,17 @@ const software = z.strictObject({
   kind: z.enum(['agent', 'tool', 'browser']),
 })
 
+const proof = z
+  .strictObject({
+    method: z.enum(PROOF_METHODS),
+    agent: z.string().meta({
+      description:
+        'With `web-bot-auth` the URL of who has signed, which need be nobody known; else the id of the agent.',
+    }),
+    key: z.string().nullable().meta({ description: 'The thumbprint of the key (RFC 7638).' }),
+  })
+  .meta({ id: 'Proof' })
+
 export const evidence = z
   .strictObject({
     kind: z.string().meta({ example: 'names-agent' }),
@@ -115,7 +127,14 @@ export const detectionAnswer = {
     .strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string() })
     .meta({ description: 'Empty where they are not known.' }),
   agent_id: z.string().nullable().meta({ description: 'For `/agents/{agent_id}`.' }),
-  verified: z.string().nullable().meta({ description: 'How its identity was proven; null unless it was.' }),
+  verified: z.string().nullable().meta({
+    description:
+      'How its identity was proven: `web-bot-auth`, `ip-range`, `reverse-dns`; null unless it was.',
+  }),
+  proof: proof.nullable().meta({
+    description:
+      'Whose identity that is. What is asked of this endpoint is proven by `ip` alone: signatures and names of hosts are checked by the proxy, on live requests.',
+  }),
   verdict: z.enum(['agent', 'automation', 'human', 'unknown']).meta({
     description:
       '`automation`: a tool or library that nobody can name as an agent; `human`: a person’s browser. `unknown` is an answer.',

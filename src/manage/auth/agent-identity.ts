@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
+import { signerAt } from '../../classify/signer-id.ts'
 import {
   type AgentDocument,
-  agentAt,
   type DocumentRules,
   documentPlaceOf,
   readAgentDocument,
@@ -80,7 +80,7 @@ class AgentDocuments {
 
   constructor(settings: DocumentSettings) {
     const rules = { allowPrivate: settings.allowPrivate }
-    const parse = (value: unknown, url: string) => readAgentDocument(value, agentAt(url), rules)
+    const parse = (value: unknown, url: string) => readAgentDocument(value, signerAt(url), rules)
     this.#documents = new Documents({ name: 'identity', accept: ACCEPT, parse }, settings)
     const parseKeys = (value: unknown) => readKeySet(value, rules)
     this.#keySets = new Documents({ name: 'keys', accept: ACCEPT, parse: parseKeys }, settings)

@@ -1,17 +1,25 @@
-import { type EvidenceKind, SPOOFED } from '../../classify/evidence.ts'
+import { SPOOFED } from '../../classify/evidence.ts'
 import type { Rule } from './rule.ts'
 
 /** Claims that something else about the request denies: `classify` has found that out, and says so in its evidence. */
 export const CLAIM_RULES: readonly Rule[] = [
-  denied('spoofed_browser', SPOOFED, 'it says to be a browser, and its fingerprints or headers deny it'),
+  denied('spoofed_browser', [SPOOFED], 'it says to be a browser, and its fingerprints or headers deny it'),
   denied(
     'foreign_address',
-    'address-foreign',
-    'it claims to be an agent from an address that the vendor of that does not publish',
+    ['address-foreign', 'host-foreign'],
+    'it claims to be an agent from an address that is not one of that agent’s, as its vendor tells them',
   ),
-  // Here belongs `proof_failed`, as one more of these, once there is evidence of proofs that were tried and failed.
+  denied(
+    'proof_failed',
+    ['signature-failed', 'signed-as-another'],
+    'it is signed, and not by whom it says to be, or not as it was sent',
+  ),
 ]
 
-function denied(reason: Rule['reason'], kind: EvidenceKind | typeof SPOOFED, detail: string): Rule {
-  return { reason, holds: ({ evidence }) => evidence.includes(kind), detail: () => detail }
+function denied(reason: Rule['reason'], kinds: readonly string[], detail: string): Rule {
+  return {
+    reason,
+    holds: ({ evidence }) => kinds.some((kind) => evidence.includes(kind)),
+    detail: () => detail,
+  }
 }

@@ -4,6 +4,7 @@ import type { Severity } from '../../store/tables/events.ts'
 export const SEVERITY_OF = {
   spoofed_browser: 'medium',
   foreign_address: 'high',
+  proof_failed: 'high',
   forged_headers: 'high',
   blocked: 'low',
   rate_limited: 'low',

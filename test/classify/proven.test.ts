@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'tap'
+import { classify, recall } from '../../src/classify/classify.ts'
+import { Conduct } from '../../src/classify/conduct.ts'
+import { NO_PROOFS, type PlaceFinding, type Proofs, type SignatureFinding } from '../../src/classify/proof.ts'
+import { PROOF_EVIDENCE } from '../../src/classify/proof-evidence.ts'
+import { parseSoftwareList } from '../../src/classify/software.ts'
+import type { Verdict } from '../../src/classify/verdict.ts'
+import { parseWeights } from '../../src/classify/weights.ts'
+import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
+import type { Ja4 } from '../../src/fingerprint/ja4.ts'
+import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'
+
+const NOW_MS = Date.UTC(2026, 10, 21, 12)
+const CURL = 't13d3112h2_e8f1e7e78f70_b26ce05bbdd6'
+const OWN_JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
+const CHROME =
+  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
+const WEIGHTS = parseWeights(
+  JSON.parse(readFileSync(new URL('../../signatures/weights.json', import.meta.url), 'utf8')),
+)
+const SOURCE = { source: 's', date: '2026-11-01' }
+const KNOWLEDGE = knowledgeOf(
+  parseSoftwareList([
+    agent(
+      'shopper',
+      'Shopper',
+      { signature_agent: 'https://shopper.test/', ranges: { ...SOURCE, prefixes: ['192.0.2.0/24'] } },
+      [{ user_agent: 'Shopper/' }, { ja4: OWN_JA4 }],
+    ),
+    agent('buyer', 'Buyer', { signature_agent: 'https://shopper.test' }, [{ user_agent: 'Buyer/' }]),
+    agent('bot', 'Bot', { reverse_dns: ['.crawl.bot.test', 'bot.example'] }, [{ user_agent: 'Bot/' }]),
+    agent('net', 'Net', { asns: [64500, 64501] }, [{ user_agent: 'Net/' }]),
+    {
+      ...{ id: 'curl', name: 'curl', kind: 'tool' },
+      signatures: [
+        { user_agent: 'curl/', ...SOURCE },
+        { ja4: CURL, ...SOURCE },
+      ],
+    },
+    {
+      ...{ id: 'chrome', name: 'Chrome', kind: 'browser', engine: 'blink' },
+      signatures: [{ user_agent: 'Chrome/', ...SOURCE }],
+    },
+  ]),
+  WEIGHTS,
+)
+const SIGNED = signed('https://shopper.test')
+
+test('without proofs a verdict is the very one that it is without', async () => {
+  const conduct = new Conduct(null, '', '192.0.2.9')
+  const verdict = judged({ userAgent: 'Shopper/1', conduct, proofs: NO_PROOFS })
+  assert.equal(judged({ userAgent: 'Shopper/1', conduct, proofs: NO_PROOFS }), verdict)
+})
+
+test('who has signed is that agent, whatever he says and looks like', async () => {
+  for (const userAgent of ['Shopper/1', CHROME, 'curl/8.5.0', 'Unheard/1', '', 'x'.repeat(5000)]) {
+    const verdict = judged({ userAgent, proofs: SIGNED })
+    assert.deepEqual([verdict.kind, verdict.agent?.id, verdict.software?.id], ['agent', 'shopper', 'shopper'])
+    assert.deepEqual(verdict.proof, {
+      method: 'web-bot-auth',
+      agent: 'https://shopper.test',
+      key: 'k'.repeat(43),
+    })
+    assert.equal(verdict.confidence, 0.999)
+    assert.equal(verdict.evidence[0]!.kind, 'signature-proven')
+    assert.match(verdict.evidence[0]!.detail, /^https:\/\/shopper\.test has signed it, with the key k{43}$/)
+    assert.deepEqual(
+      verdict.conflicts.filter((each) => each !== 'spoofed-browser'),
+      [],
+    )
+    assert.ok(Object.isFrozen(verdict))
+  }
+})
+
+test('of several agents with one key it is the one it says to be', async () => {
+  assert.equal(judged({ userAgent: 'Buyer/2', proofs: SIGNED }).agent!.id, 'buyer')
+  assert.deepEqual(judged({ userAgent: 'Buyer/2', proofs: SIGNED }).conflicts, [])
+})
+
+test('who signs as one and says to be another is the one that has signed, and it is told', async () => {
+  const verdict = judged({ userAgent: 'Bot/1', proofs: SIGNED })
+  assert.deepEqual([verdict.agent?.id, verdict.conflicts], ['shopper', ['signed-as-another']])
+  assert.match(detail(verdict, 'signed-as-another'), /says to be Bot, and https:\/\/shopper\.test has signed/)
+})
+
+test('who is in no list has proven who he is, and is no agent of the list', async () => {
+  const stranger = signed('https://stranger.test')
+  const verdict = judged({ userAgent: 'Unheard/1', proofs: stranger })
+  assert.deepEqual([verdict.kind, verdict.agent, verdict.software], ['agent', null, null])
+  assert.equal(verdict.proof!.agent, 'https://stranger.test')
+  const liar = judged({ userAgent: 'Bot/1', proofs: stranger })
+  assert.deepEqual([liar.agent, liar.software, liar.conflicts], [null, null, ['signed-as-another']])
+  const tool = judged({ userAgent: 'curl/8.5.0', proofs: stranger })
+  assert.deepEqual([tool.agent, tool.software?.id], [null, 'curl'])
+  assert.equal(judged({ userAgent: CHROME, proofs: stranger }).software, null)
+})
+
+test('a proven agent with the fingerprint of something else keeps the proof, and it is told', async () => {
+  const odd = judged({ userAgent: 'Shopper/1', ja4: CURL, proofs: SIGNED })
+  assert.deepEqual([odd.agent?.id, odd.conflicts], ['shopper', ['signed-with-foreign-fingerprint']])
+  assert.match(detail(odd, 'signed-with-foreign-fingerprint'), /not Shopper's but that of curl/)
+  assert.equal(odd.proof!.method, 'web-bot-auth')
+  for (const ja4 of [OWN_JA4, 't13d0000h2_000000000000_000000000000'])
+    assert.deepEqual(judged({ userAgent: 'Shopper/1', ja4, proofs: SIGNED }).conflicts, [], ja4)
+  const unknown = judged({ userAgent: 'Buyer/1', ja4: CURL, proofs: SIGNED })
+  assert.deepEqual(unknown.conflicts, [], 'nobody knows what Buyer is made with')
+})
+
+test('a proven agent from elsewhere than is published keeps the proof, and it is told', async () => {
+  for (const userAgent of ['Shopper/1', CHROME]) {
+    const far = judged({ userAgent, address: '198.51.100.1', proofs: SIGNED })
+    assert.equal(far.proof!.method, 'web-bot-auth')
+    assert.ok(far.conflicts.includes('signed-from-foreign-address'), userAgent)
+    const near = judged({ userAgent, address: '192.0.2.7', proofs: SIGNED })
+    assert.deepEqual([near.proof!.method, near.conflicts], ['web-bot-auth', []])
+    assert.deepEqual(judged({ userAgent, address: '10.0.0.1', proofs: SIGNED }).conflicts, [])
+  }
+})
+
+test('a signature that does not hold proves nothing, and takes nothing but the good name', async () => {
+  const failed = {
+    signature: { kind: 'failed', why: 'expired', agentId: 'https://shopper.test' },
+    place: null,
+  } as const
+  const near = judged({ userAgent: 'Shopper/1', address: '192.0.2.7', proofs: failed })
+  assert.deepEqual([near.proof?.method, near.conflicts], ['ip-range', ['signature-failed']])
+  assert.equal(
+    near.evidence[0]!.detail,
+    'it says to be signed by https://shopper.test, and that does not hold: expired',
+  )
+  const human = judged({ userAgent: CHROME, proofs: failed })
+  assert.equal(human.kind, judged({ userAgent: CHROME, proofs: NO_PROOFS }).kind)
+  const unchecked = { signature: { kind: 'unchecked', why: 'no-key', agentId: null }, place: null } as const
+  const later = judged({ userAgent: 'Shopper/1', proofs: unchecked })
+  assert.deepEqual([later.proof, later.conflicts], [null, []])
+  assert.equal(later.evidence[0]!.kind, 'signature-unchecked')
+})
+
+test('a host name proves who claims to be that agent, by whole labels, and nobody else', async () => {
+  const table: readonly (readonly [host: string | null, expected: string])[] = [
+    ['a-1.crawl.bot.test', 'host-proven'],
+    ['bot.example', 'host-proven'],
+    ['x.bot.example', 'host-proven'],
+    ['evilbot.example', 'host-foreign'],
+    ['crawl.bot.test', 'host-foreign'],
+    ['a.crawl.bot.test.evil.test', 'host-foreign'],
+    ['evilcrawl.bot.test', 'host-foreign'],
+    [null, 'host-foreign'],
+  ]
+  for (const [host, expected] of table) {
+    const verdict = judged({ userAgent: 'Bot/1', proofs: at({ host }) })
+    assert.ok(detail(verdict, expected) !== '', `${host}`)
+    const isProven = expected === 'host-proven'
+    assert.deepEqual(verdict.proof, isProven ? { method: 'reverse-dns', agent: 'bot', key: null } : null)
+    assert.deepEqual(verdict.conflicts, isProven ? [] : ['host-foreign'])
+  }
+  const silent = judged({ userAgent: 'Bot/1', proofs: at({ host: null, isHostKnown: false }) })
+  assert.deepEqual([silent.proof, silent.conflicts], [null, []])
+  const other = judged({
+    userAgent: 'Shopper/1',
+    address: '192.0.2.7',
+    proofs: at({ host: 'x.bot.example' }),
+  })
+  assert.equal(other.proof!.method, 'ip-range')
+  assert.equal(judged({ userAgent: 'curl/8', proofs: at({ host: 'x.bot.example' }) }).proof, null)
+})
+
+test('a network speaks for or against who claims to be an agent, and proves nothing', async () => {
+  const own = judged({ userAgent: 'Net/1', proofs: at({ network: { asn: 64500, name: 'Net Inc.' } }) })
+  assert.deepEqual([own.proof, own.conflicts], [null, []])
+  assert.match(detail(own, 'network-of-agent'), /AS64500 \(Net Inc\.\)/)
+  const far = judged({ userAgent: 'Net/1', proofs: at({ network: { asn: 64999, name: null } }) })
+  assert.deepEqual(far.conflicts, ['network-foreign'])
+  assert.equal(judged({ userAgent: 'Net/1', proofs: at({}) }).conflicts.length, 0)
+})
+
+test('what is kept of it is worded again', async () => {
+  const { evidence } = recall(KNOWLEDGE, [...PROOF_EVIDENCE, 'names-agent'], 'agent')
+  assert.deepEqual(
+    evidence.filter(({ detail }) => detail === '' || detail === undefined),
+    [],
+  )
+  assert.deepEqual(new Set(evidence.map(({ kind }) => kind)), new Set([...PROOF_EVIDENCE, 'names-agent']))
+})
+
+interface Said {
+  readonly userAgent: string
+  readonly address?: string
+  readonly ja4?: string
+  readonly proofs: Proofs
+  readonly conduct?: Conduct
+}
+
+function judged({
+  userAgent,
+  address = '',
+  ja4,
+  proofs,
+  conduct = new Conduct(null, '', address),
+}: Said): Verdict {
+  const rawHeaders = ['Host', 'a.test', ...(userAgent === '' ? [] : ['User-Agent', userAgent])]
+  const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
+  const connection = ja4 === undefined ? NOTHING_KNOWN : { ...NOTHING_KNOWN, ja4: ja4 as Ja4, noHello: null }
+  return classify(KNOWLEDGE, { connection, ja4h: null }, head, conduct, 0, NOW_MS, proofs)
+}
+
+function signed(agentId: string): Proofs {
+  const signature: SignatureFinding = { kind: 'proven', agentId, thumbprint: 'k'.repeat(43) }
+  return { signature, place: null }
+}
+
+function at(place: Partial<PlaceFinding>): Proofs {
+  return { signature: null, place: { host: null, isHostKnown: 'host' in place, network: null, ...place } }
+}
+
+function detail({ evidence }: Verdict, kind: string): string {
+  return evidence.find((each) => each.kind === kind)?.detail ?? ''
+}
+
+function agent(id: string, name: string, verification: object, signatures: readonly object[]) {
+  const own = signatures.map((each) => ({ ...each, ...SOURCE }))
+  return { id, name, kind: 'agent', category: 'custom', verification, signatures: own }
+}
