@@ -56,7 +56,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
     feeds: feedSettings(config),
     identity: {
       mode: config.identity.signatures,
-      agents: new Set(config.identity.agents.map(signerAt)),
+      agents: new Set(worker.identity.agents),
       allowPrivate: config.fetch.allowPrivateAddresses,
     },
     dataFolder: data.dir,
@@ -183,6 +183,7 @@ async function workerSettings({
       isPlaceAsked: false,
       needsNonce: identity.nonce === 'required',
       allowPrivate: fetch.allowPrivateAddresses,
+      agents: identity.agents.map(signerAt),
       hosts: identity.hosts,
     },
     logLevel: log.level,

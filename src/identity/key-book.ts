@@ -16,14 +16,28 @@ type KeyFinding = Finding & { readonly kind: 'keys' }
 /** The keys of agents, as they were found out; bounded, and of strangers apart, who come in any number. */
 export class KeyBook {
   readonly #listed = new Map<string, KnownKeys>()
-  readonly #strangers = new LRUCache<string, KnownKeys>({ max: STRANGERS_MAX })
+  readonly #strangers = new LRUCache<string, KnownKeys>({
+    ...{ max: STRANGERS_MAX, maxSize: STRANGERS_KEYS_MAX },
+    sizeCalculation: ({ byThumbprint }) => byThumbprint.size + 1,
+  })
   readonly #waiting = new Map<string, Set<() => void>>()
   #isListed: (agentId: string) => boolean = () => false
 
   /** Who is no stranger. Those who were and are no more become strangers. */
   list(agentIds: ReadonlySet<string>): void {
     this.#isListed = (agentId) => agentIds.has(agentId)
-    for (const agentId of this.#listed.keys()) if (!agentIds.has(agentId)) this.#listed.delete(agentId)
+    for (const [agentId, known] of this.#listed) {
+      if (agentIds.has(agentId)) continue
+      this.#listed.delete(agentId)
+      this.#strangers.set(agentId, known)
+    }
+    // What is known of them may have come before it was known who they are.
+    for (const agentId of agentIds) {
+      const known = this.#strangers.get(agentId)
+      if (known === undefined) continue
+      this.#strangers.delete(agentId)
+      if (!this.#listed.has(agentId)) this.#listed.set(agentId, known)
+    }
   }
 
   isListed(agentId: string): boolean {
@@ -64,5 +78,7 @@ export class KeyBook {
 }
 
 const STRANGERS_MAX = 2_000
+/** A key takes a few kilobytes. */
+const STRANGERS_KEYS_MAX = 4_096
 /** Of a directory. */
 const KEYS_MAX = 32

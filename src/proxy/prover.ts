@@ -24,6 +24,8 @@ export interface ProverSettings {
   readonly needsNonce: boolean
   readonly isPlaceAsked: boolean
   readonly isSignatureChecked: boolean
+  /** Those that settings name, beside those of signatures. */
+  readonly agents: readonly string[]
 }
 
 export interface ProverParts {
@@ -49,7 +51,7 @@ export class Prover implements Places {
   readonly #waiting = new Map<string, number>()
   readonly #refreshing: NodeJS.Timeout
   #allWaiting = 0
-  #signers: readonly string[] = []
+  #signers: ReadonlySet<string> = new Set()
 
   constructor(settings: ProverSettings, parts: ProverParts) {
     this.#settings = settings
@@ -66,8 +68,8 @@ export class Prover implements Places {
 
   /** Whose keys are had before they sign anything. */
   use(knowledge: Knowledge | null): void {
-    this.#signers = knowledge?.identities.signers ?? []
-    this.#keys.list(new Set(this.#signers))
+    this.#signers = new Set([...this.#settings.agents, ...(knowledge?.identities.signers ?? [])])
+    this.#keys.list(this.#signers)
     this.#refresh()
   }
 
@@ -131,7 +133,10 @@ export class Prover implements Places {
     }
   }
 
-  async #claimed({ finding, use }: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+  async #claimed({ finding, use, isStale }: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+    const { agentId } = finding
+    // It may have been taken back.
+    if (isStale) this.#ask({ kind: 'keys', agentId, thumbprint: null, isListed: use.isListed }, agentId)
     const isTaken = await this.#parts.investigator.claim(use)
     return this.#found(isTaken === true ? finding : usedBefore(finding, isTaken === false))
   }

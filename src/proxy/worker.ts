@@ -60,6 +60,8 @@ export interface WorkerIdentitySettings {
   readonly isPlaceAsked: boolean
   readonly needsNonce: boolean
   readonly allowPrivate: boolean
+  /** No strangers, beside those that signatures name; as readAgentId gives them. */
+  readonly agents: readonly string[]
   /** Those that signatures may be made for; none: those of certificates. */
   readonly hosts: readonly string[]
 }
