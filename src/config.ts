@@ -345,8 +345,8 @@ function warnTogether({ proxy, manage, store, auth, fetch, identity, sinks }: Se
     warn('/identity/agents', 'has no effect with signatures: off')
   if (identity.signatures === 'discover' && fetch.allow_private_addresses)
     warn(
-      '/identity/signatures',
-      'is discover, and fetch.allow_private_addresses is true: whoever sends a request says which host in here is asked',
+      '/fetch/allow_private_addresses',
+      'is true with identity.signatures: discover: each signed request says which host in here is asked; listed asks those of agents that are named',
     )
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
