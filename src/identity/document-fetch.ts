@@ -230,7 +230,8 @@ function freshMs(headers: IncomingHttpHeaders): number {
 const BUSY = 'too much is fetched at the moment'
 const NOTHING = { fetchedAtMs: 0, keptUntilMs: 0, bytes: 0 }
 const UNREADABLE = 'DOCUMENT_UNREADABLE'
-const JSON_TYPE = /^application\/(?:[\w.-]{1,80}\+)?json *(?:;|$)/i
+/** Key directories were a type of their own before they were one of JSON. */
+const JSON_TYPE = /^application\/(?:(?:[\w.-]{1,80}\+)?json|http-message-signatures-directory) *(?:;|$)/i
 const PLAIN = new Set(['', 'identity'])
 const GONE: ReadonlySet<number> = new Set([404, 410])
 const URL_LENGTH_MAX = 2_048
