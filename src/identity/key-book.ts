@@ -57,7 +57,7 @@ export class KeyBook {
     else this.#strangers.set(agentId, known)
     const waiting = this.#waiting.get(agentId)
     this.#waiting.delete(agentId)
-    for (const go of waiting ?? []) go()
+    if (waiting !== undefined) wake(waiting)
   }
 
   /** `null`: nothing is known, or nothing any more. */
@@ -75,6 +75,15 @@ export class KeyBook {
       if (waiting.size === 0 && this.#waiting.get(agentId) === waiting) this.#waiting.delete(agentId)
     }
   }
+}
+
+/** One after the other: each has a signature checked, and other requests want their turn in between. */
+function wake(waiting: Set<() => void>): void {
+  const [go] = waiting
+  if (go === undefined) return
+  waiting.delete(go)
+  go()
+  if (waiting.size > 0) setImmediate(wake, waiting)
 }
 
 const STRANGERS_MAX = 2_000

@@ -131,6 +131,7 @@ export class Worker {
     const listeners: Listener[] = []
     this.#metrics = new WorkerMetrics({
       ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
+      waiting: () => this.#context.prover?.waiting ?? 0,
     })
     this.#context = this.#contextWith(snapshot, investigator)
     this.#context.prover?.use(snapshot.knowledge)
