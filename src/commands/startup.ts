@@ -180,6 +180,7 @@ async function workerSettings({
     ja4plus: fingerprints.ja4plus,
     identity: {
       isSignatureChecked: identity.signatures !== 'off',
+      areStrangersAsked: identity.signatures === 'discover',
       isPlaceAsked: false,
       needsNonce: identity.nonce === 'required',
       allowPrivate: fetch.allowPrivateAddresses,

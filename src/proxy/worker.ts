@@ -57,6 +57,7 @@ export interface WorkerTlsSettings {
 
 export interface WorkerIdentitySettings {
   readonly isSignatureChecked: boolean
+  readonly areStrangersAsked: boolean
   readonly isPlaceAsked: boolean
   readonly needsNonce: boolean
   readonly allowPrivate: boolean
