@@ -150,21 +150,23 @@ test('a host name proves who claims to be that agent, by whole labels, and nobod
     [null, 'host-foreign'],
   ]
   for (const [host, expected] of table) {
-    const verdict = judged({ userAgent: 'Bot/1', proofs: at({ host }) })
+    const verdict = judged({ userAgent: 'Bot/1', proofs: at({ hosts: host === null ? [] : [host] }) })
     assert.ok(detail(verdict, expected) !== '', `${host}`)
     const isProven = expected === 'host-proven'
     assert.deepEqual(verdict.proof, isProven ? { method: 'reverse-dns', agent: 'bot', key: null } : null)
     assert.deepEqual(verdict.conflicts, isProven ? [] : ['host-foreign'])
   }
-  const silent = judged({ userAgent: 'Bot/1', proofs: at({ host: null, isHostKnown: false }) })
+  const several = at({ hosts: ['a.other.test', 'b.crawl.bot.test'] })
+  assert.equal(judged({ userAgent: 'Bot/1', proofs: several }).proof?.method, 'reverse-dns')
+  const silent = judged({ userAgent: 'Bot/1', proofs: at({ hosts: [], isHostKnown: false }) })
   assert.deepEqual([silent.proof, silent.conflicts], [null, []])
   const other = judged({
     userAgent: 'Shopper/1',
     address: '192.0.2.7',
-    proofs: at({ host: 'x.bot.example' }),
+    proofs: at({ hosts: ['x.bot.example'] }),
   })
   assert.equal(other.proof!.method, 'ip-range')
-  assert.equal(judged({ userAgent: 'curl/8', proofs: at({ host: 'x.bot.example' }) }).proof, null)
+  assert.equal(judged({ userAgent: 'curl/8', proofs: at({ hosts: ['x.bot.example'] }) }).proof, null)
 })
 
 test('a network speaks for or against who claims to be an agent, and proves nothing', async () => {
@@ -212,7 +214,7 @@ function signed(agentId: string): Proofs {
 }
 
 function at(place: Partial<PlaceFinding>): Proofs {
-  return { signature: null, place: { host: null, isHostKnown: 'host' in place, network: null, ...place } }
+  return { signature: null, place: { hosts: [], isHostKnown: 'hosts' in place, network: null, ...place } }
 }
 
 function detail({ evidence }: Verdict, kind: string): string {
