@@ -254,6 +254,16 @@ export const hostName: Kind<string> = {
   fromText: same,
 }
 
+/** A host name, or `*.` and one: of any label in front of it. */
+export const hostPattern: Kind<string> = {
+  takes: 'host name, or *.host name',
+  parse(raw) {
+    if (typeof raw === 'string' && isHostName(raw.replace(/^\*\./, ''))) return raw
+    throw refused(raw, 'a host name, or *. and one')
+  },
+  fromText: same,
+}
+
 /** What metrics and rules call a thing. */
 export const name: Kind<string> = {
   takes: 'letters, digits and . _ -',

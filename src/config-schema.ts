@@ -7,6 +7,7 @@ import {
   type HostPort,
   headerName,
   hostName,
+  hostPattern,
   httpsUrl,
   integer,
   issuerUrl,
@@ -485,6 +486,26 @@ export const SETTINGS = section('', {
         isAllowed
           ? 'whoever can send a request can have hosts in here asked; published test keys prove who somebody is'
           : null,
+    ),
+  }),
+  identity: section('How agents prove who they are (Web Bot Auth; see README, "Verified agents").', {
+    signatures: setting(
+      choice('discover', 'listed', 'off'),
+      'discover',
+      'Whose keys are fetched: those of whoever signs a request; of agents that signatures name (`signature_agent`) and of `agents`; of nobody, and no signature is looked at.',
+    ),
+    agents: list(
+      webUrl,
+      'Agents, beside those of signatures, whose keys are fetched with `listed`: `https://agent.example`.',
+    ),
+    hosts: list(
+      hostPattern,
+      'Hosts that a signature may be made for, where those are not the names in the certificates: behind something that ends TLS. `*.example.com` is any label in front.',
+    ),
+    nonce: setting(
+      choice('optional', 'required'),
+      'optional',
+      'Whether each signature has to have a nonce, and so be good for one request. One without can be used again by the address that it first came from.',
     ),
   }),
   signatures: list(

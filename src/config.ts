@@ -60,6 +60,8 @@ export interface StartupConfig {
   }
   /** Of documents that others publish. */
   readonly fetch: { readonly allowPrivateAddresses: boolean }
+  /** How agents prove who they are. */
+  readonly identity: IdentityConfig
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -119,6 +121,13 @@ export interface UpstreamConfig {
     readonly caFile: string | null
     readonly serverName: string | null
   }
+}
+
+export interface IdentityConfig {
+  readonly signatures: 'discover' | 'listed' | 'off'
+  readonly agents: readonly string[]
+  readonly hosts: readonly string[]
+  readonly nonce: 'optional' | 'required'
 }
 
 export interface ThreatsConfig {
@@ -312,7 +321,7 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage, store, auth, sinks }: Settings, warn: Say): void {
+function warnTogether({ proxy, manage, store, auth, identity, sinks }: Settings, warn: Say): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
@@ -326,6 +335,8 @@ function warnTogether({ proxy, manage, store, auth, sinks }: Settings, warn: Say
     warn('/auth/openid/client_id', 'has no effect without issuer')
   if (sinks.syslog_ca_file !== null && !sinks.syslog?.startsWith('tls:'))
     warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
+  if (identity.agents.length > 0 && identity.signatures !== 'listed')
+    warn('/identity/agents', 'has no effect without signatures: listed')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {
@@ -397,6 +408,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       syslogCaFile: others.sinks.syslog_ca_file,
     },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
+    identity: others.identity,
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),

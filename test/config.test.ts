@@ -571,8 +571,7 @@ function flattened(value: unknown, name: string): [string, unknown][] {
 
 /** Some text for a variable that is not the default; `null` for what other tests set. */
 function sampleOf(item: Item, pointer: string): string | null {
-  if (item.item === 'list')
-    return pointer === '/manage/cors_origins' ? 'https://console.example' : '192.0.2.0/24'
+  if (item.item === 'list') return LISTED.get(pointer) ?? '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
   if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password)_file$/.test(pointer))
     return null
@@ -609,3 +608,10 @@ function temporaryFolder(t: Test): string {
   t.teardown(() => rmSync(folder, { recursive: true }))
   return folder
 }
+
+/** What lists take that are not of addresses. */
+const LISTED: ReadonlyMap<string, string> = new Map([
+  ['/manage/cors_origins', 'https://console.example'],
+  ['/identity/agents', 'https://agent.example'],
+  ['/identity/hosts', '*.example.com'],
+])

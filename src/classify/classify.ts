@@ -45,7 +45,8 @@ export function classify(
   const shown = observe(knowledge, print, stack, head, conduct, forged, nowMs)
   const verdict = remembered(knowledge, shown, conduct)
   if (proofs === NO_PROOFS) return verdict
-  const seen = { claimed: agentOf(shown.claim), stack, address: conduct?.address ?? null, nowMs }
+  if (proofs.signature === null && (verdict.agent === null || proofs.places === null)) return verdict
+  const seen = { claimed: agentOf(shown.claim), stack, conduct, nowMs }
   return withProofs(knowledge, verdict, proofs, seen)
 }
 

@@ -50,6 +50,11 @@ export class Conduct {
     return this.#last
   }
 
+  /** As it was written. */
+  get addressText(): string {
+    return this.#addressText
+  }
+
   /** Where its client is: read once, and only if somebody asks. */
   get address(): Address {
     if (this.#address !== null) return this.#address

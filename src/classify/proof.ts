@@ -5,8 +5,13 @@
 export interface Proofs {
   /** `null`: it is not signed. */
   readonly signature: SignatureFinding | null
-  /** `null`: nobody has asked about the address yet, or nothing came of it. */
-  readonly place: PlaceFinding | null
+  /** `null`: nobody finds that out. */
+  readonly places: Places | null
+}
+
+/** Knows what some addresses are; of others it lets that be found out, for the next request. */
+export interface Places {
+  of(address: string): PlaceFinding | null
 }
 
 /** What became of a signature of Web Bot Auth. */
@@ -47,4 +52,4 @@ export type ProofMethod = (typeof PROOF_METHODS)[number]
 /** The best first: a key is its owner's alone, an address may be another's tomorrow. */
 export const PROOF_METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 
-export const NO_PROOFS: Proofs = { signature: null, place: null }
+export const NO_PROOFS: Proofs = { signature: null, places: null }

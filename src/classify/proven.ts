@@ -1,19 +1,21 @@
+import type { Address } from '../wire/address-ranges.ts'
 import { type AddressList, markAddress } from './address-lists.ts'
+import type { Conduct } from './conduct.ts'
 import { EvidenceSet } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
 import { conflictsIn, type ProofEvidence } from './proof-evidence.ts'
-import type { PlaceFinding, Proof, Proofs, SignatureFinding } from './proof.ts'
+import { isPublic } from './published-ranges.ts'
+import type { Places, Proof, Proofs, SignatureFinding } from './proof.ts'
 import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
 import type { Evidence, Verdict } from './verdict.ts'
-import type { Address } from '../wire/address-ranges.ts'
 
 /** What proofs are held against. */
 export interface Seen {
   /** The agent that it says to be, by a name of its own. */
   readonly claimed: Software | null
   readonly stack: Stack
-  readonly address: Address | null
+  readonly conduct: Conduct | null
   readonly nowMs: number
 }
 
@@ -21,19 +23,28 @@ export interface Seen {
  * The same verdict with what proofs say: who has proven who he is, is that one, whatever he looks like. Where something
  * else about him says otherwise, that has a name of its own, and both are told.
  */
-export function withProofs(knowledge: Knowledge, verdict: Verdict, proofs: Proofs, seen: Seen): Verdict {
-  const { signature, place } = proofs
-  const placed = place === null ? verdict : withPlace(knowledge, verdict, place)
+export function withProofs(
+  knowledge: Knowledge,
+  verdict: Verdict,
+  { signature, places }: Proofs,
+  seen: Seen,
+): Verdict {
+  const placed =
+    places === null || verdict.agent === null ? verdict : withPlace(knowledge, verdict, places, seen)
   if (signature === null) return placed
   if (signature.kind === 'proven') return signedBy(knowledge, placed, signature, seen)
   const evidence = [unproven(signature), ...placed.evidence]
   return Object.freeze({ ...placed, conflicts: conflictsIn(evidence), evidence })
 }
 
-/** What an address is says something of who claims to be an agent, and of nobody else. */
-function withPlace(knowledge: Knowledge, verdict: Verdict, place: PlaceFinding): Verdict {
-  const software = verdict.agent === null ? null : knowledge.identities.byPlace(verdict.agent.id)
-  if (software === null) return verdict
+/** What an address is says something of who claims to be an agent, and of nobody else: of others it is not asked. */
+function withPlace({ identities }: Knowledge, verdict: Verdict, places: Places, { conduct }: Seen): Verdict {
+  const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
+  const place =
+    software === null || conduct === null || !isPublic(conduct.address)
+      ? null
+      : places.of(conduct.addressText)
+  if (software === null || place === null) return verdict
   const { hosts, network } = place
   const { reverseDns, asns } = software.verification
   const own = hosts.find((host) => reverseDns.some((end) => endsWith(host, end)))
@@ -76,7 +87,7 @@ function signedBy(
   knowledge: Knowledge,
   verdict: Verdict,
   { agentId, thumbprint }: SignatureFinding & { kind: 'proven' },
-  { claimed, stack, address, nowMs }: Seen,
+  { claimed, stack, conduct, nowMs }: Seen,
 ): Verdict {
   const { identities, addresses } = knowledge
   const signers = identities.signingAs(agentId)
@@ -97,7 +108,7 @@ function signedBy(
       ),
     )
   const list = agent === null ? null : addresses.of(agent)
-  if (list !== null && address !== null && isElsewhere(list, address, nowMs))
+  if (list !== null && conduct !== null && isElsewhere(list, conduct.address, nowMs))
     evidence.push(
       saying('signed-from-foreign-address', `the address is none of those published for ${agent!.name}`),
     )

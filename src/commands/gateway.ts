@@ -17,10 +17,14 @@ import { Publisher } from '../manage/publisher.ts'
 import type { PolicyInForce, PolicyKeeper } from '../manage/policy-keeper.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
+import { DocumentMetrics } from '../identity/document-metrics.ts'
+import { Investigations } from '../identity/investigations.ts'
+import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
+import { InvestigationDesk } from '../proxy/investigation-line.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
 import { collectAsUsual, dropStartGarbage } from '../proxy/garbage.ts'
@@ -48,6 +52,7 @@ export interface GatewaySettings {
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
+  readonly identity: Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'>
   readonly dataFolder: string
   readonly manageListen: ListenAddress
   readonly manageFront: FrontSettings
@@ -86,6 +91,8 @@ export class Gateway {
   readonly #catalogue: CatalogueSync
   readonly #feeds: FeedPuller
   readonly #feedOpener = new FeedOpener()
+  readonly #documentMetrics = new DocumentMetrics()
+  readonly #investigations: Investigations
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
   #signaturesReloader: Reloader<SignatureSet> | null = null
@@ -158,10 +165,17 @@ export class Gateway {
     )
     this.#catalogue = new CatalogueSync(this.#catalogueLinks(), log)
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
+    const nowMs = Date.now
+    this.#investigations = new Investigations({
+      directories: new KeyDirectories({ ...settings.identity, nowMs, metrics: this.#documentMetrics }),
+      places: null,
+      nowMs,
+    })
+    const desk = new InvestigationDesk(this.#investigations)
     this.#dataPlane =
       workers === null
-        ? new SingleWorker(worker, this.#bus, log)
-        : new WorkerPool(workers, worker, this.#bus, log)
+        ? new SingleWorker(worker, this.#bus, log, desk)
+        : new WorkerPool(workers, worker, this.#bus, log, desk)
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
     this.#management =
       settings.management === null || code === null
@@ -176,6 +190,7 @@ export class Gateway {
             },
             stored: (batch) => this.#sightingFile?.append(batch),
             workers: () => this.#dataPlane.workers(),
+            documentMetrics: this.#documentMetrics,
           })
     this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(code?.OPERATION_IDS ?? [], settings.isAccessLogged, log)
@@ -240,6 +255,7 @@ export class Gateway {
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
+    this.#investigations.close()
     this.#bus.close()
     this.#manage.close()
     // First, so that nobody who is cut off is taken for one who has left.
@@ -357,6 +373,8 @@ export class Gateway {
         },
       ),
     )
+    this.#documentMetrics.addTo(metrics)
+    this.#investigations.addMetrics(metrics)
     if (this.#management !== null) this.#management.addMetrics(metrics)
     else
       metrics.counter('sightings_received_total', 'Sightings that workers have sent.', () => [

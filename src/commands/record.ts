@@ -89,7 +89,7 @@ async function recordUntilStopped(
 ): Promise<void> {
   const log = createLog('warn')
   const bus = new LocalManageBus()
-  const worker = new SingleWorker({ ...settings.worker, plainListen: null }, bus, log, recording)
+  const worker = new SingleWorker({ ...settings.worker, plainListen: null }, bus, log, null, recording)
   bus.publish(makeSnapshot(1, PASS_ALL, Date.now()))
   const stop = new Stop(recording, limits)
   try {

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { rootCertificates } from 'node:tls'
+import { signerAt } from '../classify/signer-id.ts'
 import { type CertificateConfig, loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
@@ -53,6 +54,11 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
     sightings: sightings.file === null ? null : { file: sightings.file, bytesMax: sightings.bytesMax },
     signatures: { paths: config.signatures, weightsFile: config.weights.file },
     feeds: feedSettings(config),
+    identity: {
+      mode: config.identity.signatures,
+      agents: new Set(config.identity.agents.map(signerAt)),
+      allowPrivate: config.fetch.allowPrivateAddresses,
+    },
     dataFolder: data.dir,
     manageListen: manage.listen,
     manageFront: {
@@ -144,7 +150,13 @@ function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConf
   return { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
 }
 
-async function workerSettings({ proxy, fingerprints, log }: StartupConfig): Promise<WorkerSettings> {
+async function workerSettings({
+  proxy,
+  identity,
+  fetch,
+  fingerprints,
+  log,
+}: StartupConfig): Promise<WorkerSettings> {
   const { tls, limits } = proxy
   return {
     listen: proxy.listen,
@@ -166,6 +178,13 @@ async function workerSettings({ proxy, fingerprints, log }: StartupConfig): Prom
     signatureKey: proxy.signatureKey?.reveal() ?? null,
     fail: proxy.fail,
     ja4plus: fingerprints.ja4plus,
+    identity: {
+      isSignatureChecked: identity.signatures !== 'off',
+      isPlaceAsked: false,
+      needsNonce: identity.nonce === 'required',
+      allowPrivate: fetch.allowPrivateAddresses,
+      hosts: identity.hosts,
+    },
     logLevel: log.level,
   }
 }

@@ -15,7 +15,18 @@ export interface DocumentKind<Document> {
   /** Of the request. */
   readonly accept: string
   /** Throws a Fault that says what is wrong, and where, and nothing of what it holds. */
-  parse(value: unknown, url: string): Document
+  parse(value: unknown, url: string, headers: IncomingHttpHeaders): Document
+  /** From then on it is no good, whatever its server says. */
+  untilMs?(document: Document): number | null
+}
+
+/** A document, and for how long it is to be used. */
+export interface Held<Document> {
+  readonly document: Document
+  /** Then it is fetched anew. */
+  readonly freshUntilMs: number
+  /** For so long it is used where it cannot be. */
+  readonly keptUntilMs: number
 }
 
 export interface DocumentSettings {
@@ -64,7 +75,12 @@ export class Documents<Document> {
   }
 
   /** Throws a DocumentUnusable. `ageMaxMs`: for who misses something in it; it is not asked for all the time even so. */
-  async get(url: string, ageMaxMs = Number.POSITIVE_INFINITY): Promise<Document> {
+  async get(url: string, ageMaxMs?: number): Promise<Document> {
+    return (await this.find(url, ageMaxMs)).document
+  }
+
+  /** The same, with its times. */
+  async find(url: string, ageMaxMs = Number.POSITIVE_INFINITY): Promise<Held<Document>> {
     const nowMs = this.#settings.nowMs()
     const problem = documentUrlProblem(url, this.#settings.allowPrivate)
     if (problem !== null) {
@@ -83,12 +99,12 @@ export class Documents<Document> {
     this.#stop.abort()
   }
 
-  #used(entry: Entry<Document>, had: DocumentOrigin, nowMs: number): Document {
+  #used(entry: Entry<Document>, had: DocumentOrigin, nowMs: number): Held<Document> {
     const { fault, askedAtMs, fetchedAtMs } = entry
     const origin = fault !== undefined ? 'none' : askedAtMs > fetchedAtMs ? 'stale' : had
     this.#settings.metrics?.used(this.#kind.name, origin, Math.max(0, nowMs - fetchedAtMs), nowMs)
     if (entry.fault !== undefined) throw entry.fault
-    return entry.document
+    return entry
   }
 
   #refresh(url: string, known: Entry<Document> | null, nowMs: number): Promise<Entry<Document>> {
@@ -129,14 +145,11 @@ export class Documents<Document> {
     try {
       const asked = { url, headers, ...guards, ...(lookup !== undefined && { lookup }) }
       const answer = await guardedGet(asked, signal)
-      const freshUntilMs = nowMs + freshMs(answer.headers)
-      const document = this.#kind.parse(jsonIn(answer), url)
-      const times = {
-        askedAtMs: nowMs,
-        fetchedAtMs: nowMs,
-        freshUntilMs,
-        keptUntilMs: freshUntilMs + KEPT_MS,
-      }
+      const document = this.#kind.parse(jsonIn(answer), url, answer.headers)
+      const untilMs = this.#kind.untilMs?.(document) ?? Number.POSITIVE_INFINITY
+      const freshUntilMs = Math.min(untilMs, nowMs + freshMs(answer.headers))
+      const keptUntilMs = Math.min(untilMs, freshUntilMs + KEPT_MS)
+      const times = { askedAtMs: nowMs, fetchedAtMs: nowMs, freshUntilMs, keptUntilMs }
       return { document, ...times, bytes: answer.body.length }
     } catch (error) {
       if (!(error instanceof Fault)) throw error

@@ -1,7 +1,7 @@
 import { type Metrics, Tally } from '../metrics.ts'
 import type { FetchReason } from './guarded-get.ts'
 
-/** What is asked of others: an agent's, or a client's, or a key directory; or the keys that such a one names; or what an OpenID provider says about itself. */
+/** What is asked of others: an agent's, or a client's, or a key directory; or the keys that such a one names; or what an OpenID provider says about itself; or, for the proxy, who signs requests. */
 export type DocumentName = (typeof DOCUMENTS)[number]
 export type FetchOutcome = 'fetched' | 'busy' | 'malformed' | FetchReason
 /** `stale`: its server has not given it anew. `none`: there is none that could be used. */
@@ -63,7 +63,7 @@ class OldestAge {
   }
 }
 
-const DOCUMENTS = ['identity', 'keys', 'openid'] as const
+const DOCUMENTS = ['identity', 'keys', 'openid', 'directory'] as const
 const OUTCOMES: readonly FetchOutcome[] = [
   ...(['fetched', 'busy', 'malformed', 'address', 'redirect'] as const),
   ...(['status', 'too-large', 'timeout', 'network'] as const),

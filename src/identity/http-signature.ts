@@ -88,8 +88,22 @@ export function readSignatures(
 /** `null`: this key has made it. */
 export function verifySignature(signature: HttpSignature, key: SignatureKey): SignatureFault | null {
   if (signature.algorithm !== null && signature.algorithm !== key.algorithm) return 'other-algorithm'
-  if (signature.bytes.length !== key.signatureBytes) return 'wrong'
-  return isMadeBy(key, Buffer.from(signature.base, 'latin1'), signature.bytes) ? null : 'wrong'
+  return verifyBytes(key, signature.base, signature.bytes) ? null : 'wrong'
+}
+
+/** Whether this key has made these bytes of that base. */
+export function verifyBytes(key: SignatureKey, base: string, bytes: Uint8Array): boolean {
+  return bytes.length === key.signatureBytes && isMadeBy(key, Buffer.from(base, 'latin1'), bytes)
+}
+
+/** What the parameters of a signature say of its times, as the policy wants them. */
+export function signatureTimes(
+  parameters: ReadonlyMap<string, BareItem>,
+  policy: Pick<SignaturePolicy, 'needsExpiry' | 'ageMaxS' | 'skewS'>,
+  nowMs: number,
+): SignatureTimes | SignatureFault {
+  const said = saidBy(parameters)
+  return said === null ? 'malformed' : timesOf(said, policy, nowMs)
 }
 
 /** Where the key is known before: whether one of the request's signatures names it, and was made with it. */
@@ -127,6 +141,8 @@ export function replayIdOf({ nonce, bytes }: HttpSignature, { algorithm, thumbpr
     nonce === null ? digest.update('signature\n').update(own) : digest.update(`nonce\n${nonce}`)
   ).digest('base64url')
 }
+
+export type SignatureTimes = Pick<HttpSignature, 'createdS' | 'expiresS' | 'goodUntilMs'>
 
 function signatureOf(
   { label, input, bytes }: LabelledSignature,
@@ -175,9 +191,9 @@ function saidBy(parameters: ReadonlyMap<string, BareItem>): Said | null {
 
 function timesOf(
   { created, expires }: Said,
-  { needsExpiry, ageMaxS, skewS }: SignaturePolicy,
+  { needsExpiry, ageMaxS, skewS }: Pick<SignaturePolicy, 'needsExpiry' | 'ageMaxS' | 'skewS'>,
   nowMs: number,
-): Pick<HttpSignature, 'createdS' | 'expiresS' | 'goodUntilMs'> | SignatureFault {
+): SignatureTimes | SignatureFault {
   if (created === null) return 'no-created'
   if (needsExpiry && expires === null) return 'no-expires'
   const goodUntilMs = (Math.min(created + ageMaxS, expires ?? Number.MAX_SAFE_INTEGER) + skewS) * 1_000

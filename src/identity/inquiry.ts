@@ -7,8 +7,11 @@ import type { PlaceFinding } from '../classify/proof.ts'
 export type Inquiry =
   | {
       readonly kind: 'keys'
-      readonly agentId: string /** One that should be among them. */
-      readonly thumbprint: string
+      readonly agentId: string
+      /** Of a key that should be among them; `null`: of whichever there are. */
+      readonly thumbprint: string | null
+      /** Signatures name it: it is no stranger. */
+      readonly isListed: boolean
     }
   | { readonly kind: 'place'; readonly address: string }
 
@@ -21,8 +24,10 @@ export type Finding =
       readonly keys: readonly Readonly<Record<string, string | number>>[]
       /** One word for why there are none; `null` where there are. */
       readonly why: string | null
-      /** Who misses something in it may ask again from then on. */
+      /** Who misses a key in it may ask again from then on. */
       readonly askAgainMs: number
+      /** Who wants it up to date asks again from then on. */
+      readonly freshUntilMs: number
       /** From then on nothing is known any more. */
       readonly untilMs: number
     }
@@ -49,8 +54,8 @@ export interface SignatureUse {
 export interface Investigator {
   /** Does not wait, and may come to nothing; asking twice is once. */
   ask(inquiry: Inquiry): void
-  /** Whether it may be used: `false` where it was before, `null` where nobody says so in time. At once where it can. */
-  claim(use: SignatureUse): boolean | Promise<boolean | null>
+  /** Whether it may be used: `false` where it was before, `null` where nobody says so in time. Never rejects. */
+  claim(use: SignatureUse): Promise<boolean | null>
   /** Called once, before any is asked. */
   onFinding(listener: (finding: Finding) => void): void
 }

@@ -29,7 +29,14 @@ export type BotFault =
   | 'no-thumbprint'
   | 'several'
 
-export type ReadBotSignature = BotSignature | { readonly kind: 'refused'; readonly fault: BotFault }
+export type ReadBotSignature =
+  | BotSignature
+  | {
+      readonly kind: 'refused'
+      readonly fault: BotFault
+      /** There is a Signature-Agent: it is meant for who asks for agents. */
+      readonly hasAgent: boolean
+    }
 
 /** The one Web Bot Auth signature of a request. Costs no public-key operation, and never throws. */
 export function readBotSignature(
@@ -38,7 +45,11 @@ export function readBotSignature(
   nowMs: number,
 ): ReadBotSignature {
   const read = readSignatures(request, POLICY, nowMs)
-  if (read.kind === 'refused') return read
+  const refused = (fault: BotFault): ReadBotSignature => {
+    const hasAgent = fieldValue(request.rawHeaders, AGENT) !== null
+    return { kind: 'refused', fault, hasAgent }
+  }
+  if (read.kind === 'refused') return refused(read.fault)
   const [signature, another] = read.signatures
   // Each has an agent of its own, and nothing says for which of them the request is.
   if (signature === undefined || another !== undefined) return refused('several')
@@ -73,10 +84,6 @@ function memberIn(members: Dictionary, signature: HttpSignature): string | null 
 
 function asText(value: BareItem): string | null {
   return typeof value === 'string' ? value : null
-}
-
-function refused(fault: BotFault): ReadBotSignature {
-  return { kind: 'refused', fault }
 }
 
 const AGENT = 'signature-agent'

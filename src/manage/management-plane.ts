@@ -130,6 +130,8 @@ export interface ManagementLinks {
   readonly clientDocuments?: ClientDocuments
   /** What answers MCP, in place of ours, for tests. */
   readonly mcpServer?: MakeServer
+  /** Whoever has it reads it. */
+  readonly documentMetrics?: DocumentMetrics
   /** What hashes passwords in less time, for tests. */
   readonly passwords?: PasswordHasher
   /** Those of the data plane, and how they are. */
@@ -164,7 +166,7 @@ export class ManagementPlane {
   readonly #ingestMetrics = new IngestMetrics()
   readonly #deliveryMetrics = new DeliveryMetrics()
   readonly #eventMetrics = new EventMetrics()
-  readonly #documentMetrics = new DocumentMetrics()
+  readonly #documentMetrics: DocumentMetrics
   readonly #detections = new RecentDetections()
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
@@ -190,6 +192,7 @@ export class ManagementPlane {
     this.#settings = settings
     this.#links = links
     this.#log = log
+    this.#documentMetrics = links.documentMetrics ?? new DocumentMetrics()
     this.#periodic = new Periodic(log)
     this.#sinks = new Sinks(settings.sinks)
     this.settings = new LiveSettings(settings.configured, log)
@@ -308,7 +311,6 @@ export class ManagementPlane {
     this.#ingestMetrics.addTo(metrics)
     this.#deliveryMetrics.addTo(metrics)
     this.#eventMetrics.addTo(metrics)
-    this.#documentMetrics.addTo(metrics)
     this.#sinks.metrics.addTo(metrics)
     metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
       { labels: {}, value: Number(this.#watch?.isUp ?? false) },

@@ -154,7 +154,7 @@ function readRateLimit(place: Place): RateLimitAction | null {
   const members = place.members(['per', 'requests', 'window', 'burst', 'then'])
   const per = required(place, members, 'per', (member) => member.choice(RATE_LIMIT_KEYS))
   const requests = required(place, members, 'requests', (member) => member.integer(1, REQUESTS_MAX))
-  const windowMs = required(place, members, 'window', (member) => duration(member, 1, WINDOW_MS_MAX))
+  const windowMs = required(place, members, 'window', (member) => readDuration(member, 1, WINDOW_MS_MAX))
   const burst = optional(members.get('burst'), (member) => member.integer(1, REQUESTS_MAX), requests)
   const then = optional(members.get('then'), readThen, TOO_MANY_REQUESTS)
   if (per === null || requests === null || windowMs === null || burst === null || then === null) return null
@@ -171,7 +171,7 @@ function readThen(place: Place): BlockAction | TarpitAction | null {
 
 function readTarpit(place: Place | null): TarpitAction | null {
   const members = place?.members(['delay', 'connections_max'])
-  const delayMs = optional(members?.get('delay'), (member) => duration(member, 1, DELAY_MS_MAX), 10_000)
+  const delayMs = optional(members?.get('delay'), (member) => readDuration(member, 1, DELAY_MS_MAX), 10_000)
   const connectionsMax = optional(
     members?.get('connections_max'),
     (member) => member.integer(1, TARPIT_CONNECTIONS_MAX),
@@ -209,7 +209,7 @@ function readRoute(place: Place, upstreams: readonly string[] | null): RouteActi
   return upstream === null ? null : { kind: 'route', upstream }
 }
 
-function duration(place: Place, minMs: number, maxMs: number): number | null {
+export function readDuration(place: Place, minMs: number, maxMs: number): number | null {
   const { value } = place
   const milliseconds = typeof value === 'string' ? parseDurationMs(value) : null
   if (milliseconds === null)

@@ -1,4 +1,4 @@
-import { isRestricting, type Outcome, readAction } from './action.ts'
+import { isRestricting, type Outcome, readAction, readDuration } from './action.ts'
 import { type CompiledCondition, compileConditions, type Needs, type Test } from './condition.ts'
 import { daysSince1970 } from '../classify/calendar.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
@@ -10,6 +10,8 @@ export interface Policy {
   /** Where no rule holds. */
   readonly otherwise: SettledOutcome
   readonly asked: Asked
+  /** How long a request waits for the key of who has signed it; 0: it goes on as if nobody could check it. */
+  readonly unknownSignerWaitMs: number
   /** Of all its expressions at most, each read once. */
   readonly steps: number
 }
@@ -39,11 +41,12 @@ export interface SettledOutcome extends Outcome {
 export function parsePolicy(value: unknown, upstreams: readonly string[] | null = null): Policy {
   const problems: DocumentProblem[] = []
   // Empty is a file in which everything is commented out.
-  const members = new Place(value ?? {}, problems).members(['rules', 'otherwise'])
+  const members = new Place(value ?? {}, problems).members(['rules', 'otherwise', 'unknown_signer'])
   const needs: Needs = { asked: new Set(), steps: 0 }
   const rules = readRules(members.get('rules'), upstreams, needs)
   const otherwise = members.get('otherwise')
   const action = otherwise === undefined ? TAG : readAction(otherwise, upstreams)
+  const unknownSignerWaitMs = readUnknownSigner(members.get('unknown_signer'))
   if (problems.length > 0) throw new DocumentFault('POLICY_INVALID', problems)
   const { asked, steps } = needs
   return Object.freeze({
@@ -55,6 +58,7 @@ export function parsePolicy(value: unknown, upstreams: readonly string[] | null 
       address: asked.has('address'),
       userAgent: asked.has('user_agent'),
     },
+    unknownSignerWaitMs: unknownSignerWaitMs ?? 0,
     steps,
   })
 }
@@ -65,6 +69,15 @@ export function policyWarnings({ steps }: Policy): readonly string[] {
   return [
     `its expressions take up to ${steps} steps, and up to ${READINGS_MAX} times as many where a request can be read in several ways: a request has ${REQUEST_STEPS_MAX}, and what is not tried by then has no answer`,
   ]
+}
+
+/** `pass`, or how long to wait. */
+function readUnknownSigner(place: Place | undefined): number | null {
+  if (place === undefined) return 0
+  if (!place.isMapping) return place.choice(['pass'] as const) === null ? null : 0
+  const wait = place.members(['wait']).get('wait')
+  if (wait === undefined) return place.refuse('takes pass, or {wait: 300ms}')
+  return readDuration(wait, 1, SIGNER_WAIT_MS_MAX)
 }
 
 function readRules(place: Place | undefined, upstreams: readonly string[] | null, needs: Needs): Rule[] {
@@ -139,6 +152,8 @@ export function timestampMs(place: Place): number | null {
   return ((days * 24 + Number(hour)) * 60 + Number(minute) - offset) * 60_000 + Number(second) * 1000
 }
 
+/** People wait no longer for a page, and what waits is held. */
+const SIGNER_WAIT_MS_MAX = 5_000
 const OTHERWISE = 'otherwise'
 const TAG = { kind: 'tag', headers: [] } as const
 const RULE_MEMBERS = ['name', 'when', 'action', 'dry_run', 'expires']

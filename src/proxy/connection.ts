@@ -12,6 +12,8 @@ export interface Connection {
   /** The address of who connected, which only differs from `address` behind a trusted proxy. */
   readonly peerAddress: string
   readonly localPort: number
+  /** Where it has connected to. */
+  readonly localAddress: string
   readonly protocol: 'h1' | 'h2'
   readonly isTls: boolean
   readonly serverName: string | null
@@ -92,6 +94,11 @@ export class ClientConnection implements Connection {
     this.localPort = raw.localPort ?? 0
     this.address = peerAddress
     this.port = raw.remotePort ?? 0
+  }
+
+  /** Asked for by few. */
+  get localAddress(): string {
+    return this.raw.localAddress ?? ''
   }
 }
 

@@ -4,6 +4,7 @@ import type { Snapshot } from '../plane/snapshot.ts'
 import type { ConnectionFailure } from './connection.ts'
 import type { DecisionIds } from './decision-id.ts'
 import type { AddressSet } from './peer-address.ts'
+import type { Prover } from './prover.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { TagSigner } from './tag-signature.ts'
 import type { Tarpit } from './tarpit.ts'
@@ -28,6 +29,8 @@ export interface ProxyContext {
   readonly sniMismatch: 'allow' | 'reject'
   readonly upgradeIdleTimeoutMs: number
   readonly signer: TagSigner | null
+  /** `null`: proofs are not looked for. */
+  readonly prover: Prover | null
   readonly limiter: RateLimiter
   readonly traffic: Traffic
   readonly tarpit: Tarpit

@@ -1,3 +1,4 @@
+import { NO_PROOFS, type Proofs } from '../classify/proof.ts'
 import type { Action } from '../policy/action.ts'
 import type { ProxyContext } from './context.ts'
 import { type Judged, judge } from './judge.ts'
@@ -15,11 +16,23 @@ export function createHandler(proxy: ProxyContext): ListenerHandlers {
   }
 }
 
-/** The life of a request. Every branch of the data plane is in this function and in `act`. */
+/** The life of a request. Every branch of the data plane is in this function, in `decide` and in `act`. */
 function handle(proxy: ProxyContext, visit: Visit): void {
-  const judged = judge(proxy, visit.connection, visit.head, visit.authority)
-  // Nothing above this line awaits, logs, or touches a clock, a file or a socket.
-  if (judged.bar === null) act(proxy, visit, judged, judged.decision.action, 0)
+  const { prover, snapshot } = proxy
+  if (prover === null) return decide(proxy, visit, NO_PROOFS, false)
+  const { connection, head, authority } = visit
+  const proofs = prover.prove(connection, head, authority, snapshot.policy.unknownSignerWaitMs)
+  // Who has signed waits until it is known that nobody has used that before, and for a key where the policy says so.
+  if (proofs instanceof Promise) visit.wait(proofs, (found, isGone) => decide(proxy, visit, found, isGone))
+  else decide(proxy, visit, proofs, false)
+}
+
+/** `isGone`: the client has left while it was waited for. */
+function decide(proxy: ProxyContext, visit: Visit, proofs: Proofs, isGone: boolean): void {
+  const judged = judge(proxy, visit.connection, visit.head, visit.authority, proofs)
+  // Nothing above this line awaits, logs, or touches a clock, a file or a socket, but for who has signed.
+  if (isGone) visit.left(judged)
+  else if (judged.bar === null) act(proxy, visit, judged, judged.decision.action, 0)
   else visit.answer(judged, barred(judged, judged.bar))
 }
 

@@ -1,5 +1,6 @@
 import { classify } from '../classify/classify.ts'
 import { Conduct } from '../classify/conduct.ts'
+import { NO_PROOFS, type Proofs } from '../classify/proof.ts'
 import { UNKNOWN, type Verdict } from '../classify/verdict.ts'
 import { ja4h } from '../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
@@ -37,6 +38,7 @@ export function judge(
   connection: Connection,
   head: RequestHead,
   authority: string | null,
+  proofs: Proofs = NO_PROOFS,
 ): Judged {
   const { snapshot } = proxy // read once: one request, one Snapshot
   const received = receiveHeaders(head.rawHeaders, authority, connection.isJa4Hop ? proxy.hopJa4Header : null)
@@ -45,7 +47,7 @@ export function judge(
     connection: connectionPrint(proxy, connection, head),
     ja4h: proxy.ja4plus ? ja4h(head) : null,
   }
-  const verdict = verdictOn(proxy, snapshot, connection, head, print, received, address)
+  const verdict = verdictOn(proxy, snapshot, connection, head, print, received, address, proofs)
   const facts: Facts = {
     method: head.method,
     host: authority,
@@ -74,11 +76,12 @@ function verdictOn(
   print: Print,
   { forged, hop }: ReceivedHeaders,
   address: string,
+  proofs: Proofs,
 ): Verdict {
   if (knowledge === null) return UNKNOWN
   if (!connection.isTrusted && !connection.isJa4Hop) {
     connection.conduct ??= new Conduct(traffic, clientNetwork(address), address)
-    return classify(knowledge, print, head, connection.conduct, forged.length, clock.nowMs)
+    return classify(knowledge, print, head, connection.conduct, forged.length, clock.nowMs, proofs)
   }
   // A hop before us sends many clients' requests on one connection, which is its own: none answers for another, but where
   // the hop says whose they are.
@@ -86,7 +89,7 @@ function verdictOn(
     address === connection.address ? null : new Conduct(traffic, clientNetwork(address), address)
   const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
   const shown = print.connection.ja4Source === 'hop' ? print : relayed
-  return classify(knowledge, shown, head, conduct, forged.length, clock.nowMs)
+  return classify(knowledge, shown, head, conduct, forged.length, clock.nowMs, proofs)
 }
 
 /** A hop that is listed saw the client's own hello; what we saw, and answered, is the hop's. */

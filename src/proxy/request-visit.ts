@@ -27,6 +27,21 @@ export class RequestVisit implements Visit {
     this.authority = exchange.authority
   }
 
+  wait<Found>(found: Promise<Found>, go: (found: Found, isGone: boolean) => void): void {
+    let isGone = false
+    this.#exchange.onGone = () => {
+      isGone = true
+    }
+    void found.then((it) => {
+      this.#exchange.onGone = null
+      go(it, isGone)
+    })
+  }
+
+  left(judged: Judged): void {
+    this.#done(judged, 0)
+  }
+
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
     const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders)
     forward(this.#exchange, upstream, headers, (outcome) => {

@@ -2,6 +2,7 @@ import type { Log, LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import { channelPair, type LocalManageBus, LocalProxyBus } from '../plane/local-bus.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
+import { type InvestigationDesk, RemoteInvestigator } from './investigation-line.ts'
 import type { DataPlane, ListenAddresses, LiveState } from './data-plane.ts'
 import type { Tap } from './tap.ts'
 import { Worker, type WorkerSettings } from './worker.ts'
@@ -11,21 +12,32 @@ export class SingleWorker implements DataPlane {
   readonly #settings: WorkerSettings
   readonly #bus: LocalManageBus
   readonly #log: Log
+  readonly #desk: InvestigationDesk | null
   readonly #tap: Tap | null
   #worker: Worker | null = null
   #sinceMs: number | null = null
 
-  constructor(settings: WorkerSettings, bus: LocalManageBus, log: Log, tap: Tap | null = null) {
+  constructor(
+    settings: WorkerSettings,
+    bus: LocalManageBus,
+    log: Log,
+    desk: InvestigationDesk | null = null,
+    tap: Tap | null = null,
+  ) {
     this.#settings = settings
     this.#bus = bus
     this.#log = log
+    this.#desk = desk
     this.#tap = tap
   }
 
   async start(state: LiveState): Promise<ListenAddresses> {
     const [up, down] = channelPair()
     this.#bus.attach(up)
-    this.#worker = await Worker.start(this.#settings, state, new LocalProxyBus(down), this.#log, this.#tap)
+    const investigator = this.#desk === null ? null : new RemoteInvestigator(down)
+    this.#desk?.attach(up)
+    const bus = new LocalProxyBus(down)
+    this.#worker = await Worker.start(this.#settings, state, bus, this.#log, investigator, this.#tap)
     this.#sinceMs = Date.now()
     return this.#worker.addresses
   }

@@ -30,6 +30,24 @@ export class UpgradeVisit implements Visit {
     this.authority = upgrade.authority
   }
 
+  wait<Found>(found: Promise<Found>, go: (found: Found, isGone: boolean) => void): void {
+    const { socket } = this.#upgrade
+    let isGone = false
+    const leave = () => {
+      isGone = true
+      socket.destroy()
+    }
+    socket.once('end', leave).once('close', leave)
+    void found.then((it) => {
+      socket.off('end', leave).off('close', leave)
+      go(it, isGone)
+    })
+  }
+
+  left(judged: Judged): void {
+    this.#done(judged, 0)
+  }
+
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
     const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders)
     upstream.began()

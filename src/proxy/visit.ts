@@ -10,6 +10,10 @@ export interface Visit {
   readonly head: RequestHead
   /** The host it is for, as sent. */
   readonly authority: string | null
+  /** `go` follows when the promise is there, which never rejects: once, also where the client leaves before that. */
+  wait<Found>(found: Promise<Found>, go: (found: Found, isGone: boolean) => void): void
+  /** Nobody is there any more to be answered. */
+  left(judged: Judged): void
   /** To the app: with all that is known and the rule's own headers, or with `null` untagged. */
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void
   answer(judged: Judged, refusal: Refusal): void

@@ -1,6 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { DurationHistogram, Metrics, type Sample, Tally } from '../metrics.ts'
 import { expressionFailures, expressionOverruns } from '../policy/decide.ts'
+import type { SignatureFinding } from '../classify/proof.ts'
+import { SIGNATURE_FAULTS, SIGNATURE_FINDINGS } from '../identity/signature-faults.ts'
 import type { ConnectionFailure, FailureReason } from './connection.ts'
 import type { ListenerCounts } from './listener.ts'
 import type { RecorderCounts } from './recorder.ts'
@@ -20,6 +22,7 @@ export class WorkerMetrics {
   readonly #durations = new DurationHistogram()
   readonly #failures = new Tally({ reason: FAILURE_REASONS })
   readonly #handshakes = new Tally({ code: TLS_CODES })
+  readonly #signatures = new Tally({ finding: SIGNATURE_FINDINGS, why: SIGNATURE_FAULTS })
   readonly #metrics = new Metrics()
   #forgedHeaders = 0
 
@@ -38,6 +41,11 @@ export class WorkerMetrics {
   requestDone(verdict: string, action: string, status: number, durationMs: number): void {
     this.#requests.add(verdict, action, STATUS_CLASSES[Math.floor(status / 100)] ?? 'none')
     this.#durations.observe(durationMs)
+  }
+
+  /** What became of signatures of Web Bot Auth. */
+  signatureFound(finding: SignatureFinding): void {
+    this.#signatures.add(finding.kind, finding.kind === 'proven' ? '' : finding.why)
   }
 
   /** Headers of ours that clients have sent. */
@@ -62,6 +70,8 @@ export class WorkerMetrics {
     metrics.counter('forged_headers_total', 'Headers of ours that clients sent, and that were removed.', () =>
       one(this.#forgedHeaders),
     )
+    const signatures = 'Signed requests (Web Bot Auth), by what came of it, and why.'
+    metrics.counter('signatures_total', signatures, () => this.#signatures.samples())
     const failures = 'Rules that were tried and whose expression had no answer: the worse one was taken.'
     metrics.counter('policy_expression_failures_total', failures, () => one(expressionFailures()))
     const overruns = 'Requests that used up what expressions may take: those not tried by then had no answer.'

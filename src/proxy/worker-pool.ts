@@ -9,6 +9,7 @@ import { departed, type MetricsReading } from '../metrics.ts'
 import type { Channel, ChannelMessage, LocalManageBus } from '../plane/local-bus.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
+import type { InvestigationDesk } from './investigation-line.ts'
 import type { WorkerSettings } from './worker.ts'
 import type { FromWorker, ToWorker } from './worker-messages.ts'
 
@@ -32,6 +33,7 @@ export interface PoolCounts {
 export class WorkerPool implements DataPlane {
   readonly #log: Log
   readonly #bus: LocalManageBus
+  readonly #desk: InvestigationDesk | null
   readonly #slots: Slot[]
   #settings: WorkerSettings
   readonly #started = Promise.withResolvers<void>()
@@ -50,10 +52,12 @@ export class WorkerPool implements DataPlane {
     settings: WorkerSettings,
     bus: LocalManageBus,
     log: Log,
+    desk: InvestigationDesk | null = null,
     { beatMs = BEAT_MS, backOffMs = BACK_OFF_MS }: PoolTimes = {},
   ) {
     this.#log = log
     this.#bus = bus
+    this.#desk = desk
     this.#settings = settings
     this.#slots = Array.from({ length: size }, (_, number) => new Slot(number, backOffMs))
     cluster.schedulingPolicy = cluster.SCHED_NONE
@@ -134,6 +138,7 @@ export class WorkerPool implements DataPlane {
     const child = cluster.fork()
     slot.begin(child)
     this.#bus.attach(channelTo(child))
+    this.#desk?.attach(channelTo(child))
     child.on('message', (message: FromWorker) => this.#receive(slot, child, message))
     child.once('exit', (code, signal) => this.#exited(slot, code, signal))
     child.on('error', (error) => {

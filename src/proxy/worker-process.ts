@@ -2,6 +2,7 @@ import cluster from 'node:cluster'
 import { Fault } from '../fault.ts'
 import { createLog, type Log } from '../log.ts'
 import { type Channel, type ChannelMessage, LocalProxyBus } from '../plane/local-bus.ts'
+import { RemoteInvestigator } from './investigation-line.ts'
 import { Worker } from './worker.ts'
 import type { FromWorker, ToWorker } from './worker-messages.ts'
 
@@ -11,6 +12,7 @@ import type { FromWorker, ToWorker } from './worker-messages.ts'
  */
 class WorkerProcess {
   readonly #bus = new LocalProxyBus(channelToPrimary())
+  readonly #investigator = new RemoteInvestigator(channelToPrimary())
   #starting: Promise<Worker> | null = null
   #log: Log | null = null
   #drainTimeoutMs = 0
@@ -45,7 +47,7 @@ class WorkerProcess {
   async #start({ settings, state }: ToWorker & { kind: 'worker:start' }): Promise<void> {
     this.#drainTimeoutMs = settings.drainTimeoutMs
     this.#log = createLog(settings.logLevel).with({ worker: process.pid })
-    this.#starting = Worker.start(settings, state, this.#bus, this.#log)
+    this.#starting = Worker.start(settings, state, this.#bus, this.#log, this.#investigator)
     try {
       const worker = await this.#starting
       say({ kind: 'worker:listening' })

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { Traffic } from '../classify/traffic.ts'
 import type { Log, LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
+import type { Investigator } from '../identity/inquiry.ts'
 import type { ProxyBus } from '../plane/bus.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
@@ -13,9 +14,11 @@ import { DecisionIds } from './decision-id.ts'
 import { createHandler } from './handler.ts'
 import { createListener, type Listener, type ListenerLimits, type ListenerOptions } from './listener.ts'
 import { AddressSet } from './peer-address.ts'
+import { Prover } from './prover.ts'
 import { RateLimiter } from './rate-limiter.ts'
 import { Recorder } from './recorder.ts'
 import { dropStartGarbage } from './garbage.ts'
+import { ServedHosts } from './served-hosts.ts'
 import { TagSigner } from './tag-signature.ts'
 import type { Tap } from './tap.ts'
 import { Tarpit } from './tarpit.ts'
@@ -40,6 +43,7 @@ export interface WorkerSettings {
   readonly signatureKey: string | null
   readonly fail: 'open' | 'closed'
   readonly ja4plus: boolean
+  readonly identity: WorkerIdentitySettings
   readonly logLevel: LogLevel
 }
 
@@ -49,6 +53,15 @@ export interface WorkerTlsSettings {
   /** PEM. */
   readonly clientCa: string | null
   readonly sniMismatch: 'allow' | 'reject'
+}
+
+export interface WorkerIdentitySettings {
+  readonly isSignatureChecked: boolean
+  readonly isPlaceAsked: boolean
+  readonly needsNonce: boolean
+  readonly allowPrivate: boolean
+  /** Those that signatures may be made for; none: those of certificates. */
+  readonly hosts: readonly string[]
 }
 
 /** Listeners, handler, upstreams and recorder, put together. */
@@ -71,6 +84,7 @@ export class Worker {
     state: LiveState,
     bus: ProxyBus,
     log: Log,
+    investigator: Investigator | null,
     tap: Tap | null = null,
   ): Promise<Worker> {
     const first = Promise.withResolvers<Snapshot>()
@@ -83,9 +97,10 @@ export class Worker {
         first.reject(error)
       })
     })
-    const worker = new Worker(settings, state, await first.promise, bus, tap)
+    const worker = new Worker(settings, state, await first.promise, bus, investigator, tap)
     use = (snapshot) => {
       worker.#context.snapshot = snapshot
+      worker.#context.prover?.use(snapshot.knowledge)
     }
     try {
       dropStartGarbage()
@@ -102,6 +117,7 @@ export class Worker {
     state: LiveState,
     snapshot: Snapshot,
     bus: ProxyBus,
+    investigator: Investigator | null,
     tap: Tap | null,
   ) {
     this.#settings = settings
@@ -114,7 +130,8 @@ export class Worker {
     this.#metrics = new WorkerMetrics({
       ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
     })
-    this.#context = this.#contextWith(snapshot)
+    this.#context = this.#contextWith(snapshot, investigator)
+    this.#context.prover?.use(snapshot.knowledge)
 
     const handlers = createHandler(this.#context)
     const options = listenerOptions(settings, this.#context.trusted)
@@ -160,25 +177,28 @@ export class Worker {
     this.#upgrades.close()
     for (const group of this.#upstreams) group.close() // there is nobody left to answer
     const leftMs = deadlineMs - (performance.now() - startedMs)
+    this.#context.prover?.close()
     await this.#recorder.close(Math.max(leftMs, LAST_SIGHTINGS_MS))
     this.#clock.stop()
     this.#bus.close()
   }
 
-  #contextWith(snapshot: Snapshot): ProxyContext {
+  #contextWith(snapshot: Snapshot, investigator: Investigator | null): ProxyContext {
     const settings = this.#settings
+    const trusted = addressSet(settings.trustedProxies)
     return {
       name: hostname(),
       snapshot,
       upstreams: new Map(this.#upstreams.map((group) => [group.name, group])),
       defaultUpstream: this.#upstreams[0]!,
-      trusted: addressSet(settings.trustedProxies),
+      trusted,
       hopJa4Header: settings.ja4Hops.header.toLowerCase(),
       ja4plus: settings.ja4plus,
       fail: settings.fail,
       sniMismatch: settings.tls.sniMismatch,
       upgradeIdleTimeoutMs: settings.upgradeIdleTimeoutMs,
       signer: settings.signatureKey === null ? null : new TagSigner(settings.signatureKey),
+      prover: investigator === null ? null : this.#proverFor(investigator, trusted),
       limiter: new RateLimiter(),
       traffic: this.#traffic,
       tarpit: new Tarpit(),
@@ -188,6 +208,14 @@ export class Worker {
       recorder: this.#recorder,
       metrics: this.#metrics,
     }
+  }
+
+  #proverFor(investigator: Investigator, trusted: AddressSet): Prover {
+    const { identity } = this.#settings
+    const hosts = new ServedHosts(identity.hosts, this.#certificates)
+    return new Prover(identity, {
+      ...{ investigator, hosts, trusted, clock: this.#clock, metrics: this.#metrics },
+    })
   }
 
   async #listen(): Promise<void> {

@@ -46,6 +46,7 @@ const KNOWLEDGE = knowledgeOf(
   ]),
   WEIGHTS,
 )
+const PUBLIC = '198.51.100.9'
 const SIGNED = signed('https://shopper.test')
 
 test('without proofs a verdict is the very one that it is without', async () => {
@@ -122,7 +123,7 @@ test('a proven agent from elsewhere than is published keeps the proof, and it is
 test('a signature that does not hold proves nothing, and takes nothing but the good name', async () => {
   const failed = {
     signature: { kind: 'failed', why: 'expired', agentId: 'https://shopper.test' },
-    place: null,
+    places: null,
   } as const
   const near = judged({ userAgent: 'Shopper/1', address: '192.0.2.7', proofs: failed })
   assert.deepEqual([near.proof?.method, near.conflicts], ['ip-range', ['signature-failed']])
@@ -132,7 +133,7 @@ test('a signature that does not hold proves nothing, and takes nothing but the g
   )
   const human = judged({ userAgent: CHROME, proofs: failed })
   assert.equal(human.kind, judged({ userAgent: CHROME, proofs: NO_PROOFS }).kind)
-  const unchecked = { signature: { kind: 'unchecked', why: 'no-key', agentId: null }, place: null } as const
+  const unchecked = { signature: { kind: 'unchecked', why: 'no-key', agentId: null }, places: null } as const
   const later = judged({ userAgent: 'Shopper/1', proofs: unchecked })
   assert.deepEqual([later.proof, later.conflicts], [null, []])
   assert.equal(later.evidence[0]!.kind, 'signature-unchecked')
@@ -150,15 +151,23 @@ test('a host name proves who claims to be that agent, by whole labels, and nobod
     [null, 'host-foreign'],
   ]
   for (const [host, expected] of table) {
-    const verdict = judged({ userAgent: 'Bot/1', proofs: at({ hosts: host === null ? [] : [host] }) })
+    const verdict = judged({
+      userAgent: 'Bot/1',
+      address: PUBLIC,
+      proofs: at({ hosts: host === null ? [] : [host] }),
+    })
     assert.ok(detail(verdict, expected) !== '', `${host}`)
     const isProven = expected === 'host-proven'
     assert.deepEqual(verdict.proof, isProven ? { method: 'reverse-dns', agent: 'bot', key: null } : null)
     assert.deepEqual(verdict.conflicts, isProven ? [] : ['host-foreign'])
   }
   const several = at({ hosts: ['a.other.test', 'b.crawl.bot.test'] })
-  assert.equal(judged({ userAgent: 'Bot/1', proofs: several }).proof?.method, 'reverse-dns')
-  const silent = judged({ userAgent: 'Bot/1', proofs: at({ hosts: [], isHostKnown: false }) })
+  assert.equal(judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: several }).proof?.method, 'reverse-dns')
+  const silent = judged({
+    userAgent: 'Bot/1',
+    address: PUBLIC,
+    proofs: at({ hosts: [], isHostKnown: false }),
+  })
   assert.deepEqual([silent.proof, silent.conflicts], [null, []])
   const other = judged({
     userAgent: 'Shopper/1',
@@ -166,16 +175,31 @@ test('a host name proves who claims to be that agent, by whole labels, and nobod
     proofs: at({ hosts: ['x.bot.example'] }),
   })
   assert.equal(other.proof!.method, 'ip-range')
-  assert.equal(judged({ userAgent: 'curl/8', proofs: at({ hosts: ['x.bot.example'] }) }).proof, null)
+  assert.equal(
+    judged({ userAgent: 'Bot/1', address: '10.0.0.1', proofs: at({ hosts: ['x.bot.example'] }) }).proof,
+    null,
+  )
+  assert.equal(
+    judged({ userAgent: 'curl/8', address: PUBLIC, proofs: at({ hosts: ['x.bot.example'] }) }).proof,
+    null,
+  )
 })
 
 test('a network speaks for or against who claims to be an agent, and proves nothing', async () => {
-  const own = judged({ userAgent: 'Net/1', proofs: at({ network: { asn: 64500, name: 'Net Inc.' } }) })
+  const own = judged({
+    userAgent: 'Net/1',
+    address: PUBLIC,
+    proofs: at({ network: { asn: 64500, name: 'Net Inc.' } }),
+  })
   assert.deepEqual([own.proof, own.conflicts], [null, []])
   assert.match(detail(own, 'network-of-agent'), /AS64500 \(Net Inc\.\)/)
-  const far = judged({ userAgent: 'Net/1', proofs: at({ network: { asn: 64999, name: null } }) })
+  const far = judged({
+    userAgent: 'Net/1',
+    address: PUBLIC,
+    proofs: at({ network: { asn: 64999, name: null } }),
+  })
   assert.deepEqual(far.conflicts, ['network-foreign'])
-  assert.equal(judged({ userAgent: 'Net/1', proofs: at({}) }).conflicts.length, 0)
+  assert.equal(judged({ userAgent: 'Net/1', address: PUBLIC, proofs: at({}) }).conflicts.length, 0)
 })
 
 test('what is kept of it is worded again', async () => {
@@ -210,11 +234,12 @@ function judged({
 
 function signed(agentId: string): Proofs {
   const signature: SignatureFinding = { kind: 'proven', agentId, thumbprint: 'k'.repeat(43) }
-  return { signature, place: null }
+  return { signature, places: null }
 }
 
 function at(place: Partial<PlaceFinding>): Proofs {
-  return { signature: null, place: { hosts: [], isHostKnown: 'hosts' in place, network: null, ...place } }
+  const finding = { hosts: [], isHostKnown: 'hosts' in place, network: null, ...place }
+  return { signature: null, places: { of: () => finding } }
 }
 
 function detail({ evidence }: Verdict, kind: string): string {

@@ -139,6 +139,7 @@ const CONNECTION: Connection = {
   port: 50_000,
   peerAddress: '192.0.2.1',
   localPort: 8443,
+  localAddress: '127.0.0.1',
   protocol: 'h1',
   isTls: true,
   serverName: 'app.example.test',

@@ -268,7 +268,15 @@ function peer(address: string, isTrusted: boolean): Connection {
     noHello: null,
     ja4Source: null,
   }
-  const common = { id: 1, port: 1, localPort: 443, protocol: 'h1', isTls: true, serverName: null } as const
+  const common = {
+    id: 1,
+    port: 1,
+    localPort: 443,
+    localAddress: '127.0.0.1',
+    protocol: 'h1',
+    isTls: true,
+    serverName: null,
+  } as const
   return {
     ...common,
     address,

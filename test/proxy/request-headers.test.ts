@@ -199,7 +199,16 @@ function connection(address: string): Connection {
     ja4Source: null,
   } as const
   return {
-    ...{ id: 1, address, port: 5, peerAddress: address, localPort: 8443, protocol: 'h1', isTls: true },
+    ...{
+      id: 1,
+      address,
+      port: 5,
+      peerAddress: address,
+      localPort: 8443,
+      localAddress: '127.0.0.1',
+      protocol: 'h1',
+      isTls: true,
+    },
     ...{ serverName: null, print, conduct: new Conduct(), isTrusted: false, isJa4Hop: false },
   }
 }

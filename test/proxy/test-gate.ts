@@ -63,6 +63,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     sniMismatch: 'allow',
     upgradeIdleTimeoutMs: 0,
     signer: null,
+    prover: null,
     limiter: new RateLimiter(),
     traffic: new Traffic(),
     tarpit: new Tarpit(),

@@ -64,6 +64,9 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     signatureKey: null,
     fail: 'open',
     ja4plus: true,
+    identity: {
+      ...{ isSignatureChecked: true, isPlaceAsked: true, needsNonce: false, allowPrivate: true, hosts: [] },
+    },
     logLevel: 'silent',
     ...more,
   }

@@ -202,7 +202,7 @@ async function pooled(
   app: (response: { end(body: string): void }) => void = (response) => response.end('ok'),
 ) {
   const around = await surroundings(t, (_, response) => app(response))
-  const pool = new WorkerPool(size, around.settings, around.bus, around.log, times)
+  const pool = new WorkerPool(size, around.settings, around.bus, around.log, null, times)
   t.teardown(() => pool.drain(0))
   const { listen: address } = await pool.start(liveState([pair]))
   const ask = (path: string, agent?: Agent) => asked(address, path, agent)

@@ -1,0 +1,86 @@
+import { LRUCache } from 'lru-cache'
+
+export interface BudgetLimits {
+  readonly perAddress: number
+  readonly perKey: number
+  readonly inAll: number
+  /** Of an address that has lately signed well. */
+  readonly perProvenAddress: number
+}
+
+/**
+ * How many signatures that do not hold are looked at in a second: of an address, by a key, in all. Whoever sends more
+ * is not looked at until the second is over; who has signed well with that key from that address lately still is.
+ */
+export class FailureBudget {
+  readonly #limits: BudgetLimits
+  readonly #failures = new LRUCache<string, Second>({ max: COUNTED_MAX })
+  readonly #proven = new LRUCache<string, true>({ max: PROVEN_MAX, ttl: PROVEN_MS, ttlResolution: 1_000 })
+  readonly #all: Second = { startMs: 0, count: 0 }
+
+  constructor(limits: BudgetLimits = LIMITS) {
+    this.#limits = limits
+  }
+
+  /** Before anything is read of it. `address`: as it is counted, of IPv6 the /64. */
+  mayRead(address: string, nowMs: number): boolean {
+    const { perAddress, perProvenAddress } = this.#limits
+    const count = countOf(this.#failures.get(address), nowMs)
+    return count < perAddress || (count < perProvenAddress && this.#proven.has(address))
+  }
+
+  /** Before its signature is checked. */
+  mayCheck(address: string, thumbprint: string, nowMs: number): boolean {
+    const { perKey, inAll } = this.#limits
+    if (countOf(this.#all, nowMs) < inAll && countOf(this.#failures.get(thumbprint), nowMs) < perKey)
+      return true
+    return this.#proven.has(pairOf(address, thumbprint))
+  }
+
+  /** `thumbprint`: of the key by which it was checked; `null` where it did not come to that. */
+  failed(address: string, thumbprint: string | null, nowMs: number): void {
+    this.#add(address, nowMs)
+    if (thumbprint === null) return
+    this.#add(thumbprint, nowMs)
+    add(this.#all, nowMs)
+  }
+
+  proven(address: string, thumbprint: string): void {
+    this.#proven.set(address, true)
+    this.#proven.set(pairOf(address, thumbprint), true)
+  }
+
+  #add(key: string, nowMs: number): void {
+    const known = this.#failures.get(key)
+    if (known !== undefined) add(known, nowMs)
+    else this.#failures.set(key, { startMs: nowMs, count: 1 })
+  }
+}
+
+interface Second {
+  startMs: number
+  count: number
+}
+
+function countOf(second: Second | undefined, nowMs: number): number {
+  return second === undefined || Math.abs(nowMs - second.startMs) >= SECOND_MS ? 0 : second.count
+}
+
+function add(second: Second, nowMs: number): void {
+  if (Math.abs(nowMs - second.startMs) >= SECOND_MS) {
+    second.startMs = nowMs
+    second.count = 0
+  }
+  second.count++
+}
+
+function pairOf(address: string, thumbprint: string): string {
+  return `${address} ${thumbprint}`
+}
+
+const SECOND_MS = 1_000
+/** A check takes some 50 to 100 µs: all together a twentieth of a worker at most. */
+const LIMITS: BudgetLimits = { perAddress: 20, perKey: 100, inAll: 500, perProvenAddress: 200 }
+const COUNTED_MAX = 20_000
+const PROVEN_MAX = 20_000
+const PROVEN_MS = 600_000

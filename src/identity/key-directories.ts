@@ -1,0 +1,133 @@
+import { signerAt } from '../classify/signer-id.ts'
+import { Fault } from '../fault.ts'
+import {
+  type AgentDocument,
+  type DocumentRules,
+  documentPlaceOf,
+  readAgentDocument,
+} from './agent-document.ts'
+import type { AgentKey } from './agent-key.ts'
+import { directoryProof } from './directory-signature.ts'
+import { type DocumentSettings, Documents, DocumentUnusable, type Held } from './document-fetch.ts'
+import type { Finding, Inquiry } from './inquiry.ts'
+
+export interface DirectorySettings extends DocumentSettings {
+  /** Whose are fetched: of whoever signs, of those that signatures and settings name, of nobody. */
+  readonly mode: 'discover' | 'listed' | 'off'
+  /** Those that settings name, as readAgentId gives them. */
+  readonly agents: ReadonlySet<string>
+}
+
+type KeyInquiry = Inquiry & { readonly kind: 'keys' }
+type KeyFinding = Finding & { readonly kind: 'keys' }
+
+/** Finds out by which keys agents sign: from their key directories, which they keep themselves. */
+export class KeyDirectories {
+  readonly #settings: DirectorySettings
+  readonly #ofListed: Documents<Directory>
+  /** Of their own, so that nobody unknown stands in the way of who is known. */
+  readonly #ofStrangers: Documents<Directory>
+  #minute = { startMs: Number.NEGATIVE_INFINITY, strangers: 0 }
+
+  constructor(settings: DirectorySettings) {
+    this.#settings = settings
+    const rules = { allowPrivate: settings.allowPrivate }
+    const kind = {
+      name: 'directory',
+      accept: ACCEPT,
+      parse: (value: unknown, url: string, headers: Parameters<typeof directoryIn>[2]) =>
+        directoryIn(value, url, headers, rules, settings.nowMs()),
+      untilMs: ({ untilMs }: Directory) => untilMs,
+    } as const
+    this.#ofListed = new Documents(kind, settings)
+    this.#ofStrangers = new Documents(kind, settings)
+  }
+
+  /** Never rejects. `null`: too much is asked for at the moment, and nothing is known. */
+  async find({ agentId, thumbprint, isListed }: KeyInquiry): Promise<KeyFinding | null> {
+    const { mode, agents } = this.#settings
+    const nowMs = this.#settings.nowMs()
+    const isKnown = isListed || agents.has(agentId)
+    if (mode === 'off' || (mode === 'listed' && !isKnown)) return none(agentId, 'not-listed', nowMs, FAR_MS)
+    if (!isKnown && this.#isOften(nowMs)) return null
+    try {
+      const held = await this.#held(isKnown ? this.#ofListed : this.#ofStrangers, agentId, thumbprint)
+      const keys = held.document.keys.filter(({ signsRequests }) => signsRequests).map(({ jwk }) => jwk)
+      return {
+        ...{ kind: 'keys', agentId, keys, why: null, askAgainMs: nowMs + RETRY_MS },
+        ...{ freshUntilMs: held.freshUntilMs, untilMs: held.keptUntilMs },
+      }
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      if (error instanceof DocumentUnusable && error.kind === 'busy') return null
+      return none(agentId, 'no-directory', nowMs, RETRY_MS)
+    }
+  }
+
+  /** What is under way is given up. */
+  close(): void {
+    this.#ofListed.close()
+    this.#ofStrangers.close()
+  }
+
+  /** Once more where a key is missing in it: it may be new. */
+  async #held(
+    documents: Documents<Directory>,
+    agentId: string,
+    thumbprint: string | null,
+  ): Promise<Held<Directory>> {
+    const place = documentPlaceOf(agentId)
+    const held = await documents.find(place)
+    const isMissing = thumbprint !== null && !held.document.keys.some((key) => key.thumbprint === thumbprint)
+    return isMissing ? documents.find(place, NOW) : held
+  }
+
+  #isOften(nowMs: number): boolean {
+    if (Math.abs(nowMs - this.#minute.startMs) >= MINUTE_MS) this.#minute = { startMs: nowMs, strangers: 0 }
+    return ++this.#minute.strangers > STRANGERS_PER_MINUTE
+  }
+}
+
+interface Directory {
+  readonly keys: readonly AgentKey[]
+  /** By the signatures of who serves it; `null`: it is not signed. */
+  readonly untilMs: number | null
+}
+
+function directoryIn(
+  value: unknown,
+  url: string,
+  headers: Parameters<typeof directoryProof>[0],
+  rules: DocumentRules,
+  nowMs: number,
+): Directory {
+  const keys = keysIn(readAgentDocument(value, signerAt(url), rules))
+  const proof = directoryProof(headers, new URL(url).host, keys, nowMs)
+  if (proof === null) return { keys, untilMs: null }
+  if (proof.keys.length === 0)
+    throw new Fault('DIRECTORY_UNPROVEN', 'it is signed, and by none of its keys for this host and time')
+  return proof
+}
+
+/** One document leads to no other one here. */
+function keysIn({ keys }: AgentDocument): readonly AgentKey[] {
+  if ('jwksUri' in keys) throw new Fault('DIRECTORY_UNUSABLE', 'its keys are elsewhere (jwks_uri)')
+  return keys
+}
+
+function none(agentId: string, why: string, nowMs: number, forMs: number): KeyFinding {
+  const untilMs = nowMs + forMs
+  return { kind: 'keys', agentId, keys: [], why, askAgainMs: untilMs, freshUntilMs: untilMs, untilMs }
+}
+
+const ACCEPT =
+  'application/http-message-signatures-directory+json, application/jwk-set+json, application/json'
+/** As fresh as it can be had. */
+const NOW = 0
+/** Who asks for a key that is not there. */
+const RETRY_MS = 10_000
+/** Settings do not change. */
+const FAR_MS = 3_600_000
+const MINUTE_MS = 60_000
+/** Whoever can send a request can name a directory. */
+const STRANGERS_PER_MINUTE = 300

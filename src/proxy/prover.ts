@@ -1,0 +1,199 @@
+import { LRUCache } from 'lru-cache'
+import type { Knowledge } from '../classify/knowledge.ts'
+import type { PlaceFinding, Places, Proofs, SignatureFinding } from '../classify/proof.ts'
+import { FailureBudget } from '../identity/failure-budget.ts'
+import type { Finding, Inquiry, Investigator } from '../identity/inquiry.ts'
+import { KeyBook } from '../identity/key-book.ts'
+import { PlaceBook } from '../identity/place-book.ts'
+import {
+  type Asked,
+  type Checked,
+  isSigned,
+  SignatureCheck,
+  usedBefore,
+} from '../identity/signature-check.ts'
+import type { RequestHead } from '../wire/request-head.ts'
+import type { Connection } from './connection.ts'
+import { type AddressSet, clientAddress, clientNetwork } from './peer-address.ts'
+import { receiveHeaders } from './request-headers.ts'
+import type { ServedHosts } from './served-hosts.ts'
+
+export interface ProverSettings {
+  /** Documents of keys may be at private addresses and plain http, as tests need it. */
+  readonly allowPrivate: boolean
+  readonly needsNonce: boolean
+  readonly isPlaceAsked: boolean
+  readonly isSignatureChecked: boolean
+}
+
+export interface ProverParts {
+  readonly investigator: Investigator
+  readonly hosts: ServedHosts
+  readonly trusted: AddressSet
+  readonly clock: { readonly nowMs: number }
+  readonly metrics: { signatureFound(finding: SignatureFinding): void }
+}
+
+/** What is known of who sends requests beyond what they show; what is not known is found out elsewhere, for the next. */
+export class Prover implements Places {
+  readonly #settings: ProverSettings
+  readonly #parts: ProverParts
+  readonly #keys = new KeyBook()
+  readonly #known = new PlaceBook()
+  readonly #check: SignatureCheck
+  readonly #budget = new FailureBudget()
+  /** Of requests that are not signed: one for all. */
+  readonly #unsigned: Proofs
+  /** What was asked a moment ago. */
+  readonly #asked = new LRUCache<string, true>({ max: ASKED_MAX, ttl: ASKED_MS })
+  readonly #waiting = new Map<string, number>()
+  readonly #refreshing: NodeJS.Timeout
+  #allWaiting = 0
+  #signers: readonly string[] = []
+
+  constructor(settings: ProverSettings, parts: ProverParts) {
+    this.#settings = settings
+    this.#parts = parts
+    this.#check = new SignatureCheck(settings, this.#keys, this.#budget)
+    this.#unsigned = { signature: null, places: settings.isPlaceAsked ? this : null }
+    parts.investigator.onFinding((finding) => this.#take(finding))
+    this.#refreshing = setInterval(() => this.#refresh(), REFRESH_MS).unref()
+  }
+
+  get waiting(): number {
+    return this.#allWaiting
+  }
+
+  /** Whose keys are had before they sign anything. */
+  use(knowledge: Knowledge | null): void {
+    this.#signers = knowledge?.identities.signers ?? []
+    this.#keys.list(new Set(this.#signers))
+    this.#refresh()
+  }
+
+  /** At once for all requests that are not signed. `waitMs`: how long one may wait for the key of its signer. Never rejects. */
+  prove(
+    connection: Connection,
+    head: RequestHead,
+    authority: string | null,
+    waitMs: number,
+  ): Proofs | Promise<Proofs> {
+    if (!this.#settings.isSignatureChecked || !isSigned(head.rawHeaders)) return this.#unsigned
+    const asked = this.#askedBy(connection, head, authority)
+    const checked = this.#check.check(asked, this.#parts.clock.nowMs)
+    if (checked === null) return this.#unsigned
+    switch (checked.kind) {
+      case 'finding':
+        return this.#found(checked.finding)
+      case 'use':
+        return this.#claimed(checked)
+      case 'no-key':
+        return this.#withoutKey(asked, checked, waitMs)
+    }
+  }
+
+  of(address: string): PlaceFinding | null {
+    const known = this.#known.of(address, this.#parts.clock.nowMs)
+    if (known === null) this.#ask({ kind: 'place', address }, address)
+    return known
+  }
+
+  close(): void {
+    clearInterval(this.#refreshing)
+  }
+
+  #take(finding: Finding): void {
+    if (finding.kind === 'keys') this.#keys.take(finding)
+    else this.#known.take(finding)
+  }
+
+  /** Keys of those who are listed are there before they end. */
+  #refresh(): void {
+    if (!this.#settings.isSignatureChecked) return
+    const soonMs = this.#parts.clock.nowMs + 2 * REFRESH_MS
+    for (const agentId of this.#signers) {
+      const known = this.#keys.of(agentId, soonMs)
+      if (known !== null && known.freshUntilMs > soonMs) continue
+      this.#parts.investigator.ask({ kind: 'keys', agentId, thumbprint: null, isListed: true })
+    }
+  }
+
+  #askedBy(connection: Connection, head: RequestHead, authority: string | null): Asked {
+    const hop = connection.isTrusted ? receiveHeaders(head.rawHeaders, authority).hop : null
+    const address = hop === null ? connection.address : clientAddress(connection, hop, this.#parts.trusted)
+    const scheme = hop?.forwardedProto ?? (connection.isTls ? 'https' : 'http')
+    const { method, target, rawHeaders } = head
+    return {
+      ...{ method, target, rawHeaders, address },
+      base: `${scheme}://${authority ?? ''}`,
+      isOurHost: authority !== null && this.#parts.hosts.has(authority, connection),
+      network: clientNetwork(address),
+    }
+  }
+
+  async #claimed({ finding, use }: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+    const isTaken = await this.#parts.investigator.claim(use)
+    return this.#found(isTaken === true ? finding : usedBefore(finding, isTaken === false))
+  }
+
+  #withoutKey(
+    asked: Asked,
+    { agentId, thumbprint, finding }: Checked & { readonly kind: 'no-key' },
+    waitMs: number,
+  ): Proofs | Promise<Proofs> {
+    const isListed = this.#keys.isListed(agentId)
+    // Who names many agents that nobody knows makes us ask for each.
+    if (!isListed) this.#budget.failed(asked.network, null, this.#parts.clock.nowMs)
+    this.#ask({ kind: 'keys', agentId, thumbprint, isListed }, `${agentId} ${thumbprint}`)
+    const others = this.#waiting.get(asked.network) ?? 0
+    if (waitMs === 0 || this.#allWaiting >= WAITING_MAX || others >= WAITING_PER_NETWORK_MAX)
+      return this.#found(finding)
+    return this.#afterKey(asked, agentId, finding, waitMs)
+  }
+
+  /** Once something has come of it, or the time is up: a second time nobody waits. */
+  async #afterKey(
+    asked: Asked,
+    agentId: string,
+    otherwise: SignatureFinding,
+    waitMs: number,
+  ): Promise<Proofs> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, waitMs)
+    const callOff = this.#keys.wait(agentId, resolve)
+    this.#count(asked.network, 1)
+    await promise
+    this.#count(asked.network, -1)
+    clearTimeout(timer)
+    callOff()
+    const checked = this.#check.check(asked, this.#parts.clock.nowMs)
+    if (checked?.kind === 'use') return this.#claimed(checked)
+    return this.#found(checked?.finding ?? otherwise)
+  }
+
+  #count(network: string, change: 1 | -1): void {
+    const count = (this.#waiting.get(network) ?? 0) + change
+    this.#allWaiting += change
+    if (count === 0) this.#waiting.delete(network)
+    else this.#waiting.set(network, count)
+  }
+
+  #ask(inquiry: Inquiry, key: string): void {
+    if (this.#asked.has(key)) return
+    this.#asked.set(key, true)
+    this.#parts.investigator.ask(inquiry)
+  }
+
+  #found(signature: SignatureFinding): Proofs {
+    this.#parts.metrics.signatureFound(signature)
+    return { signature, places: this.#unsigned.places }
+  }
+}
+
+const REFRESH_MS = 30_000
+/** What did not come to anything may be asked again then. */
+const ASKED_MS = 1_000
+const ASKED_MAX = 4_096
+/** Each holds a request; who has more signs the next one anyway. */
+const WAITING_MAX = 1_000
+const WAITING_PER_NETWORK_MAX = 50

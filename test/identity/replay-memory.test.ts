@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { test } from 'tap'
+import type { SignatureUse } from '../../src/identity/inquiry.ts'
+import { ReplayMemory } from '../../src/identity/replay-memory.ts'
+
+const NOW_MS = Date.UTC(2026, 10, 23, 9)
+const NOW_S = NOW_MS / 1_000
+
+test('what was used once is not used again, whoever has it; without a nonce its first holder may', async () => {
+  const memory = new ReplayMemory()
+  assert.equal(memory.claim(use({ id: 'a' }), NOW_MS), true)
+  assert.equal(memory.claim(use({ id: 'a' }), NOW_MS), false)
+  assert.equal(memory.claim(use({ id: 'a', holder: '192.0.2.1' }), NOW_MS), false)
+  assert.equal(memory.claim(use({ id: 'b', holder: '192.0.2.1' }), NOW_MS), true)
+  assert.equal(memory.claim(use({ id: 'b', holder: '192.0.2.1' }), NOW_MS), true)
+  assert.equal(memory.claim(use({ id: 'b', holder: '192.0.2.2' }), NOW_MS), false)
+  assert.equal(memory.claim(use({ id: 'b' }), NOW_MS), false)
+  assert.equal(memory.claim(use({ id: 'c', goodUntilMs: NOW_MS }), NOW_MS), false, 'its time is over')
+  assert.equal(memory.size, 2)
+})
+
+test('of a full memory the oldest is forgotten, and what is as old is not taken any more', async () => {
+  const memory = new ReplayMemory({ usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
+  for (let i = 0; i < 17; i++)
+    assert.equal(memory.claim(use({ id: `${i}`, createdS: NOW_S + i }), NOW_MS), true, `${i}`)
+  assert.equal(memory.size, 16)
+  assert.equal(memory.floorsRaised, 1)
+  assert.equal(
+    memory.claim(use({ id: '0', createdS: NOW_S }), NOW_MS),
+    false,
+    'the very one that was forgotten',
+  )
+  assert.equal(memory.claim(use({ id: 'new', createdS: NOW_S }), NOW_MS), false, 'nobody can tell')
+  assert.equal(memory.claim(use({ id: 'new', createdS: NOW_S + 17 }), NOW_MS), true)
+  assert.equal(memory.claim(use({ id: 'x', thumbprint: 'other', createdS: NOW_S }), NOW_MS), true)
+})
+
+test('what is over makes room without a floor', async () => {
+  const memory = new ReplayMemory({ usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
+  for (let i = 0; i < 16; i++) memory.claim(use({ id: `${i}`, goodUntilMs: NOW_MS + 1_000 }), NOW_MS)
+  for (let i = 16; i < 32; i++) assert.equal(memory.claim(use({ id: `${i}` }), NOW_MS + 1_000), true)
+  assert.deepEqual([memory.size, memory.floorsRaised], [16, 0])
+})
+
+test('keys that come and go cannot make a used signature good again', async () => {
+  const memory = new ReplayMemory({ usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
+  memory.claim(use({ id: 'mine', thumbprint: 'victim' }), NOW_MS)
+  for (let i = 0; i < 50; i++)
+    memory.claim(use({ id: `${i}`, thumbprint: `${i}`, createdS: NOW_S + 1 + i }), NOW_MS)
+  assert.equal(memory.claim(use({ id: 'mine', thumbprint: 'victim' }), NOW_MS), false)
+})
+
+test('whatever comes in whatever order: it takes nothing that an endless memory would not, and stays small', async () => {
+  const limits = { usesMax: 12, usesPerKeyMax: 6, keysMax: 3 }
+  const step = fc.record({
+    id: fc.integer({ min: 0, max: 12 }),
+    key: fc.integer({ min: 0, max: 5 }),
+    holder: fc.constantFrom(null, 'a', 'b'),
+    createdS: fc.integer({ min: -30, max: 30 }),
+    lifeS: fc.integer({ min: 1, max: 60 }),
+    passedMs: fc.integer({ min: 0, max: 5_000 }),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const memory = new ReplayMemory(limits)
+      const endless = new Map<string, string | null>()
+      let nowMs = NOW_MS
+      for (const { id, key, holder, createdS, lifeS, passedMs } of steps) {
+        nowMs += passedMs
+        // One signature has one time, whoever sends it.
+        const name = `${key} ${id} ${createdS} ${lifeS}`
+        const created = NOW_S + createdS
+        const one = {
+          id: name,
+          thumbprint: `${key}`,
+          createdS: created,
+          goodUntilMs: (created + lifeS) * 1_000,
+        }
+        const mayBe =
+          one.goodUntilMs > nowMs && (!endless.has(name) || (holder !== null && endless.get(name) === holder))
+        const isTaken = memory.claim({ ...one, holder }, nowMs)
+        assert.ok(mayBe || !isTaken, 'a replay was taken')
+        if (isTaken && !endless.has(name)) endless.set(name, holder)
+        assert.ok(memory.size <= limits.usesMax)
+      }
+    }),
+    { interruptAfterTimeLimit: 2_000 },
+  )
+})
+
+function use(changes: Partial<SignatureUse>): SignatureUse {
+  const usual = { thumbprint: 'key', holder: null, createdS: NOW_S, goodUntilMs: NOW_MS + 3_600_000 }
+  return { id: 'id', ...usual, ...changes }
+}
