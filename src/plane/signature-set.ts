@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { IndexBuilder } from '../classify/index-builder.ts'
 import { compilingKnowledge, type Knowledge } from '../classify/knowledge.ts'
 import { isDecisive } from '../classify/signature.ts'
-import { parseSoftwareList, type Software, type Verification } from '../classify/software.ts'
+import { parseSoftwareList, type Software } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import { isSeenAnswer } from '../classify/stack.ts'
 import { parseWeights } from '../classify/weights.ts'
@@ -122,8 +122,7 @@ function judged(software: Software): Software {
   )
   // By its other names a client may name itself.
   const unsaid = { description: null, homepage: null, vendor: null }
-  const { ranges, rangesUrl } = software.verification
-  return { ...software, ...unsaid, verification: { ...UNVERIFIED, ranges, rangesUrl }, signatures }
+  return { ...software, ...unsaid, signatures }
 }
 
 function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | 'index'>): string {
@@ -141,6 +140,3 @@ async function forgetAllBut(hashes: readonly (string | null)[], folder: string):
 /** A millisecond of parsing. */
 const PIECE = 32
 const SUFFIX = '.index'
-const UNVERIFIED: Verification = {
-  ...{ rangesUrl: null, ranges: null, reverseDns: [], asns: [], signatureAgent: null },
-}

@@ -143,6 +143,19 @@ test('a proxy is told of published addresses, and new ones are another set', asy
   assert.deepEqual(await listed('198.51.100.0/24', '198.51.100.7'), both)
 })
 
+test('a proxy is told of every way in which agents prove who they are', async (t) => {
+  const verification = {
+    ...{ reverse_dns: ['.bot.test'], asns: [64500], signature_agent: 'https://bot.test' },
+  }
+  const list = parseSoftwareList([
+    { id: 'bot', name: 'Bot', kind: 'agent', category: 'crawler', verification },
+  ])
+  const told = await new KnowledgeReader().read(await new Sets(temporaryFolder(t)).make(list, WEIGHTS))
+  assert.deepEqual(told.list[0]!.verification, list[0]!.verification)
+  assert.equal(told.identities.byPlace('bot')!.id, 'bot')
+  assert.deepEqual(told.identities.signers, ['https://bot.test'])
+})
+
 test('no proxy keeps what only people read, nor fingerprints twice', async (t) => {
   const source = { source: 'measured here', date: '2026-11-21' }
   const signatures = [
