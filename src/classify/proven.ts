@@ -9,6 +9,8 @@ import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 
+type Signed = SignatureFinding & { readonly kind: 'proven' }
+
 /** What proofs are held against. */
 export interface Seen {
   /** The agent that it says to be, by a name of its own. */
@@ -28,34 +30,39 @@ export function withProofs(
   { signature, places }: Proofs,
   seen: Seen,
 ): Verdict {
-  const signed = signature === null ? verdict : withSignature(knowledge, verdict, signature, seen)
-  return places === null || signed.agent === null ? signed : withPlace(knowledge, signed, places, seen)
+  const placed = withPlace(knowledge, verdict, places, seen)
+  if (signature === null) return placed
+  // Anybody can send a wrong signature in another's name: it proves nothing, and what else proves something still does.
+  if (signature.kind !== 'proven') return told(placed, [unproven(signature)], placed.evidence)
+  const signers = knowledge.identities.signingAs(signature.agentId)
+  // Of whom nobody knows that he signs, or as whom, an address tells more than a key that anybody can make.
+  if (signers.length === 0 && placed.proof !== null && isOfNoKey(seen.claimed))
+    return told(placed, [signedAs(signature)], placed.evidence)
+  return withPlace(knowledge, signedBy(knowledge, verdict, signature, signers, seen), places, seen)
 }
 
-function withSignature(
-  knowledge: Knowledge,
-  verdict: Verdict,
-  signature: SignatureFinding,
-  seen: Seen,
-): Verdict {
-  if (signature.kind === 'proven') return signedBy(knowledge, verdict, signature, seen)
-  // Anybody can send a wrong signature in another's name: it proves nothing, and what else proves something still does.
-  return told(verdict, [unproven(signature)], verdict.evidence)
+function isOfNoKey(software: Software | null): boolean {
+  return software?.verification.signatureAgent === null
+}
+
+function signedAs({ agentId, thumbprint }: Signed): Evidence {
+  return proofSaying('signature-proven', `${agentId} has signed it, with the key ${thumbprint}`)
 }
 
 function signedBy(
   knowledge: Knowledge,
   verdict: Verdict,
-  { agentId, thumbprint }: SignatureFinding & { kind: 'proven' },
+  signature: Signed,
+  signers: readonly Software[],
   seen: Seen,
 ): Verdict {
   const { claimed } = seen
-  const signers = knowledge.identities.signingAs(agentId)
+  const { agentId, thumbprint } = signature
   const isAnother = claimed !== null && !claimed.isFamily && !signers.includes(claimed)
   // Of several agents that share a key, it is the one it says to be.
   const named = isAnother ? undefined : signers.find(({ id }) => id === (claimed?.id ?? verdict.agent?.id))
   const agent = named ?? signers[0] ?? null
-  const evidence = [proofSaying('signature-proven', `${agentId} has signed it, with the key ${thumbprint}`)]
+  const evidence = [signedAs(signature)]
   if (isAnother)
     evidence.push(
       proofSaying('signed-as-another', `it says to be ${claimed.name}, and ${agentId} has signed it`),
@@ -121,12 +128,11 @@ function toolIn({ software }: Verdict): Verdict['software'] {
 function withPlace(
   { identities, addresses }: Knowledge,
   verdict: Verdict,
-  places: Places,
-  seen: Seen,
+  places: Places | null,
+  { conduct }: Seen,
 ): Verdict {
-  const software = identities.byPlace(verdict.agent!.id)
-  const { conduct } = seen
-  if (software === null || conduct === null || !isPublic(conduct.address)) return verdict
+  const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
+  if (software === null || places === null || conduct === null || !isPublic(conduct.address)) return verdict
   const place = places.of(conduct.addressText)
   if (place === null) return verdict
   const { reverseDns } = software.verification

@@ -183,6 +183,20 @@ test('who signs as nobody we know gains nothing from addresses of whom he names'
   assert.deepEqual(verdict.conflicts, ['signed-as-another'])
 })
 
+test('but of whom nobody knows a key, his address proves him, whoever has signed', async () => {
+  const { signature } = signed('https://keys.bot.test')
+  const { places } = at({ hosts: ['a.bot.example'] })
+  const proven = judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: { signature, places } })
+  assert.deepEqual([proven.agent?.id, proven.proof?.method, proven.conflicts], ['bot', 'reverse-dns', []])
+  assert.deepEqual(
+    proven.evidence.slice(0, 2).map(({ kind }) => kind),
+    ['signature-proven', 'host-proven'],
+  )
+  const elsewhere = { signature, places: at({ hosts: [] }).places }
+  const claimed = judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: elsewhere })
+  assert.deepEqual([claimed.agent, claimed.conflicts], [null, ['signed-as-another']])
+})
+
 test('a signature that does not hold proves nothing, and takes nothing but the good name', async () => {
   const failed = {
     signature: { kind: 'failed', why: 'expired', agentId: 'https://shopper.test' },

@@ -152,6 +152,7 @@ that keeps somebody from something (block, rate_limit, tarpit, redirect) holds i
 | \`client.address\` | the client's address |
 | \`verdict.kind\`, \`.agent\`, \`.category\`, \`.software\` | texts, ids of agent and software |
 | \`verdict.confidence\`, \`.verified\`, \`.evidence\` | a number from 0 to 1, true or false, a list of kinds |
+| \`verdict.proof_method\`, \`.signer\` | texts: how it is verified, and with \`web-bot-auth\` the URL of who has signed |
 | \`fingerprint.ja4\`, \`.ja4h\`, \`.stable\`, \`.http2\` | texts |
 | \`forged\` | true or false |
 
