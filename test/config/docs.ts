@@ -116,6 +116,7 @@ Ready-made ones, each with what it does and whom it hurts:
 | \`observe.yaml\` | tags everything, blocks nothing |
 | \`block-unverified-crawlers.yaml\` | turns away crawlers that cannot prove who they are |
 | \`block-spoofed-browsers.yaml\` | turns away programs that dress up as a browser |
+| \`block-impostors.yaml\` | turns away who passes himself off as an agent: signatures that do not hold, agents from elsewhere |
 | \`allow-verified-only.yaml\` | of all programs, lets in those that can prove who they are |
 | \`policy.yaml\` | an example of many kinds of rules |
 
@@ -185,7 +186,8 @@ verdict:                                          # what the client is held for;
   agent: {id: gptbot, name: GPTBot, category: crawler}
   software: {id: gptbot, name: GPTBot, kind: agent}
   confidence: 0.9
-  verified: ip-range                              # left out where it is not
+  verified: ip-range                              # or reverse-dns, web-bot-auth; left out where it is not
+  # signer: https://agent.example                # who has signed, with web-bot-auth
   evidence: [declares-bot]
 \`\`\`
 
