@@ -118,6 +118,19 @@ export const listenAddress: Kind<HostPort> = {
   fromText: same,
 }
 
+/** Who is asked for names: by its address, or it would have to be asked for itself. */
+export const resolverAddress: Kind<string> = {
+  takes: 'ADDRESS:PORT',
+  parse(raw) {
+    const [, host, port] = (typeof raw === 'string' && HOST_PORT.exec(raw)) || []
+    const bare = host?.replace(/^\[(.*)\]$/, '$1') ?? ''
+    const isAddress = host?.startsWith('[') ? isIPv6(bare) : isIP(bare) === 4
+    if (isAddress && Number(port) >= 1 && Number(port) <= 65_535) return raw as string
+    throw refused(raw, 'ADDRESS:PORT, like 192.0.2.53:53 or [2001:db8::53]:53')
+  },
+  fromText: same,
+}
+
 /** Of the people's side of the management plane. */
 export const webUrl: Kind<string> = {
   takes: 'http:// or https:// URL',

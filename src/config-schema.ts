@@ -15,6 +15,7 @@ import {
   name,
   optional,
   path,
+  resolverAddress,
   size,
   storeUrl,
   syslogUrl,
@@ -506,6 +507,25 @@ export const SETTINGS = section('', {
       choice('optional', 'required'),
       'optional',
       'Whether each signature has to have a nonce, and so be good for one request. One without can be used again by the address that it first came from.',
+    ),
+    reverse_dns: setting(
+      boolean,
+      true,
+      'Whether DNS is asked for the name of an address that claims to be an agent whose vendor says what its names end with, and whether that name has the address. Nobody waits for it: it is known for the next request.',
+    ),
+    resolvers: list(
+      resolverAddress,
+      'Which DNS servers are asked, of which the first that answers is believed. None: those of the system.',
+    ),
+    ranges_refresh: setting(
+      optional(duration('10m', '30d')),
+      null,
+      'How often the lists of addresses that vendors publish for their agents (`ranges_url` in signatures) are fetched anew, a little more or less. `null`: never, and those that come with signatures are used.',
+    ),
+    asn_file: setting(
+      optional(path),
+      null,
+      'A MaxMind DB of networks (GeoLite2-ASN, or that of DB-IP or IPinfo), for agents whose networks are known. Loaded anew when it changes. `null`: none.',
     ),
   }),
   signatures: list(

@@ -58,6 +58,9 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       mode: config.identity.signatures,
       agents: new Set(config.identity.agents.map(signerAt)),
       allowPrivate: config.fetch.allowPrivateAddresses,
+      reverseDns: config.identity.reverseDns,
+      resolvers: config.identity.resolvers,
+      asnFile: config.identity.asnFile,
     },
     dataFolder: data.dir,
     manageListen: manage.listen,
@@ -180,7 +183,7 @@ async function workerSettings({
     ja4plus: fingerprints.ja4plus,
     identity: {
       isSignatureChecked: identity.signatures !== 'off',
-      isPlaceAsked: false,
+      isPlaceAsked: identity.reverseDns || identity.asnFile !== null,
       needsNonce: identity.nonce === 'required',
       allowPrivate: fetch.allowPrivateAddresses,
       hosts: identity.hosts,
