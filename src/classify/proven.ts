@@ -45,18 +45,19 @@ function withPlace({ identities }: Knowledge, verdict: Verdict, places: Places, 
       ? null
       : places.of(conduct.addressText)
   if (software === null || place === null) return verdict
-  const { host, network } = place
+  const { hosts, network } = place
   const { reverseDns, asns } = software.verification
+  const own = hosts.find((host) => reverseDns.some((end) => endsWith(host, end)))
   const evidence: Evidence[] = []
   let proof = verdict.proof
-  if (reverseDns.length > 0 && host !== null && reverseDns.some((end) => endsWith(host, end))) {
-    evidence.push(saying('host-proven', `its address is ${host}, which is ${software.name}'s`, PROVEN_WEIGHT))
+  if (own !== undefined) {
+    evidence.push(saying('host-proven', `its address is ${own}, which is ${software.name}'s`, PROVEN_WEIGHT))
     proof ??= { method: 'reverse-dns', agent: software.id, key: null }
   } else if (reverseDns.length > 0 && place.isHostKnown && proof === null)
     evidence.push(
       saying(
         'host-foreign',
-        `its address is ${host ?? 'no host'}: those of ${software.name} end with ${reverseDns.join(', ')}`,
+        `its address is ${hosts[0] ?? 'no host'}: those of ${software.name} end with ${reverseDns.join(', ')}`,
       ),
     )
   if (asns.length > 0 && network !== null) {

@@ -20,6 +20,8 @@ import { Metrics, metricsText } from '../metrics.ts'
 import { DocumentMetrics } from '../identity/document-metrics.ts'
 import { Investigations } from '../identity/investigations.ts'
 import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
+import { PlaceLookups } from '../identity/place-lookups.ts'
+import { ReverseDns } from '../identity/reverse-dns.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
@@ -34,7 +36,14 @@ import { WorkerPool } from '../proxy/worker-pool.ts'
 import type { Store } from '../store/store.ts'
 import { type CatalogueLinks, CatalogueSync, sourcesHash } from './catalogue-sync.ts'
 import { FileWatch } from './file-watch.ts'
-import { CertificatePart, type OwnSources, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
+import {
+  AsnPart,
+  CertificatePart,
+  type OwnSources,
+  PolicyPart,
+  SignaturesPart,
+  TicketKeyPart,
+} from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SignatureCompiler } from './signature-compiler.ts'
 import { builtinHash } from './signature-files.ts'
@@ -52,7 +61,7 @@ export interface GatewaySettings {
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
-  readonly identity: Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'>
+  readonly identity: IdentitySettings
   readonly dataFolder: string
   readonly manageListen: ListenAddress
   readonly manageFront: FrontSettings
@@ -62,6 +71,14 @@ export interface GatewaySettings {
   /** `null`: the data plane alone, and of the management plane only probes and metrics. */
   readonly management: ManagementSettings | null
   readonly logLevel: LogLevel
+}
+
+export interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {
+  readonly reverseDns: boolean
+  /** None: those of the system. */
+  readonly resolvers: readonly string[]
+  /** `null`: none. */
+  readonly asnFile: string | null
 }
 
 /**
@@ -92,6 +109,8 @@ export class Gateway {
   readonly #feeds: FeedPuller
   readonly #feedOpener = new FeedOpener()
   readonly #documentMetrics = new DocumentMetrics()
+  readonly #asnFile: AsnPart | null
+  readonly #places: PlaceLookups | null
   readonly #investigations: Investigations
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
@@ -166,9 +185,19 @@ export class Gateway {
     this.#catalogue = new CatalogueSync(this.#catalogueLinks(), log)
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     const nowMs = Date.now
+    const { reverseDns, resolvers, asnFile } = settings.identity
+    this.#asnFile = asnFile === null ? null : new AsnPart(asnFile)
+    this.#places =
+      reverseDns || asnFile !== null
+        ? new PlaceLookups({
+            dns: reverseDns ? new ReverseDns({ resolvers }) : null,
+            networks: () => this.#asnFile?.inUse ?? null,
+            nowMs,
+          })
+        : null
     this.#investigations = new Investigations({
       directories: new KeyDirectories({ ...settings.identity, nowMs, log, metrics: this.#documentMetrics }),
-      places: null,
+      places: this.#places,
       nowMs,
     })
     const desk = new InvestigationDesk(this.#investigations)
@@ -277,6 +306,8 @@ export class Gateway {
     if (manageCertificate !== null) useCertificate(this.#manage, manageCertificate.value[0]!)
     await listen(this.#manage, this.settings.manageListen)
     const startOfManagement = this.#startManagement()
+    const asnFile = this.#asnFile === null ? null : await Reloader.load(this.#asnFile, this.#log)
+    if (asnFile !== null) this.#asnFile!.use(asnFile.value)
     const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
@@ -287,6 +318,7 @@ export class Gateway {
     const reloading = [certificates, ticketKeys, ...(this.#policyKeeper === null ? [policy] : []), signatures]
     this.#reloaders = reloading.map(({ reloader }) => reloader)
     if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
+    if (asnFile !== null) this.#reloaders = [...this.#reloaders, asnFile.reloader]
     this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#signaturesReloader = signatures.reloader
     this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
@@ -375,6 +407,8 @@ export class Gateway {
     )
     this.#documentMetrics.addTo(metrics)
     this.#investigations.addMetrics(metrics)
+    this.#places?.addMetrics(metrics)
+    if (this.#asnFile !== null) addAsnFileMetrics(metrics, this.#asnFile)
     if (this.#management !== null) this.#management.addMetrics(metrics)
     else
       metrics.counter('sightings_received_total', 'Sightings that workers have sent.', () => [
@@ -422,6 +456,14 @@ function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFile): voi
   metrics.counter('sightings_unwritten_total', 'Sightings that could not be written to it.', () => [
     { labels: {}, value: counts.dropped },
   ])
+}
+
+function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
+  const built = 'When the list of networks in use was made (identity.asn_file).'
+  metrics.gauge('asn_file_built_timestamp_seconds', built, 'first', () => {
+    const { inUse } = part
+    return inUse === null ? [] : [{ labels: {}, value: inUse.builtAtS }]
+  })
 }
 
 async function listen(server: ManageServer, address: ListenAddress): Promise<void> {

@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
+import { AsnFile } from '../identity/asn-file.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
@@ -110,6 +111,33 @@ export class TicketKeyPart implements Part<Buffer> {
 
   use(keys: Buffer): void {
     this.#use(keys)
+  }
+}
+
+/** The operator's list of networks. */
+export class AsnPart implements Part<AsnFile> {
+  readonly what = 'asn-file'
+  readonly #file: string
+  #inUse: AsnFile | null = null
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  get inUse(): AsnFile | null {
+    return this.#inUse
+  }
+
+  async files(): Promise<readonly string[]> {
+    return [this.#file]
+  }
+
+  load(): Promise<AsnFile> {
+    return AsnFile.load(this.#file)
+  }
+
+  use(file: AsnFile): void {
+    this.#inUse = file
   }
 }
 

@@ -151,30 +151,36 @@ test('a host name proves who claims to be that agent, by whole labels, and nobod
     [null, 'host-foreign'],
   ]
   for (const [host, expected] of table) {
-    const verdict = judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: at({ host }) })
+    const verdict = judged({
+      userAgent: 'Bot/1',
+      address: PUBLIC,
+      proofs: at({ hosts: host === null ? [] : [host] }),
+    })
     assert.ok(detail(verdict, expected) !== '', `${host}`)
     const isProven = expected === 'host-proven'
     assert.deepEqual(verdict.proof, isProven ? { method: 'reverse-dns', agent: 'bot', key: null } : null)
     assert.deepEqual(verdict.conflicts, isProven ? [] : ['host-foreign'])
   }
+  const several = at({ hosts: ['a.other.test', 'b.crawl.bot.test'] })
+  assert.equal(judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: several }).proof?.method, 'reverse-dns')
   const silent = judged({
     userAgent: 'Bot/1',
     address: PUBLIC,
-    proofs: at({ host: null, isHostKnown: false }),
+    proofs: at({ hosts: [], isHostKnown: false }),
   })
   assert.deepEqual([silent.proof, silent.conflicts], [null, []])
   const other = judged({
     userAgent: 'Shopper/1',
     address: '192.0.2.7',
-    proofs: at({ host: 'x.bot.example' }),
+    proofs: at({ hosts: ['x.bot.example'] }),
   })
   assert.equal(other.proof!.method, 'ip-range')
   assert.equal(
-    judged({ userAgent: 'Bot/1', address: '10.0.0.1', proofs: at({ host: 'x.bot.example' }) }).proof,
+    judged({ userAgent: 'Bot/1', address: '10.0.0.1', proofs: at({ hosts: ['x.bot.example'] }) }).proof,
     null,
   )
   assert.equal(
-    judged({ userAgent: 'curl/8', address: PUBLIC, proofs: at({ host: 'x.bot.example' }) }).proof,
+    judged({ userAgent: 'curl/8', address: PUBLIC, proofs: at({ hosts: ['x.bot.example'] }) }).proof,
     null,
   )
 })
@@ -232,7 +238,7 @@ function signed(agentId: string): Proofs {
 }
 
 function at(place: Partial<PlaceFinding>): Proofs {
-  const finding = { host: null, isHostKnown: 'host' in place, network: null, ...place }
+  const finding = { hosts: [], isHostKnown: 'hosts' in place, network: null, ...place }
   return { signature: null, places: { of: () => finding } }
 }
 
