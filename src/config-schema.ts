@@ -605,6 +605,11 @@ export const SETTINGS = section('', {
         true,
         'Who signs a request, and not as the agent it says to be, or not as it was sent.',
       ),
+      proof_contradicted: setting(
+        boolean,
+        true,
+        'Who proves to be an agent by its signature, with TLS or from an address that is none of that agent’s.',
+      ),
       forged_headers: setting(boolean, true, 'Who sends headers that only the gateway sets.'),
       blocked: setting(boolean, true, 'What a rule blocks, or holds before it is refused.'),
       rate_limited: setting(boolean, true, 'What is over the limit of a rule.'),
