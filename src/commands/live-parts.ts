@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { makeSigningKey, type SigningKeys } from '../identity/signing-key.ts'
+import { AsnFile } from '../identity/asn-file.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
@@ -146,6 +147,33 @@ export class SigningKeyPart implements Part<SigningKeys> {
     await makeKeyFile(this.#file, [makeSigningKey()]).catch((error: Fault) => {
       if (error.code !== 'FILE_EXISTS') throw error
     })
+  }
+}
+
+/** The operator's list of networks. */
+export class AsnPart implements Part<AsnFile> {
+  readonly what = 'asn-file'
+  readonly #file: string
+  #inUse: AsnFile | null = null
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  get inUse(): AsnFile | null {
+    return this.#inUse
+  }
+
+  async files(): Promise<readonly string[]> {
+    return [this.#file]
+  }
+
+  load(): Promise<AsnFile> {
+    return AsnFile.load(this.#file)
+  }
+
+  use(file: AsnFile): void {
+    this.#inUse = file
   }
 }
 

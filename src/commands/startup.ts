@@ -59,6 +59,9 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       mode: config.identity.signatures,
       agents: new Set(worker.identity.agents),
       allowPrivate: config.fetch.allowPrivateAddresses,
+      reverseDns: config.identity.reverseDns,
+      resolvers: config.identity.resolvers,
+      asnFile: config.identity.asnFile,
     },
     dataFolder: data.dir,
     manageListen: manage.listen,
@@ -182,7 +185,7 @@ async function workerSettings({
     identity: {
       isSignatureChecked: identity.signatures !== 'off',
       areStrangersAsked: identity.signatures === 'discover',
-      isPlaceAsked: false,
+      isPlaceAsked: identity.reverseDns || identity.asnFile !== null,
       needsNonce: identity.nonce === 'required',
       allowPrivate: fetch.allowPrivateAddresses,
       agents: identity.agents.map(signerAt),
