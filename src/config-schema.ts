@@ -496,7 +496,7 @@ export const SETTINGS = section('', {
     ),
     agents: list(
       webUrl,
-      'Agents, beside those of signatures, whose keys are fetched with `listed`: `https://agent.example`.',
+      'Agents that are no strangers, beside those of signatures: `https://agent.example`. Their keys are fetched at the start, and with `listed`, too.',
     ),
     hosts: list(
       hostPattern,

@@ -167,7 +167,7 @@ export class Gateway {
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
     const nowMs = Date.now
     this.#investigations = new Investigations({
-      directories: new KeyDirectories({ ...settings.identity, nowMs, metrics: this.#documentMetrics }),
+      directories: new KeyDirectories({ ...settings.identity, nowMs, log, metrics: this.#documentMetrics }),
       places: null,
       nowMs,
     })

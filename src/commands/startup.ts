@@ -56,7 +56,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
     feeds: feedSettings(config),
     identity: {
       mode: config.identity.signatures,
-      agents: new Set(config.identity.agents.map(signerAt)),
+      agents: new Set(worker.identity.agents),
       allowPrivate: config.fetch.allowPrivateAddresses,
     },
     dataFolder: data.dir,
@@ -180,9 +180,11 @@ async function workerSettings({
     ja4plus: fingerprints.ja4plus,
     identity: {
       isSignatureChecked: identity.signatures !== 'off',
+      areStrangersAsked: identity.signatures === 'discover',
       isPlaceAsked: false,
       needsNonce: identity.nonce === 'required',
       allowPrivate: fetch.allowPrivateAddresses,
+      agents: identity.agents.map(signerAt),
       hosts: identity.hosts,
     },
     logLevel: log.level,

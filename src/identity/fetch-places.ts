@@ -9,6 +9,13 @@ export class FetchPlaces {
   #total = 0
   readonly #waiting = new Set<Waiting>()
   readonly #minutes = new LRUCache<string, Minute>({ max: HOSTS_MAX })
+  readonly #perMinuteMax: number
+  #minute: Minute = { startMs: Number.NEGATIVE_INFINITY, fetches: 0 }
+
+  /** Of all hosts together. */
+  constructor(perMinuteMax = Number.POSITIVE_INFINITY) {
+    this.#perMinuteMax = perMinuteMax
+  }
 
   /** Resolves when there is room, with how to give it back; `null`: there will be none in time. */
   async take(host: string, nowMs: number, signal: AbortSignal): Promise<(() => void) | null> {
@@ -53,12 +60,17 @@ export class FetchPlaces {
   }
 
   #isOften(host: string, nowMs: number): boolean {
-    const known = this.#minutes.get(host)
-    const isCurrent = known !== undefined && nowMs - known.startMs < MINUTE_MS
-    const minute = isCurrent ? known : { startMs: nowMs, fetches: 0 }
+    const minute = currentMinute(this.#minutes.get(host), nowMs)
     this.#minutes.set(host, minute)
-    return ++minute.fetches > HOST_PER_MINUTE
+    if (++minute.fetches > HOST_PER_MINUTE) return true
+    this.#minute = currentMinute(this.#minute, nowMs)
+    return ++this.#minute.fetches > this.#perMinuteMax
   }
+}
+
+function currentMinute(known: Minute | undefined, nowMs: number): Minute {
+  const isCurrent = known !== undefined && Math.abs(nowMs - known.startMs) < MINUTE_MS
+  return isCurrent ? known : { startMs: nowMs, fetches: 0 }
 }
 
 interface Waiting {

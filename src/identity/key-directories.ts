@@ -1,5 +1,6 @@
 import { signerAt } from '../classify/signer-id.ts'
 import { Fault } from '../fault.ts'
+import type { Log } from '../log.ts'
 import {
   type AgentDocument,
   type DocumentRules,
@@ -8,7 +9,13 @@ import {
 } from './agent-document.ts'
 import type { AgentKey } from './agent-key.ts'
 import { directoryProof } from './directory-signature.ts'
-import { type DocumentSettings, Documents, DocumentUnusable, type Held } from './document-fetch.ts'
+import {
+  type DocumentKind,
+  type DocumentSettings,
+  Documents,
+  DocumentUnusable,
+  type Held,
+} from './document-fetch.ts'
 import type { Finding, Inquiry } from './inquiry.ts'
 
 export interface DirectorySettings extends DocumentSettings {
@@ -16,6 +23,7 @@ export interface DirectorySettings extends DocumentSettings {
   readonly mode: 'discover' | 'listed' | 'off'
   /** Those that settings name, as readAgentId gives them. */
   readonly agents: ReadonlySet<string>
+  readonly log: Pick<Log, 'debug'>
 }
 
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
@@ -27,39 +35,32 @@ export class KeyDirectories {
   readonly #ofListed: Documents<Directory>
   /** Of their own, so that nobody unknown stands in the way of who is known. */
   readonly #ofStrangers: Documents<Directory>
-  #minute = { startMs: Number.NEGATIVE_INFINITY, strangers: 0 }
 
   constructor(settings: DirectorySettings) {
     this.#settings = settings
-    const rules = { allowPrivate: settings.allowPrivate }
-    const kind = {
-      name: 'directory',
-      accept: ACCEPT,
-      parse: (value: unknown, url: string, headers: Parameters<typeof directoryIn>[2]) =>
-        directoryIn(value, url, headers, rules, settings.nowMs()),
-      untilMs: ({ untilMs }: Directory) => untilMs,
-    } as const
+    const kind = directoryKind({ allowPrivate: settings.allowPrivate }, () => settings.nowMs())
     this.#ofListed = new Documents(kind, settings)
-    this.#ofStrangers = new Documents(kind, settings)
+    this.#ofStrangers = new Documents(kind, { perMinuteMax: STRANGERS_PER_MINUTE, ...settings })
   }
 
   /** Never rejects. `null`: too much is asked for at the moment, and nothing is known. */
   async find({ agentId, thumbprint, isListed }: KeyInquiry): Promise<KeyFinding | null> {
-    const { mode, agents } = this.#settings
+    const { mode, agents, log } = this.#settings
     const nowMs = this.#settings.nowMs()
     const isKnown = isListed || agents.has(agentId)
     if (mode === 'off' || (mode === 'listed' && !isKnown)) return none(agentId, 'not-listed', nowMs, FAR_MS)
-    if (!isKnown && this.#isOften(nowMs)) return null
     try {
       const held = await this.#held(isKnown ? this.#ofListed : this.#ofStrangers, agentId, thumbprint)
       const keys = held.document.keys.filter(({ signsRequests }) => signsRequests).map(({ jwk }) => jwk)
-      return {
-        ...{ kind: 'keys', agentId, keys, why: null, askAgainMs: nowMs + RETRY_MS },
-        ...{ freshUntilMs: held.freshUntilMs, untilMs: held.keptUntilMs },
-      }
+      const { askedAtMs, fetchedAtMs, freshUntilMs, keptUntilMs: untilMs } = held
+      const why = askedAtMs > fetchedAtMs ? 'no-directory' : null
+      const times = { askAgainMs: askedAtMs + RETRY_MS, freshUntilMs, untilMs }
+      return { kind: 'keys', agentId, keys, why, ...times }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       if (error instanceof DocumentUnusable && error.kind === 'busy') return null
+      // The message names the document, and nothing that it says.
+      log.debug('the keys of an agent cannot be had', { agent: agentId, why: error.message })
       return none(agentId, 'no-directory', nowMs, RETRY_MS)
     }
   }
@@ -81,14 +82,19 @@ export class KeyDirectories {
     const isMissing = thumbprint !== null && !held.document.keys.some((key) => key.thumbprint === thumbprint)
     return isMissing ? documents.find(place, NOW) : held
   }
+}
 
-  #isOften(nowMs: number): boolean {
-    if (Math.abs(nowMs - this.#minute.startMs) >= MINUTE_MS) this.#minute = { startMs: nowMs, strangers: 0 }
-    return ++this.#minute.strangers > STRANGERS_PER_MINUTE
+/** How the directory of an agent is read, with what its answer is signed with. */
+export function directoryKind(rules: DocumentRules, nowMs: () => number): DocumentKind<Directory> {
+  return {
+    name: 'directory',
+    accept: ACCEPT,
+    parse: (value, url, headers) => directoryIn(value, url, headers, rules, nowMs()),
+    untilMs: ({ untilMs }) => untilMs,
   }
 }
 
-interface Directory {
+export interface Directory {
   readonly keys: readonly AgentKey[]
   /** By the signatures of who serves it; `null`: it is not signed. */
   readonly untilMs: number | null
@@ -128,6 +134,5 @@ const NOW = 0
 const RETRY_MS = 10_000
 /** Settings do not change. */
 const FAR_MS = 3_600_000
-const MINUTE_MS = 60_000
 /** Whoever can send a request can name a directory. */
 const STRANGERS_PER_MINUTE = 300

@@ -19,6 +19,26 @@ test('an empty policy tags everything', async () => {
   }
 })
 
+test('who has signed with a key that nobody knows yet passes, or waits for a bounded time', async () => {
+  const waitMs = (unknownSigner: unknown) =>
+    parsePolicy({ unknown_signer: unknownSigner }).unknownSignerWaitMs
+  assert.equal(parsePolicy({}).unknownSignerWaitMs, 0)
+  assert.equal(waitMs('pass'), 0)
+  assert.equal(waitMs({ wait: '300ms' }), 300)
+  assert.equal(waitMs({ wait: '5s' }), 5_000)
+  for (const wrong of [
+    'wait',
+    'block',
+    {},
+    { wait: '0' },
+    { wait: '6s' },
+    { wait: 300 },
+    { wait: '1s', than: 1 },
+    [],
+  ])
+    assert.throws(() => waitMs(wrong), DocumentFault, JSON.stringify(wrong))
+})
+
 const ACTIONS: readonly (readonly [written: unknown, action: Action])[] = [
   ['pass', { kind: 'pass' }],
   ['tag', { kind: 'tag', headers: [] }],
