@@ -508,6 +508,31 @@ export const SETTINGS = section('', {
       'Whether each signature has to have a nonce, and so be good for one request. One without can be used again by the address that it first came from.',
     ),
   }),
+  signing: section(
+    'What is signed with a key of our own, which others find at `/.well-known/http-message-signatures-directory` of the management port.',
+    {
+      webhooks: setting(
+        boolean,
+        false,
+        'Whether what webhooks and callbacks of tasks are told is signed as an agent does (Web Bot Auth, RFC 9421), beside Standard Webhooks.',
+      ),
+      upstream: setting(
+        boolean,
+        false,
+        'Whether what the app is told is signed with it (`X-Agent-Signature`), in place of `proxy.signature_key`.',
+      ),
+      key_file: setting(
+        optional(path),
+        null,
+        'The private key, as `gatehouse sign key` makes it, or PEM; the first of several signs, and all are shown. Loaded anew when it changes; the same for all processes of one installation. `null`: one is made, in the file `signing.jwk` of `data.dir`.',
+      ),
+      agent: setting(
+        optional(webUrl),
+        null,
+        'Who signs, as others know it: where the directory is. `null`: `manage.public_url`, or where the management port listens.',
+      ),
+    },
+  ),
   signatures: list(
     path,
     'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed; long lists (`*.jsonl`) also add to ours. Loaded anew when they change.',

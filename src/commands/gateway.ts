@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { SigningConfig } from '../config.ts'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { createManageServer, type FrontSettings } from '../manage/app.ts'
@@ -20,6 +21,7 @@ import { Metrics, metricsText } from '../metrics.ts'
 import { DocumentMetrics } from '../identity/document-metrics.ts'
 import { Investigations } from '../identity/investigations.ts'
 import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
+import { type SigningKeys, signingKeysText } from '../identity/signing-key.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
@@ -34,7 +36,14 @@ import { WorkerPool } from '../proxy/worker-pool.ts'
 import type { Store } from '../store/store.ts'
 import { type CatalogueLinks, CatalogueSync, sourcesHash } from './catalogue-sync.ts'
 import { FileWatch } from './file-watch.ts'
-import { CertificatePart, type OwnSources, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
+import {
+  CertificatePart,
+  type OwnSources,
+  PolicyPart,
+  SignaturesPart,
+  SigningKeyPart,
+  TicketKeyPart,
+} from './live-parts.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SignatureCompiler } from './signature-compiler.ts'
 import { builtinHash } from './signature-files.ts'
@@ -52,6 +61,7 @@ export interface GatewaySettings {
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
+  readonly signing: SigningConfig
   readonly identity: Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'>
   readonly dataFolder: string
   readonly manageListen: ListenAddress
@@ -80,6 +90,8 @@ export class Gateway {
   readonly #management: ManagementPlane | null
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
+  /** `null`: nothing is signed with a key of our own. */
+  readonly #signingKey: SigningKeyPart | null
   readonly #policy: PolicyPart
   /** `null`: a file says the policy, or nobody does. */
   readonly #policyKeeper: PolicyKeeper | null
@@ -94,7 +106,8 @@ export class Gateway {
   readonly #documentMetrics = new DocumentMetrics()
   readonly #investigations: Investigations
   #reloaders: readonly Reloader<unknown>[] = []
-  #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
+  #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0), signingKey: null }
+  #signingKeys: SigningKeys | null = null
   #signaturesReloader: Reloader<SignatureSet> | null = null
   #sightings = 0
   #watch: FileWatch | null = null
@@ -130,6 +143,11 @@ export class Gateway {
             useCertificate(this.#manage, pair!),
           )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
+    const { signing } = settings
+    this.#signingKey =
+      signing.webhooks || signing.upstream
+        ? new SigningKeyPart(signing.keyFile, dataFolder, (keys) => this.#useSigning(keys))
+        : null
     const upstreams = worker.upstreams.map(({ name }) => name)
     this.#publisher = new Publisher({
       publish: (document) => {
@@ -191,6 +209,7 @@ export class Gateway {
             stored: (batch) => this.#sightingFile?.append(batch),
             workers: () => this.#dataPlane.workers(),
             documentMetrics: this.#documentMetrics,
+            signing: { ...signing, keys: () => this.#signingKeys },
           })
     this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(code?.OPERATION_IDS ?? [], settings.isAccessLogged, log)
@@ -276,6 +295,8 @@ export class Gateway {
       this.#manageCertificate === null ? null : await Reloader.load(this.#manageCertificate, this.#log)
     if (manageCertificate !== null) useCertificate(this.#manage, manageCertificate.value[0]!)
     await listen(this.#manage, this.settings.manageListen)
+    const signingKey = this.#signingKey === null ? null : await Reloader.load(this.#signingKey, this.#log)
+    if (signingKey !== null) this.#useSigning(signingKey.value)
     const startOfManagement = this.#startManagement()
     const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
@@ -287,7 +308,8 @@ export class Gateway {
     const reloading = [certificates, ticketKeys, ...(this.#policyKeeper === null ? [policy] : []), signatures]
     this.#reloaders = reloading.map(({ reloader }) => reloader)
     if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
-    this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
+    if (signingKey !== null) this.#reloaders = [...this.#reloaders, signingKey.reloader]
+    this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#signaturesReloader = signatures.reloader
     this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
     this.#catalogue.nudge()
@@ -333,6 +355,12 @@ export class Gateway {
   #use(changed: Partial<LiveState>): void {
     this.#live = { ...this.#live, ...changed }
     this.#dataPlane.use(this.#live)
+  }
+
+  #useSigning(keys: SigningKeys): void {
+    this.#signingKeys = keys
+    // Workers need no more than the one that signs.
+    if (this.settings.signing.upstream) this.#use({ signingKey: signingKeysText([keys[0]]) })
   }
 
   async #opened(store: Store): Promise<void> {
