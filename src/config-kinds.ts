@@ -301,6 +301,25 @@ export function optional<Value>(kind: Kind<Value>): Kind<Value | null> {
   return { ...kind, parse: (raw) => (raw === null ? null : kind.parse(raw)) }
 }
 
+/** What is risky about a value that is allowed, by how large it is: here and below. */
+export function above(limit: number, what: string): (value: number) => string | null {
+  return (value) => (value > limit ? what : null)
+}
+
+export function slow(what: string, limitMs = 60_000): (valueMs: number) => string | null {
+  return (valueMs) => (valueMs > limitMs ? `${what} are kept for so long` : null)
+}
+
+export function wide(what: string): (range: string) => string | null {
+  return (text) => {
+    const range = parseAddressRange(text)
+    if (range === null) return null
+    const word = range.isIpv4 ? 3 : 0
+    const width = range.last[word]! - range.first[word]!
+    return width >= (range.isIpv4 ? IPV4_WIDE : IPV6_WIDE) ? what : null
+  }
+}
+
 export const INVALID = 'CONFIG_INVALID'
 
 function same(given: string): string {
@@ -358,3 +377,6 @@ const BYTES: ReadonlyMap<string, number> = new Map([
   ['MiB', 1024 ** 2],
   ['GiB', 1024 ** 3],
 ])
+/** Few own a network wider than a /8, or a /16 of IPv6. */
+const IPV4_WIDE = 2 ** 24
+const IPV6_WIDE = 2 ** 16

@@ -1,4 +1,5 @@
 import {
+  above,
   addressRange,
   boolean,
   choice,
@@ -17,6 +18,7 @@ import {
   path,
   resolverAddress,
   size,
+  slow,
   storeUrl,
   syslogUrl,
   text,
@@ -24,8 +26,8 @@ import {
   urlPath,
   webOrigin,
   webUrl,
+  wide,
 } from './config-kinds.ts'
-import { parseAddressRange } from './wire/address-ranges.ts'
 import { list, secret, section, sections, setting, short } from './config-items.ts'
 
 const UPSTREAM = section('', {
@@ -518,7 +520,7 @@ export const SETTINGS = section('', {
       'Which DNS servers are asked, of which the first that answers is believed. None: those of the system.',
     ),
     ranges_refresh: setting(
-      optional(duration('10m', '30d')),
+      optional(duration('10m', '14d')),
       null,
       'How often the lists of addresses that vendors publish for their agents (`ranges_url` in signatures) are fetched anew, a little more or less. `null`: never, and those that come with signatures are used.',
     ),
@@ -686,28 +688,7 @@ export function isEverywhere({ host }: HostPort): boolean {
   return host === '0.0.0.0' || host === '::'
 }
 
-function above(limit: number, what: string): (value: number) => string | null {
-  return (value) => (value > limit ? what : null)
-}
-
-function slow(what: string, limitMs = 60_000): (valueMs: number) => string | null {
-  return (valueMs) => (valueMs > limitMs ? `${what} are kept for so long` : null)
-}
-
-function wide(what: string): (range: string) => string | null {
-  return (text) => {
-    const range = parseAddressRange(text)
-    if (range === null) return null
-    const word = range.isIpv4 ? 3 : 0
-    const width = range.last[word]! - range.first[word]!
-    return width >= (range.isIpv4 ? IPV4_WIDE : IPV6_WIDE) ? what : null
-  }
-}
-
 const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
   ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
   ['tcp', 'whoever is on the way can read, and add, events'],
 ])
-/** Few own a network wider than a /8, or a /16 of IPv6. */
-const IPV4_WIDE = 2 ** 24
-const IPV6_WIDE = 2 ** 16

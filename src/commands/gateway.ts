@@ -20,6 +20,8 @@ import { Metrics, metricsText } from '../metrics.ts'
 import { DocumentMetrics } from '../identity/document-metrics.ts'
 import { Investigations } from '../identity/investigations.ts'
 import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
+import { RangesRefresher } from '../identity/ranges-refresher.ts'
+import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
 import { PlaceLookups } from '../identity/place-lookups.ts'
 import { ReverseDns } from '../identity/reverse-dns.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
@@ -44,6 +46,7 @@ import {
   SignaturesPart,
   TicketKeyPart,
 } from './live-parts.ts'
+import { rangesInUse } from './published-lists.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SignatureCompiler } from './signature-compiler.ts'
 import { builtinHash } from './signature-files.ts'
@@ -79,6 +82,8 @@ export interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agen
   readonly resolvers: readonly string[]
   /** `null`: none. */
   readonly asnFile: string | null
+  /** `null`: published lists of addresses are not fetched. */
+  readonly rangesRefreshMs: number | null
 }
 
 /**
@@ -112,8 +117,11 @@ export class Gateway {
   readonly #asnFile: AsnPart | null
   readonly #places: PlaceLookups | null
   readonly #investigations: Investigations
+  readonly #ranges: RangesRefresher
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
+  /** The newest that lists of addresses are looked for in. */
+  #ranged: SignatureSet | null = null
   #signaturesReloader: Reloader<SignatureSet> | null = null
   #sightings = 0
   #watch: FileWatch | null = null
@@ -172,19 +180,32 @@ export class Gateway {
         : null
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
+    const nowMs = Date.now
+    const ranges = new RangesStore(rangesFolder(dataFolder), log, nowMs)
     this.#signatures = new SignaturesPart(
       settings.signatures,
       store,
       this.#compiler,
       (set) => {
         this.#publisher.useSignatures(set)
+        void this.#useRanges(set)
         setImmediate(() => this.#catalogue.nudge()) // when it is said to be in use
       },
       () => this.#accepted.load(),
+      settings.identity.rangesRefreshMs === null ? null : ranges,
+    )
+    this.#ranges = new RangesRefresher(
+      {
+        refreshMs: settings.identity.rangesRefreshMs,
+        allowPrivate: settings.identity.allowPrivate,
+        nowMs,
+      },
+      ranges,
+      log,
+      () => this.#look(),
     )
     this.#catalogue = new CatalogueSync(this.#catalogueLinks(), log)
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
-    const nowMs = Date.now
     const { reverseDns, resolvers, asnFile } = settings.identity
     this.#asnFile = asnFile === null ? null : new AsnPart(asnFile)
     this.#places =
@@ -277,6 +298,7 @@ export class Gateway {
     this.#state = 'draining'
     this.#watch?.close()
     this.#feeds.close()
+    this.#ranges.close()
     this.#feedOpener.close()
     this.#publisher.close()
     this.#catalogue.close()
@@ -334,6 +356,7 @@ export class Gateway {
     this.#watch = new FileWatch(files.flat(), () => this.#look())
     this.#look() // for what has changed since it was loaded
     this.#feeds.start()
+    void this.#useRanges(signatures.value)
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
     // Who asks the API as soon as it is ready finds what there is: at the first start, that takes a moment.
@@ -365,6 +388,12 @@ export class Gateway {
   #use(changed: Partial<LiveState>): void {
     this.#live = { ...this.#live, ...changed }
     this.#dataPlane.use(this.#live)
+  }
+
+  async #useRanges(set: SignatureSet): Promise<void> {
+    this.#ranged = set
+    const inUse = await rangesInUse(set)
+    if (this.#ranged === set) this.#ranges.use(inUse)
   }
 
   async #opened(store: Store): Promise<void> {
@@ -408,6 +437,7 @@ export class Gateway {
     this.#documentMetrics.addTo(metrics)
     this.#investigations.addMetrics(metrics)
     this.#places?.addMetrics(metrics)
+    this.#ranges.addMetrics(metrics)
     if (this.#asnFile !== null) addAsnFileMetrics(metrics, this.#asnFile)
     if (this.#management !== null) this.#management.addMetrics(metrics)
     else
