@@ -499,7 +499,7 @@ export const SETTINGS = section('', {
     ),
     agents: list(
       webUrl,
-      'Agents, beside those of signatures, whose keys are fetched with `listed`: `https://agent.example`.',
+      'Agents that are no strangers, beside those of signatures: `https://agent.example`. Their keys are fetched at the start, and with `listed`, too.',
     ),
     hosts: list(
       hostPattern,
@@ -604,6 +604,11 @@ export const SETTINGS = section('', {
         boolean,
         true,
         'Who signs a request, and not as the agent it says to be, or not as it was sent.',
+      ),
+      proof_contradicted: setting(
+        boolean,
+        true,
+        'Who proves to be an agent by its signature, with TLS or from an address that is none of that agent’s.',
       ),
       forged_headers: setting(boolean, true, 'Who sends headers that only the gateway sets.'),
       blocked: setting(boolean, true, 'What a rule blocks, or holds before it is refused.'),

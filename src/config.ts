@@ -259,7 +259,7 @@ type Settings = ValueOf<typeof SETTINGS>
 type Say = (pointer: string, what: string) => void
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
-function checkTogether({ proxy, manage, auth, fetch, feeds }: Partly<Settings>, refuse: Say): void {
+function checkTogether({ proxy, manage, auth, fetch, identity, feeds }: Partly<Settings>, refuse: Say): void {
   const { upstreams, limits } = proxy
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
@@ -292,6 +292,12 @@ function checkTogether({ proxy, manage, auth, fetch, feeds }: Partly<Settings>, 
       '/auth/openid/issuer',
       'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
     )
+  for (const [index, agent] of identity.agents.entries())
+    if (agent?.startsWith('http:') && fetch.allow_private_addresses === false)
+      refuse(
+        `/identity/agents/${index}`,
+        'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
+      )
   if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
   else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
@@ -327,7 +333,7 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage, store, auth, identity, sinks }: Settings, warn: Say): void {
+function warnTogether({ proxy, manage, store, auth, fetch, identity, sinks }: Settings, warn: Say): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
@@ -343,8 +349,13 @@ function warnTogether({ proxy, manage, store, auth, identity, sinks }: Settings,
     warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
   if (identity.resolvers.length > 0 && !identity.reverse_dns)
     warn('/identity/resolvers', 'has no effect without reverse_dns')
-  if (identity.agents.length > 0 && identity.signatures !== 'listed')
-    warn('/identity/agents', 'has no effect without signatures: listed')
+  if (identity.agents.length > 0 && identity.signatures === 'off')
+    warn('/identity/agents', 'has no effect with signatures: off')
+  if (identity.signatures === 'discover' && fetch.allow_private_addresses)
+    warn(
+      '/fetch/allow_private_addresses',
+      'is true with identity.signatures: discover: each signed request says which host in here is asked; listed asks those of agents that are named',
+    )
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {

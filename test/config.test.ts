@@ -500,6 +500,7 @@ test('the files in config/ are good ones', async () => {
     .sort()
   const policies = [
     'allow-verified-only.yaml',
+    'block-impostors.yaml',
     'block-spoofed-browsers.yaml',
     'block-unverified-crawlers.yaml',
   ]

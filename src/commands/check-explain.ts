@@ -1,11 +1,13 @@
 import type { Proof } from '../classify/proof.ts'
 import type { Verdict } from '../classify/verdict.ts'
+import { isSigned } from '../identity/signature-check.ts'
 import {
   type ConditionExplanation,
   type Explanation,
   explain,
   type RuleExplanation,
 } from '../policy/explain.ts'
+import type { Policy } from '../policy/policy.ts'
 import { type Effect, effectsOf } from './action-text.ts'
 import type { Arguments, ExitCode } from './command.ts'
 import { type DescribedRequest, describedRequest, parseWrittenRequest } from './described-request.ts'
@@ -21,10 +23,12 @@ export async function explainRequest(file: string, given: Arguments, io: Io): Pr
   const request = await describedRequest(written, () => givenKnowledge(given, io))
   const explanation = explain(policy, request.facts, Date.now())
   const effects = effectsOf(explanation.decision.action, request)
+  const unknownSigner = isSigned(request.facts.rawHeaders) ? unknownSignerOf(policy) : null
   if (given.flag('json')) {
-    io.stdout.write(`${JSON.stringify(json(name, request, explanation, effects), null, 2)}\n`)
+    io.stdout.write(`${JSON.stringify(json(name, request, explanation, effects, unknownSigner), null, 2)}\n`)
   } else {
-    for (const line of lines(name, request, explanation, effects, io)) io.stdout.write(`${line}\n`)
+    for (const line of lines(name, request, explanation, effects, unknownSigner, io))
+      io.stdout.write(`${line}\n`)
   }
   return 0
 }
@@ -34,6 +38,7 @@ function json(
   { facts, isVerdictGiven }: DescribedRequest,
   { decision, rules }: Explanation,
   effects: readonly Effect[],
+  unknownSigner: UnknownSigner | null,
 ): object {
   const { action, rule, wouldHave } = decision
   return {
@@ -51,6 +56,7 @@ function json(
     })),
     decision: { rule, action, would_have: wouldHave === null ? null : { ...wouldHave } },
     effects,
+    ...(unknownSigner !== null && { unknown_signer: unknownSigner.action }),
   }
 }
 
@@ -59,6 +65,7 @@ function lines(
   { facts, isVerdictGiven }: DescribedRequest,
   { decision, rules }: Explanation,
   effects: readonly Effect[],
+  unknownSigner: UnknownSigner | null,
   io: Io,
 ): readonly string[] {
   const from = isVerdictGiven ? 'as the file says' : 'by what the file says of the request'
@@ -72,6 +79,7 @@ function lines(
     `request  ${visible(`${facts.method} ${facts.host ?? ''}${facts.path}`)}${facts.address === '' ? '' : ` from ${visible(facts.address)}`}`,
     `verdict  ${visible(verdictText(facts.verdict))} (${from})`,
     ...evidenceLines(facts.verdict),
+    ...(unknownSigner === null ? [] : [`signed   ${unknownSigner.text}`]),
     `policy   ${policy}`,
     '',
     ...walk,
@@ -89,6 +97,18 @@ function lines(
       ...lines.map((line) => visible(`  ${line}`).trimEnd()),
     ]),
   ]
+}
+
+/** What becomes of a signed request before all this, where nobody knows the key yet. */
+interface UnknownSigner {
+  readonly action: 'pass' | { readonly wait_ms: number }
+  readonly text: string
+}
+
+function unknownSignerOf({ unknownSignerWaitMs: waitMs }: Policy): UnknownSigner {
+  const unknown = 'not checked here; at the door, where the key of its signer is not known yet,'
+  if (waitMs === 0) return { action: 'pass', text: `${unknown} it is judged at once, as unchecked` }
+  return { action: { wait_ms: waitMs }, text: `${unknown} it waits for it, ${waitMs} ms at most` }
 }
 
 /** Why a rule holds or does not. */

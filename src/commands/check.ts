@@ -26,7 +26,7 @@ export const check: Action = {
       'who gave it, secrets redacted. What is allowed and risky is said on standard error.',
     'With --explain: what becomes of one request, which rules hold, and why not. The file is JSON or YAML: method, host, ' +
       'path, http (1.1 or 2), address, headers (a mapping, or a list of [name, value]), ja4, ja4h, stable, http2, hello ' +
-      '(not-tls, malformed), and verdict (kind, agent, software, confidence, verified, evidence); all are optional. ' +
+      '(not-tls, malformed), and verdict (kind, agent, software, confidence, verified, signer, evidence); all are optional. ' +
       'Without a verdict it is made of the rest, as for the first request of a connection, by the signatures that come ' +
       'with Gatehouse and those of the configuration, and shown with its evidence: give all headers in their order. ' +
       'Without http it is 2 where ja4 or http2 say so. The policy is the one --policy names, or the configuration.',

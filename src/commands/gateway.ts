@@ -217,7 +217,7 @@ export class Gateway {
           })
         : null
     this.#investigations = new Investigations({
-      directories: new KeyDirectories({ ...settings.identity, nowMs, metrics: this.#documentMetrics }),
+      directories: new KeyDirectories({ ...settings.identity, nowMs, log, metrics: this.#documentMetrics }),
       places: this.#places,
       nowMs,
     })

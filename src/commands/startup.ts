@@ -56,7 +56,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
     feeds: feedSettings(config),
     identity: {
       mode: config.identity.signatures,
-      agents: new Set(config.identity.agents.map(signerAt)),
+      agents: new Set(worker.identity.agents),
       allowPrivate: config.fetch.allowPrivateAddresses,
       reverseDns: config.identity.reverseDns,
       resolvers: config.identity.resolvers,
@@ -184,9 +184,11 @@ async function workerSettings({
     ja4plus: fingerprints.ja4plus,
     identity: {
       isSignatureChecked: identity.signatures !== 'off',
+      areStrangersAsked: identity.signatures === 'discover',
       isPlaceAsked: identity.reverseDns || identity.asnFile !== null,
       needsNonce: identity.nonce === 'required',
       allowPrivate: fetch.allowPrivateAddresses,
+      agents: identity.agents.map(signerAt),
       hosts: identity.hosts,
     },
     logLevel: log.level,

@@ -21,8 +21,8 @@ export class FetchPlaces {
   readonly #minutes = new LRUCache<string, Minute>({ max: HOSTS_MAX })
   #minute: Minute = { startMs: Number.NEGATIVE_INFINITY, fetches: 0 }
 
-  constructor(limits: FetchLimits = OF_DOCUMENTS) {
-    this.#limits = limits
+  constructor(limits: Partial<FetchLimits> = {}) {
+    this.#limits = { ...OF_DOCUMENTS, ...limits }
   }
 
   /** Resolves when there is room, with how to give it back; `null`: there will be none in time. */
@@ -78,7 +78,7 @@ export class FetchPlaces {
 }
 
 function current(minute: Minute | undefined, nowMs: number): Minute {
-  const isCurrent = minute !== undefined && nowMs - minute.startMs < MINUTE_MS
+  const isCurrent = minute !== undefined && Math.abs(nowMs - minute.startMs) < MINUTE_MS
   return isCurrent ? minute : { startMs: nowMs, fetches: 0 }
 }
 

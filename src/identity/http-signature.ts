@@ -1,8 +1,9 @@
 import { constants, createHash, verify } from 'node:crypto'
-import { type BareItem, serializeInnerList } from 'structured-headers'
+import type { BareItem } from 'structured-headers'
 import { type Component, ComponentValues, componentOf, type SignedRequest } from './signature-base.ts'
 import { type LabelledSignature, readSignatureFields } from './signature-fields.ts'
 import type { SignatureKey } from './signature-key.ts'
+import { innerListText } from './structured-text.ts'
 
 /** What a protocol asks of a signature (RFC 9421 §1.4). */
 export interface SignaturePolicy {
@@ -166,7 +167,7 @@ function signatureOf(
   }
   const isWhole = (name: string) => components.some((each) => each.name === name && each.part === null)
   if (!policy.covers.every((names) => names.some(isWhole))) return 'not-covered'
-  base += `"@signature-params": ${serializeInnerList(input)}`
+  base += `"@signature-params": ${innerListText(input)}`
   const { keyId, nonce, algorithm } = said
   return { ...{ label, keyId, nonce, algorithm }, ...times, components, base, bytes }
 }

@@ -1,5 +1,6 @@
 import { signerAt } from '../classify/signer-id.ts'
 import { Fault } from '../fault.ts'
+import type { Log } from '../log.ts'
 import {
   type AgentDocument,
   type DocumentRules,
@@ -16,6 +17,7 @@ export interface DirectorySettings extends DocumentSettings {
   readonly mode: 'discover' | 'listed' | 'off'
   /** Those that settings name, as readAgentId gives them. */
   readonly agents: ReadonlySet<string>
+  readonly log: Pick<Log, 'debug'>
 }
 
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
@@ -27,7 +29,6 @@ export class KeyDirectories {
   readonly #ofListed: Documents<Directory>
   /** Of their own, so that nobody unknown stands in the way of who is known. */
   readonly #ofStrangers: Documents<Directory>
-  #minute = { startMs: Number.NEGATIVE_INFINITY, strangers: 0 }
 
   constructor(settings: DirectorySettings) {
     this.#settings = settings
@@ -40,26 +41,27 @@ export class KeyDirectories {
       untilMs: ({ untilMs }: Directory) => untilMs,
     } as const
     this.#ofListed = new Documents(kind, settings)
-    this.#ofStrangers = new Documents(kind, settings)
+    this.#ofStrangers = new Documents(kind, { perMinuteMax: STRANGERS_PER_MINUTE, ...settings })
   }
 
   /** Never rejects. `null`: too much is asked for at the moment, and nothing is known. */
   async find({ agentId, thumbprint, isListed }: KeyInquiry): Promise<KeyFinding | null> {
-    const { mode, agents } = this.#settings
+    const { mode, agents, log } = this.#settings
     const nowMs = this.#settings.nowMs()
     const isKnown = isListed || agents.has(agentId)
     if (mode === 'off' || (mode === 'listed' && !isKnown)) return none(agentId, 'not-listed', nowMs, FAR_MS)
-    if (!isKnown && this.#isOften(nowMs)) return null
     try {
       const held = await this.#held(isKnown ? this.#ofListed : this.#ofStrangers, agentId, thumbprint)
       const keys = held.document.keys.filter(({ signsRequests }) => signsRequests).map(({ jwk }) => jwk)
-      return {
-        ...{ kind: 'keys', agentId, keys, why: null, askAgainMs: nowMs + RETRY_MS },
-        ...{ freshUntilMs: held.freshUntilMs, untilMs: held.keptUntilMs },
-      }
+      const { askedAtMs, fetchedAtMs, freshUntilMs, keptUntilMs: untilMs } = held
+      const why = askedAtMs > fetchedAtMs ? 'no-directory' : null
+      const times = { askAgainMs: askedAtMs + RETRY_MS, freshUntilMs, untilMs }
+      return { kind: 'keys', agentId, keys, why, ...times }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       if (error instanceof DocumentUnusable && error.kind === 'busy') return null
+      // The message names the document, and nothing that it says.
+      log.debug('the keys of an agent cannot be had', { agent: agentId, why: error.message })
       return none(agentId, 'no-directory', nowMs, RETRY_MS)
     }
   }
@@ -80,11 +82,6 @@ export class KeyDirectories {
     const held = await documents.find(place)
     const isMissing = thumbprint !== null && !held.document.keys.some((key) => key.thumbprint === thumbprint)
     return isMissing ? documents.find(place, NOW) : held
-  }
-
-  #isOften(nowMs: number): boolean {
-    if (Math.abs(nowMs - this.#minute.startMs) >= MINUTE_MS) this.#minute = { startMs: nowMs, strangers: 0 }
-    return ++this.#minute.strangers > STRANGERS_PER_MINUTE
   }
 }
 
@@ -128,6 +125,5 @@ const NOW = 0
 const RETRY_MS = 10_000
 /** Settings do not change. */
 const FAR_MS = 3_600_000
-const MINUTE_MS = 60_000
 /** Whoever can send a request can name a directory. */
 const STRANGERS_PER_MINUTE = 300

@@ -1,7 +1,7 @@
 import type { SignatureUse } from './inquiry.ts'
 
+/** Of keys of agents that are listed, and of those of strangers, each. */
 export interface ReplayLimits {
-  /** Of all keys together. */
   readonly usesMax: number
   /** Of one key: nobody pushes out what others have used. */
   readonly usesPerKeyMax: number
@@ -10,79 +10,108 @@ export interface ReplayLimits {
 
 /**
  * Which signatures were used, so that none is used twice. What has to be forgotten before its time leaves a floor behind:
- * of that key, nothing that was signed before is taken any more. So memory is bounded, a replay is never taken, and who
- * signs each request when he sends it is not touched.
+ * of that key, of nothing that was signed before can be told any more whether it was used. So memory is bounded, a replay
+ * is never taken, and who signs each request when he sends it is not touched.
  */
 export class ReplayMemory {
-  readonly #limits: ReplayLimits
-  /** By key, that used last at the end. */
-  readonly #keys = new Map<string, KeyUses>()
-  #size = 0
+  readonly #listed: Shelf
+  /** Of their own: with keys that he makes himself, nobody pushes out those of others who are known. */
+  readonly #strangers: Shelf
   /** Of keys that are forgotten. */
   #floorS = Number.NEGATIVE_INFINITY
-  #floorsRaised = 0
 
   constructor(limits: ReplayLimits = LIMITS) {
-    this.#limits = limits
+    this.#listed = new Shelf(limits)
+    this.#strangers = new Shelf(limits)
   }
 
   get size(): number {
-    return this.#size
+    return this.#listed.size + this.#strangers.size
   }
 
   /** How often something was forgotten before its time. */
   get floorsRaised(): number {
-    return this.#floorsRaised
+    return this.#listed.floorsRaised + this.#strangers.floorsRaised
   }
 
-  /** Whether it may be used, and takes note of it. */
-  claim({ id, thumbprint, holder, createdS, goodUntilMs }: SignatureUse, nowMs: number): boolean {
-    if (goodUntilMs <= nowMs) return false
-    const key = this.#keyOf(thumbprint, nowMs)
+  /** Whether it may be used, and takes note of it. `null`: it is over, or nobody can tell. */
+  claim(use: SignatureUse, nowMs: number): boolean | null {
+    const { id, thumbprint, holder, createdS, goodUntilMs, isListed } = use
+    if (goodUntilMs <= nowMs) return null
+    const isAtListed = isListed || this.#listed.has(thumbprint)
+    const shelf = isAtListed ? this.#listed : this.#strangers
+    const before = shelf.take(thumbprint) ?? (isAtListed ? this.#strangers.take(thumbprint) : null)
+    const key = before ?? { uses: new Map(), floorS: this.#floorS }
+    this.#floorS = Math.max(this.#floorS, shelf.put(thumbprint, key, nowMs))
     const known = key.uses.get(id)
     if (known !== undefined) return holder !== null && known.holder === holder
-    if (createdS <= key.floorS) return false
-    this.#makeRoom(key, nowMs)
+    if (createdS <= key.floorS) return null
+    shelf.makeRoom(key, nowMs)
     // To make room may have raised its own floor.
-    if (createdS <= key.floorS) return false
-    key.uses.set(id, { holder, createdS, goodUntilMs })
-    this.#size++
+    if (createdS <= key.floorS) return null
+    shelf.add(key, id, { holder, createdS, goodUntilMs })
     return true
   }
+}
 
-  #keyOf(thumbprint: string, nowMs: number): KeyUses {
-    const known = this.#keys.get(thumbprint)
-    const key = known ?? { uses: new Map(), floorS: this.#floorS }
+class Shelf {
+  size = 0
+  floorsRaised = 0
+  readonly #limits: ReplayLimits
+  /** That used last at the end. */
+  readonly #keys = new Map<string, KeyUses>()
+
+  constructor(limits: ReplayLimits) {
+    this.#limits = limits
+  }
+
+  has(thumbprint: string): boolean {
+    return this.#keys.has(thumbprint)
+  }
+
+  take(thumbprint: string): KeyUses | null {
+    const key = this.#keys.get(thumbprint)
+    if (key === undefined) return null
     this.#keys.delete(thumbprint)
-    this.#keys.set(thumbprint, key)
-    if (known === undefined && this.#keys.size > this.#limits.keysMax) this.#forgetKey(nowMs)
+    this.size -= key.uses.size
     return key
   }
 
-  /** That which was used longest ago. */
-  #forgetKey(nowMs: number): void {
-    const [thumbprint, { uses, floorS }] = this.#keys.entries().next().value!
-    this.#keys.delete(thumbprint)
-    this.#size -= uses.size
-    let highestS = floorS
-    for (const { createdS, goodUntilMs } of uses.values())
-      if (goodUntilMs > nowMs && createdS > highestS) highestS = createdS
-    if (highestS <= this.#floorS) return
-    this.#floorS = highestS
-    this.#floorsRaised++
+  /** Says up to when nothing can be told of the key that had to make room. */
+  put(thumbprint: string, key: KeyUses, nowMs: number): number {
+    this.#keys.set(thumbprint, key)
+    this.size += key.uses.size
+    return this.#keys.size > this.#limits.keysMax ? this.#forgetOldestKey(nowMs) : Number.NEGATIVE_INFINITY
   }
 
-  #makeRoom(key: KeyUses, nowMs: number): void {
+  add(key: KeyUses, id: string, use: Use): void {
+    key.uses.set(id, use)
+    this.size++
+  }
+
+  makeRoom(key: KeyUses, nowMs: number): void {
     const { usesMax, usesPerKeyMax } = this.#limits
     this.#dropOver(key, nowMs)
     if (key.uses.size >= usesPerKeyMax) this.#forget(key, Math.ceil(usesPerKeyMax / PART), nowMs)
-    if (this.#size < usesMax) return
+    if (this.size < usesMax) return
     for (const each of this.#keys.values()) this.#dropOver(each, nowMs)
-    if (this.#size < usesMax) return
-    const largest = [...this.#keys.values()].reduce((one, other) =>
-      other.uses.size > one.uses.size ? other : one,
-    )
-    this.#forget(largest, Math.ceil(largest.uses.size / PART), nowMs)
+    while (this.size >= usesMax) {
+      const largest = [...this.#keys.values()].reduce((one, other) =>
+        other.uses.size > one.uses.size ? other : one,
+      )
+      this.#forget(largest, Math.ceil(largest.uses.size / PART), nowMs)
+    }
+  }
+
+  #forgetOldestKey(nowMs: number): number {
+    const [thumbprint, { uses, floorS }] = this.#keys.entries().next().value!
+    this.#keys.delete(thumbprint)
+    this.size -= uses.size
+    let highestS = floorS
+    for (const { createdS, goodUntilMs } of uses.values())
+      if (goodUntilMs > nowMs && createdS > highestS) highestS = createdS
+    if (highestS > floorS) this.floorsRaised++
+    return highestS
   }
 
   /** Those whose time is over, from the oldest on: of one signer they mostly end in the order in which they came. */
@@ -90,7 +119,7 @@ export class ReplayMemory {
     for (const [id, { goodUntilMs }] of uses) {
       if (goodUntilMs > nowMs) return
       uses.delete(id)
-      this.#size--
+      this.size--
     }
   }
 
@@ -100,17 +129,17 @@ export class ReplayMemory {
     for (const [id, { createdS, goodUntilMs }] of key.uses) {
       if (left-- === 0) break
       key.uses.delete(id)
-      this.#size--
+      this.size--
       if (goodUntilMs <= nowMs || createdS <= key.floorS) continue
       key.floorS = createdS
-      this.#floorsRaised++
+      this.floorsRaised++
     }
   }
 }
 
 interface KeyUses {
   readonly uses: Map<string, Use>
-  /** What was signed up to then is not taken. */
+  /** Of what was signed up to then nobody can tell. */
   floorS: number
 }
 
@@ -121,6 +150,6 @@ interface Use {
 }
 
 /** Some 50 MB at most, in the one process that has it. */
-const LIMITS: ReplayLimits = { usesMax: 262_144, usesPerKeyMax: 131_072, keysMax: 4_096 }
+const LIMITS: ReplayLimits = { usesMax: 131_072, usesPerKeyMax: 65_536, keysMax: 4_096 }
 /** What is forgotten at once, so that not each use makes room for itself. */
 const PART = 16

@@ -6,11 +6,11 @@ import {
   parseItem,
   parseList,
   serializeDictionary,
-  serializeInnerList,
   serializeItem,
   serializeList,
 } from 'structured-headers'
 import type { RequestHead } from '../wire/request-head.ts'
+import { innerListText, itemText, readDictionary } from './structured-text.ts'
 
 /** A request as whoever signed it has seen it. */
 export interface SignedRequest extends Pick<RequestHead, 'method' | 'target' | 'rawHeaders'> {
@@ -36,7 +36,7 @@ export function componentOf(identifier: Item): Component | null {
   const form = formOf(name, new Map(parameters))
   if (form === null) return null
   const part = form.kind === 'member' || form.kind === 'parameter' ? form.part : null
-  return { name, part, form, text: serializeItem(identifier) }
+  return { name, part, form, text: itemText(identifier) }
 }
 
 /** The value of a component in a request; `null`: it has none, or none that could be signed. */
@@ -82,7 +82,7 @@ export class ComponentValues {
     }
     const member = dictionary?.get(key)
     if (member === undefined) return null
-    return isInnerList(member) ? serializeInnerList(member) : serializeItem(member)
+    return isInnerList(member) ? innerListText(member) : itemText(member)
   }
 }
 
@@ -207,7 +207,7 @@ function strict(text: string | null, type: StructuredType | undefined): string |
 function dictionaryIn(text: string | null): Dictionary | null {
   if (text === null || text.length > STRUCTURED_LENGTH_MAX) return null
   try {
-    return parseDictionary(text)
+    return readDictionary(text)
   } catch {
     return null
   }

@@ -1,4 +1,4 @@
-import { type BareItem, type Dictionary, isInnerList, parseDictionary, parseItem } from 'structured-headers'
+import { type BareItem, type Dictionary, isInnerList, parseItem } from 'structured-headers'
 import { type DocumentRules, readAgentId } from './agent-document.ts'
 import {
   type HttpSignature,
@@ -8,6 +8,7 @@ import {
   type SignaturePolicy,
 } from './http-signature.ts'
 import { fieldValue, type SignedRequest } from './signature-base.ts'
+import { readDictionary } from './structured-text.ts'
 
 /** Who says to have signed a request (draft-ietf-webbotauth-httpsig-protocol). Proven when a key of that agent has. */
 export interface BotSignature {
@@ -68,7 +69,7 @@ function agentIn(rawHeaders: readonly string[], signature: HttpSignature): strin
   if (text === null || text.length > FIELD_LENGTH_MAX) return null
   try {
     if (text.startsWith('"')) return isCovered(signature, AGENT) ? asText(parseItem(text)[0]) : null
-    return memberIn(parseDictionary(text), signature)
+    return memberIn(readDictionary(text), signature)
   } catch {
     return null
   }

@@ -110,13 +110,18 @@ export function isSignatureSet(value: unknown): value is SignatureSet {
   )
 }
 
-/** Fingerprints are in the index, but for those asked for by Software and those that decide; the rest is for people to read. */
+/**
+ * Fingerprints are in the index, but for those asked for by Software (what is foreign to who signs, hangs on its own) and
+ * those that decide; the rest is for people to read.
+ */
 function judged(software: Software): Software {
+  const isSigning = software.verification.signatureAgent !== null
   const signatures = software.signatures.filter(
     (signature) =>
       signature.type === 'user-agent' ||
       signature.type === 'header' ||
       signature.type === 'header-order' ||
+      (signature.type === 'ja4' && isSigning) ||
       isDecisive(signature) ||
       isSeenAnswer(signature),
   )

@@ -23,7 +23,7 @@ function handle(proxy: ProxyContext, visit: Visit): void {
   const { connection, head, authority } = visit
   const proofs = prover.prove(connection, head, authority, snapshot.policy.unknownSignerWaitMs)
   // Who has signed waits until it is known that nobody has used that before, and for a key where the policy says so.
-  if (proofs instanceof Promise) visit.wait(proofs, (found, isGone) => decide(proxy, visit, found, isGone))
+  if ('letGo' in proofs) visit.wait(proofs, (found, isGone) => decide(proxy, visit, found, isGone))
   else decide(proxy, visit, proofs, false)
 }
 

@@ -15,6 +15,7 @@ import {
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import { type AddressSet, clientAddress, clientNetwork } from './peer-address.ts'
+import { type RateLimit, RateLimiter } from './rate-limiter.ts'
 import { receiveHeaders } from './request-headers.ts'
 import type { ServedHosts } from './served-hosts.ts'
 
@@ -24,6 +25,10 @@ export interface ProverSettings {
   readonly needsNonce: boolean
   readonly isPlaceAsked: boolean
   readonly isSignatureChecked: boolean
+  /** Whether the keys of agents may be had that nobody has named before. */
+  readonly areStrangersAsked: boolean
+  /** Those that settings name, beside those of signatures. */
+  readonly agents: readonly string[]
 }
 
 export interface ProverParts {
@@ -34,11 +39,19 @@ export interface ProverParts {
   readonly metrics: { signatureFound(finding: SignatureFinding): void }
 }
 
+/** What is not known yet. */
+export interface PendingProofs {
+  /** Never rejects. */
+  readonly proofs: Promise<Proofs>
+  /** Of a client that has left: it is over then, as soon as it can be. */
+  letGo(): void
+}
+
 /** What is known of who sends requests beyond what they show; what is not known is found out elsewhere, for the next. */
 export class Prover implements Places {
   readonly #settings: ProverSettings
   readonly #parts: ProverParts
-  readonly #keys = new KeyBook()
+  readonly #keys: KeyBook
   readonly #known = new PlaceBook()
   readonly #check: SignatureCheck
   readonly #budget = new FailureBudget()
@@ -47,16 +60,18 @@ export class Prover implements Places {
   /** What was asked a moment ago. */
   readonly #asked = new LRUCache<string, true>({ max: ASKED_MAX, ttl: ASKED_MS })
   readonly #waiting = new Map<string, number>()
+  readonly #asks = new RateLimiter(ASKS_OF.length)
   readonly #refreshing: NodeJS.Timeout
   #allWaiting = 0
-  #signers: readonly string[] = []
+  #isListening = false
+  #signers: ReadonlySet<string> = new Set()
 
   constructor(settings: ProverSettings, parts: ProverParts) {
     this.#settings = settings
     this.#parts = parts
+    this.#keys = new KeyBook(settings.areStrangersAsked)
     this.#check = new SignatureCheck(settings, this.#keys, this.#budget)
     this.#unsigned = { signature: null, places: settings.isPlaceAsked ? this : null }
-    parts.investigator.onFinding((finding) => this.#take(finding))
     this.#refreshing = setInterval(() => this.#refresh(), REFRESH_MS).unref()
   }
 
@@ -66,18 +81,21 @@ export class Prover implements Places {
 
   /** Whose keys are had before they sign anything. */
   use(knowledge: Knowledge | null): void {
-    this.#signers = knowledge?.identities.signers ?? []
-    this.#keys.list(new Set(this.#signers))
+    this.#signers = new Set([...this.#settings.agents, ...(knowledge?.identities.signers ?? [])])
+    this.#keys.list(this.#signers)
+    // Not before it is known of whom.
+    if (!this.#isListening) this.#parts.investigator.onFinding((finding) => this.#take(finding))
+    this.#isListening = true
     this.#refresh()
   }
 
-  /** At once for all requests that are not signed. `waitMs`: how long one may wait for the key of its signer. Never rejects. */
+  /** At once for all requests that are not signed. `waitMs`: how long one may wait for the key of its signer. */
   prove(
     connection: Connection,
     head: RequestHead,
     authority: string | null,
     waitMs: number,
-  ): Proofs | Promise<Proofs> {
+  ): Proofs | PendingProofs {
     if (!this.#settings.isSignatureChecked || !isSigned(head.rawHeaders)) return this.#unsigned
     const asked = this.#askedBy(connection, head, authority)
     const checked = this.#check.check(asked, this.#parts.clock.nowMs)
@@ -86,7 +104,7 @@ export class Prover implements Places {
       case 'finding':
         return this.#found(checked.finding)
       case 'use':
-        return this.#claimed(checked)
+        return { proofs: this.#claimed(checked), letGo: STAYS }
       case 'no-key':
         return this.#withoutKey(asked, checked, waitMs)
     }
@@ -94,7 +112,7 @@ export class Prover implements Places {
 
   of(address: string): PlaceFinding | null {
     const known = this.#known.of(address, this.#parts.clock.nowMs)
-    if (known === null) this.#ask({ kind: 'place', address }, address)
+    if (known === null) this.#ask({ kind: 'place', address }, address, 'place')
     return known
   }
 
@@ -121,17 +139,27 @@ export class Prover implements Places {
   #askedBy(connection: Connection, head: RequestHead, authority: string | null): Asked {
     const hop = connection.isTrusted ? receiveHeaders(head.rawHeaders, authority).hop : null
     const address = hop === null ? connection.address : clientAddress(connection, hop, this.#parts.trusted)
-    const scheme = hop?.forwardedProto ?? (connection.isTls ? 'https' : 'http')
+    const isSecure =
+      (hop?.forwardedProto ?? null) === null ? connection.isTls : hop!.forwardedProto === 'https'
     const { method, target, rawHeaders } = head
     return {
       ...{ method, target, rawHeaders, address },
-      base: `${scheme}://${authority ?? ''}`,
+      base: `${isSecure ? 'https' : 'http'}://${authority ?? ''}`,
       isOurHost: authority !== null && this.#parts.hosts.has(authority, connection),
       network: clientNetwork(address),
     }
   }
 
-  async #claimed({ finding, use }: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+  async #claimed({ finding, use, isStale }: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+    const { agentId } = finding
+    const { isListed } = use
+    // It may have been taken back.
+    if (isStale)
+      this.#ask(
+        { kind: 'keys', agentId, thumbprint: null, isListed },
+        agentId,
+        isListed ? 'listed' : 'stranger',
+      )
     const isTaken = await this.#parts.investigator.claim(use)
     return this.#found(isTaken === true ? finding : usedBefore(finding, isTaken === false))
   }
@@ -140,11 +168,12 @@ export class Prover implements Places {
     asked: Asked,
     { agentId, thumbprint, finding }: Checked & { readonly kind: 'no-key' },
     waitMs: number,
-  ): Proofs | Promise<Proofs> {
+  ): Proofs | PendingProofs {
     const isListed = this.#keys.isListed(agentId)
     // Who names many agents that nobody knows makes us ask for each.
     if (!isListed) this.#budget.failed(asked.network, null, this.#parts.clock.nowMs)
-    this.#ask({ kind: 'keys', agentId, thumbprint, isListed }, `${agentId} ${thumbprint}`)
+    const key = `${agentId} ${thumbprint}`
+    this.#ask({ kind: 'keys', agentId, thumbprint, isListed }, key, isListed ? 'listed' : 'stranger')
     const others = this.#waiting.get(asked.network) ?? 0
     if (waitMs === 0 || this.#allWaiting >= WAITING_MAX || others >= WAITING_PER_NETWORK_MAX)
       return this.#found(finding)
@@ -152,23 +181,21 @@ export class Prover implements Places {
   }
 
   /** Once something has come of it, or the time is up: a second time nobody waits. */
-  async #afterKey(
-    asked: Asked,
-    agentId: string,
-    otherwise: SignatureFinding,
-    waitMs: number,
-  ): Promise<Proofs> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, waitMs)
-    const callOff = this.#keys.wait(agentId, resolve)
+  #afterKey(asked: Asked, agentId: string, otherwise: SignatureFinding, waitMs: number): PendingProofs {
+    const { promise, resolve } = Promise.withResolvers<'come' | 'left'>()
+    const timer = setTimeout(resolve, waitMs, 'come')
+    const callOff = this.#keys.wait(agentId, () => resolve('come'))
     this.#count(asked.network, 1)
-    await promise
-    this.#count(asked.network, -1)
-    clearTimeout(timer)
-    callOff()
-    const checked = this.#check.check(asked, this.#parts.clock.nowMs)
-    if (checked?.kind === 'use') return this.#claimed(checked)
-    return this.#found(checked?.finding ?? otherwise)
+    const proofs = promise.then((why) => {
+      this.#count(asked.network, -1)
+      clearTimeout(timer)
+      callOff()
+      // Of who has left nothing is used up.
+      const checked = why === 'left' ? null : this.#check.check(asked, this.#parts.clock.nowMs)
+      if (checked?.kind === 'use') return this.#claimed(checked)
+      return this.#found(checked?.finding ?? otherwise)
+    })
+    return { proofs, letGo: () => resolve('left') }
   }
 
   #count(network: string, change: 1 | -1): void {
@@ -178,8 +205,8 @@ export class Prover implements Places {
     else this.#waiting.set(network, count)
   }
 
-  #ask(inquiry: Inquiry, key: string): void {
-    if (this.#asked.has(key)) return
+  #ask(inquiry: Inquiry, key: string, of: (typeof ASKS_OF)[number]): void {
+    if (this.#asked.has(key) || this.#asks.take(of, ASKS, this.#parts.clock.nowMs) > 0) return
     this.#asked.set(key, true)
     this.#parts.investigator.ask(inquiry)
   }
@@ -190,10 +217,16 @@ export class Prover implements Places {
   }
 }
 
+/** The answer comes soon enough. */
+const STAYS = () => undefined
 const REFRESH_MS = 30_000
 /** What did not come to anything may be asked again then. */
 const ASKED_MS = 1_000
 const ASKED_MAX = 4_096
+/** Who makes up names is in nobody's way who has one. */
+const ASKS_OF = ['listed', 'stranger', 'place'] as const
+/** Each is a message to another process. */
+const ASKS: RateLimit = { requests: 200, windowMs: 1_000, burst: 200 }
 /** Each holds a request; who has more signs the next one anyway. */
 const WAITING_MAX = 1_000
 const WAITING_PER_NETWORK_MAX = 50

@@ -1,3 +1,4 @@
+import type { Proofs } from '../classify/proof.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
@@ -5,6 +6,7 @@ import type { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
 import { headersForApp } from './headers-for-app.ts'
 import type { Judged } from './judge.ts'
+import type { PendingProofs } from './prover.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refuse } from './refuse.ts'
 import type { UpstreamGroup } from './upstream.ts'
@@ -27,14 +29,15 @@ export class RequestVisit implements Visit {
     this.authority = exchange.authority
   }
 
-  wait<Found>(found: Promise<Found>, go: (found: Found, isGone: boolean) => void): void {
+  wait({ proofs, letGo }: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void {
     let isGone = false
     this.#exchange.onGone = () => {
       isGone = true
+      letGo()
     }
-    void found.then((it) => {
+    void proofs.then((found) => {
       this.#exchange.onGone = null
-      go(it, isGone)
+      go(found, isGone)
     })
   }
 

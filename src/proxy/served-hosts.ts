@@ -36,4 +36,5 @@ function parentOf(host: string): string {
   return dot < 1 ? '' : host.slice(dot + 1)
 }
 
-const AUTHORITY = /^(?:\[([^\]]+)\]|([^:]+))(?::\d*)?$/
+/** What is in brackets is no name. */
+const AUTHORITY = /^(?:\[([^\]]*:[^\]]*)\]|([^:[\]]+))(?::\d*)?$/

@@ -1,3 +1,4 @@
+import type { Proofs } from '../classify/proof.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
@@ -5,6 +6,7 @@ import { FAILURE_STATUS, NOT_REACHED, OUR_OWN } from './forward.ts'
 import { headersForApp } from './headers-for-app.ts'
 import type { Upgrade } from './http1-server.ts'
 import type { Judged } from './judge.ts'
+import type { PendingProofs } from './prover.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refusalText } from './refuse.ts'
 import { endSoftly, type UpgradeOutcome } from './upgrade.ts'
@@ -30,17 +32,18 @@ export class UpgradeVisit implements Visit {
     this.authority = upgrade.authority
   }
 
-  wait<Found>(found: Promise<Found>, go: (found: Found, isGone: boolean) => void): void {
+  wait({ proofs, letGo }: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void {
     const { socket } = this.#upgrade
     let isGone = false
     const leave = () => {
       isGone = true
       socket.destroy()
+      letGo()
     }
     socket.once('end', leave).once('close', leave)
-    void found.then((it) => {
+    void proofs.then((found) => {
       socket.off('end', leave).off('close', leave)
-      go(it, isGone)
+      go(found, isGone)
     })
   }
 

@@ -1,6 +1,8 @@
+import type { Proofs } from '../classify/proof.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { Judged } from './judge.ts'
+import type { PendingProofs } from './prover.ts'
 import type { Refusal } from './refuse.ts'
 import type { UpstreamGroup } from './upstream.ts'
 
@@ -10,8 +12,8 @@ export interface Visit {
   readonly head: RequestHead
   /** The host it is for, as sent. */
   readonly authority: string | null
-  /** `go` follows when the promise is there, which never rejects: once, also where the client leaves before that. */
-  wait<Found>(found: Promise<Found>, go: (found: Found, isGone: boolean) => void): void
+  /** `go` follows when they are there: once, also where the client leaves before that. */
+  wait(pending: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void
   /** Nobody is there any more to be answered. */
   left(judged: Judged): void
   /** To the app: with all that is known and the rule's own headers, or with `null` untagged. */

@@ -14,6 +14,8 @@ export interface CountSources {
   readonly upstreams: readonly UpstreamGroup[]
   readonly recorder: { readonly counts: RecorderCounts }
   readonly traffic: { readonly size: number }
+  /** Requests that wait for the key of who has signed them. */
+  readonly waiting: () => number
 }
 
 /** The numbers of one worker. Every label is from a list here or from the configuration. */
@@ -34,6 +36,8 @@ export class WorkerMetrics {
     const help =
       'Clients, and TLS hellos that nobody is known to have, of which it is known what they asked for lately.'
     this.#metrics.gauge('traffic_remembered', help, 'sum', () => one(sources.traffic.size))
+    const waiting = 'Requests that wait for the key of who has signed them.'
+    this.#metrics.gauge('signatures_waiting', waiting, 'sum', () => one(sources.waiting()))
     addProcessMetrics(this.#metrics)
   }
 

@@ -57,9 +57,12 @@ export interface WorkerTlsSettings {
 
 export interface WorkerIdentitySettings {
   readonly isSignatureChecked: boolean
+  readonly areStrangersAsked: boolean
   readonly isPlaceAsked: boolean
   readonly needsNonce: boolean
   readonly allowPrivate: boolean
+  /** No strangers, beside those that signatures name; as readAgentId gives them. */
+  readonly agents: readonly string[]
   /** Those that signatures may be made for; none: those of certificates. */
   readonly hosts: readonly string[]
 }
@@ -129,6 +132,7 @@ export class Worker {
     const listeners: Listener[] = []
     this.#metrics = new WorkerMetrics({
       ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
+      waiting: () => this.#context.prover?.waiting ?? 0,
     })
     this.#context = this.#contextWith(snapshot, investigator)
     this.#context.prover?.use(snapshot.knowledge)

@@ -68,6 +68,26 @@ test('an address that is published for who it says to be is proof of it, and any
   }
 })
 
+test('what becomes of a signed request whose key nobody knows yet', async (t) => {
+  const { at, check } = workbench(t)
+  const request = at(
+    'r.json',
+    JSON.stringify({ headers: { 'Signature-Input': 'sig1=();tag="web-bot-auth"' } }),
+  )
+  const passing = await check(request, at('p.yaml', POLICY))
+  assert.match(
+    passing.out,
+    /^signed {3}not checked here; at the door, .* it is judged at once, as unchecked$/m,
+  )
+  const waiting = at('w.yaml', `${POLICY}unknown_signer: {wait: 1s}\n`)
+  assert.match((await check(request, waiting)).out, /^signed {3}.* it waits for it, 1000 ms at most$/m)
+  assert.deepEqual(JSON.parse((await check(request, waiting, ['--json'])).out).unknown_signer, {
+    wait_ms: 1000,
+  })
+  const unsigned = await check(at('u.json', '{}'), waiting)
+  assert.ok(!unsigned.out.includes('signed'), unsigned.out)
+})
+
 test('what the app or the client sees of each action', async (t) => {
   const { at, check } = workbench(t)
   const policy = at('p.yaml', POLICY)

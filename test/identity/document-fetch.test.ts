@@ -25,6 +25,16 @@ function documents(more: Partial<DocumentSettings> = {}): Documents<unknown> {
 
 const json = { 'content-type': 'application/json' }
 
+test('key directories have a type of their own, today and in older drafts', async (t) => {
+  const server = await DocumentServer.start(t)
+  const found = documents({})
+  for (const form of ['', '+json']) {
+    const type = `application/http-message-signatures-directory${form}`
+    server.serveJson(`/${form}`, { form }, { 'content-type': type })
+    assert.deepEqual(await found.get(server.url(`/${form}`)), { form })
+  }
+})
+
 test('a document is fetched once for all who ask, and again when it is no longer fresh', async (t) => {
   const server = await DocumentServer.start(t)
   let nowMs = 1_000_000

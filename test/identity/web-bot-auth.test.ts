@@ -93,7 +93,11 @@ test('what is refused before anybody is asked for a key', async () => {
     ['no-thumbprint', { keyId: `${thumbprint}=` }],
   ]
   for (const [fault, asked] of cases)
-    assert.deepEqual(await read(asked), { kind: 'refused', fault }, JSON.stringify(asked))
+    assert.deepEqual(
+      await read(asked),
+      { kind: 'refused', fault, hasAgent: asked.agent !== null },
+      JSON.stringify(asked),
+    )
 })
 
 test('of another host the signature is not of this request', async () => {
@@ -116,7 +120,11 @@ test('two signatures are two agents', async () => {
     { ...more, fields: ['@authority', 'signature-agent;key="sig2"'], label: 'sig2' },
   )
   const seen = { method: 'GET', base: 'https://gate.example', target: '/', rawHeaders: rawHeadersOf(twice) }
-  assert.deepEqual(readBotSignature(seen, RULES, NOW_S * 1000), { kind: 'refused', fault: 'several' })
+  assert.deepEqual(readBotSignature(seen, RULES, NOW_S * 1000), {
+    kind: 'refused',
+    fault: 'several',
+    hasAgent: true,
+  })
 })
 
 test('the vectors of draft-ietf-webbotauth-httpsig-protocol, appendix E', async () => {

@@ -67,6 +67,20 @@ test('a fingerprint that decides travels, and others do not', async (t) => {
   assert.deepEqual(values, [JA4])
 })
 
+test('of who signs, the hellos travel too: those of others are foreign to it', async (t) => {
+  const source = { source: 'measured here', date: '2026-11-21' }
+  const signing = {
+    ...{ id: 'one', name: 'One', kind: 'agent', category: 'custom' },
+    verification: { signature_agent: 'https://one.test' },
+    signatures: [{ ja4: JA4, ...source }],
+  }
+  const library = { id: 'lib', name: 'lib', kind: 'tool', signatures: [{ ja4: JA4, ...source }] }
+  const set = await new Sets(temporaryFolder(t)).make(parseSoftwareList([signing, library]), WEIGHTS)
+  const { identities, list } = await new KnowledgeReader().read(set)
+  assert.deepEqual(identities.lookingLike(list[0]!), new Set(['one', 'lib']))
+  assert.deepEqual(identities.lookingLike(list[1]!), new Set())
+})
+
 test('of what a proxy is told, it knows as much as who reads the files', async (t) => {
   const source = { source: 'measured here', date: '2026-11-21', observations: 3 }
   const names = 'ge11cn110000_a1b2c3d4e5f6'

@@ -19,6 +19,26 @@ test('an empty policy tags everything', async () => {
   }
 })
 
+test('who has signed with a key that nobody knows yet passes, or waits for a bounded time', async () => {
+  const waitMs = (unknownSigner: unknown) =>
+    parsePolicy({ unknown_signer: unknownSigner }).unknownSignerWaitMs
+  assert.equal(parsePolicy({}).unknownSignerWaitMs, 0)
+  assert.equal(waitMs('pass'), 0)
+  assert.equal(waitMs({ wait: '300ms' }), 300)
+  assert.equal(waitMs({ wait: '5s' }), 5_000)
+  for (const wrong of [
+    'wait',
+    'block',
+    {},
+    { wait: '0' },
+    { wait: '6s' },
+    { wait: 300 },
+    { wait: '1s', than: 1 },
+    [],
+  ])
+    assert.throws(() => waitMs(wrong), DocumentFault, JSON.stringify(wrong))
+})
+
 const ACTIONS: readonly (readonly [written: unknown, action: Action])[] = [
   ['pass', { kind: 'pass' }],
   ['tag', { kind: 'tag', headers: [] }],
@@ -123,7 +143,11 @@ const BAD: readonly Bad[] = [
     when({ confidence_min: 80 }),
     ['when/confidence_min: is 80; it takes a number from 0'],
   ],
-  ['a word for a boolean', when({ verified: 'yes' }), ['when/verified: is "yes"; it takes true or false']],
+  [
+    'a word for a boolean',
+    when({ verified: 'yes' }),
+    ['when/verified: is "yes"; it takes true, false, or any of web-bot-auth, ip-range, reverse-dns'],
+  ],
   [
     'a JA4 that is cut',
     when({ ja4: 't13d1516h2_8daaf6152771' }),

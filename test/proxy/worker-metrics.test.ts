@@ -58,6 +58,7 @@ test('what others count is read when somebody asks, over all listeners and targe
     upstreams: [group],
     recorder,
     traffic: { size: 12 },
+    waiting: () => 3,
   })
   await metrics.read()
   group.counters.failed['head-timeout'] += 2
@@ -78,6 +79,7 @@ test('what others count is read when somebody asks, over all listeners and targe
   assert.deepEqual(valuesOf(reading, 'upstream_targets_healthy'), { shop: 2 })
   assert.deepEqual(valuesOf(reading, 'sightings_total'), { recorded: 9, delivered: 8, dropped: 1 })
   assert.deepEqual(valuesOf(reading, 'traffic_remembered'), { '': 12 })
+  assert.deepEqual(valuesOf(reading, 'signatures_waiting'), { '': 3 })
   group.close()
 })
 
@@ -98,6 +100,7 @@ function sources(): CountSources {
     upstreams: [],
     recorder: { counts: { recorded: 0, delivered: 0, dropped: 0 } },
     traffic: { size: 0 },
+    waiting: () => 0,
   }
 }
 
