@@ -9,7 +9,13 @@ import {
 } from './agent-document.ts'
 import type { AgentKey } from './agent-key.ts'
 import { directoryProof } from './directory-signature.ts'
-import { type DocumentSettings, Documents, DocumentUnusable, type Held } from './document-fetch.ts'
+import {
+  type DocumentKind,
+  type DocumentSettings,
+  Documents,
+  DocumentUnusable,
+  type Held,
+} from './document-fetch.ts'
 import type { Finding, Inquiry } from './inquiry.ts'
 
 export interface DirectorySettings extends DocumentSettings {
@@ -32,14 +38,7 @@ export class KeyDirectories {
 
   constructor(settings: DirectorySettings) {
     this.#settings = settings
-    const rules = { allowPrivate: settings.allowPrivate }
-    const kind = {
-      name: 'directory',
-      accept: ACCEPT,
-      parse: (value: unknown, url: string, headers: Parameters<typeof directoryIn>[2]) =>
-        directoryIn(value, url, headers, rules, settings.nowMs()),
-      untilMs: ({ untilMs }: Directory) => untilMs,
-    } as const
+    const kind = directoryKind({ allowPrivate: settings.allowPrivate }, () => settings.nowMs())
     this.#ofListed = new Documents(kind, settings)
     this.#ofStrangers = new Documents(kind, { perMinuteMax: STRANGERS_PER_MINUTE, ...settings })
   }
@@ -85,7 +84,17 @@ export class KeyDirectories {
   }
 }
 
-interface Directory {
+/** How the directory of an agent is read, with what its answer is signed with. */
+export function directoryKind(rules: DocumentRules, nowMs: () => number): DocumentKind<Directory> {
+  return {
+    name: 'directory',
+    accept: ACCEPT,
+    parse: (value, url, headers) => directoryIn(value, url, headers, rules, nowMs()),
+    untilMs: ({ untilMs }) => untilMs,
+  }
+}
+
+export interface Directory {
   readonly keys: readonly AgentKey[]
   /** By the signatures of who serves it; `null`: it is not signed. */
   readonly untilMs: number | null
