@@ -520,7 +520,7 @@ export const SETTINGS = section('', {
       'Which DNS servers are asked, of which the first that answers is believed. None: those of the system.',
     ),
     ranges_refresh: setting(
-      optional(duration('10m', '30d')),
+      optional(duration('10m', '14d')),
       null,
       'How often the lists of addresses that vendors publish for their agents (`ranges_url` in signatures) are fetched anew, a little more or less. `null`: never, and those that come with signatures are used.',
     ),

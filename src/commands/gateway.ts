@@ -22,6 +22,8 @@ import { DocumentMetrics } from '../identity/document-metrics.ts'
 import { Investigations } from '../identity/investigations.ts'
 import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
 import { type SigningKeys, signingKeysText } from '../identity/signing-key.ts'
+import { RangesRefresher } from '../identity/ranges-refresher.ts'
+import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
 import { PlaceLookups } from '../identity/place-lookups.ts'
 import { ReverseDns } from '../identity/reverse-dns.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
@@ -47,6 +49,7 @@ import {
   SigningKeyPart,
   TicketKeyPart,
 } from './live-parts.ts'
+import { rangesInUse } from './published-lists.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SignatureCompiler } from './signature-compiler.ts'
 import { builtinHash } from './signature-files.ts'
@@ -83,6 +86,8 @@ export interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agen
   readonly resolvers: readonly string[]
   /** `null`: none. */
   readonly asnFile: string | null
+  /** `null`: published lists of addresses are not fetched. */
+  readonly rangesRefreshMs: number | null
 }
 
 /**
@@ -118,9 +123,12 @@ export class Gateway {
   readonly #asnFile: AsnPart | null
   readonly #places: PlaceLookups | null
   readonly #investigations: Investigations
+  readonly #ranges: RangesRefresher
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0), signingKey: null }
   #signingKeys: SigningKeys | null = null
+  /** The newest that lists of addresses are looked for in. */
+  #ranged: SignatureSet | null = null
   #signaturesReloader: Reloader<SignatureSet> | null = null
   #sightings = 0
   #watch: FileWatch | null = null
@@ -184,19 +192,32 @@ export class Gateway {
         : null
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
+    const nowMs = Date.now
+    const ranges = new RangesStore(rangesFolder(dataFolder), log, nowMs)
     this.#signatures = new SignaturesPart(
       settings.signatures,
       store,
       this.#compiler,
       (set) => {
         this.#publisher.useSignatures(set)
+        void this.#useRanges(set)
         setImmediate(() => this.#catalogue.nudge()) // when it is said to be in use
       },
       () => this.#accepted.load(),
+      settings.identity.rangesRefreshMs === null ? null : ranges,
+    )
+    this.#ranges = new RangesRefresher(
+      {
+        refreshMs: settings.identity.rangesRefreshMs,
+        allowPrivate: settings.identity.allowPrivate,
+        nowMs,
+      },
+      ranges,
+      log,
+      () => this.#look(),
     )
     this.#catalogue = new CatalogueSync(this.#catalogueLinks(), log)
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
-    const nowMs = Date.now
     const { reverseDns, resolvers, asnFile } = settings.identity
     this.#asnFile = asnFile === null ? null : new AsnPart(asnFile)
     this.#places =
@@ -290,6 +311,7 @@ export class Gateway {
     this.#state = 'draining'
     this.#watch?.close()
     this.#feeds.close()
+    this.#ranges.close()
     this.#feedOpener.close()
     this.#publisher.close()
     this.#catalogue.close()
@@ -350,6 +372,7 @@ export class Gateway {
     this.#watch = new FileWatch(files.flat(), () => this.#look())
     this.#look() // for what has changed since it was loaded
     this.#feeds.start()
+    void this.#useRanges(signatures.value)
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
     // Who asks the API as soon as it is ready finds what there is: at the first start, that takes a moment.
@@ -387,6 +410,12 @@ export class Gateway {
     this.#signingKeys = keys
     // Workers need no more than the one that signs.
     if (this.settings.signing.upstream) this.#use({ signingKey: signingKeysText([keys[0]]) })
+  }
+
+  async #useRanges(set: SignatureSet): Promise<void> {
+    this.#ranged = set
+    const inUse = await rangesInUse(set)
+    if (this.#ranged === set) this.#ranges.use(inUse)
   }
 
   async #opened(store: Store): Promise<void> {
@@ -430,6 +459,7 @@ export class Gateway {
     this.#documentMetrics.addTo(metrics)
     this.#investigations.addMetrics(metrics)
     this.#places?.addMetrics(metrics)
+    this.#ranges.addMetrics(metrics)
     if (this.#asnFile !== null) addAsnFileMetrics(metrics, this.#asnFile)
     if (this.#management !== null) this.#management.addMetrics(metrics)
     else

@@ -6,6 +6,7 @@ import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { makeSigningKey, type SigningKeys } from '../identity/signing-key.ts'
 import { AsnFile } from '../identity/asn-file.ts'
+import type { RangesStore } from '../identity/ranges-store.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
@@ -234,15 +235,18 @@ export class SignaturesPart implements Part<SignatureSet> {
   readonly #compiler: SignatureCompiler
   readonly #use: (set: SignatureSet) => void
   readonly #accepted: () => Promise<string>
+  readonly #ranges: RangesStore | null
 
-  /** `accepted`: what the API has. */
+  /** `accepted`: what the API has. `ranges`: lists of addresses that were fetched; `null`: none are. */
   constructor(
     own: OwnSources,
     feeds: FeedStore,
     compiler: SignatureCompiler,
     use: (set: SignatureSet) => void,
     accepted: () => Promise<string> = async () => '',
+    ranges: RangesStore | null = null,
   ) {
+    this.#ranges = ranges
     this.#own = own
     this.#feeds = feeds
     this.#compiler = compiler
@@ -254,7 +258,8 @@ export class SignaturesPart implements Part<SignatureSet> {
     const { paths, weightsFile } = this.#own
     // A folder is watched by way of a name in it, so that a file that comes later is seen, too.
     const own = paths.flatMap((path) => [path, `${path}/.`])
-    const found = await Promise.all([this.#feeds.files(), files(paths)])
+    const fetched = this.#ranges?.files() ?? []
+    const found = await Promise.all([this.#feeds.files(), files(paths), fetched])
     return [...new Set([...own, ...found.flat(), ...(weightsFile === null ? [] : [weightsFile])])]
   }
 
@@ -272,16 +277,22 @@ export class SignaturesPart implements Part<SignatureSet> {
   }
 
   async #sources(): Promise<SignatureSources> {
-    return { ...(await withFeeds(this.#own, this.#feeds)), accepted: await this.#accepted() }
+    const fetched = await withFetched(this.#own, this.#feeds, this.#ranges)
+    return { ...fetched, accepted: await this.#accepted() }
   }
 }
 
 /** The operator's own. */
-export type OwnSources = Omit<SignatureSources, 'feeds' | 'accepted'>
+export type OwnSources = Omit<SignatureSources, 'feeds' | 'accepted' | 'ranges'>
 
-/** What is wrong with a feed, the store says: it has an older one. */
-export async function withFeeds(own: OwnSources, feeds: FeedStore): Promise<SignatureSources> {
-  return { ...own, feeds: (await feeds.load()).map(({ payload }) => payload) }
+/** What is wrong with what was fetched, its store says: of a feed it has an older one. */
+export async function withFetched(
+  own: OwnSources,
+  feeds: FeedStore,
+  ranges: RangesStore | null,
+): Promise<SignatureSources> {
+  const payloads = (await feeds.load()).map(({ payload }) => payload)
+  return { ...own, feeds: payloads, ranges: (await ranges?.load()) ?? [] }
 }
 
 function ticketKeysIn(bytes: Buffer): Buffer | null {

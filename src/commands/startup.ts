@@ -62,6 +62,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
       reverseDns: config.identity.reverseDns,
       resolvers: config.identity.resolvers,
       asnFile: config.identity.asnFile,
+      rangesRefreshMs: config.identity.rangesRefreshMs,
     },
     dataFolder: data.dir,
     manageListen: manage.listen,
