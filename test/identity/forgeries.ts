@@ -134,7 +134,7 @@ export const FORGERIES: readonly Forgery[] = [
   failed('the method is covered, and another', 'wrong', (scene) =>
     made(scene, {
       components: [...coveringAs(scene, scene.authority), ['"@method"', 'GET']],
-      sent: { method: 'POST' },
+      sent: { method: 'DELETE' },
     }),
   ),
   failed('the path is covered, and another', 'wrong', (scene) =>
