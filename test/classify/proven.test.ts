@@ -262,6 +262,16 @@ test('a host name proves who claims to be that agent, by whole labels, and nobod
   )
 })
 
+test('what an address says of a verdict is worked out once, and not for another address', async () => {
+  const proofs = at({ hosts: [] })
+  const from = (address: string, userAgent = 'Both/1') => judged({ userAgent, address, proofs })
+  assert.equal(from(PUBLIC), from(PUBLIC))
+  assert.notEqual(from(PUBLIC, 'Bot/1'), from(PUBLIC))
+  // Another list of the same agent, and the same verdict before: only the address tells them apart.
+  for (const address of ['203.0.113.9', PUBLIC, '203.0.113.9'])
+    assert.equal(from(address).conflicts.includes('host-foreign'), address === PUBLIC, address)
+})
+
 test('a network speaks for or against who claims to be an agent, and proves nothing', async () => {
   const own = judged({
     userAgent: 'Net/1',
