@@ -1,10 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import type { HostPort } from './config-kinds.ts'
+import { type HostPort, isEverywhere } from './config-kinds.ts'
 import { type ConfigFlags, Layers, type LayersInput } from './config-layers.ts'
 import { ConfigReader, type Effective } from './config-reader.ts'
 import type { ValueOf } from './config-items.ts'
-import { CONFIG_VARIABLE, isEverywhere, type SETTINGS } from './config-schema.ts'
+import { CONFIG_VARIABLE, type SETTINGS } from './config-schema.ts'
 import { ConfigFault, type Problem } from './config-source.ts'
 import { Fault } from './fault.ts'
 import type { LogLevel } from './log.ts'
@@ -130,6 +130,12 @@ export interface IdentityConfig {
   readonly agents: readonly string[]
   readonly hosts: readonly string[]
   readonly nonce: 'optional' | 'required'
+  readonly reverseDns: boolean
+  readonly resolvers: readonly string[]
+  /** `null`: never. */
+  readonly rangesRefreshMs: number | null
+  /** `null`: none. */
+  readonly asnFile: string | null
 }
 
 export interface SigningConfig {
@@ -359,6 +365,8 @@ function warnTogether(
     warn('/auth/openid/client_id', 'has no effect without issuer')
   if (sinks.syslog_ca_file !== null && !sinks.syslog?.startsWith('tls:'))
     warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
+  if (identity.resolvers.length > 0 && !identity.reverse_dns)
+    warn('/identity/resolvers', 'has no effect without reverse_dns')
   if (identity.agents.length > 0 && identity.signatures === 'off')
     warn('/identity/agents', 'has no effect with signatures: off')
   if (identity.signatures === 'discover' && fetch.allow_private_addresses)
@@ -439,7 +447,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       syslogCaFile: others.sinks.syslog_ca_file,
     },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
-    identity: others.identity,
+    identity: identityConfig(others.identity),
     signing: {
       webhooks: others.signing.webhooks,
       upstream: others.signing.upstream,
@@ -536,6 +544,19 @@ function feedConfig(feed: Settings['feeds'][number]): FeedConfig {
     token: feed.token,
     caFile: feed.ca_file,
     allowPrivate: feed.allow_private,
+  }
+}
+
+function identityConfig(identity: Settings['identity']): IdentityConfig {
+  return {
+    signatures: identity.signatures,
+    agents: identity.agents,
+    hosts: identity.hosts,
+    nonce: identity.nonce,
+    reverseDns: identity.reverse_dns,
+    resolvers: identity.resolvers,
+    rangesRefreshMs: identity.ranges_refresh,
+    asnFile: identity.asn_file,
   }
 }
 
