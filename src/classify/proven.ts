@@ -58,7 +58,7 @@ function signedBy(
 ): Verdict {
   const { claimed } = seen
   const { agentId, thumbprint } = signature
-  const isAnother = claimed !== null && !claimed.isFamily && !signers.includes(claimed)
+  const isAnother = claimed !== null && !claimed.isFamily && !isOfVendor(claimed, signers)
   // Of several agents that share a key, it is the one it says to be.
   const named = isAnother ? undefined : signers.find(({ id }) => id === (claimed?.id ?? verdict.agent?.id))
   const agent = named ?? signers[0] ?? null
@@ -84,6 +84,14 @@ function signedBy(
       !(agent !== null && kind === SPOOFED) && !(isElsewhere && !isAnother && kind === 'address-foreign'),
   )
   return toldWith(signed, evidence, left)
+}
+
+/** Who has a key for one of his agents may sign with it for another, of which nobody here knows that it signs. */
+function isOfVendor(claimed: Software, signers: readonly Software[]): boolean {
+  if (signers.includes(claimed)) return true
+  return (
+    isOfNoKey(claimed) && claimed.vendor !== null && signers.some(({ vendor }) => vendor === claimed.vendor)
+  )
 }
 
 /** What speaks against the very agent that has signed. */
