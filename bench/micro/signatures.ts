@@ -138,8 +138,8 @@ function newString(text: string): string {
 const ALGORITHMS = ['ed25519', 'ecdsa-p256-sha256', 'ecdsa-p384-sha384', 'rsa-pss-sha512'] as const
 const AGENT = 'https://agent.example'
 const NOW_MS = 1_795_424_600_000
-const RUNS = 500
-const ROUNDS = 40
+const RUNS = 100
+const ROUNDS = 300
 const WIDTH = 34
 const PSS = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_AUTO }
 const CLIENT = {
