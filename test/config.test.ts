@@ -500,6 +500,7 @@ test('the files in config/ are good ones', async () => {
     .sort()
   const policies = [
     'allow-verified-only.yaml',
+    'block-impostors.yaml',
     'block-spoofed-browsers.yaml',
     'block-unverified-crawlers.yaml',
   ]
@@ -614,4 +615,5 @@ const LISTED: ReadonlyMap<string, string> = new Map([
   ['/manage/cors_origins', 'https://console.example'],
   ['/identity/agents', 'https://agent.example'],
   ['/identity/hosts', '*.example.com'],
+  ['/identity/resolvers', '192.0.2.53:53'],
 ])

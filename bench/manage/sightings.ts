@@ -59,6 +59,8 @@ export class SightingSource {
       confidence: (random % 1000) / 1000,
       verified: isAgent && random % 2 === 0 ? 'ip-range' : null,
       signer: null,
+      signatureFault: null,
+      allegedSigner: null,
       key: null,
       evidence: ['ua-names-agent', 'stack-agrees', 'headers-of-agents'],
       rule: 'otherwise',

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { classify } from '../../src/classify/classify.ts'
 import { Conduct } from '../../src/classify/conduct.ts'
 import { type CorpusRow, parseCorpusRow } from '../../src/classify/corpus.ts'
+import type { Proofs } from '../../src/classify/proof.ts'
 import { Traffic } from '../../src/classify/traffic.ts'
 import type { Knowledge } from '../../src/classify/knowledge.ts'
 import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
@@ -111,7 +112,7 @@ function copied(text: string): string {
 function nanoseconds(knowledge: Knowledge, requests: readonly Request[]): number {
   const from = process.hrtime.bigint()
   for (const { print, head, conduct } of requests)
-    SINK.last = classify(knowledge, print, head, conduct ?? conductOf(), 0, NOW_MS)
+    SINK.last = classify(knowledge, print, head, conduct ?? conductOf(), 0, NOW_MS, UNSIGNED)
   return Number(process.hrtime.bigint() - from) / requests.length
 }
 
@@ -122,6 +123,8 @@ function conductOf(): Conduct {
 
 const TRAFFIC = new Traffic()
 const NOW_MS = 1.8e12
+/** As it is where nobody has signed: addresses can be asked about, and are not. */
+const UNSIGNED: Proofs = { signature: null, places: { of: () => null } }
 const CASES = [
   'the very same strings again',
   'as the one before on its connection',

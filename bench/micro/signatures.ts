@@ -51,7 +51,10 @@ async function compare(algorithm: SignatureAlgorithm): Promise<void> {
 /** A browser's request, looked at for signatures, and not. */
 function compareUnsigned(): void {
   const prover = new Prover(
-    { allowPrivate: false, needsNonce: false, isPlaceAsked: true, isSignatureChecked: true },
+    {
+      ...{ allowPrivate: false, needsNonce: false, isPlaceAsked: true },
+      ...{ isSignatureChecked: true, areStrangersAsked: true, agents: [] },
+    },
     {
       investigator: { ask: () => undefined, claim: async () => true, onFinding: () => undefined },
       hosts: new ServedHosts([], { covers: () => true }),

@@ -17,7 +17,7 @@ import type { Knowledge } from './knowledge.ts'
 import { markRequest, type Shown } from './marks.ts'
 import { NOBODY, type Owners, type Share } from './owners.ts'
 import { NO_PROOFS, type Proof, type Proofs } from './proof.ts'
-import { conflictsIn, PROOF_DETAILS, PROOF_EVIDENCE } from './proof-evidence.ts'
+import { conflictsIn, proofsRecalled } from './proof-evidence.ts'
 import { withProofs } from './proven.ts'
 import { Reading } from './reading.ts'
 import type { Software } from './software.ts'
@@ -44,10 +44,15 @@ export function classify(
   const stack = knowledge.stacks.stackOf(print.connection)
   const shown = observe(knowledge, print, stack, head, conduct, forged, nowMs)
   const verdict = remembered(knowledge, shown, conduct)
-  if (proofs === NO_PROOFS) return verdict
-  if (proofs.signature === null && (verdict.agent === null || proofs.places === null)) return verdict
+  if (proofs === NO_PROOFS || !haveWord(knowledge, verdict, proofs)) return verdict
   const seen = { claimed: agentOf(shown.claim), stack, conduct, nowMs }
   return withProofs(knowledge, verdict, proofs, seen)
+}
+
+/** Of who is not signed, and no agent that anybody knows by its addresses' names or networks, they say nothing. */
+function haveWord({ identities }: Knowledge, { agent }: Verdict, { signature, places }: Proofs): boolean {
+  if (signature !== null) return true
+  return places !== null && agent !== null && identities.byPlace(agent.id) !== null
 }
 
 function remembered(knowledge: Knowledge, shown: Shown, conduct: Conduct | null): Verdict {
@@ -130,8 +135,7 @@ export function recall(
   const { held, other } = ranked(kind)
   const evidence = evidenceFor(knowledge, generalDetail, held, other)
   if (kinds.includes(SPOOFED)) evidence.unshift(spoofed(null, evidence))
-  const ofProofs = PROOF_EVIDENCE.filter((each) => kinds.includes(each))
-  evidence.unshift(...ofProofs.map((each) => ({ kind: each, detail: PROOF_DETAILS[each], weight: 0 })))
+  evidence.unshift(...proofsRecalled(kinds))
   return { evidence, probabilities }
 }
 

@@ -1,20 +1,24 @@
 import { signerAt } from './signer-id.ts'
+import type { SignatureIndex } from './signature-index.ts'
 import type { Software } from './software.ts'
 
 /** How agents can prove who they are, beside their addresses; never changed. */
 export class Identities {
   readonly #bySigner = new Map<string, Software[]>()
   readonly #byPlace = new Map<string, Software>()
-  readonly #withFingerprints = new Set<string>()
+  readonly #lookingAlike = new Map<string, ReadonlySet<string>>()
 
-  constructor(list: readonly Software[]) {
+  /** `fingerprints` is the index of all fingerprints in the list. */
+  constructor(list: readonly Software[], fingerprints: SignatureIndex) {
     for (const software of list) {
-      const { id, kind, verification, signatures } = software
+      const { id, kind, verification } = software
       if (kind !== 'agent') continue
       const { signatureAgent, reverseDns, asns } = verification
-      if (signatureAgent !== null) this.#add(signerAt(signatureAgent), software)
+      if (signatureAgent !== null) {
+        this.#add(signerAt(signatureAgent), software)
+        this.#lookingAlike.set(id, lookingAlike(software, list, fingerprints))
+      }
       if (reverseDns.length > 0 || asns.length > 0) this.#byPlace.set(id, software)
-      if (signatures.some(({ type }) => type === 'ja4')) this.#withFingerprints.add(id)
     }
   }
 
@@ -33,9 +37,12 @@ export class Identities {
     return this.#byPlace.get(id) ?? null
   }
 
-  /** Whether anybody knows how its connections look: else none is foreign to it. */
-  hasFingerprints({ id }: Software): boolean {
-    return this.#withFingerprints.has(id)
+  /**
+   * Whose TLS that of an agent that signs may be: its own, and that of what it is made with, which has others in other
+   * versions. Nobody's where nobody knows how it connects: then none is foreign to it.
+   */
+  lookingLike({ id }: Software): ReadonlySet<string> {
+    return this.#lookingAlike.get(id) ?? NOBODY
   }
 
   #add(agentId: string, software: Software): void {
@@ -45,4 +52,20 @@ export class Identities {
   }
 }
 
+/** All that have a TLS hello which it has, too. */
+function lookingAlike(
+  { signatures }: Software,
+  list: readonly Software[],
+  fingerprints: SignatureIndex,
+): ReadonlySet<string> {
+  const alike = new Set<string>()
+  const hellos = signatures.flatMap((each) => (each.type === 'ja4' ? [each.value] : []))
+  for (const hello of hellos.slice(0, HELLOS_MAX))
+    for (const { software } of fingerprints.find('ja4', hello, 'exact')) alike.add(list[software]!.id)
+  return alike
+}
+
 const NONE: readonly Software[] = []
+const NOBODY: ReadonlySet<string> = new Set()
+/** Of one agent: more show nothing new of what it is made with. */
+const HELLOS_MAX = 256

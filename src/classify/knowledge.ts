@@ -62,7 +62,7 @@ export function* compilingKnowledge(
     stacks,
     owners: new OwnerIndex(list, fingerprints),
     addresses,
-    identities: new Identities(list),
+    identities: new Identities(list, fingerprints),
     weights,
   }
 }

@@ -30,9 +30,9 @@ export type SignatureFinding =
 
 /** What an address is, by others than who has it. */
 export interface PlaceFinding {
-  /** The name that it has, and that has it (forward-confirmed reverse DNS); `null`: none, or none that is confirmed. */
-  readonly host: string | null
-  /** Whether DNS has answered: only then no host says something. */
+  /** The names that it has, and that have it (forward-confirmed reverse DNS): in lower case, without a dot at the end. */
+  readonly hosts: readonly string[]
+  /** Whether DNS has answered for all of its names: only then it says something that none is an agent's. */
   readonly isHostKnown: boolean
   /** By the operator's file; `null` where it does not say. */
   readonly network: { readonly asn: number; readonly name: string | null } | null

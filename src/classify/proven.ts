@@ -1,14 +1,15 @@
-import type { Address } from '../wire/address-ranges.ts'
-import { type AddressList, markAddress } from './address-lists.ts'
+import { markAddress } from './address-lists.ts'
 import type { Conduct } from './conduct.ts'
-import { EvidenceSet } from './evidence.ts'
+import { EvidenceSet, SPOOFED } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
-import { conflictsIn, type ProofEvidence } from './proof-evidence.ts'
+import { conflictsIn, PROVEN_CONFIDENCE, proofSaying } from './proof-evidence.ts'
 import { isPublic } from './published-ranges.ts'
-import type { Places, Proof, Proofs, SignatureFinding } from './proof.ts'
+import type { PlaceFinding, Places, Proof, Proofs, SignatureFinding } from './proof.ts'
 import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
 import type { Evidence, Verdict } from './verdict.ts'
+
+type Signed = SignatureFinding & { readonly kind: 'proven' }
 
 /** What proofs are held against. */
 export interface Seen {
@@ -29,99 +30,93 @@ export function withProofs(
   { signature, places }: Proofs,
   seen: Seen,
 ): Verdict {
-  const placed =
-    places === null || verdict.agent === null ? verdict : withPlace(knowledge, verdict, places, seen)
+  const placed = withPlace(knowledge, verdict, places, seen)
   if (signature === null) return placed
-  if (signature.kind === 'proven') return signedBy(knowledge, placed, signature, seen)
-  const evidence = [unproven(signature), ...placed.evidence]
-  return Object.freeze({ ...placed, conflicts: conflictsIn(evidence), evidence })
+  // Anybody can send a wrong signature in another's name: it proves nothing, and what else proves something still does.
+  if (signature.kind !== 'proven') return told(placed, [unproven(signature)], placed.evidence)
+  const signers = knowledge.identities.signingAs(signature.agentId)
+  // Of whom nobody knows that he signs, or as whom, an address tells more than a key that anybody can make.
+  if (signers.length === 0 && placed.proof !== null && isOfNoKey(seen.claimed))
+    return told(placed, [signedAs(signature)], placed.evidence)
+  return withPlace(knowledge, signedBy(knowledge, verdict, signature, signers, seen), places, seen)
 }
 
-/** What an address is says something of who claims to be an agent, and of nobody else: of others it is not asked. */
-function withPlace({ identities }: Knowledge, verdict: Verdict, places: Places, { conduct }: Seen): Verdict {
-  const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
-  const place =
-    software === null || conduct === null || !isPublic(conduct.address)
-      ? null
-      : places.of(conduct.addressText)
-  if (software === null || place === null) return verdict
-  const { host, network } = place
-  const { reverseDns, asns } = software.verification
-  const evidence: Evidence[] = []
-  let proof = verdict.proof
-  if (reverseDns.length > 0 && host !== null && reverseDns.some((end) => endsWith(host, end))) {
-    evidence.push(saying('host-proven', `its address is ${host}, which is ${software.name}'s`, PROVEN_WEIGHT))
-    proof ??= { method: 'reverse-dns', agent: software.id, key: null }
-  } else if (reverseDns.length > 0 && place.isHostKnown && proof === null)
-    evidence.push(
-      saying(
-        'host-foreign',
-        `its address is ${host ?? 'no host'}: those of ${software.name} end with ${reverseDns.join(', ')}`,
-      ),
-    )
-  if (asns.length > 0 && network !== null) {
-    const isOwn = asns.includes(network.asn)
-    const text = `its address is in AS${network.asn}${network.name === null ? '' : ` (${network.name})`}`
-    evidence.push(
-      isOwn
-        ? saying('network-of-agent', `${text}, as those of ${software.name} are`)
-        : saying(
-            'network-foreign',
-            `${text}: those of ${software.name} are in ${asns.map((asn) => `AS${asn}`).join(', ')}`,
-          ),
-    )
-  }
-  if (evidence.length === 0) return verdict
-  const all = [...evidence, ...verdict.evidence]
-  return Object.freeze({
-    ...verdict,
-    confidence: proof === null ? verdict.confidence : Math.max(verdict.confidence, PROVEN_CONFIDENCE),
-    proof,
-    conflicts: conflictsIn(all),
-    evidence: all,
-  })
+function isOfNoKey(software: Software | null): boolean {
+  return software?.verification.signatureAgent === null
+}
+
+function signedAs({ agentId, thumbprint }: Signed): Evidence {
+  return proofSaying('signature-proven', `${agentId} has signed it, with the key ${thumbprint}`)
 }
 
 function signedBy(
   knowledge: Knowledge,
   verdict: Verdict,
-  { agentId, thumbprint }: SignatureFinding & { kind: 'proven' },
-  { claimed, stack, conduct, nowMs }: Seen,
+  signature: Signed,
+  signers: readonly Software[],
+  seen: Seen,
 ): Verdict {
-  const { identities, addresses } = knowledge
-  const signers = identities.signingAs(agentId)
+  const { claimed } = seen
+  const { agentId, thumbprint } = signature
   const isAnother = claimed !== null && !claimed.isFamily && !signers.includes(claimed)
   // Of several agents that share a key, it is the one it says to be.
   const named = isAnother ? undefined : signers.find(({ id }) => id === (claimed?.id ?? verdict.agent?.id))
   const agent = named ?? signers[0] ?? null
-  const evidence = [
-    saying('signature-proven', `${agentId} has signed it, with the key ${thumbprint}`, PROVEN_WEIGHT),
-  ]
+  const evidence = [signedAs(signature)]
   if (isAnother)
-    evidence.push(saying('signed-as-another', `it says to be ${claimed.name}, and ${agentId} has signed it`))
-  if (agent !== null && isForeign(stack, signers) && identities.hasFingerprints(agent))
     evidence.push(
-      saying(
-        'signed-with-foreign-fingerprint',
-        `the TLS is not ${agent.name}'s but that of ${stack.shares[0]!.software.name}`,
-      ),
+      proofSaying('signed-as-another', `it says to be ${claimed.name}, and ${agentId} has signed it`),
     )
-  const list = agent === null ? null : addresses.of(agent)
-  if (list !== null && conduct !== null && isElsewhere(list, conduct.address, nowMs))
-    evidence.push(
-      saying('signed-from-foreign-address', `the address is none of those published for ${agent!.name}`),
-    )
-  const all = [...evidence, ...verdict.evidence]
+  if (agent !== null) evidence.push(...deniedOf(knowledge, agent, signers, seen))
+  const isElsewhere = evidence.some(({ kind }) => kind === 'signed-from-foreign-address')
   const proof: Proof = { method: 'web-bot-auth', agent: agentId, key: thumbprint }
-  return Object.freeze({
+  const signed: Verdict = {
+    ...verdict,
     kind: 'agent',
     agent: agent === null ? null : { id: agent.id, name: agent.name, category: agent.category! },
     software: agent === null ? toolIn(verdict) : { id: agent.id, name: agent.name, kind: agent.kind },
     confidence: PROVEN_CONFIDENCE,
     proof,
-    conflicts: conflictsIn(all),
-    evidence: all,
-  })
+  }
+  // What was held against a mere claim is told of who has proven it in its own words, or was no lie.
+  const left = verdict.evidence.filter(
+    ({ kind }) =>
+      !(agent !== null && kind === SPOOFED) && !(isElsewhere && !isAnother && kind === 'address-foreign'),
+  )
+  return told(signed, evidence, left)
+}
+
+/** What speaks against the very agent that has signed. */
+function deniedOf(
+  { identities, addresses }: Knowledge,
+  agent: Software,
+  signers: readonly Software[],
+  { stack, conduct, nowMs }: Seen,
+): readonly Evidence[] {
+  const evidence: Evidence[] = []
+  if (isForeign(stack, signers, identities.lookingLike(agent))) {
+    const owner = stack.shares[0]!.software.name
+    const detail = `the TLS is not ${agent.name}'s but that of ${owner}`
+    evidence.push(proofSaying('signed-with-foreign-fingerprint', detail))
+  }
+  const list = addresses.of(agent)
+  if (list === null || conduct === null) return evidence
+  SCRATCH.clear()
+  if (markAddress(SCRATCH, list, conduct.address, nowMs) && SCRATCH.has('address-foreign')) {
+    const detail = `the address is none of those published for ${agent.name}`
+    evidence.push(proofSaying('signed-from-foreign-address', detail))
+  }
+  return evidence
+}
+
+/** It is known whose it is, and these are neither among them nor made with what they are. */
+function isForeign(
+  { isKnown, shares }: Stack,
+  signers: readonly Software[],
+  alike: ReadonlySet<string>,
+): boolean {
+  if (!isKnown || shares.length === 0 || alike.size === 0) return false
+  return !shares.some(({ software }) => alike.has(software.id) || signers.includes(software))
 }
 
 /** What it is made with may still be told; who it says to be is nothing beside who it is. */
@@ -129,25 +124,79 @@ function toolIn({ software }: Verdict): Verdict['software'] {
   return software?.kind === 'tool' ? software : null
 }
 
-/** It is known whose it is, and these are not among them. */
-function isForeign({ isKnown, shares }: Stack, signers: readonly Software[]): boolean {
-  return (
-    isKnown &&
-    shares.length > 0 &&
-    !shares.some(({ software }) => signers.some(({ id }) => id === software.id))
+/** What an address is says something of who claims to be an agent, and of nobody else: of others it is not asked. */
+function withPlace(
+  { identities, addresses }: Knowledge,
+  verdict: Verdict,
+  places: Places | null,
+  { conduct }: Seen,
+): Verdict {
+  const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
+  if (software === null || places === null || conduct === null || !isPublic(conduct.address)) return verdict
+  const place = places.of(conduct.addressText)
+  if (place === null) return verdict
+  const { reverseDns } = software.verification
+  const own = place.hosts.find((host) => reverseDns.some((end) => endsWith(host, end)))
+  const evidence: Evidence[] = []
+  if (own !== undefined)
+    evidence.push(proofSaying('host-proven', `its address is ${own}, which is ${software.name}'s`))
+  else if (reverseDns.length > 0 && place.isHostKnown) {
+    const isPublished = addresses.of(software)?.ranges.has(conduct.address) === true
+    const foreign = hostForeign(verdict, software, place.hosts)
+    // A vendor's own list goes before names that it may have forgotten to give. What is told already is told once.
+    if (!isPublished && !verdict.conflicts.includes(foreign.kind)) evidence.push(foreign)
+  }
+  evidence.push(...ofNetwork(software, place.network))
+  if (evidence.length === 0) return verdict
+  const isProving = verdict.proof === null && own !== undefined
+  const placed: Verdict = isProving
+    ? {
+        ...verdict,
+        confidence: PROVEN_CONFIDENCE,
+        proof: { method: 'reverse-dns', agent: software.id, key: null },
+      }
+    : verdict
+  // Its vendor gives names to no address of others: its list, or our copy of it, is behind.
+  const isAnother = verdict.conflicts.includes('signed-as-another')
+  const left =
+    own === undefined
+      ? verdict.evidence
+      : verdict.evidence.filter(
+          ({ kind }) => kind !== 'signed-from-foreign-address' && (isAnother || kind !== 'address-foreign'),
+        )
+  const at = verdict.proof?.method === 'web-bot-auth' ? 1 : 0
+  return told(placed, [...left.slice(0, at), ...evidence], left.slice(at))
+}
+
+function hostForeign(
+  { proof }: Verdict,
+  { name, verification }: Software,
+  hosts: readonly string[],
+): Evidence {
+  const ends = verification.reverseDns.join(', ')
+  const isSigned = proof?.method === 'web-bot-auth'
+  return proofSaying(
+    isSigned ? 'signed-from-foreign-address' : 'host-foreign',
+    `its address is ${hosts[0] ?? 'no host'}: those of ${name} end with ${ends}`,
   )
 }
 
-function isElsewhere(list: AddressList, address: Address, nowMs: number): boolean {
-  SCRATCH.clear()
-  return markAddress(SCRATCH, list, address, nowMs) && SCRATCH.has('address-foreign')
+/** Who keeps the file of networks is neither the agent nor its vendor: it proves nothing. */
+function ofNetwork({ name, verification }: Software, network: PlaceFinding['network']): readonly Evidence[] {
+  const { asns } = verification
+  if (asns.length === 0 || network === null) return []
+  const where = `its address is in AS${network.asn}${network.name === null ? '' : ` (${network.name})`}`
+  if (asns.includes(network.asn))
+    return [proofSaying('network-of-agent', `${where}, as those of ${name} are`)]
+  const own = asns.map((asn) => `AS${asn}`).join(', ')
+  return [proofSaying('network-foreign', `${where}: those of ${name} are in ${own}`)]
 }
 
 function unproven({ kind, why, agentId }: SignatureFinding & { kind: 'failed' | 'unchecked' }): Evidence {
   const who = agentId === null ? 'it is signed' : `it says to be signed by ${agentId}`
   return kind === 'failed'
-    ? saying('signature-failed', `${who}, and that does not hold: ${why}`)
-    : saying('signature-unchecked', `${who}, and nobody could check it: ${why}`)
+    ? proofSaying('signature-failed', `${who}, and that does not hold: ${why}`)
+    : proofSaying('signature-unchecked', `${who}, and nobody could check it: ${why}`)
 }
 
 /** Whole labels: `evilgooglebot.com` ends with nothing of Google's. */
@@ -156,11 +205,9 @@ function endsWith(host: string, end: string): boolean {
   return host.endsWith(labels) || (end !== labels && host === end)
 }
 
-function saying(kind: ProofEvidence, detail: string, weight = 0): Evidence {
-  return { kind, detail, weight }
+function told(verdict: Verdict, evidence: readonly Evidence[], before: readonly Evidence[]): Verdict {
+  const all = [...evidence, ...before]
+  return Object.freeze({ ...verdict, conflicts: conflictsIn(all), evidence: all })
 }
 
-export const PROVEN_CONFIDENCE = 0.999
-/** The natural logarithm of its odds. */
-export const PROVEN_WEIGHT = 6.91
 const SCRATCH = new EvidenceSet()

@@ -27,7 +27,8 @@ export async function explainRequest(file: string, given: Arguments, io: Io): Pr
   if (given.flag('json')) {
     io.stdout.write(`${JSON.stringify(json(name, request, explanation, effects, unknownSigner), null, 2)}\n`)
   } else {
-    for (const line of lines(name, request, explanation, effects, unknownSigner, io)) io.stdout.write(`${line}\n`)
+    for (const line of lines(name, request, explanation, effects, unknownSigner, io))
+      io.stdout.write(`${line}\n`)
   }
   return 0
 }

@@ -5,6 +5,7 @@ import { loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import { policyWarnings } from '../policy/policy.ts'
 import { ConfigFault, nameOf, type Problem, parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
+import { AsnFile } from '../identity/asn-file.ts'
 import { loadKeyPairs } from '../proxy/key-pair.ts'
 import { USAGE } from './arguments.ts'
 import { explainRequest } from './check-explain.ts'
@@ -25,7 +26,7 @@ export const check: Action = {
       'who gave it, secrets redacted. What is allowed and risky is said on standard error.',
     'With --explain: what becomes of one request, which rules hold, and why not. The file is JSON or YAML: method, host, ' +
       'path, http (1.1 or 2), address, headers (a mapping, or a list of [name, value]), ja4, ja4h, stable, http2, hello ' +
-      '(not-tls, malformed), and verdict (kind, agent, software, confidence, verified, evidence); all are optional. ' +
+      '(not-tls, malformed), and verdict (kind, agent, software, confidence, verified, signer, evidence); all are optional. ' +
       'Without a verdict it is made of the rest, as for the first request of a connection, by the signatures that come ' +
       'with Gatehouse and those of the configuration, and shown with its evidence: give all headers in their order. ' +
       'Without http it is 2 where ja4 or http2 say so. The policy is the one --policy names, or the configuration.',
@@ -99,6 +100,7 @@ async function checkFiles({
   signatures,
   weights,
   feeds,
+  identity,
 }: StartupConfig): Promise<Omit<Report, 'parsed'>> {
   const problems: Problem[] = []
   const warnings: Problem[] = []
@@ -135,6 +137,12 @@ async function checkFiles({
   for (const [index, { caFile }] of feeds.entries()) {
     if (caFile !== null) await attempt(`feeds[${index}].ca_file`, () => checkCa(caFile))
   }
+  const { asnFile } = identity
+  if (asnFile !== null)
+    await attempt('identity.asn_file', async () => {
+      await AsnFile.load(asnFile)
+      return []
+    })
   return { problems, warnings }
 }
 

@@ -63,6 +63,16 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./users.ts')).users,
   },
   {
+    name: 'sign',
+    summary: 'Act as an agent that signs its requests (Web Bot Auth): keys, directory, requests',
+    load: async () => (await import('./sign.ts')).sign,
+  },
+  {
+    name: 'verify',
+    summary: 'Explain whether a signed request (Web Bot Auth) is proven, step by step',
+    load: async () => (await import('./verify.ts')).verify,
+  },
+  {
     name: 'tools',
     summary: 'Run the tools that agents have, at a Gatehouse that runs',
     load: async () => (await import('./tools.ts')).tools,

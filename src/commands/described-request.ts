@@ -2,6 +2,7 @@ import { classifyDescribed } from '../classify/classify.ts'
 import { type DescribedRequest as Description, describeRequest } from '../classify/described-request.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
 import { PROOF_METHODS } from '../classify/proof.ts'
+import { conflictsIn } from '../classify/proof-evidence.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import { placed, readSource } from '../config-source.ts'
 import type { Print } from '../fingerprint/print.ts'
@@ -113,24 +114,27 @@ function readVerdict(place: Place): Verdict {
   const number = typeof confidence?.value === 'number' ? confidence.value : 1
   if (confidence !== undefined && (confidence.value !== number || number < 0 || number > 1))
     confidence.refuse(`is ${shown(confidence.value)}; it takes a number from 0 to 1`)
+  const evidence = (members.get('evidence')?.items() ?? []).map((item) => {
+    const kind = item.isMapping ? item.entries().get('kind') : item
+    return { kind: kind?.text('a kind of evidence') ?? '', detail: '', weight: 1 }
+  })
   return {
     kind: kind ?? 'unknown',
     agent: readNamed(members.get('agent'), 'category', 'custom'),
     software: readNamed(members.get('software'), 'kind', 'tool') as Verdict['software'],
     confidence: number,
     proof: readProof(members.get('verified'), members.get('signer')),
-    conflicts: [],
-    evidence: (members.get('evidence')?.items() ?? []).map((item) => {
-      const evidence = item.isMapping ? item.entries().get('kind') : item
-      return { kind: evidence?.text('a kind of evidence') ?? '', detail: '', weight: 1 }
-    }),
+    conflicts: conflictsIn(evidence),
+    evidence,
   }
 }
 
 /** By whom matters where somebody has signed. */
 function readProof(verified: Place | undefined, signer: Place | undefined): Verdict['proof'] {
   const method = verified?.choice(PROOF_METHODS) ?? null
+  if (method !== 'web-bot-auth') signer?.refuse('is for who is verified by web-bot-auth')
   if (method === null) return null
+  if (method === 'web-bot-auth' && signer === undefined) verified!.refuse('needs `signer`: who has signed')
   return { method, agent: signer?.text('the URL of who signed') ?? '', key: null }
 }
 

@@ -23,6 +23,9 @@ export interface DocumentKind<Document> {
 /** A document, and for how long it is to be used. */
 export interface Held<Document> {
   readonly document: Document
+  /** When its server was asked last; if that is later than when it was had, it did not give it. */
+  readonly askedAtMs: number
+  readonly fetchedAtMs: number
   /** Then it is fetched anew. */
   readonly freshUntilMs: number
   /** For so long it is used where it cannot be. */
@@ -39,6 +42,8 @@ export interface DocumentSettings {
   readonly ca?: string
   readonly lookup?: LookupFunction
   readonly metrics?: DocumentMetrics
+  /** How many are fetched in a minute, of all hosts together; each host has a limit of its own. */
+  readonly perMinuteMax?: number
 }
 
 /** A document that cannot be had, or used. The message names it, and nothing that it says. */
@@ -60,7 +65,7 @@ export class DocumentUnusable extends Fault {
 export class Documents<Document> {
   readonly #kind: DocumentKind<Document>
   readonly #settings: DocumentSettings
-  readonly #places = new FetchPlaces()
+  readonly #places: FetchPlaces
   readonly #known = new LRUCache<string, Entry<Document>>({
     max: ENTRIES_MAX,
     maxSize: REMEMBERED_BYTES_MAX,
@@ -72,6 +77,8 @@ export class Documents<Document> {
   constructor(kind: DocumentKind<Document>, settings: DocumentSettings) {
     this.#kind = kind
     this.#settings = settings
+    const { perMinuteMax } = settings
+    this.#places = new FetchPlaces(perMinuteMax === undefined ? {} : { totalPerMinute: perMinuteMax })
   }
 
   /** Throws a DocumentUnusable. `ageMaxMs`: for who misses something in it; it is not asked for all the time even so. */
@@ -147,7 +154,9 @@ export class Documents<Document> {
       const answer = await guardedGet(asked, signal)
       const document = this.#kind.parse(jsonIn(answer), url, answer.headers)
       const untilMs = this.#kind.untilMs?.(document) ?? Number.POSITIVE_INFINITY
-      const freshUntilMs = Math.min(untilMs, nowMs + freshMs(answer.headers))
+      // Time to have it anew before it ends.
+      const endingMs = untilMs - Math.min(ENDING_MS, Math.max(0, untilMs - nowMs) / 2)
+      const freshUntilMs = Math.min(endingMs, nowMs + freshMs(answer.headers))
       const keptUntilMs = Math.min(untilMs, freshUntilMs + KEPT_MS)
       const times = { askedAtMs: nowMs, fetchedAtMs: nowMs, freshUntilMs, keptUntilMs }
       return { document, ...times, bytes: answer.body.length }
@@ -242,6 +251,7 @@ const FRESH_MIN_MS = 10_000
 const FRESH_MAX_MS = 3_600_000
 /** An hour in which its server is mended; a key that was taken out of it lives no longer than that. */
 const KEPT_MS = 3_600_000
+const ENDING_MS = 120_000
 /** As long as nobody gains anything by asking for it again and again. */
 const RETRY_MS = 10_000
 const ENTRIES_MAX = 2_000

@@ -22,7 +22,7 @@ export type Finding =
       readonly agentId: string
       /** Public, with their `kid`, `alg`, `nbf`, `exp` where they have them; none: there are none to be had. */
       readonly keys: readonly Readonly<Record<string, string | number>>[]
-      /** One word for why there are none; `null` where there are. */
+      /** One word for why there are no others: they could not be had. `null`: these are all. */
       readonly why: string | null
       /** Who misses a key in it may ask again from then on. */
       readonly askAgainMs: number
@@ -48,13 +48,15 @@ export interface SignatureUse {
   readonly holder: string | null
   readonly createdS: number
   readonly goodUntilMs: number
+  /** Whose key it is, is no stranger. */
+  readonly isListed: boolean
 }
 
 /** How a worker reaches who finds out. */
 export interface Investigator {
   /** Does not wait, and may come to nothing; asking twice is once. */
   ask(inquiry: Inquiry): void
-  /** Whether it may be used: `false` where it was before, `null` where nobody says so in time. Never rejects. */
+  /** Whether it may be used: `false` where it was before, `null` where nobody can tell, or not in time. Never rejects. */
   claim(use: SignatureUse): Promise<boolean | null>
   /** Called once, before any is asked. */
   onFinding(listener: (finding: Finding) => void): void

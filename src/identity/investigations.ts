@@ -12,7 +12,7 @@ export interface PlaceFinder {
 }
 
 export interface InvestigationParts {
-  readonly directories: KeyDirectories
+  readonly directories: Pick<KeyDirectories, 'find' | 'close'>
   /** `null`: nobody asks. */
   readonly places: PlaceFinder | null
   nowMs(): number
@@ -25,8 +25,10 @@ export interface InvestigationParts {
 export class Investigations implements Investigator {
   readonly #parts: InvestigationParts
   readonly #replays = new ReplayMemory()
-  readonly #underWay = new Set<string>()
-  readonly #known = new LRUCache<string, Finding>({ max: KNOWN_MAX })
+  readonly #ofListed = new Subject()
+  /** Apart, as addresses are: whoever sends requests may name as many as he likes. */
+  readonly #ofStrangers = new Subject()
+  readonly #ofPlaces = new Subject()
   readonly #claims = new Tally({ outcome: CLAIMS })
   #listener: (finding: Finding) => void = () => undefined
 
@@ -41,24 +43,25 @@ export class Investigations implements Investigator {
   /** What is known by now: for who comes later. */
   known(): readonly Finding[] {
     const nowMs = this.#parts.nowMs()
-    return [...this.#known.values()].filter(({ untilMs }) => untilMs > nowMs)
+    return [this.#ofListed, this.#ofStrangers, this.#ofPlaces].flatMap((subject) => subject.known(nowMs))
   }
 
   ask(inquiry: Inquiry): void {
-    const key = keyOf(inquiry)
-    if (this.#underWay.has(key) || this.#underWay.size >= UNDER_WAY_MAX) return
-    this.#underWay.add(key)
+    const subject = this.#subjectOf(inquiry)
+    const key = inquiry.kind === 'keys' ? inquiry.agentId : inquiry.address
+    if (subject.underWay.has(key) || subject.underWay.size >= UNDER_WAY_MAX) return
+    subject.underWay.add(key)
     void this.#find(inquiry).then((finding) => {
-      this.#underWay.delete(key)
+      subject.underWay.delete(key)
       if (finding === null) return
-      this.#known.set(subjectOf(finding), finding)
+      subject.take(finding)
       this.#listener(finding)
     })
   }
 
-  async claim(use: SignatureUse): Promise<boolean> {
+  async claim(use: SignatureUse): Promise<boolean | null> {
     const isTaken = this.#replays.claim(use, this.#parts.nowMs())
-    this.#claims.add(isTaken ? 'taken' : 'refused')
+    this.#claims.add(isTaken === null ? 'untold' : isTaken ? 'taken' : 'refused')
     return isTaken
   }
 
@@ -77,15 +80,21 @@ export class Investigations implements Investigator {
     metrics.counter('signature_uses_forgotten_total', floors, () => [
       { labels: {}, value: replays.floorsRaised },
     ])
-    const claims = 'Right signatures, by whether they were used before.'
+    const claims =
+      'Right signatures, by whether they were used before: taken, refused, or untold where that is forgotten.'
     metrics.counter('signature_uses_total', claims, () => this.#claims.samples())
-    const known = 'Agents whose keys are known, and addresses of which it is known what they are.'
-    metrics.gauge('investigations_known', known, 'sum', () => {
-      const kinds = [...this.#known.values()].map(({ kind }) => kind)
-      return (['keys', 'place'] as const).map((kind) => {
-        return { labels: { kind }, value: kinds.filter((each) => each === kind).length }
-      })
-    })
+    const agents = 'Agents of which keys are known: those that signatures and settings name, and others.'
+    metrics.gauge('signers_known', agents, 'sum', () =>
+      this.#bySigner((findings) => findings.filter(({ keys }) => keys.length > 0).length),
+    )
+    const keys = 'Keys of agents that are known.'
+    metrics.gauge('signer_keys_known', keys, 'sum', () =>
+      this.#bySigner((findings) => findings.reduce((sum, finding) => sum + finding.keys.length, 0)),
+    )
+    const places = 'Addresses of which it is known what they are.'
+    metrics.gauge('places_known', places, 'sum', () => [
+      { labels: {}, value: this.#ofPlaces.known(this.#parts.nowMs()).length },
+    ])
   }
 
   #find(inquiry: Inquiry): Promise<Finding | null> {
@@ -94,19 +103,43 @@ export class Investigations implements Investigator {
       ? directories.find(inquiry)
       : (places?.find(inquiry.address) ?? Promise.resolve(null))
   }
+
+  #subjectOf(inquiry: Inquiry): Subject {
+    if (inquiry.kind === 'place') return this.#ofPlaces
+    return inquiry.isListed ? this.#ofListed : this.#ofStrangers
+  }
+
+  #bySigner(count: (findings: readonly KeyFinding[]) => number) {
+    const subjects = { listed: this.#ofListed, other: this.#ofStrangers }
+    return Object.entries(subjects).map(([signer, subject]) => {
+      const known = subject.known(this.#parts.nowMs())
+      return { labels: { signer }, value: count(known.filter((finding) => finding.kind === 'keys')) }
+    })
+  }
 }
 
-function keyOf(inquiry: Inquiry): string {
-  return inquiry.kind === 'keys'
-    ? `keys ${inquiry.agentId} ${inquiry.thumbprint}`
-    : `place ${inquiry.address}`
+type KeyFinding = Finding & { readonly kind: 'keys' }
+
+/** What is asked, and known, of things of one kind. */
+class Subject {
+  readonly underWay = new Set<string>()
+  readonly #known = new LRUCache<string, Finding>({
+    ...{ max: KNOWN_MAX, maxSize: KNOWN_KEYS_MAX },
+    sizeCalculation: (finding) => (finding.kind === 'keys' ? finding.keys.length + 1 : 1),
+  })
+
+  take(finding: Finding): void {
+    this.#known.set(finding.kind === 'keys' ? finding.agentId : finding.address, finding)
+  }
+
+  known(nowMs: number): readonly Finding[] {
+    return [...this.#known.values()].filter(({ untilMs }) => untilMs > nowMs)
+  }
 }
 
-function subjectOf(finding: Finding): string {
-  return finding.kind === 'keys' ? `keys ${finding.agentId}` : `place ${finding.address}`
-}
-
-const CLAIMS = ['taken', 'refused'] as const
+const CLAIMS = ['taken', 'refused', 'untold'] as const
 /** What is more is asked for again when it is met again. */
 const UNDER_WAY_MAX = 256
 const KNOWN_MAX = 4_000
+/** A hundred bytes each, or a few hundred. */
+const KNOWN_KEYS_MAX = 8_192

@@ -16,14 +16,23 @@ type KeyFinding = Finding & { readonly kind: 'keys' }
 /** The keys of agents, as they were found out; bounded, and of strangers apart, who come in any number. */
 export class KeyBook {
   readonly #listed = new Map<string, KnownKeys>()
-  readonly #strangers = new LRUCache<string, KnownKeys>({ max: STRANGERS_MAX })
+  readonly #strangers = new LRUCache<string, KnownKeys>({
+    ...{ max: STRANGERS_MAX, maxSize: STRANGERS_KEYS_MAX },
+    sizeCalculation: ({ byThumbprint }) => byThumbprint.size + 1,
+  })
   readonly #waiting = new Map<string, Set<() => void>>()
+  readonly #takesStrangers: boolean
   #isListed: (agentId: string) => boolean = () => false
 
-  /** Who is no stranger. Those who were and are no more become strangers. */
+  constructor(takesStrangers = true) {
+    this.#takesStrangers = takesStrangers
+  }
+
+  /** Who is no stranger. What is known of those who become one, or cease to be one, is forgotten. */
   list(agentIds: ReadonlySet<string>): void {
     this.#isListed = (agentId) => agentIds.has(agentId)
     for (const agentId of this.#listed.keys()) if (!agentIds.has(agentId)) this.#listed.delete(agentId)
+    for (const agentId of agentIds) this.#strangers.delete(agentId)
   }
 
   isListed(agentId: string): boolean {
@@ -31,7 +40,10 @@ export class KeyBook {
   }
 
   take(finding: KeyFinding): void {
-    const { agentId, keys, why, askAgainMs, freshUntilMs, untilMs } = finding
+    const { agentId, askAgainMs, freshUntilMs, untilMs } = finding
+    const isListed = this.#isListed(agentId)
+    // Others may not know yet that it is listed no more.
+    const { keys, why } = isListed || this.#takesStrangers ? finding : NOT_LISTED
     const byThumbprint = new Map<string, AgentKey>()
     for (const jwk of keys.slice(0, KEYS_MAX)) {
       // Who has fetched it has decided which keys are to be taken.
@@ -39,7 +51,7 @@ export class KeyBook {
       if (read.kind === 'key') byThumbprint.set(read.key.thumbprint, read.key)
     }
     const known = { byThumbprint, why, askAgainMs, freshUntilMs, untilMs }
-    if (this.#isListed(agentId)) this.#listed.set(agentId, known)
+    if (isListed) this.#listed.set(agentId, known)
     else this.#strangers.set(agentId, known)
     const waiting = this.#waiting.get(agentId)
     this.#waiting.delete(agentId)
@@ -72,6 +84,9 @@ function wake(waiting: Set<() => void>): void {
   if (waiting.size > 0) setImmediate(wake, waiting)
 }
 
+const NOT_LISTED = { keys: [], why: 'not-listed' } as const
 const STRANGERS_MAX = 2_000
+/** A key takes a few kilobytes. */
+const STRANGERS_KEYS_MAX = 4_096
 /** Of a directory. */
 const KEYS_MAX = 32

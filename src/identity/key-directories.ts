@@ -1,5 +1,7 @@
+import { LRUCache } from 'lru-cache'
 import { signerAt } from '../classify/signer-id.ts'
 import { Fault } from '../fault.ts'
+import type { Log } from '../log.ts'
 import {
   type AgentDocument,
   type DocumentRules,
@@ -8,7 +10,13 @@ import {
 } from './agent-document.ts'
 import type { AgentKey } from './agent-key.ts'
 import { directoryProof } from './directory-signature.ts'
-import { type DocumentSettings, Documents, DocumentUnusable, type Held } from './document-fetch.ts'
+import {
+  type DocumentKind,
+  type DocumentSettings,
+  Documents,
+  DocumentUnusable,
+  type Held,
+} from './document-fetch.ts'
 import type { Finding, Inquiry } from './inquiry.ts'
 
 export interface DirectorySettings extends DocumentSettings {
@@ -16,6 +24,7 @@ export interface DirectorySettings extends DocumentSettings {
   readonly mode: 'discover' | 'listed' | 'off'
   /** Those that settings name, as readAgentId gives them. */
   readonly agents: ReadonlySet<string>
+  readonly log: Pick<Log, 'debug'>
 }
 
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
@@ -27,39 +36,39 @@ export class KeyDirectories {
   readonly #ofListed: Documents<Directory>
   /** Of their own, so that nobody unknown stands in the way of who is known. */
   readonly #ofStrangers: Documents<Directory>
-  #minute = { startMs: Number.NEGATIVE_INFINITY, strangers: 0 }
+  /** Those that could not be had. */
+  readonly #rests = new LRUCache<string, Rest>({ max: RESTS_MAX })
 
   constructor(settings: DirectorySettings) {
     this.#settings = settings
-    const rules = { allowPrivate: settings.allowPrivate }
-    const kind = {
-      name: 'directory',
-      accept: ACCEPT,
-      parse: (value: unknown, url: string, headers: Parameters<typeof directoryIn>[2]) =>
-        directoryIn(value, url, headers, rules, settings.nowMs()),
-      untilMs: ({ untilMs }: Directory) => untilMs,
-    } as const
+    const kind = directoryKind({ allowPrivate: settings.allowPrivate }, () => settings.nowMs())
     this.#ofListed = new Documents(kind, settings)
-    this.#ofStrangers = new Documents(kind, settings)
+    this.#ofStrangers = new Documents(kind, { perMinuteMax: STRANGERS_PER_MINUTE, ...settings })
   }
 
   /** Never rejects. `null`: too much is asked for at the moment, and nothing is known. */
   async find({ agentId, thumbprint, isListed }: KeyInquiry): Promise<KeyFinding | null> {
-    const { mode, agents } = this.#settings
+    const { mode, agents, log } = this.#settings
     const nowMs = this.#settings.nowMs()
     const isKnown = isListed || agents.has(agentId)
     if (mode === 'off' || (mode === 'listed' && !isKnown)) return none(agentId, 'not-listed', nowMs, FAR_MS)
-    if (!isKnown && this.#isOften(nowMs)) return null
+    // Nobody has signed with a key that is missing: it is only to be known beforehand, or kept up to date.
+    if (thumbprint === null && nowMs < (this.#rests.get(agentId)?.untilMs ?? 0)) return null
     try {
       const held = await this.#held(isKnown ? this.#ofListed : this.#ofStrangers, agentId, thumbprint)
       const keys = held.document.keys.filter(({ signsRequests }) => signsRequests).map(({ jwk }) => jwk)
-      return {
-        ...{ kind: 'keys', agentId, keys, why: null, askAgainMs: nowMs + RETRY_MS },
-        ...{ freshUntilMs: held.freshUntilMs, untilMs: held.keptUntilMs },
-      }
+      const { askedAtMs, fetchedAtMs, freshUntilMs, keptUntilMs: untilMs } = held
+      const why = askedAtMs > fetchedAtMs ? 'no-directory' : null
+      if (why === null) this.#rests.delete(agentId)
+      else this.#rest(agentId, nowMs)
+      const times = { askAgainMs: askedAtMs + RETRY_MS, freshUntilMs, untilMs }
+      return { kind: 'keys', agentId, keys, why, ...times }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       if (error instanceof DocumentUnusable && error.kind === 'busy') return null
+      this.#rest(agentId, nowMs)
+      // The message names the document, and nothing that it says.
+      log.debug('the keys of an agent cannot be had', { agent: agentId, why: error.message })
       return none(agentId, 'no-directory', nowMs, RETRY_MS)
     }
   }
@@ -82,13 +91,34 @@ export class KeyDirectories {
     return isMissing ? documents.find(place, NOW) : held
   }
 
-  #isOften(nowMs: number): boolean {
-    if (Math.abs(nowMs - this.#minute.startMs) >= MINUTE_MS) this.#minute = { startMs: nowMs, strangers: 0 }
-    return ++this.#minute.strangers > STRANGERS_PER_MINUTE
+  #rest(agentId: string, nowMs: number): void {
+    const before = this.#rests.get(agentId)
+    // Two questions about one failure.
+    if (before !== undefined && nowMs < before.untilMs) return
+    const failures = (before?.failures ?? 0) + 1
+    // Not all of many gateways at once.
+    const share = 0.75 + Math.random() / 4
+    const restMs = Math.min(REST_MAX_MS, REST_MS * 2 ** (failures - 1)) * share
+    this.#rests.set(agentId, { failures, untilMs: nowMs + restMs })
   }
 }
 
-interface Directory {
+interface Rest {
+  readonly failures: number
+  readonly untilMs: number
+}
+
+/** How the directory of an agent is read, with what its answer is signed with. */
+export function directoryKind(rules: DocumentRules, nowMs: () => number): DocumentKind<Directory> {
+  return {
+    name: 'directory',
+    accept: ACCEPT,
+    parse: (value, url, headers) => directoryIn(value, url, headers, rules, nowMs()),
+    untilMs: ({ untilMs }) => untilMs,
+  }
+}
+
+export interface Directory {
   readonly keys: readonly AgentKey[]
   /** By the signatures of who serves it; `null`: it is not signed. */
   readonly untilMs: number | null
@@ -126,8 +156,11 @@ const ACCEPT =
 const NOW = 0
 /** Who asks for a key that is not there. */
 const RETRY_MS = 10_000
+/** A server that is down, or a machine without a network, is asked more and more seldom. */
+const REST_MS = 30_000
+const REST_MAX_MS = 600_000
+const RESTS_MAX = 2_000
 /** Settings do not change. */
 const FAR_MS = 3_600_000
-const MINUTE_MS = 60_000
 /** Whoever can send a request can name a directory. */
 const STRANGERS_PER_MINUTE = 300

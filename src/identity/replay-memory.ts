@@ -1,7 +1,9 @@
+import { LRUCache } from 'lru-cache'
 import type { SignatureUse } from './inquiry.ts'
+import { KeyUses } from './key-uses.ts'
 
+/** Of keys of agents that are listed, and of those of strangers, each. */
 export interface ReplayLimits {
-  /** Of all keys together. */
   readonly usesMax: number
   /** Of one key: nobody pushes out what others have used. */
   readonly usesPerKeyMax: number
@@ -10,117 +12,125 @@ export interface ReplayLimits {
 
 /**
  * Which signatures were used, so that none is used twice. What has to be forgotten before its time leaves a floor behind:
- * of that key, nothing that was signed before is taken any more. So memory is bounded, a replay is never taken, and who
- * signs each request when he sends it is not touched.
+ * of that key, of nothing that was signed before can be told any more whether it was used. So memory is bounded, a replay
+ * is never taken, and who signs each request when he sends it is not touched.
  */
 export class ReplayMemory {
-  readonly #limits: ReplayLimits
-  /** By key, that used last at the end. */
-  readonly #keys = new Map<string, KeyUses>()
-  #size = 0
-  /** Of keys that are forgotten. */
-  #floorS = Number.NEGATIVE_INFINITY
-  #floorsRaised = 0
+  readonly #listed: Shelf
+  /** Of their own: with keys that he makes himself, nobody pushes out those of others who are known. */
+  readonly #strangers: Shelf
 
   constructor(limits: ReplayLimits = LIMITS) {
-    this.#limits = limits
+    this.#listed = new Shelf(limits)
+    this.#strangers = new Shelf(limits)
   }
 
   get size(): number {
-    return this.#size
+    return this.#listed.size + this.#strangers.size
   }
 
   /** How often something was forgotten before its time. */
   get floorsRaised(): number {
-    return this.#floorsRaised
+    return this.#listed.floorsRaised + this.#strangers.floorsRaised
   }
 
-  /** Whether it may be used, and takes note of it. */
-  claim({ id, thumbprint, holder, createdS, goodUntilMs }: SignatureUse, nowMs: number): boolean {
-    if (goodUntilMs <= nowMs) return false
-    const key = this.#keyOf(thumbprint, nowMs)
-    const known = key.uses.get(id)
-    if (known !== undefined) return holder !== null && known.holder === holder
-    if (createdS <= key.floorS) return false
-    this.#makeRoom(key, nowMs)
+  /** Whether it may be used, and takes note of it. `null`: it is over, or nobody can tell. */
+  claim(use: SignatureUse, nowMs: number): boolean | null {
+    const { id, thumbprint, holder, createdS, goodUntilMs, isListed } = use
+    if (goodUntilMs <= nowMs) return null
+    const isAtListed = isListed || this.#listed.of(thumbprint) !== undefined
+    const shelf = isAtListed ? this.#listed : this.#strangers
+    const key = shelf.of(thumbprint) ?? shelf.put(thumbprint, this.#newcomer(thumbprint, isAtListed), nowMs)
+    const known = key.holderOf(id)
+    if (known !== undefined) return holder !== null && known === holder
+    if (createdS <= key.floorS) return null
+    shelf.makeRoom(key, nowMs)
     // To make room may have raised its own floor.
-    if (createdS <= key.floorS) return false
-    key.uses.set(id, { holder, createdS, goodUntilMs })
-    this.#size++
+    if (createdS <= key.floorS) return null
+    shelf.add(key, use)
     return true
   }
 
-  #keyOf(thumbprint: string, nowMs: number): KeyUses {
-    const known = this.#keys.get(thumbprint)
-    const key = known ?? { uses: new Map(), floorS: this.#floorS }
+  /** Of a key that was forgotten, nobody knows what it was used for. */
+  #newcomer(thumbprint: string, isAtListed: boolean): KeyUses {
+    const stranger = isAtListed ? this.#strangers.take(thumbprint) : undefined
+    return stranger ?? new KeyUses(Math.max(this.#listed.floorS, this.#strangers.floorS))
+  }
+}
+
+class Shelf {
+  size = 0
+  floorsRaised = 0
+  /** Of keys that are forgotten. */
+  floorS = Number.NEGATIVE_INFINITY
+  readonly #limits: ReplayLimits
+  readonly #keys: LRUCache<string, KeyUses>
+  #nowMs = 0
+
+  constructor(limits: ReplayLimits) {
+    this.#limits = limits
+    const dispose = (key: KeyUses, _: string, reason: LRUCache.DisposeReason) => {
+      if (reason === 'evict') this.#forgotten(key)
+    }
+    this.#keys = new LRUCache({ max: limits.keysMax, dispose })
+  }
+
+  of(thumbprint: string): KeyUses | undefined {
+    return this.#keys.get(thumbprint)
+  }
+
+  /** It is somebody else's then. */
+  take(thumbprint: string): KeyUses | undefined {
+    const key = this.#keys.get(thumbprint)
     this.#keys.delete(thumbprint)
-    this.#keys.set(thumbprint, key)
-    if (known === undefined && this.#keys.size > this.#limits.keysMax) this.#forgetKey(nowMs)
+    this.size -= key?.size ?? 0
     return key
   }
 
-  /** That which was used longest ago. */
-  #forgetKey(nowMs: number): void {
-    const [thumbprint, { uses, floorS }] = this.#keys.entries().next().value!
-    this.#keys.delete(thumbprint)
-    this.#size -= uses.size
-    let highestS = floorS
-    for (const { createdS, goodUntilMs } of uses.values())
-      if (goodUntilMs > nowMs && createdS > highestS) highestS = createdS
-    if (highestS <= this.#floorS) return
-    this.#floorS = highestS
-    this.#floorsRaised++
+  put(thumbprint: string, key: KeyUses, nowMs: number): KeyUses {
+    this.#nowMs = nowMs
+    this.#keys.set(thumbprint, key)
+    this.size += key.size
+    return key
   }
 
-  #makeRoom(key: KeyUses, nowMs: number): void {
+  add(key: KeyUses, use: SignatureUse): void {
+    key.add(use, Math.ceil(this.#limits.usesPerKeyMax / PARTS))
+    this.size++
+  }
+
+  makeRoom(key: KeyUses, nowMs: number): void {
     const { usesMax, usesPerKeyMax } = this.#limits
-    this.#dropOver(key, nowMs)
-    if (key.uses.size >= usesPerKeyMax) this.#forget(key, Math.ceil(usesPerKeyMax / PART), nowMs)
-    if (this.#size < usesMax) return
-    for (const each of this.#keys.values()) this.#dropOver(each, nowMs)
-    if (this.#size < usesMax) return
-    const largest = [...this.#keys.values()].reduce((one, other) =>
-      other.uses.size > one.uses.size ? other : one,
-    )
-    this.#forget(largest, Math.ceil(largest.uses.size / PART), nowMs)
+    this.size -= key.dropOver(nowMs)
+    while (key.size >= usesPerKeyMax) this.#forget(key, nowMs)
+    if (this.size < usesMax) return
+    for (const each of this.#keys.values()) this.size -= each.dropOver(nowMs)
+    while (this.size >= usesMax) this.#forget(this.#largest()!, nowMs)
   }
 
-  /** Those whose time is over, from the oldest on: of one signer they mostly end in the order in which they came. */
-  #dropOver({ uses }: KeyUses, nowMs: number): void {
-    for (const [id, { goodUntilMs }] of uses) {
-      if (goodUntilMs > nowMs) return
-      uses.delete(id)
-      this.#size--
-    }
+  #forget(key: KeyUses, nowMs: number): void {
+    const { size, floorS } = key
+    key.forgetOldest(nowMs)
+    this.size -= size - key.size
+    if (key.floorS > floorS) this.floorsRaised++
   }
 
-  /** As many of its oldest. */
-  #forget(key: KeyUses, count: number, nowMs: number): void {
-    let left = count
-    for (const [id, { createdS, goodUntilMs }] of key.uses) {
-      if (left-- === 0) break
-      key.uses.delete(id)
-      this.#size--
-      if (goodUntilMs <= nowMs || createdS <= key.floorS) continue
-      key.floorS = createdS
-      this.#floorsRaised++
-    }
+  #largest(): KeyUses | null {
+    let largest: KeyUses | null = null
+    for (const each of this.#keys.values()) if (largest === null || each.size > largest.size) largest = each
+    return largest
+  }
+
+  #forgotten(key: KeyUses): void {
+    const before = key.floorS
+    this.size -= key.size
+    while (key.size > 0) key.forgetOldest(this.#nowMs)
+    if (key.floorS > before) this.floorsRaised++
+    this.floorS = Math.max(this.floorS, key.floorS)
   }
 }
 
-interface KeyUses {
-  readonly uses: Map<string, Use>
-  /** What was signed up to then is not taken. */
-  floorS: number
-}
-
-interface Use {
-  readonly holder: string | null
-  readonly createdS: number
-  readonly goodUntilMs: number
-}
-
-/** Some 50 MB at most, in the one process that has it. */
-const LIMITS: ReplayLimits = { usesMax: 262_144, usesPerKeyMax: 131_072, keysMax: 4_096 }
-/** What is forgotten at once, so that not each use makes room for itself. */
-const PART = 16
+/** Some 35 MB at most, in the one process that has it. */
+const LIMITS: ReplayLimits = { usesMax: 131_072, usesPerKeyMax: 65_536, keysMax: 4_096 }
+/** What is forgotten of a key at once, at most. */
+const PARTS = 16

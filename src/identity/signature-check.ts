@@ -25,7 +25,13 @@ export interface Asked extends SignedRequest {
 export type Checked =
   | { readonly kind: 'finding'; readonly finding: SignatureFinding }
   /** It is right; whether it is used for the first time, is to be asked. */
-  | { readonly kind: 'use'; readonly finding: SignatureFinding; readonly use: SignatureUse }
+  | {
+      readonly kind: 'use'
+      readonly finding: SignatureFinding & { readonly kind: 'proven' }
+      readonly use: SignatureUse
+      /** By keys that are to be looked at anew. */
+      readonly isStale: boolean
+    }
   /** The key is to be found out first. `finding`: for who does not wait for it. */
   | {
       readonly kind: 'no-key'
@@ -76,8 +82,9 @@ export class SignatureCheck {
     const fault = verifySignature(signature, key)
     if (fault !== null) return this.#failed(fault, agentId, network, thumbprint, nowMs)
     this.#budget.proven(network, thumbprint)
-    const finding: SignatureFinding = { kind: 'proven', agentId, thumbprint }
-    return { kind: 'use', finding, use: useOf(read, replayIdOf(signature, key), asked.address) }
+    const finding = { kind: 'proven', agentId, thumbprint } as const
+    const use = useOf(read, replayIdOf(signature, key), asked.address, this.#keys.isListed(agentId))
+    return { kind: 'use', finding, use, isStale: known.freshUntilMs <= nowMs }
   }
 
   #failed(
@@ -110,10 +117,15 @@ export function isSigned(rawHeaders: readonly string[]): boolean {
   return false
 }
 
-function useOf({ thumbprint, signature }: BotSignature, id: string, address: string): SignatureUse {
+function useOf(
+  { thumbprint, signature }: BotSignature,
+  id: string,
+  address: string,
+  isListed: boolean,
+): SignatureUse {
   const { nonce, createdS, goodUntilMs } = signature
   // Without a nonce it may be one of many requests of the same second that are signed alike.
-  return { id, thumbprint, holder: nonce === null ? address : null, createdS, goodUntilMs }
+  return { id, thumbprint, holder: nonce === null ? address : null, createdS, goodUntilMs, isListed }
 }
 
 function unchecked(why: string, agentId: string | null): Checked {

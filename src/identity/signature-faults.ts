@@ -33,7 +33,7 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
   'no-directory': 'the keys of the agent cannot be had',
   'not-listed': 'keys of this agent are not asked for',
   'too-many': 'too many that do not hold have come',
-  'no-answer': 'nobody said in time whether it was used before',
+  'no-answer': 'nobody can say whether it was used before, or not in time',
 }
 
 /** What only shows where it is checked by what is known here. */

@@ -1,3 +1,4 @@
+import type { ProofMethod } from '../classify/proof.ts'
 import { parseSoftware, type Software } from '../classify/software.ts'
 import type { FingerprintCount, SoftwareFacts } from '../store/catalogue-facts.ts'
 import { counted, logOdds, type Reason, seenLive, strongestFirst } from './evidence.ts'
@@ -5,7 +6,7 @@ import type { Management } from './management.ts'
 
 /** How others can check that it is who it says. */
 export interface VerificationSource {
-  readonly method: (typeof VERIFICATION_METHODS)[number]
+  readonly method: ProofMethod
   readonly source: string
 }
 
@@ -62,7 +63,6 @@ function listed(texts: readonly string[]): string {
   return texts.length > SAID_MAX ? `${said} and ${texts.length - SAID_MAX} more` : said
 }
 
-export const VERIFICATION_METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 const SAID_MAX = 5
 /** Of the fingerprints of one type, which are counted: an agent may have a million. */
 const LISTED_MAX = 50

@@ -34,6 +34,7 @@ export interface Detection {
   readonly agent_id: string | null
   readonly verified: string | null
   readonly proof: Proof | null
+  readonly conflicts: readonly string[]
   readonly verdict: 'agent' | 'automation' | 'human' | 'unknown'
   readonly software: { id: string; name: string; kind: 'agent' | 'tool' | 'browser' } | null
   readonly evidence: readonly Evidence[]
@@ -50,7 +51,7 @@ export function detectionOf(
   { print }: DescribedRequest,
   { verdict, probabilities }: DescribedVerdict,
 ): Detection {
-  const { kind, agent, software, proof, evidence } = verdict
+  const { kind, agent, software, proof, conflicts, evidence } = verdict
   return {
     is_agent: kind === 'agent',
     confidence: probabilities.agent,
@@ -63,7 +64,7 @@ export function detectionOf(
     },
     agent_id: agent?.id ?? null,
     verified: proof?.method ?? null,
-    proof,
+    ...{ proof, conflicts },
     verdict: kind,
     software,
     evidence: strongestFirst(evidence),

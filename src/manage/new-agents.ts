@@ -1,3 +1,4 @@
+import { proofIn } from '../plane/sighting-document.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import { timeOf } from './api/schemas.ts'
 import type { EventDraft } from './event-draft.ts'
@@ -10,7 +11,7 @@ export function newAgentDraft(first: Sighting, names: SoftwareNames): EventDraft
   const data = {
     agent: { id, name: nameOf(id, names), category },
     fingerprints: fingerprintsOf(first),
-    verified,
+    ...{ verified, proof: proofIn(first) },
     first_seen: timeOf(seenAtMs),
     sighting: outlineOf(first),
   }

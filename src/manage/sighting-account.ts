@@ -1,4 +1,5 @@
 import { recall } from '../classify/classify.ts'
+import { conflictsIn } from '../classify/proof-evidence.ts'
 import type { Knowledge } from '../classify/knowledge.ts'
 import type { Category, SoftwareKind } from '../classify/software.ts'
 import type { Evidence, Verdict } from '../classify/verdict.ts'
@@ -6,6 +7,7 @@ import { proofIn } from '../plane/sighting-document.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import { timeOf } from './api/schemas.ts'
 import type { Detection } from './detection.ts'
+import { signatureText } from './signature-account.ts'
 
 /** What software is called, by its id. */
 export type SoftwareNames = ReadonlyMap<
@@ -34,7 +36,7 @@ export function detectionIn(
     agent_category: sighting.category as Category | null,
     fingerprints: { ja4: sighting.ja4 ?? '', ja4s: sighting.ja4s ?? '', ja4h: sighting.ja4h ?? '' },
     agent_id: agent,
-    ...{ verified, proof: proofIn(sighting), verdict },
+    ...{ verified, proof: proofIn(sighting), conflicts: conflictsIn(evidence), verdict },
     software: program === undefined ? null : { id: software!, name: program.name, kind: program.kind },
     evidence,
     request_id: sighting.id,
@@ -72,15 +74,30 @@ export function nameOf(id: string, names: SoftwareNames): string {
 }
 
 function weighed(
-  { evidence, confidence }: Sighting,
+  sighting: Sighting,
   verdict: Verdict['kind'],
   knowledge: Knowledge | null,
 ): { readonly evidence: readonly Evidence[]; readonly confidence: number } {
+  const { confidence } = sighting
   if (knowledge === null) {
-    const unweighed = evidence.map((kind) => ({ kind, detail: kind.replaceAll('-', ' '), weight: 0 }))
+    const unweighed = sighting.evidence.map((kind) => ({
+      kind,
+      detail: kind.replaceAll('-', ' '),
+      weight: 0,
+    }))
     return { evidence: unweighed, confidence: verdict === 'agent' ? confidence : 0 }
   }
-  const recalled = recall(knowledge, evidence, verdict)
+  const recalled = recall(knowledge, sighting.evidence, verdict)
   const { agent } = recalled.probabilities
-  return { evidence: recalled.evidence, confidence: verdict === 'agent' ? confidence : agent }
+  const signed = signatureText(sighting)
+  const evidence = recalled.evidence.map((each) =>
+    signed !== null && OF_SIGNATURE.has(each.kind) ? { ...each, detail: signed } : each,
+  )
+  return { evidence, confidence: verdict === 'agent' ? confidence : agent }
 }
+
+const OF_SIGNATURE: ReadonlySet<string> = new Set([
+  'signature-proven',
+  'signature-failed',
+  'signature-unchecked',
+])

@@ -35,6 +35,8 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
     verified: plainOrNull(sighting.verified, NAME_MAX),
     signer: plainOrNull(sighting.signer, TEXT_MAX),
     key: fingerprint(sighting.key),
+    signatureFault: plainOrNull(sighting.signatureFault, NAME_MAX),
+    allegedSigner: plainOrNull(sighting.allegedSigner, TEXT_MAX),
     evidence: plainList(sighting.evidence),
     rule: plain(sighting.rule, NAME_MAX),
     action: plain(sighting.action, NAME_MAX),

@@ -1,3 +1,4 @@
+import { conflictsIn } from '../classify/proof-evidence.ts'
 import type { Action } from '../policy/action.ts'
 import type { Facts } from '../policy/facts.ts'
 import { PartialPolicy } from '../policy/partial.ts'
@@ -182,7 +183,8 @@ function shares(tally: Tally): Share[] {
 }
 
 function factsOf(sighting: Sighting): Facts {
-  const { agent, category, software, evidence } = sighting
+  const { agent, category, software } = sighting
+  const kinds = sighting.evidence.map((kind) => ({ kind, detail: '', weight: 0 }))
   return {
     method: sighting.method,
     host: sighting.host,
@@ -204,8 +206,8 @@ function factsOf(sighting: Sighting): Facts {
       software: software === null ? null : { id: software, name: software, kind: 'tool' },
       confidence: sighting.confidence,
       proof: proofIn(sighting),
-      conflicts: [],
-      evidence: evidence.map((kind) => ({ kind, detail: '', weight: 0 })),
+      conflicts: conflictsIn(kinds),
+      evidence: kinds,
     },
     forged: sighting.forged,
   }

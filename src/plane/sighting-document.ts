@@ -55,7 +55,9 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
 }
 
 /** What was not there from the beginning, as it is where nothing is said of it. */
-const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = { limited: false, signer: null, key: null }
+const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
+  ...{ limited: false, signer: null, key: null, signatureFault: null, allegedSigner: null },
+}
 const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['id', text],
   ['seenAtMs', number],
@@ -81,6 +83,8 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['verified', textOrNull],
   ['signer', textOrNull],
   ['key', textOrNull],
+  ['signatureFault', textOrNull],
+  ['allegedSigner', textOrNull],
   ['evidence', texts],
   ['rule', text],
   ['action', text],

@@ -33,6 +33,10 @@ export interface Sighting {
   /** Who has signed it, as a URL, and the thumbprint of the key; `null` where nobody has proven to. */
   readonly signer: string | null
   readonly key: string | null
+  /** Why its signature does not hold, or could not be checked, as identity/ calls it; `null` where it does, or there is none. */
+  readonly signatureFault: string | null
+  /** Who that one is said to be of: nobody's word. */
+  readonly allegedSigner: string | null
   /** Its kinds, strongest first. */
   readonly evidence: readonly string[]
   readonly rule: string

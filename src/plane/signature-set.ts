@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { IndexBuilder } from '../classify/index-builder.ts'
 import { compilingKnowledge, type Knowledge } from '../classify/knowledge.ts'
 import { isDecisive } from '../classify/signature.ts'
-import { parseSoftwareList, type Software, type Verification } from '../classify/software.ts'
+import { parseSoftwareList, type Software } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import { isSeenAnswer } from '../classify/stack.ts'
 import { parseWeights } from '../classify/weights.ts'
@@ -110,20 +110,24 @@ export function isSignatureSet(value: unknown): value is SignatureSet {
   )
 }
 
-/** Fingerprints are in the index, but for those asked for by Software and those that decide; the rest is for people to read. */
+/**
+ * Fingerprints are in the index, but for those asked for by Software (what is foreign to who signs, hangs on its own) and
+ * those that decide; the rest is for people to read.
+ */
 function judged(software: Software): Software {
+  const isSigning = software.verification.signatureAgent !== null
   const signatures = software.signatures.filter(
     (signature) =>
       signature.type === 'user-agent' ||
       signature.type === 'header' ||
       signature.type === 'header-order' ||
+      (signature.type === 'ja4' && isSigning) ||
       isDecisive(signature) ||
       isSeenAnswer(signature),
   )
   // By its other names a client may name itself.
   const unsaid = { description: null, homepage: null, vendor: null }
-  const { ranges, rangesUrl } = software.verification
-  return { ...software, ...unsaid, verification: { ...UNVERIFIED, ranges, rangesUrl }, signatures }
+  return { ...software, ...unsaid, signatures }
 }
 
 function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | 'index'>): string {
@@ -141,6 +145,3 @@ async function forgetAllBut(hashes: readonly (string | null)[], folder: string):
 /** A millisecond of parsing. */
 const PIECE = 32
 const SUFFIX = '.index'
-const UNVERIFIED: Verification = {
-  ...{ rangesUrl: null, ranges: null, reverseDns: [], asns: [], signatureAgent: null },
-}

@@ -1,3 +1,4 @@
+import { PROOF_METHODS, type ProofMethod } from '../classify/proof.ts'
 import { AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import { asBytes, Glob, matchesAny } from './glob.ts'
 import { readExpression } from './expression.ts'
@@ -100,8 +101,14 @@ function confidenceMin(place: Place): Test | null {
 }
 
 function verified(place: Place): Test | null {
-  const wanted = place.boolean()
-  return wanted === null ? null : ({ facts }) => (facts.verdict.proof !== null) === wanted
+  const { value } = place
+  if (typeof value === 'boolean') return ({ facts }) => (facts.verdict.proof !== null) === value
+  if (!Array.isArray(value) && !PROOF_METHODS.includes(value as ProofMethod))
+    return place.refuse(`is ${shown(value)}; it takes true, false, or any of ${PROOF_METHODS.join(', ')}`)
+  const methods = all(place, (item) => item.choice(PROOF_METHODS))
+  return (
+    methods && (({ facts: { verdict } }) => verdict.proof !== null && methods.includes(verdict.proof.method))
+  )
 }
 
 function listed(place: Place): Test | null {
@@ -360,10 +367,21 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
     { takes: 'patterns', about: 'a kind of evidence that the verdict rests on', compile: evidence },
   ],
   ['confidence_min', { takes: '0 to 1', about: 'how sure the verdict is, at least', compile: confidenceMin }],
-  ['verified', { takes: 'true, false', about: 'whether the identity is proven', compile: verified }],
+  [
+    'verified',
+    {
+      takes: `true, false, ${PROOF_METHODS.join(', ')}`,
+      about: 'whether the identity is proven, or how; it need be nobody known: see `listed`',
+      compile: verified,
+    },
+  ],
   [
     'listed',
-    { takes: 'true, false', about: 'whether it is held for an agent that signatures name', compile: listed },
+    {
+      takes: 'true, false',
+      about: 'whether it is held for an agent that signatures name: who only signs as somebody is none',
+      compile: listed,
+    },
   ],
   [
     'signer',

@@ -116,7 +116,7 @@ const SEEN: Readonly<Record<string, (request: PolicyRequest, takes: unknown) => 
   software: ({ facts }) => facts.verdict.software?.id,
   evidence: ({ facts }) => facts.verdict.evidence.map(({ kind }) => kind),
   confidence_min: ({ facts }) => facts.verdict.confidence,
-  verified: ({ facts }) => facts.verdict.proof !== null,
+  verified: ({ facts }) => facts.verdict.proof?.method ?? false,
   listed: ({ facts }) => facts.verdict.agent !== null,
   signer: ({ facts }) =>
     facts.verdict.proof?.method === 'web-bot-auth' ? facts.verdict.proof.agent : undefined,

@@ -18,6 +18,7 @@ export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 
     software: 'string',
     confidence: 'double',
     verified: 'bool',
+    proof_method: 'string',
     signer: 'string',
     evidence: 'list<string>',
   },
@@ -100,6 +101,10 @@ class VerdictView {
 
   get verified(): boolean {
     return current.facts.verdict.proof !== null
+  }
+
+  get proof_method(): string {
+    return current.facts.verdict.proof?.method ?? ''
   }
 
   get signer(): string {

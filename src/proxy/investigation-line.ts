@@ -4,7 +4,7 @@ import type { Channel, ChannelMessage } from '../plane/local-bus.ts'
 type LineMessage =
   | { readonly kind: 'find:ask'; readonly inquiry: Inquiry }
   | { readonly kind: 'find:claim'; readonly number: number; readonly use: SignatureUse }
-  | { readonly kind: 'find:answer'; readonly number: number; readonly isTaken: boolean }
+  | { readonly kind: 'find:answer'; readonly number: number; readonly isTaken: boolean | null }
   | { readonly kind: 'find:found'; readonly findings: readonly Finding[] }
 
 /** Who finds out, and can say what is known. */
@@ -38,8 +38,7 @@ export class InvestigationDesk {
 
   async #answer(channel: Channel, number: number, use: SignatureUse): Promise<void> {
     const isTaken = await this.#finder.claim(use)
-    if (isTaken !== null && this.#channels.has(channel))
-      say(channel, { kind: 'find:answer', number, isTaken })
+    if (this.#channels.has(channel)) say(channel, { kind: 'find:answer', number, isTaken })
   }
 }
 

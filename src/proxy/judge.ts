@@ -1,6 +1,6 @@
 import { classify } from '../classify/classify.ts'
 import { Conduct } from '../classify/conduct.ts'
-import { NO_PROOFS, type Proofs } from '../classify/proof.ts'
+import { NO_PROOFS, type Proofs, type SignatureFinding } from '../classify/proof.ts'
 import { UNKNOWN, type Verdict } from '../classify/verdict.ts'
 import { ja4h } from '../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
@@ -64,7 +64,7 @@ export function judge(
   const id = proxy.ids.next()
   const judged: Judged = { id, received, address, print, verdict, bar, decision, overLimitMs }
   if (received.forged.length > 0) proxy.metrics.forgedHeaders(received.forged.length)
-  proxy.recorder.record(sighting(proxy, judged, head, authority, snapshot.number))
+  proxy.recorder.record(sighting(proxy, judged, head, authority, proofs.signature, snapshot.number))
   return judged
 }
 
@@ -105,9 +105,11 @@ function sighting(
   judged: Judged,
   head: RequestHead,
   authority: string | null,
+  signature: SignatureFinding | null,
   snapshot: number,
 ): Sighting {
   const { print, verdict, decision, received } = judged
+  const unproven = signature === null || signature.kind === 'proven' ? null : signature
   const { ja4, stable, ja4s, ja4x, http2, noHello, ja4Source } = print.connection
   return {
     id: judged.id as string as SightingId,
@@ -134,6 +136,8 @@ function sighting(
     verified: verdict.proof?.method ?? null,
     signer: verdict.proof?.method === 'web-bot-auth' ? verdict.proof.agent : null,
     key: verdict.proof?.key ?? null,
+    signatureFault: unproven?.why ?? null,
+    allegedSigner: unproven?.agentId ?? null,
     evidence: verdict.evidence.map(({ kind }) => kind),
     rule: decision.wouldHave?.rule ?? decision.rule,
     action: decision.wouldHave?.action.kind ?? decision.action.kind,

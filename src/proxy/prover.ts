@@ -25,6 +25,10 @@ export interface ProverSettings {
   readonly needsNonce: boolean
   readonly isPlaceAsked: boolean
   readonly isSignatureChecked: boolean
+  /** Whether the keys of agents may be had that nobody has named before. */
+  readonly areStrangersAsked: boolean
+  /** Those that settings name, beside those of signatures. */
+  readonly agents: readonly string[]
 }
 
 export interface ProverParts {
@@ -47,7 +51,7 @@ export interface PendingProofs {
 export class Prover implements Places {
   readonly #settings: ProverSettings
   readonly #parts: ProverParts
-  readonly #keys = new KeyBook()
+  readonly #keys: KeyBook
   readonly #known = new PlaceBook()
   readonly #check: SignatureCheck
   readonly #budget = new FailureBudget()
@@ -59,14 +63,15 @@ export class Prover implements Places {
   readonly #asks = new RateLimiter(ASKS_OF.length)
   readonly #refreshing: NodeJS.Timeout
   #allWaiting = 0
-  #signers: readonly string[] = []
+  #isListening = false
+  #signers: ReadonlySet<string> = new Set()
 
   constructor(settings: ProverSettings, parts: ProverParts) {
     this.#settings = settings
     this.#parts = parts
+    this.#keys = new KeyBook(settings.areStrangersAsked)
     this.#check = new SignatureCheck(settings, this.#keys, this.#budget)
     this.#unsigned = { signature: null, places: settings.isPlaceAsked ? this : null }
-    parts.investigator.onFinding((finding) => this.#take(finding))
     this.#refreshing = setInterval(() => this.#refresh(), REFRESH_MS).unref()
   }
 
@@ -76,8 +81,11 @@ export class Prover implements Places {
 
   /** Whose keys are had before they sign anything. */
   use(knowledge: Knowledge | null): void {
-    this.#signers = knowledge?.identities.signers ?? []
-    this.#keys.list(new Set(this.#signers))
+    this.#signers = new Set([...this.#settings.agents, ...(knowledge?.identities.signers ?? [])])
+    this.#keys.list(this.#signers)
+    // Not before it is known of whom.
+    if (!this.#isListening) this.#parts.investigator.onFinding((finding) => this.#take(finding))
+    this.#isListening = true
     this.#refresh()
   }
 
@@ -142,7 +150,16 @@ export class Prover implements Places {
     }
   }
 
-  async #claimed({ finding, use }: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+  async #claimed({ finding, use, isStale }: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+    const { agentId } = finding
+    const { isListed } = use
+    // It may have been taken back.
+    if (isStale)
+      this.#ask(
+        { kind: 'keys', agentId, thumbprint: null, isListed },
+        agentId,
+        isListed ? 'listed' : 'stranger',
+      )
     const isTaken = await this.#parts.investigator.claim(use)
     return this.#found(isTaken === true ? finding : usedBefore(finding, isTaken === false))
   }

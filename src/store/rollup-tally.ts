@@ -1,3 +1,4 @@
+import { PROOF_METHODS } from '../classify/proof.ts'
 import { CATEGORIES } from '../classify/software.ts'
 import type { Sighting } from '../plane/sighting.ts'
 
@@ -26,7 +27,7 @@ export class RollupTally {
     count(buckets.verdict, verdict, isAgent, isBlocked)
     count(buckets.action, listed(ACTIONS, done), isAgent, isBlocked)
     count(buckets.confidence, confidenceBucket(confidence), isAgent, isBlocked)
-    if (verified !== null) count(buckets.verified, listed(METHODS, verified), isAgent, isBlocked)
+    if (verified !== null) count(buckets.verified, listed(PROOF_METHODS, verified), isAgent, isBlocked)
     if (!isAgent) return
     count(buckets.agent, agent ?? UNNAMED, isAgent, isBlocked)
     count(buckets.category, category === null ? UNNAMED : listed(CATEGORIES, category), isAgent, isBlocked)
@@ -117,6 +118,5 @@ export const OTHER = 'other'
 /** An agent nobody can name. */
 export const UNNAMED = 'unnamed'
 export const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route'] as const
-export const METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 export const CONFIDENCES = ['0.0', '0.1', '0.2', '0.3', '0.4', '0.5', '0.6', '0.7', '0.8', '0.9'] as const
 const DIMENSIONS = ['total', 'verdict', 'action', 'confidence', 'verified', 'agent', 'category'] as const

@@ -15,6 +15,8 @@ import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'
 const NOW_MS = Date.UTC(2026, 10, 21, 12)
 const CURL = 't13d3112h2_e8f1e7e78f70_b26ce05bbdd6'
 const OWN_JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
+/** Of the next version of what has that one. */
+const NEXT_JA4 = 't13d1517h2_8daaf6152771_b6f405a00624'
 const CHROME =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
 const WEIGHTS = parseWeights(
@@ -32,6 +34,16 @@ const KNOWLEDGE = knowledgeOf(
     agent('buyer', 'Buyer', { signature_agent: 'https://shopper.test' }, [{ user_agent: 'Buyer/' }]),
     agent('bot', 'Bot', { reverse_dns: ['.crawl.bot.test', 'bot.example'] }, [{ user_agent: 'Bot/' }]),
     agent('net', 'Net', { asns: [64500, 64501] }, [{ user_agent: 'Net/' }]),
+    agent(
+      'both',
+      'Both',
+      {
+        signature_agent: 'https://both.test',
+        reverse_dns: ['.both.test'],
+        ranges: { ...SOURCE, prefixes: ['203.0.113.0/24'] },
+      },
+      [{ user_agent: 'Both/' }],
+    ),
     {
       ...{ id: 'curl', name: 'curl', kind: 'tool' },
       signatures: [
@@ -41,7 +53,11 @@ const KNOWLEDGE = knowledgeOf(
     },
     {
       ...{ id: 'chrome', name: 'Chrome', kind: 'browser', engine: 'blink' },
-      signatures: [{ user_agent: 'Chrome/', ...SOURCE }],
+      signatures: [
+        { user_agent: 'Chrome/', ...SOURCE },
+        { ja4: OWN_JA4, ...SOURCE },
+        { ja4: NEXT_JA4, ...SOURCE },
+      ],
     },
   ]),
   WEIGHTS,
@@ -67,10 +83,7 @@ test('who has signed is that agent, whatever he says and looks like', async () =
     assert.equal(verdict.confidence, 0.999)
     assert.equal(verdict.evidence[0]!.kind, 'signature-proven')
     assert.match(verdict.evidence[0]!.detail, /^https:\/\/shopper\.test has signed it, with the key k{43}$/)
-    assert.deepEqual(
-      verdict.conflicts.filter((each) => each !== 'spoofed-browser'),
-      [],
-    )
+    assert.deepEqual(verdict.conflicts, [])
     assert.ok(Object.isFrozen(verdict))
   }
 })
@@ -103,7 +116,8 @@ test('a proven agent with the fingerprint of something else keeps the proof, and
   assert.deepEqual([odd.agent?.id, odd.conflicts], ['shopper', ['signed-with-foreign-fingerprint']])
   assert.match(detail(odd, 'signed-with-foreign-fingerprint'), /not Shopper's but that of curl/)
   assert.equal(odd.proof!.method, 'web-bot-auth')
-  for (const ja4 of [OWN_JA4, 't13d0000h2_000000000000_000000000000'])
+  // What Shopper is made with has other versions, and has them first.
+  for (const ja4 of [OWN_JA4, NEXT_JA4, 't13d0000h2_000000000000_000000000000'])
     assert.deepEqual(judged({ userAgent: 'Shopper/1', ja4, proofs: SIGNED }).conflicts, [], ja4)
   const unknown = judged({ userAgent: 'Buyer/1', ja4: CURL, proofs: SIGNED })
   assert.deepEqual(unknown.conflicts, [], 'nobody knows what Buyer is made with')
@@ -118,6 +132,69 @@ test('a proven agent from elsewhere than is published keeps the proof, and it is
     assert.deepEqual([near.proof!.method, near.conflicts], ['web-bot-auth', []])
     assert.deepEqual(judged({ userAgent, address: '10.0.0.1', proofs: SIGNED }).conflicts, [])
   }
+})
+
+test('who signs as a listed agent pretends to be no browser, whatever his User-Agent; who is in no list may', async () => {
+  const pretending = { userAgent: CHROME, ja4: CURL }
+  assert.deepEqual(judged({ ...pretending, proofs: NO_PROOFS }).conflicts, ['spoofed-browser'])
+  const signer = judged({ ...pretending, proofs: signed('https://both.test') })
+  assert.deepEqual([signer.agent?.id, signer.conflicts], ['both', []])
+  const stranger = judged({ ...pretending, proofs: signed('https://stranger.test') })
+  assert.deepEqual(stranger.conflicts, ['spoofed-browser'])
+})
+
+test('where a proven agent is, is told once, by the best that is known of it', async () => {
+  const table: readonly (readonly [address: string, hosts: readonly string[] | null, ...kinds: string[]])[] =
+    [
+      [PUBLIC, null, 'signed-from-foreign-address'],
+      [PUBLIC, ['x.other.test'], 'signed-from-foreign-address'],
+      [PUBLIC, ['x.both.test']],
+      ['203.0.113.9', ['x.other.test']],
+      ['203.0.113.9', null],
+      ['10.0.0.1', []],
+    ]
+  for (const userAgent of ['Both/1', CHROME])
+    for (const [address, hosts, ...conflicts] of table) {
+      const { places } = at(hosts === null ? { isHostKnown: false } : { hosts })
+      const { signature } = signed('https://both.test')
+      const verdict = judged({ userAgent, address, proofs: { signature, places } })
+      assert.deepEqual(verdict.conflicts, conflicts, `${userAgent} ${address} ${hosts}`)
+      assert.equal(verdict.evidence[0]!.kind, 'signature-proven')
+      assert.equal(verdict.proof!.method, 'web-bot-auth')
+    }
+})
+
+test('a name of the vendor outdoes his list, and his list a name that is none of his', async () => {
+  const told = (address: string, hosts: readonly string[]) => {
+    const { proof, conflicts } = judged({ userAgent: 'Both/1', address, proofs: at({ hosts }) })
+    return [proof?.method ?? null, ...conflicts]
+  }
+  assert.deepEqual(told(PUBLIC, ['a.both.test']), ['reverse-dns'])
+  assert.deepEqual(told('203.0.113.9', []), ['ip-range'])
+  assert.deepEqual(told('203.0.113.9', ['a.both.test']), ['ip-range'])
+  assert.deepEqual(told(PUBLIC, []), [null, 'host-foreign', 'address-foreign'])
+})
+
+test('who signs as nobody we know gains nothing from addresses of whom he names', async () => {
+  const { signature } = signed('https://stranger.test')
+  const { places } = at({ hosts: ['a.both.test'] })
+  const verdict = judged({ userAgent: 'Both/1', address: '203.0.113.9', proofs: { signature, places } })
+  assert.deepEqual([verdict.agent, verdict.proof!.agent], [null, 'https://stranger.test'])
+  assert.deepEqual(verdict.conflicts, ['signed-as-another'])
+})
+
+test('but of whom nobody knows a key, his address proves him, whoever has signed', async () => {
+  const { signature } = signed('https://keys.bot.test')
+  const { places } = at({ hosts: ['a.bot.example'] })
+  const proven = judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: { signature, places } })
+  assert.deepEqual([proven.agent?.id, proven.proof?.method, proven.conflicts], ['bot', 'reverse-dns', []])
+  assert.deepEqual(
+    proven.evidence.slice(0, 2).map(({ kind }) => kind),
+    ['signature-proven', 'host-proven'],
+  )
+  const elsewhere = { signature, places: at({ hosts: [] }).places }
+  const claimed = judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: elsewhere })
+  assert.deepEqual([claimed.agent, claimed.conflicts], [null, ['signed-as-another']])
 })
 
 test('a signature that does not hold proves nothing, and takes nothing but the good name', async () => {
@@ -151,30 +228,36 @@ test('a host name proves who claims to be that agent, by whole labels, and nobod
     [null, 'host-foreign'],
   ]
   for (const [host, expected] of table) {
-    const verdict = judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: at({ host }) })
+    const verdict = judged({
+      userAgent: 'Bot/1',
+      address: PUBLIC,
+      proofs: at({ hosts: host === null ? [] : [host] }),
+    })
     assert.ok(detail(verdict, expected) !== '', `${host}`)
     const isProven = expected === 'host-proven'
     assert.deepEqual(verdict.proof, isProven ? { method: 'reverse-dns', agent: 'bot', key: null } : null)
     assert.deepEqual(verdict.conflicts, isProven ? [] : ['host-foreign'])
   }
+  const several = at({ hosts: ['a.other.test', 'b.crawl.bot.test'] })
+  assert.equal(judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: several }).proof?.method, 'reverse-dns')
   const silent = judged({
     userAgent: 'Bot/1',
     address: PUBLIC,
-    proofs: at({ host: null, isHostKnown: false }),
+    proofs: at({ hosts: [], isHostKnown: false }),
   })
   assert.deepEqual([silent.proof, silent.conflicts], [null, []])
   const other = judged({
     userAgent: 'Shopper/1',
     address: '192.0.2.7',
-    proofs: at({ host: 'x.bot.example' }),
+    proofs: at({ hosts: ['x.bot.example'] }),
   })
   assert.equal(other.proof!.method, 'ip-range')
   assert.equal(
-    judged({ userAgent: 'Bot/1', address: '10.0.0.1', proofs: at({ host: 'x.bot.example' }) }).proof,
+    judged({ userAgent: 'Bot/1', address: '10.0.0.1', proofs: at({ hosts: ['x.bot.example'] }) }).proof,
     null,
   )
   assert.equal(
-    judged({ userAgent: 'curl/8', address: PUBLIC, proofs: at({ host: 'x.bot.example' }) }).proof,
+    judged({ userAgent: 'curl/8', address: PUBLIC, proofs: at({ hosts: ['x.bot.example'] }) }).proof,
     null,
   )
 })
@@ -232,7 +315,7 @@ function signed(agentId: string): Proofs {
 }
 
 function at(place: Partial<PlaceFinding>): Proofs {
-  const finding = { host: null, isHostKnown: 'host' in place, network: null, ...place }
+  const finding = { hosts: [], isHostKnown: 'hosts' in place, network: null, ...place }
   return { signature: null, places: { of: () => finding } }
 }
 

@@ -45,7 +45,7 @@ test('a header can say so, too', async () => {
 test('who is elsewhere is said to be, and is held for what he was without an address', async () => {
   const { evidence: without, ...unplaced } = judged({ userAgent: BOT })
   const { evidence: all, ...placed } = judged({ userAgent: BOT, address: ELSEWHERE })
-  assert.deepEqual(placed, unplaced)
+  assert.deepEqual(placed, { ...unplaced, conflicts: ['address-foreign'] })
   assert.equal(placed.verified, null)
   const foreign = evidence({ evidence: all }, 'address-foreign')
   assert.deepEqual(foreign, {
@@ -128,12 +128,12 @@ test('new signatures count at once, for who was named by the ones before, too', 
 
 test('the age is that of the day, and equal verdicts of one day are one', async () => {
   const conduct = new Conduct(null, '', OWN)
-  const on = (day: number) => judged({ userAgent: BOT, conduct, nowMs: NOW_MS + day * DAY_MS })
+  const on = (day: number) => verdictOn({ userAgent: BOT, conduct, nowMs: NOW_MS + day * DAY_MS })
   assert.equal(on(0), on(0.1))
   assert.match(evidence(on(1), 'address-published')!.detail, /, 21 days old\)/)
   assert.match(evidence(on(1000), 'address-published')!.detail, /, 1020 days old\)/)
   assert.match(evidence(on(-21), 'address-published')!.detail, /2026-11-01\)$/)
-  assert.equal(on(0), judged({ userAgent: BOT, address: '192.0.2.200' }), 'of another address in the list')
+  assert.equal(on(0), verdictOn({ userAgent: BOT, address: '192.0.2.200' }), 'of another address in the list')
 })
 
 test('weights of one’s own that do not know the evidence leave the proof as it is', async () => {
@@ -160,12 +160,16 @@ interface Said {
 }
 
 function judged(said: Said, by = KNOWLEDGE): Verdict & { readonly verified: string | null } {
+  const verdict = verdictOn(said, by)
+  return { ...verdict, verified: verdict.proof?.method ?? null }
+}
+
+function verdictOn(said: Said, by = KNOWLEDGE): Verdict {
   const { userAgent = null, headers = [], address = '', nowMs = NOW_MS } = said
   const { conduct = new Conduct(null, '', address) } = said
   const rawHeaders = [...(userAgent === null ? [] : ['User-Agent', userAgent]), ...headers]
   const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
-  const verdict = classify(by, { connection: NOTHING_KNOWN, ja4h: null }, head, conduct, 0, nowMs)
-  return { ...verdict, verified: verdict.proof?.method ?? null }
+  return classify(by, { connection: NOTHING_KNOWN, ja4h: null }, head, conduct, 0, nowMs)
 }
 
 function evidence({ evidence }: Pick<Verdict, 'evidence'>, kind: string) {

@@ -116,6 +116,7 @@ Ready-made ones, each with what it does and whom it hurts:
 | \`observe.yaml\` | tags everything, blocks nothing |
 | \`block-unverified-crawlers.yaml\` | turns away crawlers that cannot prove who they are |
 | \`block-spoofed-browsers.yaml\` | turns away programs that dress up as a browser |
+| \`block-impostors.yaml\` | turns away who passes himself off as an agent: signatures that do not hold, agents from elsewhere |
 | \`allow-verified-only.yaml\` | of all programs, lets in those that can prove who they are |
 | \`policy.yaml\` | an example of many kinds of rules |
 
@@ -152,6 +153,7 @@ that keeps somebody from something (block, rate_limit, tarpit, redirect) holds i
 | \`client.address\` | the client's address |
 | \`verdict.kind\`, \`.agent\`, \`.category\`, \`.software\` | texts, ids of agent and software |
 | \`verdict.confidence\`, \`.verified\`, \`.evidence\` | a number from 0 to 1, true or false, a list of kinds |
+| \`verdict.proof_method\`, \`.signer\` | texts: how it is verified, and with \`web-bot-auth\` the URL of who has signed |
 | \`fingerprint.ja4\`, \`.ja4h\`, \`.stable\`, \`.http2\` | texts |
 | \`forged\` | true or false |
 
@@ -184,7 +186,8 @@ verdict:                                          # what the client is held for;
   agent: {id: gptbot, name: GPTBot, category: crawler}
   software: {id: gptbot, name: GPTBot, kind: agent}
   confidence: 0.9
-  verified: ip-range                              # left out where it is not
+  verified: ip-range                              # or reverse-dns, web-bot-auth; left out where it is not
+  # signer: https://agent.example                # who has signed, with web-bot-auth
   evidence: [declares-bot]
 \`\`\`
 

@@ -144,6 +144,8 @@ export function sighting(number: number): Sighting {
     confidence: 0.25,
     verified: null,
     signer: null,
+    signatureFault: null,
+    allegedSigner: null,
     key: null,
     evidence: ['names-tool'],
     rule: 'otherwise',

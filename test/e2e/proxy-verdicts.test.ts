@@ -129,6 +129,12 @@ const READY_MADE: Readonly<
     [GPTBOT_BY_CURL, '/page', '200'],
     [CURL, '/page', '200'],
   ],
+  // From here, where nobody is anywhere.
+  'block-impostors.yaml': [
+    [GPTBOT_BY_CURL, '/page', '200'],
+    [CHROME_BY_CURL, '/page', '200'],
+    [CURL, '/page', '200'],
+  ],
   'allow-verified-only.yaml': [
     [GPTBOT_BY_CURL, '/page', '403'],
     [CURL, '/page', '403'],
@@ -168,6 +174,7 @@ test('behind a balancer, GPTBot comes in from where it is published to be', {
   for (const [file, status] of [
     ['allow-verified-only.yaml', '403'],
     ['block-unverified-crawlers.yaml', '503'],
+    ['block-impostors.yaml', '503'],
   ] as const) {
     const argv = ['--policy', resolve('config', file)]
     const { url } = await startGatehouse(t, { upstream: app.url, settings, argv })

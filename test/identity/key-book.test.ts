@@ -37,6 +37,30 @@ test('strangers in any number push out strangers, and nobody who is listed', asy
   assert.equal(book.of(AGENT, NOW_MS), null)
 })
 
+test('where strangers are not asked for, none is known, whoever has told of him before', async () => {
+  const book = new KeyBook(false)
+  book.list(new Set([AGENT]))
+  book.take(found({}))
+  book.take(found({ agentId: 'https://other.example' }))
+  const other = book.of('https://other.example', NOW_MS)!
+  assert.deepEqual([other.byThumbprint.size, other.why], [0, 'not-listed'])
+  book.list(new Set())
+  assert.equal(book.of(AGENT, NOW_MS), null)
+  book.take(found({}))
+  assert.equal(book.of(AGENT, NOW_MS)!.byThumbprint.size, 0)
+  book.list(new Set([AGENT]))
+  assert.equal(book.of(AGENT, NOW_MS), null, 'it is to be asked for anew')
+})
+
+test('of strangers not more keys are known than a worker has room for', async () => {
+  const book = new KeyBook()
+  const keys = Array.from({ length: 32 }, () => jwkOf(newSigner('ed25519')))
+  for (let i = 0; i < 200; i++) book.take(found({ agentId: `https://${i}.example`, keys }))
+  const known = Array.from({ length: 200 }, (_, i) => book.of(`https://${i}.example`, NOW_MS))
+  const count = known.reduce((sum, each) => sum + (each?.byThumbprint.size ?? 0), 0)
+  assert.ok(count > 3_000 && count <= 4_096, `${count}`)
+})
+
 test('who waits is called once something has come, one in each turn, and not where he has left', async () => {
   const book = new KeyBook()
   const called: string[] = []

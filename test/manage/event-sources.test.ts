@@ -17,7 +17,8 @@ for (const kind of KINDS) {
     const first = quiet(2, { ...GPTBOT, ja4s: 't130200_1301_a56c5b993250', userAgent: 'GPTBot/1.2' })
     await watching.ingest.take([quiet(5, GPTBOT), first, quiet(3, GPTBOT), quiet(4)])
     await watching.ingest.take([first, quiet(6, { ...GPTBOT, verified: 'ip-range' })])
-    await watching.ingest.take([quiet(7, { ...GPTBOT, agent: 'claudebot', verified: 'ip-range' })])
+    const signed = { verified: 'web-bot-auth', signer: 'https://claude.test', key: 'k1' }
+    await watching.ingest.take([quiet(7, { ...GPTBOT, agent: 'claudebot', ...signed })])
     const [gptbot, claudebot, ...others] = await watching.told()
     assert.deepEqual(others, [])
     assert.deepEqual(gptbot, {
@@ -26,7 +27,7 @@ for (const kind of KINDS) {
       data: {
         agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' },
         fingerprints: { ja4: JA4, ja4s: 't130200_1301_a56c5b993250', ja4h: '', ja4x: '' },
-        verified: null,
+        ...{ verified: null, proof: null },
         first_seen: new Date(first.seenAtMs).toISOString(),
         sighting: {
           ...{ id: first.id, seen_at: new Date(first.seenAtMs).toISOString(), proxy: 'one' },
@@ -38,7 +39,9 @@ for (const kind of KINDS) {
     })
     // Nobody knows what it is called.
     assert.deepEqual(claudebot!.data['agent'], { id: 'claudebot', name: 'claudebot', category: 'crawler' })
-    assert.equal(claudebot!.data['verified'], 'ip-range')
+    assert.equal(claudebot!.data['verified'], 'web-bot-auth')
+    const proof = { method: 'web-bot-auth', agent: 'https://claude.test', key: 'k1' }
+    assert.deepEqual(claudebot!.data['proof'], proof)
   })
 
   test(`${kind}: a threat is told at once, and what follows when the window ends`, async (t) => {
@@ -56,7 +59,14 @@ for (const kind of KINDS) {
         detection: {
           ...{ is_agent: false, confidence: 0, agent_name: null, agent_category: null },
           fingerprints: { ja4: JA4, ja4s: '', ja4h: '' },
-          ...{ agent_id: null, verified: null, verdict: 'unknown', software: null },
+          ...{
+            agent_id: null,
+            verified: null,
+            proof: null,
+            conflicts: [],
+            verdict: 'unknown',
+            software: null,
+          },
           evidence: [{ kind: 'names-tool', detail: 'names tool', weight: 0 }],
           request_id: blocked(1).id,
         },
@@ -269,7 +279,7 @@ for (const kind of KINDS) {
         detection: {
           ...{ is_agent: true, confidence: 0, agent_name: 'GPTBot', agent_category: 'crawler' },
           fingerprints: { ja4: '', ja4s: '', ja4h: '' },
-          ...{ agent_id: 'gptbot', verified: null, verdict: 'agent' },
+          ...{ agent_id: 'gptbot', verified: null, proof: null, conflicts: [], verdict: 'agent' },
           software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
           ...{ evidence: [], request_id: '' },
         },

@@ -27,8 +27,9 @@ test('GET /stats says what was seen', async (t) => {
   assert.deepEqual([window, bucket, series.length], ['24h', '1h', 24])
   assert.deepEqual(agents, { total: 0, seen: 2, new: 2 })
   assert.deepEqual(fingerprints, { unique: 1, by_type: { ja4: 1, ja4s: 0, ja4h: 0, ja4x: 0 }, unknown: 1 })
-  const { by_agent, by_category, by_action, by_confidence, ...totals } = detection
+  const { by_agent, verified_by, by_category, by_action, by_confidence, ...totals } = detection
   assert.deepEqual(totals, { requests: 5, agents: 4, rate: 0.8, blocked: 1, tagged: 4, verified: 1 })
+  assert.deepEqual(verified_by, { 'web-bot-auth': 0, 'ip-range': 1, 'reverse-dns': 0 })
   assert.deepEqual(by_agent, [
     { agent_id: 'gptbot', agent_name: 'gptbot', agent_category: null, requests: 2, blocked: 1 },
     { agent_id: 'nobody-knows', agent_name: 'nobody-knows', agent_category: null, requests: 1, blocked: 0 },

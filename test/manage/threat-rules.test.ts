@@ -24,7 +24,9 @@ const ROBOTS: RobotsRules = {
 let KNOWLEDGE: Knowledge | null = null
 const FOREIGN =
   'it claims to be an agent from an address that is not one of that agent’s, as its vendor tells them'
-const FAILED = 'it is signed, and not by whom it says to be, or not as it was sent'
+const SIGNER = { verified: 'web-bot-auth', signer: 'https://a.test', key: 'k1' }
+const BROKEN = { signatureFault: 'expired', allegedSigner: 'https://a.test' }
+const CONTRADICTED = 'it has proven which agent it is, and its TLS or its address is none of that agent’s'
 const END_MS = Date.UTC(2026, 10, 20, 15, 40)
 const MINUTE_MS = 60_000
 
@@ -55,9 +57,24 @@ test('what a request shows is a threat, or none', async () => {
     [{ evidence: ['names-agent', 'address-published'] }, {}],
     [{ evidence: ['host-foreign', 'names-agent'] }, { foreign_address: FOREIGN }],
     [{ evidence: ['host-proven', 'signature-proven', 'signature-unchecked'] }, {}],
-    [{ evidence: ['signature-failed'] }, { proof_failed: FAILED }],
-    [{ evidence: ['signature-proven', 'signed-as-another'] }, { proof_failed: FAILED }],
-    [{ evidence: ['signed-with-foreign-fingerprint', 'network-foreign'] }, {}],
+    [
+      { evidence: ['signature-failed'], ...BROKEN },
+      {
+        proof_failed: 'it says to be signed by https://a.test, and that does not hold: it has expired',
+      },
+    ],
+    [
+      { evidence: ['signature-failed'], signatureFault: 'of tomorrow' },
+      { proof_failed: 'it is signed, and that does not hold: of tomorrow' },
+    ],
+    [{ evidence: ['signature-unchecked'], ...BROKEN, signatureFault: 'no-key-yet' }, {}],
+    [
+      { evidence: ['signature-proven', 'signed-as-another'], ...SIGNER },
+      { proof_failed: 'https://a.test has signed it, and it says to be another agent' },
+    ],
+    [{ evidence: ['signed-with-foreign-fingerprint'], ...SIGNER }, { proof_contradicted: CONTRADICTED }],
+    [{ evidence: ['signed-from-foreign-address'], ...SIGNER }, { proof_contradicted: CONTRADICTED }],
+    [{ evidence: ['network-foreign'] }, {}],
     [
       { forged: ['x-agent-name', 'x-agent-verified'] },
       { forged_headers: 'it sent headers that only the gateway sets: x-agent-name, x-agent-verified' },

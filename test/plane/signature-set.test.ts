@@ -67,6 +67,20 @@ test('a fingerprint that decides travels, and others do not', async (t) => {
   assert.deepEqual(values, [JA4])
 })
 
+test('of who signs, the hellos travel too: those of others are foreign to it', async (t) => {
+  const source = { source: 'measured here', date: '2026-11-21' }
+  const signing = {
+    ...{ id: 'one', name: 'One', kind: 'agent', category: 'custom' },
+    verification: { signature_agent: 'https://one.test' },
+    signatures: [{ ja4: JA4, ...source }],
+  }
+  const library = { id: 'lib', name: 'lib', kind: 'tool', signatures: [{ ja4: JA4, ...source }] }
+  const set = await new Sets(temporaryFolder(t)).make(parseSoftwareList([signing, library]), WEIGHTS)
+  const { identities, list } = await new KnowledgeReader().read(set)
+  assert.deepEqual(identities.lookingLike(list[0]!), new Set(['one', 'lib']))
+  assert.deepEqual(identities.lookingLike(list[1]!), new Set())
+})
+
 test('of what a proxy is told, it knows as much as who reads the files', async (t) => {
   const source = { source: 'measured here', date: '2026-11-21', observations: 3 }
   const names = 'ge11cn110000_a1b2c3d4e5f6'
@@ -141,6 +155,19 @@ test('a proxy is told of published addresses, and new ones are another set', asy
   assert.deepEqual(await listed('192.0.2.0/24', '192.0.2.7'), both)
   assert.deepEqual(await listed('198.51.100.0/24', '192.0.2.7'), [])
   assert.deepEqual(await listed('198.51.100.0/24', '198.51.100.7'), both)
+})
+
+test('a proxy is told of every way in which agents prove who they are', async (t) => {
+  const verification = {
+    ...{ reverse_dns: ['.bot.test'], asns: [64500], signature_agent: 'https://bot.test' },
+  }
+  const list = parseSoftwareList([
+    { id: 'bot', name: 'Bot', kind: 'agent', category: 'crawler', verification },
+  ])
+  const told = await new KnowledgeReader().read(await new Sets(temporaryFolder(t)).make(list, WEIGHTS))
+  assert.deepEqual(told.list[0]!.verification, list[0]!.verification)
+  assert.equal(told.identities.byPlace('bot')!.id, 'bot')
+  assert.deepEqual(told.identities.signers, ['https://bot.test'])
 })
 
 test('no proxy keeps what only people read, nor fingerprints twice', async (t) => {

@@ -11,6 +11,7 @@ const JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
 const STABLE = 'gs1-t13d1514h2-8daaf6152771-de4a06bb82e3'
 const JA4H = 'ge11nn05enus_9ed1ff1f7b03_000000000000_000000000000'
 
+const SIGNED = { method: 'web-bot-auth', agent: 'https://a.test', key: null } as const
 const FACTS: Facts = {
   method: 'GET',
   host: 'Shop.Example.test:8443',
@@ -100,11 +101,17 @@ const CONDITIONS: readonly (readonly [holds: boolean, when: object, facts?: Part
   // Without what is asked about, nothing holds.
   [false, { host: '*' }, { host: null }],
   [false, { agent: 'gptbot', category: 'crawler' }, { verdict: { ...FACTS.verdict, agent: null } }],
-  [
-    true,
-    { verified: true },
-    { verdict: { ...FACTS.verdict, proof: { method: 'web-bot-auth', agent: 'x', key: null } } },
-  ],
+  [true, { verified: true }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
+  [true, { verified: ['ip-range', 'web-bot-auth'] }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
+  [false, { verified: 'ip-range' }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
+  [false, { verified: ['web-bot-auth', 'ip-range', 'reverse-dns'] }],
+  [true, { signer: ['https://b.test', 'https://*.test'] }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
+  [false, { signer: 'https://a' }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
+  [false, { signer: '*' }],
+  // An id is no signer, whatever it looks like.
+  [false, { signer: '*' }, { verdict: { ...FACTS.verdict, proof: { ...SIGNED, method: 'ip-range' } } }],
+  [true, { listed: true }],
+  [false, { listed: true }, { verdict: { ...FACTS.verdict, agent: null, proof: SIGNED } }],
   [true, { hello: 'malformed' }, { print: printOf({ ja4: null, noHello: 'malformed' }) }],
   [false, { ja4: '*_*_*' }, { print: printOf({ ja4: null, noHello: 'malformed' }) }],
   [false, { stable: '*-*-*-*' }, { print: printOf({ stable: null }) }],

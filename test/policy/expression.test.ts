@@ -6,6 +6,7 @@ import { explain } from '../../src/policy/explain.ts'
 import { parsePolicy, policyWarnings } from '../../src/policy/policy.ts'
 import { DocumentFault } from '../../src/problem.ts'
 
+const PROOF = { method: 'web-bot-auth', agent: 'https://a.test', key: 'k' } as const
 const FACTS: Facts = {
   method: 'POST',
   host: 'Shop.Example.test:8443',
@@ -27,7 +28,7 @@ const FACTS: Facts = {
   },
   verdict: {
     ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
-    ...{ software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' }, proof: null, conflicts: [] },
+    ...{ software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' }, proof: PROOF, conflicts: [] },
     evidence: [{ kind: 'declares-bot', detail: 'GPTBot', weight: 1 }],
   },
   forged: ['x-agent-verdict'],
@@ -49,7 +50,8 @@ const HOLD = [
   'size(request.path) > 3 && request.path.lowerAscii().endsWith("items")',
   'client.address == "192.0.2.7"',
   'verdict.kind == "agent" && verdict.agent in ["gptbot", "claudebot"] && verdict.category == "crawler"',
-  'verdict.software == "gptbot" && verdict.confidence > 0.5 && verdict.confidence < 1 && !verdict.verified',
+  'verdict.software == "gptbot" && verdict.confidence > 0.5 && verdict.confidence < 1 && verdict.verified',
+  'verdict.proof_method == "web-bot-auth" && verdict.signer == "https://a.test"',
   'verdict.evidence.exists(e, e.startsWith("declares-")) && "declares-bot" in verdict.evidence',
   '["/a", "/caf"].exists(p, request.path.startsWith(p))',
   'fingerprint.ja4.startsWith("t13d") && fingerprint.ja4h == "" && fingerprint.stable == ""',
@@ -73,10 +75,10 @@ test('an expression holds, and its contrary does not', async (t) => {
 })
 
 test('what is not there is an empty text', async () => {
-  const verdict = { ...FACTS.verdict, agent: null, software: null, evidence: [] }
+  const verdict = { ...FACTS.verdict, agent: null, software: null, proof: null, evidence: [] }
   const facts = { ...FACTS, host: null, path: '/', rawHeaders: [], verdict, forged: [] }
   const text = `request.host == "" && request.query == "" && verdict.agent == "" && verdict.category == "" &&
-    verdict.software == "" && size(verdict.evidence) == 0 && request.headers.accept == "" && !forged &&
+    verdict.software == "" && verdict.proof_method == "" && verdict.signer == "" && size(verdict.evidence) == 0 && request.headers.accept == "" && !forged &&
     !("__proto__" in request.headers) && !("constructor" in request.headers)`
   assert.equal(holds(text, facts), true)
 })

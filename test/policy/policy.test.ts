@@ -143,7 +143,11 @@ const BAD: readonly Bad[] = [
     when({ confidence_min: 80 }),
     ['when/confidence_min: is 80; it takes a number from 0'],
   ],
-  ['a word for a boolean', when({ verified: 'yes' }), ['when/verified: is "yes"; it takes true or false']],
+  [
+    'a word for a boolean',
+    when({ verified: 'yes' }),
+    ['when/verified: is "yes"; it takes true, false, or any of web-bot-auth, ip-range, reverse-dns'],
+  ],
   [
     'a JA4 that is cut',
     when({ ja4: 't13d1516h2_8daaf6152771' }),

@@ -30,6 +30,40 @@ const CLIENTS = {
     },
     CHROME,
   ),
+  // Anybody can sign as a domain of his own.
+  stranger: client({ ...proven('https://stranger.test') }, 'Stranger/1.0'),
+  strangerAsGooglebot: client(
+    { ...proven('https://stranger.test'), evidence: ['signature-proven', 'signed-as-another'] },
+    'Googlebot/2.1',
+  ),
+  strangerInDisguise: client(
+    { ...proven('https://stranger.test'), evidence: ['signature-proven', 'spoofed-browser'] },
+    CHROME,
+  ),
+  signedAsGooglebot: client(
+    {
+      ...{ ...proven('https://operator.test'), agent: agent('operator', 'browser-agent') },
+      evidence: ['signature-proven', 'signed-as-another'],
+    },
+    'Googlebot/2.1',
+  ),
+  signedFromElsewhere: client(
+    {
+      ...{ ...proven('https://operator.test'), agent: agent('operator', 'browser-agent') },
+      evidence: ['signature-proven', 'signed-from-foreign-address'],
+    },
+    CHROME,
+  ),
+  brokenSignature: client({ ...crawler('googlebot'), evidence: ['signature-failed'] }, 'Googlebot/2.1'),
+  brokenAtHome: client(
+    {
+      ...{ ...crawler('googlebot'), proof: { method: 'reverse-dns', agent: 'googlebot', key: null } },
+      evidence: ['signature-failed', 'host-proven'],
+    },
+    'Googlebot/2.1',
+  ),
+  unchecked: client({ ...crawler('googlebot'), evidence: ['signature-unchecked'] }, 'Googlebot/2.1'),
+  googlebotElsewhere: client({ ...crawler('googlebot'), evidence: ['host-foreign'] }, 'Googlebot/2.1'),
   curl: client({ kind: 'automation', confidence: 0.95, evidence: ['names-tool'] }, 'curl/8.17.0'),
   scraper: client(
     { kind: 'automation', confidence: 0.9, evidence: ['spoofed-browser', 'stack-disagrees'] },
@@ -45,10 +79,18 @@ type Client = keyof typeof CLIENTS
 /** Who is turned away; all others are tagged. */
 const TURNED_AWAY: Readonly<Record<string, readonly Client[]>> = {
   'observe.yaml': [],
-  'block-unverified-crawlers.yaml': ['fakeGooglebot'],
-  'block-spoofed-browsers.yaml': ['scraper', 'agentInDisguise'],
+  'block-unverified-crawlers.yaml': [
+    ...(['fakeGooglebot', 'strangerAsGooglebot', 'brokenSignature'] as const),
+    ...(['unchecked', 'googlebotElsewhere'] as const),
+  ],
+  'block-spoofed-browsers.yaml': ['strangerInDisguise', 'scraper', 'agentInDisguise'],
+  'block-impostors.yaml': [
+    ...(['strangerAsGooglebot', 'signedAsGooglebot', 'brokenSignature', 'googlebotElsewhere'] as const),
+  ],
   'allow-verified-only.yaml': [
-    ...(['fakeGooglebot', 'previewBot', 'openaiSdk', 'curl'] as const),
+    ...(['fakeGooglebot', 'previewBot', 'openaiSdk'] as const),
+    ...(['stranger', 'strangerAsGooglebot', 'strangerInDisguise'] as const),
+    ...(['brokenSignature', 'unchecked', 'googlebotElsewhere', 'curl'] as const),
     ...(['scraper', 'agentInDisguise', 'doubtful'] as const),
   ],
 }
@@ -103,6 +145,15 @@ test('a crawler without proof is told to come later, a program in disguise is no
   }
   assert.equal(statusOf('block-unverified-crawlers.yaml', CLIENTS.fakeGooglebot), 503)
   assert.equal(statusOf('block-spoofed-browsers.yaml', CLIENTS.scraper), 403)
+  assert.equal(statusOf('block-impostors.yaml', CLIENTS.googlebotElsewhere), 503)
+  assert.equal(statusOf('block-impostors.yaml', CLIENTS.strangerAsGooglebot), 403)
+})
+
+test('config/block-impostors.yaml says who would be turned away with a proof that something contradicts', async () => {
+  const file = 'config/block-impostors.yaml'
+  const { policy } = parsePolicyText(readFileSync(file, 'utf8'), file)
+  assert.equal(decide(policy, CLIENTS.signedFromElsewhere, 0).wouldHave?.rule, 'proven and contradicted')
+  assert.equal(decide(policy, CLIENTS.signedAgent, 0).wouldHave, null)
 })
 
 test('config/allow-verified-only.yaml says what blocking the unknown would do', async () => {
@@ -136,6 +187,11 @@ function client(
     },
     forged: [],
   }
+}
+
+function proven(signer: string): Partial<Omit<Verdict, 'evidence'>> {
+  const proof = { method: 'web-bot-auth', agent: signer, key: 'k' } as const
+  return { kind: 'agent', agent: null, confidence: 0.999, proof, conflicts: [] }
 }
 
 function crawler(id: string): Partial<Omit<Verdict, 'evidence'>> {

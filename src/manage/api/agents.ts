@@ -1,10 +1,11 @@
 import * as z from 'zod'
 import { DAY_MS } from '../../classify/calendar.ts'
+import { PROOF_METHODS } from '../../classify/proof.ts'
 import { CATEGORIES, parseSoftware, type Software, SOFTWARE_KINDS } from '../../classify/software.ts'
 import type { FingerprintLists, KnownAgent } from '../../store/catalogue-lists.ts'
 import type { SoftwareRow } from '../../store/catalogue.ts'
 import type { Store } from '../../store/store.ts'
-import { agentEvidence, VERIFICATION_METHODS, verificationSources } from '../agent-evidence.ts'
+import { agentEvidence, verificationSources } from '../agent-evidence.ts'
 import type { Management } from '../management.ts'
 import { listing } from './listing.ts'
 import { operation } from './operation.ts'
@@ -57,10 +58,8 @@ const detailFields = {
     }),
   robots_token: z.string().nullable().meta({ description: 'What it goes by in robots.txt.' }),
   verification: z.strictObject({
-    methods: z
-      .array(z.enum(VERIFICATION_METHODS))
-      .meta({ description: 'How its vendor lets others check it.' }),
-    sources: z.array(z.strictObject({ method: z.enum(VERIFICATION_METHODS), source: z.string() })).meta({
+    methods: z.array(z.enum(PROOF_METHODS)).meta({ description: 'How its vendor lets others check it.' }),
+    sources: z.array(z.strictObject({ method: z.enum(PROOF_METHODS), source: z.string() })).meta({
       description:
         'The origin of its key directory; where its addresses are published; ends of its host names.',
     }),
@@ -221,7 +220,7 @@ function userAgentPatterns({ signatures }: Software) {
 
 function shownVerification(software: Software) {
   const sources = [...verificationSources(software)]
-  const methods = VERIFICATION_METHODS.filter((method) => sources.some((each) => each.method === method))
+  const methods = PROOF_METHODS.filter((method) => sources.some((each) => each.method === method))
   return { methods, sources }
 }
 

@@ -16,7 +16,7 @@ const EXAMPLE: z.output<typeof detectionResult> = {
     ja4s: '',
     ja4h: 'ge11nn020000_9ed1ff1f7b03_000000000000_000000000000',
   },
-  ...{ agent_id: 'gptbot', verified: null, proof: null, verdict: 'agent' },
+  ...{ agent_id: 'gptbot', verified: null, proof: null, conflicts: [], verdict: 'agent' },
   software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
   evidence: [{ kind: 'names-agent', detail: 'the User-Agent names GPTBot', weight: 3.98 }],
   request_id: '5f0c9f0e-6d1b-4c36-8f7c-2d9a3f6a7b10',
@@ -42,7 +42,7 @@ const detecting = {
   },
 }
 const DESCRIPTION =
-  'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. What is kept is what came out and by which fingerprints, for a while, so that there can be feedback on it.'
+  'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. What is kept is what came out and by which fingerprints, for a while, so that there can be feedback on it. Of proofs of identity only the address is looked at: a signature is of one live request, and is not checked here.'
 
 /** Each is read when its turn comes: thousands at once would hold everybody else up. */
 const detectionRequests = z

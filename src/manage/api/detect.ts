@@ -133,7 +133,11 @@ export const detectionAnswer = {
   }),
   proof: proof.nullable().meta({
     description:
-      'Whose identity that is. What is asked of this endpoint is proven by `ip` alone: signatures and names of hosts are checked by the proxy, on live requests.',
+      'Whose identity that is. `/detect` knows the published address ranges, and so proves by `ip` alone: signatures (which are of one live request, and good once), names of hosts and networks are looked at by the proxy.',
+  }),
+  conflicts: z.array(z.string()).meta({
+    description:
+      'Kinds of evidence that deny who it says, or has proven, to be: `spoofed-browser`, `address-foreign`, `host-foreign`, `network-foreign`, `signature-failed`, `signed-as-another`, `signed-with-foreign-fingerprint`, `signed-from-foreign-address`. `/detect` can find the first two; the rest is found on live requests.',
   }),
   verdict: z.enum(['agent', 'automation', 'human', 'unknown']).meta({
     description:

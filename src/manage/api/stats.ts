@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { PROOF_METHODS } from '../../classify/proof.ts'
 import { CATEGORIES } from '../../classify/software.ts'
 import {
   ACTIONS,
@@ -58,6 +59,9 @@ const stats = z
       blocked: count,
       tagged: count,
       verified: count.meta({ description: 'Requests whose sender has proven who he is.' }),
+      verified_by: z.record(z.string(), count).meta({
+        description: 'The same by how: `web-bot-auth`, `ip-range`, `reverse-dns`.',
+      }),
       by_category: z.record(z.string(), count).meta({
         description: 'Requests of agents; `unnamed`: of agents whose name is not known.',
       }),
@@ -166,6 +170,7 @@ function detection(rolledUp: RolledUp) {
     ...{ requests, agents, rate: requests === 0 ? 0 : agents / requests },
     ...{ blocked: actions['block']!, tagged: actions['tag']! },
     verified: [...sumsOf(rolledUp, 'verified').values()].reduce((sum, { requests }) => sum + requests, 0),
+    verified_by: byKey(rolledUp, 'verified', PROOF_METHODS),
     by_category: byKey(rolledUp, 'category', CATEGORIES),
     by_action: actions,
     by_confidence: byKey(rolledUp, 'confidence', CONFIDENCES),

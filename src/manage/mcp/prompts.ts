@@ -136,7 +136,7 @@ const PROMPTS: readonly McpPrompt[] = [
         '',
         '1. Read gatehouse://policy if you may (it needs the scope admin): the first rule that holds decides, so say where the new one belongs.',
         '2. Look at get_stats, and at get_agent where agents are named, to say how many requests it would touch.',
-        '3. Prefer `verified: true` and `confidence_min` to what a client can simply claim, and say whom it hurts if the verdict is wrong.',
+        '3. Prefer `verified: true` with `listed: true`, and `confidence_min`, to what a client can simply claim, and say whom it hurts if the verdict is wrong.',
         '4. Give the rule as YAML, with `dry_run: true` first. The policy is put in force by an administrator (PUT /policy, or the file), not by you; POST /policy/preview says what it would have changed.',
       ].join('\n'),
   },
@@ -149,6 +149,6 @@ export const PROMPT_ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map(
 /** As config/README.md has it, in short. */
 const RULE_FORM = [
   'A rule is `{name, when, action}`, with `dry_run: true` and `expires: TIME` where wanted. All under `when` must hold; each condition takes a value or a list, `*` stands for any run of characters:',
-  '`verdict` (agent, automation, human, unknown), `agent`, `category`, `software`, `evidence`, `confidence_min`, `verified`, `forged`, `hello`, `ja4`, `stable`, `ja4h`, `http2`, `method`, `address`, `host`, `path`, `user_agent`, `header`, `expression` (CEL), `not`.',
+  '`verdict` (agent, automation, human, unknown), `agent`, `category`, `software`, `evidence`, `confidence_min`, `verified`, `listed`, `signer`, `forged`, `hello`, `ja4`, `stable`, `ja4h`, `http2`, `method`, `address`, `host`, `path`, `user_agent`, `header`, `expression` (CEL), `not`.',
   'Actions: `pass`, `tag`, `{block: {status: 403}}`, `{rate_limit: {per: agent, requests: 10, window: 1m}}`, `{tarpit: {delay: 10s}}`, `{redirect: {to: /docs}}`, `{route: {upstream: NAME}}`.',
 ].join('\n')

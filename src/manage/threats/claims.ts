@@ -1,4 +1,5 @@
 import { SPOOFED } from '../../classify/evidence.ts'
+import { signatureText } from '../signature-account.ts'
 import type { Rule } from './rule.ts'
 
 /** Claims that something else about the request denies: `classify` has found that out, and says so in its evidence. */
@@ -9,10 +10,18 @@ export const CLAIM_RULES: readonly Rule[] = [
     ['address-foreign', 'host-foreign'],
     'it claims to be an agent from an address that is not one of that agent’s, as its vendor tells them',
   ),
+  {
+    reason: 'proof_failed',
+    holds: ({ evidence }) => evidence.includes('signature-failed') || evidence.includes('signed-as-another'),
+    detail: (sighting) =>
+      sighting.evidence.includes('signed-as-another')
+        ? `${sighting.signer} has signed it, and it says to be another agent`
+        : (signatureText(sighting) ?? 'it is signed, and that does not hold'),
+  },
   denied(
-    'proof_failed',
-    ['signature-failed', 'signed-as-another'],
-    'it is signed, and not by whom it says to be, or not as it was sent',
+    'proof_contradicted',
+    ['signed-with-foreign-fingerprint', 'signed-from-foreign-address'],
+    'it has proven which agent it is, and its TLS or its address is none of that agent’s',
   ),
 ]
 

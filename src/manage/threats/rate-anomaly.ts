@@ -137,7 +137,7 @@ function ofAgent(agent: string, category: Category | null, names: SoftwareNames)
   return {
     ...{ is_agent: true, confidence: 0, agent_name: name, agent_category: category },
     fingerprints: { ja4: '', ja4s: '', ja4h: '' },
-    ...{ agent_id: agent, verified: null, proof: null, verdict: 'agent' },
+    ...{ agent_id: agent, verified: null, proof: null, conflicts: [], verdict: 'agent' },
     software: { id: agent, name, kind: 'agent' },
     ...{ evidence: [], request_id: '' },
   }

@@ -5,6 +5,7 @@ export const SEVERITY_OF = {
   spoofed_browser: 'medium',
   foreign_address: 'high',
   proof_failed: 'high',
+  proof_contradicted: 'medium',
   forged_headers: 'high',
   blocked: 'low',
   rate_limited: 'low',

@@ -1,0 +1,55 @@
+import { constants } from 'node:fs'
+import { chmod, open, readFile, rename, rm } from 'node:fs/promises'
+import { Fault } from '../fault.ts'
+import {
+  readSigningKeys,
+  type SigningKey,
+  type SigningKeys,
+  signingKeysText,
+} from '../identity/signing-key.ts'
+import { unreadable } from './unreadable.ts'
+
+/** Throws a Fault that names the file, and says nothing of what is in it. */
+export async function signingKeysIn(file: string): Promise<SigningKeys> {
+  const text = await readFile(file, 'utf8').catch((error) => {
+    const { message } = unreadable(error)
+    throw new Fault('FILE_UNREADABLE', `${file}: ${message}`, { cause: error })
+  })
+  try {
+    return readSigningKeys(text)
+  } catch (error) {
+    throw error instanceof Fault ? new Fault(error.code, `${file} ${error.message}`) : error
+  }
+}
+
+/** Where there is none yet; for its owner alone. Throws a Fault where there is one. */
+export async function makeKeyFile(file: string, keys: readonly SigningKey[]): Promise<void> {
+  const handle = await open(file, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(
+    (error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EEXIST' ? 'is there already' : `cannot be made (${error.code})`
+      throw new Fault(error.code === 'EEXIST' ? 'FILE_EXISTS' : 'FILE_UNWRITABLE', `${file} ${why}`)
+    },
+  )
+  try {
+    await handle.writeFile(signingKeysText(keys))
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Whole or not at all: who reads it meanwhile reads the one before. */
+export async function replaceKeyFile(file: string, keys: readonly SigningKey[]): Promise<void> {
+  const draft = `${file}.${process.pid}.new`
+  await makeKeyFile(draft, keys)
+  try {
+    await chmod(draft, 0o600)
+    await rename(draft, file)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw new Fault(
+      'FILE_UNWRITABLE',
+      `${file} cannot be replaced (${(error as NodeJS.ErrnoException).code})`,
+    )
+  }
+}

@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict'
+import { type Test, test } from 'tap'
+import { createLogTo } from '../../src/log.ts'
+import { type DirectorySettings, KeyDirectories } from '../../src/identity/key-directories.ts'
+import { directoryHeaders } from './directory-headers.ts'
+import { type Answer, DocumentServer, HERE, TEST_CA } from './document-server.ts'
+import { newSigner, type Signer } from './signer.ts'
+
+const DIRECTORY = '/.well-known/http-message-signatures-directory'
+const TYPE = { 'content-type': 'application/http-message-signatures-directory+json' }
+const START_MS = 1_795_000_000_000
+const [one, two, three] = [newSigner('ed25519'), newSigner(), newSigner('ed25519')]
+
+test('the keys of an agent come from where they are, and those that are for tokens only stay there', async (t) => {
+  const { server, agentId, find } = await started(t)
+  const forTokens = { ...newSigner('rsa-pss-sha512').jwk, alg: 'RS256' }
+  server.serveJson(DIRECTORY, { keys: [one.jwk, { ...two.jwk, kid: 'two', exp: 4e9 }, forTokens] }, TYPE)
+  const found = await find({ thumbprint: one.key.thumbprint })
+  assert.deepEqual(found, {
+    ...{ kind: 'keys', agentId, why: null },
+    keys: [one.jwk, { ...two.jwk, kid: 'two', exp: 4e9 }],
+    askAgainMs: START_MS + 10_000,
+    freshUntilMs: START_MS + 300_000,
+    untilMs: START_MS + 300_000 + 3_600_000,
+  })
+  assert.match(server.asked[0]!.headers.accept!, /^application\/http-message-signatures-directory\+json/)
+  server.serveJson('/me.json', { client_id: server.url('/me.json'), jwks: { keys: [two.jwk] } })
+  assert.deepEqual((await find({ agentId: server.url('/me.json') }))?.keys, [two.jwk])
+})
+
+test('whose keys are asked for: of everybody, of those that are listed or set, of nobody', async (t) => {
+  const asked = async (mode: DirectorySettings['mode'], isListed: boolean, isSet: boolean) => {
+    const server = await DocumentServer.start(t)
+    server.serveJson(DIRECTORY, { keys: [one.jwk] })
+    const agentId = new URL(server.url('/')).origin
+    const agents = new Set(isSet ? [agentId] : [])
+    const directories = new KeyDirectories({ ...SETTINGS, mode, agents, nowMs: () => START_MS })
+    const found = await directories.find({ kind: 'keys', agentId, thumbprint: null, isListed })
+    assert.equal(found?.why, server.asked.length === 0 ? 'not-listed' : null)
+    return server.asked.length
+  }
+  const all = [
+    ['discover', 1, 1, 1],
+    ['listed', 0, 1, 1],
+    ['off', 0, 0, 0],
+  ] as const
+  for (const [mode, ...expected] of all)
+    assert.deepEqual(
+      [await asked(mode, false, false), await asked(mode, true, false), await asked(mode, false, true)],
+      expected,
+      mode,
+    )
+})
+
+const keySet = (count: number) => ({ keys: Array.from({ length: count }, () => newSigner('ed25519').jwk) })
+const text = (body: string, headers: Record<string, string> = TYPE): Answer => {
+  return (_, response) => response.writeHead(200, headers).end(body)
+}
+const good = JSON.stringify({ keys: [one.jwk] })
+const { d: _, ...hidden } = one.privateKey.export({ format: 'jwk' })
+const BAD: readonly (readonly [title: string, answer: Answer, isKept: boolean])[] = [
+  ['that redirects', (_, r) => r.writeHead(302, { location: '/other' }).end(), true],
+  ['of 70 KiB', text(JSON.stringify({ keys: [one.jwk], more: 'x'.repeat(70 * 1_024) })), true],
+  ['of 33 keys', text(JSON.stringify(keySet(33))), false],
+  ['of no keys', text('{"keys":[]}'), false],
+  ['of keys for something else', text(JSON.stringify({ keys: [{ ...one.jwk, use: 'enc' }] })), false],
+  ['with a private key in it', text(JSON.stringify({ keys: [{ ...hidden, d: 'AA' }] })), false],
+  ['with a shared secret in it', text('{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}'), false],
+  ['with a key twice', text(JSON.stringify({ keys: [one.jwk, one.jwk] })), false],
+  ['that is malformed', text('{"keys":['), true],
+  ['that is a list', text('[]'), false],
+  ['of another type', text(good, { 'content-type': 'text/html' }), true],
+  [
+    'whose keys are elsewhere',
+    ({ headers: { host } }, r) => {
+      const document = { client_id: `https://${host}`, jwks_uri: `https://${host}/other` }
+      return r.writeHead(200, TYPE).end(JSON.stringify(document))
+    },
+    false,
+  ],
+  ['that never ends', (_, r) => void r.writeHead(200, TYPE).write('{'), true],
+  ['that is gone', (_, r) => r.writeHead(410).end(), false],
+  ['that fails', (_, r) => r.writeHead(500).end(), true],
+  ['that hangs up', (request) => request.socket.destroy(), true],
+]
+
+for (const [title, answer, isKept] of BAD)
+  test(`a directory ${title} is none, and ${isKept ? 'the one before is kept for an hour' : 'ends the one before'}`, async (t) => {
+    const { server, clock, find } = await started(t, { timeoutMs: 500 })
+    server.serve(DIRECTORY, answer)
+    server.serveJson('/other', { keys: [one.jwk] })
+    const none = await find()
+    assert.deepEqual([none?.keys, none?.why], [[], 'no-directory'])
+    assert.deepEqual([none?.askAgainMs, none?.untilMs], [START_MS + 10_000, START_MS + 10_000])
+    assert.deepEqual(
+      server.asked.map(({ url }) => url),
+      [DIRECTORY],
+    )
+
+    clock.nowMs += 10_000
+    server.serveJson(DIRECTORY, { keys: [one.jwk] })
+    assert.equal((await find())?.keys.length, 1)
+    server.serve(DIRECTORY, answer)
+    clock.nowMs += 300_000
+    const kept = await find()
+    assert.deepEqual([kept?.keys.length, kept?.why], [isKept ? 1 : 0, 'no-directory'])
+    clock.nowMs += 3_600_000
+    assert.equal((await find())?.keys.length, 0)
+  })
+
+test('33 keys are too many, 32 are not', async (t) => {
+  const { server, find } = await started(t)
+  server.serveJson(DIRECTORY, keySet(32))
+  assert.equal((await find())?.keys.length, 32)
+})
+
+test('a key that is missing makes it be fetched anew, every ten seconds at most; one that was taken out is gone', async (t) => {
+  const { server, clock, find } = await started(t)
+  server.serveJson(DIRECTORY, { keys: [one.jwk] })
+  await find({ thumbprint: one.key.thumbprint })
+  server.serveJson(DIRECTORY, { keys: [two.jwk] })
+  clock.nowMs += 9_999
+  const early = await find({ thumbprint: two.key.thumbprint })
+  assert.deepEqual([early?.keys, early?.askAgainMs], [[one.jwk], START_MS + 10_000])
+  clock.nowMs += 1
+  const late = await find({ thumbprint: two.key.thumbprint })
+  assert.deepEqual([late?.keys, late?.askAgainMs], [[two.jwk], START_MS + 20_000])
+  for (let i = 0; i < 50; i++) await find({ thumbprint: `unknown ${i}` })
+  assert.equal(server.asked.length, 2)
+})
+
+test('what was had a while ago may be asked for again at once by who misses something', async (t) => {
+  const { server, clock, find } = await started(t)
+  server.serveJson(DIRECTORY, { keys: [one.jwk] })
+  await find()
+  clock.nowMs += 60_000
+  const remembered = await find()
+  assert.ok(remembered!.askAgainMs < clock.nowMs)
+  assert.equal(server.asked.length, 1)
+})
+
+test('who only wants it beforehand waits longer and longer for a server that is down, and nobody else does', async (t) => {
+  const { server, clock, find } = await started(t)
+  server.serve(DIRECTORY, (_, response) => response.writeHead(503).end())
+  const beforehand = async () => (await find({ thumbprint: null, isListed: true }))?.why
+  const asked: number[] = []
+  for (; clock.nowMs < START_MS + 3_600_000; clock.nowMs += 15_000) {
+    const before = server.asked.length
+    await beforehand()
+    if (server.asked.length > before) asked.push((clock.nowMs - START_MS) / 1_000)
+  }
+  const pauses = asked.slice(1).map((second, index) => second - asked[index]!)
+  assert.ok(pauses.length >= 8 && pauses.length <= 13, pauses.join())
+  assert.deepEqual(
+    pauses.map((pauseS, index) => pauseS >= Math.min(600, 30 * 2 ** index) * 0.75 && pauseS <= 615),
+    pauses.map(() => true),
+  )
+  const { length } = server.asked
+  assert.equal((await find({ isListed: true }))?.why, 'no-directory')
+  assert.equal(server.asked.length, length + 1, 'somebody has signed')
+  server.serveJson(DIRECTORY, { keys: [one.jwk] })
+  clock.nowMs += 10_000
+  assert.equal((await find({ isListed: true }))?.why, null)
+  clock.nowMs += 300_000
+  assert.equal(await beforehand(), null, 'it is up again')
+})
+
+test('a directory that is signed counts for as long as that, with the keys that have signed it', async (t) => {
+  const { server, clock, host, find } = await started(t)
+  const serve = async (signers: readonly Signer[], more: { expiresS?: number; host?: string } = {}) => {
+    const headers = await directoryHeaders(signers, { host, createdS: clock.nowMs / 1_000, ...more })
+    server.serveJson(DIRECTORY, { keys: [one.jwk, two.jwk] }, { ...TYPE, ...headers })
+  }
+  await serve([one], { expiresS: START_MS / 1_000 + 240 })
+  const found = await find()
+  assert.deepEqual(found?.keys, [one.jwk])
+  assert.equal(found?.untilMs, START_MS + 300_000, 'with the minute by which clocks may differ')
+  assert.equal(found?.freshUntilMs, START_MS + 180_000, 'two minutes before, to have it anew')
+
+  server.serve(DIRECTORY, (request) => request.socket.destroy())
+  clock.nowMs = START_MS + 299_999
+  assert.deepEqual((await find())?.keys, [one.jwk])
+  clock.nowMs = START_MS + 310_000
+  assert.deepEqual((await find())?.keys, [], 'nothing keeps it longer than that')
+
+  clock.nowMs += 10_000
+  await serve([one, two])
+  assert.deepEqual((await find())?.keys, [one.jwk, two.jwk])
+  for (const bad of [
+    () => serve([three]),
+    () => serve([one], { host: 'other.example' }),
+    () => serve([one], { expiresS: clock.nowMs / 1_000 - 61 }),
+  ]) {
+    clock.nowMs += 400_000
+    await bad()
+    const none = await find()
+    assert.deepEqual([none?.keys, none?.why], [[], 'no-directory'])
+  }
+})
+
+test('no private address is asked, however its name is written', async (t) => {
+  const server = await DocumentServer.start(t)
+  server.serveJson(DIRECTORY, { keys: [one.jwk] })
+  const directories = new KeyDirectories({ ...SETTINGS, allowPrivate: false, nowMs: () => START_MS })
+  for (const host of [
+    'agent.example.test',
+    'localhost',
+    '127.0.0.1',
+    '[::1]',
+    '169.254.169.254',
+    '10.0.0.1',
+  ]) {
+    const agentId = `https://${host}:${server.port}`
+    const found = await directories.find({ kind: 'keys', agentId, thumbprint: null, isListed: false })
+    assert.deepEqual([found?.keys, found?.why], [[], 'no-directory'], host)
+  }
+  assert.equal(server.asked.length, 0)
+})
+
+test('a flood of invented agents is fetched for within a limit, and those that are listed are had all the same', async (t) => {
+  const { server, clock, find, directories } = await started(t)
+  server.serve('*', (_, response) => response.writeHead(404).end())
+  server.serveJson('/known.json', { client_id: server.url('/known.json'), jwks: { keys: [two.jwk] } })
+  const stranger = (number: number) => find({ agentId: `https://agent${number}.example.test:${server.port}` })
+  let none = 0
+  for (let number = 0; number < 400; number++) if ((await stranger(number)) === null) none++
+  assert.deepEqual([none, server.asked.length], [100, 300])
+  for (let number = 0; number < 300; number++) assert.equal((await stranger(number))?.why, 'no-directory')
+  assert.equal(server.asked.length, 300, 'what came of them is remembered')
+  const agentId = server.url('/known.json')
+  const found = await directories.find({ kind: 'keys', agentId, thumbprint: null, isListed: true })
+  assert.deepEqual(found?.keys, [two.jwk])
+  clock.nowMs += 60_000
+  assert.equal((await stranger(400))?.why, 'no-directory', 'the next minute')
+})
+
+test('what cannot be had is said in one line that nobody sees who does not look for it', async (t) => {
+  const lines: string[] = []
+  const write = (line: string) => void lines.push(line)
+  const { find: quietly } = await started(t, { log: createLogTo('info', { write }) })
+  await quietly()
+  assert.deepEqual(lines, [])
+  const { agentId, find } = await started(t, { log: createLogTo('debug', { write }) })
+  await find()
+  const [{ level, message, agent, why }, another] = lines.map((line) => JSON.parse(line))
+  assert.deepEqual([level, message, agent], ['debug', 'the keys of an agent cannot be had', agentId])
+  assert.equal(why, `${agentId}${DIRECTORY}: it answers 404`)
+  assert.equal(another, undefined)
+})
+
+test('what is under way is given up at the end', async (t) => {
+  const { server, find, directories } = await started(t)
+  const asked = Promise.withResolvers<void>()
+  server.serve(DIRECTORY, () => asked.resolve())
+  const finding = find()
+  await asked.promise
+  directories.close()
+  assert.deepEqual((await finding)?.keys, [])
+})
+
+async function started(t: Test, more: Partial<DirectorySettings> = {}, given: DocumentServer | null = null) {
+  const server = given ?? (await DocumentServer.start(t))
+  const clock = { nowMs: START_MS }
+  const directories = new KeyDirectories({ ...SETTINGS, nowMs: () => clock.nowMs, ...more })
+  const { origin: agentId, host } = new URL(server.url('/'))
+  const usual = { kind: 'keys', agentId, thumbprint: one.key.thumbprint, isListed: false } as const
+  const find = (changes: Partial<Parameters<KeyDirectories['find']>[0]> = {}) =>
+    directories.find({ ...usual, ...changes })
+  return { server, clock, directories, agentId, host, find }
+}
+
+const SETTINGS = {
+  ...({ mode: 'discover', agents: new Set<string>(), allowPrivate: true } as const),
+  ...{ ca: TEST_CA, lookup: HERE, log: createLogTo('silent', { write: () => undefined }) },
+}
