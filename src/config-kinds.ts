@@ -301,6 +301,10 @@ export function optional<Value>(kind: Kind<Value>): Kind<Value | null> {
   return { ...kind, parse: (raw) => (raw === null ? null : kind.parse(raw)) }
 }
 
+export function isEverywhere({ host }: HostPort): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
 /** What is risky about a value that is allowed, by how large it is: here and below. */
 export function above(limit: number, what: string): (value: number) => string | null {
   return (value) => (value > limit ? what : null)
@@ -318,6 +322,10 @@ export function wide(what: string): (range: string) => string | null {
     const width = range.last[word]! - range.first[word]!
     return width >= (range.isIpv4 ? IPV4_WIDE : IPV6_WIDE) ? what : null
   }
+}
+
+export function syslogRisk(url: string | null): string | null {
+  return url === null ? null : (SYSLOG_RISKS.get(url.split(':', 1)[0]!) ?? null)
 }
 
 export const INVALID = 'CONFIG_INVALID'
@@ -380,3 +388,7 @@ const BYTES: ReadonlyMap<string, number> = new Map([
 /** Few own a network wider than a /8, or a /16 of IPv6. */
 const IPV4_WIDE = 2 ** 24
 const IPV6_WIDE = 2 ** 16
+const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
+  ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
+  ['tcp', 'whoever is on the way can read, and add, events'],
+])

@@ -5,12 +5,12 @@ import {
   choice,
   duration,
   feedKey,
-  type HostPort,
   headerName,
   hostName,
   hostPattern,
   httpsUrl,
   integer,
+  isEverywhere,
   issuerUrl,
   listenAddress,
   name,
@@ -20,6 +20,7 @@ import {
   size,
   slow,
   storeUrl,
+  syslogRisk,
   syslogUrl,
   text,
   upstreamUrl,
@@ -471,7 +472,7 @@ export const SETTINGS = section('', {
       optional(syslogUrl),
       null,
       'Where each event is sent to (RFC 5424). Of processes that share a database one at a time does. `null`: nowhere.',
-      (url) => (url === null ? null : (SYSLOG_RISKS.get(url.split(':', 1)[0]!) ?? null)),
+      syslogRisk,
     ),
     syslog_format: setting(choice('cef', 'json'), 'cef', 'The same.'),
     syslog_ca_file: setting(
@@ -530,6 +531,31 @@ export const SETTINGS = section('', {
       'A MaxMind DB of networks (GeoLite2-ASN, or that of DB-IP or IPinfo), for agents whose networks are known. Loaded anew when it changes. `null`: none.',
     ),
   }),
+  signing: section(
+    'What is signed with a key of our own, which others find at `/.well-known/http-message-signatures-directory` of the management port.',
+    {
+      webhooks: setting(
+        boolean,
+        false,
+        'Whether what webhooks and callbacks of tasks are told is signed as an agent does (Web Bot Auth, RFC 9421), beside Standard Webhooks.',
+      ),
+      upstream: setting(
+        boolean,
+        false,
+        'Whether what the app is told is signed with it (`X-Agent-Signature`), in place of `proxy.signature_key`.',
+      ),
+      key_file: setting(
+        optional(path),
+        null,
+        'The private key, as `gatehouse sign key` makes it, or PEM; the first of several signs, and all are shown. Loaded anew when it changes; the same for all processes of one installation. `null`: one is made, in the file `signing.jwk` of `data.dir`.',
+      ),
+      agent: setting(
+        optional(webUrl),
+        null,
+        'Who signs, as others know it: where the directory is. `null`: `manage.public_url`, or where the management port listens.',
+      ),
+    },
+  ),
   signatures: list(
     path,
     'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed; long lists (`*.jsonl`) also add to ours. Loaded anew when they change.',
@@ -669,31 +695,3 @@ export const SETTINGS = section('', {
     ),
   }),
 })
-
-/** The flags of `up`, `proxy` and `check`, and the setting each one is. */
-export const FLAGS = {
-  upstream: '/proxy/upstream',
-  listen: '/proxy/listen',
-  manage: '/manage/listen',
-  data: '/data/dir',
-  cert: '/proxy/tls/cert_file',
-  key: '/proxy/tls/key_file',
-  workers: '/proxy/workers',
-  policy: '/policy/file',
-} as const
-
-/** Variables that are not called like their setting. */
-export const VARIABLES: ReadonlyMap<string, string> = new Map([['/manage/admin_key', 'GATEHOUSE_ADMIN_KEY']])
-
-export const CONFIG_VARIABLE = 'GATEHOUSE_CONFIG'
-/** Of commands that ask a Gatehouse which runs, for where it is and for the key: no settings of this one. */
-export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } as const
-
-export function isEverywhere({ host }: HostPort): boolean {
-  return host === '0.0.0.0' || host === '::'
-}
-
-const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
-  ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
-  ['tcp', 'whoever is on the way can read, and add, events'],
-])

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { SigningConfig } from '../config.ts'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { createManageServer, type FrontSettings } from '../manage/app.ts'
@@ -24,6 +25,7 @@ import { RangesRefresher } from '../identity/ranges-refresher.ts'
 import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
 import { PlaceLookups } from '../identity/place-lookups.ts'
 import { ReverseDns } from '../identity/reverse-dns.ts'
+import { type SigningKeys, signingKeysText } from '../identity/signing-key.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
@@ -44,6 +46,7 @@ import {
   type OwnSources,
   PolicyPart,
   SignaturesPart,
+  SigningKeyPart,
   TicketKeyPart,
 } from './live-parts.ts'
 import { rangesInUse } from './published-lists.ts'
@@ -65,6 +68,7 @@ export interface GatewaySettings {
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
   readonly identity: IdentitySettings
+  readonly signing: SigningConfig
   readonly dataFolder: string
   readonly manageListen: ListenAddress
   readonly manageFront: FrontSettings
@@ -102,6 +106,8 @@ export class Gateway {
   readonly #management: ManagementPlane | null
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
+  /** `null`: nothing is signed with a key of our own. */
+  readonly #signingKey: SigningKeyPart | null
   readonly #policy: PolicyPart
   /** `null`: a file says the policy, or nobody does. */
   readonly #policyKeeper: PolicyKeeper | null
@@ -119,7 +125,8 @@ export class Gateway {
   readonly #investigations: Investigations
   readonly #ranges: RangesRefresher
   #reloaders: readonly Reloader<unknown>[] = []
-  #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
+  #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0), signingKey: null }
+  #signingKeys: SigningKeys | null = null
   /** The newest that lists of addresses are looked for in. */
   #ranged: SignatureSet | null = null
   #signaturesReloader: Reloader<SignatureSet> | null = null
@@ -157,6 +164,11 @@ export class Gateway {
             useCertificate(this.#manage, pair!),
           )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
+    const { signing } = settings
+    this.#signingKey =
+      signing.webhooks || signing.upstream
+        ? new SigningKeyPart(signing.keyFile, dataFolder, (keys) => this.#useSigning(keys))
+        : null
     const upstreams = worker.upstreams.map(({ name }) => name)
     this.#publisher = new Publisher({
       publish: (document) => {
@@ -241,6 +253,7 @@ export class Gateway {
             stored: (batch) => this.#sightingFile?.append(batch),
             workers: () => this.#dataPlane.workers(),
             documentMetrics: this.#documentMetrics,
+            signing: { ...signing, keys: () => this.#signingKeys },
           })
     this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(code?.OPERATION_IDS ?? [], settings.isAccessLogged, log)
@@ -327,6 +340,8 @@ export class Gateway {
       this.#manageCertificate === null ? null : await Reloader.load(this.#manageCertificate, this.#log)
     if (manageCertificate !== null) useCertificate(this.#manage, manageCertificate.value[0]!)
     await listen(this.#manage, this.settings.manageListen)
+    const signingKey = this.#signingKey === null ? null : await Reloader.load(this.#signingKey, this.#log)
+    if (signingKey !== null) this.#useSigning(signingKey.value)
     const startOfManagement = this.#startManagement()
     const asnFile = this.#asnFile === null ? null : await Reloader.load(this.#asnFile, this.#log)
     if (asnFile !== null) this.#asnFile!.use(asnFile.value)
@@ -341,7 +356,8 @@ export class Gateway {
     this.#reloaders = reloading.map(({ reloader }) => reloader)
     if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
     if (asnFile !== null) this.#reloaders = [...this.#reloaders, asnFile.reloader]
-    this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
+    if (signingKey !== null) this.#reloaders = [...this.#reloaders, signingKey.reloader]
+    this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#signaturesReloader = signatures.reloader
     this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
     this.#catalogue.nudge()
@@ -394,6 +410,12 @@ export class Gateway {
     this.#ranged = set
     const inUse = await rangesInUse(set)
     if (this.#ranged === set) this.#ranges.use(inUse)
+  }
+
+  #useSigning(keys: SigningKeys): void {
+    this.#signingKeys = keys
+    // Workers need no more than the one that signs.
+    if (this.settings.signing.upstream) this.#use({ signingKey: signingKeysText([keys[0]]) })
   }
 
   async #opened(store: Store): Promise<void> {

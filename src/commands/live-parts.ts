@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { AsnFile } from '../identity/asn-file.ts'
 import type { RangesStore } from '../identity/ranges-store.ts'
+import { makeSigningKey, type SigningKeys } from '../identity/signing-key.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
@@ -17,6 +18,7 @@ import type { Part } from './reload.ts'
 import type { MergeCounts } from '../store/catalogue-merge.ts'
 import type { MergeWork, SignatureCompiler } from './signature-compiler.ts'
 import type { SignatureSources } from './signature-content.ts'
+import { makeKeyFile, signingKeysIn } from './signing-key-file.ts'
 import { files } from './signature-files.ts'
 
 /** Certificates from the files of the configuration; without any, the development certificate. */
@@ -139,6 +141,40 @@ export class AsnPart implements Part<AsnFile> {
 
   use(file: AsnFile): void {
     this.#inUse = file
+  }
+}
+
+/** The keys that this installation signs with: from a file, or made once, in the data folder. */
+export class SigningKeyPart implements Part<SigningKeys> {
+  readonly what = 'signing-key'
+  readonly #file: string
+  readonly #isOurs: boolean
+  readonly #use: (keys: SigningKeys) => void
+
+  constructor(file: string | null, dataFolder: string, use: (keys: SigningKeys) => void) {
+    this.#file = file ?? join(dataFolder, 'signing.jwk')
+    this.#isOurs = file === null
+    this.#use = use
+  }
+
+  async files(): Promise<readonly string[]> {
+    if (this.#isOurs) await this.#make()
+    return [this.#file]
+  }
+
+  async load(): Promise<SigningKeys> {
+    return signingKeysIn(this.#file)
+  }
+
+  use(keys: SigningKeys): void {
+    this.#use(keys)
+  }
+
+  async #make(): Promise<void> {
+    await mkdir(dirname(this.#file), { recursive: true })
+    await makeKeyFile(this.#file, [makeSigningKey()]).catch((error: Fault) => {
+      if (error.code !== 'FILE_EXISTS') throw error
+    })
   }
 }
 

@@ -54,6 +54,7 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
     sightings: sightings.file === null ? null : { file: sightings.file, bytesMax: sightings.bytesMax },
     signatures: { paths: config.signatures, weightsFile: config.weights.file },
     feeds: feedSettings(config),
+    signing: config.signing,
     identity: {
       mode: config.identity.signatures,
       agents: new Set(worker.identity.agents),
@@ -186,6 +187,7 @@ async function workerSettings({
       isSignatureChecked: identity.signatures !== 'off',
       areStrangersAsked: identity.signatures === 'discover',
       isPlaceAsked: identity.reverseDns || identity.asnFile !== null,
+      areNetworksKnown: identity.asnFile !== null,
       needsNonce: identity.nonce === 'required',
       allowPrivate: fetch.allowPrivateAddresses,
       agents: identity.agents.map(signerAt),

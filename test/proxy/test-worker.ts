@@ -22,7 +22,7 @@ export async function goodPair(): Promise<KeyPair> {
 }
 
 export function liveState(keyPairs: readonly KeyPair[]): LiveState {
-  return { keyPairs, ticketKeys: randomBytes(48) }
+  return { keyPairs, ticketKeys: randomBytes(48), signingKey: null }
 }
 
 /** All that a worker, or a pool of them, wants to be started; with what it says. */
@@ -65,7 +65,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     fail: 'open',
     ja4plus: true,
     identity: {
-      ...{ areStrangersAsked: true, agents: [] },
+      ...{ areStrangersAsked: true, areNetworksKnown: false, agents: [] },
       ...{ isSignatureChecked: true, isPlaceAsked: true, needsNonce: false, allowPrivate: true, hosts: [] },
     },
     logLevel: 'silent',
