@@ -305,7 +305,7 @@ export function isEverywhere({ host }: HostPort): boolean {
   return host === '0.0.0.0' || host === '::'
 }
 
-/** What is risky about a value that is allowed, by how large it is: here and below. */
+/** What is risky about what is more. */
 export function above(limit: number, what: string): (value: number) => string | null {
   return (value) => (value > limit ? what : null)
 }
@@ -314,6 +314,7 @@ export function slow(what: string, limitMs = 60_000): (valueMs: number) => strin
   return (valueMs) => (valueMs > limitMs ? `${what} are kept for so long` : null)
 }
 
+/** What is risky about a range that is wider than what anybody has. */
 export function wide(what: string): (range: string) => string | null {
   return (text) => {
     const range = parseAddressRange(text)

@@ -21,11 +21,11 @@ import { Metrics, metricsText } from '../metrics.ts'
 import { DocumentMetrics } from '../identity/document-metrics.ts'
 import { Investigations } from '../identity/investigations.ts'
 import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
+import { type SigningKeys, signingKeysText } from '../identity/signing-key.ts'
 import { RangesRefresher } from '../identity/ranges-refresher.ts'
 import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
 import { PlaceLookups } from '../identity/place-lookups.ts'
 import { ReverseDns } from '../identity/reverse-dns.ts'
-import { type SigningKeys, signingKeysText } from '../identity/signing-key.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
@@ -67,8 +67,8 @@ export interface GatewaySettings {
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
-  readonly identity: IdentitySettings
   readonly signing: SigningConfig
+  readonly identity: IdentitySettings
   readonly dataFolder: string
   readonly manageListen: ListenAddress
   readonly manageFront: FrontSettings
@@ -355,8 +355,8 @@ export class Gateway {
     const reloading = [certificates, ticketKeys, ...(this.#policyKeeper === null ? [policy] : []), signatures]
     this.#reloaders = reloading.map(({ reloader }) => reloader)
     if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
-    if (asnFile !== null) this.#reloaders = [...this.#reloaders, asnFile.reloader]
     if (signingKey !== null) this.#reloaders = [...this.#reloaders, signingKey.reloader]
+    if (asnFile !== null) this.#reloaders = [...this.#reloaders, asnFile.reloader]
     this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#signaturesReloader = signatures.reloader
     this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
@@ -406,16 +406,16 @@ export class Gateway {
     this.#dataPlane.use(this.#live)
   }
 
-  async #useRanges(set: SignatureSet): Promise<void> {
-    this.#ranged = set
-    const inUse = await rangesInUse(set)
-    if (this.#ranged === set) this.#ranges.use(inUse)
-  }
-
   #useSigning(keys: SigningKeys): void {
     this.#signingKeys = keys
     // Workers need no more than the one that signs.
     if (this.settings.signing.upstream) this.#use({ signingKey: signingKeysText([keys[0]]) })
+  }
+
+  async #useRanges(set: SignatureSet): Promise<void> {
+    this.#ranged = set
+    const inUse = await rangesInUse(set)
+    if (this.#ranged === set) this.#ranges.use(inUse)
   }
 
   async #opened(store: Store): Promise<void> {

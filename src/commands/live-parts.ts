@@ -4,9 +4,9 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
+import { makeSigningKey, type SigningKeys } from '../identity/signing-key.ts'
 import { AsnFile } from '../identity/asn-file.ts'
 import type { RangesStore } from '../identity/ranges-store.ts'
-import { makeSigningKey, type SigningKeys } from '../identity/signing-key.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
@@ -117,33 +117,6 @@ export class TicketKeyPart implements Part<Buffer> {
   }
 }
 
-/** The operator's list of networks. */
-export class AsnPart implements Part<AsnFile> {
-  readonly what = 'asn-file'
-  readonly #file: string
-  #inUse: AsnFile | null = null
-
-  constructor(file: string) {
-    this.#file = file
-  }
-
-  get inUse(): AsnFile | null {
-    return this.#inUse
-  }
-
-  async files(): Promise<readonly string[]> {
-    return [this.#file]
-  }
-
-  load(): Promise<AsnFile> {
-    return AsnFile.load(this.#file)
-  }
-
-  use(file: AsnFile): void {
-    this.#inUse = file
-  }
-}
-
 /** The keys that this installation signs with: from a file, or made once, in the data folder. */
 export class SigningKeyPart implements Part<SigningKeys> {
   readonly what = 'signing-key'
@@ -175,6 +148,33 @@ export class SigningKeyPart implements Part<SigningKeys> {
     await makeKeyFile(this.#file, [makeSigningKey()]).catch((error: Fault) => {
       if (error.code !== 'FILE_EXISTS') throw error
     })
+  }
+}
+
+/** The operator's list of networks. */
+export class AsnPart implements Part<AsnFile> {
+  readonly what = 'asn-file'
+  readonly #file: string
+  #inUse: AsnFile | null = null
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  get inUse(): AsnFile | null {
+    return this.#inUse
+  }
+
+  async files(): Promise<readonly string[]> {
+    return [this.#file]
+  }
+
+  load(): Promise<AsnFile> {
+    return AsnFile.load(this.#file)
+  }
+
+  use(file: AsnFile): void {
+    this.#inUse = file
   }
 }
 

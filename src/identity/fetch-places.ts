@@ -21,6 +21,7 @@ export class FetchPlaces {
   readonly #minutes = new LRUCache<string, Minute>({ max: HOSTS_MAX })
   #minute: Minute = { startMs: Number.NEGATIVE_INFINITY, fetches: 0 }
 
+  /** Those that are not given are what documents have. */
   constructor(limits: Partial<FetchLimits> = {}) {
     this.#limits = { ...OF_DOCUMENTS, ...limits }
   }
