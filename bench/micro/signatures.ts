@@ -52,7 +52,7 @@ async function compare(algorithm: SignatureAlgorithm): Promise<void> {
 function compareUnsigned(): void {
   const prover = new Prover(
     {
-      ...{ allowPrivate: false, needsNonce: false, isPlaceAsked: true },
+      ...{ allowPrivate: false, needsNonce: false, isPlaceAsked: true, areNetworksKnown: false },
       ...{ isSignatureChecked: true, areStrangersAsked: true, agents: [] },
     },
     {

@@ -133,7 +133,7 @@ function withPlace(
 ): Verdict {
   const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
   if (software === null || places === null || conduct === null || !isPublic(conduct.address)) return verdict
-  const place = places.of(conduct.addressText)
+  const place = places.of(conduct.addressText, software.verification)
   if (place === null) return verdict
   const { reverseDns } = software.verification
   const own = place.hosts.find((host) => reverseDns.some((end) => endsWith(host, end)))
