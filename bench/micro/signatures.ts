@@ -107,7 +107,7 @@ async function headersBy(signer: ReturnType<typeof newSigner>, i: number): Promi
 
 function askedWith(rawHeaders: readonly string[]): Asked {
   return {
-    ...{ method: 'GET', base: 'https://gate.example', target: '/cart?id=7', isOurHost: true },
+    ...{ method: 'GET', base: 'https://gate.example', target: '/cart?id=7', host: 'ours' },
     ...{ address: '192.0.2.7', network: '192.0.2.7', rawHeaders: rawHeaders.map(newString) },
   }
 }

@@ -150,7 +150,7 @@ export class Prover implements Places {
     return {
       ...{ method, target, rawHeaders, address },
       base: `${isSecure ? 'https' : 'http'}://${authority ?? ''}`,
-      isOurHost: authority !== null && this.#parts.hosts.has(authority, connection),
+      host: authority === null ? 'other' : this.#parts.hosts.ownerOf(authority, connection),
       network: clientNetwork(address),
     }
   }
