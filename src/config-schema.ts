@@ -18,6 +18,7 @@ import {
   size,
   slow,
   storeUrl,
+  syslogRisk,
   syslogUrl,
   text,
   upstreamUrl,
@@ -470,7 +471,7 @@ export const SETTINGS = section('', {
       optional(syslogUrl),
       null,
       'Where each event is sent to (RFC 5424). Of processes that share a database one at a time does. `null`: nowhere.',
-      (url) => (url === null ? null : (SYSLOG_RISKS.get(url.split(':', 1)[0]!) ?? null)),
+      syslogRisk,
     ),
     syslog_format: setting(choice('cef', 'json'), 'cef', 'The same.'),
     syslog_ca_file: setting(
@@ -631,27 +632,3 @@ export const SETTINGS = section('', {
     ),
   }),
 })
-
-/** The flags of `up`, `proxy` and `check`, and the setting each one is. */
-export const FLAGS = {
-  upstream: '/proxy/upstream',
-  listen: '/proxy/listen',
-  manage: '/manage/listen',
-  data: '/data/dir',
-  cert: '/proxy/tls/cert_file',
-  key: '/proxy/tls/key_file',
-  workers: '/proxy/workers',
-  policy: '/policy/file',
-} as const
-
-/** Variables that are not called like their setting. */
-export const VARIABLES: ReadonlyMap<string, string> = new Map([['/manage/admin_key', 'GATEHOUSE_ADMIN_KEY']])
-
-export const CONFIG_VARIABLE = 'GATEHOUSE_CONFIG'
-/** Of commands that ask a Gatehouse which runs, for where it is and for the key: no settings of this one. */
-export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } as const
-
-const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
-  ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
-  ['tcp', 'whoever is on the way can read, and add, events'],
-])

@@ -18,7 +18,7 @@ export function withPlace(
 ): Verdict {
   const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
   if (software === null || places === null || conduct === null || !isPublic(conduct.address)) return verdict
-  const place = places.of(conduct.addressText)
+  const place = places.of(conduct.addressText, software.verification)
   if (place === null) return verdict
   // A crawler asks for page after page.
   const last = LAST.get(place)
