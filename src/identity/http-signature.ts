@@ -13,6 +13,8 @@ export interface SignaturePolicy {
   readonly covers: readonly (readonly string[])[]
   /** Whether it has to say when it expires. */
   readonly needsExpiry: boolean
+  /** Of what is parsed: `Signature-Input`, `Signature`, and all structured fields that are covered together. */
+  readonly fieldLengthMax: number
   /** How long one is good, from `created`. */
   readonly ageMaxS: number
   /** By how much clocks may differ. */
@@ -72,9 +74,9 @@ export function readSignatures(
   policy: SignaturePolicy,
   nowMs: number,
 ): ReadSignatures {
-  const read = readSignatureFields(request.rawHeaders)
+  const read = readSignatureFields(request.rawHeaders, policy.fieldLengthMax)
   if (read.kind !== 'signatures') return { kind: 'refused', fault: read.kind }
-  const values = new ComponentValues(request)
+  const values = new ComponentValues(request, policy.fieldLengthMax)
   const signatures: HttpSignature[] = []
   let fault: SignatureFault = 'other-tag'
   for (const each of read.signatures) {

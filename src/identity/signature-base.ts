@@ -42,12 +42,15 @@ export function componentOf(identifier: Item): Component | null {
 /** The value of a component in a request; `null`: it has none, or none that could be signed. */
 export class ComponentValues {
   readonly #request: SignedRequest
+  #structuredLeft: number
   // Many components may be of one field, or of the query: each is read once.
   readonly #dictionaries = new Map<string, Dictionary | null>()
   #parameters: ReadonlyMap<string, string | null> | null = null
 
-  constructor(request: SignedRequest) {
+  /** `structuredLengthMax`: of all that has to be parsed. */
+  constructor(request: SignedRequest, structuredLengthMax = STRUCTURED_LENGTH_MAX) {
     this.#request = request
+    this.#structuredLeft = structuredLengthMax
   }
 
   of({ name, form }: Component): string | null {
@@ -68,16 +71,23 @@ export class ComponentValues {
       case 'bytes':
         return linesOf(rawHeaders, name)?.map(asBytes).join(', ') ?? null
       case 'strict':
-        return strict(fieldValue(rawHeaders, name), STRUCTURED.get(name))
+        return strict(this.#structured(name), STRUCTURED.get(name))
       case 'member':
         return this.#member(name, form.part)
     }
   }
 
+  /** `null`: it is not there, or, with those before it, longer than what may be parsed. */
+  #structured(name: string): string | null {
+    const text = fieldValue(this.#request.rawHeaders, name)
+    this.#structuredLeft -= text?.length ?? 0
+    return this.#structuredLeft < 0 ? null : text
+  }
+
   #member(name: string, key: string): string | null {
     let dictionary = this.#dictionaries.get(name)
     if (dictionary === undefined) {
-      dictionary = dictionaryIn(fieldValue(this.#request.rawHeaders, name))
+      dictionary = dictionaryIn(this.#structured(name))
       this.#dictionaries.set(name, dictionary)
     }
     const member = dictionary?.get(key)
@@ -187,7 +197,7 @@ function asBytes(line: string): string {
 }
 
 function strict(text: string | null, type: StructuredType | undefined): string | null {
-  if (text === null || text.length > STRUCTURED_LENGTH_MAX) return null
+  if (text === null) return null
   try {
     switch (type) {
       case 'dictionary':
@@ -205,7 +215,7 @@ function strict(text: string | null, type: StructuredType | undefined): string |
 }
 
 function dictionaryIn(text: string | null): Dictionary | null {
-  if (text === null || text.length > STRUCTURED_LENGTH_MAX) return null
+  if (text === null) return null
   try {
     return readDictionary(text)
   } catch {

@@ -14,12 +14,15 @@ export type ReadSignatureFields =
   | { readonly kind: 'unsigned' | 'malformed' | 'too-large' }
 
 /** Strictly: what two programs could read as two things is malformed. */
-export function readSignatureFields(rawHeaders: readonly string[]): ReadSignatureFields {
+export function readSignatureFields(
+  rawHeaders: readonly string[],
+  lengthMax = FIELD_LENGTH_MAX,
+): ReadSignatureFields {
   const inputText = fieldValue(rawHeaders, 'signature-input')
   const text = fieldValue(rawHeaders, 'signature')
   if (inputText === null && text === null) return { kind: 'unsigned' }
   if (inputText === null || text === null) return { kind: 'malformed' }
-  if (inputText.length > FIELD_LENGTH_MAX || text.length > FIELD_LENGTH_MAX) return { kind: 'too-large' }
+  if (inputText.length > lengthMax || text.length > lengthMax) return { kind: 'too-large' }
   try {
     const inputs = readDistinctDictionary(inputText)
     const values = readDistinctDictionary(text)
@@ -48,7 +51,8 @@ function labelled(
   return bytes instanceof ArrayBuffer ? { label, input, bytes: new Uint8Array(bytes) } : null
 }
 
-const FIELD_LENGTH_MAX = 8_192
+/** Of each of the two. */
+export const FIELD_LENGTH_MAX = 8_192
 /** Of an agent, and of a few that it came by. */
 const SIGNATURES_MAX = 8
 const COMPONENTS_MAX = 32

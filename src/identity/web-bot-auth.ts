@@ -92,6 +92,8 @@ const POLICY: SignaturePolicy = {
   tag: 'web-bot-auth',
   covers: [['@authority', '@target-uri']],
   needsExpiry: true,
+  // Of real ones a third at most; parsing it costs no more than to check a signature then.
+  fieldLengthMax: 2_048,
   ageMaxS: 86_400,
   skewS: 60,
 }

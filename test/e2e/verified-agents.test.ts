@@ -254,7 +254,11 @@ async function gateFor(t: Test, app: App, options: GateOptions): Promise<Running
   return startGatehouse(t, {
     ...{ command, upstream: app.url, argv: ['--policy', policy, ...workers] },
     settings: isBehindProxy ? ['trusted_proxies: [127.0.0.1]'] : [],
-    variables: allowsPrivate ? { GATEHOUSE_FETCH_ALLOW_PRIVATE_ADDRESSES: 'true' } : {},
+    variables: {
+      ...(allowsPrivate && { GATEHOUSE_FETCH_ALLOW_PRIVATE_ADDRESSES: 'true' }),
+      // Else nobody says what is not ours behind something that could end TLS.
+      ...(isBehindProxy && { GATEHOUSE_IDENTITY_HOSTS: 'localhost' }),
+    },
   })
 }
 

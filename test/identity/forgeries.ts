@@ -213,13 +213,19 @@ export const FORGERIES: readonly Forgery[] = [
       signature: (base) => Buffer.alloc(10_240, sign(null, base, scene.agent.ed25519.privateKey)),
     }),
   ),
+  failed('parameters of 2 KiB', 'too-large', (scene) => made(scene, { more: `;x="${'x'.repeat(2_048)}"` })),
+  failed('a structured field of 4 KiB', 'no-component', (scene) => {
+    const components = [['"x-long";key="a"', '1'] as const, ...coveringAs(scene, scene.authority)]
+    const { headers, ...sent } = made(scene, { components })
+    return { ...sent, headers: [...headers, 'X-Long', `a=1, b=tok;c="${'x'.repeat(4_096)}"`] }
+  }),
   failed('parameters of 10 KiB', 'too-large', (scene) => made(scene, { more: `;x="${'x'.repeat(10_240)}"` })),
   failed('forty components', 'too-large', (scene) =>
     made(scene, {
       components: Array.from({ length: 40 }, (_, i) => [`"x-${i}"`, ''] as const),
     }),
   ),
-  failed('Signature-Agent of 5 KiB', 'no-agent', (scene) =>
+  failed('Signature-Agent of 5 KiB', 'no-component', (scene) =>
     made(scene, { agent: `sig1="${scene.agent.id}/${'x'.repeat(5_120)}"` }),
   ),
   failed('two Signature-Input headers', 'malformed', (scene) => withLine(made(scene), 'Signature-Input')),

@@ -42,13 +42,21 @@ const vectors: {
   }[]
 } = JSON.parse(readFileSync('test/vectors/http-signatures.json', 'utf8'))
 
-const ANY: SignaturePolicy = { tag: null, covers: [], needsExpiry: false, ageMaxS: 300, skewS: 0 }
+const ANY: SignaturePolicy = {
+  tag: null,
+  covers: [],
+  needsExpiry: false,
+  fieldLengthMax: 8_192,
+  ageMaxS: 300,
+  skewS: 0,
+}
 const NOW_S = 1_700_000_000
 const NOW_MS = NOW_S * 1000
 const POLICY: SignaturePolicy = {
   tag: 'gnap',
   covers: [['@method'], ['@target-uri', '@authority']],
   needsExpiry: false,
+  fieldLengthMax: 8_192,
   ageMaxS: 300,
   skewS: 30,
 }

@@ -78,7 +78,7 @@ export async function replayFault(
 const NO_BYTES = Buffer.alloc(0)
 const OTHER_BODY = 'the body is not the one that Content-Digest tells of'
 /** A request is under way for seconds; clocks are off by some more. */
-const POLICY = { tag: 'gnap', needsExpiry: false, ageMaxS: 120, skewS: 60 } as const
+const POLICY = { tag: 'gnap', needsExpiry: false, fieldLengthMax: 8_192, ageMaxS: 120, skewS: 60 } as const
 export const SIGNATURE_FAULTS: Readonly<Record<SignatureFault, string>> = {
   unsigned: 'the request is not signed (RFC 9421)',
   malformed: 'Signature-Input and Signature do not make a signature',
