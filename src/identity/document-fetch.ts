@@ -15,7 +15,7 @@ export interface DocumentKind<Document> {
   /** Of the request. */
   readonly accept: string
   /** Throws a Fault that says what is wrong, and where, and nothing of what it holds. */
-  parse(value: unknown, url: string, headers: IncomingHttpHeaders): Document
+  parse(value: unknown, url: string, answer: Pick<GuardedAnswer, 'headers' | 'body'>): Document
   /** From then on it is no good, whatever its server says. */
   untilMs?(document: Document): number | null
 }
@@ -151,7 +151,7 @@ export class Documents<Document> {
     try {
       const asked = { url, headers, ...guards, ...(lookup !== undefined && { lookup }) }
       const answer = await guardedGet(asked, signal)
-      const document = this.#kind.parse(jsonIn(answer), url, answer.headers)
+      const document = this.#kind.parse(jsonIn(answer), url, answer)
       const untilMs = this.#kind.untilMs?.(document) ?? Number.POSITIVE_INFINITY
       // Time to have it anew before it ends.
       const endingMs = untilMs - Math.min(ENDING_MS, Math.max(0, untilMs - nowMs) / 2)

@@ -8,7 +8,7 @@ import {
   readAgentDocument,
 } from './agent-document.ts'
 import type { AgentKey } from './agent-key.ts'
-import { directoryProof } from './directory-signature.ts'
+import { type DirectoryAnswer, directoryProof } from './directory-signature.ts'
 import {
   type DocumentKind,
   type DocumentSettings,
@@ -89,7 +89,7 @@ export function directoryKind(rules: DocumentRules, nowMs: () => number): Docume
   return {
     name: 'directory',
     accept: ACCEPT,
-    parse: (value, url, headers) => directoryIn(value, url, headers, rules, nowMs()),
+    parse: (value, url, answer) => directoryIn(value, url, answer, rules, nowMs()),
     untilMs: ({ untilMs }) => untilMs,
   }
 }
@@ -103,12 +103,12 @@ export interface Directory {
 function directoryIn(
   value: unknown,
   url: string,
-  headers: Parameters<typeof directoryProof>[0],
+  answer: DirectoryAnswer,
   rules: DocumentRules,
   nowMs: number,
 ): Directory {
   const keys = keysIn(readAgentDocument(value, signerAt(url), rules))
-  const proof = directoryProof(headers, new URL(url).host, keys, nowMs)
+  const proof = directoryProof(answer, new URL(url).host, keys, nowMs)
   if (proof === null) return { keys, untilMs: null }
   if (proof.keys.length === 0)
     throw new Fault('DIRECTORY_UNPROVEN', 'it is signed, and by none of its keys for this host and time')

@@ -10,6 +10,8 @@ export interface DirectoryWanted {
   readonly tag?: string
   readonly keyId?: string
   readonly algorithm?: string
+  /** What the answer has besides, in lower case. */
+  readonly more?: Readonly<Record<string, string>>
 }
 
 /**
@@ -21,7 +23,7 @@ export async function directoryHeaders(
   { host, createdS, expiresS = createdS + 300, fields = ['@authority;req'], ...more }: DirectoryWanted,
 ): Promise<Record<string, string>> {
   const request = { method: 'GET', url: `https://${host}/`, headers: { host } }
-  let response = { status: 200, headers: {} as Record<string, string> }
+  let response = { status: 200, headers: { ...more.more } as Record<string, string> }
   for (const [index, { algorithm, privateKey, key }] of signers.entries()) {
     const { tag = 'http-message-signatures-directory', keyId = key.thumbprint } = more
     const paramValues = {
