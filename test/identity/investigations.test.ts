@@ -150,7 +150,7 @@ function found(agentId: string): Finding & { readonly kind: 'keys' } {
 function place(address: string): PlaceFinding {
   return {
     ...{ kind: 'place', address, untilMs: NOW_MS + 1_000 },
-    place: { host: 'host.example', isHostKnown: true, network: null },
+    place: { hosts: ['host.example'], isHostKnown: true, network: null },
   }
 }
 
