@@ -170,10 +170,14 @@ export class Prover implements Places {
     waitMs: number,
   ): Proofs | PendingProofs {
     const isListed = this.#keys.isListed(agentId)
-    // Who names many agents that nobody knows makes us ask for each.
-    if (!isListed) this.#budget.failed(asked.network, null, this.#parts.clock.nowMs)
     const key = `${agentId} ${thumbprint}`
-    this.#ask({ kind: 'keys', agentId, thumbprint, isListed }, key, isListed ? 'listed' : 'stranger')
+    const isNew = this.#ask(
+      { kind: 'keys', agentId, thumbprint, isListed },
+      key,
+      isListed ? 'listed' : 'stranger',
+    )
+    // Who names many agents that nobody knows makes us ask for each.
+    if (isNew && !isListed) this.#budget.failed(asked.network, null, this.#parts.clock.nowMs)
     const others = this.#waiting.get(asked.network) ?? 0
     if (waitMs === 0 || this.#allWaiting >= WAITING_MAX || others >= WAITING_PER_NETWORK_MAX)
       return this.#found(finding)
@@ -205,10 +209,12 @@ export class Prover implements Places {
     else this.#waiting.set(network, count)
   }
 
-  #ask(inquiry: Inquiry, key: string, of: (typeof ASKS_OF)[number]): void {
-    if (this.#asked.has(key) || this.#asks.take(of, ASKS, this.#parts.clock.nowMs) > 0) return
+  /** `false`: it was a moment ago, or there are too many. */
+  #ask(inquiry: Inquiry, key: string, of: (typeof ASKS_OF)[number]): boolean {
+    if (this.#asked.has(key) || this.#asks.take(of, ASKS, this.#parts.clock.nowMs) > 0) return false
     this.#asked.set(key, true)
     this.#parts.investigator.ask(inquiry)
+    return true
   }
 
   #found(signature: SignatureFinding): Proofs {

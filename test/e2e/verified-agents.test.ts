@@ -1,0 +1,382 @@
+import assert from 'node:assert/strict'
+import { type JsonWebKey, webcrypto } from 'node:crypto'
+import { once } from 'node:events'
+import http2 from 'node:http2'
+import https from 'node:https'
+import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import tls from 'node:tls'
+import { createSignature, webcrypto as messageSig } from 'http-message-sig'
+import { type Test, test } from 'tap'
+import { signatureHeaders } from 'web-bot-auth'
+import { signerFromJWK } from 'web-bot-auth/crypto'
+import { DIRECTORY } from '../../src/classify/signer-id.ts'
+import { DocumentServer } from '../identity/document-server.ts'
+import { FORGERIES, made, type Scene, type Sent, type TestAgent } from '../identity/forgeries.ts'
+import { newSigner, type Signer, signed } from '../identity/signer.ts'
+import { type App, startApp } from './app.ts'
+import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
+import { temporaryFolder } from './programs.ts'
+
+const PROTOCOLS = ['h1', 'h2'] as const
+
+/** Programs that agents sign with, none of them ours: the headers that each makes for a GET. */
+const SIGNERS: Readonly<Record<string, (agent: Agent, url: string) => Promise<Record<string, string>>>> = {
+  'web-bot-auth 0.1.3': async ({ id, keys: { ed25519 } }, url) => {
+    const agentHeader = { 'Signature-Agent': `"${id}"` }
+    const signer = await signerFromJWK(ed25519.privateKey.export({ format: 'jwk' }) as never)
+    const made = await signatureHeaders(new Request(url, { headers: agentHeader }), signer, times())
+    return { ...agentHeader, Signature: made.Signature, 'Signature-Input': made['Signature-Input'] }
+  },
+  'web-bot-auth 0.1.3 with RSA': async ({ id, keys: { rsa } }, url) => {
+    const agentHeader = { 'Signature-Agent': `"${id}"` }
+    const jwk = { ...rsa.privateKey.export({ format: 'jwk' }), alg: 'PS512' } as never
+    const made = await signatureHeaders(
+      new Request(url, { headers: agentHeader }),
+      await signerFromJWK(jwk),
+      times(),
+    )
+    return { ...agentHeader, Signature: made.Signature, 'Signature-Input': made['Signature-Input'] }
+  },
+  'http-message-signatures 1.0.6': ({ id, keys: { p256 } }, url) => byMessageSignatures(p256, id, url),
+  'http-message-signatures 1.0.6 with RSA': ({ id, keys: { rsa } }, url) => byMessageSignatures(rsa, id, url),
+  'http-message-sig 0.3.0': async ({ id, keys: { ed25519 } }, url) => {
+    const { created, expires } = times()
+    const [createdS, expiresS] = [created, expires].map((time) => Math.floor(time.getTime() / 1_000))
+    const agentHeader = { 'Signature-Agent': `bot="${id}"` }
+    const jwk = ed25519.privateKey.export({ format: 'jwk' }) as JsonWebKey
+    const key = await webcrypto.subtle.importKey('jwk', jwk as never, 'Ed25519', false, ['sign'])
+    const fields = await createSignature(new Request(url, { headers: agentHeader }), {
+      label: 'bot',
+      components: ['@method', '@authority', '@path', { name: 'signature-agent', parameters: { key: 'bot' } }],
+      parameters: {
+        ...{ created: createdS!, expires: expiresS!, keyid: ed25519.key.thumbprint, tag: 'web-bot-auth' },
+        nonce: crypto.randomUUID(),
+      },
+      signer: messageSig.signer(key as never),
+    })
+    return { ...agentHeader, 'Signature-Input': fields.signatureInput, Signature: fields.signature }
+  },
+}
+
+for (const [name, sign] of Object.entries(SIGNERS))
+  test(`${name} is verified on its second request, or, where the policy waits, on its first`, async (t) => {
+    const app = await startApp(t)
+    for (const [unknownSigner, firsts] of [
+      ['pass', [undefined, 'web-bot-auth']],
+      ['{wait: 2s}', ['web-bot-auth', 'web-bot-auth']],
+    ] as const)
+      for (const protocol of PROTOCOLS) {
+        const agent = await newAgent(t)
+        const gate = await gateFor(t, app, { unknownSigner })
+        const told: (string | undefined)[] = []
+        for (let i = 0; i < 2; i++) {
+          await ask(gate, protocol, { headers: Object.entries(await sign(agent, `${gate.url}/`)).flat() })
+          told.push(toldOf(app)['x-agent-verified'])
+          await until(async () => (await counts(gate)).documents > 0)
+        }
+        assert.deepEqual(told, firsts, `${unknownSigner} ${protocol}`)
+        const { 'x-agent-identity': identity, 'x-agent-verdict': verdict } = toldOf(app)
+        assert.deepEqual([identity, verdict], [agent.id, 'agent'])
+        await gate.stop()
+      }
+  })
+
+test('every way to forge a signature has a name, and none is verified', async (t) => {
+  const app = await startApp(t)
+  const agent = await newAgent(t)
+  const gate = await gateFor(t, app, { command: 'up', isBehindProxy: true })
+  const scene = sceneOf(gate, agent)
+  await untilVerified(gate, app, scene)
+  let client = 0
+  let before = await counts(gate)
+  const check = async (name: string, finding: string, sent: Sent, protocol: 'h1' | 'h2') => {
+    const count = app.asked.length
+    const status = await ask(gate, protocol, sent, [`X-Forwarded-For`, `203.0.113.${++client}`])
+    const { verified, conflict } = {
+      verified: toldOf(app)['x-agent-verified'],
+      conflict: toldOf(app)['x-agent-conflict'],
+    }
+    assert.deepEqual([status, app.asked.length - count, verified], [200, 1, undefined], name)
+    assert.equal(conflict, finding.startsWith('failed') ? 'signature-failed' : undefined, name)
+    const after = await counts(gate)
+    assert.deepEqual(risen(before.signatures, after.signatures), [finding], `${name} ${protocol}`)
+    before = after
+  }
+  for (const { name, finding, why, make } of FORGERIES)
+    for (const protocol of PROTOCOLS) {
+      if (protocol === 'h2' && /10 KiB|5 KiB/.test(name)) continue
+      await check(name, `${finding} ${why}`, make(sceneOf(gate, agent)), protocol)
+    }
+  const used = made(sceneOf(gate, agent))
+  assert.equal(await ask(gate, 'h1', used), 200)
+  assert.equal(toldOf(app)['x-agent-verified'], 'web-bot-auth')
+  before = await counts(gate)
+  // Each on a connection of its own, which either of two workers may take.
+  for (let i = 0; i < 12; i++) await check(`replayed ${i}`, 'failed replayed', used, PROTOCOLS[i % 2]!)
+  const shared = made(sceneOf(gate, agent), { nonce: null })
+  for (const [address, verified] of [
+    ['198.51.100.1', 'web-bot-auth'],
+    ['198.51.100.1', 'web-bot-auth'],
+    ['198.51.100.2', undefined],
+    ['198.51.100.1', 'web-bot-auth'],
+  ]) {
+    await ask(gate, 'h1', shared, ['X-Forwarded-For', address!])
+    assert.equal(toldOf(app)['x-agent-verified'], verified, `without a nonce, from ${address}`)
+  }
+})
+
+test('a signature that is used again on its own connection is a replay', async (t) => {
+  const app = await startApp(t)
+  const agent = await newAgent(t)
+  const gate = await gateFor(t, app, {})
+  await untilVerified(gate, app, sceneOf(gate, agent))
+  const { headers } = made(sceneOf(gate, agent))
+  const socket = tls.connect({ port: gate.port, ca: gate.ca, servername: 'localhost' })
+  const lines = pairsOf(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  for (let i = 0; i < 2; i++) {
+    socket.write(`GET /cart?id=7 HTTP/1.1\r\nHost: localhost:${gate.port}\r\n${lines.join('')}\r\n`)
+    await once(socket, 'data')
+    assert.equal(toldOf(app)['x-agent-verified'], i === 0 ? 'web-bot-auth' : undefined)
+  }
+  assert.equal(toldOf(app)['x-agent-conflict'], 'signature-failed')
+  const count = app.asked.length
+  // What is folded onto a second line is one line to some and two to others.
+  const folded = lines.join('').replace(';keyid', '\r\n ;keyid')
+  socket.write(`GET /cart?id=7 HTTP/1.1\r\nHost: localhost:${gate.port}\r\n${folded}\r\n`)
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  assert.match(answer.toString('latin1'), /^HTTP\/1\.1 400 /)
+  assert.equal(app.asked.length, count)
+  socket.destroy()
+})
+
+test('a directory that cannot be had, or has no such key, verifies nobody, and holds nobody up', async (t) => {
+  const app = await startApp(t)
+  const server = await DocumentServer.start(t, 'http')
+  const keys = keysOfAll()
+  const own = { keys: Object.values(keys).map(({ jwk }) => jwk) }
+  const json = { 'content-type': 'application/json' }
+  const at = (path: string) => server.url(path, '127.0.0.1')
+  server.serveJson('/own', own)
+  server.serve('/redirects', (_, response) => response.writeHead(302, { location: at('/own') }).end())
+  server.serveJson('/huge', { ...own, x: 'x'.repeat(70_000) })
+  server.serve('/endless', (_, response) => void response.writeHead(200, json).write('{"keys":'))
+  server.serve('/missing', (_, response) => response.writeHead(404, json).end(JSON.stringify(own)))
+  server.serve('/broken', (_, response) => response.writeHead(200, json).end('{"keys":'))
+  server.serve('/page', (_, response) =>
+    response.writeHead(200, { 'content-type': 'text/html' }).end(JSON.stringify(own)),
+  )
+  server.serveJson('/many', { keys: Array.from({ length: 33 }, () => newSigner('ed25519').jwk) })
+  server.serveJson('/secret', { keys: [{ kty: 'oct', k: keys.ed25519.jwk.x! }] })
+  server.serveJson('/another', { keys: [newSigner('ed25519').jwk] })
+  const gate = await gateFor(t, app, { isBehindProxy: true })
+  for (const [path, finding] of [
+    ...['/redirects', '/huge', '/missing', '/broken', '/page', '/many', '/secret'].map((path) => [
+      path,
+      NONE,
+    ]),
+    ['/another', 'failed unknown-key'],
+  ] as const) {
+    const agent = { id: at(path!), ...keys }
+    const start = (await counts(gate)).signatures
+    const names = new Set<string>()
+    while (!names.has(finding!)) {
+      await ask(gate, 'h1', made(sceneOf(gate, agent)))
+      assert.equal(toldOf(app)['x-agent-verified'], undefined, path)
+      for (const name of risen(start, (await counts(gate)).signatures)) names.add(name)
+    }
+    assert.deepEqual(
+      [...names].filter((name) => name !== 'unchecked no-key-yet'),
+      [finding],
+      path,
+    )
+  }
+  const good = { id: at('/own'), ...keys }
+  await untilVerified(gate, app, sceneOf(gate, good))
+  const slow = { id: at('/endless'), ...keys }
+  const startedMs = performance.now()
+  assert.equal(await ask(gate, 'h1', made(sceneOf(gate, slow))), 200)
+  assert.ok(performance.now() - startedMs < 2_000, 'nobody waits for it')
+})
+
+test('an agent at a private address is not asked for', async (t) => {
+  const app = await startApp(t)
+  const server = await DocumentServer.start(t, 'https')
+  const keys = keysOfAll()
+  const gate = await gateFor(t, app, { allowsPrivate: false })
+  for (const [host, finding] of [
+    ['127.0.0.1', 'unchecked no-directory'],
+    ['localhost', 'unchecked no-directory'],
+    ['[::1]', 'unchecked no-directory'],
+  ] as const) {
+    const agent = { id: server.url('', host), ...keys }
+    await until(async () => {
+      await ask(gate, 'h1', made(sceneOf(gate, agent)))
+      assert.equal(toldOf(app)['x-agent-verified'], undefined)
+      return ((await counts(gate)).signatures.get(finding) ?? 0) > 0
+    })
+  }
+  const plain = { id: 'http://agent.example', ...keys }
+  await ask(gate, 'h1', made(sceneOf(gate, plain)))
+  assert.equal((await counts(gate)).signatures.get('failed other-agent'), 1)
+  assert.equal(server.asked.length, 0)
+})
+
+interface Agent {
+  readonly id: string
+  readonly keys: Keys
+}
+
+type Keys = Omit<TestAgent, 'id'>
+
+interface GateOptions {
+  readonly command?: 'up' | 'proxy'
+  readonly unknownSigner?: string
+  readonly isBehindProxy?: boolean
+  readonly allowsPrivate?: boolean
+}
+
+/** With a key directory of its own. */
+async function newAgent(t: Test): Promise<Agent & TestAgent> {
+  const server = await DocumentServer.start(t, 'http')
+  const keys = keysOfAll()
+  server.serveJson(DIRECTORY, { keys: Object.values(keys).map(({ jwk }) => jwk) })
+  return { id: server.url('', '127.0.0.1'), keys, ...keys }
+}
+
+async function gateFor(t: Test, app: App, options: GateOptions): Promise<RunningGatehouse> {
+  const { command = 'proxy', unknownSigner = 'pass', isBehindProxy = false, allowsPrivate = true } = options
+  const folder = temporaryFolder(t)
+  const policy = join(folder, 'policy.yaml')
+  writeFileSync(policy, `unknown_signer: ${unknownSigner}\n`)
+  const workers = command === 'up' ? ['--workers', '2', '--data', folder] : []
+  return startGatehouse(t, {
+    ...{ command, upstream: app.url, argv: ['--policy', policy, ...workers] },
+    settings: isBehindProxy ? ['trusted_proxies: [127.0.0.1]'] : [],
+    variables: allowsPrivate ? { GATEHOUSE_FETCH_ALLOW_PRIVATE_ADDRESSES: 'true' } : {},
+  })
+}
+
+async function untilVerified(gate: RunningGatehouse, app: App, scene: Scene): Promise<void> {
+  await until(async () => {
+    await ask(gate, 'h1', made(scene))
+    return toldOf(app)['x-agent-verified'] === 'web-bot-auth'
+  })
+}
+
+function sceneOf(gate: RunningGatehouse, agent: TestAgent): Scene {
+  return {
+    ...{ agent, stranger: STRANGER, authority: `localhost:${gate.port}` },
+    nowS: Math.floor(Date.now() / 1_000),
+  }
+}
+
+async function ask(
+  gate: RunningGatehouse,
+  protocol: 'h1' | 'h2',
+  sent: Partial<Sent>,
+  more: readonly string[] = [],
+): Promise<number> {
+  const { method = 'GET', target = '/', authority = `localhost:${gate.port}` } = sent
+  const headers = [...(sent.headers ?? []), ...more]
+  if (protocol === 'h2') return askHttp2(gate, method, target, authority, headers)
+  const options = {
+    method,
+    path: target,
+    port: gate.port,
+    ca: gate.ca,
+    servername: 'localhost',
+    agent: false,
+  }
+  const request = https.request({ ...options, headers: ['Host', authority, ...headers] as never }).end()
+  const [response] = (await once(request, 'response')) as [import('node:http').IncomingMessage]
+  response.resume()
+  await once(response, 'end')
+  return response.statusCode!
+}
+
+async function askHttp2(
+  gate: RunningGatehouse,
+  method: string,
+  target: string,
+  authority: string,
+  headers: readonly string[],
+): Promise<number> {
+  const session = http2.connect(gate.url, { ca: gate.ca })
+  // As a list, for one name may stand in it twice.
+  const list = [':method', method, ':path', target, ':authority', authority, ':scheme', 'https']
+  const stream = session.request([...list, ...lowered(headers)] as never)
+  const [answer] = (await once(stream, 'response')) as [http2.IncomingHttpHeaders & { ':status'?: number }]
+  stream.resume()
+  await once(stream, 'end')
+  session.close()
+  return answer[':status']!
+}
+
+function lowered(headers: readonly string[]): string[] {
+  return headers.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))
+}
+
+async function byMessageSignatures(signer: Signer, id: string, url: string): Promise<Record<string, string>> {
+  const { created, expires } = times()
+  const headers = { 'Signature-Agent': `sig1="${id}"` }
+  const made = await signed(
+    signer,
+    { method: 'GET', url, headers },
+    {
+      fields: ['@authority', 'signature-agent;key="sig1"'],
+      ...{ tag: 'web-bot-auth', algorithm: signer.algorithm, nonce: crypto.randomUUID() },
+      ...{ createdS: Math.floor(created.getTime() / 1_000), expiresS: Math.floor(expires.getTime() / 1_000) },
+    },
+  )
+  return made as Record<string, string>
+}
+
+/** What the app was told last. */
+function toldOf(app: App): Readonly<Record<string, string>> {
+  const { rawHeaders } = app.asked.at(-1)!
+  return Object.fromEntries(pairsOf(rawHeaders).map(([name, value]) => [name.toLowerCase(), value]))
+}
+
+interface Counts {
+  /** By finding and why. */
+  readonly signatures: ReadonlyMap<string, number>
+  readonly documents: number
+}
+
+async function counts({ manage }: RunningGatehouse): Promise<Counts> {
+  const text = await (await fetch(`${manage}/metrics`)).text()
+  const signatures = text.matchAll(/^gatehouse_signatures_total\{finding="(\w*)",why="([\w-]*)"\} (\d+)$/gm)
+  const documents = text.matchAll(/^gatehouse_document_fetches_total\{document="directory".*\} (\d+)$/gm)
+  return {
+    signatures: new Map(
+      Array.from(signatures, ([, kind, why, count]) => [`${kind} ${why}`.trim(), Number(count)]),
+    ),
+    documents: Array.from(documents, ([, count]) => Number(count)).reduce((sum, count) => sum + count, 0),
+  }
+}
+
+function risen(before: Counts['signatures'], after: Counts['signatures']): string[] {
+  return [...after].filter(([name, count]) => count > (before.get(name) ?? 0)).map(([name]) => name)
+}
+
+function keysOfAll(): Keys {
+  return { ed25519: newSigner('ed25519'), p256: newSigner(), rsa: newSigner('rsa-pss-sha512') }
+}
+
+function times(): { readonly created: Date; readonly expires: Date } {
+  const nowMs = Date.now()
+  return { created: new Date(nowMs), expires: new Date(nowMs + 300_000) }
+}
+
+function pairsOf(headers: readonly string[]): (readonly [string, string])[] {
+  return headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1]!] as const] : []))
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await wait(20)
+}
+
+const NONE = 'unchecked no-directory'
+const STRANGER = newSigner('ed25519')

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { test } from 'tap'
+import { FailureBudget } from '../../src/identity/failure-budget.ts'
+import type { Finding } from '../../src/identity/inquiry.ts'
+import { KeyBook } from '../../src/identity/key-book.ts'
+import {
+  type Asked,
+  type Checked,
+  isSigned,
+  SignatureCheck,
+  usedBefore,
+} from '../../src/identity/signature-check.ts'
+import { SIGNATURE_FAULTS } from '../../src/identity/signature-faults.ts'
+import { bareAgent, FORGERIES, made, type Scene, type Sent, signedByP256, signedByRsa } from './forgeries.ts'
+import { newSigner, type Signer } from './signer.ts'
+
+const NOW_S = 1_795_424_600
+const NOW_MS = NOW_S * 1_000
+const ID = 'https://agent.example'
+const SCENE: Scene = {
+  agent: {
+    id: ID,
+    ed25519: newSigner('ed25519'),
+    p256: newSigner('ecdsa-p256-sha256'),
+    rsa: newSigner('rsa-pss-sha512'),
+  },
+  stranger: newSigner('ed25519'),
+  authority: 'gate.example',
+  nowS: NOW_S,
+}
+const { ed25519, p256, rsa } = SCENE.agent
+
+test('what is signed rightly, with each kind of key and in each form', async () => {
+  const check = checker()
+  for (const [name, sent, thumbprint] of [
+    ['Ed25519', made(SCENE), ed25519.key.thumbprint],
+    ['with alg', made(SCENE, { alg: 'ed25519' }), ed25519.key.thumbprint],
+    [
+      'P-256',
+      made(SCENE, { keyid: p256.key.thumbprint, signature: (base) => signedByP256(p256.privateKey, base) }),
+      p256.key.thumbprint,
+    ],
+    [
+      'RSA-PSS',
+      made(SCENE, { keyid: rsa.key.thumbprint, signature: (base) => signedByRsa(rsa.privateKey, base) }),
+      rsa.key.thumbprint,
+    ],
+    [
+      'as drafts had it',
+      made(SCENE, { agent: `"${ID}"`, components: bareAgent(SCENE) }),
+      ed25519.key.thumbprint,
+    ],
+    ['a label of its own', made(SCENE, { label: 'me' }), ed25519.key.thumbprint],
+    ['a parameter that nobody knows', made(SCENE, { more: ';x-odd="1";y' }), ed25519.key.thumbprint],
+  ] as const) {
+    const checked = check(sent)
+    assert.ok(checked?.kind === 'use', `${name}: ${JSON.stringify(checked)}`)
+    assert.deepEqual(checked.finding, { kind: 'proven', agentId: ID, thumbprint })
+    assert.deepEqual([checked.use.holder, checked.use.createdS], [null, NOW_S])
+  }
+})
+
+for (const { name, finding, why, make } of FORGERIES)
+  test(`forged: ${name}`, async () => {
+    const checked = checker()(make(SCENE))
+    assert.equal(checked?.kind, 'finding')
+    assert.deepEqual([checked.finding.kind, (checked.finding as { why: string }).why], [finding, why])
+    assert.ok(SIGNATURE_FAULTS.includes(why), 'it has a text, and a label in metrics')
+  })
+
+test('without a nonce it is the use of whoever has it first; where one is required, it fails', async () => {
+  const checked = checker()(made(SCENE, { nonce: null }))
+  assert.ok(checked?.kind === 'use')
+  assert.equal(checked.use.holder, '192.0.2.7')
+  assert.deepEqual(whyOf(checker({ needsNonce: true })(made(SCENE, { nonce: null }))), 'no-nonce')
+  assert.equal(checker({ needsNonce: true })(made(SCENE))?.kind, 'use')
+  assert.deepEqual(whyOf(checker({ needsNonce: true })(made(SCENE, { nonce: '' }))), 'no-nonce')
+  assert.deepEqual(usedBefore(checked.finding, true), { kind: 'failed', why: 'replayed', agentId: ID })
+  assert.deepEqual(usedBefore(checked.finding, false), { kind: 'unchecked', why: 'no-answer', agentId: ID })
+})
+
+test('a signature for something else is nobody’s claim to be an agent', async () => {
+  const { headers } = made(SCENE, { tag: 'gnap' })
+  assert.equal(checker()({ ...made(SCENE), headers: headers.slice(2) }), null)
+  const bare = made(SCENE).headers.slice(2)
+  assert.equal(whyOf(checker()({ ...made(SCENE), headers: bare })), 'no-component')
+})
+
+test('a key that is not known yet is asked for, and is missing only from a directory that is up to date', async () => {
+  const book = new KeyBook()
+  const check = checker({}, book)
+  const asked = check(made(SCENE))
+  assert.ok(asked?.kind === 'no-key')
+  assert.deepEqual([asked.agentId, asked.thumbprint], [ID, ed25519.key.thumbprint])
+  assert.deepEqual(asked.finding, { kind: 'unchecked', why: 'no-key-yet', agentId: ID })
+  book.take(found({ keys: [jwkOf(p256)], askAgainMs: NOW_MS - 1 }))
+  assert.equal(check(made(SCENE))?.kind, 'no-key', 'what is known is old: it may have it by now')
+  book.take(found({ keys: [jwkOf(p256)] }))
+  assert.equal(whyOf(check(made(SCENE))), 'unknown-key')
+  book.take(found({}))
+  assert.equal(check(made(SCENE))?.kind, 'use')
+  book.take(found({ keys: [jwkOf(p256)] }))
+  assert.equal(whyOf(check(made(SCENE))), 'unknown-key', 'it has changed its key')
+  for (const why of ['no-directory', 'not-listed']) {
+    book.take(found({ keys: [], why }))
+    const checked = check(made(SCENE))
+    assert.deepEqual(checked, { kind: 'finding', finding: { kind: 'unchecked', why, agentId: ID } })
+  }
+})
+
+test('a key counts in its time only, and one for tokens, or with a shared secret, never', async () => {
+  for (const [jwk, why] of [
+    [{ ...jwkOf(ed25519), nbf: NOW_S + 10 }, 'key-out-of-time'],
+    [{ ...jwkOf(ed25519), exp: NOW_S }, 'key-out-of-time'],
+    [{ kty: 'oct', k: ed25519.jwk.x!, alg: 'HS256' }, 'unknown-key'],
+    [{ ...jwkOf(ed25519), use: 'enc' }, 'unknown-key'],
+  ] as const) {
+    const book = new KeyBook()
+    book.take(found({ keys: [jwk] }))
+    assert.equal(whyOf(checker({}, book)(made(SCENE))), why)
+  }
+  const book = new KeyBook()
+  book.take(found({ keys: [{ ...jwkOf(rsa), alg: 'PS256' }] }))
+  const sent = made(SCENE, {
+    keyid: rsa.key.thumbprint,
+    signature: (base) => signedByRsa(rsa.privateKey, base),
+  })
+  assert.equal(whyOf(checker({}, book)(sent)), 'other-algorithm')
+})
+
+test('whoever sends what does not hold is soon not looked at, and who signs well still is', async () => {
+  const book = bookOfAll()
+  const budget = new FailureBudget()
+  const check = checker({}, book, budget)
+  const wrong = FORGERIES.find(({ name }) => name.startsWith('its keyid'))!
+  const outcomes = Array.from({ length: 60 }, () => whyOf(check(wrong.make(SCENE), 'liar')))
+  assert.deepEqual([...new Set(outcomes)], ['wrong', 'too-many'])
+  assert.equal(outcomes.filter((why) => why === 'wrong').length, 20)
+  assert.equal(check(made(SCENE))?.kind, 'use')
+  // From everywhere: the key of the agent is checked no more but for who has proven it.
+  const everywhere = Array.from({ length: 500 }, (_, i) => whyOf(check(wrong.make(SCENE), `${i}`)))
+  assert.equal(everywhere.filter((why) => why === 'wrong').length, 80)
+  assert.equal(check(made(SCENE))?.kind, 'use')
+  assert.equal(whyOf(check(made(SCENE), 'newcomer')), 'too-many')
+})
+
+test('a request that is changed anywhere where it is signed does not hold', async () => {
+  const sent = made(SCENE, {
+    components: [
+      ['"@authority"', SCENE.authority],
+      ['"@method"', 'GET'],
+      ['"@path"', '/cart'],
+      ['"@query"', '?id=7'],
+      ['"signature-agent";key="sig1"', `"${ID}"`],
+    ],
+  })
+  const keys = bookOfAll()
+  const before = checker({}, keys)(sent)
+  assert.ok(before?.kind === 'use')
+  fc.assert(
+    fc.property(fc.nat(), fc.integer({ min: 1, max: 255 }), (at, flip) => {
+      const changed = flipped(sent, at, flip)
+      const checked = checker({}, keys)(changed)
+      if (checked?.kind !== 'use') return
+      // Blanks and the spelling of names say nothing; what is signed is the same.
+      assert.deepEqual([checked.finding, checked.use.id], [before.finding, before.use.id])
+      assert.equal(meaningOf(changed), meaningOf(sent))
+    }),
+    { numRuns: 5_000, interruptAfterTimeLimit: 4_000 },
+  )
+})
+
+test('a signed request is found by its headers, in any case', async () => {
+  for (const name of ['Signature-Input', 'signature-input', 'SIGNATURE-AGENT'])
+    assert.ok(isSigned(['Host', 'a', name, 'x']), name)
+  for (const name of [
+    'Signature',
+    'signature_input',
+    'Signature-Inputs',
+    'x-signature-inp',
+    'Sec-Fetch-Moden',
+  ])
+    assert.ok(!isSigned(['Host', 'a', name, 'signature-input']), name)
+})
+
+/** One bit or more of one of its bytes. */
+function flipped(sent: Sent, at: number, flip: number): Sent {
+  const { method, target, authority, headers } = sent
+  const parts = [method, target, authority, ...headers]
+  let left = at % parts.reduce((sum, part) => sum + part.length, 0)
+  const changed = parts.map((part) => {
+    const here = left >= 0 && left < part.length ? left : -1
+    left -= part.length
+    if (here === -1) return part
+    return part.slice(0, here) + String.fromCharCode(part.charCodeAt(here) ^ flip) + part.slice(here + 1)
+  })
+  const [newMethod = '', newTarget = '', newAuthority = '', ...newHeaders] = changed
+  return { method: newMethod, target: newTarget, authority: newAuthority, headers: newHeaders }
+}
+
+/** All of it but what has no meaning. */
+function meaningOf({ method, target, authority, headers }: Sent): string {
+  const fields = headers.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text.replaceAll(/[ \t]/g, '')))
+  return JSON.stringify([method, target, authority.toLowerCase(), fields])
+}
+
+function checker(rules: { needsNonce?: boolean } = {}, book = bookOfAll(), budget = new FailureBudget()) {
+  const check = new SignatureCheck({ allowPrivate: false, needsNonce: false, ...rules }, book, budget)
+  return ({ method, target, authority, headers }: Sent, network = '192.0.2.7'): Checked | null => {
+    const asked: Asked = {
+      ...{ method, target, base: `https://${authority}`, rawHeaders: ['Host', authority, ...headers] },
+      ...{ isOurHost: authority === SCENE.authority, address: '192.0.2.7', network },
+    }
+    return check.check(asked, NOW_MS)
+  }
+}
+
+function bookOfAll(): KeyBook {
+  const book = new KeyBook()
+  book.take(found({}))
+  return book
+}
+
+function found(changes: Partial<Finding & { kind: 'keys' }>): Finding & { kind: 'keys' } {
+  const times = { askAgainMs: NOW_MS + 10_000, freshUntilMs: NOW_MS + 60_000, untilMs: NOW_MS + 3_600_000 }
+  const keys = [ed25519, p256, rsa].map(jwkOf)
+  return { kind: 'keys', agentId: ID, keys, why: null, ...times, ...changes }
+}
+
+function jwkOf({ jwk }: Signer): Record<string, string> {
+  return jwk as Record<string, string>
+}
+
+function whyOf(checked: Checked | null): string | null {
+  if (checked === null || checked.kind === 'use' || checked.finding.kind === 'proven') return null
+  return checked.finding.why
+}
