@@ -118,6 +118,19 @@ export const listenAddress: Kind<HostPort> = {
   fromText: same,
 }
 
+/** Who is asked for names: by its address, or it would have to be asked for itself. */
+export const resolverAddress: Kind<string> = {
+  takes: 'ADDRESS:PORT',
+  parse(raw) {
+    const [, host, port] = (typeof raw === 'string' && HOST_PORT.exec(raw)) || []
+    const bare = host?.replace(/^\[(.*)\]$/, '$1') ?? ''
+    const isAddress = host?.startsWith('[') ? isIPv6(bare) : isIP(bare) === 4
+    if (isAddress && Number(port) >= 1 && Number(port) <= 65_535) return raw as string
+    throw refused(raw, 'ADDRESS:PORT, like 192.0.2.53:53 or [2001:db8::53]:53')
+  },
+  fromText: same,
+}
+
 /** Of the people's side of the management plane. */
 export const webUrl: Kind<string> = {
   takes: 'http:// or https:// URL',
@@ -288,6 +301,30 @@ export function optional<Value>(kind: Kind<Value>): Kind<Value | null> {
   return { ...kind, parse: (raw) => (raw === null ? null : kind.parse(raw)) }
 }
 
+export function isEverywhere({ host }: HostPort): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
+/** What is risky about what is more. */
+export function above(limit: number, what: string): (value: number) => string | null {
+  return (value) => (value > limit ? what : null)
+}
+
+export function slow(what: string, limitMs = 60_000): (valueMs: number) => string | null {
+  return (valueMs) => (valueMs > limitMs ? `${what} are kept for so long` : null)
+}
+
+/** What is risky about a range that is wider than what anybody has. */
+export function wide(what: string): (range: string) => string | null {
+  return (text) => {
+    const range = parseAddressRange(text)
+    if (range === null) return null
+    const word = range.isIpv4 ? 3 : 0
+    const width = range.last[word]! - range.first[word]!
+    return width >= (range.isIpv4 ? IPV4_WIDE : IPV6_WIDE) ? what : null
+  }
+}
+
 export const INVALID = 'CONFIG_INVALID'
 
 function same(given: string): string {
@@ -345,3 +382,6 @@ const BYTES: ReadonlyMap<string, number> = new Map([
   ['MiB', 1024 ** 2],
   ['GiB', 1024 ** 3],
 ])
+/** Few own a network wider than a /8, or a /16 of IPv6. */
+const IPV4_WIDE = 2 ** 24
+const IPV6_WIDE = 2 ** 16

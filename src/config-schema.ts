@@ -1,21 +1,24 @@
 import {
+  above,
   addressRange,
   boolean,
   choice,
   duration,
   feedKey,
-  type HostPort,
   headerName,
   hostName,
   hostPattern,
   httpsUrl,
   integer,
+  isEverywhere,
   issuerUrl,
   listenAddress,
   name,
   optional,
   path,
+  resolverAddress,
   size,
+  slow,
   storeUrl,
   syslogUrl,
   text,
@@ -23,8 +26,8 @@ import {
   urlPath,
   webOrigin,
   webUrl,
+  wide,
 } from './config-kinds.ts'
-import { parseAddressRange } from './wire/address-ranges.ts'
 import { list, secret, section, sections, setting, short } from './config-items.ts'
 
 const UPSTREAM = section('', {
@@ -507,7 +510,51 @@ export const SETTINGS = section('', {
       'optional',
       'Whether each signature has to have a nonce, and so be good for one request. One without can be used again by the address that it first came from.',
     ),
+    reverse_dns: setting(
+      boolean,
+      true,
+      'Whether DNS is asked for the name of an address that claims to be an agent whose vendor says what its names end with, and whether that name has the address. Nobody waits for it: it is known for the next request.',
+    ),
+    resolvers: list(
+      resolverAddress,
+      'Which DNS servers are asked, of which the first that answers is believed. None: those of the system.',
+    ),
+    ranges_refresh: setting(
+      optional(duration('10m', '14d')),
+      null,
+      'How often the lists of addresses that vendors publish for their agents (`ranges_url` in signatures) are fetched anew, a little more or less. `null`: never, and those that come with signatures are used.',
+    ),
+    asn_file: setting(
+      optional(path),
+      null,
+      'A MaxMind DB of networks (GeoLite2-ASN, or that of DB-IP or IPinfo), for agents whose networks are known. Loaded anew when it changes. `null`: none.',
+    ),
   }),
+  signing: section(
+    'What is signed with a key of our own, which others find at `/.well-known/http-message-signatures-directory` of the management port.',
+    {
+      webhooks: setting(
+        boolean,
+        false,
+        'Whether what webhooks and callbacks of tasks are told is signed as an agent does (Web Bot Auth, RFC 9421), beside Standard Webhooks.',
+      ),
+      upstream: setting(
+        boolean,
+        false,
+        'Whether what the app is told is signed with it (`X-Agent-Signature`), in place of `proxy.signature_key`.',
+      ),
+      key_file: setting(
+        optional(path),
+        null,
+        'The private key, as `gatehouse sign key` makes it, or PEM; the first of several signs, and all are shown. Loaded anew when it changes; the same for all processes of one installation. `null`: one is made, in the file `signing.jwk` of `data.dir`.',
+      ),
+      agent: setting(
+        optional(webUrl),
+        null,
+        'Who signs, as others know it: where the directory is. `null`: `manage.public_url`, or where the management port listens.',
+      ),
+    },
+  ),
   signatures: list(
     path,
     'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed; long lists (`*.jsonl`) also add to ours. Loaded anew when they change.',
@@ -667,32 +714,7 @@ export const CONFIG_VARIABLE = 'GATEHOUSE_CONFIG'
 /** Of commands that ask a Gatehouse which runs, for where it is and for the key: no settings of this one. */
 export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } as const
 
-export function isEverywhere({ host }: HostPort): boolean {
-  return host === '0.0.0.0' || host === '::'
-}
-
-function above(limit: number, what: string): (value: number) => string | null {
-  return (value) => (value > limit ? what : null)
-}
-
-function slow(what: string, limitMs = 60_000): (valueMs: number) => string | null {
-  return (valueMs) => (valueMs > limitMs ? `${what} are kept for so long` : null)
-}
-
-function wide(what: string): (range: string) => string | null {
-  return (text) => {
-    const range = parseAddressRange(text)
-    if (range === null) return null
-    const word = range.isIpv4 ? 3 : 0
-    const width = range.last[word]! - range.first[word]!
-    return width >= (range.isIpv4 ? IPV4_WIDE : IPV6_WIDE) ? what : null
-  }
-}
-
 const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
   ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
   ['tcp', 'whoever is on the way can read, and add, events'],
 ])
-/** Few own a network wider than a /8, or a /16 of IPv6. */
-const IPV4_WIDE = 2 ** 24
-const IPV6_WIDE = 2 ** 16

@@ -1,10 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import type { HostPort } from './config-kinds.ts'
+import { type HostPort, isEverywhere } from './config-kinds.ts'
 import { type ConfigFlags, Layers, type LayersInput } from './config-layers.ts'
 import { ConfigReader, type Effective } from './config-reader.ts'
 import type { ValueOf } from './config-items.ts'
-import { CONFIG_VARIABLE, isEverywhere, type SETTINGS } from './config-schema.ts'
+import { CONFIG_VARIABLE, type SETTINGS } from './config-schema.ts'
 import { ConfigFault, type Problem } from './config-source.ts'
 import { Fault } from './fault.ts'
 import type { LogLevel } from './log.ts'
@@ -62,6 +62,8 @@ export interface StartupConfig {
   readonly fetch: { readonly allowPrivateAddresses: boolean }
   /** How agents prove who they are. */
   readonly identity: IdentityConfig
+  /** With a key of our own. */
+  readonly signing: SigningConfig
   /** Files and folders of the operator's own. */
   readonly signatures: readonly string[]
   /** `null`: those that come with Gatehouse. */
@@ -128,6 +130,20 @@ export interface IdentityConfig {
   readonly agents: readonly string[]
   readonly hosts: readonly string[]
   readonly nonce: 'optional' | 'required'
+  readonly reverseDns: boolean
+  readonly resolvers: readonly string[]
+  /** `null`: never. */
+  readonly rangesRefreshMs: number | null
+  /** `null`: none. */
+  readonly asnFile: string | null
+}
+
+export interface SigningConfig {
+  readonly webhooks: boolean
+  readonly upstream: boolean
+  /** `null`: in the data folder. */
+  readonly keyFile: string | null
+  readonly agent: string | null
 }
 
 export interface ThreatsConfig {
@@ -253,7 +269,10 @@ type Settings = ValueOf<typeof SETTINGS>
 type Say = (pointer: string, what: string) => void
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
-function checkTogether({ proxy, manage, auth, fetch, identity, feeds }: Partly<Settings>, refuse: Say): void {
+function checkTogether(
+  { proxy, manage, auth, fetch, identity, signing, feeds }: Partly<Settings>,
+  refuse: Say,
+): void {
   const { upstreams, limits } = proxy
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
@@ -279,6 +298,8 @@ function checkTogether({ proxy, manage, auth, fetch, identity, feeds }: Partly<S
     refuse('/auth/registration', 'is token, and there is no registration_token')
   if (auth.registration_token && !BEARER_TOKEN.test(auth.registration_token.reveal()))
     refuse('/auth/registration_token', 'has a character in it that no token may have')
+  if (signing.upstream === true && proxy.signature_key)
+    refuse('/signing/upstream', 'and proxy.signature_key sign the same header: give one of them')
   const { issuer, client_id } = auth.openid
   if (issuer && client_id === null) refuse('/auth/openid/client_id', 'is missing: the issuer has given one')
   if (issuer?.startsWith('http:') && fetch.allow_private_addresses === false)
@@ -327,7 +348,10 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** What does nothing, or less than it seems to. */
-function warnTogether({ proxy, manage, store, auth, fetch, identity, sinks }: Settings, warn: Say): void {
+function warnTogether(
+  { proxy, manage, store, auth, fetch, identity, signing, sinks }: Settings,
+  warn: Say,
+): void {
   const { tls } = proxy
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
@@ -341,6 +365,8 @@ function warnTogether({ proxy, manage, store, auth, fetch, identity, sinks }: Se
     warn('/auth/openid/client_id', 'has no effect without issuer')
   if (sinks.syslog_ca_file !== null && !sinks.syslog?.startsWith('tls:'))
     warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
+  if (identity.resolvers.length > 0 && !identity.reverse_dns)
+    warn('/identity/resolvers', 'has no effect without reverse_dns')
   if (identity.agents.length > 0 && identity.signatures === 'off')
     warn('/identity/agents', 'has no effect with signatures: off')
   if (identity.signatures === 'discover' && fetch.allow_private_addresses)
@@ -348,6 +374,8 @@ function warnTogether({ proxy, manage, store, auth, fetch, identity, sinks }: Se
       '/fetch/allow_private_addresses',
       'is true with identity.signatures: discover: each signed request says which host in here is asked; listed asks those of agents that are named',
     )
+  if (signing.key_file !== null && !signing.webhooks && !signing.upstream)
+    warn('/signing/key_file', 'has no effect without signing.webhooks or signing.upstream')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {
@@ -419,7 +447,13 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       syslogCaFile: others.sinks.syslog_ca_file,
     },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
-    identity: others.identity,
+    identity: identityConfig(others.identity),
+    signing: {
+      webhooks: others.signing.webhooks,
+      upstream: others.signing.upstream,
+      keyFile: others.signing.key_file,
+      agent: others.signing.agent,
+    },
     signatures: others.signatures,
     weights: others.weights,
     feeds: others.feeds.map(feedConfig),
@@ -510,6 +544,19 @@ function feedConfig(feed: Settings['feeds'][number]): FeedConfig {
     token: feed.token,
     caFile: feed.ca_file,
     allowPrivate: feed.allow_private,
+  }
+}
+
+function identityConfig(identity: Settings['identity']): IdentityConfig {
+  return {
+    signatures: identity.signatures,
+    agents: identity.agents,
+    hosts: identity.hosts,
+    nonce: identity.nonce,
+    reverseDns: identity.reverse_dns,
+    resolvers: identity.resolvers,
+    rangesRefreshMs: identity.ranges_refresh,
+    asnFile: identity.asn_file,
   }
 }
 

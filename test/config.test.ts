@@ -615,4 +615,5 @@ const LISTED: ReadonlyMap<string, string> = new Map([
   ['/manage/cors_origins', 'https://console.example'],
   ['/identity/agents', 'https://agent.example'],
   ['/identity/hosts', '*.example.com'],
+  ['/identity/resolvers', '192.0.2.53:53'],
 ])

@@ -1,4 +1,4 @@
-import { type Place, shown } from '../problem.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
 import { type Address, type AddressRange, AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import { dayNumber } from './calendar.ts'
 
@@ -11,6 +11,14 @@ export interface PublishedRanges {
   readonly source: string
   /** The day on which it was so, `YYYY-MM-DD`. */
   readonly date: string
+}
+
+/** Throws a DocumentFault with everything that is wrong. */
+export function parsePublishedRanges(value: unknown): PublishedRanges {
+  const problems: DocumentProblem[] = []
+  const published = readPublishedRanges(new Place(value, problems))
+  if (published === null || problems.length > 0) throw new DocumentFault('RANGES_INVALID', problems)
+  return published
 }
 
 /** `null`: it was refused, and its place knows why. */

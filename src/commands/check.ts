@@ -5,6 +5,7 @@ import { loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
 import { policyWarnings } from '../policy/policy.ts'
 import { ConfigFault, nameOf, type Problem, parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
+import { AsnFile } from '../identity/asn-file.ts'
 import { loadKeyPairs } from '../proxy/key-pair.ts'
 import { USAGE } from './arguments.ts'
 import { explainRequest } from './check-explain.ts'
@@ -99,6 +100,7 @@ async function checkFiles({
   signatures,
   weights,
   feeds,
+  identity,
 }: StartupConfig): Promise<Omit<Report, 'parsed'>> {
   const problems: Problem[] = []
   const warnings: Problem[] = []
@@ -135,6 +137,12 @@ async function checkFiles({
   for (const [index, { caFile }] of feeds.entries()) {
     if (caFile !== null) await attempt(`feeds[${index}].ca_file`, () => checkCa(caFile))
   }
+  const { asnFile } = identity
+  if (asnFile !== null)
+    await attempt('identity.asn_file', async () => {
+      await AsnFile.load(asnFile)
+      return []
+    })
   return { problems, warnings }
 }
 

@@ -134,6 +134,7 @@ function readProof(verified: Place | undefined, signer: Place | undefined): Verd
   const method = verified?.choice(PROOF_METHODS) ?? null
   if (method !== 'web-bot-auth') signer?.refuse('is for who is verified by web-bot-auth')
   if (method === null) return null
+  if (method === 'web-bot-auth' && signer === undefined) verified!.refuse('needs `signer`: who has signed')
   return { method, agent: signer?.text('the URL of who signed') ?? '', key: null }
 }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { SigningConfig } from '../config.ts'
 import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { createManageServer, type FrontSettings } from '../manage/app.ts'
@@ -20,6 +21,11 @@ import { Metrics, metricsText } from '../metrics.ts'
 import { DocumentMetrics } from '../identity/document-metrics.ts'
 import { Investigations } from '../identity/investigations.ts'
 import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
+import { type SigningKeys, signingKeysText } from '../identity/signing-key.ts'
+import { RangesRefresher } from '../identity/ranges-refresher.ts'
+import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
+import { PlaceLookups } from '../identity/place-lookups.ts'
+import { ReverseDns } from '../identity/reverse-dns.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
@@ -34,7 +40,16 @@ import { WorkerPool } from '../proxy/worker-pool.ts'
 import type { Store } from '../store/store.ts'
 import { type CatalogueLinks, CatalogueSync, sourcesHash } from './catalogue-sync.ts'
 import { FileWatch } from './file-watch.ts'
-import { CertificatePart, type OwnSources, PolicyPart, SignaturesPart, TicketKeyPart } from './live-parts.ts'
+import {
+  AsnPart,
+  CertificatePart,
+  type OwnSources,
+  PolicyPart,
+  SignaturesPart,
+  SigningKeyPart,
+  TicketKeyPart,
+} from './live-parts.ts'
+import { rangesInUse } from './published-lists.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SignatureCompiler } from './signature-compiler.ts'
 import { builtinHash } from './signature-files.ts'
@@ -52,7 +67,8 @@ export interface GatewaySettings {
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
-  readonly identity: Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'>
+  readonly signing: SigningConfig
+  readonly identity: IdentitySettings
   readonly dataFolder: string
   readonly manageListen: ListenAddress
   readonly manageFront: FrontSettings
@@ -62,6 +78,16 @@ export interface GatewaySettings {
   /** `null`: the data plane alone, and of the management plane only probes and metrics. */
   readonly management: ManagementSettings | null
   readonly logLevel: LogLevel
+}
+
+export interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {
+  readonly reverseDns: boolean
+  /** None: those of the system. */
+  readonly resolvers: readonly string[]
+  /** `null`: none. */
+  readonly asnFile: string | null
+  /** `null`: published lists of addresses are not fetched. */
+  readonly rangesRefreshMs: number | null
 }
 
 /**
@@ -80,6 +106,8 @@ export class Gateway {
   readonly #management: ManagementPlane | null
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
+  /** `null`: nothing is signed with a key of our own. */
+  readonly #signingKey: SigningKeyPart | null
   readonly #policy: PolicyPart
   /** `null`: a file says the policy, or nobody does. */
   readonly #policyKeeper: PolicyKeeper | null
@@ -92,9 +120,15 @@ export class Gateway {
   readonly #feeds: FeedPuller
   readonly #feedOpener = new FeedOpener()
   readonly #documentMetrics = new DocumentMetrics()
+  readonly #asnFile: AsnPart | null
+  readonly #places: PlaceLookups | null
   readonly #investigations: Investigations
+  readonly #ranges: RangesRefresher
   #reloaders: readonly Reloader<unknown>[] = []
-  #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0) }
+  #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0), signingKey: null }
+  #signingKeys: SigningKeys | null = null
+  /** The newest that lists of addresses are looked for in. */
+  #ranged: SignatureSet | null = null
   #signaturesReloader: Reloader<SignatureSet> | null = null
   #sightings = 0
   #watch: FileWatch | null = null
@@ -130,6 +164,11 @@ export class Gateway {
             useCertificate(this.#manage, pair!),
           )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
+    const { signing } = settings
+    this.#signingKey =
+      signing.webhooks || signing.upstream
+        ? new SigningKeyPart(signing.keyFile, dataFolder, (keys) => this.#useSigning(keys))
+        : null
     const upstreams = worker.upstreams.map(({ name }) => name)
     this.#publisher = new Publisher({
       publish: (document) => {
@@ -153,22 +192,45 @@ export class Gateway {
         : null
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const store = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
+    const nowMs = Date.now
+    const ranges = new RangesStore(rangesFolder(dataFolder), log, nowMs)
     this.#signatures = new SignaturesPart(
       settings.signatures,
       store,
       this.#compiler,
       (set) => {
         this.#publisher.useSignatures(set)
+        void this.#useRanges(set)
         setImmediate(() => this.#catalogue.nudge()) // when it is said to be in use
       },
       () => this.#accepted.load(),
+      settings.identity.rangesRefreshMs === null ? null : ranges,
+    )
+    this.#ranges = new RangesRefresher(
+      {
+        refreshMs: settings.identity.rangesRefreshMs,
+        allowPrivate: settings.identity.allowPrivate,
+        nowMs,
+      },
+      ranges,
+      log,
+      () => this.#look(),
     )
     this.#catalogue = new CatalogueSync(this.#catalogueLinks(), log)
     this.#feeds = new FeedPuller(settings.feeds, store, log, () => this.#look())
-    const nowMs = Date.now
+    const { reverseDns, resolvers, asnFile } = settings.identity
+    this.#asnFile = asnFile === null ? null : new AsnPart(asnFile)
+    this.#places =
+      reverseDns || asnFile !== null
+        ? new PlaceLookups({
+            dns: reverseDns ? new ReverseDns({ resolvers }) : null,
+            networks: () => this.#asnFile?.inUse ?? null,
+            nowMs,
+          })
+        : null
     this.#investigations = new Investigations({
       directories: new KeyDirectories({ ...settings.identity, nowMs, log, metrics: this.#documentMetrics }),
-      places: null,
+      places: this.#places,
       nowMs,
     })
     const desk = new InvestigationDesk(this.#investigations)
@@ -191,6 +253,7 @@ export class Gateway {
             stored: (batch) => this.#sightingFile?.append(batch),
             workers: () => this.#dataPlane.workers(),
             documentMetrics: this.#documentMetrics,
+            signing: { ...signing, keys: () => this.#signingKeys },
           })
     this.#bus.onSightings((batch) => this.#take(batch))
     this.#traffic = new ManageTraffic(code?.OPERATION_IDS ?? [], settings.isAccessLogged, log)
@@ -248,6 +311,7 @@ export class Gateway {
     this.#state = 'draining'
     this.#watch?.close()
     this.#feeds.close()
+    this.#ranges.close()
     this.#feedOpener.close()
     this.#publisher.close()
     this.#catalogue.close()
@@ -276,7 +340,11 @@ export class Gateway {
       this.#manageCertificate === null ? null : await Reloader.load(this.#manageCertificate, this.#log)
     if (manageCertificate !== null) useCertificate(this.#manage, manageCertificate.value[0]!)
     await listen(this.#manage, this.settings.manageListen)
+    const signingKey = this.#signingKey === null ? null : await Reloader.load(this.#signingKey, this.#log)
+    if (signingKey !== null) this.#useSigning(signingKey.value)
     const startOfManagement = this.#startManagement()
+    const asnFile = this.#asnFile === null ? null : await Reloader.load(this.#asnFile, this.#log)
+    if (asnFile !== null) this.#asnFile!.use(asnFile.value)
     const [certificates, ticketKeys, policy, signatures] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
@@ -287,7 +355,9 @@ export class Gateway {
     const reloading = [certificates, ticketKeys, ...(this.#policyKeeper === null ? [policy] : []), signatures]
     this.#reloaders = reloading.map(({ reloader }) => reloader)
     if (manageCertificate !== null) this.#reloaders = [...this.#reloaders, manageCertificate.reloader]
-    this.#live = { keyPairs: certificates.value, ticketKeys: ticketKeys.value }
+    if (signingKey !== null) this.#reloaders = [...this.#reloaders, signingKey.reloader]
+    if (asnFile !== null) this.#reloaders = [...this.#reloaders, asnFile.reloader]
+    this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     this.#signaturesReloader = signatures.reloader
     this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy.value, signatures.value)
     this.#catalogue.nudge()
@@ -302,6 +372,7 @@ export class Gateway {
     this.#watch = new FileWatch(files.flat(), () => this.#look())
     this.#look() // for what has changed since it was loaded
     this.#feeds.start()
+    void this.#useRanges(signatures.value)
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
     // Who asks the API as soon as it is ready finds what there is: at the first start, that takes a moment.
@@ -333,6 +404,18 @@ export class Gateway {
   #use(changed: Partial<LiveState>): void {
     this.#live = { ...this.#live, ...changed }
     this.#dataPlane.use(this.#live)
+  }
+
+  #useSigning(keys: SigningKeys): void {
+    this.#signingKeys = keys
+    // Workers need no more than the one that signs.
+    if (this.settings.signing.upstream) this.#use({ signingKey: signingKeysText([keys[0]]) })
+  }
+
+  async #useRanges(set: SignatureSet): Promise<void> {
+    this.#ranged = set
+    const inUse = await rangesInUse(set)
+    if (this.#ranged === set) this.#ranges.use(inUse)
   }
 
   async #opened(store: Store): Promise<void> {
@@ -375,6 +458,9 @@ export class Gateway {
     )
     this.#documentMetrics.addTo(metrics)
     this.#investigations.addMetrics(metrics)
+    this.#places?.addMetrics(metrics)
+    this.#ranges.addMetrics(metrics)
+    if (this.#asnFile !== null) addAsnFileMetrics(metrics, this.#asnFile)
     if (this.#management !== null) this.#management.addMetrics(metrics)
     else
       metrics.counter('sightings_received_total', 'Sightings that workers have sent.', () => [
@@ -422,6 +508,14 @@ function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFile): voi
   metrics.counter('sightings_unwritten_total', 'Sightings that could not be written to it.', () => [
     { labels: {}, value: counts.dropped },
   ])
+}
+
+function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
+  const built = 'When the list of networks in use was made (identity.asn_file).'
+  metrics.gauge('asn_file_built_timestamp_seconds', built, 'first', () => {
+    const { inUse } = part
+    return inUse === null ? [] : [{ labels: {}, value: inUse.builtAtS }]
+  })
 }
 
 async function listen(server: ManageServer, address: ListenAddress): Promise<void> {

@@ -2,13 +2,14 @@ import type { Knowledge } from '../classify/knowledge.ts'
 import { parseWeights } from '../classify/weights.ts'
 import { loadConfig } from '../config.ts'
 import { createLog } from '../log.ts'
+import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import type { Arguments } from './command.ts'
 import { configFlags } from './config-options.ts'
 import { feedSettings } from './feed-settings.ts'
 import type { Io } from './io.ts'
 import { knowledgeOf, loadKnowledge } from './knowledge-files.ts'
-import { withFeeds } from './live-parts.ts'
+import { withFetched } from './live-parts.ts'
 import { loadContent } from './signature-content.ts'
 
 /** What a gateway with the configuration that is named would judge by; without one, what comes with Gatehouse. */
@@ -16,13 +17,18 @@ export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledg
   const isConfigured = given.value('config') !== null || Object.keys(io.env).some(isSetting)
   if (!isConfigured) return loadKnowledge(null, null)
   const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
-  const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), createLog('silent'))
+  const silent = createLog('silent')
+  const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), silent)
+  const ranges =
+    config.identity.rangesRefreshMs === null
+      ? null
+      : new RangesStore(rangesFolder(config.data.dir), silent, Date.now)
   const own = { paths: config.signatures, weightsFile: config.weights.file }
-  const { list, weights, fingerprints } = await loadContent(await withFeeds(own, feeds))
+  const { list, weights, fingerprints } = await loadContent(await withFetched(own, feeds, ranges))
   return knowledgeOf(list, parseWeights(weights), fingerprints)
 }
 
 /** A policy can be tried without the rest of a configuration: other variables do not ask for one. */
 function isSetting(name: string): boolean {
-  return /^GATEHOUSE_(?:CONFIG|SIGNATURES|WEIGHTS|FEEDS)/.test(name)
+  return /^GATEHOUSE_(?:CONFIG|SIGNATURES|WEIGHTS|FEEDS|IDENTITY_RANGES)/.test(name)
 }

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
+import { makeSigningKey, type SigningKeys } from '../identity/signing-key.ts'
+import { AsnFile } from '../identity/asn-file.ts'
+import type { RangesStore } from '../identity/ranges-store.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
@@ -15,6 +18,7 @@ import type { Part } from './reload.ts'
 import type { MergeCounts } from '../store/catalogue-merge.ts'
 import type { MergeWork, SignatureCompiler } from './signature-compiler.ts'
 import type { SignatureSources } from './signature-content.ts'
+import { makeKeyFile, signingKeysIn } from './signing-key-file.ts'
 import { files } from './signature-files.ts'
 
 /** Certificates from the files of the configuration; without any, the development certificate. */
@@ -113,6 +117,67 @@ export class TicketKeyPart implements Part<Buffer> {
   }
 }
 
+/** The keys that this installation signs with: from a file, or made once, in the data folder. */
+export class SigningKeyPart implements Part<SigningKeys> {
+  readonly what = 'signing-key'
+  readonly #file: string
+  readonly #isOurs: boolean
+  readonly #use: (keys: SigningKeys) => void
+
+  constructor(file: string | null, dataFolder: string, use: (keys: SigningKeys) => void) {
+    this.#file = file ?? join(dataFolder, 'signing.jwk')
+    this.#isOurs = file === null
+    this.#use = use
+  }
+
+  async files(): Promise<readonly string[]> {
+    if (this.#isOurs) await this.#make()
+    return [this.#file]
+  }
+
+  async load(): Promise<SigningKeys> {
+    return signingKeysIn(this.#file)
+  }
+
+  use(keys: SigningKeys): void {
+    this.#use(keys)
+  }
+
+  async #make(): Promise<void> {
+    await mkdir(dirname(this.#file), { recursive: true })
+    await makeKeyFile(this.#file, [makeSigningKey()]).catch((error: Fault) => {
+      if (error.code !== 'FILE_EXISTS') throw error
+    })
+  }
+}
+
+/** The operator's list of networks. */
+export class AsnPart implements Part<AsnFile> {
+  readonly what = 'asn-file'
+  readonly #file: string
+  #inUse: AsnFile | null = null
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  get inUse(): AsnFile | null {
+    return this.#inUse
+  }
+
+  async files(): Promise<readonly string[]> {
+    return [this.#file]
+  }
+
+  load(): Promise<AsnFile> {
+    return AsnFile.load(this.#file)
+  }
+
+  use(file: AsnFile): void {
+    this.#inUse = file
+  }
+}
+
 /** The operator's policy as it was written; without a file, one that tags and blocks nothing. */
 export class PolicyPart implements Part<unknown>, PolicyFile {
   readonly what = 'policy'
@@ -170,15 +235,18 @@ export class SignaturesPart implements Part<SignatureSet> {
   readonly #compiler: SignatureCompiler
   readonly #use: (set: SignatureSet) => void
   readonly #accepted: () => Promise<string>
+  readonly #ranges: RangesStore | null
 
-  /** `accepted`: what the API has. */
+  /** `accepted`: what the API has. `ranges`: lists of addresses that were fetched; `null`: none are. */
   constructor(
     own: OwnSources,
     feeds: FeedStore,
     compiler: SignatureCompiler,
     use: (set: SignatureSet) => void,
     accepted: () => Promise<string> = async () => '',
+    ranges: RangesStore | null = null,
   ) {
+    this.#ranges = ranges
     this.#own = own
     this.#feeds = feeds
     this.#compiler = compiler
@@ -190,7 +258,8 @@ export class SignaturesPart implements Part<SignatureSet> {
     const { paths, weightsFile } = this.#own
     // A folder is watched by way of a name in it, so that a file that comes later is seen, too.
     const own = paths.flatMap((path) => [path, `${path}/.`])
-    const found = await Promise.all([this.#feeds.files(), files(paths)])
+    const fetched = this.#ranges?.files() ?? []
+    const found = await Promise.all([this.#feeds.files(), files(paths), fetched])
     return [...new Set([...own, ...found.flat(), ...(weightsFile === null ? [] : [weightsFile])])]
   }
 
@@ -208,16 +277,22 @@ export class SignaturesPart implements Part<SignatureSet> {
   }
 
   async #sources(): Promise<SignatureSources> {
-    return { ...(await withFeeds(this.#own, this.#feeds)), accepted: await this.#accepted() }
+    const fetched = await withFetched(this.#own, this.#feeds, this.#ranges)
+    return { ...fetched, accepted: await this.#accepted() }
   }
 }
 
 /** The operator's own. */
-export type OwnSources = Omit<SignatureSources, 'feeds' | 'accepted'>
+export type OwnSources = Omit<SignatureSources, 'feeds' | 'accepted' | 'ranges'>
 
-/** What is wrong with a feed, the store says: it has an older one. */
-export async function withFeeds(own: OwnSources, feeds: FeedStore): Promise<SignatureSources> {
-  return { ...own, feeds: (await feeds.load()).map(({ payload }) => payload) }
+/** What is wrong with what was fetched, its store says: of a feed it has an older one. */
+export async function withFetched(
+  own: OwnSources,
+  feeds: FeedStore,
+  ranges: RangesStore | null,
+): Promise<SignatureSources> {
+  const payloads = (await feeds.load()).map(({ payload }) => payload)
+  return { ...own, feeds: payloads, ranges: (await ranges?.load()) ?? [] }
 }
 
 function ticketKeysIn(bytes: Buffer): Buffer | null {

@@ -113,7 +113,11 @@ async function startWorker(worker: SingleWorker, settings: GatewaySettings, log:
     () => undefined,
   )
   const keyPairs = await certificates.load()
-  const { listen } = await worker.start({ keyPairs, ticketKeys: randomBytes(TICKET_KEY_BYTES) })
+  const { listen } = await worker.start({
+    keyPairs,
+    ticketKeys: randomBytes(TICKET_KEY_BYTES),
+    signingKey: null,
+  })
   const ca = certificates.development?.caFile
   io.stdout.write(`recording at https://${listen.host}:${listen.port}`)
   io.stdout.write(ca === undefined ? '\n' : ` (CA of its certificate: ${ca})\n`)

@@ -7,6 +7,8 @@ import { Fault } from '../fault.ts'
 import { softwareInFeed } from '../plane/feed.ts'
 import type { SetContent } from '../plane/signature-set.ts'
 import { loadWeightsDocument } from './knowledge-files.ts'
+import { withFetchedRanges } from './published-lists.ts'
+import type { FetchedRanges } from '../identity/ranges-store.ts'
 import { ListCopies } from './list-copies.ts'
 import { loadBuiltin, SignatureReading } from './signature-files.ts'
 import type { LineSink } from './signature-lines.ts'
@@ -19,6 +21,8 @@ export interface SignatureSources {
   readonly accepted?: string
   /** The operator's own files and folders, which are stronger still. */
   readonly paths: readonly string[]
+  /** Lists of addresses, fetched by URLs that the others have. */
+  readonly ranges?: readonly FetchedRanges[]
   /** `null`: those that come with Gatehouse. */
   readonly weightsFile: string | null
 }
@@ -29,7 +33,7 @@ export async function loadContent(sources: SignatureSources, copies = new ListCo
   const weights = await loadWeightsDocument(sources.weightsFile)
   await readSources(sources, content, copies)
   const { list, fingerprints } = content.whole()
-  return { list, fingerprints, weights }
+  return { list: withFetchedRanges(list, sources.ranges ?? []), fingerprints, weights }
 }
 
 /** Takes all that sources say, the stronger after the weaker. */
@@ -40,7 +44,7 @@ export interface SourceSink extends LineSink {
 
 /** Throws a ConfigFault with everything that is wrong in the files. */
 export async function readSources(
-  { feeds, accepted = '', paths }: Omit<SignatureSources, 'weightsFile'>,
+  { feeds, accepted = '', paths }: Omit<SignatureSources, 'ranges' | 'weightsFile'>,
   sink: SourceSink,
   copies = new ListCopies(),
 ): Promise<void> {

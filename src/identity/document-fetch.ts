@@ -77,7 +77,8 @@ export class Documents<Document> {
   constructor(kind: DocumentKind<Document>, settings: DocumentSettings) {
     this.#kind = kind
     this.#settings = settings
-    this.#places = new FetchPlaces(settings.perMinuteMax)
+    const { perMinuteMax } = settings
+    this.#places = new FetchPlaces(perMinuteMax === undefined ? {} : { totalPerMinute: perMinuteMax })
   }
 
   /** Throws a DocumentUnusable. `ageMaxMs`: for who misses something in it; it is not asked for all the time even so. */

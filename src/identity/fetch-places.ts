@@ -1,20 +1,29 @@
 import { LRUCache } from 'lru-cache'
 
+export interface FetchLimits {
+  /** Under way. */
+  readonly totalMax: number
+  readonly hostMax: number
+  readonly waitingMax: number
+  readonly totalPerMinute: number
+  readonly hostPerMinute: number
+}
+
 /**
- * How many fetches may be under way, in all and at one host, and how many one host sees in a minute: whoever names
- * documents makes us ask others for them.
+ * How many fetches may be under way, in all and at one host, and how many there are in a minute: whoever names documents
+ * makes us ask others for them.
  */
 export class FetchPlaces {
+  readonly #limits: FetchLimits
   readonly #running = new Map<string, number>()
   #total = 0
   readonly #waiting = new Set<Waiting>()
   readonly #minutes = new LRUCache<string, Minute>({ max: HOSTS_MAX })
-  readonly #perMinuteMax: number
   #minute: Minute = { startMs: Number.NEGATIVE_INFINITY, fetches: 0 }
 
-  /** Of all hosts together. */
-  constructor(perMinuteMax = Number.POSITIVE_INFINITY) {
-    this.#perMinuteMax = perMinuteMax
+  /** Those that are not given are what documents have. */
+  constructor(limits: Partial<FetchLimits> = {}) {
+    this.#limits = { ...OF_DOCUMENTS, ...limits }
   }
 
   /** Resolves when there is room, with how to give it back; `null`: there will be none in time. */
@@ -26,7 +35,7 @@ export class FetchPlaces {
   }
 
   #hasRoom(host: string): boolean {
-    return this.#total < TOTAL_MAX && (this.#running.get(host) ?? 0) < HOST_MAX
+    return this.#total < this.#limits.totalMax && (this.#running.get(host) ?? 0) < this.#limits.hostMax
   }
 
   #occupy(host: string): void {
@@ -48,7 +57,7 @@ export class FetchPlaces {
   }
 
   async #wait(host: string, signal: AbortSignal): Promise<boolean> {
-    if (this.#waiting.size >= WAITING_MAX) return false
+    if (this.#waiting.size >= this.#limits.waitingMax) return false
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const waiting = { host, go: resolve }
     const leave = () => this.#waiting.delete(waiting) && resolve(false)
@@ -60,17 +69,18 @@ export class FetchPlaces {
   }
 
   #isOften(host: string, nowMs: number): boolean {
-    const minute = currentMinute(this.#minutes.get(host), nowMs)
+    const minute = current(this.#minutes.get(host), nowMs)
     this.#minutes.set(host, minute)
-    if (++minute.fetches > HOST_PER_MINUTE) return true
-    this.#minute = currentMinute(this.#minute, nowMs)
-    return ++this.#minute.fetches > this.#perMinuteMax
+    // What one host is refused is not taken from the others.
+    if (++minute.fetches > this.#limits.hostPerMinute) return true
+    this.#minute = current(this.#minute, nowMs)
+    return ++this.#minute.fetches > this.#limits.totalPerMinute
   }
 }
 
-function currentMinute(known: Minute | undefined, nowMs: number): Minute {
-  const isCurrent = known !== undefined && Math.abs(nowMs - known.startMs) < MINUTE_MS
-  return isCurrent ? known : { startMs: nowMs, fetches: 0 }
+function current(minute: Minute | undefined, nowMs: number): Minute {
+  const isCurrent = minute !== undefined && Math.abs(nowMs - minute.startMs) < MINUTE_MS
+  return isCurrent ? minute : { startMs: nowMs, fetches: 0 }
 }
 
 interface Waiting {
@@ -83,9 +93,9 @@ interface Minute {
   fetches: number
 }
 
-const TOTAL_MAX = 16
-const HOST_MAX = 2
-const WAITING_MAX = 64
-const HOST_PER_MINUTE = 60
+const OF_DOCUMENTS: FetchLimits = {
+  ...{ totalMax: 16, hostMax: 2, waitingMax: 64, hostPerMinute: 60 },
+  totalPerMinute: Number.POSITIVE_INFINITY,
+}
 const HOSTS_MAX = 10_000
 const MINUTE_MS = 60_000

@@ -114,7 +114,7 @@ async function answer(
   { statusCode: status, headers, body }: Dispatcher.ResponseData,
   asked: GuardedRequest,
 ): Promise<GuardedAnswer> {
-  if (status === 304 && asked.headers['if-none-match'] !== undefined)
+  if (status === 304 && CONDITIONS.some((name) => asked.headers[name] !== undefined))
     return { status, headers, body: Buffer.alloc(0) }
   if (isRedirect(status)) throw redirected(status)
   if (status !== 200) throw new FetchFault('status', `it answers ${status}`, status)
@@ -154,3 +154,6 @@ function faultOf(error: unknown, timeoutMs: number): FetchFault {
     return new FetchFault('timeout', `it has not come within ${timeoutMs} ms`, null, options)
   return new FetchFault('network', `it cannot be fetched (${code ?? name})`, null, options)
 }
+
+/** Without one of these, nobody can say that it is the same. */
+const CONDITIONS = ['if-none-match', 'if-modified-since']

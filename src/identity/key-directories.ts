@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { signerAt } from '../classify/signer-id.ts'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
@@ -35,6 +36,8 @@ export class KeyDirectories {
   readonly #ofListed: Documents<Directory>
   /** Of their own, so that nobody unknown stands in the way of who is known. */
   readonly #ofStrangers: Documents<Directory>
+  /** Those that could not be had. */
+  readonly #rests = new LRUCache<string, Rest>({ max: RESTS_MAX })
 
   constructor(settings: DirectorySettings) {
     this.#settings = settings
@@ -49,16 +52,21 @@ export class KeyDirectories {
     const nowMs = this.#settings.nowMs()
     const isKnown = isListed || agents.has(agentId)
     if (mode === 'off' || (mode === 'listed' && !isKnown)) return none(agentId, 'not-listed', nowMs, FAR_MS)
+    // Nobody has signed with a key that is missing: it is only to be known beforehand, or kept up to date.
+    if (thumbprint === null && nowMs < (this.#rests.get(agentId)?.untilMs ?? 0)) return null
     try {
       const held = await this.#held(isKnown ? this.#ofListed : this.#ofStrangers, agentId, thumbprint)
       const keys = held.document.keys.filter(({ signsRequests }) => signsRequests).map(({ jwk }) => jwk)
       const { askedAtMs, fetchedAtMs, freshUntilMs, keptUntilMs: untilMs } = held
       const why = askedAtMs > fetchedAtMs ? 'no-directory' : null
+      if (why === null) this.#rests.delete(agentId)
+      else this.#rest(agentId, nowMs)
       const times = { askAgainMs: askedAtMs + RETRY_MS, freshUntilMs, untilMs }
       return { kind: 'keys', agentId, keys, why, ...times }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       if (error instanceof DocumentUnusable && error.kind === 'busy') return null
+      this.#rest(agentId, nowMs)
       // The message names the document, and nothing that it says.
       log.debug('the keys of an agent cannot be had', { agent: agentId, why: error.message })
       return none(agentId, 'no-directory', nowMs, RETRY_MS)
@@ -82,6 +90,22 @@ export class KeyDirectories {
     const isMissing = thumbprint !== null && !held.document.keys.some((key) => key.thumbprint === thumbprint)
     return isMissing ? documents.find(place, NOW) : held
   }
+
+  #rest(agentId: string, nowMs: number): void {
+    const before = this.#rests.get(agentId)
+    // Two questions about one failure.
+    if (before !== undefined && nowMs < before.untilMs) return
+    const failures = (before?.failures ?? 0) + 1
+    // Not all of many gateways at once.
+    const share = 0.75 + Math.random() / 4
+    const restMs = Math.min(REST_MAX_MS, REST_MS * 2 ** (failures - 1)) * share
+    this.#rests.set(agentId, { failures, untilMs: nowMs + restMs })
+  }
+}
+
+interface Rest {
+  readonly failures: number
+  readonly untilMs: number
 }
 
 /** How the directory of an agent is read, with what its answer is signed with. */
@@ -132,6 +156,10 @@ const ACCEPT =
 const NOW = 0
 /** Who asks for a key that is not there. */
 const RETRY_MS = 10_000
+/** A server that is down, or a machine without a network, is asked more and more seldom. */
+const REST_MS = 30_000
+const REST_MAX_MS = 600_000
+const RESTS_MAX = 2_000
 /** Settings do not change. */
 const FAR_MS = 3_600_000
 /** Whoever can send a request can name a directory. */

@@ -1,4 +1,6 @@
+import { LRUCache } from 'lru-cache'
 import type { SignatureUse } from './inquiry.ts'
+import { KeyUses } from './key-uses.ts'
 
 /** Of keys of agents that are listed, and of those of strangers, each. */
 export interface ReplayLimits {
@@ -17,8 +19,6 @@ export class ReplayMemory {
   readonly #listed: Shelf
   /** Of their own: with keys that he makes himself, nobody pushes out those of others who are known. */
   readonly #strangers: Shelf
-  /** Of keys that are forgotten. */
-  #floorS = Number.NEGATIVE_INFINITY
 
   constructor(limits: ReplayLimits = LIMITS) {
     this.#listed = new Shelf(limits)
@@ -38,118 +38,99 @@ export class ReplayMemory {
   claim(use: SignatureUse, nowMs: number): boolean | null {
     const { id, thumbprint, holder, createdS, goodUntilMs, isListed } = use
     if (goodUntilMs <= nowMs) return null
-    const isAtListed = isListed || this.#listed.has(thumbprint)
+    const isAtListed = isListed || this.#listed.of(thumbprint) !== undefined
     const shelf = isAtListed ? this.#listed : this.#strangers
-    const before = shelf.take(thumbprint) ?? (isAtListed ? this.#strangers.take(thumbprint) : null)
-    const key = before ?? { uses: new Map(), floorS: this.#floorS }
-    this.#floorS = Math.max(this.#floorS, shelf.put(thumbprint, key, nowMs))
-    const known = key.uses.get(id)
-    if (known !== undefined) return holder !== null && known.holder === holder
+    const key = shelf.of(thumbprint) ?? shelf.put(thumbprint, this.#newcomer(thumbprint, isAtListed), nowMs)
+    const known = key.holderOf(id)
+    if (known !== undefined) return holder !== null && known === holder
     if (createdS <= key.floorS) return null
     shelf.makeRoom(key, nowMs)
     // To make room may have raised its own floor.
     if (createdS <= key.floorS) return null
-    shelf.add(key, id, { holder, createdS, goodUntilMs })
+    shelf.add(key, use)
     return true
+  }
+
+  /** Of a key that was forgotten, nobody knows what it was used for. */
+  #newcomer(thumbprint: string, isAtListed: boolean): KeyUses {
+    const stranger = isAtListed ? this.#strangers.take(thumbprint) : undefined
+    return stranger ?? new KeyUses(Math.max(this.#listed.floorS, this.#strangers.floorS))
   }
 }
 
 class Shelf {
   size = 0
   floorsRaised = 0
+  /** Of keys that are forgotten. */
+  floorS = Number.NEGATIVE_INFINITY
   readonly #limits: ReplayLimits
-  /** That used last at the end. */
-  readonly #keys = new Map<string, KeyUses>()
+  readonly #keys: LRUCache<string, KeyUses>
+  #nowMs = 0
 
   constructor(limits: ReplayLimits) {
     this.#limits = limits
+    const dispose = (key: KeyUses, _: string, reason: LRUCache.DisposeReason) => {
+      if (reason === 'evict') this.#forgotten(key)
+    }
+    this.#keys = new LRUCache({ max: limits.keysMax, dispose })
   }
 
-  has(thumbprint: string): boolean {
-    return this.#keys.has(thumbprint)
+  of(thumbprint: string): KeyUses | undefined {
+    return this.#keys.get(thumbprint)
   }
 
-  take(thumbprint: string): KeyUses | null {
+  /** It is somebody else's then. */
+  take(thumbprint: string): KeyUses | undefined {
     const key = this.#keys.get(thumbprint)
-    if (key === undefined) return null
     this.#keys.delete(thumbprint)
-    this.size -= key.uses.size
+    this.size -= key?.size ?? 0
     return key
   }
 
-  /** Says up to when nothing can be told of the key that had to make room. */
-  put(thumbprint: string, key: KeyUses, nowMs: number): number {
+  put(thumbprint: string, key: KeyUses, nowMs: number): KeyUses {
+    this.#nowMs = nowMs
     this.#keys.set(thumbprint, key)
-    this.size += key.uses.size
-    return this.#keys.size > this.#limits.keysMax ? this.#forgetOldestKey(nowMs) : Number.NEGATIVE_INFINITY
+    this.size += key.size
+    return key
   }
 
-  add(key: KeyUses, id: string, use: Use): void {
-    key.uses.set(id, use)
+  add(key: KeyUses, use: SignatureUse): void {
+    key.add(use, Math.ceil(this.#limits.usesPerKeyMax / PARTS))
     this.size++
   }
 
   makeRoom(key: KeyUses, nowMs: number): void {
     const { usesMax, usesPerKeyMax } = this.#limits
-    this.#dropOver(key, nowMs)
-    if (key.uses.size >= usesPerKeyMax) this.#forget(key, Math.ceil(usesPerKeyMax / PART), nowMs)
+    this.size -= key.dropOver(nowMs)
+    while (key.size >= usesPerKeyMax) this.#forget(key, nowMs)
     if (this.size < usesMax) return
-    for (const each of this.#keys.values()) this.#dropOver(each, nowMs)
-    while (this.size >= usesMax) {
-      const largest = [...this.#keys.values()].reduce((one, other) =>
-        other.uses.size > one.uses.size ? other : one,
-      )
-      this.#forget(largest, Math.ceil(largest.uses.size / PART), nowMs)
-    }
+    for (const each of this.#keys.values()) this.size -= each.dropOver(nowMs)
+    while (this.size >= usesMax) this.#forget(this.#largest()!, nowMs)
   }
 
-  #forgetOldestKey(nowMs: number): number {
-    const [thumbprint, { uses, floorS }] = this.#keys.entries().next().value!
-    this.#keys.delete(thumbprint)
-    this.size -= uses.size
-    let highestS = floorS
-    for (const { createdS, goodUntilMs } of uses.values())
-      if (goodUntilMs > nowMs && createdS > highestS) highestS = createdS
-    if (highestS > floorS) this.floorsRaised++
-    return highestS
+  #forget(key: KeyUses, nowMs: number): void {
+    const { size, floorS } = key
+    key.forgetOldest(nowMs)
+    this.size -= size - key.size
+    if (key.floorS > floorS) this.floorsRaised++
   }
 
-  /** Those whose time is over, from the oldest on: of one signer they mostly end in the order in which they came. */
-  #dropOver({ uses }: KeyUses, nowMs: number): void {
-    for (const [id, { goodUntilMs }] of uses) {
-      if (goodUntilMs > nowMs) return
-      uses.delete(id)
-      this.size--
-    }
+  #largest(): KeyUses | null {
+    let largest: KeyUses | null = null
+    for (const each of this.#keys.values()) if (largest === null || each.size > largest.size) largest = each
+    return largest
   }
 
-  /** As many of its oldest. */
-  #forget(key: KeyUses, count: number, nowMs: number): void {
-    let left = count
-    for (const [id, { createdS, goodUntilMs }] of key.uses) {
-      if (left-- === 0) break
-      key.uses.delete(id)
-      this.size--
-      if (goodUntilMs <= nowMs || createdS <= key.floorS) continue
-      key.floorS = createdS
-      this.floorsRaised++
-    }
+  #forgotten(key: KeyUses): void {
+    const before = key.floorS
+    this.size -= key.size
+    while (key.size > 0) key.forgetOldest(this.#nowMs)
+    if (key.floorS > before) this.floorsRaised++
+    this.floorS = Math.max(this.floorS, key.floorS)
   }
 }
 
-interface KeyUses {
-  readonly uses: Map<string, Use>
-  /** Of what was signed up to then nobody can tell. */
-  floorS: number
-}
-
-interface Use {
-  readonly holder: string | null
-  readonly createdS: number
-  readonly goodUntilMs: number
-}
-
-/** Some 50 MB at most, in the one process that has it. */
+/** Some 35 MB at most, in the one process that has it. */
 const LIMITS: ReplayLimits = { usesMax: 131_072, usesPerKeyMax: 65_536, keysMax: 4_096 }
-/** What is forgotten at once, so that not each use makes room for itself. */
-const PART = 16
+/** What is forgotten of a key at once, at most. */
+const PARTS = 16

@@ -4,6 +4,7 @@ import type Koa from 'koa'
 import { versionSaid } from '../classify/version-said.ts'
 import type { Effective } from '../config-reader.ts'
 import { Fault } from '../fault.ts'
+import { DIRECTORY } from '../classify/signer-id.ts'
 import { DocumentMetrics } from '../identity/document-metrics.ts'
 import type { Log } from '../log.ts'
 import type { Snapshot, SnapshotDocument } from '../plane/snapshot.ts'
@@ -69,6 +70,7 @@ import { trialCounter } from './submissions/trial-counter.ts'
 import { deliveryJobs } from './webhooks/delivery-jobs.ts'
 import { Deliverer, type DelivererSettings } from './webhooks/deliverer.ts'
 import { DeliveryMetrics } from './webhooks/delivery-metrics.ts'
+import { OwnSignature, type OwnSigning } from './own-signature.ts'
 import { StoreWatch } from './store-watch.ts'
 import { TrafficPulse } from './traffic-pulse.ts'
 
@@ -132,6 +134,8 @@ export interface ManagementLinks {
   readonly mcpServer?: MakeServer
   /** Whoever has it reads it. */
   readonly documentMetrics?: DocumentMetrics
+  /** What is signed with a key of our own; without it, nothing is. */
+  readonly signing?: OwnSigning
   /** What hashes passwords in less time, for tests. */
   readonly passwords?: PasswordHasher
   /** Those of the data plane, and how they are. */
@@ -155,6 +159,7 @@ export class ManagementPlane {
   #gnapDocuments: ReturnType<typeof gnapDocuments> | null = null
   #mcpDocuments: ReturnType<typeof mcpDocuments> | null = null
   #mcp: McpEndpoint | null = null
+  #ownSignature: OwnSignature | null = null
   readonly #gnap = gnapEndpoints(() => (this.#api === null ? null : this.#management))
   readonly #a2a = a2aEndpoints(
     () => (this.#api === null ? null : this.#management),
@@ -222,6 +227,11 @@ export class ManagementPlane {
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
     this.#gnapDocuments = gnapDocuments(url)
+    this.#ownSignature = new OwnSignature(
+      this.#links.signing ?? SIGNS_NOTHING,
+      url,
+      this.#links.nowMs ?? Date.now,
+    )
     this.#mcpDocuments = mcpDocuments(url, this.#settings.version)
     this.#mcp ??= new McpEndpoint({
       ...{ publicUrl: url, origins: this.#settings.corsOrigins },
@@ -287,6 +297,7 @@ export class ManagementPlane {
       if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
       if (this.#gnapDocuments?.(ctx) === true || this.#mcpDocuments?.(ctx) === true) return
       const url = ctx.req.url!
+      if (isAt(url, DIRECTORY) && this.#ownSignature !== null) return this.#ownSignature.sayDirectory(ctx)
       if (this.#mcp !== null && isAt(url, MCP_PATH))
         return this.#mcp.answer(ctx, this.#api === null ? null : this.#management)
       if (url.startsWith('/oauth/') || OF_PEOPLE.test(url))
@@ -443,6 +454,7 @@ export class ManagementPlane {
       },
       log: this.#log,
       publicUrl,
+      ownSignature: this.#ownSignature!,
       detections: this.#detections,
       newSignatures: new NewSignatures(telling),
       ...{ events, tail: new EventTail(store, events), pulse: this.#pulse },
@@ -468,6 +480,7 @@ function urlOf({ host, port }: ListenAddress, hasTls: boolean): string {
   return `http${hasTls ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const SIGNS_NOTHING: OwnSigning = { agent: null, webhooks: false, keys: () => null }
 const OF_PEOPLE = /^\/account(?:[/?]|$)/
 const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000

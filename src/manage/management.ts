@@ -1,3 +1,4 @@
+import type { OwnSignature } from './own-signature.ts'
 import type { EventLog } from './event-log.ts'
 import type { EventTail } from './event-tail.ts'
 import type { OpenStreams } from './open-streams.ts'
@@ -51,6 +52,7 @@ export interface Management {
   readonly publisher: Pick<Publisher, 'nudge'>
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
+  readonly ownSignature: Pick<OwnSignature, 'headersFor'>
   /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */

@@ -119,7 +119,7 @@ export class TaskCallbacks {
   }
 
   async #post(due: DueCallback, task: TaskRecord): Promise<CallbackTold> {
-    const { allowPrivateWebhooks: allowPrivate, nowMs, log } = this.#management
+    const { allowPrivateWebhooks: allowPrivate, ownSignature, nowMs, log } = this.#management
     const { url } = due
     try {
       if (!allowPrivate && !url.startsWith('https:'))
@@ -128,7 +128,9 @@ export class TaskCallbacks {
       if (message === null) return { told: task.status, error: null, nextAtMs: null }
       const { timeoutMs = TIMEOUT_MS, lookup } = this.#settings
       const place = { url, ca: null, allowPrivate, timeoutMs, ...(lookup === undefined ? {} : { lookup }) }
-      await guardedPost({ ...place, ...message }, this.#closing.signal)
+      const own = ownSignature.headersFor(url, message.headers, message.body)
+      const headers = { ...message.headers, ...own }
+      await guardedPost({ ...place, ...message, headers }, this.#closing.signal)
       return { told: task.status, error: null, nextAtMs: null }
     } catch (error) {
       if (!(error instanceof Fault)) throw error

@@ -11,7 +11,7 @@ import type { Tarpit } from './tarpit.ts'
 import type { Upgrades } from './upgrade.ts'
 import type { UpstreamGroup } from './upstream.ts'
 
-/** What a worker judges and serves by. Only `snapshot` and the clock ever change. */
+/** What a worker judges and serves by. Only `snapshot`, `signer` and the clock ever change. */
 export interface ProxyContext {
   /** Which proxy this is, in Sightings. */
   readonly name: string
@@ -28,7 +28,7 @@ export interface ProxyContext {
   /** What becomes of a request for another host than its connection asked for. */
   readonly sniMismatch: 'allow' | 'reject'
   readonly upgradeIdleTimeoutMs: number
-  readonly signer: TagSigner | null
+  signer: TagSigner | null
   /** `null`: proofs are not looked for. */
   readonly prover: Prover | null
   readonly limiter: RateLimiter

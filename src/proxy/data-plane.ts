@@ -27,6 +27,8 @@ export interface LiveState {
   readonly keyPairs: readonly KeyPair[]
   /** 48 bytes: whoever has them can continue every session that is not older. */
   readonly ticketKeys: Buffer
+  /** With which the app is told what it is told, as `signingKeysText` has it; `null`: with none of our own. */
+  readonly signingKey: string | null
 }
 
 export interface ListenAddress {

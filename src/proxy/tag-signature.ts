@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { type SigningKey, signBase } from '../identity/signing-key.ts'
 
 /** What a signature is for, beside the headers: nobody shall use it again for another request. */
 export interface SignedRequest {
@@ -11,16 +12,20 @@ export interface SignedRequest {
 }
 
 /**
- * Signs what we tell the app, so that it can tell our headers from anybody's: an HTTP Message Signature (RFC 9421,
- * HMAC-SHA256) over method, authority, path, query and every header we set, parameters and signature in one header.
+ * Signs what we tell the app, so that it can tell our headers from anybody's: an HTTP Message Signature (RFC 9421), with a
+ * secret that the app has, too (HMAC-SHA256), or with a key of which it has the public half, over method, authority, path, query and every header we set, parameters and signature in one header.
  */
 export class TagSigner {
-  readonly #key: string
-  readonly #keyId: string
+  readonly #sign: (base: string) => string
+  readonly #parameters: string
 
-  constructor(key: string, keyId = 'gatehouse') {
-    this.#key = key
-    this.#keyId = `"${keyId.replace(/[\\"]/g, '\\$&')}"`
+  constructor(key: string | SigningKey, keyId = 'gatehouse') {
+    const isShared = typeof key === 'string'
+    const named = (isShared ? keyId : key.thumbprint).replace(/[\\"]/g, '\\$&')
+    this.#parameters = `;keyid="${named}";alg="${isShared ? 'hmac-sha256' : key.algorithm}"`
+    this.#sign = isShared
+      ? (base) => createHmac('sha256', key).update(base, 'latin1').digest('base64')
+      : (base) => signBase(key, base).toString('base64')
   }
 
   /** The value of X-Agent-Signature. `tags` is the flat list of the headers to vouch for. */
@@ -33,12 +38,11 @@ export class TagSigner {
       parts.set(name, before === undefined ? value : `${before}, ${value}`)
     }
     const covered = Array.from(parts.keys(), (name) => `"${name}"`).join(' ')
-    const parameters = `(${covered});created=${nowS};keyid=${this.#keyId};alg="hmac-sha256"`
+    const parameters = `(${covered});created=${nowS}${this.#parameters}`
     let base = ''
     for (const [name, value] of parts) base += `"${name}": ${value}\n`
     base += `"@signature-params": ${parameters}`
-    const signature = createHmac('sha256', this.#key).update(base, 'latin1').digest('base64')
-    return `${parameters};sig=:${signature}:`
+    return `${parameters};sig=:${this.#sign(base)}:`
   }
 }
 

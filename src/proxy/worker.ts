@@ -4,6 +4,7 @@ import { Traffic } from '../classify/traffic.ts'
 import type { Log, LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import type { Investigator } from '../identity/inquiry.ts'
+import { readSigningKeys } from '../identity/signing-key.ts'
 import type { ProxyBus } from '../plane/bus.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
@@ -134,7 +135,7 @@ export class Worker {
       ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
       waiting: () => this.#context.prover?.waiting ?? 0,
     })
-    this.#context = this.#contextWith(snapshot, investigator)
+    this.#context = this.#contextWith(snapshot, investigator, state.signingKey)
     this.#context.prover?.use(snapshot.knowledge)
 
     const handlers = createHandler(this.#context)
@@ -158,8 +159,9 @@ export class Worker {
   }
 
   /** From the next handshake on. Throws, and changes nothing, when a certificate cannot be used. */
-  use({ keyPairs, ticketKeys }: LiveState): void {
+  use({ keyPairs, ticketKeys, signingKey }: LiveState): void {
     this.#certificates.replace(keyPairs)
+    this.#context.signer = signerOf(this.#settings.signatureKey, signingKey)
     for (const listener of this.#listeners) listener.refreshTls(ticketKeys)
   }
 
@@ -187,7 +189,11 @@ export class Worker {
     this.#bus.close()
   }
 
-  #contextWith(snapshot: Snapshot, investigator: Investigator | null): ProxyContext {
+  #contextWith(
+    snapshot: Snapshot,
+    investigator: Investigator | null,
+    signingKey: string | null,
+  ): ProxyContext {
     const settings = this.#settings
     const trusted = addressSet(settings.trustedProxies)
     return {
@@ -201,7 +207,7 @@ export class Worker {
       fail: settings.fail,
       sniMismatch: settings.tls.sniMismatch,
       upgradeIdleTimeoutMs: settings.upgradeIdleTimeoutMs,
-      signer: settings.signatureKey === null ? null : new TagSigner(settings.signatureKey),
+      signer: signerOf(settings.signatureKey, signingKey),
       prover: investigator === null ? null : this.#proverFor(investigator, trusted),
       limiter: new RateLimiter(),
       traffic: this.#traffic,
@@ -227,6 +233,12 @@ export class Worker {
     await listener!.listen({ ...this.#settings.listen })
     await plainListener?.listen({ ...this.#settings.plainListen! })
   }
+}
+
+/** `shared`: the secret that the app has, too. */
+function signerOf(shared: string | null, signingKey: string | null): TagSigner | null {
+  if (signingKey !== null) return new TagSigner(readSigningKeys(signingKey)[0])
+  return shared === null ? null : new TagSigner(shared)
 }
 
 /** The time of day, read on a beat so that requests need not. */

@@ -45,6 +45,31 @@ test('what a policy does to a request, rule by rule', async (t) => {
     assert.ok(out.split('\n').includes(line), `${line}\n${out}`)
 })
 
+test('who has signed, and what contradicts him, is told the app, as the file says it', async (t) => {
+  const { at, check } = workbench(t)
+  const policy = at(
+    'p.yaml',
+    'rules: [{name: partner, when: {signer: "https://*.test", verified: web-bot-auth}, action: tag}]',
+  )
+  const signed = {
+    kind: 'agent',
+    verified: 'web-bot-auth',
+    signer: 'https://a.test',
+    evidence: ['signed-as-another'],
+  }
+  const { out } = await check(at('r.json', JSON.stringify({ verdict: signed })), policy)
+  assert.match(out, /^verdict {2}agent, .*verified by web-bot-auth: https:\/\/a\.test/m)
+  assert.match(out, /^partner +yes +decides$/m)
+  assert.match(out, /^ {2}X-Agent-Identity: https:\/\/a\.test$/m)
+  assert.match(out, /^ {2}X-Agent-Conflict: signed-as-another$/m)
+  for (const [verdict, problem] of [
+    [{ ...signed, signer: undefined }, /needs `signer`/],
+    [{ ...signed, verified: 'ip-range' }, /signer: is for who is verified by web-bot-auth/],
+    [{ ...signed, verified: 'by-word' }, /it takes web-bot-auth, ip-range, reverse-dns/],
+  ] as const)
+    assert.match((await check(at('r.json', JSON.stringify({ verdict })), policy)).err, problem)
+})
+
 test('an address that is published for who it says to be is proof of it, and any other is none', async (t) => {
   const { at, check } = workbench(t)
   const userAgent = 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)'

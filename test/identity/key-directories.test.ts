@@ -139,6 +139,32 @@ test('what was had a while ago may be asked for again at once by who misses some
   assert.equal(server.asked.length, 1)
 })
 
+test('who only wants it beforehand waits longer and longer for a server that is down, and nobody else does', async (t) => {
+  const { server, clock, find } = await started(t)
+  server.serve(DIRECTORY, (_, response) => response.writeHead(503).end())
+  const beforehand = async () => (await find({ thumbprint: null, isListed: true }))?.why
+  const asked: number[] = []
+  for (; clock.nowMs < START_MS + 3_600_000; clock.nowMs += 15_000) {
+    const before = server.asked.length
+    await beforehand()
+    if (server.asked.length > before) asked.push((clock.nowMs - START_MS) / 1_000)
+  }
+  const pauses = asked.slice(1).map((second, index) => second - asked[index]!)
+  assert.ok(pauses.length >= 8 && pauses.length <= 13, pauses.join())
+  assert.deepEqual(
+    pauses.map((pauseS, index) => pauseS >= Math.min(600, 30 * 2 ** index) * 0.75 && pauseS <= 615),
+    pauses.map(() => true),
+  )
+  const { length } = server.asked
+  assert.equal((await find({ isListed: true }))?.why, 'no-directory')
+  assert.equal(server.asked.length, length + 1, 'somebody has signed')
+  server.serveJson(DIRECTORY, { keys: [one.jwk] })
+  clock.nowMs += 10_000
+  assert.equal((await find({ isListed: true }))?.why, null)
+  clock.nowMs += 300_000
+  assert.equal(await beforehand(), null, 'it is up again')
+})
+
 test('a directory that is signed counts for as long as that, with the keys that have signed it', async (t) => {
   const { server, clock, host, find } = await started(t)
   const serve = async (signers: readonly Signer[], more: { expiresS?: number; host?: string } = {}) => {
@@ -237,7 +263,7 @@ async function started(t: Test, more: Partial<DirectorySettings> = {}, given: Do
   const clock = { nowMs: START_MS }
   const directories = new KeyDirectories({ ...SETTINGS, nowMs: () => clock.nowMs, ...more })
   const { origin: agentId, host } = new URL(server.url('/'))
-  const usual = { kind: 'keys', agentId, thumbprint: null, isListed: false } as const
+  const usual = { kind: 'keys', agentId, thumbprint: one.key.thumbprint, isListed: false } as const
   const find = (changes: Partial<Parameters<KeyDirectories['find']>[0]> = {}) =>
     directories.find({ ...usual, ...changes })
   return { server, clock, directories, agentId, host, find }

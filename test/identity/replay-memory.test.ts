@@ -75,44 +75,58 @@ test('who was a stranger and is listed now has not used less, nor who was listed
   assert.equal(memory.claim(use({ id: 'c', thumbprint: 'other', isListed: true }), NOW_MS), null)
 })
 
-test('whatever comes in whatever order: it takes nothing that an endless memory would not, and stays small', async () => {
-  const limits = { usesMax: 12, usesPerKeyMax: 6, keysMax: 3 }
-  const step = fc.record({
-    id: fc.integer({ min: 0, max: 12 }),
-    key: fc.integer({ min: 0, max: 5 }),
-    holder: fc.constantFrom(null, 'a', 'b'),
-    createdS: fc.integer({ min: -30, max: 30 }),
-    lifeS: fc.integer({ min: 1, max: 60 }),
-    passedMs: fc.integer({ min: 0, max: 5_000 }),
-    isListed: fc.boolean(),
-  })
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-      const memory = new ReplayMemory(limits)
-      const endless = new Map<string, string | null>()
-      let nowMs = NOW_MS
-      for (const { id, key, holder, createdS, lifeS, passedMs, isListed } of steps) {
-        nowMs += passedMs
-        // One signature has one time, whoever sends it.
-        const name = `${key} ${id} ${createdS} ${lifeS}`
-        const created = NOW_S + createdS
-        const one = {
-          id: name,
-          thumbprint: `${key}`,
-          createdS: created,
-          goodUntilMs: (created + lifeS) * 1_000,
+for (const limits of [
+  { usesMax: 12, usesPerKeyMax: 6, keysMax: 3 },
+  { usesMax: 60, usesPerKeyMax: 48, keysMax: 2 },
+])
+  test(`whatever comes in whatever order, of ${limits.usesMax} uses none is taken that an endless memory would not take`, async () => {
+    // One signature has one time, whoever sends it and how often.
+    const signature = fc.record({
+      key: fc.integer({ min: 0, max: 4 }),
+      createdS: fc.integer({ min: -30, max: 30 }),
+      lifeS: fc.integer({ min: 20, max: 90 }),
+    })
+    const step = fc.record({
+      pick: fc.nat(),
+      holder: fc.constantFrom(null, 'a', 'b'),
+      passedMs: fc.constantFrom(0, 0, 0, 0, 500, 5_000),
+      isListed: fc.boolean(),
+    })
+    const signatures = fc.array(signature, { minLength: limits.usesMax, maxLength: limits.usesMax * 3 })
+    const steps = fc.array(step, { minLength: 100, maxLength: 400 })
+    fc.assert(
+      fc.property(signatures, steps, (signatures, steps) => {
+        const memory = new ReplayMemory(limits)
+        const endless = new Map<string, string | null>()
+        let nowMs = NOW_MS
+        for (const { pick, holder, passedMs, isListed } of steps) {
+          nowMs += passedMs
+          const number = pick % signatures.length
+          const { key, createdS: ageS, lifeS } = signatures[number]!
+          const [id, createdS] = [`${number}`, NOW_S + ageS]
+          const goodUntilMs = (createdS + lifeS) * 1_000
+          const isOwn = holder !== null && endless.get(id) === holder
+          const mayBe = goodUntilMs > nowMs && (!endless.has(id) || isOwn)
+          const one = { id, thumbprint: `${key}`, holder, createdS, goodUntilMs, isListed }
+          const isTaken = memory.claim(one, nowMs)
+          assert.ok(mayBe || isTaken !== true, 'a replay was taken')
+          assert.ok(isTaken !== false || endless.has(id), 'what was never used is called a replay')
+          if (isTaken === true && !endless.has(id)) endless.set(id, holder)
+          assert.ok(memory.size <= 2 * limits.usesMax + limits.usesPerKeyMax)
         }
-        const mayBe =
-          one.goodUntilMs > nowMs && (!endless.has(name) || (holder !== null && endless.get(name) === holder))
-        const isTaken = memory.claim({ ...one, holder, isListed }, nowMs)
-        assert.ok(mayBe || isTaken !== true, 'a replay was taken')
-        assert.ok(isTaken !== false || endless.has(name), 'what was never used is called a replay')
-        if (isTaken === true && !endless.has(name)) endless.set(name, holder)
-        assert.ok(memory.size <= 2 * limits.usesMax + limits.usesPerKeyMax)
-      }
-    }),
-    { interruptAfterTimeLimit: 2_000 },
-  )
+      }),
+      { numRuns: 1_000, interruptAfterTimeLimit: 5_000 },
+    )
+  })
+
+test('who signs each request when he sends it is taken each time, however many he sends', async () => {
+  const memory = new ReplayMemory({ usesMax: 300, usesPerKeyMax: 200, keysMax: 4 })
+  for (let i = 0; i < 5_000; i++) {
+    const createdS = NOW_S + Math.floor(i / 20)
+    const goodUntilMs = (createdS + 3_600) * 1_000
+    assert.equal(memory.claim(use({ id: `${i}`, createdS, goodUntilMs }), createdS * 1_000), true, `${i}`)
+  }
+  assert.ok(memory.size <= 200 && memory.floorsRaised > 0)
 })
 
 function use(changes: Partial<SignatureUse>): SignatureUse {

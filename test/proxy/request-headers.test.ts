@@ -176,7 +176,21 @@ test('what is known is said, and nothing is said of what is not', async () => {
     all
       .join('|')
       .includes(
-        'X-JA4H-Fingerprint|h|X-Agent-Verdict|agent|X-Agent-Name|GPTBot|X-Agent-Category|crawler|X-Agent-Confidence|0.99|X-Agent-Verified|ip-range',
+        'X-JA4H-Fingerprint|h|X-Agent-Verdict|agent|X-Agent-Name|GPTBot|X-Agent-Category|crawler|X-Agent-Confidence|0.99|X-Agent-Verified|ip-range|X-Agent-Action',
+      ),
+  )
+
+  const proof = { method: 'web-bot-auth', agent: 'https://stranger.test', key: 'k1' } as const
+  const conflicts = ['signed-as-another', 'address-foreign']
+  const signed: string[] = []
+  const stranger = { ...verdict, agent: null, proof, conflicts }
+  pushTags(signed, { connection: connection('192.0.2.1').print, ja4h: null } as Print, stranger, 'pass', 'id')
+  assert.ok(!signed.includes('X-Agent-Name'))
+  assert.ok(
+    signed
+      .join('|')
+      .includes(
+        'X-Agent-Verified|web-bot-auth|X-Agent-Identity|https://stranger.test|X-Agent-Key|k1|X-Agent-Conflict|signed-as-another, address-foreign|X-Agent-Action',
       ),
   )
 })

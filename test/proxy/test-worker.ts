@@ -22,7 +22,7 @@ export async function goodPair(): Promise<KeyPair> {
 }
 
 export function liveState(keyPairs: readonly KeyPair[]): LiveState {
-  return { keyPairs, ticketKeys: randomBytes(48) }
+  return { keyPairs, ticketKeys: randomBytes(48), signingKey: null }
 }
 
 /** All that a worker, or a pool of them, wants to be started; with what it says. */

@@ -211,7 +211,8 @@ export class Deliverer {
     const atMs = this.#management.nowMs()
     try {
       const headers = await this.#signing.headers(event.id, body, secrets, atMs)
-      return await this.#courier.post(url, headers, body, stop)
+      const own = this.#management.ownSignature.headersFor(url, headers, body)
+      return await this.#courier.post(url, { ...headers, ...own }, body, stop)
     } catch (error) {
       if (!(error instanceof Fault) || !error.code.startsWith('SEAL_')) throw error
       const nothing = { status: null, response: '', retryAfterMs: null, durationMs: 0 }
