@@ -37,12 +37,13 @@ function ofHttp(bytes: Buffer, base: string | null): CapturedRequest {
       throw invalid(`has a line that is no header: ${each.slice(0, 40)}`)
     rawHeaders.push(name, value)
   }
-  const absolute = /^https?:\/\//i.test(target) ? new URL(target) : null
+  // As it was sent: a URL would be written anew.
+  const [, origin, path] = ABSOLUTE.exec(target) ?? []
   const body = end === null ? Buffer.alloc(0) : bytes.subarray(end.index + end[0].length)
   return {
     ...{ method, rawHeaders, body },
-    target: absolute === null ? target : absolute.pathname + absolute.search,
-    base: base ?? absolute?.origin ?? baseOf(rawHeaders),
+    target: path === undefined ? target : path.startsWith('/') ? path : `/${path}`,
+    base: base ?? origin ?? baseOf(rawHeaders),
   }
 }
 
@@ -96,4 +97,5 @@ function invalid(detail: string): Fault {
 const BYTES_MAX = 16 * 1_048_576
 const HEAD_END = /\r?\n\r?\n/
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]{1,64}) (\S+)(?: HTTP\/\d(?:\.\d)?)?$/
+const ABSOLUTE = /^(https?:\/\/[^/?#@]+)(.*)$/i
 const HEADER = /^(:?[!#$%&'*+.^_`|~\w-]{1,256}):[ \t]*(.*)$/

@@ -39,7 +39,8 @@ signing: {webhooks: true, upstream: true}
   assert.equal(answer.headers.get('cache-control'), 'public, max-age=3600')
   const keys = readKeySet(JSON.parse(document), { allowPrivate: false })
   assert.equal(keys.length, 1)
-  const proof = directoryProof(Object.fromEntries(answer.headers), gateway.manage, keys, Date.now())
+  const answered = { headers: Object.fromEntries(answer.headers), body: Buffer.from(document) }
+  const proof = directoryProof(answered, gateway.manage, keys, Date.now())
   assert.equal(proof!.keys.length, 1)
   assert.ok(!document.includes(secret))
   const posted = await fetch(`http://${gateway.manage}${DIRECTORY}`, { method: 'POST' })
