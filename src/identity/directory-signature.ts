@@ -1,15 +1,19 @@
-import { type InnerList, type Item, serializeInnerList } from 'structured-headers'
+import type { IncomingHttpHeaders } from 'node:http'
+import { type InnerList, type Item, serializeInnerList, serializeItem } from 'structured-headers'
 import type { AgentKey } from './agent-key.ts'
 import { isDigestOf, readContentDigest } from './content-digest.ts'
-import type { GuardedAnswer } from './guarded-get.ts'
 import { type SignatureTimes, signatureTimes, verifyBytes } from './http-signature.ts'
-import { componentOf, fieldValue } from './signature-base.ts'
+import { ComponentValues, componentOf } from './signature-base.ts'
 import { type LabelledSignature, readSignatureFields } from './signature-fields.ts'
 
-/** What a key directory came in. */
-export type DirectoryAnswer = Pick<GuardedAnswer, 'headers' | 'body'>
+/** What was answered, with 200, where a key directory was asked for. */
+export interface DirectoryAnswer {
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: Uint8Array
+}
 
-/** What the answer that a key directory came in says of its keys. */
+/** What it says of the keys in it. */
 export interface DirectoryProof {
   /** Those that have signed it, rightly. */
   readonly keys: readonly AgentKey[]
@@ -19,32 +23,59 @@ export interface DirectoryProof {
 
 /**
  * Whoever serves a directory may sign his answer with each key that is in it, for the host he is asked at: nobody else
- * can show the keys of others as his own (draft-meunier-webbotauth-httpsig-protocol-02, appendix C). `null`: it is not
- * signed so. `host`: with its port, where that is not the usual one.
+ * can show the keys of others as his own (draft-ietf-webbotauth-httpsig-directory). `null`: it is not signed so.
  */
 export function directoryProof(
   answer: DirectoryAnswer,
-  host: string,
   keys: readonly AgentKey[],
   nowMs: number,
 ): DirectoryProof | null {
-  const rawHeaders = flatHeaders(answer)
+  const rawHeaders = rawHeadersOf(answer.headers)
   const read = readSignatureFields(rawHeaders)
   if (read.kind === 'unsigned') return null
   const signatures = read.kind === 'signatures' ? read.signatures : []
   const own = signatures.filter(({ input }) => input[1].get('tag') === TAG)
   // Of a signature for something else nothing is known here; a damaged one is one that does not hold.
   if (read.kind === 'signatures' && own.length === 0) return null
+  const values = new AnswerValues(answer, rawHeaders)
   const proven = new Map<AgentKey, number>()
   for (const signature of own) {
     const found = keyOf(signature, keys)
     const times = found === undefined ? null : timesOf(signature.input, nowMs)
-    const base = times === null ? null : baseOf(signature.input, { rawHeaders, body: answer.body, host })
-    if (found === undefined || times === null || base === null) continue
-    if (!isOfAlgorithm(signature, found) || !verifyBytes(found, base, signature.bytes)) continue
+    if (found === undefined || times === null || !isSignedBy(signature, found, values)) continue
     proven.set(found, Math.max(times.goodUntilMs, proven.get(found) ?? 0))
   }
   return { keys: [...proven.keys()], untilMs: Math.min(...proven.values()) }
+}
+
+/** Of what is covered in an answer: of itself, and with `;req` of what was asked (RFC 9421 §2.4). */
+class AnswerValues {
+  readonly #answer: ComponentValues
+  readonly #request: ComponentValues
+  /** Whether its Content-Digest is that of its body. */
+  readonly #isDigestRight: boolean
+
+  constructor({ url, body }: DirectoryAnswer, rawHeaders: readonly string[]) {
+    const { origin: base, pathname, search } = new URL(url)
+    this.#answer = new ComponentValues({ method: '', base: '', target: '', rawHeaders })
+    this.#request = new ComponentValues({ method: 'GET', base, target: pathname + search, rawHeaders: [] })
+    const digests = readContentDigest(rawHeaders)
+    this.#isDigestRight = digests !== null && isDigestOf(digests, body)
+  }
+
+  /** `null`: it has none, or none that is known here, or one that is not right. */
+  of([name, parameters]: Item): string | null {
+    const isOfRequest = parameters.get('req') === true
+    const others = new Map([...parameters].filter(([parameter]) => !(isOfRequest && parameter === 'req')))
+    if (name === '@status' && parameters.size === 0) return '200'
+    const isDerived = typeof name === 'string' && name.startsWith('@')
+    // Of an answer there is no authority: the first programs meant that of the request, and did not say so.
+    if (isDerived && !isOfRequest && !(name === AUTHORITY && parameters.size === 0)) return null
+    if (name === 'content-digest' && !this.#isDigestRight) return null
+    const component = componentOf([name, others])
+    if (component === null) return null
+    return (isOfRequest || isDerived ? this.#request : this.#answer).of(component)
+  }
 }
 
 function keyOf({ input }: LabelledSignature, keys: readonly AgentKey[]): AgentKey | undefined {
@@ -57,54 +88,36 @@ function timesOf(input: InnerList, nowMs: number): SignatureTimes | null {
   return typeof times === 'string' ? null : times
 }
 
-function isOfAlgorithm({ input }: LabelledSignature, { algorithm }: AgentKey): boolean {
-  const said = input[1].get('alg')
-  return said === undefined || said === algorithm
+function isSignedBy({ input, bytes }: LabelledSignature, key: AgentKey, values: AnswerValues): boolean {
+  const algorithm = input[1].get('alg')
+  if (algorithm !== undefined && algorithm !== key.algorithm) return false
+  const base = baseOf(input, values)
+  return base !== null && verifyBytes(key, base, bytes)
 }
 
-interface Answered {
-  /** Flat. */
-  readonly rawHeaders: readonly string[]
-  readonly body: Buffer
-  readonly host: string
-}
-
-/**
- * What was signed; `null`: it is not the host of the request with fields of the answer, or not of this answer. The
- * digest of the body has to be covered since 2026-08; drafts before that knew the host alone.
- */
-function baseOf(input: InnerList, { rawHeaders, body, host }: Answered): string | null {
-  const lines = new Map<string, string>()
-  for (const item of input[0]) {
-    const component = componentOf(item)
-    const text = isHostOfRequest(item) ? HOST_OF_REQUEST : component?.text
-    const field = component?.form.kind === 'field' ? fieldValue(rawHeaders, component.name) : null
-    const value = text === HOST_OF_REQUEST ? host : field
-    if (text === undefined || value === null || lines.has(text)) return null
-    if (component?.name === 'content-digest' && !isBodyOf(rawHeaders, body)) return null
-    lines.set(text, value)
+/** `null`: it does not cover the host, or something that nobody can say here. */
+function baseOf(input: InnerList, values: AnswerValues): string | null {
+  const covered = new Set<string>()
+  let base = ''
+  for (const identifier of input[0]) {
+    const text = serializeItem(identifier)
+    const value = values.of(identifier)
+    if (value === null || covered.has(text)) return null
+    covered.add(text)
+    base += `${text}: ${value}\n`
   }
-  if (!lines.has(HOST_OF_REQUEST)) return null
-  const covered = [...lines].map(([text, value]) => `${text}: ${value}\n`).join('')
-  return `${covered}"@signature-params": ${serializeInnerList(input)}`
+  if (!HOSTS.some((text) => covered.has(text))) return null
+  return `${base}"@signature-params": ${serializeInnerList(input)}`
 }
 
-function isHostOfRequest([name, flags]: Item): boolean {
-  return name === '@authority' && flags.size === 1 && flags.get('req') === true
-}
-
-function isBodyOf(rawHeaders: readonly string[], body: Buffer): boolean {
-  const digests = readContentDigest(rawHeaders)
-  return digests !== null && isDigestOf(digests, body)
-}
-
-function flatHeaders({ headers }: DirectoryAnswer): string[] {
-  return Object.entries(headers).flatMap(([name, values]) =>
-    [values ?? []].flat().flatMap((value) => [name, value]),
+function rawHeadersOf(headers: IncomingHttpHeaders): string[] {
+  return Object.entries(headers).flatMap(([name, lines = []]) =>
+    [lines].flat().flatMap((line) => [name, line]),
   )
 }
 
-const HOST_OF_REQUEST = '"@authority";req'
 const TAG = 'http-message-signatures-directory'
-/** It may be good for long, as that of the draft's own example is: what is fetched is asked for again all the same. */
-const TIMES = { needsExpiry: true, ageMaxS: 86_400 * 36_525, skewS: 60 }
+const AUTHORITY = '@authority'
+const HOSTS = [`"${AUTHORITY}";req`, `"${AUTHORITY}"`]
+/** Some never end; how long a directory is used has limits of its own. */
+const TIMES = { needsExpiry: true, ageMaxS: 10_000_000_000, skewS: 60 }

@@ -15,7 +15,7 @@ export interface DocumentKind<Document> {
   /** Of the request. */
   readonly accept: string
   /** Throws a Fault that says what is wrong, and where, and nothing of what it holds. */
-  parse(value: unknown, url: string, answer: Pick<GuardedAnswer, 'headers' | 'body'>): Document
+  parse(value: unknown, url: string, answer: GuardedAnswer): Document
   /** From then on it is no good, whatever its server says. */
   untilMs?(document: Document): number | null
 }

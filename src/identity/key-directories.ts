@@ -113,7 +113,7 @@ export function directoryKind(rules: DocumentRules, nowMs: () => number): Docume
   return {
     name: 'directory',
     accept: ACCEPT,
-    parse: (value, url, answer) => directoryIn(value, url, answer, rules, nowMs()),
+    parse: (value, url, { headers, body }) => directoryIn(value, { url, headers, body }, rules, nowMs()),
     untilMs: ({ untilMs }) => untilMs,
   }
 }
@@ -126,13 +126,12 @@ export interface Directory {
 
 function directoryIn(
   value: unknown,
-  url: string,
   answer: DirectoryAnswer,
   rules: DocumentRules,
   nowMs: number,
 ): Directory {
-  const keys = keysIn(readAgentDocument(value, signerAt(url), rules))
-  const proof = directoryProof(answer, new URL(url).host, keys, nowMs)
+  const keys = keysIn(readAgentDocument(value, signerAt(answer.url), rules))
+  const proof = directoryProof(answer, keys, nowMs)
   if (proof === null) return { keys, untilMs: null }
   if (proof.keys.length === 0)
     throw new Fault('DIRECTORY_UNPROVEN', 'it is signed, and by none of its keys for this host and time')

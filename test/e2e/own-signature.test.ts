@@ -39,8 +39,11 @@ signing: {webhooks: true, upstream: true}
   assert.equal(answer.headers.get('cache-control'), 'public, max-age=3600')
   const keys = readKeySet(JSON.parse(document), { allowPrivate: false })
   assert.equal(keys.length, 1)
-  const answered = { headers: Object.fromEntries(answer.headers), body: Buffer.from(document) }
-  const proof = directoryProof(answered, gateway.manage, keys, Date.now())
+  const own = {
+    ...{ url: answer.url, headers: Object.fromEntries(answer.headers) },
+    body: Buffer.from(document),
+  }
+  const proof = directoryProof(own, keys, Date.now())
   assert.equal(proof!.keys.length, 1)
   assert.ok(!document.includes(secret))
   const posted = await fetch(`http://${gateway.manage}${DIRECTORY}`, { method: 'POST' })

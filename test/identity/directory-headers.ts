@@ -10,8 +10,8 @@ export interface DirectoryWanted {
   readonly tag?: string
   readonly keyId?: string
   readonly algorithm?: string
-  /** What the answer has besides, in lower case. */
-  readonly more?: Readonly<Record<string, string>>
+  /** Of the answer, beside those of the signature. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /**
@@ -22,8 +22,8 @@ export async function directoryHeaders(
   signers: readonly Signer[],
   { host, createdS, expiresS = createdS + 300, fields = ['@authority;req'], ...more }: DirectoryWanted,
 ): Promise<Record<string, string>> {
-  const request = { method: 'GET', url: `https://${host}/`, headers: { host } }
-  let response = { status: 200, headers: { ...more.more } as Record<string, string> }
+  const request = { method: 'GET', url: `https://${host}${DIRECTORY}`, headers: { host } }
+  let response = { status: 200, headers: { ...more.headers } as Record<string, string> }
   for (const [index, { algorithm, privateKey, key }] of signers.entries()) {
     const { tag = 'http-message-signatures-directory', keyId = key.thumbprint } = more
     const paramValues = {
@@ -45,3 +45,5 @@ export async function directoryHeaders(
     Object.entries(response.headers).map(([name, value]) => [name.toLowerCase(), value]),
   )
 }
+
+const DIRECTORY = '/.well-known/http-message-signatures-directory'

@@ -112,13 +112,13 @@ test('our own directory says nothing secret, and is signed by each key, for the 
       value,
     ]),
   )
-  const answer = { headers, body: Buffer.from(text) }
-  const proof = directoryProof(answer, 'gate.example:9080', known, NOW_MS)!
+  const proofAt = (host: string, keys = known, nowMs = NOW_MS, sent = text) =>
+    directoryProof({ url: `https://${host}/directory`, headers, body: Buffer.from(sent) }, keys, nowMs)!
+  const proof = proofAt('gate.example:9080')
   assert.equal(proof.keys.length, 2)
   assert.ok(proof.untilMs > NOW_MS + 3_600_000)
-  assert.deepEqual(directoryProof(answer, 'mirror.example', known, NOW_MS)!.keys, [])
-  assert.deepEqual(directoryProof(answer, 'gate.example:9080', known, NOW_MS + 9e6)!.keys, [])
-  assert.deepEqual(directoryProof(answer, 'gate.example:9080', known.slice(1), NOW_MS)!.keys.length, 1)
-  const other = { headers, body: Buffer.from(`${text} `) }
-  assert.deepEqual(directoryProof(other, 'gate.example:9080', known, NOW_MS)!.keys, [])
+  assert.deepEqual(proofAt('mirror.example').keys, [])
+  assert.deepEqual(proofAt('gate.example:9080', known, NOW_MS + 9e6).keys, [])
+  assert.deepEqual(proofAt('gate.example:9080', known.slice(1)).keys.length, 1)
+  assert.deepEqual(proofAt('gate.example:9080', known, NOW_MS, `${text} `).keys, [])
 })

@@ -198,7 +198,7 @@ test('an address is asked about once at a time, and where it is known not at all
   assert.equal(prover.of('198.51.100.9'), null)
   assert.deepEqual(asked, [{ kind: 'place', address: '198.51.100.9' }])
   tellPlace('198.51.100.9', 'crawl.example')
-  assert.equal(prover.of('198.51.100.9')?.host, 'crawl.example')
+  assert.deepEqual(prover.of('198.51.100.9')?.hosts, ['crawl.example'])
   for (let i = 0; i < 1_000; i++) prover.of(`198.51.100.9${i}`)
   assert.ok(asked.length <= 201, `${asked.length}`)
 })
@@ -233,7 +233,10 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
   const clock = { nowMs: Date.now() }
   let listener: (finding: Finding) => void = () => undefined
   const prover = new Prover(
-    { allowPrivate: false, needsNonce: false, isPlaceAsked: true, isSignatureChecked: true },
+    {
+      ...{ allowPrivate: false, needsNonce: false, isPlaceAsked: true },
+      ...{ isSignatureChecked: true, areStrangersAsked: true, agents: [] },
+    },
     {
       investigator: {
         ask: (inquiry) => void asked.push(inquiry),
@@ -249,6 +252,7 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
       ...{ trusted, clock, metrics: { signatureFound: (finding) => void findings.push(finding) } },
     },
   )
+  prover.use(null)
   t.teardown(() => prover.close())
   const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}`
   const gate = await startGate(t, {
@@ -261,7 +265,7 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
     listener({ kind: 'keys', agentId: ID, keys, why: null, ...times, ...changes })
   }
   const tellPlace = (address: string, host: string) => {
-    const place = { host, isHostKnown: true, network: null }
+    const place = { hosts: [host], isHostKnown: true, network: null }
     listener({ kind: 'place', address, place, untilMs: clock.nowMs + 60_000 })
   }
   return { gate, prover, seen, bodies, asked, claims, findings, answers, tell, tellPlace }
