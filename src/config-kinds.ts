@@ -325,6 +325,10 @@ export function wide(what: string): (range: string) => string | null {
   }
 }
 
+export function syslogRisk(url: string | null): string | null {
+  return url === null ? null : (SYSLOG_RISKS.get(url.split(':', 1)[0]!) ?? null)
+}
+
 export const INVALID = 'CONFIG_INVALID'
 
 function same(given: string): string {
@@ -385,3 +389,7 @@ const BYTES: ReadonlyMap<string, number> = new Map([
 /** Few own a network wider than a /8, or a /16 of IPv6. */
 const IPV4_WIDE = 2 ** 24
 const IPV6_WIDE = 2 ** 16
+const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
+  ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
+  ['tcp', 'whoever is on the way can read, and add, events'],
+])

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { path } from './config-kinds.ts'
 import type { Item, Items } from './config-items.ts'
-import { CLIENT_VARIABLES, CONFIG_VARIABLE, FLAGS, SETTINGS, VARIABLES } from './config-schema.ts'
+import { SETTINGS } from './config-schema.ts'
 import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source } from './config-source.ts'
 import { didYouMean } from './did-you-mean.ts'
 
@@ -223,6 +223,25 @@ function isServiceLink(variable: string, text: string): boolean {
 }
 
 const PREFIX = 'GATEHOUSE_'
+/** The flags of `up`, `proxy` and `check`, and the setting each one is. */
+export const FLAGS = {
+  upstream: '/proxy/upstream',
+  listen: '/proxy/listen',
+  manage: '/manage/listen',
+  data: '/data/dir',
+  cert: '/proxy/tls/cert_file',
+  key: '/proxy/tls/key_file',
+  workers: '/proxy/workers',
+  policy: '/policy/file',
+} as const
+
+/** Variables that are not called like their setting. */
+export const VARIABLES: ReadonlyMap<string, string> = new Map([['/manage/admin_key', 'GATEHOUSE_ADMIN_KEY']])
+
+export const CONFIG_VARIABLE = 'GATEHOUSE_CONFIG'
+/** Of commands that ask a Gatehouse which runs, for where it is and for the key: no settings of this one. */
+export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } as const
+
 const NO_SETTINGS: ReadonlySet<string> = new Set([CONFIG_VARIABLE, ...Object.values(CLIENT_VARIABLES)])
 const NOWHERE = 'settings'
 const FILE_NAME: Item = { item: 'setting', kind: path, about: '', fallback: null, risk: () => null }

@@ -7,7 +7,6 @@ import {
   feedKey,
   headerName,
   hostName,
-  hostPattern,
   httpsUrl,
   integer,
   isEverywhere,
@@ -16,10 +15,10 @@ import {
   name,
   optional,
   path,
-  resolverAddress,
   size,
   slow,
   storeUrl,
+  syslogRisk,
   syslogUrl,
   text,
   upstreamUrl,
@@ -28,6 +27,7 @@ import {
   webUrl,
   wide,
 } from './config-kinds.ts'
+import { IDENTITY, SIGNING } from './config-identity.ts'
 import { list, secret, section, sections, setting, short } from './config-items.ts'
 
 const UPSTREAM = section('', {
@@ -471,7 +471,7 @@ export const SETTINGS = section('', {
       optional(syslogUrl),
       null,
       'Where each event is sent to (RFC 5424). Of processes that share a database one at a time does. `null`: nowhere.',
-      (url) => (url === null ? null : (SYSLOG_RISKS.get(url.split(':', 1)[0]!) ?? null)),
+      syslogRisk,
     ),
     syslog_format: setting(choice('cef', 'json'), 'cef', 'The same.'),
     syslog_ca_file: setting(
@@ -491,70 +491,8 @@ export const SETTINGS = section('', {
           : null,
     ),
   }),
-  identity: section('How agents prove who they are (Web Bot Auth; see README, "Verified agents").', {
-    signatures: setting(
-      choice('discover', 'listed', 'off'),
-      'discover',
-      'Whose keys are fetched: those of whoever signs a request; of agents that signatures name (`signature_agent`) and of `agents`; of nobody, and no signature is looked at.',
-    ),
-    agents: list(
-      webUrl,
-      'Agents that are no strangers, beside those of signatures: `https://agent.example`. Their keys are fetched at the start, and with `listed`, too.',
-    ),
-    hosts: list(
-      hostPattern,
-      'Hosts that a signature may be made for, where those are not the names in the certificates: behind something that ends TLS. `*.example.com` is any label in front.',
-    ),
-    nonce: setting(
-      choice('optional', 'required'),
-      'optional',
-      'Whether each signature has to have a nonce, and so be good for one request. One without can be used again by the address that it first came from.',
-    ),
-    reverse_dns: setting(
-      boolean,
-      true,
-      'Whether DNS is asked for the name of an address that claims to be an agent whose vendor says what its names end with, and whether that name has the address. Nobody waits for it: it is known for the next request.',
-    ),
-    resolvers: list(
-      resolverAddress,
-      'Which DNS servers are asked, of which the first that answers is believed. None: those of the system.',
-    ),
-    ranges_refresh: setting(
-      optional(duration('10m', '14d')),
-      null,
-      'How often the lists of addresses that vendors publish for their agents (`ranges_url` in signatures) are fetched anew, a little more or less. `null`: never, and those that come with signatures are used.',
-    ),
-    asn_file: setting(
-      optional(path),
-      null,
-      'A MaxMind DB of networks (GeoLite2-ASN, or that of DB-IP or IPinfo), for agents whose networks are known. Loaded anew when it changes. `null`: none.',
-    ),
-  }),
-  signing: section(
-    'What is signed with a key of our own, which others find at `/.well-known/http-message-signatures-directory` of the management port.',
-    {
-      webhooks: setting(
-        boolean,
-        false,
-        'Whether what webhooks and callbacks of tasks are told is signed as an agent does (Web Bot Auth, RFC 9421), beside Standard Webhooks.',
-      ),
-      upstream: setting(
-        boolean,
-        false,
-        'Whether what the app is told is signed with it (`X-Agent-Signature`), in place of `proxy.signature_key`.',
-      ),
-      key_file: setting(
-        optional(path),
-        null,
-        'The private key, as `gatehouse sign key` makes it, or PEM; the first of several signs, and all are shown. Loaded anew when it changes; the same for all processes of one installation. `null`: one is made, in the file `signing.jwk` of `data.dir`.',
-      ),
-      agent: setting(
-        optional(webUrl),
-        null,
-        'Who signs, as others know it: where the directory is. `null`: `manage.public_url`, or where the management port listens.',
-      ),
-    },
-  ),
+  identity: IDENTITY,
+  signing: SIGNING,
   signatures: list(
     path,
     'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed; long lists (`*.jsonl`) also add to ours. Loaded anew when they change.',
@@ -694,27 +632,3 @@ export const SETTINGS = section('', {
     ),
   }),
 })
-
-/** The flags of `up`, `proxy` and `check`, and the setting each one is. */
-export const FLAGS = {
-  upstream: '/proxy/upstream',
-  listen: '/proxy/listen',
-  manage: '/manage/listen',
-  data: '/data/dir',
-  cert: '/proxy/tls/cert_file',
-  key: '/proxy/tls/key_file',
-  workers: '/proxy/workers',
-  policy: '/policy/file',
-} as const
-
-/** Variables that are not called like their setting. */
-export const VARIABLES: ReadonlyMap<string, string> = new Map([['/manage/admin_key', 'GATEHOUSE_ADMIN_KEY']])
-
-export const CONFIG_VARIABLE = 'GATEHOUSE_CONFIG'
-/** Of commands that ask a Gatehouse which runs, for where it is and for the key: no settings of this one. */
-export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } as const
-
-const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
-  ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
-  ['tcp', 'whoever is on the way can read, and add, events'],
-])

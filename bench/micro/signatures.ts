@@ -52,7 +52,7 @@ async function compare(algorithm: SignatureAlgorithm): Promise<void> {
 function compareUnsigned(): void {
   const prover = new Prover(
     {
-      ...{ allowPrivate: false, needsNonce: false, isPlaceAsked: true },
+      ...{ allowPrivate: false, needsNonce: false, isPlaceAsked: true, areNetworksKnown: false },
       ...{ isSignatureChecked: true, areStrangersAsked: true, agents: [] },
     },
     {
@@ -107,7 +107,7 @@ async function headersBy(signer: ReturnType<typeof newSigner>, i: number): Promi
 
 function askedWith(rawHeaders: readonly string[]): Asked {
   return {
-    ...{ method: 'GET', base: 'https://gate.example', target: '/cart?id=7', isOurHost: true },
+    ...{ method: 'GET', base: 'https://gate.example', target: '/cart?id=7', host: 'ours' },
     ...{ address: '192.0.2.7', network: '192.0.2.7', rawHeaders: rawHeaders.map(newString) },
   }
 }
@@ -141,8 +141,8 @@ function newString(text: string): string {
 const ALGORITHMS = ['ed25519', 'ecdsa-p256-sha256', 'ecdsa-p384-sha384', 'rsa-pss-sha512'] as const
 const AGENT = 'https://agent.example'
 const NOW_MS = 1_795_424_600_000
-const RUNS = 500
-const ROUNDS = 40
+const RUNS = 100
+const ROUNDS = 300
 const WIDTH = 34
 const PSS = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_AUTO }
 const CLIENT = {

@@ -1,5 +1,5 @@
 import { SPOOFED } from './evidence.ts'
-import type { Evidence } from './verdict.ts'
+import type { Evidence, Verdict } from './verdict.ts'
 
 /** What proofs add to evidence: said beside what is weighed, for they decide by themselves or not at all. */
 export type ProofEvidence = (typeof PROOF_EVIDENCE)[number]
@@ -13,6 +13,16 @@ export const PROOF_EVIDENCE = [
 /** How much more it speaks for what is held than for anything else: what proves decides, what denies only has a name. */
 export function proofSaying(kind: ProofEvidence, detail: string): Evidence {
   return { kind, detail, weight: PROVING.has(kind) ? PROVEN_WEIGHT : 0 }
+}
+
+/** The same verdict with evidence of proofs before what is left of its own. */
+export function toldWith(
+  verdict: Verdict,
+  evidence: readonly Evidence[],
+  left: readonly Evidence[],
+): Verdict {
+  const all = [...evidence, ...left]
+  return Object.freeze({ ...verdict, conflicts: conflictsIn(all), evidence: all })
 }
 
 /** Of kinds that were kept, what proofs had said, in words where nothing else is left of the request. */

@@ -1,3 +1,5 @@
+import type { Verification } from './software.ts'
+
 /**
  * What is known of who sent a request beyond what he shows: found out by identity/, off the hot path, and given to
  * `classify` with the request. Nothing here is a claim.
@@ -11,7 +13,8 @@ export interface Proofs {
 
 /** Knows what some addresses are; of others it lets that be found out, for the next request. */
 export interface Places {
-  of(address: string): PlaceFinding | null
+  /** `shows`: how whoever is said to be there can be told by it. */
+  of(address: string, shows: Pick<Verification, 'reverseDns' | 'asns'>): PlaceFinding | null
 }
 
 /** What became of a signature of Web Bot Auth. */

@@ -2,9 +2,9 @@ import { markAddress } from './address-lists.ts'
 import type { Conduct } from './conduct.ts'
 import { EvidenceSet, SPOOFED } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
-import { conflictsIn, PROVEN_CONFIDENCE, proofSaying } from './proof-evidence.ts'
-import { isPublic } from './published-ranges.ts'
-import type { PlaceFinding, Places, Proof, Proofs, SignatureFinding } from './proof.ts'
+import { PROVEN_CONFIDENCE, proofSaying, toldWith } from './proof-evidence.ts'
+import { withPlace } from './placed.ts'
+import type { Proof, Proofs, SignatureFinding } from './proof.ts'
 import type { Software } from './software.ts'
 import type { Stack } from './stack.ts'
 import type { Evidence, Verdict } from './verdict.ts'
@@ -30,15 +30,15 @@ export function withProofs(
   { signature, places }: Proofs,
   seen: Seen,
 ): Verdict {
-  const placed = withPlace(knowledge, verdict, places, seen)
+  const placed = withPlace(knowledge, verdict, places, seen.conduct)
   if (signature === null) return placed
   // Anybody can send a wrong signature in another's name: it proves nothing, and what else proves something still does.
-  if (signature.kind !== 'proven') return told(placed, [unproven(signature)], placed.evidence)
+  if (signature.kind !== 'proven') return toldWith(placed, [unproven(signature)], placed.evidence)
   const signers = knowledge.identities.signingAs(signature.agentId)
   // Of whom nobody knows that he signs, or as whom, an address tells more than a key that anybody can make.
   if (signers.length === 0 && placed.proof !== null && isOfNoKey(seen.claimed))
-    return told(placed, [signedAs(signature)], placed.evidence)
-  return withPlace(knowledge, signedBy(knowledge, verdict, signature, signers, seen), places, seen)
+    return toldWith(placed, [signedAs(signature)], placed.evidence)
+  return withPlace(knowledge, signedBy(knowledge, verdict, signature, signers, seen), places, seen.conduct)
 }
 
 function isOfNoKey(software: Software | null): boolean {
@@ -58,7 +58,7 @@ function signedBy(
 ): Verdict {
   const { claimed } = seen
   const { agentId, thumbprint } = signature
-  const isAnother = claimed !== null && !claimed.isFamily && !signers.includes(claimed)
+  const isAnother = claimed !== null && !claimed.isFamily && !isOfVendor(claimed, signers)
   // Of several agents that share a key, it is the one it says to be.
   const named = isAnother ? undefined : signers.find(({ id }) => id === (claimed?.id ?? verdict.agent?.id))
   const agent = named ?? signers[0] ?? null
@@ -83,7 +83,15 @@ function signedBy(
     ({ kind }) =>
       !(agent !== null && kind === SPOOFED) && !(isElsewhere && !isAnother && kind === 'address-foreign'),
   )
-  return told(signed, evidence, left)
+  return toldWith(signed, evidence, left)
+}
+
+/** Who has a key for one of his agents may sign with it for another, of which nobody here knows that it signs. */
+function isOfVendor(claimed: Software, signers: readonly Software[]): boolean {
+  if (signers.includes(claimed)) return true
+  return (
+    isOfNoKey(claimed) && claimed.vendor !== null && signers.some(({ vendor }) => vendor === claimed.vendor)
+  )
 }
 
 /** What speaks against the very agent that has signed. */
@@ -124,90 +132,11 @@ function toolIn({ software }: Verdict): Verdict['software'] {
   return software?.kind === 'tool' ? software : null
 }
 
-/** What an address is says something of who claims to be an agent, and of nobody else: of others it is not asked. */
-function withPlace(
-  { identities, addresses }: Knowledge,
-  verdict: Verdict,
-  places: Places | null,
-  { conduct }: Seen,
-): Verdict {
-  const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
-  if (software === null || places === null || conduct === null || !isPublic(conduct.address)) return verdict
-  const place = places.of(conduct.addressText)
-  if (place === null) return verdict
-  const { reverseDns } = software.verification
-  const own = place.hosts.find((host) => reverseDns.some((end) => endsWith(host, end)))
-  const evidence: Evidence[] = []
-  if (own !== undefined)
-    evidence.push(proofSaying('host-proven', `its address is ${own}, which is ${software.name}'s`))
-  else if (reverseDns.length > 0 && place.isHostKnown) {
-    const isPublished = addresses.of(software)?.ranges.has(conduct.address) === true
-    const foreign = hostForeign(verdict, software, place.hosts)
-    // A vendor's own list goes before names that it may have forgotten to give. What is told already is told once.
-    if (!isPublished && !verdict.conflicts.includes(foreign.kind)) evidence.push(foreign)
-  }
-  evidence.push(...ofNetwork(software, place.network))
-  if (evidence.length === 0) return verdict
-  const isProving = verdict.proof === null && own !== undefined
-  const placed: Verdict = isProving
-    ? {
-        ...verdict,
-        confidence: PROVEN_CONFIDENCE,
-        proof: { method: 'reverse-dns', agent: software.id, key: null },
-      }
-    : verdict
-  // Its vendor gives names to no address of others: its list, or our copy of it, is behind.
-  const isAnother = verdict.conflicts.includes('signed-as-another')
-  const left =
-    own === undefined
-      ? verdict.evidence
-      : verdict.evidence.filter(
-          ({ kind }) => kind !== 'signed-from-foreign-address' && (isAnother || kind !== 'address-foreign'),
-        )
-  const at = verdict.proof?.method === 'web-bot-auth' ? 1 : 0
-  return told(placed, [...left.slice(0, at), ...evidence], left.slice(at))
-}
-
-function hostForeign(
-  { proof }: Verdict,
-  { name, verification }: Software,
-  hosts: readonly string[],
-): Evidence {
-  const ends = verification.reverseDns.join(', ')
-  const isSigned = proof?.method === 'web-bot-auth'
-  return proofSaying(
-    isSigned ? 'signed-from-foreign-address' : 'host-foreign',
-    `its address is ${hosts[0] ?? 'no host'}: those of ${name} end with ${ends}`,
-  )
-}
-
-/** Who keeps the file of networks is neither the agent nor its vendor: it proves nothing. */
-function ofNetwork({ name, verification }: Software, network: PlaceFinding['network']): readonly Evidence[] {
-  const { asns } = verification
-  if (asns.length === 0 || network === null) return []
-  const where = `its address is in AS${network.asn}${network.name === null ? '' : ` (${network.name})`}`
-  if (asns.includes(network.asn))
-    return [proofSaying('network-of-agent', `${where}, as those of ${name} are`)]
-  const own = asns.map((asn) => `AS${asn}`).join(', ')
-  return [proofSaying('network-foreign', `${where}: those of ${name} are in ${own}`)]
-}
-
 function unproven({ kind, why, agentId }: SignatureFinding & { kind: 'failed' | 'unchecked' }): Evidence {
   const who = agentId === null ? 'it is signed' : `it says to be signed by ${agentId}`
   return kind === 'failed'
     ? proofSaying('signature-failed', `${who}, and that does not hold: ${why}`)
     : proofSaying('signature-unchecked', `${who}, and nobody could check it: ${why}`)
-}
-
-/** Whole labels: `evilgooglebot.com` ends with nothing of Google's. */
-function endsWith(host: string, end: string): boolean {
-  const labels = end.startsWith('.') ? end : `.${end}`
-  return host.endsWith(labels) || (end !== labels && host === end)
-}
-
-function told(verdict: Verdict, evidence: readonly Evidence[], before: readonly Evidence[]): Verdict {
-  const all = [...evidence, ...before]
-  return Object.freeze({ ...verdict, conflicts: conflictsIn(all), evidence: all })
 }
 
 const SCRATCH = new EvidenceSet()

@@ -187,6 +187,7 @@ async function workerSettings({
       isSignatureChecked: identity.signatures !== 'off',
       areStrangersAsked: identity.signatures === 'discover',
       isPlaceAsked: identity.reverseDns || identity.asnFile !== null,
+      areNetworksKnown: identity.asnFile !== null,
       needsNonce: identity.nonce === 'required',
       allowPrivate: fetch.allowPrivateAddresses,
       agents: identity.agents.map(signerAt),

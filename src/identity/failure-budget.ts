@@ -24,9 +24,10 @@ export class FailureBudget {
 
   /** Before anything is read of it. `address`: as it is counted, of IPv6 the /64. */
   mayRead(address: string, nowMs: number): boolean {
-    const { perAddress, perProvenAddress } = this.#limits
+    const { perAddress, perProvenAddress, inAll } = this.#limits
     const count = countOf(this.#failures.get(address), nowMs)
-    return count < perAddress || (count < perProvenAddress && this.#proven.has(address))
+    if (count < perAddress && countOf(this.#all, nowMs) < inAll) return true
+    return count < perProvenAddress && this.#proven.has(address)
   }
 
   /** Before its signature is checked. */

@@ -13,10 +13,13 @@ export interface SignatureRules extends DocumentRules {
   readonly needsNonce: boolean
 }
 
+/** `unknown`: nobody has said which hosts are ours. */
+export type HostOwner = 'ours' | 'other' | 'unknown'
+
 /** A request, and who sent it. */
 export interface Asked extends SignedRequest {
-  /** Whether its host is one that we serve: a signature for another is not for us. */
-  readonly isOurHost: boolean
+  /** Whose the host is that it is for: a signature for another's is not for us. */
+  readonly host: HostOwner
   readonly address: string
   /** What failures are counted by: of IPv6 the /64. */
   readonly network: string
@@ -65,7 +68,8 @@ export class SignatureCheck {
       return this.#failed(fault, null, network, null, nowMs)
     }
     const { agentId, thumbprint, signature } = read
-    if (!asked.isOurHost) return this.#failed('other-host', agentId, network, null, nowMs)
+    if (asked.host === 'other') return this.#failed('other-host', agentId, network, null, nowMs)
+    if (asked.host === 'unknown') return unchecked('unknown-host', agentId)
     if (this.#rules.needsNonce && !signature.nonce)
       return this.#failed('no-nonce', agentId, network, null, nowMs)
     const known = this.#keys.of(agentId, nowMs)

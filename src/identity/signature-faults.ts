@@ -25,6 +25,7 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
   'no-thumbprint': 'keyid is no thumbprint of a key',
   several: 'more than one signature has tag="web-bot-auth"',
   'other-host': 'the request is for a host that is not served here',
+  'unknown-host': 'nobody has said which hosts are served here: see the setting identity.hosts',
   'no-nonce': 'it has no nonce, and could be used again',
   'unknown-key': 'the agent has no key with this thumbprint',
   'key-out-of-time': 'the agent has this key for another time',
@@ -38,7 +39,7 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
 
 /** What only shows where it is checked by what is known here. */
 export type CheckFault =
-  | ('other-host' | 'no-nonce' | 'unknown-key' | 'key-out-of-time' | 'replayed')
+  | ('other-host' | 'unknown-host' | 'no-nonce' | 'unknown-key' | 'key-out-of-time' | 'replayed')
   | ('no-key-yet' | 'no-directory' | 'not-listed' | 'too-many' | 'no-answer')
 
 /** Every name that a finding has for it; '' of those that hold. */

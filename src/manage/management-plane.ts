@@ -70,6 +70,7 @@ import { trialCounter } from './submissions/trial-counter.ts'
 import { deliveryJobs } from './webhooks/delivery-jobs.ts'
 import { Deliverer, type DelivererSettings } from './webhooks/deliverer.ts'
 import { DeliveryMetrics } from './webhooks/delivery-metrics.ts'
+import { sayDirectory } from './own-directory-page.ts'
 import { OwnSignature, type OwnSigning } from './own-signature.ts'
 import { StoreWatch } from './store-watch.ts'
 import { TrafficPulse } from './traffic-pulse.ts'
@@ -297,7 +298,8 @@ export class ManagementPlane {
       if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
       if (this.#gnapDocuments?.(ctx) === true || this.#mcpDocuments?.(ctx) === true) return
       const url = ctx.req.url!
-      if (isAt(url, DIRECTORY) && this.#ownSignature !== null) return this.#ownSignature.sayDirectory(ctx)
+      if (isAt(url, DIRECTORY) && this.#ownSignature !== null)
+        return sayDirectory(ctx, this.#ownSignature, (this.#links.nowMs ?? Date.now)())
       if (this.#mcp !== null && isAt(url, MCP_PATH))
         return this.#mcp.answer(ctx, this.#api === null ? null : this.#management)
       if (url.startsWith('/oauth/') || OF_PEOPLE.test(url))

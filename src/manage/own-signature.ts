@@ -1,10 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { directoryHeaders, directoryText } from '../identity/own-directory.ts'
 import { contentDigestOf, signAsAgent } from '../identity/request-signer.ts'
 import type { SigningKeys } from '../identity/signing-key.ts'
-import type { RequestContext } from './api/router.ts'
-import { beginDocument } from './front/public-document.ts'
-import { Refusal } from './refusal.ts'
 
 export interface OwnSigning {
   /** What Signature-Agent says: where our directory is; `null`: at the public URL. */
@@ -15,7 +11,7 @@ export interface OwnSigning {
   keys(): SigningKeys | null
 }
 
-/** What this installation signs as an agent (Web Bot Auth), and the directory in which everybody finds its keys. */
+/** What this installation signs as an agent (Web Bot Auth), and by what keys. */
 export class OwnSignature {
   readonly #signing: OwnSigning
   readonly #publicUrl: string
@@ -60,20 +56,8 @@ export class OwnSignature {
     return this.#signing.agent ?? this.#publicUrl
   }
 
-  /** Signed for the host that we are known by: for another one, somebody could show our keys as his own. */
-  sayDirectory(ctx: RequestContext): void {
-    beginDocument(ctx)
-    const keys = this.#signing.keys()
-    if (keys === null)
-      throw new Refusal(
-        'not_found',
-        'this installation signs nothing (settings: signing), and has no keys to show',
-      )
-    const { host } = new URL(this.agent)
-    ctx.body = Buffer.from(directoryText(keys))
-    ctx.set(directoryHeaders(keys, host, Math.floor(this.#nowMs() / 1000)))
-    ctx.set('Access-Control-Allow-Origin', '*')
-    ctx.state.freshSeconds = FRESH_S
+  get keys(): SigningKeys | null {
+    return this.#signing.keys()
   }
 }
 
@@ -85,4 +69,3 @@ const COVERED: ReadonlySet<string> = new Set([
 /** As long as Standard Webhooks take one. */
 const LIFE_S = 300
 const NONCE_BYTES = 24
-const FRESH_S = 3_600

@@ -125,9 +125,9 @@ function judged(software: Software): Software {
       isDecisive(signature) ||
       isSeenAnswer(signature),
   )
-  // By its other names a client may name itself.
-  const unsaid = { description: null, homepage: null, vendor: null }
-  return { ...software, ...unsaid, signatures }
+  // By its other names a client may name itself. With a key of its vendor another agent of his may sign.
+  const vendor = software.kind === 'agent' ? software.vendor : null
+  return { ...software, description: null, homepage: null, vendor, signatures }
 }
 
 function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | 'index'>): string {

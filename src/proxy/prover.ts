@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Knowledge } from '../classify/knowledge.ts'
 import type { PlaceFinding, Places, Proofs, SignatureFinding } from '../classify/proof.ts'
+import type { Verification } from '../classify/software.ts'
 import { FailureBudget } from '../identity/failure-budget.ts'
 import type { Finding, Inquiry, Investigator } from '../identity/inquiry.ts'
 import { KeyBook } from '../identity/key-book.ts'
@@ -24,6 +25,8 @@ export interface ProverSettings {
   readonly allowPrivate: boolean
   readonly needsNonce: boolean
   readonly isPlaceAsked: boolean
+  /** Whether there is a file of them. */
+  readonly areNetworksKnown: boolean
   readonly isSignatureChecked: boolean
   /** Whether the keys of agents may be had that nobody has named before. */
   readonly areStrangersAsked: boolean
@@ -110,7 +113,9 @@ export class Prover implements Places {
     }
   }
 
-  of(address: string): PlaceFinding | null {
+  of(address: string, { reverseDns }: Pick<Verification, 'reverseDns'>): PlaceFinding | null {
+    // Of who can be told by his network alone, it says something where there is a file of them.
+    if (reverseDns.length === 0 && !this.#settings.areNetworksKnown) return null
     const known = this.#known.of(address, this.#parts.clock.nowMs)
     if (known === null) this.#ask({ kind: 'place', address }, address, 'place')
     return known
@@ -145,7 +150,7 @@ export class Prover implements Places {
     return {
       ...{ method, target, rawHeaders, address },
       base: `${isSecure ? 'https' : 'http'}://${authority ?? ''}`,
-      isOurHost: authority !== null && this.#parts.hosts.has(authority, connection),
+      host: authority === null ? 'other' : this.#parts.hosts.ownerOf(authority, connection),
       network: clientNetwork(address),
     }
   }

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import type { HostOwner } from '../identity/signature-check.ts'
 import type { Connection } from './connection.ts'
 import { normalAddress } from './peer-address.ts'
 
@@ -16,13 +17,22 @@ export class ServedHosts {
     this.#certificates = certificates
   }
 
-  /** `authority`: as it was sent, with a port or without. An address is ours where the client has connected to it. */
-  has(authority: string, connection: Connection): boolean {
+  /**
+   * `authority`: as it was sent, with a port or without. An address is ours where the client has connected to it. Behind
+   * who ends TLS for us, our certificates need not be those that clients see, and only settings can say what is not ours.
+   */
+  ownerOf(authority: string, connection: Connection): HostOwner {
     const host = hostOf(authority)
     if (this.#names.size + this.#parents.size > 0)
-      return this.#names.has(host) || this.#parents.has(parentOf(host))
-    if (isIP(host) !== 0) return normalAddress(host) === normalAddress(connection.localAddress)
-    return this.#certificates.covers(host)
+      return this.#names.has(host) || this.#parents.has(parentOf(host)) ? 'ours' : 'other'
+    if (this.#isShown(host, connection)) return 'ours'
+    return connection.isTls && !connection.isTrusted ? 'other' : 'unknown'
+  }
+
+  #isShown(host: string, { localAddress }: Connection): boolean {
+    return isIP(host) === 0
+      ? this.#certificates.covers(host)
+      : normalAddress(host) === normalAddress(localAddress)
   }
 }
 

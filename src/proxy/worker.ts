@@ -60,6 +60,7 @@ export interface WorkerIdentitySettings {
   readonly isSignatureChecked: boolean
   readonly areStrangersAsked: boolean
   readonly isPlaceAsked: boolean
+  readonly areNetworksKnown: boolean
   readonly needsNonce: boolean
   readonly allowPrivate: boolean
   /** No strangers, beside those that signatures name; as readAgentId gives them. */

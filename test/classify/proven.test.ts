@@ -32,6 +32,15 @@ const KNOWLEDGE = knowledgeOf(
       [{ user_agent: 'Shopper/' }, { ja4: OWN_JA4 }],
     ),
     agent('buyer', 'Buyer', { signature_agent: 'https://shopper.test' }, [{ user_agent: 'Buyer/' }]),
+    {
+      ...agent('seller', 'Seller', { signature_agent: 'https://seller.test' }, [{ user_agent: 'Seller/' }]),
+      vendor: 'Market',
+    },
+    { ...agent('teller', 'Teller', {}, [{ user_agent: 'Teller/' }]), vendor: 'Market' },
+    {
+      ...agent('dealer', 'Dealer', { signature_agent: 'https://d.test' }, [{ user_agent: 'Dealer/' }]),
+      vendor: 'Market',
+    },
     agent('bot', 'Bot', { reverse_dns: ['.crawl.bot.test', 'bot.example'] }, [{ user_agent: 'Bot/' }]),
     agent('net', 'Net', { asns: [64500, 64501] }, [{ user_agent: 'Net/' }]),
     agent(
@@ -97,6 +106,14 @@ test('who signs as one and says to be another is the one that has signed, and it
   const verdict = judged({ userAgent: 'Bot/1', proofs: SIGNED })
   assert.deepEqual([verdict.agent?.id, verdict.conflicts], ['shopper', ['signed-as-another']])
   assert.match(detail(verdict, 'signed-as-another'), /says to be Bot, and https:\/\/shopper\.test has signed/)
+})
+
+test('a vendor that signs for another of his agents, of which no key is known, is no other', async () => {
+  const proofs = signed('https://seller.test')
+  const teller = judged({ userAgent: 'Teller/1', proofs })
+  assert.deepEqual([teller.agent?.id, teller.conflicts], ['seller', []])
+  for (const userAgent of ['Dealer/1', 'Bot/1'])
+    assert.deepEqual(judged({ userAgent, proofs }).conflicts, ['signed-as-another'], userAgent)
 })
 
 test('who is in no list has proven who he is, and is no agent of the list', async () => {
@@ -260,6 +277,16 @@ test('a host name proves who claims to be that agent, by whole labels, and nobod
     judged({ userAgent: 'curl/8', address: PUBLIC, proofs: at({ hosts: ['x.bot.example'] }) }).proof,
     null,
   )
+})
+
+test('what an address says of a verdict is worked out once, and not for another address', async () => {
+  const proofs = at({ hosts: [] })
+  const from = (address: string, userAgent = 'Both/1') => judged({ userAgent, address, proofs })
+  assert.equal(from(PUBLIC), from(PUBLIC))
+  assert.notEqual(from(PUBLIC, 'Bot/1'), from(PUBLIC))
+  // Another list of the same agent, and the same verdict before: only the address tells them apart.
+  for (const address of ['203.0.113.9', PUBLIC, '203.0.113.9'])
+    assert.equal(from(address).conflicts.includes('host-foreign'), address === PUBLIC, address)
 })
 
 test('a network speaks for or against who claims to be an agent, and proves nothing', async () => {

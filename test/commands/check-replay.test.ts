@@ -96,6 +96,36 @@ test('against another policy, in words', async (t) => {
   assert.ok(!/[\x00-\x09\x0b-\x1f\x7f-\x9f]/.test(out), out)
 })
 
+test('who had proven who he is, and how, is known in hindsight', async (t) => {
+  const { at, replay } = workbench(t)
+  const signed = { verdict: 'agent', verified: 'web-bot-auth', signer: 'https://a.test', key: 'k' }
+  const file = at(
+    's.jsonl',
+    lines([
+      { ...CRAWLER, ...signed },
+      { ...signed, software: null },
+      { ...signed, software: null, signer: 'https://b.test' },
+      { ...CRAWLER, verified: 'ip-range' },
+      { ...CRAWLER, evidence: ['signature-failed'], signatureFault: 'expired' },
+      CRAWLER,
+    ]),
+  )
+  const policy = `rules:
+  - {name: by address, when: {verified: [ip-range, reverse-dns]}, action: block}
+  - {name: listed, when: {verified: true, listed: true}, action: block}
+  - {name: partner, when: {signer: 'https://a.test'}, action: block}
+  - {name: method, when: 'verdict.proof_method == "web-bot-auth"', action: block}
+  - {name: failed, when: {evidence: signature-failed}, action: block}
+`
+  const { out } = await replay(file, at('p.yaml', policy), ['--json'])
+  const rules: { rule: string; after: number }[] = JSON.parse(out).rules
+  const names = ['by address', 'listed', 'partner', 'method', 'failed', 'otherwise']
+  assert.deepEqual(
+    rules.map(({ rule, after }) => [rule, after]),
+    names.map((name) => [name, 1]),
+  )
+})
+
 test('the same policy changes nothing', async (t) => {
   const { at, replay } = workbench(t)
   const file = at('s.jsonl', lines([{ ...CRAWLER, path: '/api/a' }, { software: 'curl' }]))

@@ -122,6 +122,7 @@ policy: {file: policy.yaml}
 signatures: own.yaml
 weights: {file: weights.json}
 feeds: [{name: f, url: https://a, public_keys: "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", ca_file: empty.pem}]
+identity: {asn_file: empty.pem}
 `,
     0o600,
   )
@@ -139,6 +140,7 @@ feeds: [{name: f, url: https://a, public_keys: "ed25519:AAAAAAAAAAAAAAAAAAAAAAAA
     /own\.yaml:1:3: software "x": needs `kind`$/,
     /weights\.json:2:3: temperature: is no number, or lacks one$/,
     /^feeds\[0\]\.ca_file: .*empty\.pem holds no certificate in PEM$/,
+    /^identity\.asn_file: .*empty\.pem cannot be used: it is not a MaxMind DB/,
   ]
   const lines = err.trimEnd().split('\n')
   assert.equal(lines.length, expected.length, err)

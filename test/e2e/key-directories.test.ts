@@ -36,13 +36,7 @@ test('two workers: keys come once for both, no use counts twice, and who is kill
   assert.equal(repeated.filter((each) => each.verified === null).length, 0, 'from the address it came from')
 
   server.serve(DIRECTORY, (_, response) => response.writeHead(500).end())
-  const before = await pids(gate)
-  for (const pid of before) process.kill(pid, 'SIGKILL')
-  for (;;) {
-    const now = await pids(gate)
-    if (now.length === 2 && !now.some((pid) => before.includes(pid))) break
-    await wait(20)
-  }
+  await replaceWorkers(gate)
   const afterwards = await Promise.all(Array.from({ length: 20 }, () => visit(gate, one, agent)))
   assert.deepEqual(new Set(afterwards.map((each) => each.verified)), new Set(['web-bot-auth']))
   assert.equal((await send(gate, once)).verified, null, 'it is remembered by the process above them')
@@ -78,6 +72,32 @@ test('agents of settings and of signatures are known before they come, and with 
     await gate.stop()
   }
   assert.deepEqual([set!.asked.length, named!.asked.length, stranger!.asked.length], [2, 2, 0])
+})
+
+test('whom signatures name while it runs is listed from then on, and who is taken off the list is known no more', async (t) => {
+  const [before, after] = await Promise.all([one, two].map((signer) => directoryOf(t, signer)))
+  const file = join(temporaryFolder(t), 'own.json')
+  const list = (server: DocumentServer) => {
+    const verification = { signature_agent: agentAt(server) }
+    const own = { id: 'our-bot', name: 'OurBot', kind: 'agent', category: 'crawler', verification }
+    writeFileSync(file, JSON.stringify([own]))
+  }
+  list(before!)
+  const variables = { GATEHOUSE_IDENTITY_SIGNATURES: 'listed', GATEHOUSE_SIGNATURES: file }
+  const gate = await gateFor(t, { command: 'up', argv: ['--workers', '2'], variables })
+  await verified(gate, one, agentAt(before!))
+  assert.equal((await visit(gate, two, agentAt(after!))).verified, null)
+  list(after!)
+  await verified(gate, two, agentAt(after!))
+  // Each worker takes the new signatures when it has read them.
+  for (;;) {
+    const all = await Promise.all(Array.from({ length: 20 }, () => visit(gate, one, agentAt(before!))))
+    if (all.every((each) => each.verified === null)) break
+    await wait(50)
+  }
+  await replaceWorkers(gate)
+  const all = await Promise.all(Array.from({ length: 20 }, () => visit(gate, one, agentAt(before!))))
+  assert.ok(all.every((each) => each.verified === null))
 })
 
 test('a key that is taken out is gone; who is away for a while is still known by the last good ones', async (t) => {
@@ -242,6 +262,17 @@ async function visit(gate: RunningGatehouse, signer: Signer, agent: string) {
 
 async function verified(gate: RunningGatehouse, signer: Signer, agent: string): Promise<void> {
   while ((await visit(gate, signer, agent)).verified !== 'web-bot-auth') await wait(50)
+}
+
+/** Kills both, and waits for those in their places. */
+async function replaceWorkers(gate: RunningGatehouse): Promise<void> {
+  const before = await pids(gate)
+  for (const pid of before) process.kill(pid, 'SIGKILL')
+  for (;;) {
+    const now = await pids(gate)
+    if (now.length === 2 && !now.some((pid) => before.includes(pid))) return
+    await wait(20)
+  }
 }
 
 async function pids(gate: RunningGatehouse): Promise<readonly number[]> {

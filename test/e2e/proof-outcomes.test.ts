@@ -91,7 +91,12 @@ test('each outcome of a signature is told to the app, in events and in what was 
   })
   const details = new Map<string, string[]>()
   for (const { reason, detail, detection } of threats) {
-    detectionResult.parse(detection)
+    const { evidence, conflicts } = detectionResult.parse(detection)
+    // In the words of what happened, not of what may.
+    if (reason === 'proof_failed') {
+      assert.equal(evidence.find(({ kind }) => kind === 'signature-failed')?.detail, detail)
+      assert.deepEqual(conflicts, ['signature-failed'])
+    }
     details.set(reason, [...(details.get(reason) ?? []), detail])
   }
   assert.deepEqual([...details.keys()].sort(), ['forged_headers', 'proof_contradicted', 'proof_failed'])

@@ -46,6 +46,7 @@ test('all together have a bound, and nobody buys himself out of it with a key of
   budget.proven('owner', 'own')
   budget.proven('liar', 'his own')
   for (let i = 0; i < 8; i++) budget.failed(`${i}`, `${i}`, NOW_MS)
+  assert.deepEqual([budget.mayRead('new', NOW_MS), budget.mayRead('owner', NOW_MS)], [false, true])
   assert.equal(budget.mayCheck('new', 'new', NOW_MS), false)
   assert.equal(budget.mayCheck('owner', 'own', NOW_MS), true)
   assert.equal(budget.mayCheck('liar', 'his own', NOW_MS), true)

@@ -7,6 +7,7 @@ import { KeyBook } from '../../src/identity/key-book.ts'
 import {
   type Asked,
   type Checked,
+  type HostOwner,
   isSigned,
   SignatureCheck,
   usedBefore,
@@ -78,6 +79,13 @@ test('without a nonce it is the use of whoever has it first; where one is requir
   assert.deepEqual(whyOf(checker({ needsNonce: true })(made(SCENE, { nonce: '' }))), 'no-nonce')
   assert.deepEqual(usedBefore(checked.finding, true), { kind: 'failed', why: 'replayed', agentId: ID })
   assert.deepEqual(usedBefore(checked.finding, false), { kind: 'unchecked', why: 'no-answer', agentId: ID })
+})
+
+test('where nobody knows whose the host is, nobody has failed', async () => {
+  const forOther = FORGERIES.find(({ why }) => why === 'other-host')!
+  assert.deepEqual(checker()(forOther.make(SCENE), '192.0.2.7', 'unknown'), {
+    ...{ kind: 'finding', finding: { kind: 'unchecked', why: 'unknown-host', agentId: ID } },
+  })
 })
 
 test('a signature for something else is nobody’s claim to be an agent', async () => {
@@ -207,10 +215,14 @@ function meaningOf({ method, target, authority, headers }: Sent): string {
 
 function checker(rules: { needsNonce?: boolean } = {}, book = bookOfAll(), budget = new FailureBudget()) {
   const check = new SignatureCheck({ allowPrivate: false, needsNonce: false, ...rules }, book, budget)
-  return ({ method, target, authority, headers }: Sent, network = '192.0.2.7'): Checked | null => {
+  return (
+    { method, target, authority, headers }: Sent,
+    network = '192.0.2.7',
+    owner: HostOwner = 'other',
+  ): Checked | null => {
     const asked: Asked = {
       ...{ method, target, base: `https://${authority}`, rawHeaders: ['Host', authority, ...headers] },
-      ...{ isOurHost: authority === SCENE.authority, address: '192.0.2.7', network },
+      ...{ host: authority === SCENE.authority ? 'ours' : owner, address: '192.0.2.7', network },
     }
     return check.check(asked, NOW_MS)
   }

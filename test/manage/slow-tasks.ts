@@ -32,5 +32,6 @@ export function slowManagement(store: Store): Management {
     log: createLogTo('error', process.stderr),
     snapshot: () => ({ knowledge: {} }),
     nowMs: Date.now,
+    ownSignature: { headersFor: () => ({}) },
   } as unknown as Management
 }

@@ -177,6 +177,7 @@ class Site {
     const management = {
       ...{ store, sealer, nowMs: Date.now, allowPrivateWebhooks: allowPrivate },
       log: createLogTo('info', { write: (line) => said.push(line) }),
+      ownSignature: { headersFor: () => ({}) },
     } as unknown as Management
     const callbacks = new TaskCallbacks(management, {
       message: async ({ status }) => ({

@@ -58,6 +58,7 @@ export class WebhookSite {
       sealer: new Sealer(new Secret('a key that all processes share'), join(folder, 'store.key')),
       log: createLogTo('info', { write: (line) => said.push(line) }),
       deliveries: { wake: () => this.deliverer.wake() },
+      ownSignature: { headersFor: () => ({}) },
     } as unknown as Management
     this.#metrics = new DeliveryMetrics()
     const given = { ca: null, retryBaseMs: 20, pollMs: 10, ...settings }

@@ -127,7 +127,7 @@ test('who names itself by another name, or as in robots.txt, is known to a proxy
   for (const name of ['One', 'Other', 'Third-Bot'])
     assert.equal(told.userAgents.claim(`${name}/1.0`).called?.id, 'one', name)
   const [{ robotsToken, vendor } = assert.fail()] = told.list
-  assert.deepEqual([robotsToken, vendor], ['Third-Bot', null])
+  assert.deepEqual([robotsToken, vendor], ['Third-Bot', 'Somebody'])
 })
 
 test('a proxy is told of published addresses, and new ones are another set', async (t) => {

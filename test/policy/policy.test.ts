@@ -228,6 +228,13 @@ const BAD: readonly Bad[] = [
     ['headers/X-Plan: "X-Plan" is not for a rule to set'],
   ],
   ['a tag the proxy sets', tag({ 'X-Agent-Verdict': 'human' }), ['X-Agent-Verdict: is set by the proxy']],
+  [
+    'a tag of proofs',
+    tag({ 'x-agent-Identity': 'https://a.test' }),
+    ['x-agent-Identity: is set by the proxy'],
+  ],
+  ['another', tag({ 'X-Agent-Key': 'k' }), ['X-Agent-Key: is set by the proxy']],
+  ['a third', tag({ 'X-Agent-Conflict': 'none' }), ['X-Agent-Conflict: is set by the proxy']],
   ['a tag with a line end', tag({ 'X-Agent-A': 'a\r\nb' }), ['headers/X-Agent-A: takes printable ASCII']],
   ['a time there is not', { rules: [full({ expires: '2027-02-29T00:00:00Z' })] }, ['/rules/0/expires: is']],
   [

@@ -25,6 +25,12 @@ const HOST = 'a.example.test'
 const ID = 'https://agent.example'
 const signer = newSigner('ed25519')
 const KNOWLEDGE = knowledgeOf(parseSoftwareList([]), parseWeights({ temperature: 1 }))
+const SETTINGS = {
+  isSignatureChecked: true,
+  areNetworksKnown: false,
+  areStrangersAsked: true,
+  agents: [],
+} as const
 const WAITING = { rules: [], otherwise: 'tag', unknown_signer: { wait: '5s' } }
 
 test('a signer whose key is not known is asked for once, and is known on the next request', async (t) => {
@@ -194,12 +200,12 @@ test('behind a trusted hop, address and scheme are the client’s', async (t) =>
 
 test('an address is asked about once at a time, and where it is known not at all', async (t) => {
   const { prover, asked, tellPlace } = await provingGate(t, { rules: [] })
-  assert.equal(prover.of('198.51.100.9'), null)
-  assert.equal(prover.of('198.51.100.9'), null)
+  assert.equal(prover.of('198.51.100.9', CRAWLER), null)
+  assert.equal(prover.of('198.51.100.9', CRAWLER), null)
   assert.deepEqual(asked, [{ kind: 'place', address: '198.51.100.9' }])
   tellPlace('198.51.100.9', 'crawl.example')
-  assert.deepEqual(prover.of('198.51.100.9')?.hosts, ['crawl.example'])
-  for (let i = 0; i < 1_000; i++) prover.of(`198.51.100.9${i}`)
+  assert.equal(prover.of('198.51.100.9', CRAWLER)?.hosts[0], 'crawl.example')
+  for (let i = 0; i < 1_000; i++) prover.of(`198.51.100.9${i}`, CRAWLER)
   assert.ok(asked.length <= 201, `${asked.length}`)
 })
 
@@ -233,10 +239,7 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
   const clock = { nowMs: Date.now() }
   let listener: (finding: Finding) => void = () => undefined
   const prover = new Prover(
-    {
-      ...{ allowPrivate: false, needsNonce: false, isPlaceAsked: true },
-      ...{ isSignatureChecked: true, areStrangersAsked: true, agents: [] },
-    },
+    { allowPrivate: false, needsNonce: false, isPlaceAsked: true, ...SETTINGS },
     {
       investigator: {
         ask: (inquiry) => void asked.push(inquiry),
@@ -252,8 +255,8 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
       ...{ trusted, clock, metrics: { signatureFound: (finding) => void findings.push(finding) } },
     },
   )
-  prover.use(null)
   t.teardown(() => prover.close())
+  prover.use(KNOWLEDGE)
   const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}`
   const gate = await startGate(t, {
     ...{ policy, knowledge: KNOWLEDGE, context: { prover }, options: { trusted } },
@@ -361,4 +364,5 @@ const SCENE: Scene = {
   agent: { id: ID, ed25519: signer, p256: newSigner(), rsa: newSigner('rsa-pss-sha512') },
   ...{ stranger: newSigner('ed25519'), authority: HOST, nowS: Math.floor(Date.now() / 1_000) },
 }
+const CRAWLER = { reverseDns: ['.crawl.example'] }
 const CONNECTION = { address: '192.0.2.7', isTrusted: false, isTls: true } as Connection

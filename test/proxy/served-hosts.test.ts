@@ -8,7 +8,7 @@ import { testCa, testLeaf, testPair } from './test-certificates.ts'
 const ca = await testCa()
 const NAMES = ['gate.example', '*.shop.example']
 const certificates = new CertificateStore([testPair(await testLeaf(ca, NAMES), NAMES)], {})
-const connection = { localAddress: '::ffff:192.0.2.1' } as Connection
+const connection = { localAddress: '::ffff:192.0.2.1', isTls: true, isTrusted: false } as Connection
 
 test('without settings they are those of the certificates, and the address that was connected to', async () => {
   const hosts = new ServedHosts([], certificates)
@@ -23,7 +23,7 @@ test('without settings they are those of the certificates, and the address that 
     ],
     ...['192.0.2.1', '192.0.2.1:8443', '[::ffff:c000:201]'],
   ])
-    assert.ok(hosts.has(authority, connection), authority)
+    assert.equal(hosts.ownerOf(authority, connection), 'ours', authority)
   for (const authority of [
     ...[
       '',
@@ -37,13 +37,28 @@ test('without settings they are those of the certificates, and the address that 
     ...['a.b.shop.example', '.shop.example', '192.0.2.2', '[::1]', '[gate.example]'],
     ...['gate.example@evil.test', 'evil.test:gate.example', 'gate.example:x'],
   ])
-    assert.ok(!hosts.has(authority, connection), authority)
+    assert.equal(hosts.ownerOf(authority, connection), 'other', authority)
 })
 
 test('what settings say counts alone', async () => {
   const hosts = new ServedHosts(['Front.example', '*.front.example'], certificates)
   for (const authority of ['front.example', 'FRONT.example:443', 'a.front.example'])
-    assert.ok(hosts.has(authority, connection), authority)
+    assert.equal(hosts.ownerOf(authority, connection), 'ours', authority)
   for (const authority of ['gate.example', 'a.b.front.example', '192.0.2.1', '*.front.example.evil.test'])
-    assert.ok(!hosts.has(authority, connection), authority)
+    assert.equal(hosts.ownerOf(authority, connection), 'other', authority)
+})
+
+test('behind who ends TLS for us, what is not in our certificates may be ours, unless settings say which are', async () => {
+  for (const behind of [
+    { ...connection, isTls: false },
+    { ...connection, isTrusted: true },
+  ]) {
+    const owner = (hosts: readonly string[], authority: string) =>
+      new ServedHosts(hosts, certificates).ownerOf(authority, behind)
+    assert.equal(owner([], 'front.example'), 'unknown')
+    assert.equal(owner([], '192.0.2.2'), 'unknown')
+    assert.equal(owner([], 'gate.example'), 'ours')
+    assert.equal(owner(['front.example'], 'front.example'), 'ours')
+    assert.equal(owner(['front.example'], 'other.example'), 'other')
+  }
 })

@@ -65,7 +65,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     fail: 'open',
     ja4plus: true,
     identity: {
-      ...{ areStrangersAsked: true, agents: [] },
+      ...{ areStrangersAsked: true, areNetworksKnown: false, agents: [] },
       ...{ isSignatureChecked: true, isPlaceAsked: true, needsNonce: false, allowPrivate: true, hosts: [] },
     },
     logLevel: 'silent',
