@@ -85,10 +85,22 @@ export class SignatureCheck {
     if (!this.#budget.mayCheck(network, thumbprint, nowMs)) return unchecked('too-many', agentId)
     const fault = verifySignature(signature, key)
     if (fault !== null) return this.#failed(fault, agentId, network, thumbprint, nowMs)
-    this.#budget.proven(network, thumbprint)
     const finding = { kind: 'proven', agentId, thumbprint } as const
     const use = useOf(read, replayIdOf(signature, key), asked.address, this.#keys.isListed(agentId))
     return { kind: 'use', finding, use, isStale: known.freshUntilMs <= nowMs }
+  }
+
+  /** What is found of one that is right. `isTaken`: whether its use was, as whoever was asked has said. */
+  settle(
+    { finding, use }: Checked & { readonly kind: 'use' },
+    { network }: Asked,
+    isTaken: boolean | null,
+    nowMs: number,
+  ): SignatureFinding {
+    if (isTaken === true) this.#budget.proven(network, use.thumbprint)
+    // To find a replay costs more than to find that a signature is wrong.
+    else if (isTaken === false) this.#budget.failed(network, use.thumbprint, nowMs)
+    return isTaken === true ? finding : usedBefore(finding, isTaken === false)
   }
 
   #failed(
@@ -104,7 +116,7 @@ export class SignatureCheck {
 }
 
 /** What is found where somebody has used it before, or nobody says in time whether somebody has. */
-export function usedBefore(finding: SignatureFinding, isKnown: boolean): SignatureFinding {
+function usedBefore(finding: SignatureFinding, isKnown: boolean): SignatureFinding {
   const { agentId } = finding
   return isKnown
     ? { kind: 'failed', why: 'replayed', agentId }

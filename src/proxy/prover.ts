@@ -6,13 +6,7 @@ import { FailureBudget } from '../identity/failure-budget.ts'
 import type { Finding, Inquiry, Investigator } from '../identity/inquiry.ts'
 import { KeyBook } from '../identity/key-book.ts'
 import { PlaceBook } from '../identity/place-book.ts'
-import {
-  type Asked,
-  type Checked,
-  isSigned,
-  SignatureCheck,
-  usedBefore,
-} from '../identity/signature-check.ts'
+import { type Asked, type Checked, isSigned, SignatureCheck } from '../identity/signature-check.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import { type AddressSet, clientAddress, clientNetwork } from './peer-address.ts'
@@ -107,7 +101,7 @@ export class Prover implements Places {
       case 'finding':
         return this.#found(checked.finding)
       case 'use':
-        return { proofs: this.#claimed(checked), letGo: STAYS }
+        return { proofs: this.#claimed(asked, checked), letGo: STAYS }
       case 'no-key':
         return this.#withoutKey(asked, checked, waitMs)
     }
@@ -155,8 +149,9 @@ export class Prover implements Places {
     }
   }
 
-  async #claimed({ finding, use, isStale }: Checked & { readonly kind: 'use' }): Promise<Proofs> {
-    const { agentId } = finding
+  async #claimed(asked: Asked, checked: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+    const { use, isStale } = checked
+    const { agentId } = checked.finding
     const { isListed } = use
     // It may have been taken back.
     if (isStale)
@@ -166,7 +161,7 @@ export class Prover implements Places {
         isListed ? 'listed' : 'stranger',
       )
     const isTaken = await this.#parts.investigator.claim(use)
-    return this.#found(isTaken === true ? finding : usedBefore(finding, isTaken === false))
+    return this.#found(this.#check.settle(checked, asked, isTaken, this.#parts.clock.nowMs))
   }
 
   #withoutKey(
@@ -201,7 +196,7 @@ export class Prover implements Places {
       callOff()
       // Of who has left nothing is used up.
       const checked = why === 'left' ? null : this.#check.check(asked, this.#parts.clock.nowMs)
-      if (checked?.kind === 'use') return this.#claimed(checked)
+      if (checked?.kind === 'use') return this.#claimed(asked, checked)
       return this.#found(checked?.finding ?? otherwise)
     })
     return { proofs, letGo: () => resolve('left') }

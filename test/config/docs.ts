@@ -108,7 +108,12 @@ rules:
     dry_run: true                       # says what it would have done, and the next rule is tried
     expires: 2027-01-31T00:00:00Z       # holds no more from then on
 otherwise: tag
+unknown_signer: pass                    # or {wait: 300ms}, at most 5s
 \`\`\`
+
+\`unknown_signer\` is for requests that are signed (Web Bot Auth) by somebody whose key is not known yet: \`pass\`, which is
+the default, judges them at once, as \`signature-unchecked\`; with \`wait\` they wait for the key for so long, and are judged
+then. Those that are not signed never wait.
 
 Ready-made ones, each with what it does and whom it hurts:
 

@@ -183,6 +183,19 @@ test('what was used before is a replay, and where nobody says so it is not check
   }
 })
 
+test('a replay counts as what does not hold, and soon costs no more than that', async (t) => {
+  const { prover, findings, tell, answers, claims } = await provingGate(t, { rules: [] })
+  tell()
+  answers.claim = false
+  const sent = headOf(signedHeaders())
+  for (let i = 0; i < 30; i++) {
+    const proofs = prover.prove(CONNECTION, sent, HOST, 0)
+    if ('letGo' in proofs) await proofs.proofs
+  }
+  assert.deepEqual([...new Set(namesOf(findings))], ['failed replayed', 'unchecked too-many'])
+  assert.equal(claims.length, 20)
+})
+
 test('behind a trusted hop, address and scheme are the client’s', async (t) => {
   const { gate, claims, findings, tell } = await provingGate(t, { rules: [] }, LOOPBACK)
   tell()
