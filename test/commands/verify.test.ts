@@ -81,6 +81,19 @@ test('a body that is signed is looked at', async (t) => {
     assert.equal(code, expected, out)
     assert.match(out, body === 'hello' ? /^ok +body +5 bytes/m : /^NO +body .*\n\nnot proven: other-body\n$/m)
   }
+  const lines = (headers as [string, string][]).map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const head = `POST /a?b=c HTTP/1.1\r\nHost: gate.example\r\n${lines}`
+  const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n`
+  for (const [http, expected] of [
+    [`${head}Content-Length: 5\r\n\r\nhello`, /^ok +body +5 bytes/m],
+    [`${chunked}2;x=y\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n`, /^ok +body +5 bytes/m],
+    [`${chunked}2\r\nhe\r\n3\r\nllp\r\n0\r\n\r\n`, /^NO +body/m],
+    [`${chunked}2\r\nhe\r\nfffffff\r\nllo\r\n0\r\n\r\n`, /in chunks that is not whole/],
+    [`${chunked}hello`, /in chunks that is damaged/],
+  ] as const) {
+    const { out, err } = await run(['-', '--directory', directory], http)
+    assert.match(out + err, expected)
+  }
 })
 
 test('the directory is fetched with the guards of the gateway', async (t) => {
