@@ -622,6 +622,7 @@ function readableByOthers({ config, effective }: ParsedConfig, configFile: strin
     files.set(keyFile ?? certificateFile, 'the private key in it')
   if (config.proxy.tls.ticketKeyFile !== null)
     files.set(config.proxy.tls.ticketKeyFile, 'the ticket key, and with it recorded sessions,')
+  if (config.signing.keyFile !== null) files.set(config.signing.keyFile, 'the private key in it')
   const isSecretInFile = ({ value, from }: Effective) =>
     value === REDACTED && from.startsWith(`${configFile}:`)
   if (configFile !== null && effective.some(isSecretInFile)) files.set(configFile, 'the secrets in it')

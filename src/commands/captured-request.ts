@@ -1,5 +1,5 @@
 import { Fault } from '../fault.ts'
-import type { SignedRequest } from '../identity/signature-base.ts'
+import { fieldValue, type SignedRequest } from '../identity/signature-base.ts'
 
 /** A request that somebody has kept. */
 export interface CapturedRequest extends SignedRequest {
@@ -37,12 +37,32 @@ function ofHttp(bytes: Buffer, base: string | null): CapturedRequest {
       throw invalid(`has a line that is no header: ${each.slice(0, 40)}`)
     rawHeaders.push(name, value)
   }
-  const absolute = /^https?:\/\//i.test(target) ? new URL(target) : null
-  const body = end === null ? Buffer.alloc(0) : bytes.subarray(end.index + end[0].length)
+  // As it was sent: a URL would be written anew.
+  const [, origin, path] = ABSOLUTE.exec(target) ?? []
+  const rest = end === null ? Buffer.alloc(0) : bytes.subarray(end.index + end[0].length)
+  const body = isChunked(rawHeaders) ? joined(rest) : rest
   return {
     ...{ method, rawHeaders, body },
-    target: absolute === null ? target : absolute.pathname + absolute.search,
-    base: base ?? absolute?.origin ?? baseOf(rawHeaders),
+    target: path === undefined ? target : path.startsWith('/') ? path : `/${path}`,
+    base: base ?? origin ?? baseOf(rawHeaders),
+  }
+}
+
+function isChunked(rawHeaders: readonly string[]): boolean {
+  return /(?:^|,)[ \t]*chunked[ \t]*$/i.test(fieldValue(rawHeaders, 'transfer-encoding') ?? '')
+}
+
+/** The body that was sent in chunks (RFC 9112 §7.1): its digest is of all of them, without what is between. */
+function joined(bytes: Buffer): Buffer {
+  const pieces: Buffer[] = []
+  for (let at = 0; ; ) {
+    const [line, size] = CHUNK_SIZE.exec(bytes.toString('latin1', at, at + CHUNK_LINE_MAX)) ?? []
+    if (line === undefined || size === undefined) throw invalid('has a body in chunks that is damaged')
+    const [start, length] = [at + line.length, Number.parseInt(size, 16)]
+    if (length === 0) return Buffer.concat(pieces)
+    if (start + length > bytes.length) throw invalid('has a body in chunks that is not whole')
+    pieces.push(bytes.subarray(start, start + length))
+    at = start + length + (bytes[start + length] === CARRIAGE_RETURN ? 2 : 1)
   }
 }
 
@@ -94,6 +114,10 @@ function invalid(detail: string): Fault {
 }
 
 const BYTES_MAX = 16 * 1_048_576
+const CHUNK_SIZE = /^([0-9a-f]{1,7})[ \t]*(?:;[^\r\n]*)?\r?\n/i
+const CHUNK_LINE_MAX = 1_024
+const CARRIAGE_RETURN = 0x0d
 const HEAD_END = /\r?\n\r?\n/
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]{1,64}) (\S+)(?: HTTP\/\d(?:\.\d)?)?$/
+const ABSOLUTE = /^(https?:\/\/[^/?#@]+)(.*)$/i
 const HEADER = /^(:?[!#$%&'*+.^_`|~\w-]{1,256}):[ \t]*(.*)$/

@@ -6,6 +6,7 @@ import { policyWarnings } from '../policy/policy.ts'
 import { ConfigFault, nameOf, type Problem, parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { AsnFile } from '../identity/asn-file.ts'
+import { PUBLISHED_KEYS } from '../identity/published-keys.ts'
 import { loadKeyPairs } from '../proxy/key-pair.ts'
 import { USAGE } from './arguments.ts'
 import { explainRequest } from './check-explain.ts'
@@ -16,6 +17,7 @@ import type { Io } from './io.ts'
 import { loadWeights } from './knowledge-files.ts'
 import { TicketKeyPart } from './live-parts.ts'
 import { loadContent } from './signature-content.ts'
+import { signingKeysIn } from './signing-key-file.ts'
 
 export const check: Action = {
   name: 'check',
@@ -101,6 +103,7 @@ async function checkFiles({
   weights,
   feeds,
   identity,
+  signing,
 }: StartupConfig): Promise<Omit<Report, 'parsed'>> {
   const problems: Problem[] = []
   const warnings: Problem[] = []
@@ -143,6 +146,8 @@ async function checkFiles({
       await AsnFile.load(asnFile)
       return []
     })
+  const { keyFile } = signing
+  if (keyFile !== null) await attempt('signing.key_file', () => checkSigningKeys(keyFile))
   return { problems, warnings }
 }
 
@@ -158,6 +163,13 @@ async function checkSignatures(paths: readonly string[]): Promise<readonly strin
 async function checkWeights(file: string): Promise<readonly string[]> {
   await loadWeights(file)
   return []
+}
+
+async function checkSigningKeys(file: string): Promise<readonly string[]> {
+  const published = (await signingKeysIn(file)).filter(({ thumbprint }) => PUBLISHED_KEYS.has(thumbprint))
+  return published.map(
+    ({ thumbprint }) => `${thumbprint} in ${file} is a published key for tests: everybody can sign with it`,
+  )
 }
 
 async function checkCa(file: string): Promise<readonly string[]> {

@@ -1,23 +1,28 @@
 import { serializeInnerList } from 'structured-headers'
+import { contentDigestOf } from './request-signer.ts'
 import { type SigningKey, signBase } from './signing-key.ts'
 
-/** What a key directory is, in JSON (draft-ietf-webbotauth-httpsig-directory). */
+/** What a key directory is, in JSON (draft-meunier-webbotauth-httpsig-protocol). */
 export function directoryText(keys: readonly SigningKey[]): string {
   return JSON.stringify({ keys: keys.map(({ jwk }) => jwk) })
 }
 
 /**
- * What its answer is signed with, once by each key: nobody else can show them as his own. `host`: as it was asked for,
- * with its port where that is not the usual one.
+ * What its answer has, where its body is `directoryText` as it is: signed once by each key, so that nobody else can show
+ * them as his own. `host`: as it was asked for, with its port where that is not the usual one.
  */
 export function directoryHeaders(
   keys: readonly SigningKey[],
   host: string,
   nowS: number,
 ): Readonly<Record<string, string>> {
+  const digest = contentDigestOf(directoryText(keys))
   const signatures = keys.map((key, index) => {
     const parameters = serializeInnerList([
-      [['@authority', new Map([['req', true]])]],
+      [
+        ['@authority', new Map([['req', true]])],
+        ['content-digest', new Map()],
+      ],
       new Map<string, string | number>([
         ...([['created', nowS]] as const),
         ['expires', nowS + LIFE_S],
@@ -26,12 +31,14 @@ export function directoryHeaders(
         ['tag', TAG],
       ]),
     ])
-    const base = `"@authority";req: ${host.toLowerCase()}\n"@signature-params": ${parameters}`
+    const covered = `"@authority";req: ${host.toLowerCase()}\n"content-digest": ${digest}`
+    const base = `${covered}\n"@signature-params": ${parameters}`
     return { label: `key${index}`, parameters, bytes: signBase(key, base).toString('base64') }
   })
   return {
     'Content-Type': DIRECTORY_TYPE,
     'Cache-Control': `max-age=${FRESH_S}`,
+    'Content-Digest': digest,
     'Signature-Input': signatures.map(({ label, parameters }) => `${label}=${parameters}`).join(', '),
     Signature: signatures.map(({ label, bytes }) => `${label}=:${bytes}:`).join(', '),
   }

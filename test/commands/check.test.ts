@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createPrivateKey } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
@@ -99,6 +99,7 @@ test('what is wrong in the files that are named: all of it', async (t) => {
   at('locked.key', locked.toString(), 0o600)
   at('tickets', 'too short', 0o600)
   at('empty.pem', 'nothing')
+  at('signing.jwk', `{"kty": "OKP", "crv": "Ed25519", "d": "${SECRET}"}`, 0o600)
   at('own.yaml', '- id: x\n  name: x\n')
   at('broken.pem', ca.certificate.replace(/^M/m, 'X'))
   const policy = at(
@@ -123,6 +124,7 @@ signatures: own.yaml
 weights: {file: weights.json}
 feeds: [{name: f, url: https://a, public_keys: "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", ca_file: empty.pem}]
 identity: {asn_file: empty.pem}
+signing: {upstream: true, key_file: signing.jwk}
 `,
     0o600,
   )
@@ -141,6 +143,7 @@ identity: {asn_file: empty.pem}
     /weights\.json:2:3: temperature: is no number, or lacks one$/,
     /^feeds\[0\]\.ca_file: .*empty\.pem holds no certificate in PEM$/,
     /^identity\.asn_file: .*empty\.pem cannot be used: it is not a MaxMind DB/,
+    /^signing\.key_file: .*signing\.jwk holds no private key that can be read$/,
   ]
   const lines = err.trimEnd().split('\n')
   assert.equal(lines.length, expected.length, err)
@@ -156,13 +159,22 @@ test('what will disappoint: certificates out of their time, keys that everybody 
   at('ca.pem', ca.certificate + (await testCa(Date.now() - 500 * DAY_MS)).certificate)
   const tls = 'certificates: [{cert_file: old.pem}, {cert_file: new.pem, key_file: new.key}]'
   const more = 'client_certificates: request, client_ca_file: ca.pem'
-  const file = at('g.yaml', `proxy: {upstream: "http://a", tls: {${tls}, ${more}}}\n`)
-  const { exitCode, err } = await check(['--config', file])
+  const vectors = JSON.parse(readFileSync('test/vectors/http-signatures.json', 'utf8'))
+  const published = at('signing.jwk', JSON.stringify(vectors.private['test-key-ed25519']), 0o644)
+  const signing = 'signing: {webhooks: true, key_file: signing.jwk}'
+  const file = at('g.yaml', `proxy: {upstream: "http://a", tls: {${tls}, ${more}}}\n${signing}\n`)
+  const { exitCode, out, err } = await check(['--config', file])
   assert.equal(exitCode, 0, err)
   assert.match(err, /^warning: proxy\.tls\.certificates\[0\]: .*old\.pem: expired on /m)
   assert.match(err, /^warning: proxy\.tls\.certificates\[1\]: .*new\.pem: is not valid before /m)
   assert.match(err, /^warning: proxy\.tls\.client_ca_file: certificate 2 in .*ca\.pem expired on /m)
-  assert.ok(err.includes(`warning: ${key}: everybody on this machine can read the private key in it\n`), err)
+  for (const each of [key, published])
+    assert.ok(
+      err.includes(`warning: ${each}: everybody on this machine can read the private key in it\n`),
+      err,
+    )
+  assert.match(err, /^warning: signing\.key_file: \S{43} in .*signing\.jwk is a published key for tests/m)
+  assert.ok(!`${out}${err}`.includes(vectors.private['test-key-ed25519'].d))
 })
 
 test('what a policy may cost', async (t) => {

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { sign } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
 import { test } from 'tap'
 import type { AgentKey } from '../../src/identity/agent-key.ts'
+import { readSignatureKey } from '../../src/identity/signature-key.ts'
 import { readKeySet } from '../../src/identity/agent-document.ts'
 import { directoryProof } from '../../src/identity/directory-signature.ts'
 import { directoryHeaders, type DirectoryWanted } from './directory-headers.ts'
 import { contentDigest, newSigner, type Signer } from './signer.ts'
 
+const [vector] = JSON.parse(readFileSync('test/vectors/signed-directories.json', 'utf8')) as readonly [Vector]
 const NOW_S = 1_795_000_000
 const HOST = 'agent.example'
 const BODY = Buffer.from('the keys, as they are sent')
@@ -132,6 +135,30 @@ test('damaged fields, and every signature with a bit of it turned, prove no key'
     assert.deepEqual(proofOf(headers)?.keys, [], `byte ${i}`)
   }
 })
+
+test('the vector of draft-meunier-webbotauth-httpsig-protocol-02: a signed directory response', async () => {
+  const { key, now, host, headers, body, others } = vector
+  const read = readSignatureKey(JSON.parse(body).keys[0], true)
+  assert.ok(read.kind === 'key')
+  assert.equal(read.key.thumbprint, key)
+  // Everybody has the key of the draft: from a directory it is never taken.
+  const own = [read.key] as unknown as readonly AgentKey[]
+  const at = (each: string, sent = body) =>
+    directoryProof({ url: `https://${each}/`, headers, body: Buffer.from(sent) }, own, now * 1_000)
+  assert.deepEqual(names(at(host)), [key])
+  for (const other of others) assert.deepEqual(names(at(other)), [])
+  assert.deepEqual(names(at(host, `${body}\n`)), [])
+})
+
+interface Vector {
+  /** Its thumbprint. */
+  readonly key: string
+  readonly now: number
+  readonly host: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly others: readonly string[]
+}
 
 function keysOf(...signers: readonly Pick<Signer, 'jwk'>[]): readonly AgentKey[] {
   return readKeySet({ keys: signers.map(({ jwk }) => jwk) }, { allowPrivate: false })

@@ -112,12 +112,13 @@ test('our own directory says nothing secret, and is signed by each key, for the 
       value,
     ]),
   )
-  const proofAt = (host: string, keys = known, nowMs = NOW_MS) =>
-    directoryProof({ url: `https://${host}/directory`, headers, body: Buffer.from(text) }, keys, nowMs)!
+  const proofAt = (host: string, keys = known, nowMs = NOW_MS, sent = text) =>
+    directoryProof({ url: `https://${host}/directory`, headers, body: Buffer.from(sent) }, keys, nowMs)!
   const proof = proofAt('gate.example:9080')
   assert.equal(proof.keys.length, 2)
   assert.ok(proof.untilMs > NOW_MS + 3_600_000)
   assert.deepEqual(proofAt('mirror.example').keys, [])
   assert.deepEqual(proofAt('gate.example:9080', known, NOW_MS + 9e6).keys, [])
   assert.deepEqual(proofAt('gate.example:9080', known.slice(1)).keys.length, 1)
+  assert.deepEqual(proofAt('gate.example:9080', known, NOW_MS, `${text} `).keys, [])
 })

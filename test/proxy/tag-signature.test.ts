@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
+import { createHmac, createPublicKey, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
@@ -7,6 +7,9 @@ import http2 from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { type Test, test } from 'tap'
+import { verifyBytes } from '../../src/identity/http-signature.ts'
+import { readSignatureKey } from '../../src/identity/signature-key.ts'
+import { makeSigningKey, SIGNING_ALGORITHMS } from '../../src/identity/signing-key.ts'
 import { type SignedRequest, TagSigner } from '../../src/proxy/tag-signature.ts'
 import { dialPlain, dialTls, LOOPBACK } from './front.ts'
 import { type Gate, type GatePlan, startGate } from './test-gate.ts'
@@ -28,7 +31,7 @@ interface Seen {
   readonly url: string
   readonly headers: Record<string, string>
 }
-type Verifier = (request: Seen, key: string, nowS?: number) => boolean
+type Verifier = (request: Seen, key: string | KeyObject, nowS?: number) => boolean
 
 const { isProven } = (await import(`data:text/javascript,${encodeURIComponent(documented())}`)) as {
   isProven: Verifier
@@ -141,23 +144,51 @@ test('whatever we sign, the verifier of the README takes it, and takes nothing e
       { minLength: 1 },
     ),
   })
-  const property = fc.property(plan, fc.nat(), ({ tags, ...request }, at) => {
-    const flat = ['X-Forwarded-Proto', request.scheme, ...tags.flat()]
-    const signature = new TagSigner(KEY).sign(request, flat, NOW_S)
-    const headers: Record<string, string> = { host: request.authority, 'x-agent-signature': signature }
-    for (let i = 0; i < flat.length; i += 2) {
-      const key = flat[i]!.toLowerCase()
-      headers[key] = headers[key] === undefined ? flat[i + 1]! : `${headers[key]}, ${flat[i + 1]}`
-    }
-    const seen = { method: request.method, url: request.target, headers }
-    assert.equal(isProven(seen, KEY, NOW_S), true)
-    const changed = tags[at % tags.length]![0].toLowerCase()
-    assert.equal(
-      isProven({ ...seen, headers: { ...headers, [changed]: `${headers[changed]}x` } }, KEY, NOW_S),
-      false,
-    )
-  })
+  const own = makeSigningKey()
+  const pairs = [
+    [KEY, KEY],
+    [own, publicHalf(own.jwk)],
+  ] as const
+  const property = fc.property(
+    plan,
+    fc.nat(),
+    fc.constantFrom(...pairs),
+    ({ tags, ...request }, at, [ours, theirs]) => {
+      const flat = ['X-Forwarded-Proto', request.scheme, ...tags.flat()]
+      const signature = new TagSigner(ours).sign(request, flat, NOW_S)
+      const headers: Record<string, string> = { host: request.authority, 'x-agent-signature': signature }
+      for (let i = 0; i < flat.length; i += 2) {
+        const key = flat[i]!.toLowerCase()
+        headers[key] = headers[key] === undefined ? flat[i + 1]! : `${headers[key]}, ${flat[i + 1]}`
+      }
+      const seen = { method: request.method, url: request.target, headers }
+      assert.equal(isProven(seen, theirs, NOW_S), true)
+      assert.equal(isProven(seen, pairs.find(([, other]) => other !== theirs)![1], NOW_S), false)
+      const changed = tags[at % tags.length]![0].toLowerCase()
+      assert.equal(
+        isProven({ ...seen, headers: { ...headers, [changed]: `${headers[changed]}x` } }, theirs, NOW_S),
+        false,
+      )
+    },
+  )
   fc.assert(property, { numRuns: 3000, interruptAfterTimeLimit: 3000 })
+})
+
+test('with a key of our own the algorithm and the key are named, and its public half is enough', async () => {
+  for (const algorithm of SIGNING_ALGORITHMS) {
+    const key = makeSigningKey(algorithm)
+    const value = new TagSigner(key).sign(REQUEST, ['X-Agent-Verdict', 'agent'], NOW_S)
+    const [, parameters, signature] = /^(.*);sig=:(.*):$/.exec(value)!
+    assert.match(parameters!, new RegExp(`;created=${NOW_S};keyid="${key.thumbprint}";alg="${algorithm}"$`))
+    const read = readSignatureKey(key.jwk)
+    assert.ok(read.kind === 'key')
+    const lines = ['"@method": GET', '"@authority": shop.example.test', '"@path": /cart', '"@query": ?id=7']
+    const base = [...lines, '"x-agent-verdict": agent', `"@signature-params": ${parameters}`].join('\n')
+    const bytes = Buffer.from(signature!, 'base64')
+    assert.equal(verifyBytes(read.key, base, bytes), true)
+    assert.equal(verifyBytes(read.key, base.replace('agent', 'human'), bytes), false)
+    assert.ok(!value.includes(key.key.export({ format: 'jwk' }).d!))
+  }
 })
 
 test('requests that came through the gate are proven, over HTTP/1, HTTP/2 and as upgrades', async (t) => {
@@ -295,6 +326,10 @@ async function signing(t: Test, plan: Partial<GatePlan> = {}, host: 'preserve' |
   const context = { signer: new TagSigner(KEY) }
   const gate: Gate = await startGate(t, { context, ...plan, upstreams: [settingsFor([url], { host })] })
   return { gate, seen }
+}
+
+function publicHalf(jwk: Readonly<Record<string, string>>): KeyObject {
+  return createPublicKey({ key: { ...jwk }, format: 'jwk' })
 }
 
 /** The very block that the README has. */
