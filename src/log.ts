@@ -1,3 +1,4 @@
+import { write, writeSync } from 'node:fs'
 import { type Level as PinoLevel, pino } from 'pino'
 import { Fault } from './fault.ts'
 
@@ -26,14 +27,8 @@ export type LogValue = string | number | boolean | null | readonly string[] | Er
 
 /** Writes to a file descriptor without waiting for who reads it. */
 export function createLog(level: LogLevel, fileDescriptor = STDERR): Log {
-  const destination = pino.destination({
-    dest: fileDescriptor,
-    sync: false,
-    maxLength: UNWRITTEN_BYTES_MAX,
-  })
-  // A reader that went away is no reason to stop: there is nobody left to tell.
-  destination.on('error', () => undefined)
-  return createLogTo(level, destination, () => flushed(destination))
+  const lines = new LineWriter(fileDescriptor)
+  return createLogTo(level, lines, () => lines.flush())
 }
 
 /** For a test: lines go to `stream`. */
@@ -101,17 +96,87 @@ function plainError(error: Error): Record<string, unknown> {
   return { name: error.name, code, message: error.message, ...(isOurBug && { stack: error.stack }) }
 }
 
-function flushed(destination: ReturnType<typeof pino.destination>): void {
-  try {
-    destination.flushSync()
-  } catch {
-    // The reader is gone, or too slow for the end.
+/**
+ * What pino brings for this tries for ever, at the end, to write to a reader that has gone: a process that is told to stop
+ * would not.
+ */
+class LineWriter implements LogStream {
+  readonly #fileDescriptor: number
+  #lines: string[] = []
+  #length = 0
+  /** With the system; all that comes meanwhile goes out together. */
+  #underWay: Buffer | null = null
+  #isScheduled = false
+  /** A reader that went away is no reason to stop: there is nobody left to tell. */
+  #isGone = false
+
+  constructor(fileDescriptor: number) {
+    this.#fileDescriptor = fileDescriptor
   }
+
+  write(line: string): void {
+    if (this.#isGone || this.#length + line.length > UNWRITTEN_LENGTH_MAX) return
+    this.#lines.push(line)
+    this.#length += line.length
+    if (this.#isScheduled || this.#underWay !== null) return
+    this.#isScheduled = true
+    setImmediate(() => this.#begin())
+  }
+
+  /** As far as it goes in a moment. */
+  flush(): void {
+    let bytes = this.#take()
+    const endMs = performance.now() + FLUSH_MS
+    while (bytes.length > 0 && !this.#isGone) {
+      try {
+        bytes = bytes.subarray(writeSync(this.#fileDescriptor, bytes))
+      } catch (error) {
+        if (!isForNow(error) || performance.now() > endMs) return
+        Atomics.wait(NEVER, 0, 0, PAUSE_MS)
+      }
+    }
+  }
+
+  #begin(): void {
+    this.#isScheduled = false
+    if (this.#lines.length > 0) this.#write(this.#take())
+  }
+
+  #take(): Buffer {
+    const bytes = Buffer.from(this.#lines.join(''))
+    this.#lines = []
+    this.#length = 0
+    return bytes
+  }
+
+  #write(bytes: Buffer): void {
+    this.#underWay = bytes
+    write(this.#fileDescriptor, bytes, (error, written) => {
+      if (error !== null && !isForNow(error)) {
+        this.#isGone = true
+        return void this.#take()
+      }
+      if (error !== null) return void setTimeout(() => this.#write(bytes), PAUSE_MS)
+      if (written < bytes.length) return this.#write(bytes.subarray(written))
+      this.#underWay = null
+      this.#begin()
+    })
+  }
+}
+
+/** Who reads has not kept up. */
+function isForNow(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'EAGAIN' || code === 'EBUSY'
 }
 
 const STDERR = 2
 /** Beyond this, lines are dropped: a log that nobody reads must not fill the memory. */
-const UNWRITTEN_BYTES_MAX = 2 ** 20
+const UNWRITTEN_LENGTH_MAX = 2 ** 20
+/** Whoever stops this process waits for it. */
+const FLUSH_MS = 500
+const PAUSE_MS = 50
+const NEVER = new Int32Array(new SharedArrayBuffer(4))
 const NO_FIELDS: LogFields = {}
 /** A second net: the types already keep these out. */
 const SECRET_FIELDS = [

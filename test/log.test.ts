@@ -82,7 +82,18 @@ test('what was logged is out after a flush, also when the process ends at once',
 test('a reader that is gone, or does not read, stops nothing', async () => {
   const busy = `for (let i = 0; i < 50000; i++) log.info('x'.repeat(100)); await new Promise((go) => setTimeout(go, 50)); log.flush(); process.exit(7)`
   const deaf = start(busy)
-  deaf.stderr.destroy()
+  deaf.stderr!.destroy()
+  assert.deepEqual(await once(deaf, 'exit'), [7, null])
+})
+
+test('last words that nobody reads, or not any more, hold up no end', async () => {
+  const last = `await once(process.stdin, 'end'); log.info('last words'); log.flush(); process.exit(7)`
+  const gone = start(`const { once } = await import('node:events'); process.stdin.resume(); ${last}`, 'pipe')
+  gone.stderr!.destroy()
+  gone.stdin!.end()
+  assert.deepEqual(await once(gone, 'exit'), [7, null])
+  const full = `for (let i = 0; i < 5000; i++) log.info('x'.repeat(100)); log.flush(); process.exit(7)`
+  const deaf = start(full)
   assert.deepEqual(await once(deaf, 'exit'), [7, null])
 })
 
@@ -98,20 +109,20 @@ function memoryLog(level: LogLevel = 'debug') {
   return { log, text, lines }
 }
 
-function start(script: string) {
+function start(script: string, stdin: 'ignore' | 'pipe' = 'ignore') {
   const module = new URL('../src/log.ts', import.meta.url).href
   const source = `const { createLog } = await import('${module}'); const log = createLog('info'); ${script}`
   const { NODE_OPTIONS: _, ...env } = process.env
   return spawn(process.execPath, ['--input-type=module', '-e', source], {
     env,
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: [stdin, 'ignore', 'pipe'],
   })
 }
 
 async function run(script: string): Promise<{ stderr: string; status: number | null }> {
   const child = start(script)
   let stderr = ''
-  child.stderr.on('data', (chunk) => {
+  child.stderr!.on('data', (chunk) => {
     stderr += chunk
   })
   const [status] = await once(child, 'close')
