@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -15,6 +15,7 @@ import { endWith, plainEnvironment, skipped, temporaryFolder } from './programs.
 const ca = await testCa()
 const leaf = await testLeaf(ca, ['localhost'])
 const key = parseFeedPrivateKey(makeFeedPrivateKey())
+const PUBLISHED_S = 1_790_000_000
 
 test('nginx: a feed is taken, asked for only when it has changed, and never goes back', {
   skip: skipped('nginx'),
@@ -152,6 +153,7 @@ async function startNginx(t: Test) {
   endWith(t, child)
   const answers = () => readFileSync(join(folder, 'log'), 'utf8').trimEnd().split('\n')
   const url = `https://localhost:${port}`
+  let published = 0
   return {
     url,
     /** Path, status, and the codings that were asked for and used: all it has answered. */
@@ -176,6 +178,9 @@ async function startNginx(t: Test) {
       ]
       const content = { name, version, created: '2026-11-21T10:00:00Z', expires: null, software: list }
       writeFileSync(join(www, 'draft'), packed(signFeed(content, [key])))
+      // The tag that nginx makes is of seconds and of the length: two of one second would be one for it.
+      published++
+      utimesSync(join(www, 'draft'), PUBLISHED_S + published, PUBLISHED_S + published)
       renameSync(join(www, 'draft'), join(www, `${name}.json`))
     },
     unpublish: (name: string) => rmSync(join(www, `${name}.json`)),
