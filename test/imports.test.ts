@@ -49,6 +49,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   identity: [...SHARED, 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
   plane: [...SHARED, 'problem.ts', 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
   'plane/jetstream-bus.ts': ['npm:@nats-io/*'],
+  'plane/jetstream-connection.ts': ['npm:@nats-io/*'],
+  'plane/jetstream-snapshots.ts': ['npm:@nats-io/*'],
+  'plane/jetstream-streams.ts': ['npm:@nats-io/*'],
   proxy: [
     ...SHARED,
     ...['wire', 'fingerprint', 'capture', 'classify', 'policy', 'identity', 'plane'],
