@@ -21,6 +21,7 @@ import { parseUpstreamUrl } from '../src/proxy/upstream-dial.ts'
 import { Secret } from '../src/secret.ts'
 import { readme } from './config/docs.ts'
 
+const BUS_FILES = { GATEHOUSE_BUS_CERTIFICATE_FILE: 'bus.pem', GATEHOUSE_BUS_KEY_FILE: 'bus.key' }
 const UPSTREAM = 'http://127.0.0.1:3000'
 const ONLY_UPSTREAM = `proxy: {upstream: "${UPSTREAM}"}`
 
@@ -95,8 +96,8 @@ test('every setting outside of lists has a variable, which sets what the file wo
   for (const [variable, { pointer, item }] of variablesOf(SETTINGS.members)) {
     const sample = sampleOf(item, pointer)
     if (sample === null) continue
-    // An issuer goes with a client_id.
-    const env = { GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another', [variable]: sample }
+    // An issuer goes with a client_id, a key with its certificate.
+    const env = { GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another', ...BUS_FILES, [variable]: sample }
     const input = { flags: { upstream: [UPSTREAM] }, env }
     const effective = parse(input).effective.find((each) => each.pointer === pointer)
     assert.equal(effective?.from, variable)
@@ -104,6 +105,30 @@ test('every setting outside of lists has a variable, which sets what the file wo
     tried++
   }
   assert.ok(tried > 35, `${tried}`)
+})
+
+test('a manager needs the bus and a database that others can have; what has both planes has no bus', async () => {
+  const bus = 'bus: {url: nats://nats.example:4222}'
+  const store = 'store: {url: postgres://gatehouse@db.example/gatehouse, encryption_key: 0123456789abcdef}'
+  const faults = (role: ConfigInput['role'], text: string) =>
+    faultOf({ ...(role === undefined ? {} : { role }), file: { name: 'g.yaml', text } })
+  assert.deepEqual(faults('manage', 'log: {level: warn}'), [
+    'g.yaml:1:1: bus.url: is missing: say where proxies are told and heard, nats://HOST:PORT',
+    'g.yaml:1:1: store.url: takes postgres://: managers share their database',
+  ])
+  assert.deepEqual(faults('manage', `${bus}\nstore: {url: postgres://gatehouse@db.example/gatehouse}`), [
+    'g.yaml:2:1: store.encryption_key: is missing: managers read the same secrets in the database',
+  ])
+  assert.deepEqual(faults('up', `${bus}\n${ONLY_UPSTREAM}`), [
+    'g.yaml:1:7: bus.url: is for `gatehouse manage` and `gatehouse proxy`: `up` has both planes on one machine',
+  ])
+  for (const [role, text] of [
+    ['manage', `${bus}\n${store}`],
+    ['proxy', `${bus}\n${ONLY_UPSTREAM}`],
+    [undefined, bus],
+  ] as const)
+    parse({ ...(role === undefined ? {} : { role }), file: { name: 'g.yaml', text } })
+  assert.deepEqual(faults('proxy', bus).length, 1)
 })
 
 test('variables: lists, sections, and what they say when they are wrong', async () => {
@@ -614,6 +639,7 @@ function temporaryFolder(t: Test): string {
 const LISTED: ReadonlyMap<string, string> = new Map([
   ['/manage/cors_origins', 'https://console.example'],
   ['/identity/agents', 'https://agent.example'],
+  ['/bus/url', 'nats://nats.example:4222'],
   ['/identity/hosts', '*.example.com'],
   ['/identity/resolvers', '192.0.2.53:53'],
 ])
