@@ -599,7 +599,7 @@ function flattened(value: unknown, name: string): [string, unknown][] {
 function sampleOf(item: Item, pointer: string): string | null {
   if (item.item === 'list') return LISTED.get(pointer) ?? '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
-  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password)_file$/.test(pointer))
+  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password|\/token)_file$/.test(pointer))
     return null
   if (item.fallback === false) return 'true'
   const candidates = [
