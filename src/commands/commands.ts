@@ -13,6 +13,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./proxy.ts')).proxy,
   },
   {
+    name: 'manage',
+    summary: 'Run the management plane alone, for proxies elsewhere',
+    load: async () => (await import('./manage.ts')).manage,
+  },
+  {
     name: 'evaluate',
     summary: 'Measure the verdicts on recorded connections of known clients',
     load: async () => (await import('./evaluate.ts')).evaluate,

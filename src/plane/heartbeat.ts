@@ -79,7 +79,7 @@ function sightingsIn(value: unknown): Heartbeat['sightings'] {
 }
 
 function workerIn(value: unknown): WorkerStatus {
-  const { number, pid, state, sinceMs, snapshot, unready } = objectIn(value, 'worker')
+  const { number, pid, state, sinceMs, snapshot, dropped, unready } = objectIn(value, 'worker')
   if (state !== 'starting' && state !== 'serving' && state !== 'gone')
     throw unreadable('has a worker in no state')
   return {
@@ -88,6 +88,7 @@ function workerIn(value: unknown): WorkerStatus {
     state,
     sinceMs: orNull(sinceMs, (some) => numberIn(some, 'sinceMs')),
     snapshot: orNull(snapshot, (some) => numberIn(some, 'snapshot')),
+    dropped: numberIn(dropped, 'dropped'),
     unready: listIn(unready, 'unready', REASONS_MAX).map((reason) => textIn(reason, 'unready')),
   }
 }

@@ -1,4 +1,5 @@
 import { JetStreamApiError, jetstream } from '@nats-io/jetstream'
+import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import { type Announcement, readAnnouncement, writeAnnouncement } from './announcement.ts'
 import type { JetStreamConnection } from './jetstream-connection.ts'
@@ -69,7 +70,7 @@ export class SnapshotLine {
   async announced(): Promise<Buffer | null> {
     const { direct } = await managerOf(this.#connection.client)
     const asking = direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
-    const message = await this.#connection.whileUp(asking)
+    const message = await this.#connection.whileUp(asking.catch(unanswered))
     return message === null ? null : Buffer.from(message.data)
   }
 
@@ -228,6 +229,14 @@ export class SnapshotPress {
     this.#failure = error.message
     this.#retry = setTimeout(() => this.run(), isOvertaken ? 0 : RETRY_MS)
   }
+}
+
+/** What is not there does not answer. */
+function unanswered(error: Error): never {
+  if (error.name !== 'TimeoutError' && error.name !== 'NoRespondersError') throw error
+  throw new Fault('BUS_SILENT', 'no manager has made a place for Snapshots, or NATS is slow', {
+    cause: error,
+  })
 }
 
 /** What an earlier version has announced, or a later one: its number is above all others that this one can think of. */
