@@ -181,6 +181,7 @@ export class Manager {
   #listen(): void {
     this.#leadership.onChange((isLeader) => {
       if (!isLeader) return
+      this.#maker.stayReady()
       this.#maker.lead()
       this.#maker.nudge() // to what is in the database by now
     })

@@ -52,6 +52,9 @@ export class SignatureCompiler {
   #newest: SignatureSet | null = null
   #copies: readonly ListCopy[] = []
   readonly #children = new Set<ChildProcess>()
+  /** Waits for work; `null`: there is none, or it has some. */
+  #idle: ChildProcess | null = null
+  #isReady = false
   #isClosed = false
 
   /** `folder`: where the files of the newest two are kept. */
@@ -70,6 +73,13 @@ export class SignatureCompiler {
     this.#copies = copies
     this.#newest = set ?? newest
     return this.#newest!
+  }
+
+  /** From now on a process waits for work: to start one takes longer than most of the work does. */
+  stayReady(): void {
+    if (this.#isReady || this.#isClosed) return
+    this.#isReady = true
+    this.#idle = this.#fork()
   }
 
   /** Throws a Fault where the sources are no good, or the database cannot be used. */
@@ -94,13 +104,37 @@ export class SignatureCompiler {
   async #inProcess(work: CompilerWork): Promise<CompilerAnswer> {
     await turn() // to start it takes long enough by itself
     if (this.#isClosed) return new Promise(() => undefined)
+    // A merge takes its time, and nobody waits for it as they do for a set.
+    const waiting = work.kind === 'compile' ? this.#idle : null
+    if (waiting !== null) this.#idle = null
+    const child = waiting ?? this.#fork()
+    let answer: CompilerAnswer | null = null
+    try {
+      answer = await answerOf(child, work)
+      return answer
+    } finally {
+      this.#release(child, answer)
+    }
+  }
+
+  #fork(): ChildProcess {
     const child = fork(PROGRAM, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     this.#children.add(child)
-    try {
-      return await answerOf(child, work)
-    } finally {
+    child.once('exit', () => {
       this.#children.delete(child)
-    }
+      if (this.#idle === child) this.#idle = null
+    })
+    child.on('error', () => undefined) // whoever waits for it hears of it
+    return child
+  }
+
+  /** One that has had large work ends: its memory would stay with it. */
+  #release(child: ChildProcess, answer: CompilerAnswer | null): void {
+    const isSmall = answer?.kind === 'set' && (answer.set?.index.bytes ?? 0) < KEPT_BYTES_MAX
+    if (this.#isReady && !this.#isClosed && isSmall && child.connected) this.#idle ??= child
+    if (this.#idle === child) return
+    if (child.connected) child.disconnect()
+    if (this.#isReady && !this.#isClosed) this.#idle ??= this.#fork()
   }
 }
 
@@ -116,26 +150,30 @@ export async function compiled({
   return { set, copies: read.used }
 }
 
-function answerOf(child: ChildProcess, work: CompilerWork): Promise<CompilerAnswer> {
-  return new Promise((resolve, reject) => {
-    child.once('message', (message) => {
-      const answer = message as CompilerAnswer
-      if (answer.kind === 'fault') reject(new Fault(answer.code, answer.message))
-      else resolve(answer)
-    })
-    child.once('error', (error) => reject(notCompiled(`cannot be started: ${error.message}`, error)))
-    child.once('exit', () => reject(notCompiled('has ended')))
-    setImmediate(() => {
-      if (child.killed) return
-      child.send(work, (error) => error !== null && reject(notCompiled('cannot be reached', error)))
-    })
+async function answerOf(child: ChildProcess, work: CompilerWork): Promise<CompilerAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<CompilerAnswer>()
+  const answered = (message: unknown) => resolve(message as CompilerAnswer)
+  const failed = (error: Error) => reject(notCompiled(`cannot be started: ${error.message}`, error))
+  const ended = () => reject(notCompiled('has ended'))
+  child.once('message', answered).once('error', failed).once('exit', ended)
+  setImmediate(() => {
+    if (child.killed) return
+    child.send(work, (error) => error !== null && reject(notCompiled('cannot be reached', error)))
   })
+  try {
+    const answer = await promise
+    if (answer.kind === 'fault') throw new Fault(answer.code, answer.message)
+    return answer
+  } finally {
+    child.off('message', answered).off('error', failed).off('exit', ended)
+  }
 }
 
 function notCompiled(what: string, cause?: Error): Fault {
   return new Fault('SIGNATURES_NOT_COMPILED', `the process that compiles signatures ${what}`, { cause })
 }
 
+const KEPT_BYTES_MAX = 8 * 1024 ** 2
 const PROGRAM = fileURLToPath(
   new URL(`./signature-process${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
 )

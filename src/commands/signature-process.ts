@@ -2,7 +2,7 @@ import { constants, setPriority } from 'node:os'
 import { Fault } from '../fault.ts'
 import { type CompilerAnswer, type CompilerWork, compiled } from './signature-compiler.ts'
 
-// The process that a SignatureCompiler starts: it makes one set, or merges one, and ends.
+// The process that a SignatureCompiler starts: it makes sets, or merges them, until nobody has anything for it any more.
 
 async function answerTo(work: CompilerWork): Promise<CompilerAnswer> {
   try {
@@ -22,8 +22,9 @@ const MOMENT_MS = 500
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 process.once('disconnect', () => process.exit())
 if (!process.connected) process.exit() // who has started it ended while this file was loaded: nobody says so again
-process.once('message', async (work: CompilerWork) => {
-  process.send!(await answerTo(work), () => process.disconnect())
+let working = Promise.resolve()
+process.on('message', (work: CompilerWork) => {
+  working = working.then(async () => void process.send!(await answerTo(work)))
 })
 // Requests come first where processors are few; what is done in a moment is not worth the wait.
 setTimeout(() => setPriority(constants.priority.PRIORITY_BELOW_NORMAL), MOMENT_MS).unref()

@@ -157,6 +157,11 @@ export class SnapshotMaker {
     this.#feedOpener.leave()
   }
 
+  /** What is accepted acts sooner, at the price of a process that waits. */
+  stayReady(): void {
+    this.#compiler.stayReady()
+  }
+
   /** Fetches what others publish, and keeps the catalogue up to date, while this process leads. */
   lead(): void {
     if (!this.#links.isLeading()) return

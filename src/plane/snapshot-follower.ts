@@ -151,7 +151,7 @@ export class SnapshotFollower {
 
   async #get(announcement: Announcement): Promise<void> {
     const bytes = (await this.#changed(announcement)) ?? (await this.#whole(announcement))
-    if (bytes === null) return
+    if (bytes === null || !this.#isBehind()) return
     if (digestOf(bytes) !== announcement.digest)
       throw new Fault('BUS_DAMAGED', 'a Snapshot is not what was announced')
     this.#digest = null
