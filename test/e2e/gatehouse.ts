@@ -21,6 +21,7 @@ export interface RunningGatehouse {
   said(): string
   /** As its user ends it; resolves when it is gone. */
   stop(): Promise<void>
+  kill(): Promise<void>
 }
 
 export interface GatehouseOptions {
@@ -41,15 +42,7 @@ export interface GatehouseOptions {
 
 /** Resolves once it says that it is ready; it ends with the test. */
 export async function startGatehouse(t: Test, options: GatehouseOptions): Promise<RunningGatehouse> {
-  const {
-    command = 'proxy',
-    upstream,
-    argv = [],
-    settings = [],
-    variables = {},
-    secretsFile,
-    expects,
-  } = options
+  const { command = 'proxy', upstream, argv = [], settings = [] } = options
   const folder = temporaryFolder(t)
   const file = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content, { mode: 0o600 })
@@ -66,8 +59,31 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
     ...['--cert', file('tls.crt', leaf.certificate), '--key', file('tls.key', leaf.key)],
     ...argv,
   ]
+  const running = await startProcess(t, [command, ...given], { ...options, folder })
+  const port = Number(String(running.ready['listen']).split(':').at(-1))
+  return { ...running, port, url: `https://localhost:${port}`, ca: ca.certificate, caFile }
+}
+
+/** Any command that serves. */
+export interface ServingProcess extends Pick<RunningGatehouse, 'pid' | 'manage' | 'said' | 'stop'> {
+  /** What it said when it was ready. */
+  readonly ready: Readonly<Record<string, unknown>>
+  /** As when its machine is lost; resolves when it is gone. */
+  kill(): Promise<void>
+}
+
+export async function startProcess(
+  t: Test,
+  argv: readonly string[],
+  {
+    folder,
+    variables = {},
+    secretsFile,
+    expects,
+  }: Pick<GatehouseOptions, 'variables' | 'secretsFile' | 'expects'> & { readonly folder: string },
+): Promise<ServingProcess> {
   const spy = secretsFile === undefined ? [] : ['--import', SPY]
-  const child = spawn(process.execPath, [...spy, GATEHOUSE, command, ...given], {
+  const child = spawn(process.execPath, [...spy, GATEHOUSE, ...argv], {
     cwd: folder,
     env: plainEnvironment(folder, { E2E_TLS_SECRETS: secretsFile, ...variables }),
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -91,23 +107,20 @@ export async function startGatehouse(t: Test, options: GatehouseOptions): Promis
     })
   })
   const line = await Promise.race([ready, once(child, 'exit').then(() => assert.fail(`it ended: ${said}`))])
-  const { listen, manage: manageAt } = JSON.parse(line)
-  const port = Number(String(listen).split(':').at(-1))
-  const stop = async () => {
+  const end = async (signal: NodeJS.Signals) => {
     isStopping = true
-    child.kill('SIGINT')
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill(signal)
     await once(child, 'exit')
   }
-  const manage = `http://${manageAt}`
+  const facts: Record<string, unknown> = JSON.parse(line)
   return {
     pid: child.pid!,
-    port,
-    url: `https://localhost:${port}`,
-    manage,
-    ca: ca.certificate,
-    caFile,
+    manage: `http://${facts['manage']}`,
+    ready: facts,
     said: () => said,
-    stop,
+    stop: () => end('SIGINT'),
+    kill: () => end('SIGKILL'),
   }
 }
 

@@ -91,7 +91,8 @@ async function stop(child: ChildProcess): Promise<void> {
   await once(child, 'exit')
 }
 
-function endWithProcess(child: ChildProcess): void {
+/** Not before a test that may start it again. */
+export function endWithProcess(child: ChildProcess): void {
   RUNNING.add(child)
   child.once('exit', () => RUNNING.delete(child))
 }

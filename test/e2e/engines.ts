@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chownSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connect } from '@nats-io/transport-node'
+import pg from 'pg'
+import type { Test } from 'tap'
+import { endWithProcess } from './programs.ts'
+
+/** A server of the test's own, that may die. */
+export interface Engine {
+  readonly url: string
+  readonly port: number
+  readonly folder: string
+  /** As by SIGKILL, or the loss of its machine; resolves when it is gone. */
+  kill(): Promise<void>
+  /** Resolves when it answers. */
+  start(): Promise<void>
+}
+
+/** NATS with JetStream, which keeps what it has been given. `lines`: of its configuration. */
+export async function startNats(t: Test, lines: readonly string[] = []): Promise<Engine> {
+  const folder = folderFor(t, 'nats')
+  const port = await freePort()
+  const config = join(folder, 'nats.conf')
+  const jetstream = `jetstream: {store_dir: ${JSON.stringify(join(folder, 'store'))}}`
+  writeFileSync(config, ['host: "127.0.0.1"', `port: ${port}`, jetstream, ...lines, ''].join('\n'))
+  const run = () => spawn('nats-server', ['-c', config, '-l', join(folder, 'log')], { stdio: 'ignore' })
+  return started(t, { url: `nats://127.0.0.1:${port}`, port, folder }, run)
+}
+
+/** PostgreSQL, as durable as it is by default. `folder`: where its data is; one of its own where none is given. */
+export async function startPostgres(t: Test, folder = folderFor(t, 'postgres')): Promise<Engine> {
+  const port = await freePort()
+  const [bin] = globSync('/usr/lib/postgresql/*/bin').sort().reverse()
+  assert.ok(bin !== undefined, 'PostgreSQL is installed')
+  // It refuses to run as root.
+  const owner = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : null
+  if (owner !== null) chownSync(folder, owner.uid, owner.gid)
+  const data = join(folder, 'data')
+  const options = ['-U', 'gatehouse', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '-D', data]
+  execFileSync(join(bin, 'initdb'), options, { ...owner, cwd: folder, stdio: 'ignore' })
+  const run = () =>
+    spawn(
+      join(bin, 'postgres'),
+      [
+        '-D',
+        data,
+        '-p',
+        `${port}`,
+        '-c',
+        'listen_addresses=127.0.0.1',
+        '-k',
+        folder,
+        '-c',
+        'max_connections=60',
+      ],
+      { ...owner, cwd: folder, stdio: 'ignore' },
+    )
+  return started(t, { url: `postgres://gatehouse@127.0.0.1:${port}/postgres`, port, folder }, run)
+}
+
+/** Gone with its children, and with the test. */
+export function folderFor(t: Test, name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), `gatehouse-${name}-`))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  return folder
+}
+
+async function started(
+  t: Test,
+  place: Pick<Engine, 'url' | 'port' | 'folder'>,
+  run: () => ChildProcess,
+): Promise<Engine> {
+  let child: ChildProcess | null = null
+  const kill = async () => {
+    const dying = child
+    child = null
+    if (dying === null || dying.exitCode !== null || dying.signalCode !== null) return
+    dying.kill('SIGKILL')
+    await once(dying, 'exit')
+  }
+  const start = async () => {
+    // What the one before has left may still be going: PostgreSQL waits for its children.
+    while (child === null || child.exitCode !== null) {
+      child = run()
+      endWithProcess(child)
+      await Promise.race([answers(place), once(child, 'exit')])
+      if (child.exitCode !== null) await wait(100)
+    }
+  }
+  t.teardown(kill)
+  await start()
+  return { ...place, kill, start }
+}
+
+async function answers({ url }: Pick<Engine, 'url'>): Promise<void> {
+  for (;;) {
+    try {
+      return await (url.startsWith('nats:') ? askNats(url) : askPostgres(url))
+    } catch {
+      await wait(50)
+    }
+  }
+}
+
+async function askNats(url: string): Promise<void> {
+  const client = await connect({ servers: url, reconnect: false })
+  await client.close()
+}
+
+async function askPostgres(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => undefined)
+  await client.connect()
+  await client.end()
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+function idOf(which: '-u' | '-g'): number {
+  return Number(execFileSync('id', [which, 'postgres'], { encoding: 'utf8' }))
+}
+
+/** So that tests may share a NATS. */
+export function freshBusName(): string {
+  return `e2e-${randomBytes(6).toString('hex')}`
+}

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { type Agent, request } from 'node:https'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { folderFor } from './engines.ts'
+import { type RunningGatehouse, type ServingProcess, startGatehouse, startProcess } from './gatehouse.ts'
+
+export interface FleetPlace {
+  /** Of NATS, and of PostgreSQL, as its parts reach them. */
+  readonly nats: string
+  readonly postgres: string
+  readonly bus: string
+  /** The errors that the test brings about. */
+  readonly expects?: RegExp
+}
+
+export function startManager(t: Test, { nats, postgres, bus, expects }: FleetPlace): Promise<ServingProcess> {
+  const folder = folderFor(t, 'manager')
+  return startProcess(t, ['manage', '--manage', '127.0.0.1:0', '--data', folder], {
+    folder,
+    ...(expects === undefined ? {} : { expects }),
+    variables: {
+      GATEHOUSE_BUS_URL: nats,
+      GATEHOUSE_BUS_NAME: bus,
+      GATEHOUSE_BUS_SIGHTINGS_BYTES: '64MiB',
+      GATEHOUSE_STORE_URL: postgres,
+      GATEHOUSE_STORE_ENCRYPTION_KEY: 'a key that managers of a test have',
+      GATEHOUSE_ADMIN_KEY: ADMIN_KEY,
+    },
+  })
+}
+
+/** With what `variables` say beside it. */
+export function startFleetProxy(
+  t: Test,
+  { nats, bus, expects }: Omit<FleetPlace, 'postgres'>,
+  upstream: string,
+  data: string,
+  variables: NodeJS.ProcessEnv = {},
+): Promise<RunningGatehouse> {
+  return startGatehouse(t, {
+    upstream,
+    argv: ['--data', data],
+    ...(expects === undefined ? {} : { expects }),
+    variables: { GATEHOUSE_BUS_URL: nats, GATEHOUSE_BUS_NAME: bus, ...variables },
+  })
+}
+
+export async function asked(
+  { manage }: Pick<ServingProcess, 'manage'>,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Record<string, any>> {
+  const response = await fetch(`${manage}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json', ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const answer = (await response.json()) as Record<string, any>
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${JSON.stringify(answer)}`)
+  return answer
+}
+
+/** One request on a connection of its own; what the app was told of the client. */
+export async function requested(
+  { port, ca }: RunningGatehouse,
+  path: string,
+  agent: Agent | false = false,
+): Promise<{ readonly status: number; readonly headers: Record<string, string> }> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: 'localhost', port, path, ca, agent, headers: { 'user-agent': 'probe' } })
+    sent.on('error', reject).on('response', (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk
+      })
+      response.on('end', () => resolve({ status: response.statusCode!, headers: JSON.parse(text) }))
+    })
+    sent.end()
+  })
+}
+
+/** How many requests the managers have counted. */
+export async function counted(manager: ServingProcess): Promise<number> {
+  return (await asked(manager, 'GET', '/v1/stats?window=24h'))['detection'].requests
+}
+
+export async function eventually(holds: () => Promise<boolean>): Promise<void> {
+  for (;;) {
+    // What is away for a while answers later.
+    if (await holds().catch(() => false)) return
+    await wait(50)
+  }
+}
+
+export const ADMIN_KEY = 'the key of whoever runs this test'
