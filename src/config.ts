@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { type HostPort, isEverywhere } from './config-kinds.ts'
 import { CONFIG_VARIABLE, type ConfigFlags, Layers, type LayersInput } from './config-layers.ts'
+import { checkInject, type InjectConfig, injectConfig, warnInject } from './config-inject.ts'
 import { ConfigReader, type Effective } from './config-reader.ts'
 import type { ValueOf } from './config-items.ts'
 import type { SETTINGS } from './config-schema.ts'
@@ -79,6 +80,7 @@ export interface StartupConfig {
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
   readonly threats: ThreatsConfig
+  readonly inject: InjectConfig
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -215,7 +217,7 @@ export interface LimitsConfig {
 export interface ConfigInput extends LayersInput {
   /** Where `proxy.workers` is not set. */
   readonly workersDefault?: number
-  /** It does nothing but look after what is stored: there may be no upstream. */
+  /** It forwards nothing, but looks after what is stored, or after Pods: there may be no upstream. */
   readonly isForStore?: true
   /** What a file of a secret holds. Throws a Fault. */
   readonly readSecret?: (file: string) => string
@@ -252,7 +254,10 @@ export function loadConfig(
   flags: ConfigFlags,
   configFile: string | null,
   env: ConfigInput['env'],
-  { workersDefault = defaultWorkers(), ...more }: Pick<ConfigInput, 'workersDefault' | 'isForStore'> = {},
+  {
+    workersDefault = defaultWorkers(),
+    ...more
+  }: Pick<ConfigInput, 'workersDefault' | 'isForStore' | 'flagSettings'> = {},
 ): ParsedConfig {
   const named = configFile ?? (env[CONFIG_VARIABLE] || null)
   const file = named === null ? null : { name: named, text: textIn(named) }
@@ -270,10 +275,11 @@ type Say = (pointer: string, what: string) => void
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
 function checkTogether(
-  { proxy, manage, auth, fetch, identity, signing, feeds }: Partly<Settings>,
+  { proxy, manage, auth, fetch, identity, signing, feeds, inject }: Partly<Settings>,
   refuse: Say,
 ): void {
   const { upstreams, limits } = proxy
+  checkInject(inject, refuse)
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
     if (upstream.urls.length === 0) refuse(`${at}/urls`, 'is missing')
@@ -349,10 +355,11 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 
 /** What does nothing, or less than it seems to. */
 function warnTogether(
-  { proxy, manage, store, auth, fetch, identity, signing, sinks }: Settings,
+  { proxy, manage, store, auth, fetch, identity, signing, sinks, inject }: Settings,
   warn: Say,
 ): void {
   const { tls } = proxy
+  warnInject(inject, warn)
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (tls.client_ca_file !== null && tls.client_certificates === 'off')
@@ -475,6 +482,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       max: others.observed.max,
     },
     threats: threatsConfig(others.threats),
+    inject: injectConfig(others.inject),
     fingerprints: others.fingerprints,
     log: others.log,
   }
@@ -616,8 +624,8 @@ function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
 /** Files of secrets that anybody on this machine can read. One that cannot be looked at is for others to complain of. */
 function readableByOthers({ config, effective }: ParsedConfig, configFile: string | null): Problem[] {
   const files = new Map<string, string>()
-  const { certificate } = config.manage
-  const certificates = [...config.proxy.tls.certificates, ...(certificate === null ? [] : [certificate])]
+  const others = [config.manage.certificate, config.inject.certificate].filter((each) => each !== null)
+  const certificates = [...config.proxy.tls.certificates, ...others]
   for (const { certificateFile, keyFile } of certificates)
     files.set(keyFile ?? certificateFile, 'the private key in it')
   if (config.proxy.tls.ticketKeyFile !== null)

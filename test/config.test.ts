@@ -95,8 +95,13 @@ test('every setting outside of lists has a variable, which sets what the file wo
   for (const [variable, { pointer, item }] of variablesOf(SETTINGS.members)) {
     const sample = sampleOf(item, pointer)
     if (sample === null) continue
-    // An issuer goes with a client_id.
-    const env = { GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another', [variable]: sample }
+    // An issuer goes with a client_id, and what a sidecar asks for stays below a maximum.
+    const env = {
+      GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another',
+      GATEHOUSE_INJECT_SIDECAR_CPU_MAX: '64',
+      GATEHOUSE_INJECT_SIDECAR_MEMORY_MAX: '64Gi',
+      [variable]: sample,
+    }
     const input = { flags: { upstream: [UPSTREAM] }, env }
     const effective = parse(input).effective.find((each) => each.pointer === pointer)
     assert.equal(effective?.from, variable)
