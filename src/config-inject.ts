@@ -36,6 +36,7 @@ export interface InjectConfig {
 export interface SidecarConfig {
   readonly image: string | null
   readonly pullPolicy: 'Always' | 'IfNotPresent' | 'Never'
+  readonly listenAddress: '0.0.0.0' | '::'
   readonly listenPort: number
   /** `null`: none. */
   readonly plainPort: number | null
@@ -158,6 +159,11 @@ export const INJECT = section(
         'IfNotPresent',
         'When a node pulls the image.',
       ),
+      listen_address: setting(
+        choice('0.0.0.0', '::'),
+        '0.0.0.0',
+        'Where all its ports are: `::` in clusters that have IPv6.',
+      ),
       listen_port: setting(sidecarPort, 8443, 'Where clients connect with TLS. `gatehouse.dev/listen-port`.'),
       plain_port: setting(
         optional(sidecarPort),
@@ -210,6 +216,7 @@ export function injectConfig({ tls, sidecar, ...inject }: InjectSettings): Injec
     sidecar: {
       image: sidecar.image,
       pullPolicy: sidecar.pull_policy,
+      listenAddress: sidecar.listen_address,
       listenPort: sidecar.listen_port,
       plainPort: sidecar.plain_port,
       managePort: sidecar.manage_port,
