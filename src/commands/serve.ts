@@ -3,6 +3,7 @@ import { banner } from './banner.ts'
 import type { ExitCode } from './command.ts'
 import { Gateway, type GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
+import { Orders } from './orders.ts'
 
 /** Serves until it is told to stop, and then until what is open has come to its end. */
 export async function serve(
@@ -43,40 +44,6 @@ export async function serve(
   }
 }
 
-type Stop = 'SIGINT' | 'SIGTERM'
-
-/** What the outside tells by signals. Who tells to stop twice means at once. */
-class Orders {
-  readonly stop: Promise<Stop>
-  reload: () => void = () => undefined
-  kill: () => void = () => undefined
-  readonly #stop = Promise.withResolvers<Stop>()
-  readonly #listeners = {
-    SIGINT: () => this.#told('SIGINT'),
-    SIGTERM: () => this.#told('SIGTERM'),
-    SIGHUP: () => this.reload(),
-  }
-  #isStopping = false
-
-  constructor() {
-    this.stop = this.#stop.promise
-    for (const [signal, listener] of Object.entries(this.#listeners)) process.on(signal, listener)
-  }
-
-  close(): void {
-    for (const [signal, listener] of Object.entries(this.#listeners)) process.off(signal, listener)
-  }
-
-  #told(signal: Stop): void {
-    if (this.#isStopping) {
-      this.kill()
-      process.exit(EXIT_CODES[signal])
-    }
-    this.#isStopping = true
-    this.#stop.resolve(signal)
-  }
-}
-
 function sayReady(gateway: Gateway, log: Log, io: Io): void {
   if (io.isTerminal) io.stdout.write(banner(gateway, io))
   const { settings, addresses, manageAddress, certificates } = gateway
@@ -93,8 +60,6 @@ function sayReady(gateway: Gateway, log: Log, io: Io): void {
   })
 }
 
-/** As shells say of one that a signal has ended. */
-const EXIT_CODES: Readonly<Record<Stop, number>> = { SIGINT: 130, SIGTERM: 143 }
 /** For an output that somebody reads slowly. */
 const LEAVE_MS = 200
 /** Load balancers that look every second or two have seen by then that it is not ready. */
