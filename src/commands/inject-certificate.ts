@@ -74,7 +74,10 @@ export function certificateInFiles(
       watch = new FileWatch(await part.files(), () => void loaded.reloader.check(false))
       void loaded.reloader.check(false) // for what has changed since it was loaded
     },
-    unready: () => (part.inUse[0]!.notAfterMs > Date.now() ? [] : [`${certificateFile} has expired`]),
+    unready() {
+      const isExpired = part.inUse.some(({ notAfterMs }) => notAfterMs <= Date.now())
+      return isExpired ? [`${certificateFile} has expired`] : []
+    },
     statuses: () => (reloader === null ? [] : [reloader.status]),
     reload: () => void reloader?.check(true),
     close: () => watch?.close(),

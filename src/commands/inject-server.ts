@@ -38,7 +38,7 @@ export class InjectServer {
     const current = version()
     this.#server = createWebhookServer({ sidecar, version: current, metrics: this.#counts, log })
     this.#manage = createManageServer({
-      unready: () => (this.#state === 'serving' ? this.#certificate.unready() : [this.#state]),
+      unready: () => [...(this.#state === 'serving' ? [] : [this.#state]), ...this.#certificate.unready()],
       metrics: async () => metricsText([await this.#metrics.read()]),
       failed: (error) => log.error('a request for health or metrics failed', { error }),
     })

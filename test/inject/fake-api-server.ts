@@ -94,7 +94,7 @@ export class FakeApiServer {
     if (instead !== undefined) return void response.writeHead(instead.status).end(instead.body)
     if (headers.authorization !== `Bearer ${this.token}`)
       return say(response, 401, { kind: 'Status', reason: 'Unauthorized', message: 'Unauthorized' })
-    if (method !== 'GET') await wait(this.pauseMs)
+    if (method !== 'GET') await wait(this.pauseMs, undefined, { ref: false })
     const body = method === 'GET' ? null : JSON.parse(text)
     const name = method === 'POST' ? `${url}/${body.metadata.name}` : url
     const kept = this.objects.get(name)
