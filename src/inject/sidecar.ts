@@ -90,14 +90,16 @@ function freeVolumeName({ volumes }: Pod, wanted: string): string {
 }
 
 function containerPorts(pod: Pod, { listenPort, plainPort, managePort }: PodSettings, ports: PortPlan) {
+  const taken = ports.takenName ?? SIDECAR
   const port = (name: string, containerPort: number) => ({
-    name,
+    // In a container a name is there once, and the one that is taken over is needed.
+    ...(name === taken && containerPort !== listenPort ? {} : { name }),
     containerPort,
     ...(pod.usesHostNetwork ? { hostPort: containerPort } : {}),
     protocol: 'TCP',
   })
   return [
-    port(ports.takenName ?? SIDECAR, listenPort),
+    port(taken, listenPort),
     ...(plainPort === null ? [] : [port('gatehouse-plain', plainPort)]),
     port('gatehouse-probe', managePort),
   ]

@@ -5,7 +5,7 @@ import { Fault } from '../../src/fault.ts'
 import { parseReview } from '../../src/inject/admission-review.ts'
 import { parsePod } from '../../src/inject/pod.ts'
 import { anyPod, anySettings } from './arbitrary-pod.ts'
-import { again, answerTo, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
+import { again, answerTo, checkReferences, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
 
 const TEXT = REVIEWS.get('deployment')!
 
@@ -32,8 +32,7 @@ test('any Pod: a patch applies and gives a valid Pod, and what has a sidecar get
         const ours = after.spec!.initContainers!.at(-1)!.ports!.map(({ containerPort }) => containerPort)
         for (const port of ours)
           assert.equal(tcp.filter(({ containerPort }) => containerPort === port).length, 1, `port ${port}`)
-        const { length } = after.spec!.volumes!
-        assert.equal(new Set(after.spec!.volumes!.map(({ name }) => name)).size, length)
+        checkReferences(after)
       }
       const second = answerTo(again(text, after), sidecarSettings(settings))
       assert.deepEqual([second.allowed, second.patch], [true, undefined])

@@ -5,6 +5,7 @@ const portName = fc.constantFrom(
   'https',
   'app-https',
   'gatehouse',
+  'gatehouse-probe',
   'a-name-of-15-ch',
   'app-a-name-of-1',
 )

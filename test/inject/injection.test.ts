@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { IPod } from 'kubernetes-models/v1/Pod'
 import { Pod } from 'kubernetes-models/v1/Pod'
 import { test } from 'tap'
-import { again, answerTo, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
+import { again, answerTo, checkReferences, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
 
 const PATCHED = [
   ...['daemon-set', 'deployment', 'dry-run', 'host-network', 'init-containers', 'job'],
@@ -157,6 +157,18 @@ test('a port is taken over by its name; what asked for it by name still reaches 
   })
 })
 
+test("one of the sidecar's own names is taken over as any other is", async () => {
+  const text = REVIEWS.get('deployment')!
+  const pod = JSON.parse(text).request.object
+  pod.spec.containers[0].ports = [{ name: 'gatehouse-probe', containerPort: 3000 }]
+  pod.metadata.annotations = { 'gatehouse.dev/take-port': 'gatehouse-probe' }
+  const asked = again(text, pod)
+  const after = podAfter(asked, answerTo(asked))
+  checkReferences(after)
+  assert.equal(targetOf(after, 'gatehouse-probe'), 8443)
+  assert.equal(after.spec!.containers[0]!.ports![0]!.name, 'app-gatehouse-p')
+})
+
 test('on the network of the node its ports are the ones the Pod says, there too', async () => {
   const { sidecar } = injected('host-network')
   assert.deepEqual(
@@ -273,20 +285,6 @@ function targetOf({ spec }: IPod, name: string): number | undefined {
   const sidecars = (spec!.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always')
   const ports = [...spec!.containers, ...sidecars].flatMap(({ ports = [] }) => ports)
   return ports.find((port) => port.name === name && (port.protocol ?? 'TCP') === 'TCP')?.containerPort
-}
-
-/** What a schema does not say, and the API server asks for. */
-function checkReferences({ spec }: IPod): void {
-  const names = (list: readonly { name?: string }[] = []) => list.map(({ name }) => name)
-  const volumes = names(spec!.volumes)
-  const containers = [...spec!.containers, ...(spec!.initContainers ?? [])]
-  for (const list of [volumes, names(containers)]) assert.equal(new Set(list).size, list.length)
-  for (const { name, ports, volumeMounts = [] } of containers) {
-    const portNames = names(ports).filter((each) => each !== undefined)
-    assert.equal(new Set(portNames).size, portNames.length, name)
-    for (const each of portNames) assert.match(each, /^(?=.{1,15}$)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*$/)
-    for (const mount of volumeMounts) assert.ok(volumes.includes(mount.name), mount.name)
-  }
 }
 
 test('the schema that Pods are held against refuses what is none', async () => {

@@ -73,3 +73,17 @@ export function again(text: string, pod: unknown): string {
   review.request.object = pod
   return JSON.stringify(review)
 }
+
+/** What a schema does not say, and the API server asks for. */
+export function checkReferences({ spec }: IPod): void {
+  const names = (list: readonly { name?: string }[] = []) => list.map(({ name }) => name)
+  const volumes = names(spec!.volumes)
+  const containers = [...spec!.containers, ...(spec!.initContainers ?? [])]
+  for (const list of [volumes, names(containers)]) assert.equal(new Set(list).size, list.length)
+  for (const { name, ports, volumeMounts = [] } of containers) {
+    const portNames = names(ports).filter((each) => each !== undefined)
+    assert.equal(new Set(portNames).size, portNames.length, name)
+    for (const each of portNames) assert.match(each, /^(?=.{1,15}$)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*$/)
+    for (const mount of volumeMounts) assert.ok(volumes.includes(mount.name), mount.name)
+  }
+}
