@@ -43,6 +43,8 @@ test('replicas that start at once agree on one certificate', async (t) => {
     await shaken(each, api.bundles[0]!)
   }
   assert.equal(api.asked.filter((line) => line.startsWith('POST')).length, 3, 'all of them tried')
+  const made = replicas.flatMap(({ said }) => said()).filter(({ step }) => step === 'all')
+  assert.equal(made.length, 1, 'and one says that it was the one')
 })
 
 test('what the chart has made empty is filled; labels and annotations of others stay', async (t) => {

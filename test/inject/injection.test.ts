@@ -157,6 +157,21 @@ test('a port is taken over by its name; what asked for it by name still reaches 
   })
 })
 
+test('a name that several containers have is taken over from all, and each gets one of its own', async () => {
+  const text = REVIEWS.get('deployment')!
+  const pod = JSON.parse(text).request.object
+  const [app] = pod.spec.containers
+  app.ports = [{ name: 'http', containerPort: 3000 }]
+  pod.spec.containers.push({ ...app, name: 'second', ports: [{ name: 'http', containerPort: 4000 }] })
+  pod.metadata.annotations = { 'gatehouse.dev/take-port': 'http' }
+  const asked = again(text, pod)
+  const after = podAfter(asked, answerTo(asked))
+  const names = after.spec!.containers.flatMap(({ ports }) => ports!.map(({ name }) => name))
+  assert.deepEqual(names, ['app-http', 'app-http2'])
+  const { GATEHOUSE_PROXY_UPSTREAM } = environment(after.spec!.initContainers![0]!)
+  assert.equal(GATEHOUSE_PROXY_UPSTREAM, 'http://127.0.0.1:3000', 'the one that a Service would have reached')
+})
+
 test("one of the sidecar's own names is taken over as any other is", async () => {
   const text = REVIEWS.get('deployment')!
   const pod = JSON.parse(text).request.object
