@@ -1,4 +1,5 @@
 import {
+  busUrl,
   choice,
   type HostPort,
   integer,
@@ -9,7 +10,7 @@ import {
   path,
   text,
 } from './config-kinds.ts'
-import { secret, section, setting, type ValueOf } from './config-items.ts'
+import { list, secret, section, setting, type ValueOf } from './config-items.ts'
 import { Fault } from './fault.ts'
 import { shown } from './problem.ts'
 import type { Secret } from './secret.ts'
@@ -45,7 +46,7 @@ export interface SidecarConfig {
   /** Names of what is in the Pod's own namespace; `null`: none. */
   readonly configMap: string | null
   readonly certificate: string | null
-  readonly busUrl: string | null
+  readonly busUrls: readonly string[]
   readonly busSecret: string | null
   readonly user: number
   readonly cpu: string
@@ -188,7 +189,7 @@ export const INJECT = section(
         null,
         "A Secret in the Pod's namespace with `tls.crt` and `tls.key`. `gatehouse.dev/certificate`. `null`: what the ConfigMap says, else each sidecar makes one that nobody trusts.",
       ),
-      bus_url: setting(optional(text), null, 'Its `bus.url`; `null`: what the ConfigMap says.'),
+      bus_url: list(busUrl, 'Its `bus.url`. None: what the ConfigMap says.'),
       bus_secret: setting(
         optional(kubernetesName),
         null,
@@ -223,7 +224,7 @@ export function injectConfig({ tls, sidecar, ...inject }: InjectSettings): Injec
       upstreamScheme: sidecar.upstream_scheme,
       configMap: sidecar.config_map,
       certificate: sidecar.certificate,
-      busUrl: sidecar.bus_url,
+      busUrls: sidecar.bus_url,
       busSecret: sidecar.bus_secret,
       user: sidecar.user,
       cpu: sidecar.cpu,
@@ -251,16 +252,15 @@ export function checkInject({ sidecar }: PartlyInject, refuse: Say): void {
 export function warnInject({ tls, sidecar }: InjectSettings, warn: Say): void {
   if (tls.cert_file === null && tls.key_file !== null)
     warn('/inject/tls/key_file', 'has no effect without cert_file')
-  if (sidecar.bus_secret !== null && sidecar.bus_url === null && sidecar.config_map === null)
+  if (sidecar.bus_secret !== null && sidecar.bus_url.length === 0 && sidecar.config_map === null)
     warn('/inject/sidecar/bus_secret', 'has no effect without bus_url or a config_map that says it')
 }
 
 type InjectSettings = ValueOf<typeof INJECT>
 type Say = (pointer: string, what: string) => void
+type Compared = 'listen_port' | 'plain_port' | 'manage_port' | 'cpu' | 'cpu_max' | 'memory' | 'memory_max'
 interface PartlyInject {
-  readonly sidecar: {
-    readonly [Name in keyof InjectSettings['sidecar']]: InjectSettings['sidecar'][Name] | undefined
-  }
+  readonly sidecar: { readonly [Name in Compared]: InjectSettings['sidecar'][Name] | undefined }
 }
 
 function refused(raw: unknown, takes: string): Fault {

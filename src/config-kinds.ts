@@ -214,6 +214,28 @@ export const syslogUrl: Kind<string> = {
   fromText: same,
 }
 
+export const busUrl: Kind<string> = {
+  takes: 'nats:// or tls://HOST:PORT',
+  parse(raw) {
+    const url = typeof raw === 'string' ? URL.parse(raw) : null
+    if (url !== null && (url.username !== '' || url.password !== ''))
+      throw new Fault(INVALID, 'has a user in it; that goes into `bus.user`, with `bus.password`')
+    const isBare = url !== null && ['', '/'].includes(url.pathname) && url.search === '' && url.hash === ''
+    if (isBare && ['nats:', 'tls:'].includes(url.protocol) && url.hostname !== '') return raw as string
+    throw refused(raw, `${this.takes}, like nats://nats.example:4222`)
+  },
+  fromText: same,
+}
+
+export const busName: Kind<string> = {
+  takes: 'letters, digits and _ -',
+  parse(raw) {
+    if (typeof raw === 'string' && BUS_NAME.test(raw)) return raw
+    throw refused(raw, 'up to 32 letters, digits, _ and -')
+  },
+  fromText: same,
+}
+
 export const feedKey: Kind<string> = {
   takes: 'ed25519:BASE64',
   parse(raw) {
@@ -377,6 +399,7 @@ const UPSTREAM_URL = /^(https?|h2c?):\/\/(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))
 const SYSLOG_URL = /^(?:udp|tcp|tls):\/\/(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 /** The last character of 32 bytes has two bits that are none of theirs, and zero. */
+const BUS_NAME = /^[\w-]{1,32}$/
 const FEED_KEY = /^ed25519:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 const NAME = /^\w(?:[\w.-]{0,62}\w)?$/
 const SIZE = /^(\d{1,9})(B|KiB|MiB|GiB)$/

@@ -27,6 +27,7 @@ import {
   webUrl,
   wide,
 } from './config-kinds.ts'
+import { BUS } from './config-fleet.ts'
 import { IDENTITY, SIGNING } from './config-identity.ts'
 import { INJECT } from './config-inject.ts'
 import { list, secret, section, sections, setting, short } from './config-items.ts'
@@ -421,6 +422,7 @@ export const SETTINGS = section('', {
       16,
     ),
   }),
+  bus: BUS,
   webhooks: section('Where others are told of events.', {
     allow_private_addresses: setting(
       boolean,
@@ -522,6 +524,11 @@ export const SETTINGS = section('', {
       size('64KiB', '100GiB'),
       '256MiB',
       'When it is full it becomes FILE.1, in the place of the one before, and a new one begins.',
+    ),
+    spool_bytes: setting(
+      optional(size('1MiB', '100GiB')),
+      null,
+      'Of a proxy with `bus.url`: how much of what was seen may wait in `data.dir` while NATS is away; beyond, it is dropped and counted. `null`: what fits into memory waits, 8,192 requests a worker.',
     ),
     retention: setting(
       duration('1m', '365d'),

@@ -1,11 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { type HostPort, isEverywhere } from './config-kinds.ts'
+import { type ConfigRole, checkRole, checkTogether, type Settings, warnTogether } from './config-checks.ts'
+import type { HostPort } from './config-kinds.ts'
 import { CONFIG_VARIABLE, type ConfigFlags, Layers, type LayersInput } from './config-layers.ts'
-import { checkInject, type InjectConfig, injectConfig, warnInject } from './config-inject.ts'
+import { type InjectConfig, injectConfig } from './config-inject.ts'
 import { ConfigReader, type Effective } from './config-reader.ts'
-import type { ValueOf } from './config-items.ts'
-import type { SETTINGS } from './config-schema.ts'
 import { ConfigFault, type Problem } from './config-source.ts'
 import { Fault } from './fault.ts'
 import type { LogLevel } from './log.ts'
@@ -45,6 +44,7 @@ export interface StartupConfig {
     /** `null`: nobody signs in from elsewhere. */
     readonly openid: OpenidConfig | null
   }
+  readonly bus: BusConfig
   readonly webhooks: {
     readonly allowPrivateAddresses: boolean
     readonly caFile: string | null
@@ -74,6 +74,8 @@ export interface StartupConfig {
   readonly sightings: {
     readonly file: string | null
     readonly bytesMax: number
+    /** `null`: nothing waits on disk. */
+    readonly spoolBytesMax: number | null
     readonly retentionMs: number
     readonly rowsMax: number
   }
@@ -125,6 +127,22 @@ export interface UpstreamConfig {
     readonly caFile: string | null
     readonly serverName: string | null
   }
+}
+
+/** NATS, between the planes. */
+export interface BusConfig {
+  /** None: there is no other plane elsewhere. */
+  readonly urls: readonly string[]
+  readonly name: string
+  readonly credentialsFile: string | null
+  readonly user: string | null
+  readonly password: Secret<string> | null
+  readonly token: Secret<string> | null
+  readonly caFile: string | null
+  readonly certificateFile: string | null
+  readonly keyFile: string | null
+  readonly sightingsBytesMax: number
+  readonly replicas: number
 }
 
 export interface IdentityConfig {
@@ -217,8 +235,8 @@ export interface LimitsConfig {
 export interface ConfigInput extends LayersInput {
   /** Where `proxy.workers` is not set. */
   readonly workersDefault?: number
-  /** It forwards nothing, but looks after what is stored, or after Pods: there may be no upstream. */
-  readonly isForStore?: true
+  /** What it is for; where nobody has said so, it may be for anything. */
+  readonly role?: ConfigRole
   /** What a file of a secret holds. Throws a Fault. */
   readonly readSecret?: (file: string) => string
 }
@@ -237,8 +255,7 @@ export function parseConfig(input: ConfigInput): ParsedConfig {
   const reader = new ConfigReader(layers, input.readSecret ?? secretIn)
   const settings = reader.read()
   // If there is another problem, that may be why.
-  if (!input.isForStore && layers.problems.length === 0 && settings.proxy.upstreams.length === 0)
-    layers.refuse(...NO_UPSTREAM)
+  if (layers.problems.length === 0) checkRole(settings, input.role, (...problem) => layers.refuse(...problem))
   checkTogether(settings, (...problem) => layers.refuse(...problem))
   if (layers.problems.length > 0) throw new ConfigFault(inOrder(layers.problems))
   warnTogether(settings, (...warning) => reader.warn(...warning))
@@ -257,7 +274,7 @@ export function loadConfig(
   {
     workersDefault = defaultWorkers(),
     ...more
-  }: Pick<ConfigInput, 'workersDefault' | 'isForStore' | 'flagSettings'> = {},
+  }: Pick<ConfigInput, 'workersDefault' | 'role' | 'flagSettings'> = {},
 ): ParsedConfig {
   const named = configFile ?? (env[CONFIG_VARIABLE] || null)
   const file = named === null ? null : { name: named, text: textIn(named) }
@@ -270,137 +287,10 @@ export function defaultWorkers(): number {
   return Math.min(availableParallelism(), 4)
 }
 
-type Settings = ValueOf<typeof SETTINGS>
-type Say = (pointer: string, what: string) => void
-
-/** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
-function checkTogether(
-  { proxy, manage, auth, fetch, identity, signing, feeds, inject }: Partly<Settings>,
-  refuse: Say,
-): void {
-  const { upstreams, limits } = proxy
-  checkInject(inject, refuse)
-  for (const [index, upstream] of upstreams.entries()) {
-    const at = `/proxy/upstreams/${index}`
-    if (upstream.urls.length === 0) refuse(`${at}/urls`, 'is missing')
-    const first = upstreams.findIndex(({ name }) => name === upstream.name)
-    if (upstream.name !== undefined && first < index)
-      refuse(`${at}/name`, `"${upstream.name}" is taken; each upstream needs a name of its own`)
-    if (isMore(upstream.connections_idle_max, upstream.connections_max))
-      refuse(`${at}/connections_idle_max`, 'is more than connections_max')
-    const { path, interval, timeout } = upstream.health
-    if (path !== null && isMore(timeout, interval)) refuse(`${at}/health/timeout`, 'is longer than interval')
-  }
-  if (proxy.proxy_protocol === 'required' && proxy.trusted_proxies.length === 0)
-    refuse('/proxy/proxy_protocol', 'is required, and without trusted_proxies nobody may send one')
-  if (isMore(limits.request_line_bytes, limits.header_bytes))
-    refuse('/proxy/limits/request_line_bytes', 'is more than header_bytes, of which it is a part')
-  if (manage.admin_key && UNSENDABLE.test(manage.admin_key.reveal()))
-    refuse(
-      '/manage/admin_key',
-      'has a blank at an end, or a control character in it: no header could carry it',
-    )
-  if (auth.registration === 'token' && auth.registration_token === null)
-    refuse('/auth/registration', 'is token, and there is no registration_token')
-  if (auth.registration_token && !BEARER_TOKEN.test(auth.registration_token.reveal()))
-    refuse('/auth/registration_token', 'has a character in it that no token may have')
-  if (signing.upstream === true && proxy.signature_key)
-    refuse('/signing/upstream', 'and proxy.signature_key sign the same header: give one of them')
-  const { issuer, client_id } = auth.openid
-  if (issuer && client_id === null) refuse('/auth/openid/client_id', 'is missing: the issuer has given one')
-  if (issuer?.startsWith('http:') && fetch.allow_private_addresses === false)
-    refuse(
-      '/auth/openid/issuer',
-      'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
-    )
-  for (const [index, agent] of identity.agents.entries())
-    if (agent?.startsWith('http:') && fetch.allow_private_addresses === false)
-      refuse(
-        `/identity/agents/${index}`,
-        'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
-      )
-  if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
-  if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
-  else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
-  for (const [index, { name, public_keys, token }] of feeds.entries()) {
-    const at = `/feeds/${index}`
-    if (public_keys.length === 0) refuse(`${at}/public_keys`, 'is missing')
-    if (name !== undefined && feeds.findIndex((feed) => feed.name === name) < index)
-      refuse(`${at}/name`, `"${name}" is taken; each feed needs a name of its own`)
-    if (token && !BEARER_TOKEN.test(token.reveal()))
-      refuse(`${at}/token`, 'has a character in it that no token may have')
-  }
-}
-
-/** As read while something in it may have been refused. */
-type Partly<Value> = Value extends HostPort | Secret<string> | string | number | boolean | null
-  ? Value | undefined
-  : { readonly [Name in keyof Value]: Partly<Value[Name]> }
-
-function isMore(one: number | undefined, other: number | undefined): boolean {
-  return one !== undefined && other !== undefined && one > other
-}
-
-/** Port 0 is a new one each time. */
-function isSame(one: HostPort | null | undefined, other: HostPort | null | undefined): boolean {
-  if (!one || !other || one.port !== other.port || one.port === 0) return false
-  return one.host === other.host || isEverywhere(one) || isEverywhere(other)
-}
-
 /** By line, where they are in one file; what is in no file comes first. */
 function inOrder(problems: readonly Problem[]): Problem[] {
   const lineOf = ({ where }: Problem) => Number(/:(\d+):\d+$/.exec(where)?.[1] ?? 0)
   return problems.toSorted((a, b) => lineOf(a) - lineOf(b))
-}
-
-/** What does nothing, or less than it seems to. */
-function warnTogether(
-  { proxy, manage, store, auth, fetch, identity, signing, sinks, inject }: Settings,
-  warn: Say,
-): void {
-  const { tls } = proxy
-  warnInject(inject, warn)
-  if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
-    warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
-  if (tls.client_ca_file !== null && tls.client_certificates === 'off')
-    warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
-  if (store.url?.startsWith('postgres') && store.encryption_key === null)
-    warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
-  if (manage.tls.cert_file === null && manage.tls.key_file !== null)
-    warn('/manage/tls/key_file', 'has no effect without cert_file')
-  if (auth.openid.client_id !== null && auth.openid.issuer === null)
-    warn('/auth/openid/client_id', 'has no effect without issuer')
-  if (sinks.syslog_ca_file !== null && !sinks.syslog?.startsWith('tls:'))
-    warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
-  if (identity.resolvers.length > 0 && !identity.reverse_dns)
-    warn('/identity/resolvers', 'has no effect without reverse_dns')
-  if (identity.agents.length > 0 && identity.signatures === 'off')
-    warn('/identity/agents', 'has no effect with signatures: off')
-  if (identity.signatures === 'discover' && fetch.allow_private_addresses)
-    warn(
-      '/fetch/allow_private_addresses',
-      'is true with identity.signatures: discover: each signed request says which host in here is asked; listed asks those of agents that are named',
-    )
-  if (signing.key_file !== null && !signing.webhooks && !signing.upstream)
-    warn('/signing/key_file', 'has no effect without signing.webhooks or signing.upstream')
-  if (proxy.websocket_grace > proxy.drain_timeout)
-    warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
-  for (const [index, upstream] of proxy.upstreams.entries()) {
-    const isPlain = upstream.urls.every((url) => !/^(?:https|h2):/i.test(url))
-    const isSet = !upstream.tls.verify || upstream.tls.ca_file !== null || upstream.tls.server_name !== null
-    if (isPlain && isSet) warn(`/proxy/upstreams/${index}/tls`, 'has no effect: no URL has https:// or h2://')
-  }
-  for (const [pointer, key] of [
-    ['/proxy/signature_key', proxy.signature_key],
-    ['/manage/admin_key', manage.admin_key],
-    ['/store/encryption_key', store.encryption_key],
-  ] as const) {
-    if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
-      warn(
-        pointer,
-        `is shorter than ${SECRET_LENGTH_GOOD} characters; one made by chance is safe, one thought of is not`,
-      )
-  }
 }
 
 function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: number): StartupConfig {
@@ -439,6 +329,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       registrationToken: others.auth.registration_token,
       openid: openidConfig(others.auth.openid, others.fetch.allow_private_addresses),
     },
+    bus: busConfig(others.bus),
     webhooks: {
       allowPrivateAddresses: others.webhooks.allow_private_addresses,
       caFile: others.webhooks.ca_file,
@@ -468,6 +359,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     sightings: {
       file: others.sightings.file,
       bytesMax: others.sightings.max_size,
+      spoolBytesMax: others.sightings.spool_bytes,
       retentionMs: others.sightings.retention,
       rowsMax: others.sightings.rows_max,
     },
@@ -514,6 +406,22 @@ function manageConfig(manage: Settings['manage']): StartupConfig['manage'] {
     requestTimeoutMs: manage.request_timeout,
     connectionsMax: manage.connections_max,
     isAccessLogged: manage.access_log,
+  }
+}
+
+function busConfig(bus: Settings['bus']): BusConfig {
+  return {
+    urls: bus.url,
+    name: bus.name,
+    credentialsFile: bus.credentials_file,
+    user: bus.user,
+    password: bus.password,
+    token: bus.token,
+    caFile: bus.ca_file,
+    certificateFile: bus.certificate_file,
+    keyFile: bus.key_file,
+    sightingsBytesMax: bus.sightings_bytes,
+    replicas: bus.replicas,
   }
 }
 
@@ -630,7 +538,9 @@ function readableByOthers({ config, effective }: ParsedConfig, configFile: strin
     files.set(keyFile ?? certificateFile, 'the private key in it')
   if (config.proxy.tls.ticketKeyFile !== null)
     files.set(config.proxy.tls.ticketKeyFile, 'the ticket key, and with it recorded sessions,')
-  if (config.signing.keyFile !== null) files.set(config.signing.keyFile, 'the private key in it')
+  const { signing, bus } = config
+  for (const file of [signing.keyFile, bus.keyFile, bus.credentialsFile])
+    if (file !== null) files.set(file, 'the private key in it')
   const isSecretInFile = ({ value, from }: Effective) =>
     value === REDACTED && from.startsWith(`${configFile}:`)
   if (configFile !== null && effective.some(isSecretInFile)) files.set(configFile, 'the secrets in it')
@@ -667,15 +577,6 @@ function bytesOf(file: string): Buffer {
   }
 }
 
-const NO_UPSTREAM = [
-  '/proxy/upstream',
-  'is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',
-] as const
-const SECRET_LENGTH_GOOD = 32
-/** RFC 6750 §2.1. */
-const BEARER_TOKEN = /^[\w.~+/-]+=*$/
-/** RFC 9110 §5.5: blanks around a value are none of it. */
-const UNSENDABLE = /^\s|\s$|\p{Cc}/u
 const READABLE_BY_OTHERS = 0o004
 const READ_FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file'],

@@ -21,6 +21,7 @@ import { parseUpstreamUrl } from '../src/proxy/upstream-dial.ts'
 import { Secret } from '../src/secret.ts'
 import { readme } from './config/docs.ts'
 
+const BUS_FILES = { GATEHOUSE_BUS_CERTIFICATE_FILE: 'bus.pem', GATEHOUSE_BUS_KEY_FILE: 'bus.key' }
 const UPSTREAM = 'http://127.0.0.1:3000'
 const ONLY_UPSTREAM = `proxy: {upstream: "${UPSTREAM}"}`
 
@@ -95,11 +96,12 @@ test('every setting outside of lists has a variable, which sets what the file wo
   for (const [variable, { pointer, item }] of variablesOf(SETTINGS.members)) {
     const sample = sampleOf(item, pointer)
     if (sample === null) continue
-    // An issuer goes with a client_id, and what a sidecar asks for stays below a maximum.
+    // An issuer goes with a client_id, a key with its certificate; what a sidecar asks for stays below a maximum.
     const env = {
       GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another',
       GATEHOUSE_INJECT_SIDECAR_CPU_MAX: '64',
       GATEHOUSE_INJECT_SIDECAR_MEMORY_MAX: '64Gi',
+      ...BUS_FILES,
       [variable]: sample,
     }
     const input = { flags: { upstream: [UPSTREAM] }, env }
@@ -109,6 +111,44 @@ test('every setting outside of lists has a variable, which sets what the file wo
     tried++
   }
   assert.ok(tried > 35, `${tried}`)
+})
+
+test('a manager needs the bus and a database that others can have; what has both planes has no bus', async () => {
+  const bus = 'bus: {url: nats://nats.example:4222}'
+  const store = 'store: {url: postgres://gatehouse@db.example/gatehouse, encryption_key: 0123456789abcdef}'
+  const faults = (role: ConfigInput['role'], text: string) =>
+    faultOf({ ...(role === undefined ? {} : { role }), file: { name: 'g.yaml', text } })
+  assert.deepEqual(faults('manage', 'log: {level: warn}'), [
+    'g.yaml:1:1: bus.url: is missing: say where proxies are told and heard, nats://HOST:PORT',
+    'g.yaml:1:1: store.url: takes postgres://: managers share their database',
+  ])
+  assert.deepEqual(faults('manage', `${bus}\nstore: {url: postgres://gatehouse@db.example/gatehouse}`), [
+    'g.yaml:2:1: store.encryption_key: is missing: managers read the same secrets in the database',
+  ])
+  assert.deepEqual(faults('up', `${bus}\n${ONLY_UPSTREAM}`), [
+    'g.yaml:1:7: bus.url: is for `gatehouse manage` and `gatehouse proxy`: `up` has both planes on one machine',
+  ])
+  for (const [role, text] of [
+    ['manage', `${bus}\n${store}`],
+    ['proxy', `${bus}\n${ONLY_UPSTREAM}`],
+    [undefined, bus],
+  ] as const)
+    parse({ ...(role === undefined ? {} : { role }), file: { name: 'g.yaml', text } })
+  assert.deepEqual(faults('proxy', bus).length, 1)
+})
+
+test('the webhook of Kubernetes needs an image for sidecars, and no upstream; its --listen is its own', async () => {
+  const image = { file: { name: 'g.yaml', text: 'inject: {sidecar: {image: gatehouse:1}}' } }
+  assert.deepEqual(faultOf({ role: 'inject', file: { name: 'g.yaml', text: 'inject: {service: gate}' } }), [
+    'g.yaml:1:1: inject.sidecar.image: is missing: say which image Pods get',
+  ])
+  const flags = { listen: ['127.0.0.1:1'], manage: ['127.0.0.1:2'] }
+  const { config } = parse({ ...image, role: 'inject', flags, flagSettings: { listen: '/inject/listen' } })
+  assert.deepEqual(config.inject.listen, { host: '127.0.0.1', port: 1 })
+  assert.deepEqual(config.proxy.listen, { host: '0.0.0.0', port: 8443 })
+  assert.deepEqual(config.manage.listen, { host: '127.0.0.1', port: 2 })
+  parse(image) // whoever checks a file has not said what it is for
+  assert.equal(faultOf({ ...image, role: 'proxy' }).length, 1)
 })
 
 test('variables: lists, sections, and what they say when they are wrong', async () => {
@@ -579,7 +619,7 @@ function flattened(value: unknown, name: string): [string, unknown][] {
 function sampleOf(item: Item, pointer: string): string | null {
   if (item.item === 'list') return LISTED.get(pointer) ?? '192.0.2.0/24'
   if (item.item === 'secret') return SECRET
-  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password)_file$/.test(pointer))
+  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password|\/token)_file$/.test(pointer))
     return null
   if (item.fallback === false) return 'true'
   const candidates = [
@@ -619,6 +659,8 @@ function temporaryFolder(t: Test): string {
 const LISTED: ReadonlyMap<string, string> = new Map([
   ['/manage/cors_origins', 'https://console.example'],
   ['/identity/agents', 'https://agent.example'],
+  ['/bus/url', 'nats://nats.example:4222'],
+  ['/inject/sidecar/bus_url', 'tls://nats.example:4222'],
   ['/identity/hosts', '*.example.com'],
   ['/identity/resolvers', '192.0.2.53:53'],
 ])

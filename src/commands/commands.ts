@@ -13,6 +13,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./proxy.ts')).proxy,
   },
   {
+    name: 'manage',
+    summary: 'Run the management plane alone, for proxies elsewhere',
+    load: async () => (await import('./manage.ts')).manage,
+  },
+  {
     name: 'inject',
     summary: 'Put the data plane into Pods: an admission webhook of Kubernetes',
     load: async () => (await import('./inject.ts')).inject,

@@ -1,20 +1,18 @@
-import type { StartupConfig } from '../config.ts'
+import type { CertificateConfig, StartupConfig } from '../config.ts'
 import { CertificateKeeper } from '../inject/certificate-keeper.ts'
 import type { InjectMetrics } from '../inject/inject-metrics.ts'
 import { apiPlace, KubernetesApi } from '../inject/kubernetes-api.ts'
 import type { Log } from '../log.ts'
-import { FileWatch } from './file-watch.ts'
 import type { Io } from './io.ts'
 import { CertificatePart } from './live-parts.ts'
-import { Reloader, type ReloadStatus } from './reload.ts'
+import { Reloader } from './reload.ts'
+import { keyPairSource } from './startup.ts'
 
 /** The certificate of the webhook's port, wherever it comes from. */
 export interface InjectCertificate {
-  /** Resolves when there is one. */
-  start(): Promise<void>
+  /** Resolves when there is one, with what is loaded anew when its files change. */
+  start(): Promise<readonly Reloader<unknown>[]>
   unready(): readonly string[]
-  statuses(): readonly ReloadStatus[]
-  reload(): void
   close(): void
 }
 
@@ -25,18 +23,16 @@ export interface CertificateLinks {
 }
 
 export function ownCertificate(
-  config: StartupConfig,
+  { inject }: StartupConfig,
   env: Io['env'],
   { use, counts, log }: CertificateLinks,
 ): InjectCertificate {
-  const { serviceAccountFolder } = config.inject
-  const api = new KubernetesApi(apiPlace(env, serviceAccountFolder))
-  const first = Promise.withResolvers<void>()
-  const keeper = new CertificateKeeper(config.inject, {
-    api,
-    use: (pair) => {
+  const first = Promise.withResolvers<readonly Reloader<unknown>[]>()
+  const keeper = new CertificateKeeper(inject, {
+    api: new KubernetesApi(apiPlace(env, inject.serviceAccountFolder)),
+    use(pair) {
       use(pair)
-      first.resolve()
+      first.resolve([])
     },
     metrics: counts,
     log,
@@ -48,38 +44,35 @@ export function ownCertificate(
       return first.promise
     },
     unready: () => keeper.unready(),
-    statuses: () => [],
-    reload: () => undefined,
     close: () => keeper.close(),
   }
 }
 
 export function certificateInFiles(
   config: StartupConfig,
+  source: CertificateConfig,
   { use, counts, log }: CertificateLinks,
 ): InjectCertificate {
-  const { certificateFile, keyFile, passphrase } = config.inject.certificate!
-  const source = { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
-  const part = new CertificatePart('inject-certificate', [source], config.data.dir, log, ([pair]) => {
-    counts.certificates({ leaf: pair!.notAfterMs })
-    use(pair!)
-  })
-  let reloader: Reloader<Awaited<ReturnType<typeof part.load>>> | null = null
-  let watch: FileWatch | null = null
+  const part = new CertificatePart(
+    'inject-certificate',
+    [keyPairSource(source)],
+    config.data.dir,
+    log,
+    ([pair]) => {
+      counts.certificates({ leaf: pair!.notAfterMs })
+      use(pair!)
+    },
+  )
   return {
     async start() {
-      const loaded = await Reloader.load(part, log)
-      reloader = loaded.reloader
-      part.use(loaded.value)
-      watch = new FileWatch(await part.files(), () => void loaded.reloader.check(false))
-      void loaded.reloader.check(false) // for what has changed since it was loaded
+      const { value, reloader } = await Reloader.load(part, log)
+      part.use(value)
+      return [reloader as Reloader<unknown>]
     },
     unready() {
-      const isExpired = part.inUse.some(({ notAfterMs }) => notAfterMs <= Date.now())
-      return isExpired ? [`${certificateFile} has expired`] : []
+      const expired = part.inUse.filter(({ notAfterMs }) => notAfterMs <= Date.now())
+      return expired.map(({ name }) => `${name} has expired`)
     },
-    statuses: () => (reloader === null ? [] : [reloader.status]),
-    reload: () => void reloader?.check(true),
-    close: () => watch?.close(),
+    close: () => undefined,
   }
 }

@@ -1,5 +1,5 @@
+import assert from 'node:assert/strict'
 import { loadConfig } from '../config.ts'
-import { ConfigFault } from '../config-source.ts'
 import { createLog, type Log } from '../log.ts'
 import type { Arguments, Command, ExitCode } from './command.ts'
 import { InjectServer, type InjectSettings } from './inject-server.ts'
@@ -49,18 +49,12 @@ interface CheckedSettings extends InjectSettings {
 
 function injectSettings(given: Arguments, io: Io): CheckedSettings {
   const flags = { listen: given.values('listen'), manage: given.values('manage') }
-  const parsed = loadConfig(flags, given.value('config'), io.env, {
-    isForStore: true,
+  const { config, warnings } = loadConfig(flags, given.value('config'), io.env, {
+    role: 'inject',
     flagSettings: { listen: '/inject/listen' },
   })
-  const { config, warnings } = parsed
   const { image, ...sidecar } = config.inject.sidecar
-  const refuse = (what: string) => new ConfigFault([{ where: 'settings', what }])
-  if (image === null) throw refuse('inject.sidecar.image: is missing: say which image Pods get')
-  if (config.manage.certificate !== null)
-    throw refuse(
-      'manage.tls.cert_file: with "gatehouse inject", health and metrics are without TLS; leave it out',
-    )
+  assert(image !== null)
   const risks = warnings.map(({ where, what }) => `${where}: ${what}`)
   if (sidecar.certificate === null && sidecar.configMap === null) risks.push(NO_CERTIFICATE)
   return { config, sidecar: { ...sidecar, image }, warnings: risks }

@@ -183,12 +183,12 @@ export class PolicyPart implements Part<unknown>, PolicyFile {
   readonly what = 'policy'
   readonly kind = 'file'
   readonly #file: string | null
-  readonly #upstreams: readonly string[]
+  readonly #upstreams: readonly string[] | null
   readonly #use: (policy: unknown) => void
   #inForce = DEFAULT_POLICY
 
-  /** `upstreams`: the names that a rule may route to. */
-  constructor(file: string | null, upstreams: readonly string[], use: (policy: unknown) => void) {
+  /** `upstreams`: the names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  constructor(file: string | null, upstreams: readonly string[] | null, use: (policy: unknown) => void) {
     this.#file = file
     this.#upstreams = upstreams
     this.#use = use

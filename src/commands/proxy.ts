@@ -9,16 +9,18 @@ export const proxy: Command = {
   description: [
     'What "up" does without the management plane, but for the listener that answers probes and scrapers. With one ' +
       'worker, which is the default, everything is in one process.',
+    'With bus.url it is one of a fleet: managers elsewhere say by NATS what it judges by, and hear what it has seen.',
   ],
   operands: [],
   options: CONFIG_OPTIONS,
   examples: [
     { command: 'proxy --upstream unix:/run/app.sock', description: 'Beside an app that listens on a socket' },
     { command: 'proxy --upstream http://localhost:3000 --workers 2', description: 'In two processes' },
+    { command: 'proxy --config sidecar.yaml', description: 'One of a fleet, with bus.url in the file' },
   ],
   run: async (given, io) => {
-    const { settings, warnings } = await startupSettings(given, io, 1)
+    const { settings, warnings } = await startupSettings(given, io, 'proxy', 1)
     const workers = settings.workers === 1 ? null : settings.workers
-    return serve({ ...settings, workers, management: null }, warnings, io)
+    return serve({ ...settings, workers }, warnings, io)
   },
 }

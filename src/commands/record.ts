@@ -65,7 +65,7 @@ export const record: Command = {
     const site = given.value('upstream') === null ? await startRecordSite() : null
     try {
       const flags = { ...flagsOf(given), ...(site !== null && { upstream: [site.url] }) }
-      const { settings } = await startupFrom(flags, null, io, 1)
+      const { settings } = await startupFrom(flags, null, io, 'proxy', 1)
       const recording = new Recording(clientOf(given), given.flag('keep-queries'), await openFile(file))
       await recordUntilStopped(settings, recording, limits, io)
       io.stdout.write(`${recording.connections} connections, ${recording.requests} requests in ${file}\n`)

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { rootCertificates } from 'node:tls'
 import { signerAt } from '../classify/signer-id.ts'
@@ -6,6 +7,7 @@ import type { ConfigFlags } from '../config-layers.ts'
 import { Fault } from '../fault.ts'
 import { canAsk, type RobotsUpstream } from '../manage/threats/robots-upstream.ts'
 import { REASONS } from '../manage/threats/threat.ts'
+import type { ManagementSettings } from '../manage/management-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import type { UpstreamSettings } from '../proxy/upstream.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
@@ -14,6 +16,7 @@ import { configFlags } from './config-options.ts'
 import { feedSettings } from './feed-settings.ts'
 import type { GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
+import type { ManagerSettings } from './manager.ts'
 import { storePlace } from './store-place.ts'
 import { version } from './version.ts'
 
@@ -24,8 +27,13 @@ export interface Startup {
 }
 
 /** From what was typed, the environment and the configuration file to what runs. Throws a Fault with all problems. */
-export function startupSettings(given: Arguments, io: Io, workersDefault?: number): Promise<Startup> {
-  return startupFrom(configFlags(given), given.value('config'), io, workersDefault)
+export function startupSettings(
+  given: Arguments,
+  io: Io,
+  role: 'up' | 'proxy',
+  workersDefault?: number,
+): Promise<Startup> {
+  return startupFrom(configFlags(given), given.value('config'), io, role, workersDefault)
 }
 
 /** The same, for a command with options of its own. */
@@ -33,17 +41,52 @@ export async function startupFrom(
   flags: ConfigFlags,
   configFile: string | null,
   io: Io,
+  role: 'up' | 'proxy',
   workersDefault?: number,
 ): Promise<Startup> {
-  const parsed = loadConfig(flags, configFile, io.env, workersDefault === undefined ? {} : { workersDefault })
-  const settings = await gatewaySettings(parsed)
-  return { settings, warnings: parsed.warnings.map(({ where, what }) => `${where}: ${what}`) }
+  const more = { role, ...(workersDefault === undefined ? {} : { workersDefault }) }
+  const parsed = loadConfig(flags, configFile, io.env, more)
+  const settings = await gatewaySettings(parsed, role)
+  return { settings, warnings: warningsOf(parsed) }
+}
+
+/** The same of a manager. */
+export async function managerSettings(
+  flags: ConfigFlags,
+  configFile: string | null,
+  io: Io,
+): Promise<{ readonly settings: ManagerSettings; readonly warnings: readonly string[] }> {
+  const parsed = loadConfig(flags, configFile, io.env, { role: 'manage' })
+  const { config } = parsed
+  const settings: ManagerSettings = {
+    version: version(),
+    bus: busSettings(config),
+    management: await managementSettings(parsed),
+    policyFile: config.policy.file,
+    signatures: { paths: config.signatures, weightsFile: config.weights.file },
+    feeds: feedSettings(config),
+    rangesRefreshMs: config.identity.rangesRefreshMs,
+    allowPrivate: config.fetch.allowPrivateAddresses,
+    signing: config.signing,
+    sightings: sightingFileSettings(config),
+    dataFolder: config.data.dir,
+    ...portSettings(config),
+    logLevel: config.log.level,
+  }
+  return { settings, warnings: warningsOf(parsed) }
+}
+
+function warningsOf({ warnings }: ParsedConfig): readonly string[] {
+  return warnings.map(({ where, what }) => `${where}: ${what}`)
 }
 
 /** With workers in processes of their own; what may serve from one process says so itself. */
-async function gatewaySettings({ config, effective }: ParsedConfig): Promise<GatewaySettings> {
-  const { proxy, manage, auth, data, store, policy, sightings, rollups, observed, threats, log } = config
+async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Promise<GatewaySettings> {
+  const { config } = parsed
+  const { proxy, data, policy, identity, log } = config
   const worker = await workerSettings(config)
+  const isOfFleet = role === 'proxy' && config.bus.urls.length > 0
+  const { listen, front, certificate, isAccessLogged } = portSettings(config)
   return {
     version: version(),
     worker,
@@ -51,69 +94,115 @@ async function gatewaySettings({ config, effective }: ParsedConfig): Promise<Gat
     certificates: proxy.tls.certificates.map(keyPairSource),
     ticketKeyFile: proxy.tls.ticketKeyFile,
     policyFile: policy.file,
-    sightings: sightings.file === null ? null : { file: sightings.file, bytesMax: sightings.bytesMax },
+    sightings: sightingFileSettings(config),
     signatures: { paths: config.signatures, weightsFile: config.weights.file },
     feeds: feedSettings(config),
     signing: config.signing,
     identity: {
-      mode: config.identity.signatures,
+      mode: identity.signatures,
       agents: new Set(worker.identity.agents),
       allowPrivate: config.fetch.allowPrivateAddresses,
-      reverseDns: config.identity.reverseDns,
-      resolvers: config.identity.resolvers,
-      asnFile: config.identity.asnFile,
-      rangesRefreshMs: config.identity.rangesRefreshMs,
+      reverseDns: identity.reverseDns,
+      resolvers: identity.resolvers,
+      asnFile: identity.asnFile,
+      rangesRefreshMs: identity.rangesRefreshMs,
     },
     dataFolder: data.dir,
-    manageListen: manage.listen,
-    manageFront: {
+    ...{ manageListen: listen, manageFront: front, manageCertificate: certificate, isAccessLogged },
+    management: role === 'up' ? await managementSettings(parsed) : null,
+    fleet: isOfFleet ? fleetSettings(parsed) : null,
+    logLevel: log.level,
+  }
+}
+
+async function managementSettings({ config, effective }: ParsedConfig): Promise<ManagementSettings> {
+  const { proxy, manage, auth, data, store, sightings, rollups, observed, threats } = config
+  const first = proxy.upstreams[0]
+  return {
+    ...storePlace(config),
+    publicUrl: manage.publicUrl,
+    adminKey: manage.adminKey?.reveal() ?? null,
+    hasTls: manage.certificate !== null,
+    corsOrigins: manage.corsOrigins,
+    ja4plus: config.fingerprints.ja4plus,
+    authFailuresPerMinute: auth.failuresPerMinute,
+    gnap: { tokenTtlS: auth.accessTokenTtlS, allowsBearer: auth.gnapBearerTokens },
+    oauth: {
+      accessTokenTtlS: auth.accessTokenTtlS,
+      keyRotationMs: auth.signingKeyRotationMs,
+      registration: auth.registration,
+      registrationToken: auth.registrationToken?.reveal() ?? null,
+      needsDpopNonce: auth.dpopNonce === 'required',
+    },
+    openid: await openidSettings(auth.openid),
+    auditRetentionMs: store.auditRetentionMs,
+    events: config.events,
+    sinks: await sinkSettings(config.sinks),
+    dataFolder: data.dir,
+    encryptionKey: store.encryptionKey,
+    allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
+    deliveries: await deliverySettings(config.webhooks),
+    allowPrivateFetches: config.fetch.allowPrivateAddresses,
+    upstreams: upstreamNames(config),
+    configured: effective,
+    version: version(),
+    threats: {
+      ...{ windowMs: threats.windowMs, eventsPerMinute: threats.eventsPerMinute },
+      reasons: new Set(REASONS.filter((reason) => threats.reasons.includes(reason))),
+      anomaly: threats.anomaly,
+      robots: {
+        file: threats.robots.file,
+        upstream:
+          threats.robots.isFromUpstream && first !== undefined
+            ? robotsUpstream(await upstreamSettings(first))
+            : null,
+      },
+    },
+    seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
+  }
+}
+
+/** A manager knows those that its configuration names, too, or none. */
+function upstreamNames({ proxy }: StartupConfig): readonly string[] | null {
+  return proxy.upstreams.length === 0 ? null : proxy.upstreams.map(({ name }) => name)
+}
+
+/** Of the management port. */
+export function portSettings({ manage }: StartupConfig) {
+  return {
+    listen: manage.listen,
+    front: {
       requestTimeoutMs: manage.requestTimeoutMs,
       connectionsMax: manage.connectionsMax,
       hasTls: manage.certificate !== null,
       corsOrigins: manage.corsOrigins,
     },
-    manageCertificate: manage.certificate === null ? null : keyPairSource(manage.certificate),
+    certificate: manage.certificate === null ? null : keyPairSource(manage.certificate),
     isAccessLogged: manage.isAccessLogged,
-    management: {
-      ...storePlace(config),
-      publicUrl: manage.publicUrl,
-      adminKey: manage.adminKey?.reveal() ?? null,
-      hasTls: manage.certificate !== null,
-      corsOrigins: manage.corsOrigins,
-      ja4plus: config.fingerprints.ja4plus,
-      authFailuresPerMinute: auth.failuresPerMinute,
-      gnap: { tokenTtlS: auth.accessTokenTtlS, allowsBearer: auth.gnapBearerTokens },
-      oauth: {
-        accessTokenTtlS: auth.accessTokenTtlS,
-        keyRotationMs: auth.signingKeyRotationMs,
-        registration: auth.registration,
-        registrationToken: auth.registrationToken?.reveal() ?? null,
-        needsDpopNonce: auth.dpopNonce === 'required',
-      },
-      openid: await openidSettings(auth.openid),
-      auditRetentionMs: store.auditRetentionMs,
-      events: config.events,
-      sinks: await sinkSettings(config.sinks),
-      dataFolder: data.dir,
-      encryptionKey: store.encryptionKey,
-      allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
-      deliveries: await deliverySettings(config.webhooks),
-      allowPrivateFetches: config.fetch.allowPrivateAddresses,
-      upstreams: proxy.upstreams.map(({ name }) => name),
-      configured: effective,
-      version: version(),
-      threats: {
-        ...{ windowMs: threats.windowMs, eventsPerMinute: threats.eventsPerMinute },
-        reasons: new Set(REASONS.filter((reason) => threats.reasons.includes(reason))),
-        anomaly: threats.anomaly,
-        robots: {
-          file: threats.robots.file,
-          upstream: threats.robots.isFromUpstream ? robotsUpstream(worker.upstreams[0]!) : null,
-        },
-      },
-      seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
-    },
-    logLevel: log.level,
+  }
+}
+
+function sightingFileSettings({ sightings }: StartupConfig): GatewaySettings['sightings'] {
+  return sightings.file === null ? null : { file: sightings.file, bytesMax: sightings.bytesMax }
+}
+
+function fleetSettings({ config, effective }: ParsedConfig): NonNullable<GatewaySettings['fleet']> {
+  const said = effective.map(({ pointer, value }) => [pointer, value])
+  return {
+    bus: busSettings(config),
+    spoolBytesMax: config.sightings.spoolBytesMax,
+    configHash: createHash('sha256').update(JSON.stringify(said)).digest('hex'),
+  }
+}
+
+function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {
+  const { urls, name, credentialsFile, user, caFile, certificateFile, keyFile } = bus
+  return {
+    ...{ urls, name, credentialsFile, user },
+    password: bus.password?.reveal() ?? null,
+    token: bus.token?.reveal() ?? null,
+    tls: { caFile, certificateFile, keyFile },
+    ...{ sightingsBytesMax: bus.sightingsBytesMax, replicas: bus.replicas },
   }
 }
 
@@ -151,7 +240,7 @@ async function sinkSettings(
   }
 }
 
-function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {
+export function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {
   return { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
 }
 

@@ -31,7 +31,7 @@ export function sealerGiven(given: Arguments, io: Io): Sealer {
 
 export function configGiven(given: Arguments, io: Io): StartupConfig {
   const flags = { data: given.values('data') }
-  return loadConfig(flags, given.value('config'), io.env, { isForStore: true }).config
+  return loadConfig(flags, given.value('config'), io.env, { role: 'store' }).config
 }
 
 /** The store does not have to be there yet, if `mayMake`. */

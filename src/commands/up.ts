@@ -21,7 +21,7 @@ export const up: Command = {
     { command: 'up --config /etc/gatehouse.yaml', description: 'With everything from a file' },
   ],
   run: async (given, io) => {
-    const { settings, warnings } = await startupSettings(given, io)
+    const { settings, warnings } = await startupSettings(given, io, 'up')
     return serve(settings, warnings, io)
   },
 }

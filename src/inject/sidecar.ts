@@ -108,7 +108,7 @@ function containerPorts(pod: Pod, { listenPort, plainPort, managePort }: PodSett
 function environment(
   { listenPort, plainPort, managePort, upstreamScheme, configMap, certificate }: PodSettings,
   { upstreamPort }: PortPlan,
-  { listenAddress, busUrl, busSecret }: SidecarConfig,
+  { listenAddress, busUrls, busSecret }: SidecarConfig,
 ) {
   const at = (port: number) => (listenAddress === '::' ? `[::]:${port}` : `${listenAddress}:${port}`)
   const variables: readonly (readonly [name: string, value: string | null])[] = [
@@ -123,7 +123,7 @@ function environment(
     ],
     ['GATEHOUSE_PROXY_TLS_CERT_FILE', certificate === null ? null : `${CERTIFICATE}/tls.crt`],
     ['GATEHOUSE_PROXY_TLS_KEY_FILE', certificate === null ? null : `${CERTIFICATE}/tls.key`],
-    ['GATEHOUSE_BUS_URL', busUrl],
+    ['GATEHOUSE_BUS_URL', busUrls.length === 0 ? null : busUrls.join(',')],
     ['GATEHOUSE_BUS_CREDENTIALS_FILE', busSecret === null ? null : `${BUS}/nats.creds`],
   ]
   return variables.flatMap(([name, value]) => (value === null ? [] : [{ name, value }]))

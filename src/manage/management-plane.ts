@@ -109,8 +109,8 @@ export interface ManagementSettings {
   }
   /** Of documents that others publish. */
   readonly allowPrivateFetches: boolean
-  /** The names that a rule may route to. */
-  readonly upstreams: readonly string[]
+  /** The names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  readonly upstreams: readonly string[] | null
   readonly seen: KeeperSettings
   readonly threats: ThreatSettings
   /** All settings, and who has said each. */
@@ -139,6 +139,8 @@ export interface ManagementLinks {
   readonly signing?: OwnSigning
   /** What hashes passwords in less time, for tests. */
   readonly passwords?: PasswordHasher
+  /** What a manager hears of proxies elsewhere; without it, there are none. */
+  readonly fleet?: Management['fleet']
   /** Those of the data plane, and how they are. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
@@ -441,6 +443,7 @@ export class ManagementPlane {
       agents,
       elsewhere,
       publisher: this.#links.publisher,
+      fleet: this.#links.fleet ?? null,
       policy: this.#links.policy,
       sealer,
       settings: this.settings,

@@ -17,6 +17,7 @@ import type { Trust } from './auth/trust.ts'
 import type { OpenidProvider } from './auth/people/openid-provider.ts'
 import type { PasswordHasher } from './auth/people/password-hash.ts'
 import type { RecentDetections } from './detections.ts'
+import type { FleetView } from './fleet-view.ts'
 import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
@@ -50,6 +51,8 @@ export interface Management {
   readonly passwords: PasswordHasher
   /** Told what changes in the database that proxies judge by. */
   readonly publisher: Pick<Publisher, 'nudge'>
+  /** What a manager hears of proxies elsewhere; `null`: this gateway has all its workers itself. */
+  readonly fleet: { isLeading(): boolean; readonly view: FleetView } | null
   /** How others reach the API: `https://gate.example`, without a slash at the end. */
   readonly publicUrl: string
   readonly ownSignature: Pick<OwnSignature, 'headersFor'>
@@ -63,8 +66,8 @@ export interface Management {
   readonly settings: LiveSettings
   /** Which policy is in force, and where it comes from. */
   readonly policy: PolicyFile | PolicyKeeper
-  /** The names that a rule may route to. */
-  readonly upstreams: readonly string[]
+  /** The names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  readonly upstreams: readonly string[] | null
   /** For secrets that have to be known again. */
   readonly sealer: Sealer
   /** Whether webhooks may lead to addresses that are not on the public internet. */

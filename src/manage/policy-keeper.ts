@@ -33,8 +33,8 @@ export interface PolicyFile {
 }
 
 export interface KeeperSettings {
-  /** The names that a rule may route to. */
-  readonly upstreams: readonly string[]
+  /** The names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  readonly upstreams: readonly string[] | null
   readonly copy: PolicyCopy
   readonly log: Log
   /** Puts it in force, in every worker. */

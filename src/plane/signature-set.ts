@@ -59,9 +59,21 @@ export async function makeSignatureSet(
   const random = randomBytes(8)
   const bytes = fingerprints.build([random.readInt32LE(0), random.readInt32LE(4)])
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const index = await writeIndexFile(join(folder, `${hash}${SUFFIX}`), bytes)
-  await forgetAllBut([hash, newest], folder)
+  const index = await writeIndexFile(join(folder, indexFileName(hash)), bytes)
+  await keepIndexFiles([hash, newest], folder)
   return { hash, ...said, index }
+}
+
+/** Of the set with that hash. */
+export function indexFileName(hash: string): string {
+  return `${hash}${SUFFIX}`
+}
+
+/** Removes the files of all other sets. */
+export async function keepIndexFiles(hashes: readonly (string | null)[], folder: string): Promise<void> {
+  const kept = new Set(hashes.map((hash) => `${hash}${SUFFIX}`))
+  const files = (await readdir(folder)).filter((name) => name.endsWith(SUFFIX) && !kept.has(name))
+  await Promise.all(files.map((name) => rm(join(folder, name), { force: true })))
 }
 
 /** Makes knowledge from sets as they come: in pieces, so that requests are answered in between. */
@@ -134,12 +146,6 @@ function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | '
   const hash = createHash('sha256').update(JSON.stringify(weights)).update(fingerprints)
   for (const piece of pieces) hash.update(piece)
   return hash.digest('hex')
-}
-
-async function forgetAllBut(hashes: readonly (string | null)[], folder: string): Promise<void> {
-  const kept = new Set(hashes.map((hash) => `${hash}${SUFFIX}`))
-  const files = (await readdir(folder)).filter((name) => name.endsWith(SUFFIX) && !kept.has(name))
-  await Promise.all(files.map((name) => rm(join(folder, name), { force: true })))
 }
 
 /** A millisecond of parsing. */

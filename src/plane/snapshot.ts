@@ -40,12 +40,12 @@ export function makeSnapshot(
 
 /** `knowledge` is what has been made of the document's signatures. */
 export function parseSnapshot(document: unknown, knowledge: Knowledge | null = null): Snapshot {
-  if (!isDocument(document)) throw new Fault('SNAPSHOT_INVALID', 'this is no Snapshot')
+  if (!isSnapshotDocument(document)) throw new Fault('SNAPSHOT_INVALID', 'this is no Snapshot')
   const { number, hash, madeAtMs } = document
   return Object.freeze({ number, hash, madeAtMs, policy: parsePolicy(document.policy), knowledge })
 }
 
-function isDocument(value: unknown): value is SnapshotDocument {
+export function isSnapshotDocument(value: unknown): value is SnapshotDocument {
   if (typeof value !== 'object' || value === null) return false
   const { number, hash, madeAtMs, signatures } = value as Partial<Record<keyof SnapshotDocument, unknown>>
   return (

@@ -9,6 +9,8 @@ export interface WorkerStatus {
   readonly sinceMs: number | null
   /** The number of the Snapshot it judges by; `null`: it has not said yet. */
   readonly snapshot: number | null
+  /** Sightings that it had no room for. */
+  readonly dropped: number
   /** Why no traffic should come to it, in words. */
   readonly unready: readonly string[]
 }

@@ -54,7 +54,9 @@ export class SingleWorker implements DataPlane {
     const worker = this.#worker
     const state = worker === null ? 'starting' : 'serving'
     const snapshot = worker?.snapshot ?? null
-    return [{ number: 0, pid: process.pid, state, sinceMs: this.#sinceMs, snapshot, unready: this.unready() }]
+    const dropped = worker?.dropped ?? 0
+    const unready = this.unready()
+    return [{ number: 0, pid: process.pid, state, sinceMs: this.#sinceMs, snapshot, dropped, unready }]
   }
 
   unready(): readonly string[] {

@@ -18,8 +18,13 @@ export type FromWorker =
   | { readonly kind: 'worker:listening' }
   /** It cannot start, and another one could not either. */
   | { readonly kind: 'worker:failed'; readonly code: string; readonly message: string }
-  /** `snapshot`: the number of the one it judges by. */
-  | { readonly kind: 'worker:alive'; readonly unready: readonly string[]; readonly snapshot: number }
+  /** `snapshot`: the number of the one it judges by; `dropped`: Sightings it had no room for. */
+  | {
+      readonly kind: 'worker:alive'
+      readonly unready: readonly string[]
+      readonly snapshot: number
+      readonly dropped: number
+    }
   | { readonly kind: 'worker:reading'; readonly number: number; readonly reading: MetricsReading }
   /** All has been said. */
   | { readonly kind: 'worker:bye' }

@@ -165,6 +165,7 @@ export class WorkerPool implements DataPlane {
       case 'worker:alive':
         slot.unready = message.unready
         slot.snapshot = message.snapshot
+        slot.dropped = message.dropped
         return
       case 'worker:reading':
         slot.reading = message.reading
@@ -227,6 +228,7 @@ class Slot {
   silentBeats = 0
   unready: readonly string[] = []
   snapshot: number | null = null
+  dropped = 0
   reading: MetricsReading = []
   failure: Fault | null = null
   replacement: NodeJS.Timeout | undefined
@@ -247,10 +249,10 @@ class Slot {
   }
 
   get status(): WorkerStatus {
-    const { number, child, isListening, snapshot, unready } = this
+    const { number, child, isListening, snapshot, dropped, unready } = this
     const state = isListening ? 'serving' : child === null ? 'gone' : 'starting'
     const sinceMs = isListening ? Math.round(performance.timeOrigin + this.listeningSinceMs) : null
-    return { number, pid: child?.process.pid ?? null, state, sinceMs, snapshot, unready }
+    return { number, pid: child?.process.pid ?? null, state, sinceMs, snapshot, dropped, unready }
   }
 
   /** How long to wait before the next one. */
@@ -261,6 +263,7 @@ class Slot {
     this.isListening = false
     this.unready = []
     this.snapshot = null
+    this.dropped = 0
     this.reading = []
     for (const answered of this.#questions.values()) answered()
     this.#questions.clear()

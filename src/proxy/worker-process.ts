@@ -51,7 +51,10 @@ class WorkerProcess {
     try {
       const worker = await this.#starting
       say({ kind: 'worker:listening' })
-      const beat = () => say({ kind: 'worker:alive', unready: worker.unready(), snapshot: worker.snapshot })
+      const beat = () => {
+        const { snapshot, dropped } = worker
+        say({ kind: 'worker:alive', unready: worker.unready(), snapshot, dropped })
+      }
       beat()
       setInterval(beat, BEAT_MS).unref()
     } catch (error) {

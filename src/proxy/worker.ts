@@ -159,6 +159,11 @@ export class Worker {
     return this.#context.snapshot.number
   }
 
+  /** Sightings that it had no room for. */
+  get dropped(): number {
+    return this.#recorder.counts.dropped
+  }
+
   /** From the next handshake on. Throws, and changes nothing, when a certificate cannot be used. */
   use({ keyPairs, ticketKeys, signingKey }: LiveState): void {
     this.#certificates.replace(keyPairs)

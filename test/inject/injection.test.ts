@@ -219,7 +219,7 @@ test("the webhook's own settings", async () => {
     ...{
       configMap: 'gate',
       certificate: 'gate-tls',
-      busUrl: 'tls://nats.gate.svc:4222',
+      busUrls: ['tls://nats-0.gate.svc:4222', 'tls://nats-1.gate.svc:4222'],
       busSecret: 'gate-nats',
     },
     ...{ user: 1000, cpu: '1', memory: '1Gi', upstreamScheme: 'https' },
@@ -238,7 +238,7 @@ test("the webhook's own settings", async () => {
     GATEHOUSE_PROXY_UPSTREAM: 'https://127.0.0.1:3000',
     GATEHOUSE_PROXY_TLS_CERT_FILE: '/etc/gatehouse-tls/tls.crt',
     GATEHOUSE_PROXY_TLS_KEY_FILE: '/etc/gatehouse-tls/tls.key',
-    GATEHOUSE_BUS_URL: 'tls://nats.gate.svc:4222',
+    GATEHOUSE_BUS_URL: 'tls://nats-0.gate.svc:4222,tls://nats-1.gate.svc:4222',
     GATEHOUSE_BUS_CREDENTIALS_FILE: '/etc/gatehouse-bus/nats.creds',
   })
   const off = annotated(text, { 'gatehouse.dev/plain-port': 'none' })

@@ -21,7 +21,7 @@ export const VERSION = '0.1.0'
 
 /** The defaults, but for what is given. */
 export function sidecarSettings(given: Partial<SidecarSettings> = {}): SidecarSettings {
-  const { config } = parseConfig({ flags: {}, env: {}, file: null, isForStore: true })
+  const { config } = parseConfig({ flags: {}, env: {}, file: null, role: 'store' })
   return { ...config.inject.sidecar, image: 'gatehouse:0.1.0', ...given }
 }
 

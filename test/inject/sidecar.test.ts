@@ -16,14 +16,19 @@ import { again, answerTo, podAfter, REVIEWS, sidecarSettings } from './reviews.t
 test('the settings of a sidecar are ones that the proxy takes', async () => {
   const env = environmentOf(
     { 'gatehouse.dev/certificate': 'web-tls', 'gatehouse.dev/upstream-scheme': 'h2c' },
-    { listenAddress: '::', plainPort: 8080 },
+    {
+      ...{ listenAddress: '::', plainPort: 8080 },
+      ...{ busUrls: ['tls://nats-0:4222', 'tls://nats-1:4222'], busSecret: 'gate-nats' },
+    },
   )
-  const { config } = parseConfig({ flags: {}, env, file: null })
+  const { config } = parseConfig({ flags: {}, env, file: null, role: 'proxy' })
   assert.deepEqual(config.proxy.listen, { host: '::', port: 8443 })
   assert.deepEqual(config.proxy.plainListen, { host: '::', port: 8080 })
   assert.deepEqual(config.manage.listen, { host: '::', port: 9080 })
   assert.deepEqual(config.proxy.upstreams[0]!.urls, ['h2c://127.0.0.1:3000'])
   assert.equal(config.data.dir, '/var/lib/gatehouse')
+  assert.deepEqual(config.bus.urls, ['tls://nats-0:4222', 'tls://nats-1:4222'])
+  assert.equal(config.bus.credentialsFile, '/etc/gatehouse-bus/nats.creds')
   const [certificate] = config.proxy.tls.certificates
   assert.equal(certificate!.certificateFile, '/etc/gatehouse-tls/tls.crt')
   assert.equal(certificate!.keyFile, '/etc/gatehouse-tls/tls.key')

@@ -5,12 +5,20 @@ import { TestManagement } from './management.ts'
 
 test('the workers there are, and what they judge by', async (t) => {
   const serving: WorkerStatus = {
-    ...{ number: 0, pid: 100, state: 'serving', sinceMs: 1_800_000_000_000, snapshot: 1, unready: [] },
+    ...{
+      number: 0,
+      pid: 100,
+      state: 'serving',
+      sinceMs: 1_800_000_000_000,
+      snapshot: 1,
+      dropped: 0,
+      unready: [],
+    },
   }
   const workers: readonly WorkerStatus[] = [
     serving,
     { ...serving, number: 1, snapshot: 7, unready: ['upstream app: no target is healthy'] },
-    { number: 2, pid: null, state: 'gone', sinceMs: null, snapshot: null, unready: [] },
+    { number: 2, pid: null, state: 'gone', sinceMs: null, snapshot: null, dropped: 0, unready: [] },
   ]
   const manage = await TestManagement.start(t, { workers, knows: true })
   const { status, body } = await manage.ask('GET', '/v1/fleet')
@@ -28,8 +36,10 @@ test('the workers there are, and what they judge by', async (t) => {
   const none = await TestManagement.start(t)
   assert.deepEqual((await none.ask('GET', '/v1/fleet')).body, {
     version: '1.2.3',
+    leads: true,
     snapshot: null,
     instances: [],
+    proxies: null,
   })
   const authorization = `Bearer ${await none.key({ scopes: ['read'] })}`
   assert.equal((await none.ask('GET', '/v1/fleet', undefined, { authorization })).status, 403)

@@ -81,6 +81,7 @@ interface Line {
 function hung(manage: LocalManageBus, line: () => Promise<Line>): BusUnderTest {
   return {
     manage,
+    isDirect: true,
     async join() {
       const { up, down, lose } = await line()
       const bus = new LocalProxyBus(down)

@@ -1,7 +1,12 @@
 import * as z from 'zod'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
-import { type AnyOperation, operation } from './operation.ts'
+import { noPart } from '../../store/page.ts'
+import { type FleetSummary, PROXY_STATES, type SeenProxy } from '../fleet-view.ts'
+import type { Management } from '../management.ts'
+import { listing } from './listing.ts'
+import { operation } from './operation.ts'
 import { time, timeOf } from './schemas.ts'
+import type { Offered } from './version.ts'
 
 const instance = z
   .strictObject({
@@ -19,14 +24,32 @@ const instance = z
     reasons: z.array(z.string()),
   })
   .meta({ id: 'Instance' })
+const numberOfProxies = z.int().min(0)
 const fleet = z
   .strictObject({
     version: z.string(),
+    leads: z.boolean().meta({
+      description:
+        'Whether this is the management process that makes Snapshots, fetches feeds and keeps the catalogue: of several one does.',
+    }),
     snapshot: z
       .strictObject({ number: z.int(), hash: z.string(), made_at: time })
       .nullable()
       .meta({ description: 'The newest: signatures and policy.' }),
-    instances: z.array(instance),
+    instances: z.array(instance).meta({ description: 'The workers of this gateway; a manager has none.' }),
+    proxies: z
+      .strictObject({
+        total: numberOfProxies,
+        serving: numberOfProxies,
+        unready: numberOfProxies,
+        starting: numberOfProxies,
+        stale: numberOfProxies.meta({ description: 'They have said nothing for three beats.' }),
+        current: numberOfProxies.meta({ description: 'They judge by the newest Snapshot.' }),
+        by_version: z.record(z.string(), numberOfProxies),
+        oldest_snapshot_made_at: time.nullable(),
+      })
+      .nullable()
+      .meta({ description: 'Those that this manager has heard of in the last hour; `null`: it has no bus.' }),
   })
   .meta({ id: 'Fleet' })
 
@@ -36,25 +59,120 @@ const getFleet = operation({
   path: '/fleet',
   tag: 'Administration',
   summary: 'The processes that serve',
-  description: 'The workers of this gateway and what they judge by, as they said it within the last second.',
+  description:
+    'The workers of this gateway and what they judge by, as they said it within the last second; of a manager, how many proxies there are, and how they are.',
   scopes: ['admin'],
   answer: fleet,
-  run: (_, { version, snapshot, workers }) => {
+  run: (_, { version, snapshot, workers, fleet: seen }) => {
     const newest = snapshot()
     return {
       body: {
         version,
+        leads: seen?.isLeading() ?? true,
         snapshot:
           newest === null
             ? null
             : { number: newest.number, hash: newest.hash, made_at: timeOf(newest.madeAtMs) },
         instances: workers().map((worker) => shown(worker, newest?.number ?? null)),
+        proxies: seen === null ? null : shownSummary(seen.view.summary()),
       },
     }
   },
 })
 
-export const FLEET_OPERATIONS: readonly AnyOperation[] = [getFleet]
+const fleetProxy = z
+  .strictObject({
+    id: z.string().meta({ example: '9f86d081884c7d65', description: 'As long as its data folder lasts.' }),
+    host: z.string(),
+    version: z.string(),
+    config_hash: z
+      .string()
+      .meta({ description: 'SHA-256 of its settings, in hexadecimal: equal on two that are set alike.' }),
+    state: z.enum(PROXY_STATES),
+    started_at: time,
+    heard_at: time,
+    snapshot: z
+      .strictObject({ number: z.int(), hash: z.string(), made_at: time, age_s: z.int().min(0) })
+      .nullable(),
+    snapshot_source: z.enum(['builtin', 'disk', 'bus']).meta({
+      description: 'Where that is from: what comes with Gatehouse, the disk of the proxy, or the bus.',
+    }),
+    refused_snapshot: z
+      .strictObject({ number: z.int(), reason: z.string() })
+      .nullable()
+      .meta({ description: 'A newer one that is no good for its version.' }),
+    current: z.boolean().meta({ description: 'Whether all of its workers judge by the newest Snapshot.' }),
+    workers: z.array(instance),
+    sightings: z.strictObject({
+      waiting: z.int().min(0).meta({ description: 'On its disk.' }),
+      dropped: z.int().min(0),
+    }),
+  })
+  .meta({ id: 'FleetProxy' })
+
+const listFleetProxies = listing({
+  id: 'listFleetProxies',
+  path: '/fleet/proxies',
+  tag: 'Administration',
+  summary: 'The proxies of the fleet',
+  description:
+    'As each of them has said it of itself within the last seconds, by host. One that has said nothing for three beats is `stale`, and forgotten after an hour; one that was stopped is not there.',
+  scopes: ['admin'],
+  name: 'proxies',
+  filters: {
+    state: z.enum(PROXY_STATES).optional().meta({ description: 'Only those.' }),
+    version: z.string().min(1).max(100).optional().meta({ description: 'Only those that run it.' }),
+    current: z
+      .enum(['true', 'false'])
+      .optional()
+      .meta({ description: 'Only those that judge by the newest Snapshot, or only the others.' }),
+  },
+  part: async ({ state = null, version = null, current }, part, { fleet: seen }) =>
+    seen === null
+      ? noPart(part)
+      : seen.view.part(
+          { state, version, isCurrent: current === undefined ? null : current === 'true' },
+          part,
+        ),
+  items: {
+    schema: fleetProxy,
+    show: (proxies: readonly SeenProxy[], { nowMs }: Management) =>
+      proxies.map((proxy) => shownProxy(proxy, nowMs())),
+  },
+})
+
+export const FLEET_OPERATIONS: readonly Offered[] = [getFleet, listFleetProxies]
+
+function shownSummary({ total, byState, byVersion, current, oldestMadeAtMs }: FleetSummary) {
+  return {
+    total,
+    ...byState,
+    current,
+    by_version: byVersion,
+    oldest_snapshot_made_at: timeOf(oldestMadeAtMs),
+  }
+}
+
+function shownProxy({ heartbeat, heardAtMs, state, isCurrent }: SeenProxy, nowMs: number) {
+  const { id, host, version, configHash, startedAtMs, snapshot, source, refused, workers, sightings } =
+    heartbeat
+  return {
+    ...{ id, host, version, state, config_hash: configHash },
+    ...{ started_at: timeOf(startedAtMs), heard_at: timeOf(heardAtMs) },
+    snapshot:
+      snapshot === null
+        ? null
+        : {
+            ...{ number: snapshot.number, hash: snapshot.hash, made_at: timeOf(snapshot.madeAtMs) },
+            age_s: Math.max(0, Math.round((nowMs - snapshot.madeAtMs) / 1000)),
+          },
+    snapshot_source: source,
+    refused_snapshot: refused === null ? null : { number: refused.number, reason: refused.why },
+    current: isCurrent,
+    workers: workers.map((worker) => shown(worker, snapshot?.number ?? null)),
+    sightings: { ...sightings },
+  }
+}
 
 function shown({ number, pid, state, sinceMs, snapshot, unready }: WorkerStatus, newest: number | null) {
   return {

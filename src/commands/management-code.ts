@@ -1,0 +1,20 @@
+import type { Metrics } from '../metrics.ts'
+
+export type ManagementCode = Awaited<ReturnType<typeof managementCode>>
+
+/** What a data plane alone does without: the API with its schemas, and databases, which are 30 MiB of its memory. */
+export async function managementCode() {
+  const [{ OPERATION_IDS }, { ManagementPlane }, { PolicyKeeper }, { PolicyCopy }] = await Promise.all([
+    import('../manage/api/operations.ts'),
+    import('../manage/management-plane.ts'),
+    import('../manage/policy-keeper.ts'),
+    import('../manage/policy-copy.ts'),
+  ])
+  return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy }
+}
+
+export function addBuildInfo(metrics: Metrics, version: string): void {
+  metrics.gauge('build_info', 'Which program this is.', 'first', () => [
+    { labels: { version, node: process.versions.node }, value: 1 },
+  ])
+}

@@ -1,0 +1,251 @@
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { DocumentMetrics } from '../identity/document-metrics.ts'
+import type { SigningKeys } from '../identity/signing-key.ts'
+import type { SigningConfig } from '../config.ts'
+import type { Log, LogLevel } from '../log.ts'
+import type { FrontSettings } from '../manage/app.ts'
+import type { FeedSettings } from '../manage/feed-puller.ts'
+import { FleetView } from '../manage/fleet-view.ts'
+import { Leadership } from '../manage/leadership.ts'
+import type { ManagementPlane, ManagementSettings } from '../manage/management-plane.ts'
+import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
+import { Metrics, metricsText } from '../metrics.ts'
+import { JetStreamManageBus } from '../plane/jetstream-bus.ts'
+import type { BusSettings } from '../plane/jetstream-connection.ts'
+import type { StreamLimits } from '../plane/jetstream-streams.ts'
+import type { SnapshotDocument } from '../plane/snapshot.ts'
+import type { ListenAddress } from '../proxy/data-plane.ts'
+import type { KeyPairSource } from '../proxy/key-pair.ts'
+import { addProcessMetrics } from '../proxy/worker-metrics.ts'
+import { LeaderLock } from '../store/leader-lock.ts'
+import { FileWatch } from './file-watch.ts'
+import { type OwnSources, SigningKeyPart } from './live-parts.ts'
+import { ManagePort } from './manage-port.ts'
+import { addBuildInfo, type ManagementCode, managementCode } from './management-code.ts'
+import { addReloadMetrics, Reloader } from './reload.ts'
+import { SnapshotMaker } from './snapshot-maker.ts'
+
+export interface ManagerSettings {
+  readonly version: string
+  readonly bus: BusSettings & StreamLimits
+  readonly management: ManagementSettings
+  readonly policyFile: string | null
+  readonly signatures: OwnSources
+  readonly feeds: readonly FeedSettings[]
+  readonly rangesRefreshMs: number | null
+  readonly allowPrivate: boolean
+  readonly signing: SigningConfig
+  /** `null`: there is no file of them. */
+  readonly sightings: SightingFileSettings | null
+  readonly dataFolder: string
+  readonly listen: ListenAddress
+  readonly front: FrontSettings
+  readonly certificate: KeyPairSource | null
+  readonly isAccessLogged: boolean
+  readonly logLevel: LogLevel
+}
+
+/**
+ * The management plane by itself, one of any number on the same database and bus. Each answers the API and takes
+ * Sightings; the one that leads makes Snapshots, and all of them judge by what was announced, as the proxies do.
+ */
+export class Manager {
+  readonly settings: ManagerSettings
+  readonly #log: Log
+  readonly #metrics = new Metrics()
+  readonly #bus: JetStreamManageBus
+  readonly #leadership: Leadership
+  readonly #fleet = new FleetView()
+  readonly #maker: SnapshotMaker
+  readonly #management: ManagementPlane
+  readonly #port: ManagePort
+  readonly #signingKey: SigningKeyPart | null
+  readonly #sightingFile: SightingFile | null
+  #signingKeys: SigningKeys | null = null
+  #reloaders: readonly Reloader<unknown>[] = []
+  #watch: FileWatch | null = null
+  #state: 'starting' | 'serving' | 'draining' = 'starting'
+
+  /** Resolves when requests are answered. Rejects with a Fault that says what to do, and leaves nothing behind. */
+  static async start(settings: ManagerSettings, log: Log): Promise<Manager> {
+    const manager = new Manager(settings, await managementCode(), log)
+    try {
+      await manager.#start()
+      return manager
+    } catch (error) {
+      await manager.stop(0)
+      throw error
+    }
+  }
+
+  private constructor(settings: ManagerSettings, code: ManagementCode, log: Log) {
+    this.settings = settings
+    this.#log = log
+    const { bus, dataFolder, management, signing } = settings
+    this.#leadership = new Leadership(new LeaderLock(management.storeUrl, management.storePassword), log)
+    const folder = join(dataFolder, 'fleet')
+    const mayPublish = () => this.#leadership.confirm()
+    this.#bus = new JetStreamManageBus(bus, { ...bus, folder, mayPublish }, log)
+    this.#maker = new SnapshotMaker(
+      { ...settings, upstreams: management.upstreams, store: management },
+      code,
+      { publish: (document) => this.#publish(document), isLeading: () => this.#leadership.isLeader },
+      log,
+    )
+    this.#signingKey = signing.webhooks
+      ? new SigningKeyPart(signing.keyFile, dataFolder, (keys) => {
+          this.#signingKeys = keys
+        })
+      : null
+    this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
+    const documentMetrics = new DocumentMetrics()
+    documentMetrics.addTo(this.#metrics)
+    this.#management = new code.ManagementPlane(management, log, {
+      publisher: { nudge: () => this.#nudge() },
+      policy: this.#maker.policy,
+      fleet: { isLeading: () => this.#leadership.isLeader, view: this.#fleet },
+      opened: (store) => void this.#maker.opened(store),
+      restored: () => this.#nudge(),
+      stored: (batch) => this.#sightingFile?.append(batch),
+      workers: () => [],
+      documentMetrics,
+      signing: { ...signing, keys: () => this.#signingKeys },
+    })
+    this.#port = new ManagePort(
+      settings,
+      code.OPERATION_IDS,
+      {
+        api: this.#management.middleware,
+        unready: () => (this.#state === 'serving' ? [] : [this.#state]),
+        metrics: async () => metricsText([await this.#metrics.read()]),
+      },
+      log,
+    )
+    this.#management.settings.onChange('manage.access_log', (isLogged) => {
+      this.#port.traffic.isLogged = isLogged
+    })
+    this.#management.settings.onChange('log.level', (level) => log.setLevel(level))
+    this.#listen()
+    this.#addMetrics()
+  }
+
+  get address(): ListenAddress {
+    return this.#port.address
+  }
+
+  /** Loads all files anew, changed or not, and fetches feeds; never rejects. */
+  async reload(): Promise<void> {
+    await Promise.all([...this.#reloaders.map((reloader) => reloader.check(true)), this.#maker.reload()])
+  }
+
+  /** Another one leads at once; requests go on for `graceMs`, in which others hear that no more should come. */
+  async stop(graceMs: number): Promise<void> {
+    this.#state = 'draining'
+    this.#watch?.close()
+    await this.#leadership.close()
+    this.#maker.close()
+    if (graceMs > 0) await wait(graceMs)
+    await this.#bus.closed()
+    this.#port.close()
+    const managementClosed = this.#management.close()
+    this.#port.closeConnections()
+    await managementClosed
+    await this.#sightingFile?.close()
+  }
+
+  async #start(): Promise<void> {
+    const ofPort = await this.#port.start()
+    const signingKey = this.#signingKey === null ? null : await Reloader.load(this.#signingKey, this.#log)
+    if (signingKey !== null) this.#signingKeys = signingKey.value
+    await this.#bus.restore()
+    this.#bus.onSnapshot((document) => {
+      this.#fleet.published(document.number)
+      void this.#management.use(document)
+    })
+    await this.#maker.recallPolicy()
+    const started = this.#management.start(this.address)
+    await this.#maker.load()
+    await Promise.race([started, wait(DATABASE_WAIT_MS, undefined, { ref: false })])
+    this.#maker.begin()
+    this.#leadership.start()
+    const ofKey = signingKey === null ? [] : [signingKey.reloader as Reloader<unknown>]
+    this.#reloaders = [...ofPort, ...ofKey, ...this.#maker.reloaders]
+    const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
+    this.#watch = new FileWatch(files.flat(), () => {
+      for (const reloader of this.#reloaders) void reloader.check(false)
+    })
+    this.#state = 'serving'
+  }
+
+  #listen(): void {
+    this.#leadership.onChange((isLeader) => {
+      if (!isLeader) return
+      this.#maker.lead()
+      this.#maker.nudge() // to what is in the database by now
+    })
+    this.#bus.onSightings((batch) => this.#management.take(batch))
+    this.#bus.onHeartbeat((heartbeat) => this.#fleet.hear(heartbeat))
+    this.#bus.onNudge(() => {
+      if (this.#leadership.isLeader) this.#maker.nudge()
+    })
+  }
+
+  /** Whoever leads makes a Snapshot of it. */
+  #nudge(): void {
+    if (this.#leadership.isLeader) this.#maker.nudge()
+    else this.#bus.nudge()
+  }
+
+  #publish(document: SnapshotDocument): void {
+    const { inUse } = this.#bus.followed
+    // Until something was announced, the API judges by what is here.
+    if (inUse === null) void this.#management.use(document)
+    if (!this.#leadership.isLeader) return
+    if (inUse?.hash !== document.hash) this.#bus.publish(document)
+  }
+
+  #addMetrics(): void {
+    const metrics = this.#metrics
+    addBuildInfo(metrics, this.settings.version)
+    addProcessMetrics(metrics)
+    metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
+      this.#port.certificates.map(({ name, keyType, notAfterMs }) => {
+        return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
+      }),
+    )
+    this.#leadership.addMetrics(metrics)
+    this.#fleet.addMetrics(metrics)
+    this.#maker.addMetrics(metrics)
+    this.#management.addMetrics(metrics)
+    this.#port.addMetrics(metrics)
+    addReloadMetrics(metrics, () => [
+      ...this.#reloaders.map(({ status }) => status),
+      ...this.#maker.statuses(),
+    ])
+    addBusMetrics(metrics, this.#bus)
+  }
+}
+
+function addBusMetrics(metrics: Metrics, bus: JetStreamManageBus): void {
+  metrics.gauge('bus_up', '1 while NATS can be reached.', 'first', () => [
+    { labels: {}, value: Number(bus.connection.isUp) },
+  ])
+  metrics.counter('bus_reconnects_total', 'Connections to NATS made after the first.', () => [
+    { labels: {}, value: bus.connection.reconnects },
+  ])
+  metrics.counter('bus_batches_total', 'Batches of Sightings, by what came of them.', () => [
+    { labels: { outcome: 'stored' }, value: bus.counts.taken },
+    { labels: { outcome: 'returned' }, value: bus.counts.returned },
+    { labels: { outcome: 'unreadable' }, value: bus.counts.unreadable },
+  ])
+  metrics.counter('snapshots_announced_total', 'Snapshots that this process has announced.', () => [
+    { labels: {}, value: bus.published },
+  ])
+  metrics.gauge('snapshot_made_timestamp_seconds', 'When the newest Snapshot was made.', 'first', () => {
+    const { inUse } = bus.followed
+    return inUse === null ? [] : [{ labels: {}, value: inUse.madeAtMs / 1000 }]
+  })
+}
+
+const DATABASE_WAIT_MS = 3_000

@@ -1,0 +1,176 @@
+import { checkInject, warnInject } from './config-inject.ts'
+import { type HostPort, isEverywhere } from './config-kinds.ts'
+import type { ValueOf } from './config-items.ts'
+import type { SETTINGS } from './config-schema.ts'
+import type { Secret } from './secret.ts'
+
+export type Settings = ValueOf<typeof SETTINGS>
+export type Say = (pointer: string, what: string) => void
+
+/** `store`: it does nothing but look after what is stored. */
+export type ConfigRole = 'up' | 'proxy' | 'manage' | 'inject' | 'store'
+
+/** What each needs, and what it has no use for. */
+export function checkRole(
+  { proxy, bus, store, inject }: Settings,
+  role: ConfigRole | undefined,
+  refuse: Say,
+): void {
+  if (role === 'inject') {
+    if (inject.sidecar.image === null) refuse('/inject/sidecar/image', 'is missing: say which image Pods get')
+    return
+  }
+  const isOnBus = bus.url.length > 0
+  const forwardsNothing = role === 'manage' || role === 'store'
+  const mayForwardNothing = role === undefined && (isOnBus || inject.sidecar.image !== null)
+  if (proxy.upstreams.length === 0 && !forwardsNothing && !mayForwardNothing) refuse(...NO_UPSTREAM)
+  if (role === 'up' && isOnBus)
+    refuse('/bus/url', 'is for `gatehouse manage` and `gatehouse proxy`: `up` has both planes on one machine')
+  if (role !== 'manage') return
+  if (!isOnBus) refuse('/bus/url', 'is missing: say where proxies are told and heard, nats://HOST:PORT')
+  if (!store.url?.startsWith('postgres'))
+    refuse('/store/url', 'takes postgres://: managers share their database')
+  else if (store.encryption_key === null)
+    refuse('/store/encryption_key', 'is missing: managers read the same secrets in the database')
+}
+
+/** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
+export function checkTogether(
+  { proxy, manage, auth, fetch, identity, signing, feeds, bus, inject }: Partly<Settings>,
+  refuse: Say,
+): void {
+  const { upstreams, limits } = proxy
+  checkInject(inject, refuse)
+  for (const [index, upstream] of upstreams.entries()) {
+    const at = `/proxy/upstreams/${index}`
+    if (upstream.urls.length === 0) refuse(`${at}/urls`, 'is missing')
+    const first = upstreams.findIndex(({ name }) => name === upstream.name)
+    if (upstream.name !== undefined && first < index)
+      refuse(`${at}/name`, `"${upstream.name}" is taken; each upstream needs a name of its own`)
+    if (isMore(upstream.connections_idle_max, upstream.connections_max))
+      refuse(`${at}/connections_idle_max`, 'is more than connections_max')
+    const { path, interval, timeout } = upstream.health
+    if (path !== null && isMore(timeout, interval)) refuse(`${at}/health/timeout`, 'is longer than interval')
+  }
+  if (proxy.proxy_protocol === 'required' && proxy.trusted_proxies.length === 0)
+    refuse('/proxy/proxy_protocol', 'is required, and without trusted_proxies nobody may send one')
+  if (isMore(limits.request_line_bytes, limits.header_bytes))
+    refuse('/proxy/limits/request_line_bytes', 'is more than header_bytes, of which it is a part')
+  if (manage.admin_key && UNSENDABLE.test(manage.admin_key.reveal()))
+    refuse(
+      '/manage/admin_key',
+      'has a blank at an end, or a control character in it: no header could carry it',
+    )
+  if (auth.registration === 'token' && auth.registration_token === null)
+    refuse('/auth/registration', 'is token, and there is no registration_token')
+  if (auth.registration_token && !BEARER_TOKEN.test(auth.registration_token.reveal()))
+    refuse('/auth/registration_token', 'has a character in it that no token may have')
+  if (signing.upstream === true && proxy.signature_key)
+    refuse('/signing/upstream', 'and proxy.signature_key sign the same header: give one of them')
+  const { issuer, client_id } = auth.openid
+  if (issuer && client_id === null) refuse('/auth/openid/client_id', 'is missing: the issuer has given one')
+  if (issuer?.startsWith('http:') && fetch.allow_private_addresses === false)
+    refuse(
+      '/auth/openid/issuer',
+      'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
+    )
+  for (const [index, agent] of identity.agents.entries())
+    if (agent?.startsWith('http:') && fetch.allow_private_addresses === false)
+      refuse(
+        `/identity/agents/${index}`,
+        'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
+      )
+  if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
+  if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
+  else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
+  const ways = [bus.credentials_file, bus.user, bus.token].filter((way) => way !== null && way !== undefined)
+  if (ways.length > 1) refuse('/bus', 'takes one of credentials_file, user and token')
+  if (bus.key_file === null && bus.certificate_file)
+    refuse('/bus/key_file', 'is missing: the key of the certificate')
+  if (bus.certificate_file === null && bus.key_file)
+    refuse('/bus/certificate_file', 'is missing: the certificate of the key')
+  for (const [index, { name, public_keys, token }] of feeds.entries()) {
+    const at = `/feeds/${index}`
+    if (public_keys.length === 0) refuse(`${at}/public_keys`, 'is missing')
+    if (name !== undefined && feeds.findIndex((feed) => feed.name === name) < index)
+      refuse(`${at}/name`, `"${name}" is taken; each feed needs a name of its own`)
+    if (token && !BEARER_TOKEN.test(token.reveal()))
+      refuse(`${at}/token`, 'has a character in it that no token may have')
+  }
+}
+
+/** What does nothing, or less than it seems to. */
+export function warnTogether(
+  { proxy, manage, store, auth, fetch, identity, signing, sinks, bus, inject }: Settings,
+  warn: Say,
+): void {
+  const { tls } = proxy
+  warnInject(inject, warn)
+  if (bus.password !== null && bus.user === null) warn('/bus/password', 'has no effect without bus.user')
+  if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
+    warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
+  if (tls.client_ca_file !== null && tls.client_certificates === 'off')
+    warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
+  if (store.url?.startsWith('postgres') && store.encryption_key === null)
+    warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
+  if (manage.tls.cert_file === null && manage.tls.key_file !== null)
+    warn('/manage/tls/key_file', 'has no effect without cert_file')
+  if (auth.openid.client_id !== null && auth.openid.issuer === null)
+    warn('/auth/openid/client_id', 'has no effect without issuer')
+  if (sinks.syslog_ca_file !== null && !sinks.syslog?.startsWith('tls:'))
+    warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
+  if (identity.resolvers.length > 0 && !identity.reverse_dns)
+    warn('/identity/resolvers', 'has no effect without reverse_dns')
+  if (identity.agents.length > 0 && identity.signatures === 'off')
+    warn('/identity/agents', 'has no effect with signatures: off')
+  if (identity.signatures === 'discover' && fetch.allow_private_addresses)
+    warn(
+      '/fetch/allow_private_addresses',
+      'is true with identity.signatures: discover: each signed request says which host in here is asked; listed asks those of agents that are named',
+    )
+  if (signing.key_file !== null && !signing.webhooks && !signing.upstream)
+    warn('/signing/key_file', 'has no effect without signing.webhooks or signing.upstream')
+  if (proxy.websocket_grace > proxy.drain_timeout)
+    warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
+  for (const [index, upstream] of proxy.upstreams.entries()) {
+    const isPlain = upstream.urls.every((url) => !/^(?:https|h2):/i.test(url))
+    const isSet = !upstream.tls.verify || upstream.tls.ca_file !== null || upstream.tls.server_name !== null
+    if (isPlain && isSet) warn(`/proxy/upstreams/${index}/tls`, 'has no effect: no URL has https:// or h2://')
+  }
+  for (const [pointer, key] of [
+    ['/proxy/signature_key', proxy.signature_key],
+    ['/manage/admin_key', manage.admin_key],
+    ['/store/encryption_key', store.encryption_key],
+  ] as const) {
+    if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
+      warn(
+        pointer,
+        `is shorter than ${SECRET_LENGTH_GOOD} characters; one made by chance is safe, one thought of is not`,
+      )
+  }
+}
+
+/** As read while something in it may have been refused. */
+type Partly<Value> = Value extends HostPort | Secret<string> | string | number | boolean | null
+  ? Value | undefined
+  : { readonly [Name in keyof Value]: Partly<Value[Name]> }
+
+function isMore(one: number | undefined, other: number | undefined): boolean {
+  return one !== undefined && other !== undefined && one > other
+}
+
+/** Port 0 is a new one each time. */
+function isSame(one: HostPort | null | undefined, other: HostPort | null | undefined): boolean {
+  if (!one || !other || one.port !== other.port || one.port === 0) return false
+  return one.host === other.host || isEverywhere(one) || isEverywhere(other)
+}
+
+const NO_UPSTREAM = [
+  '/proxy/upstream',
+  'is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',
+] as const
+const SECRET_LENGTH_GOOD = 32
+/** RFC 6750 §2.1. */
+const BEARER_TOKEN = /^[\w.~+/-]+=*$/
+/** RFC 9110 §5.5: blanks around a value are none of it. */
+const UNSENDABLE = /^\s|\s$|\p{Cc}/u

@@ -1,0 +1,36 @@
+import { busName, busUrl, integer, optional, path, size, text } from './config-kinds.ts'
+import { list, secret, section, setting } from './config-items.ts'
+
+/** What is between managers and proxies that run apart. */
+export const BUS = section('NATS with JetStream, between `gatehouse manage` and its proxies.', {
+  url: list(
+    busUrl,
+    'Where it is; of several servers any that answers is used. With `tls://`, or one of the files below, only with TLS. None: the proxy is on its own.',
+  ),
+  name: setting(
+    busName,
+    'gatehouse',
+    'What subjects and streams begin with, so that installations may share a NATS. The same for all of one.',
+  ),
+  credentials_file: setting(
+    optional(path),
+    null,
+    'A `.creds` file with a JWT and its key; read anew for each connection.',
+  ),
+  user: setting(optional(text), null, 'Instead of such a file.'),
+  password: secret('Of that user.', 0),
+  token: secret('Instead of both.', 0),
+  ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
+  certificate_file: setting(optional(path), null, 'A certificate that says who this is; PEM.'),
+  key_file: setting(optional(path), null, 'Its private key.'),
+  sightings_bytes: setting(
+    size('1MiB', '1000GiB'),
+    '1GiB',
+    'How much of what was seen may wait there until it is stored; then proxies have to keep it. Counts where managers make the stream.',
+  ),
+  replicas: setting(
+    integer(1, 5),
+    1,
+    'How many servers of a NATS cluster have each message. Counts where managers make the streams.',
+  ),
+})

@@ -1,0 +1,256 @@
+import { JetStreamApiError, jetstream } from '@nats-io/jetstream'
+import { Fault } from '../fault.ts'
+import type { Log } from '../log.ts'
+import { type Announcement, readAnnouncement, writeAnnouncement } from './announcement.ts'
+import type { JetStreamConnection } from './jetstream-connection.ts'
+import { ANSWER_MS, managerOf, packagesOf, type StreamNames } from './jetstream-streams.ts'
+import type { SnapshotDocument } from './snapshot.ts'
+import { makeDelta, shrink } from './snapshot-delta.ts'
+import { type FollowerStatus, SnapshotFollower } from './snapshot-follower.ts'
+import { digestOf, packSnapshot } from './snapshot-package.ts'
+
+export interface SnapshotLineOptions {
+  /** Where the newest Snapshot is kept. */
+  readonly folder: string
+  /** Who needs all of a Snapshot does not ask for it at once. */
+  readonly spreadMs?: number
+  /** How often it is asked whether there is a newer one that was not heard of. */
+  readonly askMs?: number
+}
+
+/** Snapshots as they come over NATS: each is announced to all, and who was away asks. */
+export class SnapshotLine {
+  readonly #connection: JetStreamConnection
+  readonly #names: StreamNames
+  readonly #follower: SnapshotFollower
+  readonly #asking: NodeJS.Timeout
+  #listener: (document: SnapshotDocument) => void = () => undefined
+  #inUse: SnapshotDocument | null = null
+  #isSubscribed = false
+  #isAsking = false
+
+  constructor(
+    connection: JetStreamConnection,
+    names: StreamNames,
+    { askMs = ASK_MS, ...options }: SnapshotLineOptions,
+    log: Log,
+  ) {
+    this.#connection = connection
+    this.#names = names
+    const source = { announced: () => this.announced(), whole: (digest: string) => this.#whole(digest) }
+    const use = (document: SnapshotDocument) => {
+      this.#inUse = document
+      this.#listener(document)
+    }
+    this.#follower = new SnapshotFollower(source, options, use, log)
+    connection.onUp(() => this.#up())
+    this.#asking = setInterval(() => void this.#ask(), askMs * (0.8 + 0.4 * Math.random())).unref()
+  }
+
+  get status(): FollowerStatus {
+    return this.#follower.status
+  }
+
+  restore(): Promise<boolean> {
+    return this.#follower.restore()
+  }
+
+  /** Calls with the newest as soon as there is one. */
+  listen(listener: (document: SnapshotDocument) => void): void {
+    this.#listener = listener
+    if (this.#inUse !== null) listener(this.#inUse)
+  }
+
+  /** The one in use as it was packed; `null`: it is not to be had. */
+  kept(): Promise<Buffer | null> {
+    return this.#follower.kept()
+  }
+
+  /** What was announced last, whoever has heard of it. */
+  async announced(): Promise<Buffer | null> {
+    const { direct } = await managerOf(this.#connection.client)
+    const asking = direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
+    const message = await this.#connection.whileUp(asking.catch(unanswered))
+    return message === null ? null : Buffer.from(message.data)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#asking)
+    await this.#follower.close()
+  }
+
+  #up(): void {
+    if (!this.#isSubscribed) {
+      this.#isSubscribed = true
+      this.#connection.client.subscribe(this.#names.announced, {
+        callback: (error, message) => {
+          if (error === null) this.#follower.take(Buffer.from(message.data))
+        },
+      })
+    }
+    void this.#ask()
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#isAsking || !this.#connection.isUp) return
+    this.#isAsking = true
+    await this.#follower.ask()
+    this.#isAsking = false
+  }
+
+  async #whole(digest: string): Promise<Buffer | null> {
+    const packages = await packagesOf(this.#connection.client, this.#names)
+    const bytes = await this.#connection.whileUp(packages.getBlob(digest))
+    return bytes === null ? null : Buffer.from(bytes)
+  }
+}
+
+/** Announces Snapshots: the newest that it was given, until that is done or a newer one has taken its place. */
+export class SnapshotPress {
+  readonly #connection: JetStreamConnection
+  readonly #names: StreamNames
+  readonly #line: SnapshotLine
+  readonly #mayPublish: () => Promise<boolean>
+  readonly #log: Log
+  #newest: SnapshotDocument | null = null
+  #running: Promise<void> | null = null
+  #retry: NodeJS.Timeout | null = null
+  #isStarted = false
+  #isClosed = false
+  #failure = ''
+  /** Announced by this process. */
+  count = 0
+
+  constructor(
+    connection: JetStreamConnection,
+    names: StreamNames,
+    line: SnapshotLine,
+    mayPublish: () => Promise<boolean>,
+    log: Log,
+  ) {
+    this.#connection = connection
+    this.#names = names
+    this.#line = line
+    this.#mayPublish = mayPublish
+    this.#log = log
+  }
+
+  publish(document: SnapshotDocument): void {
+    this.#newest = document
+    this.run()
+  }
+
+  /** There are streams now. */
+  start(): void {
+    this.#isStarted = true
+    this.run()
+  }
+
+  /** Goes on with what could not be announced yet. */
+  run(): void {
+    if (!this.#isStarted || this.#isClosed || this.#newest === null || !this.#connection.isUp) return
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (this.#retry !== null) clearTimeout(this.#retry)
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    while (this.#newest !== null && !this.#isClosed) {
+      const document = this.#newest
+      try {
+        if (await this.#mayPublish()) await this.#announce(document)
+        if (this.#newest === document) this.#newest = null
+        this.#failure = ''
+      } catch (error) {
+        this.#failed(error as Error)
+        return
+      }
+    }
+  }
+
+  /** Whoever has announced another one since it was looked makes this fail. */
+  async #announce(document: SnapshotDocument): Promise<void> {
+    const { client } = this.#connection
+    const { direct } = await managerOf(client)
+    const last = await direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
+    const before = last === null ? null : readable(Buffer.from(last.data))
+    const number = Math.max(document.number, (before?.number ?? 0) + 1)
+    const bytes = await packSnapshot({ ...document, number })
+    const said = { number, hash: document.hash, madeAtMs: document.madeAtMs, digest: digestOf(bytes) }
+    const whole = await shrink(bytes)
+    const packages = await packagesOf(client, this.#names)
+    await packages.putBlob({ name: said.digest }, whole)
+    const delta = await this.#deltaFrom(before, bytes, whole.length)
+    const message = writeAnnouncement({ ...said, bytes: bytes.length, delta })
+    const expect = { lastSubjectSequence: last?.seq ?? 0 }
+    try {
+      await jetstream(client, { timeout: ANSWER_MS }).publish(this.#names.snapshot, message, { expect })
+    } catch (error) {
+      await packages.delete(said.digest).catch(() => undefined)
+      throw error
+    }
+    this.count++
+    this.#log.info('a Snapshot was announced', {
+      ...{ number, bytes: bytes.length, shrunk: whole.length, change: delta?.bytes.length ?? null },
+    })
+    if (before !== null) await this.#forgetAllBut([said.digest, before.digest])
+  }
+
+  /** `null`: what was there before is not here, or it would save little. */
+  async #deltaFrom(
+    before: Announcement | null,
+    bytes: Buffer,
+    shrunkBytes: number,
+  ): Promise<Announcement['delta']> {
+    const kept = before === null ? null : await this.#line.kept()
+    if (before === null || kept === null || digestOf(kept) !== before.digest) return null
+    const delta = await makeDelta(kept, bytes)
+    if (delta.length > Math.min(DELTA_BYTES_MAX, shrunkBytes / 2)) return null
+    return { from: before.digest, bytes: delta }
+  }
+
+  async #forgetAllBut(digests: readonly string[]): Promise<void> {
+    const packages = await packagesOf(this.#connection.client, this.#names)
+    const others = (await packages.list()).filter(({ name, deleted }) => !deleted && !digests.includes(name))
+    for (const { name } of others) await packages.delete(name)
+  }
+
+  #failed(error: Error): void {
+    if (this.#isClosed) return
+    const isOvertaken = error instanceof JetStreamApiError && error.code === WRONG_LAST_SEQUENCE
+    if (!isOvertaken && error.message !== this.#failure)
+      this.#log.warn('a Snapshot cannot be announced; it is tried again', { error })
+    this.#failure = error.message
+    this.#retry = setTimeout(() => this.run(), isOvertaken ? 0 : RETRY_MS)
+  }
+}
+
+/** What is not there does not answer. */
+function unanswered(error: Error): never {
+  if (error.name !== 'TimeoutError' && error.name !== 'NoRespondersError') throw error
+  throw new Fault('BUS_SILENT', 'no manager has made a place for Snapshots, or NATS is slow', {
+    cause: error,
+  })
+}
+
+/** What an earlier version has announced, or a later one: its number is above all others that this one can think of. */
+function readable(message: Buffer): Announcement | null {
+  try {
+    return readAnnouncement(message)
+  } catch {
+    return null
+  }
+}
+
+/** So that a Snapshot that nobody has told of is missed for no longer. */
+const ASK_MS = 60_000
+const RETRY_MS = 2_000
+const WRONG_LAST_SEQUENCE = 10_071
+/** A message of NATS has a MiB. */
+const DELTA_BYTES_MAX = 512 * 1024

@@ -1,0 +1,133 @@
+import {
+  AckPolicy,
+  DiscardPolicy,
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstreamManager,
+  RetentionPolicy,
+  type StreamConfig,
+  StorageType,
+} from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { Objm, type ObjectStore } from '@nats-io/obj'
+
+/** What subjects, streams and the rest are called. */
+export interface StreamNames {
+  /** Where Snapshots are announced by who makes them. */
+  readonly snapshot: string
+  /** Where everybody hears of them, once they are kept. */
+  readonly announced: string
+  readonly snapshots: string
+  /** Packages by their digests, in the Object Store. */
+  readonly packages: string
+  readonly sightings: string
+  readonly sightingsStream: string
+  readonly heartbeat: string
+  readonly heartbeats: string
+  readonly nudge: string
+}
+
+export function streamNames(name: string): StreamNames {
+  return {
+    snapshot: `${name}.snapshot`,
+    announced: `${name}.announced`,
+    snapshots: `${name}_snapshots`,
+    packages: `${name}_packages`,
+    sightings: `${name}.sightings`,
+    sightingsStream: `${name}_sightings`,
+    heartbeat: `${name}.heartbeat`,
+    heartbeats: `${name}_heartbeats`,
+    nudge: `${name}.nudge`,
+  }
+}
+
+export interface StreamLimits {
+  readonly sightingsBytesMax: number
+  readonly replicas: number
+}
+
+/** Without asking what this account may do, which it need not be allowed to. */
+export function managerOf(client: NatsConnection): Promise<JetStreamManager> {
+  return jetstreamManager(client, { checkAPI: false, timeout: ANSWER_MS })
+}
+
+/** Makes what is not there yet. What is there stays as it is: whoever runs NATS may have made it. */
+export async function makeStreams(
+  client: NatsConnection,
+  names: StreamNames,
+  { sightingsBytesMax, replicas }: StreamLimits,
+): Promise<void> {
+  const streams = await managerOf(client)
+  await make(streams, {
+    name: names.snapshots,
+    subjects: [names.snapshot],
+    max_msgs_per_subject: 1,
+    allow_direct: true,
+    // Only what is kept is told: what this one refuses (from who no longer leads) nobody hears of.
+    republish: { src: names.snapshot, dest: names.announced },
+    storage: StorageType.File,
+    num_replicas: replicas,
+  })
+  await make(streams, {
+    name: names.sightingsStream,
+    subjects: [`${names.sightings}.*`],
+    retention: RetentionPolicy.Workqueue,
+    discard: DiscardPolicy.New,
+    max_bytes: sightingsBytesMax,
+    duplicate_window: DUPLICATES_NS,
+    storage: StorageType.File,
+    num_replicas: replicas,
+  })
+  await make(streams, {
+    name: names.heartbeats,
+    subjects: [`${names.heartbeat}.*`],
+    max_msgs_per_subject: 1,
+    max_age: HEARTBEATS_NS,
+    storage: StorageType.Memory,
+    num_replicas: replicas,
+  })
+  await new Objm(client).create(names.packages, { storage: StorageType.File, replicas })
+  await makeConsumer(streams, names)
+}
+
+export function packagesOf(client: NatsConnection, names: StreamNames): Promise<ObjectStore> {
+  return new Objm(client).open(names.packages, false)
+}
+
+async function make(
+  { streams }: JetStreamManager,
+  config: Partial<StreamConfig> & Pick<StreamConfig, 'name'>,
+): Promise<void> {
+  try {
+    await streams.add(config)
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || error.code !== NAME_IN_USE) throw error
+  }
+}
+
+async function makeConsumer({ consumers }: JetStreamManager, names: StreamNames): Promise<void> {
+  try {
+    await consumers.info(names.sightingsStream, CONSUMER)
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError)) throw error
+    await consumers.add(names.sightingsStream, {
+      durable_name: CONSUMER,
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: ACK_WAIT_NS,
+      max_ack_pending: ACKS_PENDING,
+    })
+  }
+}
+
+/** All managers together have this one. */
+export const CONSUMER = 'ingest'
+export const ANSWER_MS = 5_000
+const NAME_IN_USE = 10_058
+const SECOND_NS = 1_000_000_000
+/** In which a batch that was sent again is known; its Sightings are known for longer, where they are counted. */
+const DUPLICATES_NS = 120 * SECOND_NS
+/** A proxy that was not heard of for so long is no longer missed. */
+const HEARTBEATS_NS = 3_600 * SECOND_NS
+/** A manager that has not stored a batch by then has died, or cannot: another one gets it. */
+const ACK_WAIT_NS = 60 * SECOND_NS
+const ACKS_PENDING = 1_024

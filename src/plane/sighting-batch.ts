@@ -1,0 +1,43 @@
+import { promisify } from 'node:util'
+import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
+import { Fault } from '../fault.ts'
+import type { Sighting } from './sighting.ts'
+
+/** Messages of `bytesMax` at most that have all of the batch, in its order. What does not fit into one by itself is left out. */
+export async function packSightings(
+  batch: readonly Sighting[],
+  bytesMax: number,
+): Promise<readonly Packed[]> {
+  if (batch.length === 0) return []
+  const bytes = await compress(Buffer.from(JSON.stringify(batch)), FAST)
+  if (bytes.length <= bytesMax) return [{ sightings: batch, bytes }]
+  if (batch.length === 1) return []
+  const half = batch.length >>> 1
+  return [
+    ...(await packSightings(batch.slice(0, half), bytesMax)),
+    ...(await packSightings(batch.slice(half), bytesMax)),
+  ]
+}
+
+export interface Packed {
+  readonly sightings: readonly Sighting[]
+  readonly bytes: Buffer
+}
+
+/** What is in it is anybody's: whoever takes it looks at each. Throws a Fault where it is no batch at all. */
+export async function unpackSightings(bytes: Uint8Array): Promise<readonly unknown[]> {
+  try {
+    const text = await decompress(Buffer.from(bytes), { maxOutputLength: BATCH_BYTES_MAX })
+    const value: unknown = JSON.parse(text.toString('utf8'))
+    if (Array.isArray(value)) return value
+  } catch (error) {
+    throw new Fault('SIGHTINGS_INVALID', 'a batch of Sightings cannot be read', { cause: error })
+  }
+  throw new Fault('SIGHTINGS_INVALID', 'a batch of Sightings is no list')
+}
+
+const compress = promisify(zstdCompress)
+const decompress = promisify(zstdDecompress)
+const FAST = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+/** 512 Sightings, each with the longest head that a proxy takes, are less. */
+const BATCH_BYTES_MAX = 256 * 1024 ** 2

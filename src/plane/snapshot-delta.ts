@@ -1,0 +1,89 @@
+import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
+import { promisify } from 'node:util'
+import { Fault } from '../fault.ts'
+
+/**
+ * What makes `to` of `from`: each block of it compressed with what is about the same place in `from` as the dictionary.
+ * Where little has changed, little is left.
+ */
+export async function makeDelta(from: Buffer, to: Buffer): Promise<Buffer> {
+  const parts: Buffer[] = []
+  for (let at = 0; at < to.length; at += BLOCK_BYTES) {
+    const block = await compress(to.subarray(at, at + BLOCK_BYTES), {
+      dictionary: around(from, at),
+      params: { [constants.ZSTD_c_windowLog]: WINDOW_LOG },
+    })
+    const length = Buffer.alloc(LENGTH_BYTES)
+    length.writeUInt32BE(block.length)
+    parts.push(length, block)
+  }
+  return Buffer.concat(parts)
+}
+
+/** The `bytes` bytes that the delta was made to. Throws a Fault where it does not fit. */
+export async function applyDelta(from: Buffer, delta: Buffer, bytes: number): Promise<Buffer> {
+  if (bytes > PACKAGE_BYTES_MAX) throw unfit('is too large')
+  const to = Buffer.alloc(bytes)
+  let readAt = 0
+  for (let at = 0; at < bytes; at += BLOCK_BYTES) {
+    if (readAt + LENGTH_BYTES > delta.length) throw unfit('ends too early')
+    const end = readAt + LENGTH_BYTES + delta.readUInt32BE(readAt)
+    if (end > delta.length) throw unfit('ends too early')
+    const size = Math.min(BLOCK_BYTES, bytes - at)
+    const block = await expanded(delta.subarray(readAt + LENGTH_BYTES, end), around(from, at), size)
+    to.set(block, at)
+    readAt = end
+  }
+  if (readAt !== delta.length) throw unfit('has more than it says')
+  return to
+}
+
+/** All of it by itself. */
+export function shrink(whole: Buffer): Promise<Buffer> {
+  return compress(whole)
+}
+
+/** Throws a Fault where that gives anything but `bytes` bytes. */
+export async function grow(shrunk: Buffer, bytes: number): Promise<Buffer> {
+  if (bytes > PACKAGE_BYTES_MAX) throw unfit('is too large')
+  return expanded(shrunk, null, bytes)
+}
+
+async function expanded(block: Buffer, dictionary: Buffer | null, bytes: number): Promise<Buffer> {
+  try {
+    const found = await decompress(block, {
+      maxOutputLength: Math.max(bytes, 1),
+      params: { [constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX },
+      ...(dictionary === null ? {} : { dictionary }),
+    })
+    if (found.length === bytes) return found
+  } catch (error) {
+    throw unfit('cannot be read', error)
+  }
+  throw unfit('has another length than it says')
+}
+
+function around(from: Buffer, at: number): Buffer {
+  return from.subarray(Math.max(0, at - MARGIN_BYTES), at + BLOCK_BYTES + MARGIN_BYTES)
+}
+
+function unfit(what: string, cause?: unknown): Fault {
+  return new Fault('SNAPSHOT_INVALID', `the change of a Snapshot ${what}`, { cause })
+}
+
+const compress = promisify(zstdCompress) as (
+  bytes: Buffer,
+  options?: Parameters<typeof zstdCompress>[1] & { readonly dictionary?: Buffer },
+) => Promise<Buffer>
+const decompress = promisify(zstdDecompress) as typeof compress
+
+/** A million signatures make some 40 MB. */
+const PACKAGE_BYTES_MAX = 1024 ** 3
+const BLOCK_BYTES = 1024 ** 2
+/** What was added before a place moves all that follows. */
+const MARGIN_BYTES = BLOCK_BYTES / 2
+/** Of a block and all of its dictionary. */
+const WINDOW_LOG = 22
+/** Of a whole one: compressed as it is by default, it asks for no more than 8 MiB. */
+const WINDOW_LOG_MAX = 23
+const LENGTH_BYTES = 4

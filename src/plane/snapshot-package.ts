@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../fault.ts'
+import { writeIndexFile } from './index-file.ts'
+import { indexFileName, type SignatureSet } from './signature-set.ts'
+import { isSnapshotDocument, type SnapshotDocument } from './snapshot.ts'
+
+/**
+ * A Snapshot as it goes from machine to machine: a line of JSON, then the bytes of its index, which on one machine stay
+ * in their file.
+ */
+export async function packSnapshot(document: SnapshotDocument): Promise<Buffer> {
+  const { number, hash, madeAtMs, policy, signatures } = document
+  const said = signatures === null ? null : saidOf(signatures)
+  const head = JSON.stringify({ format: FORMAT, number, hash, madeAtMs, policy, signatures: said })
+  const index = signatures === null ? NOTHING : await readFile(signatures.index.path)
+  return Buffer.concat([Buffer.from(`${head}\n`), index])
+}
+
+/** Its index goes into a file in `folder`. Throws a Fault that says what is wrong. */
+export async function unpackSnapshot(bytes: Buffer, folder: string): Promise<SnapshotDocument> {
+  const { document, index } = split(bytes)
+  const { signatures } = document
+  if (signatures === null) return document
+  const said = signatures.index
+  if (index.length !== said.bytes || digestOf(index) !== said.sha256)
+    throw unreadable('has another index than it says')
+  if (!HASH.test(signatures.hash)) throw unreadable('has signatures with no hash')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const file = await writeIndexFile(join(folder, indexFileName(signatures.hash)), index)
+  return { ...document, signatures: { ...signatures, index: file } }
+}
+
+/** SHA-256, in hexadecimal. */
+export function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+function split(bytes: Buffer): { readonly document: SnapshotDocument; readonly index: Buffer } {
+  const end = bytes.indexOf(LINE_FEED)
+  if (end === -1) throw unreadable('has no head')
+  let head: unknown
+  try {
+    head = JSON.parse(bytes.toString('utf8', 0, end))
+  } catch (error) {
+    throw unreadable('has a head that is no JSON', error)
+  }
+  const format = typeof head === 'object' && head !== null && 'format' in head ? head.format : undefined
+  if (format !== FORMAT)
+    throw unreadable(`is of format ${JSON.stringify(format)}, and this version reads ${FORMAT}`)
+  if (!isSnapshotDocument(head)) throw unreadable('is none')
+  const { number, hash, madeAtMs, policy, signatures } = head
+  return { document: { number, hash, madeAtMs, policy, signatures }, index: bytes.subarray(end + 1) }
+}
+
+/** Without where its index lies here. */
+function saidOf(signatures: SignatureSet): SignatureSet {
+  const { hash, pieces, weights, fingerprints, index } = signatures
+  return { hash, pieces, weights, fingerprints, index: { ...index, path: '' } }
+}
+
+function unreadable(what: string, cause?: unknown): Fault {
+  return new Fault('SNAPSHOT_INVALID', `a Snapshot ${what}`, { cause })
+}
+
+/** Rises when versions before can no longer read it. What is only added needs no other. */
+const FORMAT = 1
+const NOTHING = Buffer.alloc(0)
+const LINE_FEED = 0x0a
+const HASH = /^[0-9a-f]{64}$/

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import pg from 'pg'
+import { test } from 'tap'
+import { createLog } from '../../src/log.ts'
+import { Leadership } from '../../src/manage/leadership.ts'
+import { LeaderLock } from '../../src/store/leader-lock.ts'
+import { until } from '../contract/bus.ts'
+import { freshUrl } from '../store/databases.ts'
+import { Relay } from '../store/relay.ts'
+
+const log = createLog('silent')
+
+test('one leads; when it leaves, another one does', async (t) => {
+  const url = await freshUrl('postgres', t)
+  const [one, other] = [leadership(url), leadership(url)]
+  one.start()
+  await until(() => one.isLeader)
+  other.start()
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  assert.deepEqual([one.isLeader, other.isLeader], [true, false])
+  assert.deepEqual([await one.confirm(), await other.confirm()], [true, false])
+  await one.close()
+  await until(() => other.isLeader)
+  assert.equal(one.isLeader, false)
+  await other.close()
+})
+
+test('who is cut off from the database leads no more, and another one does', async (t) => {
+  const url = await freshUrl('postgres', t)
+  const relay = await Relay.before(url)
+  t.teardown(() => relay.stop())
+  const changes: boolean[] = []
+  const one = leadership(relay.url)
+  one.onChange((isLeader) => changes.push(isLeader))
+  one.start()
+  await until(() => one.isLeader)
+  const other = leadership(url)
+  other.start()
+  await relay.stop()
+  assert.equal(await one.confirm(), false)
+  await until(() => other.isLeader)
+  assert.deepEqual(changes, [true, false])
+  await relay.start()
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  assert.equal(one.isLeader, false)
+  await other.close()
+  await until(() => one.isLeader)
+  await one.close()
+})
+
+test('whose session the database has ended does not lead, whatever it thinks', async (t) => {
+  const url = await freshUrl('postgres', t)
+  const one = leadership(url, 60_000)
+  one.start()
+  await until(() => one.isLeader)
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'gatehouse leader' and datname = current_database()",
+  )
+  await client.end()
+  assert.equal(await one.confirm(), false)
+  assert.equal(one.isLeader, false)
+  await one.close()
+})
+
+test('a lock that another session has is not held', async () => {
+  const pooled = { take: async () => true, isHeld: async () => false, release: async () => undefined }
+  const one = new Leadership(pooled, log, 20)
+  one.start()
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  assert.equal(one.isLeader, false)
+  await one.close()
+})
+
+function leadership(url: string, beatMs = 30): Leadership {
+  return new Leadership(new LeaderLock(url, null), log, beatMs)
+}
