@@ -17,10 +17,11 @@ export interface WebhookContext {
 
 /** Where the API server asks. It has no certificate yet, see `useCertificate`. */
 export function createWebhookServer(context: WebhookContext): Server {
+  const memory = { leftBytes: MEMORY_BYTES }
   const server = createServer({ ...LIMITS, ...TLS, ALPNProtocols: ['http/1.1'] }, (request, response) => {
     const startMs = performance.now()
     response.on('error', () => undefined) // whoever asked has gone
-    answer(context, request)
+    answer(context, request, memory)
       .catch((error: unknown) => failed(context, error))
       .then((answered) => {
         send(request, response, answered)
@@ -48,11 +49,12 @@ interface Answered {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-async function answer(context: WebhookContext, request: IncomingMessage): Promise<Answered> {
+async function answer(context: WebhookContext, request: IncomingMessage, memory: Memory): Promise<Answered> {
   const misplaced = refusalOfHead(request)
   if (misplaced !== null) return misplaced
-  const body = await bodyOf(request)
-  if (body === null) return refusal(413, `a review may have ${BODY_BYTES_MAX} bytes`, CLOSE)
+  const body = await bodyOf(request, memory)
+  if (body === 'too-long') return refusal(413, `a review may have ${BODY_BYTES_MAX} bytes`, CLOSE)
+  if (body === 'no-memory') return refusal(503, 'too many reviews are on their way', CLOSE)
   try {
     return review(context, JSON.parse(UTF8.decode(body)))
   } catch (error) {
@@ -73,17 +75,30 @@ function refusalOfHead({ url, method, headers }: IncomingMessage): Answered | nu
   return null
 }
 
-/** `null`: it is too long. Who is cut off in the middle of it would not hear why. */
-async function bodyOf(request: IncomingMessage): Promise<Buffer | null> {
+/** For all bodies that have not come to their end: whoever reaches this port may send some, and never end them. */
+interface Memory {
+  leftBytes: number
+}
+
+/** What is too long is read on for a while: who is cut off in the middle of it would not hear why. */
+async function bodyOf(request: IncomingMessage, memory: Memory): Promise<Buffer | 'too-long' | 'no-memory'> {
   const chunks: Buffer[] = []
   let length = 0
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    length += chunk.length
-    if (length > DISCARDED_BYTES_MAX) return null
-    if (length > BODY_BYTES_MAX) chunks.length = 0
-    else chunks.push(chunk)
+  let heldBytes = 0
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      length += chunk.length
+      if (length > DISCARDED_BYTES_MAX) return 'too-long'
+      if (length > BODY_BYTES_MAX) continue
+      if (chunk.length > memory.leftBytes) return 'no-memory'
+      memory.leftBytes -= chunk.length
+      heldBytes += chunk.length
+      chunks.push(chunk)
+    }
+    return length > BODY_BYTES_MAX ? 'too-long' : Buffer.concat(chunks)
+  } finally {
+    memory.leftBytes += heldBytes
   }
-  return length > BODY_BYTES_MAX ? null : Buffer.concat(chunks)
 }
 
 function review({ sidecar, version, log }: WebhookContext, value: unknown): Answered {
@@ -140,6 +155,8 @@ function shortened(text: string): string {
 const PATH = '/mutate'
 /** The API server takes objects of 1.5 MiB into its database; a review may have one twice. */
 const BODY_BYTES_MAX = 3 * 1024 * 1024
+/** Most reviews have some ten KiB. */
+const MEMORY_BYTES = 64 * 1024 * 1024
 const DISCARDED_BYTES_MAX = 10 * BODY_BYTES_MAX
 const TLS = { minVersion: 'TLSv1.2' } as const
 const LIMITS = {

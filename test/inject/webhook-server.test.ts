@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import { request, type RequestOptions } from 'node:https'
 import { connect as connectPlain, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import { type Test, test } from 'tap'
@@ -134,6 +135,32 @@ test('what is no HTTP, no TLS, or goes away harms nobody', async (t) => {
     webhook.said().filter(({ level }) => level === 'error'),
     [],
   )
+})
+
+test('bodies that never end take no more memory than they may', async (t) => {
+  const webhook = await serve(t)
+  const head =
+    'POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 3145728\r\n\r\n'
+  const part = Buffer.alloc(3 * MIB - 1, 32)
+  const sockets = Array.from({ length: 24 }, () =>
+    connect({ port: webhook.port, host: '127.0.0.1', ca: webhook.ca }),
+  )
+  const refused = Promise.race(
+    sockets.map(async (socket) => {
+      await once(
+        socket.on('error', () => undefined),
+        'secureConnect',
+      )
+      socket.write(head)
+      socket.write(part)
+      const [answer] = await once(socket, 'data')
+      return String(answer)
+    }),
+  )
+  assert.match(await refused, /^HTTP\/1\.1 503 [\s\S]*too many reviews are on their way\n$/)
+  for (const socket of sockets) socket.destroy()
+  // What they held is there again as soon as the server has heard of it.
+  while ((await webhook.ask('/mutate', { body: REVIEW })).status === 503) await wait(10)
 })
 
 test('another certificate is for the next connection', async (t) => {
