@@ -115,6 +115,11 @@ export function memoryAmount(written: string): number {
   return Number(number) * (MEMORY_UNITS.get(unit) ?? Number.NaN)
 }
 
+export function twiceTheMemory(written: string): string {
+  const [, number, unit] = MEMORY.exec(written)!
+  return `${2 * Number(number)}${unit}`
+}
+
 export const INJECT = section(
   'What `gatehouse inject` does: the admission webhook of Kubernetes that puts a sidecar into Pods with the label `gatehouse.dev/inject`. Of all other settings it has `manage.listen`, where its health and metrics are, `data.dir` and `log.level`.',
   {
@@ -198,7 +203,11 @@ export const INJECT = section(
       user: setting(integer(1, 2_147_483_647), 65_532, 'The number of the user it runs as.'),
       cpu: setting(cpu, '50m', 'What it asks for. `gatehouse.dev/cpu`.'),
       cpu_max: setting(cpu, '2', 'The most that an annotation may ask for.'),
-      memory: setting(memory, '256Mi', 'What it asks for, and may have at most. `gatehouse.dev/memory`.'),
+      memory: setting(
+        memory,
+        '256Mi',
+        'What it asks for; it may have twice as much. Many connections take more: some 75 KB each. `gatehouse.dev/memory`.',
+      ),
       memory_max: setting(memory, '2Gi', 'The most that an annotation may ask for.'),
     }),
   },

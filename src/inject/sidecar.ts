@@ -1,4 +1,4 @@
-import type { SidecarConfig } from '../config-inject.ts'
+import { type SidecarConfig, twiceTheMemory } from '../config-inject.ts'
 import type { Pod } from './pod.ts'
 import type { PodSettings } from './pod-settings.ts'
 import type { PortPlan } from './ports.ts'
@@ -33,7 +33,7 @@ export function makeSidecar(
     resources: {
       requests: { cpu: settings.cpu, memory: settings.memory },
       // Of the processor it may have what nobody else uses: to be slowed down is to slow the app down.
-      limits: { memory: settings.memory },
+      limits: { memory: twiceTheMemory(settings.memory) },
     },
     volumeMounts: volumes.map(({ name, mountPath, isWritable }) =>
       isWritable ? { name, mountPath } : { name, mountPath, readOnly: true },

@@ -89,7 +89,7 @@ test('a plain Pod gets a sidecar in front of its only port', async () => {
   )
   assert.deepEqual(sidecar.resources, {
     requests: { cpu: '50m', memory: '256Mi' },
-    limits: { memory: '256Mi' },
+    limits: { memory: '512Mi' },
   })
   assert.deepEqual(sidecar.startupProbe?.httpGet, { path: '/health/live', port: 9080 })
   assert.deepEqual(sidecar.readinessProbe?.httpGet, { path: '/health/ready', port: 9080 })
@@ -153,7 +153,7 @@ test('a port is taken over by its name; what asked for it by name still reaches 
   assert.equal(GATEHOUSE_PROXY_PLAIN_LISTEN, '0.0.0.0:8081')
   assert.deepEqual(sidecar.resources, {
     requests: { cpu: '200m', memory: '512Mi' },
-    limits: { memory: '512Mi' },
+    limits: { memory: '1024Mi' },
   })
 })
 
