@@ -1,3 +1,4 @@
+import { checkInject, warnInject } from './config-inject.ts'
 import { type HostPort, isEverywhere } from './config-kinds.ts'
 import type { ValueOf } from './config-items.ts'
 import type { SETTINGS } from './config-schema.ts'
@@ -7,13 +8,22 @@ export type Settings = ValueOf<typeof SETTINGS>
 export type Say = (pointer: string, what: string) => void
 
 /** `store`: it does nothing but look after what is stored. */
-export type ConfigRole = 'up' | 'proxy' | 'manage' | 'store'
+export type ConfigRole = 'up' | 'proxy' | 'manage' | 'inject' | 'store'
 
 /** What each needs, and what it has no use for. */
-export function checkRole({ proxy, bus, store }: Settings, role: ConfigRole | undefined, refuse: Say): void {
+export function checkRole(
+  { proxy, bus, store, inject }: Settings,
+  role: ConfigRole | undefined,
+  refuse: Say,
+): void {
+  if (role === 'inject') {
+    if (inject.sidecar.image === null) refuse('/inject/sidecar/image', 'is missing: say which image Pods get')
+    return
+  }
   const isOnBus = bus.url.length > 0
-  const mayBeManager = role === 'manage' || role === 'store' || (role === undefined && isOnBus)
-  if (proxy.upstreams.length === 0 && !mayBeManager) refuse(...NO_UPSTREAM)
+  const forwardsNothing = role === 'manage' || role === 'store'
+  const mayForwardNothing = role === undefined && (isOnBus || inject.sidecar.image !== null)
+  if (proxy.upstreams.length === 0 && !forwardsNothing && !mayForwardNothing) refuse(...NO_UPSTREAM)
   if (role === 'up' && isOnBus)
     refuse('/bus/url', 'is for `gatehouse manage` and `gatehouse proxy`: `up` has both planes on one machine')
   if (role !== 'manage') return
@@ -26,10 +36,11 @@ export function checkRole({ proxy, bus, store }: Settings, role: ConfigRole | un
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
 export function checkTogether(
-  { proxy, manage, auth, fetch, identity, signing, feeds, bus }: Partly<Settings>,
+  { proxy, manage, auth, fetch, identity, signing, feeds, bus, inject }: Partly<Settings>,
   refuse: Say,
 ): void {
   const { upstreams, limits } = proxy
+  checkInject(inject, refuse)
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
     if (upstream.urls.length === 0) refuse(`${at}/urls`, 'is missing')
@@ -90,10 +101,11 @@ export function checkTogether(
 
 /** What does nothing, or less than it seems to. */
 export function warnTogether(
-  { proxy, manage, store, auth, fetch, identity, signing, sinks, bus }: Settings,
+  { proxy, manage, store, auth, fetch, identity, signing, sinks, bus, inject }: Settings,
   warn: Say,
 ): void {
   const { tls } = proxy
+  warnInject(inject, warn)
   if (bus.password !== null && bus.user === null) warn('/bus/password', 'has no effect without bus.user')
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')

@@ -27,6 +27,8 @@ export interface LayersInput {
   readonly flags: ConfigFlags
   readonly env: Readonly<Record<string, string | undefined>>
   readonly file: { readonly name: string; readonly text: string } | null
+  /** Of a command of which a flag is another setting than elsewhere: `{ listen: '/inject/listen' }`. */
+  readonly flagSettings?: { readonly [Flag in keyof typeof FLAGS]?: string }
 }
 
 /** Flags over variables over the file: for each setting, who has the last word. */
@@ -41,7 +43,7 @@ export class Layers {
   readonly #source: Source | null
   readonly #above = new Map<string, Given>()
 
-  constructor({ flags, env, file }: LayersInput) {
+  constructor({ flags, env, file, flagSettings = {} }: LayersInput) {
     this.#source = file === null ? null : this.#attempt(() => readSource(file.text, file.name))
     this.isReadable = file === null || this.#source !== null
     this.fileValue = this.#source?.value ?? null
@@ -49,7 +51,7 @@ export class Layers {
     const variables = variablesOf(SETTINGS.members)
     for (const [variable, text] of Object.entries(env)) this.#readVariable(variables, variable, text)
     for (const flag of Object.keys(FLAGS) as (keyof typeof FLAGS)[])
-      this.#readFlag(variables, flag, flags[flag] ?? [])
+      this.#readFlag(variables, flag, flagSettings[flag] ?? FLAGS[flag], flags[flag] ?? [])
     this.#settle('/proxy/upstreams', { '/urls': '/proxy/upstream' })
     this.#settle('/proxy/tls/certificates', {
       '/cert_file': '/proxy/tls/cert_file',
@@ -101,10 +103,10 @@ export class Layers {
   #readFlag(
     variables: ReadonlyMap<string, Variable>,
     flag: keyof typeof FLAGS,
+    pointer: string,
     values: readonly string[],
   ): void {
     if (values.length === 0) return
-    const pointer = FLAGS[flag]
     const { item } = variables.get(variableOf(pointer))!
     const isList = (item.item === 'short' ? item.of : item).item === 'list'
     const raw = isList ? values : rawOf(item, values.at(-1)!, flag)

@@ -29,6 +29,7 @@ import {
 } from './config-kinds.ts'
 import { BUS } from './config-fleet.ts'
 import { IDENTITY, SIGNING } from './config-identity.ts'
+import { INJECT } from './config-inject.ts'
 import { list, secret, section, sections, setting, short } from './config-items.ts'
 
 const UPSTREAM = section('', {
@@ -624,6 +625,7 @@ export const SETTINGS = section('', {
       'Whether those that nothing speaks against are accepted at once. Else an administrator looks at each: whoever may submit would decide who is held for an agent.',
     ),
   }),
+  inject: INJECT,
   fingerprints: section('', {
     ja4plus: setting(
       boolean,

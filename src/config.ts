@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { type ConfigRole, checkRole, checkTogether, type Settings, warnTogether } from './config-checks.ts'
 import type { HostPort } from './config-kinds.ts'
 import { CONFIG_VARIABLE, type ConfigFlags, Layers, type LayersInput } from './config-layers.ts'
+import { type InjectConfig, injectConfig } from './config-inject.ts'
 import { ConfigReader, type Effective } from './config-reader.ts'
 import { ConfigFault, type Problem } from './config-source.ts'
 import { Fault } from './fault.ts'
@@ -81,6 +82,7 @@ export interface StartupConfig {
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
   readonly threats: ThreatsConfig
+  readonly inject: InjectConfig
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: { readonly level: LogLevel }
 }
@@ -269,7 +271,10 @@ export function loadConfig(
   flags: ConfigFlags,
   configFile: string | null,
   env: ConfigInput['env'],
-  { workersDefault = defaultWorkers(), ...more }: Pick<ConfigInput, 'workersDefault' | 'role'> = {},
+  {
+    workersDefault = defaultWorkers(),
+    ...more
+  }: Pick<ConfigInput, 'workersDefault' | 'role' | 'flagSettings'> = {},
 ): ParsedConfig {
   const named = configFile ?? (env[CONFIG_VARIABLE] || null)
   const file = named === null ? null : { name: named, text: textIn(named) }
@@ -369,6 +374,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       max: others.observed.max,
     },
     threats: threatsConfig(others.threats),
+    inject: injectConfig(others.inject),
     fingerprints: others.fingerprints,
     log: others.log,
   }
@@ -526,8 +532,8 @@ function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
 /** Files of secrets that anybody on this machine can read. One that cannot be looked at is for others to complain of. */
 function readableByOthers({ config, effective }: ParsedConfig, configFile: string | null): Problem[] {
   const files = new Map<string, string>()
-  const { certificate } = config.manage
-  const certificates = [...config.proxy.tls.certificates, ...(certificate === null ? [] : [certificate])]
+  const others = [config.manage.certificate, config.inject.certificate].filter((each) => each !== null)
+  const certificates = [...config.proxy.tls.certificates, ...others]
   for (const { certificateFile, keyFile } of certificates)
     files.set(keyFile ?? certificateFile, 'the private key in it')
   if (config.proxy.tls.ticketKeyFile !== null)

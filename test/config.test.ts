@@ -96,8 +96,14 @@ test('every setting outside of lists has a variable, which sets what the file wo
   for (const [variable, { pointer, item }] of variablesOf(SETTINGS.members)) {
     const sample = sampleOf(item, pointer)
     if (sample === null) continue
-    // An issuer goes with a client_id, a key with its certificate.
-    const env = { GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another', ...BUS_FILES, [variable]: sample }
+    // An issuer goes with a client_id, a key with its certificate; what a sidecar asks for stays below a maximum.
+    const env = {
+      GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another',
+      GATEHOUSE_INJECT_SIDECAR_CPU_MAX: '64',
+      GATEHOUSE_INJECT_SIDECAR_MEMORY_MAX: '64Gi',
+      ...BUS_FILES,
+      [variable]: sample,
+    }
     const input = { flags: { upstream: [UPSTREAM] }, env }
     const effective = parse(input).effective.find((each) => each.pointer === pointer)
     assert.equal(effective?.from, variable)
@@ -129,6 +135,20 @@ test('a manager needs the bus and a database that others can have; what has both
   ] as const)
     parse({ ...(role === undefined ? {} : { role }), file: { name: 'g.yaml', text } })
   assert.deepEqual(faults('proxy', bus).length, 1)
+})
+
+test('the webhook of Kubernetes needs an image for sidecars, and no upstream; its --listen is its own', async () => {
+  const image = { file: { name: 'g.yaml', text: 'inject: {sidecar: {image: gatehouse:1}}' } }
+  assert.deepEqual(faultOf({ role: 'inject', file: { name: 'g.yaml', text: 'inject: {service: gate}' } }), [
+    'g.yaml:1:1: inject.sidecar.image: is missing: say which image Pods get',
+  ])
+  const flags = { listen: ['127.0.0.1:1'], manage: ['127.0.0.1:2'] }
+  const { config } = parse({ ...image, role: 'inject', flags, flagSettings: { listen: '/inject/listen' } })
+  assert.deepEqual(config.inject.listen, { host: '127.0.0.1', port: 1 })
+  assert.deepEqual(config.proxy.listen, { host: '0.0.0.0', port: 8443 })
+  assert.deepEqual(config.manage.listen, { host: '127.0.0.1', port: 2 })
+  parse(image) // whoever checks a file has not said what it is for
+  assert.equal(faultOf({ ...image, role: 'proxy' }).length, 1)
 })
 
 test('variables: lists, sections, and what they say when they are wrong', async () => {
@@ -640,6 +660,7 @@ const LISTED: ReadonlyMap<string, string> = new Map([
   ['/manage/cors_origins', 'https://console.example'],
   ['/identity/agents', 'https://agent.example'],
   ['/bus/url', 'nats://nats.example:4222'],
+  ['/inject/sidecar/bus_url', 'tls://nats.example:4222'],
   ['/identity/hosts', '*.example.com'],
   ['/identity/resolvers', '192.0.2.53:53'],
 ])

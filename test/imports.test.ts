@@ -15,6 +15,7 @@ const CONFIG = [
     'config-checks.ts',
     'config-fleet.ts',
     'config-identity.ts',
+    'config-inject.ts',
     'config-schema.ts',
     'config-source.ts',
   ],
@@ -24,7 +25,7 @@ const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:b
 
 /**
  * Who may import whom: a folder of src/ (or a file at its top) and the folders, files, `node:` modules and `npm:`
- * packages it may import. A folder may import itself. `type` before a name: only by `import type`; `!`: never.
+ * packages it may import. A folder may import itself; of another one, it may be a single file that it may import. `type` before a name: only by `import type`; `!`: never.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'brand.ts': [],
@@ -40,6 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'config-checks.ts': CONFIG,
   'config-fleet.ts': CONFIG,
   'config-identity.ts': CONFIG,
+  'config-inject.ts': [...SHARED, ...CONFIG],
   'config-schema.ts': [...SHARED, ...CONFIG, 'wire', 'node:net'],
   'config-items.ts': [...SHARED, ...CONFIG],
   'config-kinds.ts': [...SHARED, ...CONFIG, 'wire', 'policy', 'node:net'],
@@ -61,6 +63,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['wire', 'fingerprint', 'capture', 'classify', 'policy', 'identity', 'plane'],
     ...['node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
   ],
+  inject: [...SHARED, ...CONFIG, 'proxy/certificate-maker.ts', 'node:*'],
   store: [...SHARED, 'plane', 'classify', 'policy', 'node:*', 'npm:kysely', 'npm:better-sqlite3', 'npm:pg'],
   dashboard: ['npm:*'],
   manage: ['*', '!proxy', '!commands', '!main.ts', '!bin.js'],
@@ -79,7 +82,7 @@ const FILE_LINES_MAX = 700
 /** What is started often, or beside every app: its memory is a promise. */
 const WITHOUT_MANAGEMENT = [
   ...['commands/proxy.ts', 'commands/record.ts', 'commands/check.ts', 'commands/analyze.ts', 'main.ts'],
-  ...['commands/signature-process.ts', 'proxy/worker-process.ts'],
+  ...['commands/inject.ts', 'commands/signature-process.ts', 'proxy/worker-process.ts'],
 ]
 const OF_MANAGEMENT = [
   ...['kysely', 'better-sqlite3', 'pg', 'zod', 'zod-openapi', 'rate-limiter-flexible'],
@@ -174,6 +177,11 @@ const REFUSED: readonly (readonly [title: string, sources: Record<string, string
     { 'proxy/a.ts': `import { x } from '@koa/router'` },
     /may not import npm:@koa\/router/,
   ],
+  [
+    'another file of a folder than the one that may be had',
+    { 'inject/a.ts': `import { x } from '../proxy/x.ts'` },
+    /inject may not import proxy/,
+  ],
   ['a folder that the table lacks', { 'utils/a.ts': '' }, /utils is not in the table/],
   ['the clock', { 'policy/a.ts': 'const now = Date.now()' }, /policy may not use Date/],
   ['chance', { 'policy/a.ts': 'const x = Math.random()' }, /policy may not use Math\.random/],
@@ -207,6 +215,7 @@ test('the check lets pass', async () => {
       'wire/a.ts': `import type { Brand } from '../brand.ts'\nimport type { IncomingMessage } from 'node:http'`,
       'wire/b.ts': `import { a } from './a.ts'\n// Date, process, await import('../proxy/x.ts')\nconst x = 'Date' + a.process + import.meta.url`,
       'brand.ts': `export type Brand = string`,
+      'inject/a.ts': `import { x } from '../proxy/certificate-maker.ts'`,
       'plane/jetstream-bus.ts': `import { x } from '@nats-io/jetstream'\nexport { y } from '../wire/a.ts'`,
       'policy/a.ts': `const re = /import 'x' from "Date"/.test(y); export { re }; const of = 'from'`,
       'main.ts': `import type from './proxy/a.ts'\nawait import('./manage/a.ts')`,
@@ -305,14 +314,14 @@ function arrowProblems(file: string, imports: readonly Import[]): string[] {
   return imports.flatMap(({ target, isType, line }) => {
     if (target === null) return [`${file}:${line}: import() of no plain string cannot be checked`]
     const to = zoneOf(target)
-    if (to === zone || isAllowed(rules, to, isType)) return []
+    if (to === zone || isAllowed(rules, to, target, isType)) return []
     return [`${file}:${line}: ${zone} may not import ${to}${isType ? '' : ' at run time'}`]
   })
 }
 
-function isAllowed(rules: readonly string[], to: string, isType: boolean): boolean {
+function isAllowed(rules: readonly string[], to: string, target: string, isType: boolean): boolean {
   const matches = (pattern: string): boolean => {
-    return pattern.endsWith('*') ? to.startsWith(pattern.slice(0, -1)) : to === pattern
+    return pattern.endsWith('*') ? to.startsWith(pattern.slice(0, -1)) : to === pattern || target === pattern
   }
   if (rules.some((rule) => rule.startsWith('!') && matches(rule.slice(1)))) return false
   return rules.some((rule) => matches(rule) || (isType && rule.startsWith('type ') && matches(rule.slice(5))))

@@ -18,6 +18,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./manage.ts')).manage,
   },
   {
+    name: 'inject',
+    summary: 'Put the data plane into Pods: an admission webhook of Kubernetes',
+    load: async () => (await import('./inject.ts')).inject,
+  },
+  {
     name: 'evaluate',
     summary: 'Measure the verdicts on recorded connections of known clients',
     load: async () => (await import('./evaluate.ts')).evaluate,

@@ -167,7 +167,8 @@ function upstreamNames({ proxy }: StartupConfig): readonly string[] | null {
   return proxy.upstreams.length === 0 ? null : proxy.upstreams.map(({ name }) => name)
 }
 
-function portSettings({ manage }: StartupConfig) {
+/** Of the management port. */
+export function portSettings({ manage }: StartupConfig) {
   return {
     listen: manage.listen,
     front: {
@@ -239,7 +240,7 @@ async function sinkSettings(
   }
 }
 
-function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {
+export function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {
   return { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
 }
 

@@ -6,25 +6,34 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { endWith, GATEHOUSE, plainEnvironment } from '../e2e/programs.ts'
 
-/** `gatehouse proxy`, or `up`, with the `g.yaml` of a folder, in a process of its own; resolves when it is ready. */
-export async function start(t: Test, folder: string, command: 'proxy' | 'up' = 'proxy') {
+/** `gatehouse proxy`, or another, with the `g.yaml` of a folder, in a process of its own; resolves when it is ready. */
+export async function start(
+  t: Test,
+  folder: string,
+  command: 'proxy' | 'up' | 'inject' = 'proxy',
+  variables: NodeJS.ProcessEnv = {},
+) {
   const child = spawn(process.execPath, [GATEHOUSE, command, '--config', 'g.yaml'], {
     cwd: folder,
-    env: plainEnvironment(folder),
+    env: plainEnvironment(folder, variables),
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   endWith(t, child)
   let said = ''
-  const ready = Promise.withResolvers<string>()
+  const ready = Promise.withResolvers<{ manage: string; listen: string }>()
   child.stderr.setEncoding('utf8').on('data', (chunk) => {
     said += chunk
     const line = said.split('\n').find((each) => each.includes('"message":"ready"') && each.endsWith('}'))
-    if (line !== undefined) ready.resolve(JSON.parse(line).manage)
+    if (line !== undefined) ready.resolve(JSON.parse(line))
   })
   const ended = once(child, 'exit')
-  const manage = await Promise.race([ready.promise, ended.then(() => assert.fail(`it ended: ${said}`))])
+  const { manage, listen } = await Promise.race([
+    ready.promise,
+    ended.then(() => assert.fail(`it ended: ${said}`)),
+  ])
   return {
     manage,
+    listen,
     said: () => said,
     hangUp: () => child.kill('SIGHUP'),
     async stop(signal: 'SIGINT' | 'SIGTERM' = 'SIGINT') {

@@ -134,7 +134,9 @@ test('what proxies say of themselves is heard by every manager, also by one that
       everyMs: 1_000,
     },
     ...{ snapshot: { number: 3, hash: 'x', madeAtMs: 2 }, source: 'bus' as const, refused: null },
-    workers: [{ number: 0, pid: 7, state: 'serving' as const, sinceMs: 5, snapshot: 3, dropped: 2, unready: ['no'] }],
+    workers: [
+      { number: 0, pid: 7, state: 'serving' as const, sinceMs: 5, snapshot: 3, dropped: 2, unready: ['no'] },
+    ],
     ...{ sightings: { waiting: 1, dropped: 2 }, isLast: false },
   }
   const heard: unknown[] = []

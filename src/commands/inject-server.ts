@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Server } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { StartupConfig } from '../config.ts'
+import type { HostPort } from '../config-kinds.ts'
+import { Fault } from '../fault.ts'
+import { InjectMetrics } from '../inject/inject-metrics.ts'
+import type { SidecarSettings } from '../inject/sidecar.ts'
+import { createWebhookServer, useCertificate } from '../inject/webhook-server.ts'
+import type { Log } from '../log.ts'
+import { Metrics, metricsText } from '../metrics.ts'
+import { addProcessMetrics } from '../proxy/worker-metrics.ts'
+import { certificateInFiles, type InjectCertificate, ownCertificate } from './inject-certificate.ts'
+import { FileWatch } from './file-watch.ts'
+import type { Io } from './io.ts'
+import { ManagePort } from './manage-port.ts'
+import { addReloadMetrics, type Reloader } from './reload.ts'
+import { portSettings } from './startup.ts'
+import { version } from './version.ts'
+
+export interface InjectSettings {
+  readonly config: StartupConfig
+  readonly sidecar: SidecarSettings
+}
+
+/** The webhook's port and the one for health and metrics, and the certificate of the first. */
+export class InjectServer {
+  readonly #config: StartupConfig
+  readonly #log: Log
+  readonly #server: ReturnType<typeof createWebhookServer>
+  readonly #port: ManagePort
+  readonly #metrics = new Metrics()
+  readonly #certificate: InjectCertificate
+  #reloaders: readonly Reloader<unknown>[] = []
+  #watch: FileWatch | null = null
+  #state: 'starting' | 'serving' | 'draining' = 'starting'
+
+  constructor({ config, sidecar }: InjectSettings, env: Io['env'], log: Log) {
+    this.#config = config
+    this.#log = log
+    const counts = new InjectMetrics()
+    this.#server = createWebhookServer({ sidecar, version: version(), metrics: counts, log })
+    this.#port = new ManagePort(
+      { ...portSettings(config), dataFolder: config.data.dir },
+      [],
+      {
+        unready: () => [...(this.#state === 'serving' ? [] : [this.#state]), ...this.#certificate.unready()],
+        metrics: async () => metricsText([await this.#metrics.read()]),
+      },
+      log,
+    )
+    const links = { use: this.#use, counts, log }
+    const { certificate } = config.inject
+    this.#certificate =
+      certificate === null
+        ? ownCertificate(config, env, links)
+        : certificateInFiles(config, certificate, links)
+    counts.addTo(this.#metrics)
+    this.#addMetrics()
+  }
+
+  /** Resolves when the API server can ask; with `false` when it is told to stop before. */
+  async start(stop: Promise<unknown>): Promise<boolean> {
+    // First of all, so that a probe is answered while there is no certificate yet.
+    const ofPort = await this.#port.start()
+    const ofCertificate = await Promise.race([this.#certificate.start(), stop.then(() => null)])
+    if (ofCertificate === null) return false
+    await listen(this.#server, this.#config.inject.listen)
+    this.#reloaders = [...ofPort, ...ofCertificate]
+    const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
+    this.#watch = new FileWatch(files.flat(), () => this.#look(false))
+    this.#look(false) // for what has changed since it was loaded
+    this.#state = 'serving'
+    this.#log.info('ready', {
+      version: version(),
+      listen: placeOf(addressOf(this.#server)),
+      manage: placeOf(this.#port.address),
+      image: this.#config.inject.sidecar.image,
+    })
+    return true
+  }
+
+  reload(): void {
+    this.#look(true)
+  }
+
+  /** Says first that no more should come, as the API server goes on asking for as long as it has not heard of it. */
+  async stop(graceMs: number): Promise<void> {
+    this.#state = 'draining'
+    if (graceMs > 0) await wait(graceMs)
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    await Promise.race([closed, wait(DRAIN_MS, undefined, { ref: false })])
+  }
+
+  kill(): void {
+    this.#watch?.close()
+    this.#certificate.close()
+    this.#server.close()
+    this.#server.closeAllConnections()
+    this.#port.close()
+    this.#port.closeConnections()
+  }
+
+  readonly #use = (pair: { readonly chain: string; readonly key: string }): void => {
+    useCertificate(this.#server, pair)
+  }
+
+  #look(isAskedFor: boolean): void {
+    for (const reloader of this.#reloaders) void reloader.check(isAskedFor)
+  }
+
+  #addMetrics(): void {
+    this.#metrics.gauge('build_info', 'Which program this is.', 'first', () => [
+      { labels: { version: version(), node: process.versions.node }, value: 1 },
+    ])
+    addProcessMetrics(this.#metrics)
+    this.#port.addMetrics(this.#metrics)
+    addReloadMetrics(this.#metrics, () => this.#reloaders.map(({ status }) => status))
+  }
+}
+
+async function listen(server: Server, address: HostPort): Promise<void> {
+  try {
+    server.listen({ ...address })
+    await once(server, 'listening')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const why = code === 'EADDRINUSE' ? 'another program listens there' : (error as Error).message
+    const place = `${address.host} port ${address.port}`
+    throw new Fault(
+      'LISTEN_FAILED',
+      `the webhook cannot listen on ${place}: ${why}; give it another with --listen`,
+    )
+  }
+}
+
+function addressOf(server: Server): HostPort {
+  const address = server.address()
+  assert(typeof address === 'object' && address !== null)
+  return { host: address.address, port: address.port }
+}
+
+function placeOf({ host, port }: HostPort): string {
+  return `${host}:${port}`
+}
+
+/** The API server waits no longer than that for an answer. */
+const DRAIN_MS = 10_000

@@ -1,0 +1,84 @@
+import { Fault } from '../fault.ts'
+import { mappingAt, optionalMappingAt, textAt } from './json-value.ts'
+import type { KubernetesApi } from './kubernetes-api.ts'
+import { fieldsOf, type OwnCertificate, ownCertificateIn } from './own-certificate.ts'
+
+/** What the Secret held at one time. */
+export interface Kept {
+  /** `null`: nothing that can be used. */
+  readonly own: OwnCertificate | null
+  /** As it was read; `null`: there is none. */
+  readonly object: object | null
+}
+
+/** The Secret in which replicas keep their certificate. */
+export class CertificateSecret {
+  readonly #api: KubernetesApi
+  readonly #namespace: string
+  readonly #name: string
+  readonly #all: string
+
+  constructor(api: KubernetesApi, namespace: string, name: string) {
+    this.#api = api
+    this.#namespace = namespace
+    this.#name = name
+    this.#all = `/api/v1/namespaces/${namespace}/secrets`
+  }
+
+  /** Throws a Fault where it is somebody else's. */
+  async read(): Promise<Kept> {
+    const { status, body } = await this.#api.get(`${this.#all}/${this.#name}`)
+    if (status === 404) return { own: null, object: null }
+    const secret = mappingAt('the Secret', body)
+    const metadata = mappingAt('metadata', secret.get('metadata'))
+    const labels = optionalMappingAt('metadata.labels', metadata.get('labels'))
+    const data = optionalMappingAt('data', secret.get('data')) ?? new Map<string, unknown>()
+    if (data.size > 0 && labels?.get(OURS) !== SELF_MADE)
+      throw new Fault(
+        'SECRET_FOREIGN',
+        `the Secret ${this.#name} holds something else: name another in inject.secret, or give it the label ${OURS}: ${SELF_MADE} to have it overwritten`,
+      )
+    const fields = [...data].map(([name, value]) => [name, decoded(textAt(`data ${name}`, value))] as const)
+    return { own: ownCertificateIn(new Map(fields)), object: Object.fromEntries(secret) }
+  }
+
+  /** `false`: somebody was faster, and what they have written counts. */
+  async write(before: Kept, own: OwnCertificate): Promise<boolean> {
+    const data = Object.fromEntries(
+      Object.entries(fieldsOf(own)).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
+    )
+    const { status } =
+      before.object === null
+        ? await this.#api.create(this.#all, this.#made(data))
+        : await this.#api.replace(`${this.#all}/${this.#name}`, labelled(before.object, data))
+    if (status === 422)
+      throw new Fault('SECRET_REFUSED', `the Secret ${this.#name} is not taken by the API server as it is`)
+    return status < 300
+  }
+
+  #made(data: Readonly<Record<string, string>>): object {
+    const metadata = { name: this.#name, namespace: this.#namespace, labels: { [OURS]: SELF_MADE } }
+    return { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', metadata, data }
+  }
+}
+
+/** With all that others have added to it, and the version that it takes the place of. */
+function labelled(object: object, data: Readonly<Record<string, string>>): object {
+  const metadata = mappingAt('metadata', mappingAt('the Secret', object).get('metadata'))
+  const labels = optionalMappingAt('metadata.labels', metadata.get('labels')) ?? new Map<string, unknown>()
+  return {
+    ...object,
+    metadata: {
+      ...Object.fromEntries(metadata),
+      labels: { ...Object.fromEntries(labels), [OURS]: SELF_MADE },
+    },
+    data,
+  }
+}
+
+function decoded(base64: string): string {
+  return Buffer.from(base64, 'base64').toString('utf8')
+}
+
+const OURS = 'gatehouse.dev/certificate'
+const SELF_MADE = 'self-made'

@@ -1,0 +1,48 @@
+import { DurationHistogram, type Metrics, Tally } from '../metrics.ts'
+
+/** What the webhook counts. */
+export class InjectMetrics {
+  readonly #reviews = new Tally({ outcome: ['patched', 'unchanged', 'refused', 'malformed', 'failed'] })
+  readonly #durations = new DurationHistogram()
+  readonly #looks = new Tally({ outcome: ['done', 'failed'] })
+  readonly #steps = new Tally({ step: ['all', 'announce', 'promote', 'leaf', 'forget'] })
+  #notAfterMs: Readonly<Record<string, number>> = {}
+
+  reviewed(outcome: string, durationMs: number): void {
+    this.#reviews.add(outcome)
+    this.#durations.observe(durationMs)
+  }
+
+  /** At the Secret of the self-made certificate. */
+  looked(outcome: 'done' | 'failed'): void {
+    this.#looks.add(outcome)
+  }
+
+  stepped(step: string): void {
+    this.#steps.add(step)
+  }
+
+  /** By what it is of: `leaf`, `ca`. */
+  certificates(notAfterMs: Readonly<Record<string, number>>): void {
+    this.#notAfterMs = notAfterMs
+  }
+
+  addTo(metrics: Metrics): void {
+    metrics.counter('inject_reviews_total', 'Reviews of the API server, by what came of them.', () =>
+      this.#reviews.samples(),
+    )
+    metrics.histogram('inject_review_duration_seconds', 'From its head to its answer.', this.#durations)
+    metrics.counter('inject_certificate_looks_total', 'Looks at the self-made certificate, by outcome.', () =>
+      this.#looks.samples(),
+    )
+    metrics.counter('inject_certificate_steps_total', 'What this replica has made anew of it.', () =>
+      this.#steps.samples(),
+    )
+    metrics.gauge('inject_certificate_not_after_timestamp_seconds', 'When it expires.', 'min', () =>
+      Object.entries(this.#notAfterMs).map(([certificate, ms]) => ({
+        labels: { certificate },
+        value: ms / 1000,
+      })),
+    )
+  }
+}

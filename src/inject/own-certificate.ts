@@ -1,0 +1,138 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import type { MadeCertificate } from '../proxy/certificate-maker.ts'
+
+/** A self-made certificate and who vouches for it, as all replicas share it. */
+export interface OwnCertificate {
+  readonly ca: MadeCertificate
+  readonly leaf: MadeCertificate
+  /** Announced, so that it is trusted by the time it signs. */
+  readonly nextCa: MadeCertificate | null
+  /** Trusted until no replica shows what it has signed. */
+  readonly previousCa: string | null
+}
+
+/** What has to be made anew: everything, a next CA, what comes of it, the leaf, or nothing of the CA before any more. */
+export type Step = 'all' | 'announce' | 'promote' | 'leaf' | 'forget'
+
+/** `null`: all is well. One step at a time: replicas that do the same at once agree on the first one that is kept. */
+export function stepDue(own: OwnCertificate | null, name: string, nowMs: number): Step | null {
+  if (own === null || !isWhole(own, name) || msLeft(own.ca.certificate, nowMs) <= 0) return 'all'
+  const { ca, leaf, nextCa, previousCa } = own
+  if (nextCa !== null && ageMs(nextCa.certificate, nowMs) >= ANNOUNCED_MS) return 'promote'
+  if (nextCa === null && msLeft(ca.certificate, nowMs) < CA_RENEWAL_DAYS * DAY_MS) return 'announce'
+  if (msLeft(leaf.certificate, nowMs) < LEAF_RENEWAL_DAYS * DAY_MS) return 'leaf'
+  if (previousCa !== null && ageMs(leaf.certificate, nowMs) >= OVERLAP_MS) return 'forget'
+  return null
+}
+
+/** What it is after that step. `name`: the host name that the API server asks for. */
+export async function take(
+  step: Step,
+  own: OwnCertificate | null,
+  name: string,
+  nowMs: number,
+): Promise<OwnCertificate> {
+  switch (step) {
+    case 'all':
+      return fromCa(await newCa(name, nowMs), own, name, nowMs)
+    case 'announce':
+      return { ...own!, nextCa: await newCa(name, nowMs) }
+    case 'promote':
+      return fromCa(own!.nextCa!, own, name, nowMs)
+    case 'leaf':
+      return { ...own!, leaf: await newLeaf(own!.ca, name, nowMs) }
+    case 'forget':
+      return { ...own!, previousCa: null }
+  }
+}
+
+/** All that may have signed what a replica shows, PEM: what the API server is to trust. */
+export function bundleOf({ ca, nextCa, previousCa }: OwnCertificate): string {
+  return [ca.certificate, nextCa?.certificate ?? '', previousCa ?? ''].join('')
+}
+
+export function notAfterMs(certificate: string): number {
+  return new X509Certificate(certificate).validToDate.getTime()
+}
+
+/** Two fields each, but for the CA that signs no more, in the order of `FIELDS`. */
+export function fieldsOf({ ca, leaf, nextCa, previousCa }: OwnCertificate): Record<string, string> {
+  return {
+    'ca.crt': ca.certificate,
+    'ca.key': ca.key,
+    'tls.crt': leaf.certificate,
+    'tls.key': leaf.key,
+    ...(nextCa === null ? {} : { 'next-ca.crt': nextCa.certificate, 'next-ca.key': nextCa.key }),
+    ...(previousCa === null ? {} : { 'previous-ca.crt': previousCa }),
+  }
+}
+
+/** `null` where they are not what `fieldsOf` makes. */
+export function ownCertificateIn(fields: ReadonlyMap<string, string>): OwnCertificate | null {
+  try {
+    const pair = (name: string): MadeCertificate | null => {
+      const [certificate, key] = [fields.get(`${name}.crt`), fields.get(`${name}.key`)]
+      if (certificate === undefined || key === undefined) return null
+      return isPair(certificate, key) ? { certificate, key } : null
+    }
+    const [ca, leaf, nextCa] = [pair('ca'), pair('tls'), pair('next-ca')]
+    const previousCa = fields.get('previous-ca.crt') ?? null
+    if (previousCa !== null) new X509Certificate(previousCa)
+    return ca === null || leaf === null ? null : { ca, leaf, nextCa, previousCa }
+  } catch {
+    return null
+  }
+}
+
+function isPair(certificate: string, key: string): boolean {
+  return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))
+}
+
+/** Whether the API server that trusts the CA will take the leaf for this name. */
+function isWhole({ ca, leaf }: OwnCertificate, name: string): boolean {
+  const [issuer, issued] = [new X509Certificate(ca.certificate), new X509Certificate(leaf.certificate)]
+  return issued.verify(issuer.publicKey) && issued.checkHost(name, { subject: 'never' }) !== undefined
+}
+
+async function fromCa(
+  ca: MadeCertificate,
+  before: OwnCertificate | null,
+  name: string,
+  nowMs: number,
+): Promise<OwnCertificate> {
+  const leaf = await newLeaf(ca, name, nowMs)
+  return { ca, leaf, nextCa: null, previousCa: before?.ca.certificate ?? null }
+}
+
+async function newCa(name: string, nowMs: number): Promise<MadeCertificate> {
+  const { makeCa } = await import('../proxy/certificate-maker.ts')
+  // Each has a name of its own: of two with the same, who checks might try the wrong one.
+  const commonName = `Gatehouse inject CA ${new Date(nowMs).toISOString()}`
+  return makeCa(commonName, [name], nowMs, CA_DAYS)
+}
+
+async function newLeaf(ca: MadeCertificate, name: string, nowMs: number): Promise<MadeCertificate> {
+  const { makeLeaf } = await import('../proxy/certificate-maker.ts')
+  return makeLeaf(ca, [name], [], nowMs, LEAF_DAYS)
+}
+
+function msLeft(certificate: string, nowMs: number): number {
+  return notAfterMs(certificate) - nowMs
+}
+
+/** They are made to be valid from an hour ago. */
+function ageMs(certificate: string, nowMs: number): number {
+  return nowMs - new X509Certificate(certificate).validFromDate.getTime() - CLOCK_SKEW_MS
+}
+
+const DAY_MS = 86_400_000
+const CLOCK_SKEW_MS = 3_600_000
+const CA_DAYS = 365
+/** A leaf ends before its CA does. */
+const CA_RENEWAL_DAYS = 120
+const LEAF_DAYS = 90
+const LEAF_RENEWAL_DAYS = 30
+/** Every API server has heard of a CA by then. */
+const ANNOUNCED_MS = 3_600_000
+/** Every replica has looked at the Secret by then. */
+const OVERLAP_MS = 86_400_000

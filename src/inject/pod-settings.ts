@@ -1,0 +1,136 @@
+import {
+  cpu,
+  cpuAmount,
+  kubernetesName,
+  memory,
+  memoryAmount,
+  type SidecarConfig,
+  sidecarPort,
+  type UpstreamScheme,
+  upstreamScheme,
+} from '../config-inject.ts'
+import { integer, type Kind } from '../config-kinds.ts'
+import { didYouMean } from '../did-you-mean.ts'
+import { Fault } from '../fault.ts'
+import { shown } from '../problem.ts'
+import type { Pod } from './pod.ts'
+
+/** What the sidecar of one Pod is to be: the webhook's settings, and over them the Pod's annotations. */
+export interface PodSettings {
+  readonly listenPort: number
+  readonly plainPort: number | null
+  readonly managePort: number
+  readonly upstreamScheme: UpstreamScheme
+  /** A number, or the name of a port; `null`: nothing is said. */
+  readonly upstreamPort: number | string | null
+  /** The name of a port of the app that becomes the sidecar's. */
+  readonly takePort: string | null
+  readonly configMap: string | null
+  readonly certificate: string | null
+  readonly cpu: string
+  readonly memory: string
+}
+
+export interface ReadPodSettings {
+  /** As they are where there is no problem. */
+  readonly settings: PodSettings
+  readonly problems: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+export function readPodSettings(pod: Pod, defaults: SidecarConfig): ReadPodSettings {
+  const problems: string[] = []
+  const read = <Value>(name: Annotation, kind: Kind<Value>, usual: Value): Value => {
+    const text = annotationOf(pod, name)
+    if (text === null) return usual
+    try {
+      return kind.parse(kind.fromText(text))
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      problems.push(`annotation ${PREFIX}${name} ${error.message}`)
+      return usual
+    }
+  }
+  const settings: PodSettings = {
+    listenPort: read('listen-port', sidecarPort, defaults.listenPort),
+    plainPort: read('plain-port', portOrNone, defaults.plainPort),
+    managePort: read('manage-port', sidecarPort, defaults.managePort),
+    upstreamScheme: read('upstream-scheme', upstreamScheme, defaults.upstreamScheme),
+    upstreamPort: read('upstream-port', portOrName, null),
+    takePort: read('take-port', portName, null),
+    configMap: read('config', kubernetesName, defaults.configMap),
+    certificate: read('certificate', kubernetesName, defaults.certificate),
+    cpu: read('cpu', cpu, defaults.cpu),
+    memory: read('memory', memory, defaults.memory),
+  }
+  if (cpuAmount(settings.cpu) > cpuAmount(defaults.cpuMax))
+    problems.push(
+      `annotation ${PREFIX}cpu is "${settings.cpu}"; at most "${defaults.cpuMax}" may be asked for`,
+    )
+  if (memoryAmount(settings.memory) > memoryAmount(defaults.memoryMax))
+    problems.push(
+      `annotation ${PREFIX}memory is "${settings.memory}"; at most "${defaults.memoryMax}" may be asked for`,
+    )
+  return { settings, problems, warnings: unknownAnnotations(pod) }
+}
+
+/** `null` where there is none. */
+export function annotationOf(pod: Pod, name: Annotation): string | null {
+  return pod.annotations?.get(PREFIX + name) ?? null
+}
+
+/** No reason to refuse: other programs may have some of their own there. */
+function unknownAnnotations({ annotations }: Pod): string[] {
+  return [...(annotations?.keys() ?? [])].flatMap((key) => {
+    if (!key.startsWith(PREFIX) || key === INJECTED) return []
+    const name = key.slice(PREFIX.length)
+    if (ANNOTATIONS.some((known) => known === name)) return []
+    return [`annotation ${key} is not known${didYouMean(name, ANNOTATIONS)}`]
+  })
+}
+
+type Annotation = (typeof ANNOTATIONS)[number]
+
+const portName: Kind<string> = {
+  takes: 'name of a port',
+  parse(raw) {
+    if (typeof raw === 'string' && isPortName(raw)) return raw
+    throw new Fault('ANNOTATION_INVALID', `is ${shown(raw)}; it takes the name of a port`)
+  },
+  fromText: (given) => given,
+}
+
+const anyPort = integer(1, 65_535)
+
+const portOrName: Kind<number | string | null> = {
+  takes: 'number or name of a port',
+  parse: (raw) => (typeof raw === 'string' ? portName.parse(raw) : anyPort.parse(raw)),
+  fromText: anyPort.fromText,
+}
+
+const portOrNone: Kind<number | null> = {
+  takes: `${sidecarPort.takes}, or none`,
+  parse: (raw) => (raw === 'none' ? null : sidecarPort.parse(raw)),
+  fromText: sidecarPort.fromText,
+}
+
+/** RFC 6335 §5.1: at most 15 small letters, digits and single hyphens between them, and at least one letter. */
+function isPortName(name: string): boolean {
+  return name.length <= 15 && /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name) && /[a-z]/.test(name)
+}
+
+export const PREFIX = 'gatehouse.dev/'
+/** On each Pod that has got a sidecar here: the version it is of. */
+export const INJECTED = `${PREFIX}injected`
+const ANNOTATIONS = [
+  'listen-port',
+  'plain-port',
+  'manage-port',
+  'upstream-scheme',
+  'upstream-port',
+  'take-port',
+  'config',
+  'certificate',
+  'cpu',
+  'memory',
+] as const

@@ -1,0 +1,141 @@
+import { type SidecarConfig, twiceTheMemory } from '../config-inject.ts'
+import type { Pod } from './pod.ts'
+import type { PodSettings } from './pod-settings.ts'
+import type { PortPlan } from './ports.ts'
+
+/** The same in every Pod of a cluster, but for what a Pod's annotations say. */
+export interface SidecarSettings extends SidecarConfig {
+  readonly image: string
+}
+
+/** What goes into the Pod, as Kubernetes writes it. */
+export interface Sidecar {
+  readonly container: unknown
+  readonly volumes: readonly unknown[]
+}
+
+/** A container with `restartPolicy: Always` among the init containers: a native sidecar, from Kubernetes 1.29 on. */
+export function makeSidecar(
+  pod: Pod,
+  settings: PodSettings,
+  ports: PortPlan,
+  common: SidecarSettings,
+): Sidecar {
+  const volumes = volumesOf(pod, settings, common)
+  const container = {
+    name: SIDECAR,
+    image: common.image,
+    imagePullPolicy: common.pullPolicy,
+    args: ['proxy'],
+    restartPolicy: 'Always',
+    ports: containerPorts(pod, settings, ports),
+    env: environment(settings, ports, common),
+    resources: {
+      requests: { cpu: settings.cpu, memory: settings.memory },
+      // Of the processor it may have what nobody else uses: to be slowed down is to slow the app down.
+      limits: { memory: twiceTheMemory(settings.memory) },
+    },
+    volumeMounts: volumes.map(({ name, mountPath, isWritable }) =>
+      isWritable ? { name, mountPath } : { name, mountPath, readOnly: true },
+    ),
+    // Until it succeeds the app is not started, so it must not ask for what needs the app.
+    startupProbe: { ...probe('/health/live', settings), periodSeconds: 1, failureThreshold: 60 },
+    livenessProbe: { ...probe('/health/live', settings), periodSeconds: 10, failureThreshold: 6 },
+    readinessProbe: { ...probe('/health/ready', settings), periodSeconds: 5, failureThreshold: 2 },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+      privileged: false,
+      readOnlyRootFilesystem: true,
+      runAsGroup: common.user,
+      runAsNonRoot: true,
+      runAsUser: common.user,
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+  }
+  return { container, volumes: volumes.map(({ name, source }) => ({ name, ...source })) }
+}
+
+interface Volume {
+  readonly name: string
+  readonly mountPath: string
+  readonly isWritable: boolean
+  readonly source: object
+}
+
+/** Secrets come by reference only, as files: what stands in a Pod is read by everybody who may list Pods. */
+function volumesOf(
+  pod: Pod,
+  { configMap, certificate }: PodSettings,
+  { busSecret }: SidecarConfig,
+): Volume[] {
+  const volume = (name: string, mountPath: string, source: object, isWritable = false): Volume => {
+    return { name: freeVolumeName(pod, name), mountPath, source, isWritable }
+  }
+  return [
+    volume('gatehouse-data', DATA, { emptyDir: {} }, true),
+    ...(configMap === null ? [] : [volume('gatehouse-config', CONFIG, { configMap: { name: configMap } })]),
+    ...(certificate === null
+      ? []
+      : [volume('gatehouse-tls', CERTIFICATE, { secret: { secretName: certificate } })]),
+    ...(busSecret === null ? [] : [volume('gatehouse-bus', BUS, { secret: { secretName: busSecret } })]),
+  ]
+}
+
+function freeVolumeName({ volumes }: Pod, wanted: string): string {
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? wanted : `${wanted}-${number}`
+    if (volumes === null || !volumes.includes(name)) return name
+  }
+}
+
+function containerPorts(pod: Pod, { listenPort, plainPort, managePort }: PodSettings, ports: PortPlan) {
+  const taken = ports.takenName ?? SIDECAR
+  const port = (name: string, containerPort: number) => ({
+    // In a container a name is there once, and the one that is taken over is needed.
+    ...(name === taken && containerPort !== listenPort ? {} : { name }),
+    containerPort,
+    ...(pod.usesHostNetwork ? { hostPort: containerPort } : {}),
+    protocol: 'TCP',
+  })
+  return [
+    port(taken, listenPort),
+    ...(plainPort === null ? [] : [port('gatehouse-plain', plainPort)]),
+    port('gatehouse-probe', managePort),
+  ]
+}
+
+function environment(
+  { listenPort, plainPort, managePort, upstreamScheme, configMap, certificate }: PodSettings,
+  { upstreamPort }: PortPlan,
+  { listenAddress, busUrls, busSecret }: SidecarConfig,
+) {
+  const at = (port: number) => (listenAddress === '::' ? `[::]:${port}` : `${listenAddress}:${port}`)
+  const variables: readonly (readonly [name: string, value: string | null])[] = [
+    ['GATEHOUSE_CONFIG', configMap === null ? null : `${CONFIG}/gatehouse.yaml`],
+    ['GATEHOUSE_DATA_DIR', DATA],
+    ['GATEHOUSE_PROXY_LISTEN', at(listenPort)],
+    ['GATEHOUSE_PROXY_PLAIN_LISTEN', plainPort === null ? null : at(plainPort)],
+    ['GATEHOUSE_MANAGE_LISTEN', at(managePort)],
+    [
+      'GATEHOUSE_PROXY_UPSTREAM',
+      upstreamPort === null ? null : `${upstreamScheme}://127.0.0.1:${upstreamPort}`,
+    ],
+    ['GATEHOUSE_PROXY_TLS_CERT_FILE', certificate === null ? null : `${CERTIFICATE}/tls.crt`],
+    ['GATEHOUSE_PROXY_TLS_KEY_FILE', certificate === null ? null : `${CERTIFICATE}/tls.key`],
+    ['GATEHOUSE_BUS_URL', busUrls.length === 0 ? null : busUrls.join(',')],
+    ['GATEHOUSE_BUS_CREDENTIALS_FILE', busSecret === null ? null : `${BUS}/nats.creds`],
+  ]
+  return variables.flatMap(([name, value]) => (value === null ? [] : [{ name, value }]))
+}
+
+/** Of the numbers, not the names: those may be taken over. */
+function probe(path: string, { managePort }: PodSettings) {
+  return { httpGet: { path, port: managePort }, timeoutSeconds: 2 }
+}
+
+export const SIDECAR = 'gatehouse'
+const DATA = '/var/lib/gatehouse'
+const CONFIG = '/etc/gatehouse'
+const CERTIFICATE = '/etc/gatehouse-tls'
+const BUS = '/etc/gatehouse-bus'
