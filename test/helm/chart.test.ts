@@ -1,0 +1,335 @@
+import assert from 'node:assert/strict'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { test } from 'tap'
+import { parse } from 'yaml'
+import { parseConfig } from '../../src/config.ts'
+import type { ConfigInput } from '../../src/config.ts'
+import { variablesOf } from '../../src/config-layers.ts'
+import { SETTINGS } from '../../src/config-schema.ts'
+import { COMMANDS } from '../../src/commands/commands.ts'
+import { chartReadme } from './docs.ts'
+import { ARE_REQUIRED, skipped } from '../e2e/programs.ts'
+import { CHART, type Manifest, NotRendered, problemOf, rendered, templates, type Values } from './chart.ts'
+
+const BUS = { bus: { url: 'nats://nats.data.svc:4222', existingSecret: 'nats-users' } }
+const MANAGE = {
+  ...BUS,
+  manage: {
+    ...{ enabled: true, storeUrl: 'postgres://gatehouse@postgres.data.svc:5432/gatehouse' },
+    ...{ existingSecret: 'gatehouse-manage', hasAdminKey: true, publicUrl: 'https://gatehouse.example' },
+  },
+}
+const ALL_MONITORING = {
+  monitoring: {
+    serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+    prometheusRule: { enabled: true },
+    dashboard: { enabled: true },
+  },
+}
+const MODES: Readonly<Record<string, Values>> = {
+  'as it is': {},
+  'a gateway with all it can have': {
+    ...ALL_MONITORING,
+    fullnameOverride: 'front',
+    commonLabels: { team: 'edge' },
+    podAnnotations: { note: 'x' },
+    image: { digest: `sha256:${'ab'.repeat(32)}`, pullSecrets: ['registry'] },
+    gateway: {
+      ...{ certificateSecret: 'tls', ticketKeySecret: 'tickets', nodeSelector: { pool: 'edge' } },
+      ...{ tolerations: [{ key: 'edge', operator: 'Exists' }], affinity: { podAntiAffinity: {} } },
+      config: { proxy: { limits: { connections_max: 5_000 } }, log: { level: 'warn' } },
+      extraEnv: [
+        {
+          name: 'GATEHOUSE_PROXY_SIGNATURE_KEY',
+          valueFrom: { secretKeyRef: { name: 'signature', key: 'key' } },
+        },
+      ],
+      service: { type: 'LoadBalancer', port: 8443, annotations: { a: 'b' } },
+    },
+    networkPolicy: {
+      enabled: true,
+      manageFrom: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
+    },
+  },
+  'a gateway that is not scaled, of a fleet': {
+    ...BUS,
+    gateway: {
+      autoscaling: { enabled: false },
+      podDisruptionBudget: { enabled: false },
+      service: { type: 'ClusterIP' },
+    },
+  },
+  'managers alone': { ...MANAGE, gateway: { enabled: false } },
+  'managers that migrate themselves, with a CA for NATS': {
+    ...MANAGE,
+    manage: { ...MANAGE.manage, migrations: false, hasAdminKey: false },
+    bus: { ...BUS.bus, url: 'tls://nats:4222', caConfigMap: 'nats-ca', replicas: 3 },
+  },
+  'the webhook alone': {
+    gateway: { enabled: false },
+    inject: { enabled: true },
+    serviceAccount: { create: false },
+  },
+  'the webhook with cert-manager': {
+    ...BUS,
+    gateway: { enabled: false },
+    inject: {
+      ...{ enabled: true, failurePolicy: 'Ignore', excludedNamespaces: ['monitoring'] },
+      certManager: { enabled: true, issuerRef: { name: 'internal', kind: 'ClusterIssuer' } },
+      sidecar: { certificate: 'web-tls', cpu: '100m' },
+    },
+  },
+  everything: { ...MANAGE, ...ALL_MONITORING, inject: { enabled: true }, networkPolicy: { enabled: true } },
+}
+const LIBRARY = '/usr/share/gocode/src/github.com/Masterminds/sprig'
+const CLUSTER_WIDE = new Set(['MutatingWebhookConfiguration', 'ClusterRole', 'ClusterRoleBinding'])
+const VARIABLES = new Set(variablesOf(SETTINGS.members).keys())
+const skip =
+  skipped('go') ||
+  (!existsSync(LIBRARY) && !ARE_REQUIRED && 'golang-github-masterminds-sprig-dev is not installed')
+
+for (const [mode, values] of Object.entries(MODES)) {
+  test(`${mode}: Kubernetes takes every manifest, and each finds what it speaks of`, { skip }, async () => {
+    const manifests = rendered(values)
+    assert.ok(manifests.length > 0)
+    for (const manifest of manifests) {
+      assert.equal(problemOf(manifest), null, `${manifest.kind} ${manifest.metadata.name}`)
+      assert.match(manifest.metadata.name, /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/)
+      assert.equal(manifest.metadata.labels?.['app.kubernetes.io/name'] ?? 'gatehouse', 'gatehouse')
+      assert.ok(!CLUSTER_WIDE.has(manifest.kind) || manifest.metadata.namespace === undefined)
+      assert.ok(CLUSTER_WIDE.has(manifest.kind) || manifest.metadata.namespace === 'web')
+    }
+    const names = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    assert.equal(new Set(names).size, names.length)
+    findsItsParts(manifests, values)
+  })
+
+  test(`${mode}: every Pod runs as nobody, with nothing it could write to but what it is given`, {
+    skip,
+  }, async () => {
+    const manifests = rendered(values)
+    const isByCertManager = manifests.some(({ kind }) => kind === 'Certificate')
+    for (const { name, spec, labels } of podsOf(manifests)) {
+      // Only the webhook asks the API server anything, and only where it makes its certificate itself.
+      const asks = labels['app.kubernetes.io/component'] === 'inject' && !isByCertManager
+      assert.equal(spec.automountServiceAccountToken, asks, name)
+      const { runAsNonRoot, runAsUser, seccompProfile } = spec.securityContext
+      assert.deepEqual([runAsNonRoot, runAsUser, seccompProfile.type], [true, 65532, 'RuntimeDefault'])
+      for (const { securityContext, image, resources } of spec.containers) {
+        assert.deepEqual(securityContext.capabilities.drop, ['ALL'])
+        assert.deepEqual(
+          [securityContext.readOnlyRootFilesystem, securityContext.allowPrivilegeEscalation],
+          [true, false],
+        )
+        assert.ok(!/latest$/.test(image) && /[:@]./.test(image))
+        assert.ok(resources.requests['cpu'] && resources.requests['memory'] && resources.limits['memory'])
+      }
+    }
+  })
+
+  test(`${mode}: the program takes the configuration and the command it is started with`, {
+    skip,
+  }, async () => {
+    const manifests = rendered(values)
+    const configs = new Map(
+      manifests
+        .filter(({ kind }) => kind === 'ConfigMap')
+        .map((each) => [each.metadata.name, each['data'] as Record<string, string>]),
+    )
+    for (const { spec } of podsOf(manifests)) {
+      const [container] = spec.containers
+      const [command] = container!.args ?? []
+      if (container!.name === 'ask') continue
+      assert.ok(
+        COMMANDS.some(({ name }) => name === command),
+        command,
+      )
+      const config = spec.volumes.find(({ name }) => name === 'config')!.configMap!.name
+      const text = configs.get(config)!['gatehouse.yaml']!
+      const role = (command === 'migrate' ? 'store' : command) as NonNullable<ConfigInput['role']>
+      const { config: read } = parseConfig({
+        ...{ flags: {}, env: {}, file: { name: 'gatehouse.yaml', text }, role },
+        readSecret: () => 'a secret that is long enough for everything',
+      })
+      assert.equal(read.manage.listen.port, 9080)
+      for (const { name } of container!.env ?? []) assert.ok(VARIABLES.has(name), name)
+      // Whatever file it names is mounted.
+      for (const [path] of text.matchAll(/\/etc\/gatehouse-[\w-]+/g))
+        assert.ok(
+          container!.volumeMounts.some(({ mountPath }) => mountPath === path),
+          path,
+        )
+    }
+  })
+}
+
+test('what cannot work is refused in words', { skip }, async () => {
+  for (const [values, said] of [
+    [{ gatway: {} }, /additional properties/],
+    [{ gateway: { upstream: 'app' } }, /upstream must match/],
+    [{ image: { tag: 'latest' } }, /tag must NOT be valid/],
+    [{ bus: { url: 'http://nats' } }, /url must match/],
+    [{ manage: { enabled: true } }, /manage.storeUrl is missing/],
+    [{ ...MANAGE, bus: {} }, /bus.url is missing/],
+    [{ ...MANAGE, manage: { ...MANAGE.manage, existingSecret: '' } }, /existingSecret is missing/],
+    [{ ...MANAGE, manage: { ...MANAGE.manage, storeUrl: 'postgres://u:p@h/d' } }, /storeUrl must match/],
+    [{ inject: { enabled: true, certManager: { enabled: true } } }, /issuerRef is missing/],
+    [{ monitoring: { serviceMonitor: { interval: '30' } } }, /interval must match/],
+  ] as const)
+    assert.throws(
+      () => rendered(values),
+      (error) => error instanceof NotRendered && said.test(error.message),
+      `${said}`,
+    )
+})
+
+test('alerts and the dashboard ask for metrics there are', async () => {
+  const named = new Set(
+    globSync('src/**/*.ts').flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(/\b(?:gauge|counter|histogram|count)\(\s*'(\w+)'/g)].map(
+        ([, name]) => `gatehouse_${name}`,
+      ),
+    ),
+  )
+  const asked = ['alerts.yaml', 'dashboards/gatehouse.json'].flatMap((file) => {
+    const text = readFileSync(`${CHART}/${file}`, 'utf8')
+    return [...text.matchAll(/\bgatehouse_[a-z_]+/g)].map(([name]) =>
+      name.replace(/_(?:bucket|sum|count)$/, ''),
+    )
+  })
+  assert.ok(asked.length > 25)
+  for (const name of asked) assert.ok(named.has(name), name)
+  for (const rule of parse(readFileSync(`${CHART}/alerts.yaml`, 'utf8')).groups[0].rules) {
+    assert.deepEqual(
+      Object.keys(rule).filter((each) => each !== 'for'),
+      ['alert', 'expr', 'labels', 'annotations'],
+    )
+  }
+})
+
+test('the README says what the values say', async () => {
+  assert.equal(readFileSync(`${CHART}/README.md`, 'utf8'), chartReadme())
+})
+
+test('a chart of others has the sidecar by its template', { skip }, async () => {
+  const helpers = readFileSync(`${CHART}/templates/_helpers.tpl`, 'utf8')
+  for (const name of ['gatehouse.sidecar', 'gatehouse.sidecarVolumes'])
+    assert.ok(helpers.includes(`define "${name}"`))
+  assert.match(templates({})['templates/NOTES.txt']!, /gate-gateway/)
+})
+
+/** Selectors, ports by name, volumes, Secrets and service accounts. */
+function findsItsParts(manifests: readonly Manifest[], values: Values): void {
+  const pods = podsOf(manifests)
+  for (const { kind, metadata, ...rest } of manifests) {
+    const spec = rest['spec'] as Shape
+    if (kind === 'Service') {
+      const chosen = pods.filter(({ labels }) => matches(spec['selector'] as Record<string, string>, labels))
+      assert.equal(chosen.length, 1, metadata.name)
+      for (const { targetPort } of spec['ports'] as { targetPort: string }[])
+        assert.ok(chosen[0]!.spec.containers[0]!.ports.some(({ name }) => name === targetPort))
+    }
+    if (kind === 'PodDisruptionBudget' || kind === 'NetworkPolicy') {
+      const { matchLabels } = (spec['selector'] ?? spec['podSelector']) as {
+        matchLabels: Record<string, string>
+      }
+      assert.equal(pods.filter(({ labels }) => matches(matchLabels, labels)).length, 1, metadata.name)
+    }
+    if (kind === 'HorizontalPodAutoscaler') {
+      const { name } = spec['scaleTargetRef'] as { name: string }
+      assert.ok(manifests.some((each) => each.kind === 'Deployment' && each.metadata.name === name))
+    }
+  }
+  const said = JSON.stringify(values)
+  const made = (kind: string, name: string) =>
+    manifests.some((each) => each.kind === kind && each.metadata.name === name)
+  for (const { spec } of pods) {
+    const account = spec.serviceAccountName
+    if (account !== undefined && !said.includes('"create":false'))
+      assert.ok(made('ServiceAccount', account), account)
+    for (const { name, secret, configMap } of spec.volumes) {
+      if (configMap !== undefined)
+        assert.ok(made('ConfigMap', configMap.name) || said.includes(configMap.name), name)
+      if (secret !== undefined)
+        assert.ok(
+          said.includes(`"${secret.secretName}"`) ||
+            made('Certificate', secret.secretName.replace(/-tls$/, '')),
+          name,
+        )
+    }
+    const volumes = spec.volumes.map(({ name }) => name)
+    for (const { volumeMounts } of spec.containers)
+      for (const { name } of volumeMounts ?? []) assert.ok(volumes.includes(name), name)
+  }
+}
+
+function matches(
+  selector: Readonly<Record<string, string>>,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return Object.entries(selector).every(([name, value]) => labels[name] === value)
+}
+
+function podsOf(manifests: readonly Manifest[]): readonly Pod[] {
+  return manifests.flatMap((manifest) => {
+    if (manifest.kind === 'Pod')
+      return [
+        {
+          name: manifest.metadata.name,
+          labels: manifest.metadata.labels ?? {},
+          spec: podSpec(manifest['spec']),
+        },
+      ]
+    const template = (
+      manifest['spec'] as
+        | { template?: { metadata: { labels: Record<string, string> }; spec: unknown } }
+        | undefined
+    )?.template
+    return template === undefined
+      ? []
+      : [{ name: manifest.metadata.name, labels: template.metadata.labels, spec: podSpec(template.spec) }]
+  })
+}
+
+function podSpec(spec: unknown): PodSpec {
+  const { volumes = [], ...rest } = spec as PodSpec & { readonly volumes?: PodSpec['volumes'] }
+  return { ...rest, volumes }
+}
+
+type Shape = Readonly<Record<string, unknown>>
+interface Pod {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly spec: PodSpec
+}
+interface PodSpec {
+  readonly serviceAccountName?: string
+  readonly automountServiceAccountToken?: boolean
+  readonly securityContext: {
+    readonly runAsNonRoot: boolean
+    readonly runAsUser: number
+    readonly seccompProfile: { readonly type: string }
+  }
+  readonly volumes: readonly {
+    readonly name: string
+    readonly secret?: { readonly secretName: string }
+    readonly configMap?: { readonly name: string }
+  }[]
+  readonly containers: readonly {
+    readonly name: string
+    readonly image: string
+    readonly args?: readonly string[]
+    readonly env?: readonly { readonly name: string }[]
+    readonly ports: readonly { readonly name: string }[]
+    readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[]
+    readonly resources: {
+      readonly requests: Readonly<Record<string, string>>
+      readonly limits: Readonly<Record<string, string>>
+    }
+    readonly securityContext: {
+      readonly readOnlyRootFilesystem: boolean
+      readonly allowPrivilegeEscalation: boolean
+      readonly capabilities: { readonly drop: readonly string[] }
+    }
+  }[]
+}
