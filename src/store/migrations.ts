@@ -24,6 +24,7 @@ import { events } from './migrations/0019-events.ts'
 import { threats } from './migrations/0020-threats.ts'
 import { deliveries } from './migrations/0021-deliveries.ts'
 import { eventPositions } from './migrations/0022-event-positions.ts'
+import { managers } from './migrations/0023-managers.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -79,6 +80,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0020-threats', threats],
   ['0021-deliveries', deliveries],
   ['0022-event-positions', eventPositions],
+  ['0023-managers', managers],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },
