@@ -550,20 +550,29 @@ test('the files in config/ are good ones', async () => {
     'block-unverified-crawlers.yaml',
   ]
   policies.push('observe.yaml', 'policy.yaml') // tested in test/policy/ready-made.test.ts
-  assert.deepEqual(names, [...policies, 'all-in-one.yaml', 'example.yaml', 'sidecar.yaml'].sort())
+  const roles = {
+    'all-in-one.yaml': 'up',
+    'example.yaml': 'up',
+    'fleet.yaml': 'manage',
+    'sidecar.yaml': 'proxy',
+  } as const
+  assert.deepEqual(names, [...policies, ...Object.keys(roles)].sort())
   const upstreams = ['app', 'agents', 'grpc']
   assert.ok(
     parsePolicyText(readFileSync('config/policy.yaml', 'utf8'), 'policy.yaml', upstreams).policy.rules
       .length > 3,
   )
-  for (const name of names.filter((each) => !policies.includes(each))) {
+  for (const [name, role] of Object.entries(roles)) {
     const file = { name: `config/${name}`, text: readFileSync(`config/${name}`, 'utf8') }
-    const { config, warnings } = parse({ file, readSecret: () => SECRET })
-    assert.ok(config.proxy.upstreams.length > 0)
-    const risky = name === 'sidecar.yaml' ? ['config/sidecar.yaml:24:3'] : []
+    const { config, warnings } = parse({ file, role, readSecret: () => SECRET })
+    assert.equal(config.proxy.upstreams.length > 0, role !== 'manage')
+    // They listen everywhere.
+    const risky = { 'sidecar.yaml': ['config/sidecar.yaml:24:3'], 'fleet.yaml': ['config/fleet.yaml:5:3'] }[
+      name
+    ]
     assert.deepEqual(
       warnings.map(({ where }) => where),
-      risky,
+      risky ?? [],
       name,
     )
   }

@@ -216,7 +216,7 @@ export class JetStreamManageBus implements ManageBus {
     try {
       batch = await unpackSightings(message.data)
     } catch (error) {
-      message.term('unreadable')
+      message.ack() // nobody else could read it either
       if (this.counts.unreadable++ === 0)
         this.#log.warn('a message is thrown away', { error: error as Error })
       return

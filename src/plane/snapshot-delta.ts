@@ -79,11 +79,12 @@ const decompress = promisify(zstdDecompress) as typeof compress
 
 /** A million signatures make some 40 MB. */
 const PACKAGE_BYTES_MAX = 1024 ** 3
-const BLOCK_BYTES = 1024 ** 2
+/** With a larger one, or a longer dictionary, zstd no longer remembers where all of it stands. */
+const BLOCK_BYTES = 256 * 1024
 /** What was added before a place moves all that follows. */
 const MARGIN_BYTES = BLOCK_BYTES / 2
 /** Of a block and all of its dictionary. */
-const WINDOW_LOG = 22
+const WINDOW_LOG = 20
 /** Of a whole one: compressed as it is by default, it asks for no more than 8 MiB. */
 const WINDOW_LOG_MAX = 23
 const LENGTH_BYTES = 4

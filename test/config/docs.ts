@@ -78,7 +78,7 @@ function row(cells: readonly string[]): string {
 const INTRODUCTION = `# Settings
 
 Made from the program by \`npm run config:docs\`; not to be edited by hand. \`example.yaml\` shows most of it,
-\`all-in-one.yaml\` and \`sidecar.yaml\` are where to start. Policies are at the end of this page.
+\`all-in-one.yaml\`, \`fleet.yaml\` and \`sidecar.yaml\` are where to start. Policies are at the end of this page.
 
 A setting comes from a flag, else from its variable, else from the file that \`--config\` or \`GATEHOUSE_CONFIG\` names,
 else it has its default. \`gatehouse check\` takes the same and shows what is in force, and who said so.

@@ -121,7 +121,7 @@ async function askPostgres(url: string): Promise<void> {
   await client.end()
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -62,7 +62,7 @@ test('what one manager accepts decides in every proxy; another one leads when th
   const { proxies: list } = await asked(other, 'GET', '/v1/fleet/proxies')
   assert.deepEqual(
     list
-      .map(({ state, current, snapshot_source, workers }: Record<string, any>) => {
+      .map(({ state, current, snapshot_source, workers }: Shown) => {
         return [state, current, snapshot_source, workers.length]
       })
       .sort(),
@@ -189,6 +189,13 @@ test('a network that swallows what a proxy sends: it serves, and all arrives whe
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)
 })
+
+interface Shown {
+  readonly state: string
+  readonly current: boolean
+  readonly snapshot_source: string
+  readonly workers: readonly unknown[]
+}
 
 async function sharedPlace(t: Test): Promise<FleetPlace> {
   return { nats: NATS, postgres: await freshUrl('postgres', t), bus: await freshBus(t) }
