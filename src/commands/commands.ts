@@ -93,6 +93,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./mcp.ts')).mcp,
   },
   {
+    name: 'migrate',
+    summary: 'Bring the tables of the database up to date, and leave',
+    load: async () => (await import('./migrate.ts')).migrateTables,
+  },
+  {
     name: 'backup',
     summary: 'Copy the database to a file, while the gateway runs',
     load: async () => (await import('./backup.ts')).backup,

@@ -58,13 +58,16 @@ export class EventSources {
   get jobs(): readonly PeriodicJob[] {
     return [
       { name: 'tell what has followed of threats', everyMs: 1_000, run: () => this.followUp() },
-      ...(this.#isOn('rate_anomaly')
-        ? [{ name: 'compare agents with what they do', everyMs: 60_000, run: () => this.compare() }]
-        : []),
+      ...(this.#isOn('rate_anomaly') ? [this.#comparing] : []),
       ...(this.#isOn('robots_violation')
         ? [{ name: 'read robots.txt', everyMs: 10_000, run: () => this.readRobots() }]
         : []),
     ]
+  }
+
+  get #comparing(): PeriodicJob {
+    const name = 'compare agents with what they do'
+    return { name, everyMs: 60_000, isOnce: true, run: () => this.compare() }
   }
 
   async followUp(): Promise<'done' | 'more'> {

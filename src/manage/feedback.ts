@@ -62,10 +62,11 @@ async function agentIdOf({ verdict, agent }: Told, { store }: Management): Promi
 
 /** A request's own id is also the id of the decision about it. */
 async function judgedOf({ requestId, decisionId }: Told, management: Management): Promise<Judged | null> {
-  const detection = requestId === null ? null : management.detections.find(requestId)
+  const { detections, store } = management
+  const detection = requestId === null ? null : await detections.find(requestId)
   if (detection !== null) return detection
-  const sighting = await management.store.sightings.byId(requestId ?? decisionId!)
-  if (sighting === null) return null
+  const sighting = await store.sightings.byId(requestId ?? decisionId!)
+  if (sighting === null) return requestId === null ? null : detections.findLater(requestId)
   const { verdict, agent, ja4, ja4s, ja4h, ja4x } = sighting
   return { verdict, agentId: agent, ja4, ja4s, ja4h, ja4x }
 }

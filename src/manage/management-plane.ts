@@ -169,13 +169,13 @@ export class ManagementPlane {
     () => this.#links.people !== null,
   )
   #oauth: Koa.Middleware<RequestState> | null = null
+  readonly #isLeading: () => boolean
   readonly #periodic: Periodic
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
   readonly #deliveryMetrics = new DeliveryMetrics()
   readonly #eventMetrics = new EventMetrics()
   readonly #documentMetrics: DocumentMetrics
-  readonly #detections = new RecentDetections()
   #ingest: Ingest | null = null
   #keeper: SightingKeeper | null = null
   #tasks: TaskRunner | null = null
@@ -201,7 +201,8 @@ export class ManagementPlane {
     this.#links = links
     this.#log = log
     this.#documentMetrics = links.documentMetrics ?? new DocumentMetrics()
-    this.#periodic = new Periodic(log)
+    this.#isLeading = () => links.fleet?.isLeading() ?? true
+    this.#periodic = new Periodic(log, this.#isLeading)
     this.#sinks = new Sinks(settings.sinks)
     this.settings = new LiveSettings(settings.configured, log)
     this.settings.onRestored(() => {
@@ -350,7 +351,7 @@ export class ManagementPlane {
     await this.#starting
     const parts = [
       ...[this.#periodic, this.#ingest, this.#keeper],
-      ...[this.#tasks, this.#callbacks, this.#deliverer, this.#sinks],
+      ...[this.#tasks, this.#callbacks, this.#deliverer, this.#sinks, this.#pulse],
     ]
     await Promise.all(parts.map((part) => part?.close()))
     if (this.#management === null) return
@@ -383,7 +384,7 @@ export class ManagementPlane {
   #listenTo(store: Store, sources: EventSources): void {
     const { seen } = this.#settings
     const metrics = this.#ingestMetrics
-    const keeper = new SightingKeeper(store, seen, [sources.observed], metrics, this.#log)
+    const keeper = new SightingKeeper(store, seen, [sources.observed], metrics, this.#log, this.#isLeading)
     const ingest = new Ingest(
       store,
       {
@@ -406,6 +407,7 @@ export class ManagementPlane {
       metrics,
       this.#log,
     )
+    if (store.kind !== 'sqlite') this.#pulse.share(store.traffic)
     keeper.start()
     this.#keeper = keeper
     this.#ingest = ingest
@@ -416,6 +418,8 @@ export class ManagementPlane {
     const { gnap, upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
     const allowPrivate = this.#settings.allowPrivateFetches
     const nowMs = this.#links.nowMs ?? Date.now
+    // SQLite's file is opened by one process.
+    const isAlone = store.kind === 'sqlite'
     const trust = new Trust(store.trust, nowMs)
     const rateLimits = {
       freePerDay: this.settings.value('limits.free_per_day'),
@@ -460,7 +464,7 @@ export class ManagementPlane {
       log: this.#log,
       publicUrl,
       ownSignature: this.#ownSignature!,
-      detections: this.#detections,
+      detections: new RecentDetections(isAlone ? null : store.detections, nowMs),
       newSignatures: new NewSignatures(telling),
       ...{ events, tail: new EventTail(store, events), pulse: this.#pulse },
       streams: new OpenStreams(),

@@ -1,3 +1,4 @@
+import { KEPT_MIN, WRITTEN_EVERY_MS } from './detections.ts'
 import type { Management } from './management.ts'
 import type { PeriodicJob } from './periodic.ts'
 import { TASK_KEPT_MS } from './task-runner.ts'
@@ -9,7 +10,7 @@ export interface EventRetention {
 
 /** What is done on the side. */
 export function periodicJobs(
-  { apiKeys, oauth, rateLimits, store }: Management,
+  { apiKeys, detections, failureThrottle, gnap, oauth, rateLimits, store, nowMs: now }: Management,
   auditRetentionMs: number,
   events: EventRetention,
 ): readonly PeriodicJob[] {
@@ -28,6 +29,27 @@ export function periodicJobs(
       },
     },
     {
+      name: 'count with other processes what addresses do',
+      everyMs: 1_000,
+      run: async () => {
+        // SQLite's file is opened by one process.
+        if (store.kind === 'sqlite') return 'done'
+        const nowMs = now()
+        await failureThrottle.share(store.rateLimits, 'failures from', nowMs)
+        await gnap.asking.share(store.rateLimits, 'gnap from', nowMs)
+        await oauth.beginnings.share(store.rateLimits, nowMs)
+        return 'done'
+      },
+    },
+    {
+      name: 'write down answers of /detect',
+      everyMs: WRITTEN_EVERY_MS,
+      run: async () => {
+        await detections.write()
+        return 'done'
+      },
+    },
+    {
       name: 'keep the keys of access tokens',
       everyMs: MINUTE_MS,
       run: async () => {
@@ -38,6 +60,7 @@ export function periodicJobs(
     {
       name: 'forget old counts of requests',
       everyMs: HOUR_MS,
+      isOnce: true,
       run: async (nowMs) => {
         await store.rateLimits.sweep(nowMs)
         return 'done'
@@ -49,6 +72,16 @@ export function periodicJobs(
     forgetting('old events', MINUTE_MS, (nowMs, rows) =>
       store.events.forget(nowMs - events.retentionMs, events.rowsMax, rows),
     ),
+    forgetting('old answers of /detect', MINUTE_MS, (_, rows) => store.detections.forget(KEPT_MIN, rows)),
+    {
+      name: 'forget the traffic of processes that are gone',
+      everyMs: HOUR_MS,
+      isOnce: true,
+      run: async (nowMs) => {
+        await store.traffic.forget(nowMs - HOUR_MS)
+        return 'done'
+      },
+    },
     forgetting('old idempotency keys', TEN_MINUTES_MS, (nowMs, rows) =>
       store.idempotency.forget(nowMs, rows),
     ),
@@ -83,7 +116,7 @@ export function forgetting(
   slice = SLICE_ROWS,
 ): PeriodicJob {
   const run = async (nowMs: number) => ((await forget(nowMs, slice)) < slice ? 'done' : 'more')
-  return { name: `forget ${what}`, everyMs, run }
+  return { name: `forget ${what}`, everyMs, isOnce: true, run }
 }
 
 const MINUTE_MS = 60_000

@@ -6,6 +6,8 @@ export interface PeriodicJob {
   /** In words, for the log. */
   readonly name: string
   readonly everyMs: number
+  /** Of several processes on one database the one that leads does it for all. */
+  readonly isOnce?: true
   /** One short slice of it; `more`: there is more to do, after a pause for others. */
   run(nowMs: number): Promise<'done' | 'more'>
 }
@@ -13,11 +15,13 @@ export interface PeriodicJob {
 /** Does each job on its own beat, and never twice at once. What fails is tried again at the next beat. */
 export class Periodic {
   readonly #log: Log
+  readonly #isLeading: () => boolean
   readonly #stop = new AbortController()
   #loops: readonly Promise<void>[] = []
 
-  constructor(log: Log) {
+  constructor(log: Log, isLeading: () => boolean = () => true) {
     this.#log = log
+    this.#isLeading = isLeading
   }
 
   start(jobs: readonly PeriodicJob[]): void {
@@ -49,7 +53,11 @@ export class Periodic {
   }
 
   async #slices(job: PeriodicJob): Promise<void> {
-    while ((await job.run(Date.now())) === 'more' && !this.#stop.signal.aborted) await this.#pause(PAUSE_MS)
+    while (this.#isDue(job) && (await job.run(Date.now())) === 'more') await this.#pause(PAUSE_MS)
+  }
+
+  #isDue({ isOnce }: PeriodicJob): boolean {
+    return !this.#stop.signal.aborted && (isOnce !== true || this.#isLeading())
   }
 
   #pause(delayMs: number): Promise<void> {

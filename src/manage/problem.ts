@@ -58,5 +58,6 @@ const STORE_REASONS: ReadonlyMap<string, string> = new Map([
   ['STORE_UNAVAILABLE', 'the database cannot be reached'],
   ['STORE_DAMAGED', 'the database is damaged'],
   ['STORE_TOO_NEW', 'a later version of Gatehouse has written the database'],
+  ['STORE_TOO_OLD', 'the database has to be brought up to date: gatehouse migrate'],
   ['STORE_URL_INVALID', 'the setting store.url names no database'],
 ])

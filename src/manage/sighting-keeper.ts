@@ -35,6 +35,7 @@ export class SightingKeeper {
   readonly #counters: readonly ObservedCounter[]
   readonly #metrics: IngestMetrics
   readonly #log: Log
+  readonly #isLeading: () => boolean
   readonly #candidates = new Map<string, UnnamedFingerprint>()
   /** They are signatures, or there is no room for them. */
   readonly #settled = new LRUCache<string, true>({ max: SETTLED_MAX, ttl: SETTLED_MS })
@@ -47,12 +48,14 @@ export class SightingKeeper {
     counters: readonly ObservedCounter[],
     metrics: IngestMetrics,
     log: Log,
+    isLeading: () => boolean = () => true,
   ) {
     this.#store = store
     this.#settings = settings
     this.#counters = counters
     this.#metrics = metrics
     this.#log = log
+    this.#isLeading = isLeading
   }
 
   start(): void {
@@ -112,7 +115,8 @@ export class SightingKeeper {
   async #tidyUp(): Promise<void> {
     const { retention } = this.#metrics
     try {
-      await this.forget(Date.now())
+      // Of several processes on one database one does it for all.
+      if (this.#isLeading()) await this.forget(Date.now())
       await this.#count()
       retention.done++
     } catch (error) {

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import { Fault } from '../fault.ts'
 import type { DatabaseKind } from './database.ts'
 import type { ColumnTypes, Migration } from './migration.ts'
@@ -24,35 +24,72 @@ import { events } from './migrations/0019-events.ts'
 import { threats } from './migrations/0020-threats.ts'
 import { deliveries } from './migrations/0021-deliveries.ts'
 import { eventPositions } from './migrations/0022-event-positions.ts'
+import { managers } from './migrations/0023-managers.ts'
 import type { Tables } from './tables.ts'
 
 /**
- * Brings the tables to where this program needs them: all steps or none, and one process at a time. Throws a Fault at
- * a database that a later version has written.
+ * Brings the tables to where this program needs them: all steps or none, and one process at a time. Where nothing is
+ * missing it only looks, which takes no more rights than to read. Throws a Fault at a database that a later version has
+ * written, or that it may not change.
  */
 export async function migrate(
   db: Kysely<Tables>,
   kind: DatabaseKind,
   migrations: ReadonlyMap<string, Migration> = MIGRATIONS,
 ): Promise<readonly string[]> {
-  return db.transaction().execute(async (transaction) => {
-    // SQLite's transaction holds the file by itself.
-    if (kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
-    await sql`create table if not exists migrations (name text primary key, at_ms ${sql.raw(COLUMN_TYPES[kind].integer)} not null)`.execute(
-      transaction,
+  if (missingIn(await migrationsDone(db, kind), migrations).length === 0) return []
+  try {
+    return await db.transaction().execute((transaction) => addMissing(transaction, kind, migrations))
+  } catch (error) {
+    if (!isForbidden(error)) throw error
+    throw new Fault(
+      'STORE_TOO_OLD',
+      'the tables are of an earlier version, and this user may not change them: run "gatehouse migrate" as their owner',
+      { cause: error },
     )
-    const { rows } = await sql<{ name: string }>`select name from migrations`.execute(transaction)
-    const done = new Set(rows.map(({ name }) => name))
-    const unknown = [...done].filter((name) => !migrations.has(name))
-    if (unknown.length > 0)
-      throw new Fault('STORE_TOO_NEW', `a later version has written this database (${unknown.join(', ')})`)
-    const missing = [...migrations].filter(([name]) => !done.has(name))
-    for (const [name, migration] of missing) {
-      await migration(transaction, COLUMN_TYPES[kind])
-      await sql`insert into migrations (name, at_ms) values (${name}, ${Date.now()})`.execute(transaction)
-    }
-    return missing.map(([name]) => name)
-  })
+  }
+}
+
+/** The steps that the tables have behind them. */
+export async function migrationsDone(db: Kysely<Tables>, kind: DatabaseKind): Promise<readonly string[]> {
+  const { rows: tables } = await (kind === 'postgres'
+    ? sql`select 1 where to_regclass('migrations') is not null`
+    : sql`select 1 from sqlite_schema where name = 'migrations'`
+  ).execute(db)
+  if (tables.length === 0) return []
+  const { rows } = await sql<{ name: string }>`select name from migrations order by name`.execute(db)
+  return rows.map(({ name }) => name)
+}
+
+async function addMissing(
+  db: Transaction<Tables>,
+  kind: DatabaseKind,
+  migrations: ReadonlyMap<string, Migration>,
+): Promise<readonly string[]> {
+  // SQLite's transaction holds the file by itself.
+  if (kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(db)
+  await sql`create table if not exists migrations (name text primary key, at_ms ${sql.raw(COLUMN_TYPES[kind].integer)} not null)`.execute(
+    db,
+  )
+  const missing = missingIn(await migrationsDone(db, kind), migrations)
+  for (const [name, migration] of missing) {
+    await migration(db, COLUMN_TYPES[kind])
+    await sql`insert into migrations (name, at_ms) values (${name}, ${Date.now()})`.execute(db)
+  }
+  return missing.map(([name]) => name)
+}
+
+function missingIn(done: readonly string[], migrations: ReadonlyMap<string, Migration>) {
+  const unknown = done.filter((name) => !migrations.has(name))
+  if (unknown.length > 0)
+    throw new Fault('STORE_TOO_NEW', `a later version has written this database (${unknown.join(', ')})`)
+  return [...migrations].filter(([name]) => !done.includes(name))
+}
+
+/** SQLSTATE 42501, insufficient_privilege. */
+function isForbidden(error: unknown): boolean {
+  const cause = error instanceof Fault ? error.cause : error
+  return (cause as { readonly code?: unknown } | undefined)?.code === '42501'
 }
 
 /** In their order. */
@@ -79,6 +116,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0020-threats', threats],
   ['0021-deliveries', deliveries],
   ['0022-event-positions', eventPositions],
+  ['0023-managers', managers],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: { integer: 'integer', real: 'real', bytes: 'blob', key: 'text' },

@@ -18,20 +18,32 @@ export class RateLimitStore {
     this.#db = db
   }
 
-  /** One statement, so that nobody's request is forgotten: counts on, or begins a window where there is none. */
+  /** Nobody's request is forgotten: counts on, or begins a window where there is none. */
   async add(key: string, points: number, windowMs: number, nowMs: number): Promise<Count> {
-    const row = await this.#db
+    return (await this.addAll([{ key, points }], windowMs, nowMs))[0]!
+  }
+
+  /** In one statement, of different keys; resolves in their order. */
+  async addAll(
+    counts: readonly Omit<Count, 'endsAtMs'>[],
+    windowMs: number,
+    nowMs: number,
+  ): Promise<readonly Count[]> {
+    const rows = await this.#db
       .insertInto('rate_limits')
-      .values({ key, points, ends_at_ms: nowMs + windowMs })
+      .values(counts.map(({ key, points }) => ({ key, points, ends_at_ms: nowMs + windowMs })))
       .onConflict((conflict) =>
         conflict.column('key').doUpdateSet({
           points: sql`case when rate_limits.ends_at_ms <= ${nowMs} then excluded.points else rate_limits.points + excluded.points end`,
           ends_at_ms: sql`case when rate_limits.ends_at_ms <= ${nowMs} then excluded.ends_at_ms else rate_limits.ends_at_ms end`,
         }),
       )
-      .returning(['points', 'ends_at_ms'])
-      .executeTakeFirstOrThrow()
-    return { key, points: row.points, endsAtMs: row.ends_at_ms }
+      .returning(['key', 'points', 'ends_at_ms'])
+      .execute()
+    const byKey = new Map(
+      rows.map(({ key, points, ends_at_ms }) => [key, { key, points, endsAtMs: ends_at_ms }]),
+    )
+    return counts.map(({ key }) => byKey.get(key)!)
   }
 
   /** What somebody else has counted, in the place of what was there. */

@@ -8,6 +8,7 @@ import { CatalogueMerge } from './catalogue-merge.ts'
 import type { Database, Queries } from './database.ts'
 import { DeliveryStore } from './deliveries.ts'
 import { DeliveryLog } from './delivery-log.ts'
+import { DetectionStore } from './detections.ts'
 import { EventStormStore } from './event-storms.ts'
 import { EventPositionStore } from './event-positions.ts'
 import { EventStore } from './events.ts'
@@ -35,6 +36,7 @@ import { SubmissionStore } from './submissions.ts'
 import { TaskCallbackStore } from './task-callbacks.ts'
 import { TaskStore } from './tasks.ts'
 import { ThreatWindowStore } from './threat-windows.ts'
+import { TrafficStore } from './traffic.ts'
 import { TrialStore } from './trials.ts'
 import { TrustStore } from './trust.ts'
 import { UserStore } from './users.ts'
@@ -51,6 +53,7 @@ export class Store {
   readonly catalogue: CatalogueStore
   readonly deliveries: DeliveryStore
   readonly deliveryLog: DeliveryLog
+  readonly detections: DetectionStore
   readonly eventPositions: EventPositionStore
   readonly events: EventStore
   readonly eventStorms: EventStormStore
@@ -80,6 +83,7 @@ export class Store {
   readonly taskCallbacks: TaskCallbackStore
   readonly tasks: TaskStore
   readonly threatWindows: ThreatWindowStore
+  readonly traffic: TrafficStore
   readonly trials: TrialStore
   readonly trust: TrustStore
   readonly users: UserStore
@@ -100,6 +104,7 @@ export class Store {
     this.catalogue = new CatalogueStore(db, kind)
     this.deliveries = new DeliveryStore(db, kind)
     this.deliveryLog = new DeliveryLog(db)
+    this.detections = new DetectionStore(db)
     this.eventPositions = new EventPositionStore(db)
     this.events = new EventStore(db, kind)
     this.eventStorms = new EventStormStore(db)
@@ -129,6 +134,7 @@ export class Store {
     this.taskCallbacks = new TaskCallbackStore(db, kind)
     this.tasks = new TaskStore(db, kind)
     this.threatWindows = new ThreatWindowStore(db)
+    this.traffic = new TrafficStore(db)
     this.trials = new TrialStore(db, kind)
     this.trust = new TrustStore(db)
     this.users = new UserStore(db)

@@ -5,6 +5,7 @@ import type { EventTables } from './tables/events.ts'
 import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
+import type { ManagerTables } from './tables/managers.ts'
 import type { OAuthTables } from './tables/oauth.ts'
 import type { PolicyTables } from './tables/policies.ts'
 import type { RateLimitTables } from './tables/rate-limits.ts'
@@ -30,6 +31,7 @@ export interface Tables
     GnapTables,
     IdempotencyTables,
     KeyTables,
+    ManagerTables,
     OAuthTables,
     PolicyTables,
     RateLimitTables,

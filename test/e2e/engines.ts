@@ -34,14 +34,22 @@ export async function startNats(t: Test, lines: readonly string[] = []): Promise
   return started(t, { url: `nats://127.0.0.1:${port}`, port, folder }, run)
 }
 
-/** PostgreSQL, as durable as it is by default. `folder`: where its data is; one of its own where none is given. */
-export async function startPostgres(t: Test, folder = folderFor(t, 'postgres')): Promise<Engine> {
+/**
+ * PostgreSQL, as durable as it is by default. `folder`: where its data is; one of its own where none is given.
+ * `settings`: `name=value`; its own user may read the folder they name files in.
+ */
+export async function startPostgres(
+  t: Test,
+  folder = folderFor(t, 'postgres'),
+  settings: readonly string[] = [],
+): Promise<Engine> {
   const port = await freePort()
   const [bin] = globSync('/usr/lib/postgresql/*/bin').sort().reverse()
   assert.ok(bin !== undefined, 'PostgreSQL is installed')
   // It refuses to run as root.
   const owner = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : null
-  if (owner !== null) chownSync(folder, owner.uid, owner.gid)
+  if (owner !== null)
+    for (const path of [folder, ...globSync(join(folder, '*'))]) chownSync(path, owner.uid, owner.gid)
   const data = join(folder, 'data')
   const options = ['-U', 'gatehouse', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '-D', data]
   execFileSync(join(bin, 'initdb'), options, { ...owner, cwd: folder, stdio: 'ignore' })
@@ -59,6 +67,7 @@ export async function startPostgres(t: Test, folder = folderFor(t, 'postgres')):
         folder,
         '-c',
         'max_connections=60',
+        ...settings.flatMap((setting) => ['-c', setting]),
       ],
       { ...owner, cwd: folder, stdio: 'ignore' },
     )

@@ -132,3 +132,7 @@ create index "deliveries_by_end" on "deliveries" ("finished_at_ms") where "finis
 create table "event_positions" ("name" text collate "C" primary key, "number" bigint not null, "holder" text, "held_until_ms" bigint not null);
 drop index "events_by_time";
 create index "events_by_time" on "events" ("at_ms", "number", "type", "category", "agent", "severity", "confidence");
+-- 0023-managers
+create table "detections" ("id" text collate "C" primary key, "at_ms" bigint not null, "document" text not null);
+create index "detections_by_time" on "detections" ("at_ms");
+create table "traffic" ("process" text collate "C" primary key, "at_ms" bigint not null, "document" text not null);

@@ -28,7 +28,7 @@ const event = z
 const filters = {
   types: severalInQuery(
     [...TYPES, TRAFFIC],
-    'Only these, with commas in between. `traffic`, which has to be asked for, is of streams only: once a second how many requests this process has taken in.',
+    'Only these, with commas in between. `traffic`, which has to be asked for, is of streams only: once a second how many requests were taken in.',
   ),
   category: severalInQuery(CATEGORIES, 'Only of agents of these categories, with commas in between.'),
   agent: textInQuery('Only of agents of these ids, with commas in between.', 2_000)

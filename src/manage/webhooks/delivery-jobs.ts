@@ -16,6 +16,7 @@ export function deliveryJobs(
     {
       name: 'call what waits behind a delivery that is gone',
       everyMs: TEN_MINUTES_MS,
+      isOnce: true,
       run: async (nowMs) => {
         const left = await store.deliveries.leftLines(SLICE_LINES)
         if (left.length === 0) return 'done'

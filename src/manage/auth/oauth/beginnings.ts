@@ -1,4 +1,4 @@
-import { MinuteThrottle } from '../minute-throttle.ts'
+import { MinuteThrottle, type SharedCounts } from '../minute-throttle.ts'
 import { OAuthError } from './answer.ts'
 
 /**
@@ -19,6 +19,11 @@ export class Beginnings {
     throw new OAuthError(429, 'temporarily_unavailable', `too much was asked for ${whence}: wait a moment`, {
       'Retry-After': String(throttled.retryAfterS),
     })
+  }
+
+  async share(counts: SharedCounts, nowMs: number): Promise<void> {
+    await this.#fromNetwork.share(counts, 'oauth from', nowMs)
+    await this.#fromAll.share(counts, 'oauth from all', nowMs)
   }
 }
 
