@@ -13,8 +13,11 @@ export interface IndexFile {
   readonly sha256: string
 }
 
-/** Whoever reads `path` finds what was there or all of this, also when the machine stops half-way. */
-export async function writeIndexFile(path: string, bytes: Uint8Array): Promise<IndexFile> {
+/**
+ * Whoever reads `path` finds what was there or all of this, also when the machine stops half-way; unless `isLasting`,
+ * the machine's stop may take it away.
+ */
+export async function writeIndexFile(path: string, bytes: Uint8Array, isLasting = true): Promise<IndexFile> {
   const unfinished = `${path}.${randomUUID()}.tmp`
   const hash = createHash('sha256')
   try {
@@ -25,12 +28,12 @@ export async function writeIndexFile(path: string, bytes: Uint8Array): Promise<I
         hash.update(chunk)
         await file.writeFile(chunk)
       }
-      await file.sync()
+      if (isLasting) await file.sync()
     } finally {
       await file.close()
     }
     await rename(unfinished, path)
-    await syncFolder(dirname(path))
+    if (isLasting) await syncFolder(dirname(path))
   } catch (error) {
     await rm(unfinished, { force: true })
     throw unusable(path, 'INDEX_FILE_UNWRITABLE', `cannot be written (${codeOf(error)})`, error)

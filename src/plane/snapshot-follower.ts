@@ -44,8 +44,9 @@ export class SnapshotFollower {
   readonly #log: Log
   readonly #stop = new AbortController()
   #inUse: SnapshotDocument | null = null
-  /** Of the package on disk; `null`: there is none that can be relied upon. */
-  #digest: string | null = null
+  /** The package of the one in use; `null`: there is none that can be relied upon. */
+  #package: Package | null = null
+  #keeping: Promise<void> = Promise.resolve()
   #refused: FollowerStatus['refused'] = null
   #newest: Announcement | null = null
   #running: Promise<void> | null = null
@@ -71,10 +72,10 @@ export class SnapshotFollower {
   /** Takes what was in use last into use again; `false`: there is none. Never rejects. */
   async restore(): Promise<boolean> {
     try {
-      const bytes = await this.kept()
+      const bytes = await this.#onDisk()
       if (bytes === null) return false
       await this.#put(bytes)
-      this.#digest = digestOf(bytes)
+      this.#package = packageOf(bytes, digestOf(bytes))
       return true
     } catch (error) {
       this.#log.warn('the Snapshot on disk cannot be used', { error: error as Error })
@@ -84,12 +85,10 @@ export class SnapshotFollower {
 
   /** The package of the one in use; `null`: it could not be kept. */
   async kept(): Promise<Buffer | null> {
-    try {
-      return await readFile(join(this.#folder, FILE))
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-      throw error
-    }
+    if (this.#package === null) return null
+    if (this.#package.bytes !== null) return this.#package.bytes
+    await this.#keeping
+    return this.#onDisk()
   }
 
   /** Somebody has announced a Snapshot. */
@@ -120,6 +119,7 @@ export class SnapshotFollower {
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#running
+    await this.#keeping
   }
 
   #run(): void {
@@ -152,16 +152,15 @@ export class SnapshotFollower {
   async #get(announcement: Announcement): Promise<void> {
     const bytes = (await this.#changed(announcement)) ?? (await this.#whole(announcement))
     if (bytes === null || !this.#isBehind()) return
-    if (digestOf(bytes) !== announcement.digest)
-      throw new Fault('BUS_DAMAGED', 'a Snapshot is not what was announced')
-    this.#digest = null
     await this.#put(bytes)
-    await this.#keep(bytes)
+    const { digest } = announcement
+    this.#package = packageOf(bytes, digest)
+    this.#keeping = this.#keeping.then(() => this.#keep(bytes, digest)) // nobody waits for the disk
   }
 
   /** `null`: what was changed is not here, or no longer whole. */
   async #changed({ delta, digest, bytes }: Announcement): Promise<Buffer | null> {
-    if (delta === null || delta.from !== this.#digest) return null
+    if (delta === null || delta.from !== this.#package?.digest) return null
     try {
       const before = await this.kept()
       const after = before === null ? null : await applyDelta(before, delta.bytes, bytes)
@@ -184,7 +183,9 @@ export class SnapshotFollower {
     if (this.#newest !== announcement || this.#stop.signal.aborted) return null
     const shrunk = await this.#source.whole(digest)
     if (shrunk === null) throw new Fault('BUS_INCOMPLETE', 'a Snapshot that was announced is not there')
-    return grow(shrunk, bytes)
+    const whole = await grow(shrunk, bytes)
+    if (digestOf(whole) === digest) return whole
+    throw new Fault('BUS_DAMAGED', 'a Snapshot is not what was announced')
   }
 
   async #put(bytes: Buffer): Promise<void> {
@@ -199,15 +200,25 @@ export class SnapshotFollower {
     if (signatures !== null) await keepIndexFiles([signatures.hash, before], this.#folder)
   }
 
+  async #onDisk(): Promise<Buffer | null> {
+    try {
+      return await readFile(join(this.#folder, FILE))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+      throw error
+    }
+  }
+
   /** Whoever reads it finds the one before or all of this one. */
-  async #keep(bytes: Buffer): Promise<void> {
+  async #keep(bytes: Buffer, digest: string): Promise<void> {
+    if (this.#package?.digest !== digest) return // there is a newer one by now
     const unfinished = join(this.#folder, `${FILE}.${randomUUID()}.tmp`)
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 })
       await writeFile(unfinished, bytes, { mode: 0o600, flush: true })
       await rename(unfinished, join(this.#folder, FILE))
-      this.#digest = digestOf(bytes)
     } catch (error) {
+      if (this.#package?.digest === digest && this.#package.bytes === null) this.#package = null
       await rm(unfinished, { force: true }).catch(() => undefined)
       this.#log.warn('the Snapshot cannot be kept for the next start', { error: error as Error })
     }
@@ -221,10 +232,22 @@ export class SnapshotFollower {
   }
 }
 
+interface Package {
+  readonly digest: string
+  /** `null`: a large one, which is on disk only. */
+  readonly bytes: Buffer | null
+}
+
+function packageOf(bytes: Buffer, digest: string): Package {
+  return { digest, bytes: bytes.length <= MEMORY_BYTES_MAX ? bytes : null }
+}
+
 /** It would be no better if it came again. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Fault && (error.code === 'SNAPSHOT_INVALID' || error.code === 'POLICY_INVALID')
 }
 
 const FILE = 'newest.snapshot'
+/** All that comes with Gatehouse is half a MiB. */
+const MEMORY_BYTES_MAX = 4 * 1024 ** 2
 const SPREAD_MS = 1_000

@@ -28,7 +28,11 @@ export async function unpackSnapshot(bytes: Buffer, folder: string): Promise<Sna
     throw unreadable('has another index than it says')
   if (!HASH.test(signatures.hash)) throw unreadable('has signatures with no hash')
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const file = await writeIndexFile(join(folder, indexFileName(signatures.hash)), index)
+  const file = await writeIndexFile(
+    join(folder, indexFileName(signatures.hash)),
+    index,
+    false, // the next start takes it out of its package
+  )
   return { ...document, signatures: { ...signatures, index: file } }
 }
 

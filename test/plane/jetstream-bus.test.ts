@@ -196,6 +196,7 @@ async function newFleet() {
   }
   const manage = await manager()
   await until(() => manage.connection.isUp)
+  await streamsOf(name)
   return {
     manage,
     manager,
@@ -206,7 +207,6 @@ async function newFleet() {
       const bus = new JetStreamProxyBus(settings(relay.url), id, { folder, spreadMs: 20, askMs: 500 }, log)
       open.push({ closed: () => bus.closed().finally(() => relay.stop()) })
       await until(() => bus.connection.isUp)
-      await sent(bus)
       return { bus, relay, folder }
     },
     async close() {
@@ -216,14 +216,15 @@ async function newFleet() {
 }
 
 /** The first manager makes the streams: until it has, nothing is taken. */
-async function sent(bus: JetStreamProxyBus): Promise<void> {
+async function streamsOf(name: string): Promise<void> {
+  const client = await connect({ servers: NATS })
+  const { consumers } = await jetstreamManager(client, { checkAPI: false })
   for (;;) {
-    try {
-      return await bus.sendSightings([])
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
+    const found = await consumers.info(`${name}_sightings`, 'ingest').catch(() => null)
+    if (found !== null) break
+    await new Promise((resolve) => setTimeout(resolve, 20))
   }
+  await client.close()
 }
 
 function nowhere(): BusSettings {
