@@ -97,6 +97,6 @@ const POLICY: SignaturePolicy = {
   ageMaxS: 86_400,
   skewS: 60,
 }
-const FIELD_LENGTH_MAX = 4_096
+const FIELD_LENGTH_MAX = 2_048
 /** SHA-256. */
 const THUMBPRINT = /^[\w-]{43}$/
