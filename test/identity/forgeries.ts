@@ -241,6 +241,12 @@ export const FORGERIES: readonly Forgery[] = [
     const sent = made(scene, { agent: `"${scene.agent.id}"`, components: bareAgent(scene) })
     return withLine(sent, 'Signature-Agent')
   }),
+  failed('a member of Signature-Agent twice', 'no-agent', (scene) =>
+    made(scene, {
+      agent: `sig1="https://other.example", sig1="${scene.agent.id}"`,
+      components: coveringAs(scene, scene.authority),
+    }),
+  ),
   failed('a label twice', 'malformed', (scene) => {
     const { headers, ...sent } = made(scene)
     return { ...sent, headers: headers.map((text, i) => (i === 3 ? `${text}, ${text}` : text)) }
