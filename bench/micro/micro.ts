@@ -13,6 +13,7 @@ import { type ClientHello, parseClientHello } from '../../src/wire/client-hello.
 import { HelloReader } from '../../src/wire/record.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 import { type CertificateOids, parseCertificate } from '../../src/wire/x509.ts'
+import { browserHeaders } from './browser-headers.ts'
 
 const ROUNDS = 60
 const RUNS = 5000
@@ -29,23 +30,7 @@ const head: RequestHead = {
   method: 'GET',
   target: '/cart',
   version: '11',
-  rawHeaders: [
-    ['Host', 'shop.example.test'],
-    ['Connection', 'keep-alive'],
-    ['sec-ch-ua', '"Chromium";v="156", "Not?A_Brand";v="24"'],
-    ['sec-ch-ua-mobile', '?0'],
-    ['sec-ch-ua-platform', '"Linux"'],
-    ['Upgrade-Insecure-Requests', '1'],
-    ['User-Agent', 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0'],
-    ['Accept', 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'],
-    ['Sec-Fetch-Site', 'none'],
-    ['Sec-Fetch-Mode', 'navigate'],
-    ['Sec-Fetch-User', '?1'],
-    ['Sec-Fetch-Dest', 'document'],
-    ['Accept-Encoding', 'gzip, deflate, br, zstd'],
-    ['Accept-Language', 'en-US,en;q=0.9'],
-    ['Cookie', 'session=5f1e0c9ad2b7; _ga=GA1.2.1234567890.1700000000; theme=dark; consent=yes'],
-  ].flat(),
+  rawHeaders: browserHeaders('shop.example.test'),
 }
 
 const [, ja4B, ja4C] = ja4Forms(hello, 'tcp').ja4_r.split(/_(.+?)_(.+)/)

@@ -13,7 +13,7 @@ export interface SignaturePolicy {
   readonly covers: readonly (readonly string[])[]
   /** Whether it has to say when it expires. */
   readonly needsExpiry: boolean
-  /** Of what is parsed: `Signature-Input`, `Signature`, and all structured fields that are covered together. */
+  /** Of what is parsed: `Signature-Input`, `Signature`, and together all structured fields, and the query, of which parts are covered. */
   readonly fieldLengthMax: number
   /** How long one is good, from `created`. */
   readonly ageMaxS: number

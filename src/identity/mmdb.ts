@@ -112,6 +112,7 @@ export class Mmdb {
 class Decoder {
   readonly #section: Uint8Array
   #left = VALUES_MAX
+  #textLeft = TEXT_BYTES_MAX
   #ok = true
 
   constructor(section: Uint8Array) {
@@ -133,7 +134,8 @@ class Decoder {
     if (!reader.ok) return this.#fail()
     switch (type) {
       case TEXT:
-        return this.#taken(reader, size).toString('utf8')
+        this.#textLeft -= size
+        return this.#textLeft < 0 ? this.#fail() : this.#taken(reader, size).toString('utf8')
       case UINT16:
       case UINT32:
       case UINT64:
@@ -223,5 +225,7 @@ const POINTER_FROM = [0, 2_048, 526_336, 0]
 const ZEROS = new Uint8Array(12)
 /** Those of a network have a handful; a file could be made of which one has billions, all by pointers. */
 const VALUES_MAX = 2_000
+/** Of all texts of a value: one of 16 MB could else be pointed to a thousand times. The metadata have some kilobytes. */
+const TEXT_BYTES_MAX = 131_072
 const DEPTH_MAX = 16
 const SAMPLED_NODES_MAX = 10_000

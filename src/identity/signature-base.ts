@@ -64,7 +64,7 @@ export class ComponentValues {
       case 'derived':
         return derived(this.#request, name)
       case 'parameter':
-        this.#parameters ??= queryParameters(this.#request.target)
+        this.#parameters ??= this.#queried()
         return this.#parameters.get(form.part) ?? null
       case 'field':
         return fieldValue(rawHeaders, name)
@@ -75,6 +75,15 @@ export class ComponentValues {
       case 'member':
         return this.#member(name, form.part)
     }
+  }
+
+  /** None of one that is longer than what may still be parsed. */
+  #queried(): ReadonlyMap<string, string | null> {
+    const { target } = this.#request
+    const query = target.indexOf('?')
+    if (query === -1) return NO_PARAMETERS
+    this.#structuredLeft -= target.length - query
+    return this.#structuredLeft < 0 ? NO_PARAMETERS : queryParameters(target.slice(query + 1))
   }
 
   /** `null`: it is not there, or, with those before it, longer than what may be parsed. */
@@ -151,11 +160,9 @@ function derived({ method, base, target }: SignedRequest, name: string): string 
 }
 
 /** RFC 9421 §2.2.8. `null`: one that is there twice, and could be read as either. */
-function queryParameters(target: string): ReadonlyMap<string, string | null> {
+function queryParameters(query: string): ReadonlyMap<string, string | null> {
   const found = new Map<string, string | null>()
-  const query = target.indexOf('?')
-  if (query === -1) return found
-  for (const [each, value] of new URLSearchParams(target.slice(query + 1))) {
+  for (const [each, value] of new URLSearchParams(query)) {
     const name = formEncoded(each)
     found.set(name, found.has(name) ? null : formEncoded(value))
   }
@@ -225,6 +232,7 @@ function dictionaryIn(text: string | null): Dictionary | null {
 
 type StructuredType = 'dictionary' | 'list' | 'item'
 
+const NO_PARAMETERS: ReadonlyMap<string, string | null> = new Map()
 const ASCII = /^[\t\x20-\x7e]*$/
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/
 const BASE = /^(https?):\/\/([^/?#@]+)([^?#]*)$/i

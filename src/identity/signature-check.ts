@@ -5,7 +5,7 @@ import type { FailureBudget } from './failure-budget.ts'
 import { replayIdOf, verifySignature } from './http-signature.ts'
 import type { SignatureUse } from './inquiry.ts'
 import type { KeyBook } from './key-book.ts'
-import type { SignedRequest } from './signature-base.ts'
+import { fieldValue, type SignedRequest } from './signature-base.ts'
 import { type BotSignature, readBotSignature } from './web-bot-auth.ts'
 
 export interface SignatureRules extends DocumentRules {
@@ -59,6 +59,9 @@ export class SignatureCheck {
   check(asked: Asked, nowMs: number): Checked | null {
     const { network } = asked
     if (!this.#budget.mayRead(network, nowMs)) return unchecked('too-many', null)
+    const named = keyNamed(asked.rawHeaders)
+    // To read it costs more than to check it.
+    if (named !== null && !this.#budget.mayCheck(network, named, nowMs)) return unchecked('too-many', null)
     const read = readBotSignature(asked, this.#rules, nowMs)
     if (read.kind === 'refused') {
       const { fault, hasAgent } = read
@@ -82,7 +85,10 @@ export class SignatureCheck {
     }
     if (!key.signsRequests) return this.#failed('other-algorithm', agentId, network, null, nowMs)
     if (!isInTime(key, nowMs)) return this.#failed('key-out-of-time', agentId, network, null, nowMs)
-    if (!this.#budget.mayCheck(network, thumbprint, nowMs)) return unchecked('too-many', agentId)
+    if (!this.#budget.mayCheck(network, thumbprint, nowMs)) {
+      this.#budget.failed(network, null, nowMs)
+      return unchecked('too-many', agentId)
+    }
     const fault = verifySignature(signature, key)
     if (fault !== null) return this.#failed(fault, agentId, network, thumbprint, nowMs)
     const finding = { kind: 'proven', agentId, thumbprint } as const
@@ -133,6 +139,14 @@ export function isSigned(rawHeaders: readonly string[]): boolean {
   return false
 }
 
+/** The key that it says, without reading the rest; `null`: it says none, or more than one, and has to be read. */
+function keyNamed(rawHeaders: readonly string[]): string | null {
+  const text = fieldValue(rawHeaders, 'signature-input')
+  const at = text === null ? -1 : text.indexOf(KEY_ID)
+  if (text === null || at === -1 || text.includes(KEY_ID, at + 1)) return null
+  return text.slice(at + KEY_ID.length + 1, at + KEY_ID.length + 1 + THUMBPRINT_LENGTH)
+}
+
 function useOf(
   { thumbprint, signature }: BotSignature,
   id: string,
@@ -152,6 +166,8 @@ function notYet(agentId: string): SignatureFinding {
   return { kind: 'unchecked', why: 'no-key-yet', agentId }
 }
 
+const KEY_ID = 'keyid='
+const THUMBPRINT_LENGTH = 43
 /** Of `signature-input` and `signature-agent`. */
 const NAME_LENGTH = 15
 const NAMES: ReadonlySet<string> = new Set(['signature-input', 'signature-agent'])

@@ -8,7 +8,7 @@ import {
   type SignaturePolicy,
 } from './http-signature.ts'
 import { fieldValue, type SignedRequest } from './signature-base.ts'
-import { readDictionary } from './structured-text.ts'
+import { readDistinctDictionary } from './structured-text.ts'
 
 /** Who says to have signed a request (draft-ietf-webbotauth-httpsig-protocol). Proven when a key of that agent has. */
 export interface BotSignature {
@@ -69,7 +69,7 @@ function agentIn(rawHeaders: readonly string[], signature: HttpSignature): strin
   if (text === null || text.length > FIELD_LENGTH_MAX) return null
   try {
     if (text.startsWith('"')) return isCovered(signature, AGENT) ? asText(parseItem(text)[0]) : null
-    return memberIn(readDictionary(text), signature)
+    return memberIn(readDistinctDictionary(text), signature)
   } catch {
     return null
   }
@@ -97,6 +97,6 @@ const POLICY: SignaturePolicy = {
   ageMaxS: 86_400,
   skewS: 60,
 }
-const FIELD_LENGTH_MAX = 4_096
+const FIELD_LENGTH_MAX = 2_048
 /** SHA-256. */
 const THUMBPRINT = /^[\w-]{43}$/

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { test } from 'tap'
 import { DIRECTORY } from '../../src/classify/signer-id.ts'
 import { runCli } from '../../src/commands/cli.ts'
@@ -14,7 +12,8 @@ import { readKeySet } from '../../src/identity/agent-document.ts'
 import { directoryProof } from '../../src/identity/directory-signature.ts'
 import { verifySignature } from '../../src/identity/http-signature.ts'
 import { readBotSignature } from '../../src/identity/web-bot-auth.ts'
-import { endWith, GATEHOUSE, plainEnvironment, temporaryFolder } from '../e2e/programs.ts'
+import { temporaryFolder } from '../e2e/programs.ts'
+import { serveDirectory } from './directory-process.ts'
 import { memoryIo } from './memory-io.ts'
 
 const RULES = { allowPrivate: false }
@@ -162,16 +161,7 @@ test('a directory is served, signed for the host that is asked, by the keys that
   const folder = temporaryFolder(t)
   const file = join(folder, 'agent.jwk')
   await run('key', file)
-  const child = spawn(
-    process.execPath,
-    [GATEHOUSE, 'sign', 'directory', '--key', file, '--serve', '127.0.0.1:0'],
-    {
-      env: plainEnvironment(folder),
-      stdio: ['ignore', 'pipe', 'ignore'],
-    },
-  )
-  endWith(t, child)
-  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
+  const { child, place: line } = await serveDirectory(t, folder, file)
   for (const count of [1, 2]) {
     const answer = await fetch(line + DIRECTORY)
     const body = Buffer.from(await answer.arrayBuffer())

@@ -9,6 +9,7 @@ import { type Test, test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { endWith, GATEHOUSE, plainEnvironment, temporaryFolder } from '../e2e/programs.ts'
+import { serveDirectory } from './directory-process.ts'
 import { memoryIo } from './memory-io.ts'
 
 const ASKED = 'https://gate.example/a?b=c'
@@ -98,16 +99,7 @@ test('a body that is signed is looked at', async (t) => {
 
 test('the directory is fetched with the guards of the gateway', async (t) => {
   const { file, folder } = await agent(t)
-  const child = spawn(
-    process.execPath,
-    [GATEHOUSE, 'sign', 'directory', '--key', file, '--serve', '127.0.0.1:0'],
-    {
-      env: plainEnvironment(folder),
-      stdio: ['ignore', 'pipe', 'ignore'],
-    },
-  )
-  endWith(t, child)
-  const [place] = (await once(createInterface(child.stdout), 'line')) as [string]
+  const { child, place } = await serveDirectory(t, folder, file)
   const request = (await sign('request', ASKED, '--key', file, '--agent', place, '--as', 'json')).out
   const { code, out } = await run(['-', '--allow-private'], request)
   assert.equal(code, 0, out)

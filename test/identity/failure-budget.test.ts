@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { FailureBudget } from '../../src/identity/failure-budget.ts'
 
-const LIMITS = { perAddress: 3, perKey: 5, inAll: 8, perProvenAddress: 6 }
+const LIMITS = { perAddress: 3, perKey: 5, inAll: 8, perProvenAddress: 6, readInAll: 12 }
 const NOW_MS = 1_795_424_600_000
 
 test('an address that sends too many is not read until the second is over', async () => {
@@ -52,6 +52,18 @@ test('all together have a bound, and nobody buys himself out of it with a key of
   assert.equal(budget.mayCheck('liar', 'his own', NOW_MS), true)
   budget.failed('liar', 'his own', NOW_MS)
   assert.equal(budget.mayCheck('liar', 'his own', NOW_MS), false)
+})
+
+test('what is read in vain has a bound in all, too, however many addresses it comes from', async () => {
+  const budget = new FailureBudget(LIMITS)
+  budget.proven('owner', 'own')
+  for (let i = 0; i < 12; i++) {
+    assert.equal(budget.mayRead(`${i}`, NOW_MS), true)
+    budget.failed(`${i}`, null, NOW_MS)
+  }
+  assert.deepEqual([budget.mayRead('new', NOW_MS), budget.mayRead('owner', NOW_MS)], [false, true])
+  assert.equal(budget.mayCheck('new', 'key', NOW_MS), true, 'a check is another thing')
+  assert.equal(budget.mayRead('new', NOW_MS + 1_000), true)
 })
 
 test('a clock that goes back shuts nobody out', async () => {

@@ -219,6 +219,13 @@ export const FORGERIES: readonly Forgery[] = [
     const { headers, ...sent } = made(scene, { components })
     return { ...sent, headers: [...headers, 'X-Long', `a=1, b=tok;c="${'x'.repeat(4_096)}"`] }
   }),
+  failed('a part of a query of 4 KiB', 'no-component', (scene) => {
+    const components = [...coveringAs(scene, scene.authority), ['"@query-param";name="id"', '7'] as const]
+    return made(scene, { components, sent: { target: `/cart?id=7&x=${'%21'.repeat(1_365)}` } })
+  }),
+  failed('Signature-Agent of 3 KiB', 'no-agent', (scene) =>
+    made(scene, { agent: `"${scene.agent.id}/${'x'.repeat(3_072)}"`, components: bareAgent(scene) }),
+  ),
   failed('parameters of 10 KiB', 'too-large', (scene) => made(scene, { more: `;x="${'x'.repeat(10_240)}"` })),
   failed('forty components', 'too-large', (scene) =>
     made(scene, {
@@ -234,6 +241,12 @@ export const FORGERIES: readonly Forgery[] = [
     const sent = made(scene, { agent: `"${scene.agent.id}"`, components: bareAgent(scene) })
     return withLine(sent, 'Signature-Agent')
   }),
+  failed('a member of Signature-Agent twice', 'no-agent', (scene) =>
+    made(scene, {
+      agent: `sig1="https://other.example", sig1="${scene.agent.id}"`,
+      components: coveringAs(scene, scene.authority),
+    }),
+  ),
   failed('a label twice', 'malformed', (scene) => {
     const { headers, ...sent } = made(scene)
     return { ...sent, headers: headers.map((text, i) => (i === 3 ? `${text}, ${text}` : text)) }

@@ -88,6 +88,19 @@ test('values that never end, or go round, come to nothing at once', async () => 
   assert.deepEqual(plain(new Mmdb(mmdbOf(data)).find('10.0.1.1')), new Array(20).fill('x'))
 })
 
+test('a long text that is pointed to many times is read of nobody', async () => {
+  const long = encodeValue('x'.repeat(100_000))
+  const many = Buffer.concat([control(11, 900), ...new Array<Buffer>(900).fill(pointerTo(0))])
+  const mmdb = new Mmdb(
+    mmdbOf([
+      ['10.0.0.0/24', long],
+      ['10.0.1.0/24', many],
+    ]),
+  )
+  assert.equal(mmdb.find('10.0.1.1'), null)
+  assert.equal(mmdb.find('10.0.0.1'), 'x'.repeat(100_000))
+})
+
 test('whatever bytes are changed, and wherever it is cut, nothing throws but the first look', async () => {
   const good = mmdbOf(ENTRIES.slice(0, 2))
   const looked = (bytes: Buffer) => {

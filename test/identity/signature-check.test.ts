@@ -150,6 +150,27 @@ test('whoever sends what does not hold is soon not looked at, and who signs well
   assert.equal(whyOf(check(made(SCENE), 'newcomer')), 'too-many')
 })
 
+test('who names a key of which too many are wrong is not read, nor soon who names none', async () => {
+  const [book, budget] = [bookOfAll(), new FailureBudget()]
+  const check = checker({}, book, budget)
+  assert.equal(check(made(SCENE))?.kind, 'use')
+  const wrong = FORGERIES.find(({ name }) => name.startsWith('its keyid'))!
+  const damaged = made(SCENE, { more: ';expires=1' })
+  assert.equal(whyOf(check(damaged, 'a')), 'malformed')
+  for (let i = 0; i < 100; i++) check(wrong.make(SCENE), `${i}`)
+  assert.equal(whyOf(check(damaged, 'b')), 'too-many')
+  assert.equal(whyOf(check(damaged)), 'malformed', 'of who has proven it')
+  // Whoever says two keys, or one that nobody has, is read: a thousand in all.
+  const veiled = made(SCENE, { more: ';x="keyid="' })
+  const unknown = FORGERIES.find(({ why }) => why === 'unknown-key')!
+  for (let i = 0; i < 998; i++) {
+    assert.ok(budget.mayRead('new', NOW_MS))
+    check(i % 2 === 0 ? veiled : unknown.make(SCENE), `c${i}`)
+  }
+  assert.equal(whyOf(check(unknown.make(SCENE), 'new')), 'too-many')
+  assert.equal(check(made(SCENE))?.kind, 'use')
+})
+
 test('a request that is changed anywhere where it is signed does not hold', async () => {
   const sent = made(SCENE, {
     components: [
