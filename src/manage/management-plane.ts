@@ -13,6 +13,7 @@ import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Secret } from '../secret.ts'
+import { SEALED_BY } from '../store/settings.ts'
 import { Store } from '../store/store.ts'
 import type { TaskRecord } from '../store/tasks.ts'
 import { a2aEndpoints, isOfA2A } from './a2a/endpoints.ts'
@@ -252,6 +253,7 @@ export class ManagementPlane {
       const management = await this.#managementOf(store, url)
       this.#management = management
       await this.#follow(store)
+      await this.#sayForeign(store, management)
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
       await this.#sinks.start(management)
@@ -379,6 +381,21 @@ export class ManagementPlane {
       void this.settings.follow()
       void policy?.follow()
     }, BEAT_MS)
+  }
+
+  /** What several processes on one database have to have in common, and have not: nothing else would say it in time. */
+  async #sayForeign(store: Store, { sealer, nowMs }: Management): Promise<void> {
+    const key = sealer.givenKey
+    if (key !== null) {
+      const before = (await store.settings.get(SEALED_BY))?.value ?? null
+      if (before !== key) await store.settings.put(SEALED_BY, key, null, nowMs())
+      if (before !== null && before !== key)
+        this.#log.error(
+          'the database was last used with another store.encryption_key: what is secret in it cannot be read with this one',
+        )
+    }
+    if (this.#links.fleet !== undefined && this.#settings.publicUrl === null)
+      this.#log.warn('manage.public_url is missing: tokens and links name the address of this process alone')
   }
 
   #listenTo(store: Store, sources: EventSources): void {

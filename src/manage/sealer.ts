@@ -19,6 +19,11 @@ export class Sealer {
     this.#file = file
   }
 
+  /** Which key it is, where one is given: all processes on one database have to have the same. */
+  get givenKey(): string | null {
+    return this.#given === null ? null : sealKey(this.#given.reveal(), '').id
+  }
+
   /** `what` it is, and of whom: it cannot be opened as anything else. */
   async seal(text: string, what: string): Promise<string> {
     const { id, bytes } = await this.#sealKey('make')

@@ -18,8 +18,7 @@ export class LeaderLock {
       query_timeout: ANSWER_MS,
       keepAlive: true,
       application_name: 'gatehouse leader',
-      // The server finds out by itself when nobody is there any more, and another one leads.
-      options: '-c tcp_user_timeout=10000 -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2',
+      options: GIVEN_UP,
     }
   }
 
@@ -78,5 +77,11 @@ const HELD = `select exists (
     and database = (select oid from pg_database where datname = current_database())
     and (classid::bigint << 32) + objid::bigint = $1
 ) as is_held`
+/**
+ * The server finds out by itself when nobody is there any more, and another one leads: where the network is gone, and
+ * where something in between goes on holding the connection for somebody who asks nothing any more.
+ */
+const GIVEN_UP =
+  '-c tcp_user_timeout=10000 -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c idle_session_timeout=10000'
 const LOCK = 7_164_201_914
 const ANSWER_MS = 3_000

@@ -19,6 +19,8 @@ export type SettingPut =
 
 /** Not one of the configuration: another value says that all of the database is another. */
 export const RESTORED = 'store.restored'
+/** Not one of the configuration: by which key secrets in the database were last sealed, told apart from others. */
+export const SEALED_BY = 'store.sealed_by'
 
 /** Settings that change while it runs. */
 export class SettingStore {

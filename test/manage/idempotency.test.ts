@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
+import { Fault } from '../../src/fault.ts'
 import { Idempotency } from '../../src/manage/api/idempotency.ts'
 import type { Management } from '../../src/manage/management.ts'
 import { Refusal } from '../../src/manage/refusal.ts'
 import type { Store } from '../../src/store/store.ts'
-import { KINDS, openFresh } from '../store/databases.ts'
+import { freshUrl, KINDS, openAt, openFresh } from '../store/databases.ts'
+import { Relay } from '../store/relay.ts'
 import { TestManagement } from './management.ts'
 
 const ASKED = {
@@ -92,4 +95,46 @@ function idempotency(store: Store) {
   const once = (key: string, asked: Partial<typeof ASKED>, run: Parameters<Idempotency['once']>[2]) =>
     subject.once(key, { ...ASKED, ...asked }, run)
   return { once, at }
+}
+
+test('what could not be written down while the database was away is, when it is back', async (t) => {
+  const relay = await Relay.before(await freshUrl('postgres', t))
+  t.teardown(() => relay.stop())
+  const { once } = idempotency(await openAt(t, relay.url))
+  const done = { status: 201, headers: {}, body: { id: 'x' } }
+  const isAway = (error: Partial<Fault>) => error.code === 'STORE_UNAVAILABLE'
+  const cutOff = async () => {
+    await relay.stop()
+    setTimeout(() => void relay.start(), 700)
+  }
+  await assert.rejects(
+    once('failed', {}, async () => {
+      await cutOff()
+      throw new Fault('STORE_UNAVAILABLE', 'the work itself has failed')
+    }),
+    { message: 'the work itself has failed' },
+  )
+  assert.deepEqual(await eventually(() => once('failed', {}, async () => done)), done)
+  await assert.rejects(
+    once('done', {}, async () => {
+      await cutOff()
+      return done
+    }),
+    isAway,
+  )
+  const again = await eventually(() => once('done', {}, () => assert.fail('it is done')))
+  assert.deepEqual(again, { ...done, headers: { 'Idempotency-Replayed': 'true' } })
+})
+
+/** What is not there yet, or being done, is asked for again. */
+async function eventually<Result>(ask: () => Promise<Result>): Promise<Result> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      const { code } = error as { readonly code?: string }
+      if (code !== 'STORE_UNAVAILABLE' && code !== 'idempotency_in_progress') throw error
+      await wait(50)
+    }
+  }
 }

@@ -161,6 +161,19 @@ test('what one process has sealed another one opens: webhooks, tokens and their 
   assert.ok(performance.now() - atMs < 3_000)
 })
 
+test('a process with another key for secrets than those before it says so', async (t) => {
+  const { one, other } = await two(t)
+  assert.deepEqual([one.said, other.said], [[], []])
+  const foreign = await TestManagement.start(t, {
+    ...{ storeUrl: one.storeUrl, encryptionKey: new Secret('another than both have') },
+  })
+  assert.ok(
+    foreign.said.some((line) => line.includes('another store.encryption_key')),
+    `${foreign.said}`,
+  )
+  assert.ok(!foreign.said.join().includes('than both have'))
+})
+
 test('what one does for all, only the one that leads does', async () => {
   const done: string[] = []
   let isLeading = false

@@ -10,6 +10,7 @@ export class Relay {
   readonly #sockets = new Set<Socket>()
   #server: Server | null
   #isStalled = false
+  #delayMs = 0
 
   static async before(url: string): Promise<Relay> {
     const server = createServer()
@@ -56,6 +57,11 @@ export class Relay {
     for (const socket of this.#sockets) isStalled ? socket.pause() : socket.resume()
   }
 
+  /** What goes through takes so long, each way. */
+  delay(delayMs: number): void {
+    this.#delayMs = delayMs
+  }
+
   #serving(server: Server): Server {
     return server.on('connection', (here) => {
       const there = connect(this.#to)
@@ -66,7 +72,11 @@ export class Relay {
 
   #join(from: Socket, to: Socket): void {
     this.#sockets.add(from)
-    from.on('data', (bytes) => to.write(bytes))
+    from.on('data', (bytes) => {
+      // Timers that are as long end in their order.
+      if (this.#delayMs === 0) to.write(bytes)
+      else setTimeout(() => to.write(bytes), this.#delayMs)
+    })
     if (this.#isStalled) from.pause()
     from.on('error', () => undefined)
     from.on('close', () => {

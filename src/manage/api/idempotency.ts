@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { IdempotencyStore, KeptAnswer } from '../../store/idempotency.ts'
 import type { Management } from '../management.ts'
 import { type FieldError, invalid, type ProblemCode, Refusal } from '../refusal.ts'
@@ -26,6 +27,8 @@ export interface GivenAnswer {
 export class Idempotency {
   readonly #store: IdempotencyStore
   readonly #management: Management
+  /** How many are over, and not written down yet. */
+  #late = 0
 
   constructor(management: Management) {
     this.#store = management.store.idempotency
@@ -53,14 +56,37 @@ export class Idempotency {
         const { begun } = beginning
         const outcome = await run().catch(async (error: unknown) => {
           if (error instanceof Refusal && error.status < 500) return error
-          await this.#store.abandon(begun)
+          await this.#end(() => this.#store.abandon(begun)).catch(() => undefined)
           throw error
         })
-        await this.#store.finish(begun, kept(outcome))
+        await this.#end(() => this.#store.finish(begun, kept(outcome)))
         if (outcome instanceof Refusal) throw outcome
         return outcome
       }
     }
+  }
+
+  /** What cannot be written down now is tried again: who asks anew would be told for minutes that it is being done. */
+  async #end(write: () => Promise<unknown>): Promise<void> {
+    try {
+      await write()
+    } catch (error) {
+      if (this.#late < LATE_MAX) void this.#endLater(write)
+      throw error
+    }
+  }
+
+  async #endLater(write: () => Promise<unknown>): Promise<void> {
+    this.#late++
+    for (let time = 0; time < LATE_TIMES_MAX; time++) {
+      await wait(LATE_MS, undefined, { ref: false })
+      const isWritten = await write().then(
+        () => true,
+        () => false,
+      )
+      if (isWritten) break
+    }
+    this.#late--
   }
 }
 
@@ -92,4 +118,8 @@ function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
+const LATE_MS = 500
+/** By then the database takes them for given up. */
+const LATE_TIMES_MAX = 600
+const LATE_MAX = 1_000
 const KEY = /^[\x21-\x7e]{1,255}$/
