@@ -168,6 +168,7 @@ export class Manager {
     await this.#maker.load()
     await Promise.race([started, wait(DATABASE_WAIT_MS, undefined, { ref: false })])
     this.#maker.begin()
+    this.#maker.fetch()
     this.#leadership.start()
     const ofKey = signingKey === null ? [] : [signingKey.reloader as Reloader<unknown>]
     this.#reloaders = [...ofPort, ...ofKey, ...this.#maker.reloaders]

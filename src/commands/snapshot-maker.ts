@@ -68,7 +68,7 @@ export class SnapshotMaker {
   #loaded: { readonly policy: unknown; readonly signatures: SignatureSet } | null = null
   #signaturesReloader: Reloader<SignatureSet> | null = null
   #reloaders: readonly Reloader<unknown>[] = []
-  #areFeedsPulled = false
+  #isFetching = false
 
   /** `code`: `null` where there is no database that could say the policy. */
   constructor(
@@ -162,12 +162,20 @@ export class SnapshotMaker {
     this.#compiler.stayReady()
   }
 
-  /** Fetches what others publish, and keeps the catalogue up to date, while this process leads. */
+  /** Keeps the catalogue up to date, and what is made of what others publish, while this process leads. */
   lead(): void {
     if (!this.#links.isLeading()) return
     this.#catalogue.nudge()
-    if (!this.#areFeedsPulled) this.#feeds.start()
-    this.#areFeedsPulled = true
+    this.fetch()
+  }
+
+  /**
+   * Fetches what others publish, from now on: whoever may come to lead has a copy of its own by then, and makes nothing
+   * of less than the one before it.
+   */
+  fetch(): void {
+    if (!this.#isFetching) this.#feeds.start()
+    this.#isFetching = true
     if (this.#loaded !== null) void this.#useRanges(this.#ranged ?? this.#loaded.signatures)
   }
 
@@ -191,7 +199,7 @@ export class SnapshotMaker {
 
   /** Feeds are fetched, and the database is asked for its policy; never rejects. */
   async reload(): Promise<void> {
-    if (this.#links.isLeading()) void this.#feeds.pull() // takes as long as their servers do
+    if (this.#isFetching) void this.#feeds.pull() // takes as long as their servers do
     await this.#policyKeeper?.follow()
   }
 
@@ -216,9 +224,8 @@ export class SnapshotMaker {
       this.#compiler,
       (set) => {
         this.#publisher.useSignatures(set)
-        if (!this.#links.isLeading()) return
-        void this.#useRanges(set)
-        setImmediate(() => this.#catalogue.nudge()) // when it is said to be in use
+        if (this.#isFetching) void this.#useRanges(set)
+        if (this.#links.isLeading()) setImmediate(() => this.#catalogue.nudge()) // when it is said to be in use
       },
       () => this.#accepted.load(),
       this.#settings.rangesRefreshMs === null ? null : ranges,

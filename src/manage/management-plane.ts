@@ -394,8 +394,14 @@ export class ManagementPlane {
           'the database was last used with another store.encryption_key: what is secret in it cannot be read with this one',
         )
     }
-    if (this.#links.fleet !== undefined && this.#settings.publicUrl === null)
+    const { fleet, signing } = this.#links
+    if (fleet === undefined) return
+    if (this.#settings.publicUrl === null)
       this.#log.warn('manage.public_url is missing: tokens and links name the address of this process alone')
+    if (signing?.webhooks && signing.keyFile === null)
+      this.#log.warn(
+        'signing.key_file is missing: each manager signs with a key of its own, which the others do not show',
+      )
   }
 
   #listenTo(store: Store, sources: EventSources): void {

@@ -7,6 +7,8 @@ export interface OwnSigning {
   readonly agent: string | null
   /** Whether webhooks are signed. */
   readonly webhooks: boolean
+  /** Where the keys are; `null`: in the folder of this process. */
+  readonly keyFile?: string | null
   /** Those of now; `null`: there are none. */
   keys(): SigningKeys | null
 }

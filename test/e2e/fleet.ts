@@ -14,7 +14,12 @@ export interface FleetPlace {
   readonly expects?: RegExp
 }
 
-export function startManager(t: Test, { nats, postgres, bus, expects }: FleetPlace): Promise<ServingProcess> {
+/** With what `variables` say beside it. */
+export function startManager(
+  t: Test,
+  { nats, postgres, bus, expects }: FleetPlace,
+  variables: NodeJS.ProcessEnv = {},
+): Promise<ServingProcess> {
   const folder = folderFor(t, 'manager')
   return startProcess(t, ['manage', '--manage', '127.0.0.1:0', '--data', folder], {
     folder,
@@ -26,6 +31,7 @@ export function startManager(t: Test, { nats, postgres, bus, expects }: FleetPla
       GATEHOUSE_STORE_URL: postgres,
       GATEHOUSE_STORE_ENCRYPTION_KEY: 'a key that managers of a test have',
       GATEHOUSE_ADMIN_KEY: ADMIN_KEY,
+      ...variables,
     },
   })
 }

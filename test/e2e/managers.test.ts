@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
+import { feedKeyOf, makeFeedPrivateKey, parseFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
+import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { freshUrl } from '../store/databases.ts'
 import { Relay } from '../store/relay.ts'
-import { freshBusName, startNats, startPostgres } from './engines.ts'
+import { folderFor, freshBusName, startNats, startPostgres } from './engines.ts'
 import { ADMIN_KEY, asked, eventually, startManager } from './fleet.ts'
 import type { ServingProcess } from './gatehouse.ts'
 
@@ -77,11 +84,48 @@ test('a database that is slow is waited for, by who asks and by who leads', asyn
   assert.equal(await write(managers[1]!, 'fast'), 201)
 })
 
+test('what others publish every manager has: whoever leads next makes nothing of less', async (t) => {
+  const key = parseFeedPrivateKey(makeFeedPrivateKey())
+  const ca = await testCa()
+  const leaf = await testLeaf(ca, ['localhost'])
+  const server = createServer({ cert: leaf.certificate, key: leaf.key }, (_, response) => {
+    response.end(signFeed(FEED, [key]))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const folder = folderFor(t, 'feed')
+  const caFile = join(folder, 'ca.pem')
+  writeFileSync(caFile, ca.certificate)
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/acme.json`
+  const trust = { public_keys: feedKeyOf(key).text, ca_file: caFile, allow_private: true }
+  const config = join(folder, 'fleet.json')
+  writeFileSync(config, JSON.stringify({ feeds: [{ name: 'acme', url, ...trust }] }))
+  const storeUrl = await freshUrl('postgres', t)
+  const managers = await startManagers(t, [storeUrl, storeUrl], null, { GATEHOUSE_CONFIG: config })
+  for (const { manage } of managers)
+    await eventually(async () =>
+      /^gatehouse_feed_version\{feed="acme"\} 1$/m.test(await (await fetch(`${manage}/metrics`)).text()),
+    )
+  server.close()
+  server.closeAllConnections()
+  const [leader] = await leaders(managers)
+  const other = managers.find((each) => each !== leader)!
+  await leader!.kill()
+  await eventually(async () => (await leaders([other])).length === 1)
+  const judged = async () =>
+    (await asked(other, 'POST', '/v1/detect', { user_agent: 'acme-feed-bot/1.0' }))['agent_id']
+  for (let time = 0; time < 10; time++) {
+    assert.equal(await judged(), 'acme-feed-bot')
+    await wait(100)
+  }
+})
+
 /** One for each URL of a database; `beside`: on the bus of that one. */
 async function startManagers(
   t: Test,
   urls: readonly string[],
   beside: ServingProcess | null = null,
+  variables: NodeJS.ProcessEnv = {},
 ): Promise<readonly ServingProcess[]> {
   const bus = (beside === null ? null : BUSES.get(beside)) ?? {
     nats: (await startNats(t)).url,
@@ -89,7 +133,7 @@ async function startManagers(
   }
   const managers: ServingProcess[] = []
   for (const postgres of urls) {
-    const manager = await startManager(t, { ...bus, postgres, expects: OF_A_LOST_DATABASE })
+    const manager = await startManager(t, { ...bus, postgres, expects: OF_A_LOST_DATABASE }, variables)
     BUSES.set(manager, bus)
     managers.push(manager)
   }
@@ -168,6 +212,15 @@ async function leaders(managers: readonly ServingProcess[]): Promise<readonly Se
   return managers.filter((_, index) => leads[index])
 }
 
+const FEED = {
+  ...{ name: 'acme', version: 1, created: '2026-11-21T10:00:00Z', expires: null },
+  software: [
+    {
+      ...{ id: 'acme-feed-bot', name: 'Acme Feed Bot', kind: 'agent', category: 'crawler' },
+      signatures: [{ user_agent: 'acme-feed-bot', source: 'acme.example', date: '2026-11-21' }],
+    },
+  ],
+}
 const BUSES = new WeakMap<ServingProcess, { readonly nats: string; readonly bus: string }>()
 /** The database is away, and whoever asks for it says so. */
 const OF_A_LOST_DATABASE = /STORE_|cannot be stored|database|ECONNREFUSED|tidied up/
