@@ -1,3 +1,4 @@
+import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 
@@ -89,7 +90,12 @@ export class Leadership {
 
   /** A lock that is not there a moment later was taken through a pooler, and is nobody's. */
   async #taken(): Promise<boolean> {
-    return (await this.#lock.take()) && (await this.#lock.isHeld())
+    if (!(await this.#lock.take())) return false
+    if (await this.#lock.isHeld()) return true
+    throw new Fault(
+      'STORE_POOLED',
+      'the lock of who leads was gone in the same moment: store.url has to lead to PostgreSQL itself, or to a pooler that keeps sessions',
+    )
   }
 
   #set(isLeader: boolean): void {

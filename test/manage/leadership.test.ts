@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
 import { test } from 'tap'
-import { createLog } from '../../src/log.ts'
+import { createLog, createLogTo } from '../../src/log.ts'
 import { Leadership } from '../../src/manage/leadership.ts'
 import { LeaderLock } from '../../src/store/leader-lock.ts'
 import { until } from '../contract/bus.ts'
@@ -64,12 +64,20 @@ test('whose session the database has ended does not lead, whatever it thinks', a
   await one.close()
 })
 
-test('a lock that another session has is not held', async () => {
-  const pooled = { take: async () => true, isHeld: async () => false, release: async () => undefined }
-  const one = new Leadership(pooled, log, 20)
+test('a lock that another session has is not held, and that is said once', async () => {
+  const said: string[] = []
+  let times = 0
+  const pooled = {
+    take: async () => ++times > 0,
+    isHeld: async () => false,
+    release: async () => undefined,
+  }
+  const one = new Leadership(pooled, createLogTo('info', { write: (line) => said.push(line) }), 20)
   one.start()
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  await until(() => times > 3)
   assert.equal(one.isLeader, false)
+  assert.equal(said.length, 1)
+  assert.match(said[0]!, /has to lead to PostgreSQL itself/)
   await one.close()
 })
 
