@@ -33,12 +33,21 @@ export class Place {
   readonly #problems: DocumentProblem[]
   readonly #pointer: string
   readonly #within: string | null
+  readonly #isFromLater: boolean
 
-  constructor(value: unknown, problems: DocumentProblem[], pointer = '', within: string | null = null) {
+  /** `isFromLater`: a later version may have written it, and what this one does not know of is passed over. */
+  constructor(
+    value: unknown,
+    problems: DocumentProblem[],
+    pointer = '',
+    within: string | null = null,
+    isFromLater = false,
+  ) {
     this.value = value
     this.#problems = problems
     this.#pointer = pointer
     this.#within = within
+    this.#isFromLater = isFromLater
   }
 
   refuse(what: string): null {
@@ -48,7 +57,7 @@ export class Place {
 
   /** The same place, in something that has a name: `rule "api"`. */
   inside(within: string): Place {
-    return new Place(this.value, this.#problems, this.#pointer, within)
+    return new Place(this.value, this.#problems, this.#pointer, within, this.#isFromLater)
   }
 
   get isMapping(): boolean {
@@ -63,7 +72,7 @@ export class Place {
   members(known: readonly string[]): ReadonlyMap<string, Place> {
     const members = this.entries()
     for (const [name, member] of members) {
-      if (!known.includes(name)) member.refuse(`is not known${didYouMean(name, known)}`)
+      if (!known.includes(name) && !this.#isFromLater) member.refuse(`is not known${didYouMean(name, known)}`)
     }
     return members
   }
@@ -118,7 +127,7 @@ export class Place {
 
   #at(name: string, value: unknown): Place {
     const token = name.replaceAll('~', '~0').replaceAll('/', '~1')
-    return new Place(value, this.#problems, `${this.#pointer}/${token}`, this.#within)
+    return new Place(value, this.#problems, `${this.#pointer}/${token}`, this.#within, this.#isFromLater)
   }
 }
 

@@ -51,9 +51,9 @@ export interface Verification {
 }
 
 /** Throws a DocumentFault with everything that is wrong. A file of signatures is a list of Software. */
-export function parseSoftwareList(value: unknown): readonly Software[] {
+export function parseSoftwareList(value: unknown, isFromLater = false): readonly Software[] {
   const problems: DocumentProblem[] = []
-  const list = readSoftwareList(new Place(value ?? [], problems))
+  const list = readSoftwareList(new Place(value ?? [], problems, '', null, isFromLater))
   if (problems.length > 0) throw new DocumentFault('SIGNATURES_INVALID', problems)
   return list
 }

@@ -88,7 +88,8 @@ export class KnowledgeReader {
     await turn()
     const list: Software[] = []
     for (const piece of set.pieces) {
-      list.push(...parseSoftwareList(JSON.parse(piece)))
+      // A manager may be of a version that says more of software than this one knows of.
+      list.push(...parseSoftwareList(JSON.parse(piece), true))
       await turn()
     }
     const index = await this.#loader.load(set.index)
