@@ -30,7 +30,7 @@ const fleet = z
     version: z.string(),
     leads: z.boolean().meta({
       description:
-        'Whether this is the management process that makes Snapshots, fetches feeds and keeps the catalogue: of several one does.',
+        'Whether this is the management process that makes Snapshots and keeps the catalogue: of several one does.',
     }),
     snapshot: z
       .strictObject({ number: z.int(), hash: z.string(), made_at: time })
