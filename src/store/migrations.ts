@@ -44,7 +44,7 @@ export async function migrate(
     if (!isForbidden(error)) throw error
     throw new Fault(
       'STORE_TOO_OLD',
-      'the tables are of an earlier version, and this user may not change them: run "gatehouse migrate" as their owner',
+      'the tables are missing, or of an earlier version, and this user may not change them: run "gatehouse migrate" as their owner',
       { cause: error },
     )
   }
