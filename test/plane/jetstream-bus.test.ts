@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { after, test } from 'tap'
+import { after, end, test } from 'tap'
 import { createLog } from '../../src/log.ts'
 import { JetStreamManageBus, JetStreamProxyBus } from '../../src/plane/jetstream-bus.ts'
 import type { BusSettings } from '../../src/plane/jetstream-connection.ts'
@@ -25,6 +25,8 @@ after(async () => {
   for await (const { config } of streams.list())
     if (names.some((name) => config.name.includes(name))) await streams.delete(config.name)
   await client.close()
+  // A client of NATS may leave a timer behind, which would keep this process for nothing.
+  setTimeout(() => process.exit(), 500).unref()
 })
 
 busContract('JetStream', async (): Promise<BusUnderTest> => {
@@ -240,3 +242,5 @@ async function newFolder(): Promise<string> {
   folders.push(folder)
   return folder
 }
+
+end()
