@@ -71,7 +71,8 @@ export class JetStreamProxyBus implements ProxyBus {
   /** Resolves when nothing is under way. */
   async closed(): Promise<void> {
     this.#isClosed = true
-    await Promise.all([this.#snapshots.close(), this.connection.close()])
+    await inTime(this.#snapshots.close()) // else what asks for one is left behind, and keeps the process
+    await this.connection.close()
   }
 
   async #send(batch: readonly Sighting[]): Promise<void> {
@@ -178,9 +179,9 @@ export class JetStreamManageBus implements ManageBus {
   async closed(): Promise<void> {
     this.#isClosed = true
     for (const messages of this.#open) messages.stop()
-    const late = wait(CLOSE_MS, undefined, { ref: false })
-    await Promise.race([Promise.allSettled(this.#underWay), late]) // what is stored is acknowledged
-    await Promise.all([this.#snapshots.close(), this.#press.close(), this.connection.close()])
+    await inTime(Promise.allSettled(this.#underWay)) // what is stored is acknowledged
+    await inTime(Promise.all([this.#snapshots.close(), this.#press.close()]))
+    await this.connection.close()
     await this.#reading
   }
 
@@ -276,6 +277,11 @@ export class JetStreamManageBus implements ManageBus {
     this.#press.start()
     await Promise.all([this.#readSightings(), this.#readHeartbeats()])
   }
+}
+
+/** What NATS does not answer is not waited for. */
+async function inTime(work: Promise<unknown>): Promise<void> {
+  await Promise.race([work, wait(CLOSE_MS, undefined, { ref: false })])
 }
 
 /** Subjects that Sightings come on: should one stream be too slow for all, another can have some of them. */

@@ -180,6 +180,8 @@ export class SnapshotPress {
     const { direct } = await managerOf(client)
     const last = await direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
     const before = last === null ? null : readable(Buffer.from(last.data))
+    // An answer that got lost, or somebody who made the same.
+    if (before !== null && before.hash === document.hash && before.number >= document.number) return
     const number = Math.max(document.number, (before?.number ?? 0) + 1)
     const bytes = await packSnapshot({ ...document, number })
     const said = { number, hash: document.hash, madeAtMs: document.madeAtMs, digest: digestOf(bytes) }
@@ -189,12 +191,8 @@ export class SnapshotPress {
     const delta = await this.#deltaFrom(before, bytes, whole.length)
     const message = writeAnnouncement({ ...said, bytes: bytes.length, delta })
     const expect = { lastSubjectSequence: last?.seq ?? 0 }
-    try {
-      await jetstream(client, { timeout: ANSWER_MS }).publish(this.#names.snapshot, message, { expect })
-    } catch (error) {
-      await packages.delete(said.digest).catch(() => undefined)
-      throw error
-    }
+    // Where no answer comes, it may have been kept all the same: its package stays.
+    await jetstream(client, { timeout: ANSWER_MS }).publish(this.#names.snapshot, message, { expect })
     this.count++
     this.#log.info('a Snapshot was announced', {
       ...{ number, bytes: bytes.length, shrunk: whole.length, change: delta?.bytes.length ?? null },
