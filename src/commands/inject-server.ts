@@ -36,7 +36,19 @@ export class InjectServer {
   #watch: FileWatch | null = null
   #state: 'starting' | 'serving' | 'draining' = 'starting'
 
-  constructor({ config, sidecar }: InjectSettings, env: Io['env'], log: Log) {
+  /** Resolves when the API server can ask. Rejects with a Fault that says what to do, and leaves nothing behind. */
+  static async start(settings: InjectSettings, env: Io['env'], log: Log): Promise<InjectServer> {
+    const server = new InjectServer(settings, env, log)
+    try {
+      await server.#start()
+      return server
+    } catch (error) {
+      server.kill()
+      throw error
+    }
+  }
+
+  private constructor({ config, sidecar }: InjectSettings, env: Io['env'], log: Log) {
     this.#config = config
     this.#log = log
     const counts = new InjectMetrics()
@@ -60,25 +72,13 @@ export class InjectServer {
     this.#addMetrics()
   }
 
-  /** Resolves when the API server can ask; with `false` when it is told to stop before. */
-  async start(stop: Promise<unknown>): Promise<boolean> {
-    // First of all, so that a probe is answered while there is no certificate yet.
-    const ofPort = await this.#port.start()
-    const ofCertificate = await Promise.race([this.#certificate.start(), stop.then(() => null)])
-    if (ofCertificate === null) return false
-    await listen(this.#server, this.#config.inject.listen)
-    this.#reloaders = [...ofPort, ...ofCertificate]
-    const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
-    this.#watch = new FileWatch(files.flat(), () => this.#look(false))
-    this.#look(false) // for what has changed since it was loaded
-    this.#state = 'serving'
+  sayReady(): void {
     this.#log.info('ready', {
       version: version(),
       listen: placeOf(addressOf(this.#server)),
       manage: placeOf(this.#port.address),
       image: this.#config.inject.sidecar.image,
     })
-    return true
   }
 
   reload(): void {
@@ -92,6 +92,7 @@ export class InjectServer {
     const closed = once(this.#server, 'close')
     this.#server.close()
     await Promise.race([closed, wait(DRAIN_MS, undefined, { ref: false })])
+    this.kill()
   }
 
   kill(): void {
@@ -101,6 +102,18 @@ export class InjectServer {
     this.#server.closeAllConnections()
     this.#port.close()
     this.#port.closeConnections()
+  }
+
+  async #start(): Promise<void> {
+    // First of all, so that a probe is answered while there is no certificate yet.
+    const ofPort = await this.#port.start()
+    const ofCertificate = await this.#certificate.start()
+    await listen(this.#server, this.#config.inject.listen)
+    this.#reloaders = [...ofPort, ...ofCertificate]
+    const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
+    this.#watch = new FileWatch(files.flat(), () => this.#look(false))
+    this.#look(false) // for what has changed since it was loaded
+    this.#state = 'serving'
   }
 
   readonly #use = (pair: { readonly chain: string; readonly key: string }): void => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { loadConfig } from '../config.ts'
-import { createLog, type Log } from '../log.ts'
+import { createLog } from '../log.ts'
 import type { Arguments, Command, ExitCode } from './command.ts'
 import { InjectServer, type InjectSettings } from './inject-server.ts'
 import type { Io } from './io.ts'
-import { Orders } from './orders.ts'
+import { GRACE_MS, type Running, serve } from './serve.ts'
 
 export const inject: Command = {
   name: 'inject',
@@ -35,12 +35,7 @@ export const inject: Command = {
   examples: [
     { command: 'inject --config /etc/gatehouse/inject.yaml', description: 'As the helm chart starts it' },
   ],
-  run: async (given, io) => {
-    const settings = injectSettings(given, io)
-    const log = createLog(settings.config.log.level)
-    for (const warning of settings.warnings) log.warn('a setting is risky', { warning })
-    return serve(settings, io, log)
-  },
+  run: async (given, io) => serveInject(injectSettings(given, io), io),
 }
 
 interface CheckedSettings extends InjectSettings {
@@ -60,30 +55,20 @@ function injectSettings(given: Arguments, io: Io): CheckedSettings {
   return { config, sidecar: { ...sidecar, image }, warnings: risks }
 }
 
-async function serve(settings: InjectSettings, io: Io, log: Log): Promise<ExitCode> {
-  const server = new InjectServer(settings, io.env, log)
-  const orders = new Orders()
-  try {
-    orders.kill = () => server.kill()
-    orders.reload = () => server.reload()
-    if (!(await server.start(orders.stop))) {
-      log.info('stopped before it was ready')
-      return 0
+async function serveInject(settings: CheckedSettings, io: Io): Promise<ExitCode> {
+  const log = createLog(settings.config.log.level)
+  const start = async (): Promise<Running> => {
+    const server = await InjectServer.start(settings, io.env, log)
+    return {
+      graceMs: GRACE_MS,
+      sayReady: () => server.sayReady(),
+      reload: () => server.reload(),
+      stop: (graceMs) => server.stop(graceMs),
+      kill: () => server.kill(),
     }
-    const signal = await orders.stop
-    const graceMs = signal === 'SIGINT' ? 0 : GRACE_MS
-    log.info('stopping', { signal, graceMs })
-    await server.stop(graceMs)
-    log.info('stopped')
-    return 0
-  } finally {
-    server.kill()
-    orders.close()
-    log.flush()
   }
+  return serve(start, settings.warnings, log)
 }
 
 const NO_CERTIFICATE =
   'inject.sidecar.certificate: is not set: Pods that name none make one of their own, which no client trusts'
-/** Of the Service's endpoints everybody has heard by then. */
-const GRACE_MS = 5_000

@@ -2,7 +2,7 @@ import { createLog, type Log } from '../log.ts'
 import type { Command, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { Manager, type ManagerSettings } from './manager.ts'
-import { Orders } from './orders.ts'
+import { GRACE_MS, type Running, serve } from './serve.ts'
 import { managerSettings } from './startup.ts'
 
 export const manage: Command = {
@@ -37,35 +37,27 @@ export const manage: Command = {
       policy: given.values('policy'),
     }
     const { settings, warnings } = await managerSettings(flags, given.value('config'), io)
-    return serve(settings, warnings, io)
+    return serveManager(settings, warnings, io)
   },
 }
 
-async function serve(settings: ManagerSettings, warnings: readonly string[], io: Io): Promise<ExitCode> {
+async function serveManager(
+  settings: ManagerSettings,
+  warnings: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
   const log = createLog(settings.logLevel)
-  for (const warning of warnings) log.warn('a setting is risky', { warning })
-  const orders = new Orders()
-  try {
-    const starting = Manager.start(settings, log)
-    const manager = await Promise.race([starting, orders.stop.then(() => null)])
-    if (manager === null) {
-      log.info('stopped before it was ready')
-      starting.catch(() => undefined)
-      return 0
+  const start = async (): Promise<Running> => {
+    const manager = await Manager.start(settings, log)
+    return {
+      graceMs: GRACE_MS,
+      sayReady: () => sayReady(manager, log, io),
+      reload: () => void manager.reload(),
+      stop: (graceMs) => manager.stop(graceMs),
+      kill: () => undefined, // all it holds is in the database
     }
-    orders.reload = () => void manager.reload()
-    sayReady(manager, log, io)
-    const signal = await orders.stop
-    const graceMs = signal === 'SIGINT' ? 0 : GRACE_MS
-    log.info('stopping', { signal, graceMs })
-    await manager.stop(graceMs)
-    log.info('stopped')
-    return 0
-  } finally {
-    orders.close()
-    log.flush()
-    setTimeout(() => process.exit(), LEAVE_MS).unref()
   }
+  return serve(start, warnings, log)
 }
 
 function sayReady({ settings, address }: Manager, log: Log, io: Io): void {
@@ -73,8 +65,3 @@ function sayReady({ settings, address }: Manager, log: Log, io: Io): void {
   if (io.isTerminal) io.stdout.write(`The management plane listens on ${place}.\n`)
   log.info('ready', { version: settings.version, manage: place, bus: settings.bus.urls })
 }
-
-/** Load balancers that look every second or two have seen by then that it is not ready. */
-const GRACE_MS = 5_000
-/** For an output that somebody reads slowly. */
-const LEAVE_MS = 200

@@ -1,6 +1,6 @@
 import type { Command } from './command.ts'
 import { CONFIG_OPTIONS } from './config-options.ts'
-import { serve } from './serve.ts'
+import { serveGateway } from './serve-gateway.ts'
 import { startupSettings } from './startup.ts'
 
 export const proxy: Command = {
@@ -21,6 +21,6 @@ export const proxy: Command = {
   run: async (given, io) => {
     const { settings, warnings } = await startupSettings(given, io, 'proxy', 1)
     const workers = settings.workers === 1 ? null : settings.workers
-    return serve({ ...settings, workers }, warnings, io)
+    return serveGateway({ ...settings, workers }, warnings, io)
   },
 }

@@ -1,23 +1,30 @@
-import { createLog, type Log } from '../log.ts'
-import { banner } from './banner.ts'
+import type { Log } from '../log.ts'
 import type { ExitCode } from './command.ts'
-import { Gateway, type GatewaySettings } from './gateway.ts'
-import type { Io } from './io.ts'
 import { Orders } from './orders.ts'
+
+/** What runs until somebody stops it. */
+export interface Running {
+  /** For how long it takes on more after SIGTERM: until all have heard that none should come. */
+  readonly graceMs: number
+  sayReady(): void
+  reload(): void
+  stop(graceMs: number): Promise<void>
+  /** At once, whatever is open. */
+  kill(): void
+}
 
 /** Serves until it is told to stop, and then until what is open has come to its end. */
 export async function serve(
-  settings: GatewaySettings,
+  start: () => Promise<Running>,
   warnings: readonly string[],
-  io: Io,
+  log: Log,
 ): Promise<ExitCode> {
-  const log = createLog(settings.logLevel)
   for (const warning of warnings) log.warn('a setting is risky', { warning })
   const orders = new Orders()
   try {
-    const starting = Gateway.start(settings, log)
-    const gateway = await Promise.race([starting, orders.stop.then(() => null)])
-    if (gateway === null) {
+    const starting = start()
+    const running = await Promise.race([starting, orders.stop.then(() => null)])
+    if (running === null) {
       log.info('stopped before it was ready')
       starting.then(
         (late) => late.kill(),
@@ -25,15 +32,14 @@ export async function serve(
       )
       return 0
     }
-    orders.reload = () => void gateway.reload()
-    orders.kill = () => gateway.kill()
-    sayReady(gateway, log, io)
+    orders.reload = () => running.reload()
+    orders.kill = () => running.kill()
+    running.sayReady()
     const signal = await orders.stop
-    const { drainTimeoutMs } = settings.worker
     // Somebody at a terminal has told nobody to send traffic here, and waits.
-    const graceMs = signal === 'SIGINT' ? 0 : Math.min(GRACE_MS_MAX, drainTimeoutMs * GRACE_SHARE)
-    log.info('stopping', { signal, graceMs, drainMs: drainTimeoutMs - graceMs })
-    await gateway.stop(graceMs, drainTimeoutMs - graceMs)
+    const graceMs = signal === 'SIGINT' ? 0 : running.graceMs
+    log.info('stopping', { signal, graceMs })
+    await running.stop(graceMs)
     log.info('stopped')
     return 0
   } finally {
@@ -44,25 +50,8 @@ export async function serve(
   }
 }
 
-function sayReady(gateway: Gateway, log: Log, io: Io): void {
-  if (io.isTerminal) io.stdout.write(banner(gateway, io))
-  const { settings, addresses, manageAddress, certificates } = gateway
-  const { listen, plainListen } = addresses
-  log.info('ready', {
-    version: settings.version,
-    listen: `${listen.host}:${listen.port}`,
-    plainListen: plainListen === null ? null : `${plainListen.host}:${plainListen.port}`,
-    manage: `${manageAddress.host}:${manageAddress.port}`,
-    upstreams: settings.worker.upstreams.flatMap(({ urls }) => urls),
-    workers: settings.workers ?? 'in this process',
-    certificates: certificates.inUse.map(({ name }) => name),
-    developmentCa: certificates.development?.caFile ?? null,
-  })
-}
+/** Load balancers that look every second or two have seen by then that it is not ready. */
+export const GRACE_MS = 5_000
 
 /** For an output that somebody reads slowly. */
 const LEAVE_MS = 200
-/** Load balancers that look every second or two have seen by then that it is not ready. */
-const GRACE_MS_MAX = 5_000
-/** Of the time to drain, which whoever sends SIGKILL after it counts from the signal. */
-const GRACE_SHARE = 1 / 6

@@ -1,6 +1,6 @@
 import type { Command } from './command.ts'
 import { CONFIG_OPTIONS } from './config-options.ts'
-import { serve } from './serve.ts'
+import { serveGateway } from './serve-gateway.ts'
 import { startupSettings } from './startup.ts'
 
 export const up: Command = {
@@ -22,6 +22,6 @@ export const up: Command = {
   ],
   run: async (given, io) => {
     const { settings, warnings } = await startupSettings(given, io, 'up')
-    return serve(settings, warnings, io)
+    return serveGateway(settings, warnings, io)
   },
 }

@@ -1,0 +1,45 @@
+import { createLog, type Log } from '../log.ts'
+import { banner } from './banner.ts'
+import type { ExitCode } from './command.ts'
+import { Gateway, type GatewaySettings } from './gateway.ts'
+import type { Io } from './io.ts'
+import { GRACE_MS, type Running, serve } from './serve.ts'
+
+export async function serveGateway(
+  settings: GatewaySettings,
+  warnings: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
+  const log = createLog(settings.logLevel)
+  const { drainTimeoutMs } = settings.worker
+  const start = async (): Promise<Running> => {
+    const gateway = await Gateway.start(settings, log)
+    return {
+      graceMs: Math.min(GRACE_MS, drainTimeoutMs * GRACE_SHARE),
+      sayReady: () => sayReady(gateway, log, io),
+      reload: () => void gateway.reload(),
+      stop: (graceMs) => gateway.stop(graceMs, drainTimeoutMs - graceMs),
+      kill: () => gateway.kill(),
+    }
+  }
+  return serve(start, warnings, log)
+}
+
+function sayReady(gateway: Gateway, log: Log, io: Io): void {
+  if (io.isTerminal) io.stdout.write(banner(gateway, io))
+  const { settings, addresses, manageAddress, certificates } = gateway
+  const { listen, plainListen } = addresses
+  log.info('ready', {
+    version: settings.version,
+    listen: `${listen.host}:${listen.port}`,
+    plainListen: plainListen === null ? null : `${plainListen.host}:${plainListen.port}`,
+    manage: `${manageAddress.host}:${manageAddress.port}`,
+    upstreams: settings.worker.upstreams.flatMap(({ urls }) => urls),
+    workers: settings.workers ?? 'in this process',
+    certificates: certificates.inUse.map(({ name }) => name),
+    developmentCa: certificates.development?.caFile ?? null,
+  })
+}
+
+/** Of the time to drain, which whoever sends SIGKILL after it counts from the signal. */
+const GRACE_SHARE = 1 / 6
