@@ -23,9 +23,12 @@ export interface Engine {
   start(): Promise<void>
 }
 
-/** NATS with JetStream, which keeps what it has been given. `lines`: of its configuration. */
-export async function startNats(t: Test, lines: readonly string[] = []): Promise<Engine> {
-  const folder = folderFor(t, 'nats')
+/** NATS with JetStream, which keeps what it has been given in `folder`. `lines`: of its configuration. */
+export async function startNats(
+  t: Test,
+  lines: readonly string[] = [],
+  folder = folderFor(t, 'nats'),
+): Promise<Engine> {
   const port = await freePort()
   const config = join(folder, 'nats.conf')
   const jetstream = `jetstream: {store_dir: ${JSON.stringify(join(folder, 'store'))}}`

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { Agent } from 'node:https'
 import { setTimeout as wait } from 'node:timers/promises'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
@@ -15,6 +14,7 @@ import {
   type FleetPlace,
   requested,
   startFleetProxy,
+  startLoad,
   startManager,
 } from './fleet.ts'
 import type { RunningGatehouse } from './gatehouse.ts'
@@ -22,8 +22,6 @@ import type { RunningGatehouse } from './gatehouse.ts'
 const NATS = 'nats://127.0.0.1:4222'
 /** The database is away, and whoever asks for it says so. */
 const OF_A_LOST_DATABASE = /STORE_|cannot be stored|database|ECONNREFUSED|tidied up/
-/** Longer than a busy machine takes; what waits for a server that is away waits longer. */
-const SLOW_MS = 2_000
 
 test('what one manager accepts decides in every proxy; another one leads when the leader dies', async (t) => {
   const place = { ...(await sharedPlace(t)), expects: OF_A_LOST_DATABASE }
@@ -234,31 +232,4 @@ async function requestedText({ port, ca }: RunningGatehouse, path: string): Prom
       response.on('end', () => resolve(response.statusCode!))
     }).on('error', reject)
   })
-}
-
-/** Some requests a second at each, on connections that stay; all of them have to be answered. */
-function startLoad(proxies: readonly RunningGatehouse[]): { stop(): Promise<number> } {
-  let isStopped = false
-  let sent = 0
-  const run = async (proxy: RunningGatehouse) => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    while (!isStopped) {
-      const startedMs = performance.now()
-      const { status } = await requested(proxy, '/', agent)
-      assert.equal(status, 200)
-      sent++
-      assert.ok(performance.now() - startedMs < SLOW_MS, 'no request waits for what is away')
-      await wait(4)
-    }
-    agent.destroy()
-  }
-  const running = Promise.all(proxies.map(run))
-  running.catch(() => undefined)
-  return {
-    async stop() {
-      isStopped = true
-      await running
-      return sent
-    },
-  }
 }

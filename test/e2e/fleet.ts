@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Agent, request } from 'node:https'
+import { Agent, request } from 'node:https'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { folderFor } from './engines.ts'
@@ -101,4 +101,36 @@ export async function eventually(holds: () => Promise<boolean>): Promise<void> {
   }
 }
 
+/**
+ * Some requests a second at each, on connections that stay; all of them have to be answered, and in time. `stop` tells
+ * how many there were.
+ */
+export function startLoad(proxies: readonly RunningGatehouse[]): { stop(): Promise<number> } {
+  let isStopped = false
+  let sent = 0
+  const run = async (proxy: RunningGatehouse) => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    while (!isStopped) {
+      const startedMs = performance.now()
+      const { status } = await requested(proxy, '/', agent)
+      assert.equal(status, 200)
+      sent++
+      assert.ok(performance.now() - startedMs < SLOW_MS, 'no request waits for what is away')
+      await wait(4)
+    }
+    agent.destroy()
+  }
+  const running = Promise.all(proxies.map(run))
+  running.catch(() => undefined)
+  return {
+    async stop() {
+      isStopped = true
+      await running
+      return sent
+    },
+  }
+}
+
 export const ADMIN_KEY = 'the key of whoever runs this test'
+/** Longer than a busy machine takes; what waits for a server that is away waits longer. */
+const SLOW_MS = 2_000

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { setTimeout as wait } from 'node:timers/promises'
+import { jetstream } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { type Test, test } from 'tap'
+import { freshUrl } from '../store/databases.ts'
+import { type App, startApp } from './app.ts'
+import { folderFor, freshBusName, startNats, startPostgres } from './engines.ts'
+import { asked, counted, eventually, startFleetProxy, startLoad, startManager } from './fleet.ts'
+import { mountSmallDisk } from './small-disk.ts'
+
+const MEBIBYTE = 1024 ** 2
+const MAY_NOT_MOUNT = 'whoever runs this may not mount a disk that it could fill'
+
+test('the disk of NATS is full: no request fails, and each is counted once when there is room', async (t) => {
+  const disk = mountSmallDisk(t, 'nats-disk', 48 * MEBIBYTE)
+  if (disk === null) return void t.pass(MAY_NOT_MOUNT, { skip: MAY_NOT_MOUNT })
+  const nats = await startNats(t, [], disk.folder)
+  const place = { nats: nats.url, postgres: await freshUrl('postgres', t), bus: freshBusName(), expects: /./ }
+  const app = await emptyApp(t)
+  const manager = await startManager(t, place, { GATEHOUSE_BUS_SIGHTINGS_BYTES: '16MiB' })
+  const load = startLoad([await startFleetProxy(t, place, app.url, folderFor(t, 'proxy'))])
+  await eventually(async () => (await counted(manager)) > 200)
+  disk.fill()
+  const junk = await publisher(t, nats.url, `${place.bus}.sightings.3`)
+  await assert.rejects(() => repeatedly(junk), /no space left/)
+  const before = await counted(manager)
+  await wait(3_000)
+  assert.equal(await counted(manager), before, 'NATS takes nothing')
+  disk.free()
+  await eventually(async () => (await counted(manager)) > before + 50)
+  const sent = await load.stop()
+  await eventually(async () => (await counted(manager)) === sent)
+  await wait(1_500)
+  assert.equal(await counted(manager), sent)
+})
+
+test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothing acknowledged is lost', async (t) => {
+  const disk = mountSmallDisk(t, 'postgres-disk', 200 * MEBIBYTE)
+  if (disk === null) return void t.pass(MAY_NOT_MOUNT, { skip: MAY_NOT_MOUNT })
+  const postgres = await startPostgres(t, disk.folder)
+  const nats = await startNats(t)
+  const place = { nats: nats.url, postgres: postgres.url, bus: freshBusName(), expects: /./ }
+  const app = await emptyApp(t)
+  const manager = await startManager(t, place)
+  const load = startLoad([await startFleetProxy(t, place, app.url, folderFor(t, 'proxy'))])
+  await eventually(async () => (await counted(manager)) > 200)
+  const made: string[] = []
+  const make = async () => {
+    const name = `key ${made.length}`
+    await asked(manager, 'POST', '/v1/keys', { name, scopes: ['read'] })
+    made.push(name)
+  }
+  await make()
+  disk.fill()
+  await assert.rejects(() => repeatedly(make), /503 .*there is no room left for the database/)
+  await wait(2_000)
+  disk.free()
+  // Without room for its log it may have ended itself: somebody makes room, and starts it.
+  await postgres.kill()
+  await postgres.start()
+  await eventually(() => make().then(() => true))
+  const sent = await load.stop()
+  await eventually(async () => (await counted(manager)) === sent)
+  await wait(1_500)
+  assert.equal(await counted(manager), sent)
+  const { keys } = await asked(manager, 'GET', '/v1/keys?limit=200')
+  const there = new Set(keys.map(({ name }: { readonly name: string }) => name))
+  assert.deepEqual(
+    made.filter((name) => !there.has(name)),
+    [],
+  )
+})
+
+function emptyApp(t: Test): Promise<App> {
+  return startApp(t, { '/': (_, response) => void response.end('{}') })
+}
+
+/** Puts something on the subject that is no batch. */
+async function publisher(t: Test, url: string, subject: string): Promise<() => Promise<unknown>> {
+  const client = await connect({ servers: url })
+  t.teardown(() => client.close())
+  const js = jetstream(client, { timeout: 2_000 })
+  return () => js.publish(subject, Buffer.alloc(10_000))
+}
+
+/** Does it again and again, which ends when it rejects. */
+async function repeatedly(work: () => Promise<unknown>): Promise<never> {
+  for (;;) await work()
+}
