@@ -41,6 +41,7 @@ export async function restoreSqlite(from: string, file: string): Promise<{ putAs
         if (!(error instanceof Fault) || error.code !== 'STORE_DAMAGED') throw error
       }
     }
+    await synced(draft) // before nothing is there for as long as that takes
     const putAside = await takeAway(file)
     await becomes(draft, file)
     return { putAside }

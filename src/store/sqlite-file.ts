@@ -17,10 +17,16 @@ export class SqliteFile {
   readonly #prepared = new Map<string, SqliteConnection.Statement>()
 
   /** The file is made if there is none. `:memory:` is one that nobody else has. */
-  static async open(path: string): Promise<SqliteFile> {
+  static async make(path: string): Promise<SqliteFile> {
     if (path !== MEMORY) await makeRoom(path)
+    return SqliteFile.open(path)
+  }
+
+  /** One that is there: whoever puts another in its place takes it away first, and must find the place empty. */
+  static async open(path: string): Promise<SqliteFile> {
     // Who has to wait for another program does not do it in here, where it would hold up everything.
-    const connection = guarded(() => new SqliteConnection(path, { timeout: 0 }))
+    const settings = { timeout: 0, fileMustExist: path !== MEMORY }
+    const connection = guarded(() => new SqliteConnection(path, settings))
     const patience = new Patience()
     try {
       await patience.with(() => connection.pragma('journal_mode = WAL'))

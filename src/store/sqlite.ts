@@ -17,8 +17,7 @@ import type { Tables } from './tables.ts'
 
 /** The file is made if there is none. `:memory:` is one that nobody else has. */
 export async function openSqlite(path: string, prepare: Prepare): Promise<Database> {
-  const open = async () => {
-    const file = await SqliteFile.open(path)
+  const prepared = async (file: SqliteFile) => {
     try {
       await prepare(kyselyOn(new Session(file, null)), 'sqlite')
       return file
@@ -27,7 +26,8 @@ export async function openSqlite(path: string, prepare: Prepare): Promise<Databa
       throw error
     }
   }
-  const session = new Session(await open(), open)
+  const reopen = async () => prepared(await SqliteFile.open(path))
+  const session = new Session(await prepared(await SqliteFile.make(path)), reopen)
   const db = kyselyOn(session)
   const close = async () => {
     await db.destroy()

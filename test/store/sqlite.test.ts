@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as setImmediatePassed, setTimeout as wait } from 'node:timers/promises'
 import SqliteConnection from 'better-sqlite3'
 import { sql } from 'kysely'
 import { type Test, test } from 'tap'
@@ -136,6 +136,27 @@ test('another file in its place is used, and brought up to date', async (t) => {
   writeFileSync(`${file}.new`, '') // as sqlite3 makes them
   renameSync(`${file}.new`, file)
   await store.keys.add(newKey(7))
+})
+
+// What made it would be taken for the log of the file that a restore puts there next.
+test('a file that goes away at any moment while it is opened again is not made anew', async (t) => {
+  const { store, file } = await opened(t)
+  const damaged = Buffer.alloc(50_000, 'x')
+  for (let moments = 0; moments < 80; moments++) {
+    rmSync(file, { force: true })
+    writeFileSync(file, damaged)
+    await assert.rejects(async () => store.keys.byHash('a'))
+    const asked = Promise.resolve(store.keys.byHash('a')).catch(() => null)
+    // Some before it looks, some after, some between what it does.
+    for (let moment = 0; moment < moments; moment++) await (moment % 8 === 7 ? setImmediatePassed() : null)
+    rmSync(file)
+    await asked
+    assert.deepEqual(
+      readdirSync(dirname(file)).filter((name) => !name.includes('-')),
+      [],
+      `after ${moments} moments`,
+    )
+  }
 })
 
 test('a file that is none of SQLite, or cut off, is damaged; and stays as it is', async (t) => {
