@@ -147,6 +147,30 @@ test('PostgreSQL and managers die and come back: no request fails, and each is c
   assert.equal(await counted(manager), sent)
 })
 
+test('a proxy dies: what it had sent is counted, the others serve, and it comes back as the same one', async (t) => {
+  const place = await sharedPlace(t)
+  const app = await echoApp(t)
+  const manager = await startManager(t, place)
+  const data = folderFor(t, 'proxy')
+  const doomed = await startFleetProxy(t, place, app.url, data)
+  const other = await startFleetProxy(t, place, app.url, folderFor(t, 'proxy'))
+  const load = startLoad([other])
+  const ids = async (): Promise<string[]> => {
+    const { proxies } = await asked(manager, 'GET', '/v1/fleet/proxies')
+    return proxies.map(({ id }: { readonly id: string }) => id).toSorted()
+  }
+  await eventually(async () => (await ids()).length === 2)
+  const before = await ids()
+  for (let each = 0; each < 20; each++) await requested(doomed, '/')
+  await eventually(async () => (await counted(manager)) > 200)
+  await doomed.kill()
+  const again = await startFleetProxy(t, place, app.url, data)
+  for (let each = 0; each < 20; each++) await requested(again, '/')
+  const sent = (await load.stop()) + 40
+  await eventually(async () => (await counted(manager)) === sent)
+  assert.deepEqual(await ids(), before)
+})
+
 test('what comes twice, or in another order, is counted once; what is no batch is thrown away', async (t) => {
   const place = await sharedPlace(t)
   const app = await echoApp(t)
@@ -186,6 +210,25 @@ test('a network that swallows what a proxy sends: it serves, and all arrives whe
   relay.stall(false)
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)
+})
+
+test('NATS and PostgreSQL that take a tenth of a second for each answer: no request waits for them, and each is counted once', async (t) => {
+  const place = await sharedPlace(t)
+  const relays = [await Relay.before(place.nats), await Relay.before(place.postgres)]
+  for (const relay of relays) t.teardown(() => relay.stop())
+  const [nats, postgres] = relays.map(({ url }) => url)
+  const slow = { ...place, nats: nats!, postgres: postgres! }
+  const app = await echoApp(t)
+  const manager = await startManager(t, slow)
+  const proxy = await startFleetProxy(t, slow, app.url, folderFor(t, 'proxy'))
+  for (const relay of relays) relay.delay(50)
+  const load = startLoad([proxy])
+  await eventually(async () => (await counted(manager)) > 300)
+  const sent = await load.stop()
+  await eventually(async () => (await counted(manager)) === sent)
+  for (const relay of relays) relay.delay(0)
+  await wait(1_500)
+  assert.equal(await counted(manager), sent)
 })
 
 interface Shown {
