@@ -286,6 +286,11 @@ const MANAGE = section('The management plane.', {
     (origin) =>
       origin.startsWith('http:') ? 'whoever is between it and its reader can have it do anything' : null,
   ),
+  dashboard: setting(
+    boolean,
+    true,
+    'Whether there is a dashboard, at `/dashboard/`: it shows what the API tells whoever has signed in.',
+  ),
   request_timeout: setting(
     duration('1s', '1h'),
     '30s',

@@ -23,6 +23,7 @@ export interface StartupConfig {
     readonly requestTimeoutMs: number
     readonly connectionsMax: number
     readonly isAccessLogged: boolean
+    readonly hasDashboard: boolean
   }
   readonly limits: { readonly freePerDay: number; readonly standardPerHour: number }
   readonly data: { readonly dir: string }
@@ -406,6 +407,7 @@ function manageConfig(manage: Settings['manage']): StartupConfig['manage'] {
     requestTimeoutMs: manage.request_timeout,
     connectionsMax: manage.connections_max,
     isAccessLogged: manage.access_log,
+    hasDashboard: manage.dashboard,
   }
 }
 

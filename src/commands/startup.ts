@@ -125,6 +125,7 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
     hasTls: manage.certificate !== null,
     corsOrigins: manage.corsOrigins,
     ja4plus: config.fingerprints.ja4plus,
+    hasDashboard: manage.hasDashboard,
     authFailuresPerMinute: auth.failuresPerMinute,
     gnap: { tokenTtlS: auth.accessTokenTtlS, allowsBearer: auth.gnapBearerTokens },
     oauth: {

@@ -40,6 +40,7 @@ import { OpenidProvider, type OpenidSettings } from './auth/people/openid-provid
 import { PeoplePages } from './auth/people/people-pages.ts'
 import { PasswordHasher } from './auth/people/password-hash.ts'
 import { Trust } from './auth/trust.ts'
+import { dashboard } from './dashboard.ts'
 import { RecentDetections } from './detections.ts'
 import { EventLog } from './event-log.ts'
 import { EventMetrics } from './event-metrics.ts'
@@ -87,6 +88,8 @@ export interface ManagementSettings {
   /** Whether the port it listens on speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
+  /** Whether people have pages to look at. */
+  readonly hasDashboard: boolean
   /** Pages of which origins may use the API. */
   readonly corsOrigins: readonly string[]
   readonly version: string
@@ -159,6 +162,7 @@ export class ManagementPlane {
   /** What may change while it runs. */
   readonly settings: LiveSettings
   #documents: ReturnType<typeof documents> | null = null
+  readonly #dashboard: ReturnType<typeof dashboard> | null
   #oauthDocuments: ReturnType<typeof oauthDocuments> | null = null
   #gnapDocuments: ReturnType<typeof gnapDocuments> | null = null
   #mcpDocuments: ReturnType<typeof mcpDocuments> | null = null
@@ -202,6 +206,7 @@ export class ManagementPlane {
     this.#links = links
     this.#log = log
     this.#documentMetrics = links.documentMetrics ?? new DocumentMetrics()
+    this.#dashboard = settings.hasDashboard ? dashboard() : null
     this.#isLeading = () => links.fleet?.isLeading() ?? true
     this.#periodic = new Periodic(log, this.#isLeading)
     this.#sinks = new Sinks(settings.sinks)
@@ -301,6 +306,7 @@ export class ManagementPlane {
   get middleware(): Koa.Middleware<RequestState> {
     return (ctx, next) => {
       if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
+      if (this.#dashboard?.(ctx) === true) return
       if (this.#gnapDocuments?.(ctx) === true || this.#mcpDocuments?.(ctx) === true) return
       const url = ctx.req.url!
       if (isAt(url, DIRECTORY) && this.#ownSignature !== null)
@@ -461,7 +467,10 @@ export class ManagementPlane {
     const telling = { store, log: events, metrics: this.#eventMetrics, eventsPerMinute, nowMs }
     return {
       store,
-      oauth: new OAuth({ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs }),
+      oauth: new OAuth({
+        ...{ publicUrl, store, sealer, log: this.#log, people, documents, settings, nowMs },
+        hasDashboard: this.#settings.hasDashboard,
+      }),
       rateLimits: await RateLimits.open(store, rateLimits, this.#log),
       ja4plus,
       snapshot: () => this.#snapshot,

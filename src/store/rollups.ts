@@ -22,7 +22,12 @@ export interface RolledUp {
   /** Of all of it, by dimension and key. */
   readonly sums: ReadonlyMap<Dimension, ReadonlyMap<string, Readonly<Counts>>>
   /** By the time at which each bucket begins; those in which there was nothing are left out. */
-  readonly series: ReadonlyMap<number, Readonly<Counts>>
+  readonly series: ReadonlyMap<number, RolledUpBucket>
+}
+
+export interface RolledUpBucket extends Readonly<Counts> {
+  readonly verdicts: ReadonlyMap<string, Readonly<Counts>>
+  readonly categories: ReadonlyMap<string, Readonly<Counts>>
 }
 
 /** How many requests there were, in minutes, hours and days: all that statistics are made of. */
@@ -60,20 +65,28 @@ export class RollupStore {
    */
   async read(span: Span, bucketMs: number): Promise<RolledUp> {
     const seriesMs = GRAINS.findLast((grainMs) => bucketMs % grainMs === 0)!
+    // In the text itself: as a parameter, one of the drivers has it a number with a fraction.
+    const bucket = sql<number>`at_ms - at_ms % ${sql.lit(bucketMs)}`
     const series = this.#db
       .selectFrom('rollups')
-      .select(['dimension', 'key', 'at_ms', 'requests', 'agents', 'blocked'])
+      .select(['dimension', 'key', bucket.as('at_ms')])
+      .select(({ fn }) => [
+        fn.sum<number>('requests').as('requests'),
+        fn.sum<number>('agents').as('agents'),
+        fn.sum<number>('blocked').as('blocked'),
+      ])
       .where('grain_ms', '=', seriesMs)
-      .where('dimension', '=', 'total')
+      .where('dimension', 'in', IN_SERIES)
       .where('at_ms', '>=', span.fromMs)
       .where('at_ms', '<', span.toMs)
+      .groupBy(['dimension', 'key', bucket])
     const rows = await pieces(span, seriesMs)
       .reduce(
         (all, { grainMs, fromMs, toMs }) =>
           all.unionAll(
             this.#db
               .selectFrom('rollups')
-              .select(['dimension', 'key', sql<number>`-1`.as('at_ms')])
+              .select(['dimension', 'key', sql.lit(OF_ALL).as('at_ms')])
               .select(({ fn }) => [
                 fn.sum<number>('requests').as('requests'),
                 fn.sum<number>('agents').as('agents'),
@@ -89,7 +102,7 @@ export class RollupStore {
         series,
       )
       .execute()
-    return rolledUp(rows, bucketMs)
+    return rolledUp(rows)
   }
 
   /** Requests of an agent since then; what it was is kept for as long by hours as for a day by minutes. */
@@ -193,17 +206,24 @@ export class RollupStore {
 interface Row extends Counts {
   readonly dimension: string
   readonly key: string
-  /** -1: a sum. */
+  /** When the bucket begins, or `OF_ALL`. */
   readonly at_ms: number
 }
 
-function rolledUp(rows: readonly Row[], bucketMs: number): RolledUp {
+function rolledUp(rows: readonly Row[]): RolledUp {
   const sums = new Map<Dimension, Map<string, Counts>>()
-  const series = new Map<number, Counts>()
+  const series = new Map<
+    number,
+    Counts & { verdicts: Map<string, Counts>; categories: Map<string, Counts> }
+  >()
   for (const row of rows) {
     const dimension = row.dimension as Dimension
-    if (dimension === 'total') {
-      add(series, Math.floor(row.at_ms / bucketMs) * bucketMs, row)
+    const atMs = Number(row.at_ms)
+    if (atMs !== OF_ALL) {
+      const bucket = series.get(atMs) ?? { ...NOTHING, verdicts: new Map(), categories: new Map() }
+      series.set(atMs, bucket)
+      if (dimension === 'total') increase(bucket, row)
+      else add(dimension === 'verdict' ? bucket.verdicts : bucket.categories, row.key, row)
       continue
     }
     const sum = sums.get(dimension) ?? new Map<string, Counts>()
@@ -213,9 +233,13 @@ function rolledUp(rows: readonly Row[], bucketMs: number): RolledUp {
   return { sums, series }
 }
 
-function add<Key>(to: Map<Key, Counts>, key: Key, { requests, agents, blocked }: Counts): void {
-  const counts = to.get(key) ?? { requests: 0, agents: 0, blocked: 0 }
+function add<Key>(to: Map<Key, Counts>, key: Key, row: Counts): void {
+  const counts = to.get(key) ?? { ...NOTHING }
   to.set(key, counts)
+  increase(counts, row)
+}
+
+function increase(counts: Counts, { requests, agents, blocked }: Counts): void {
   // A driver may give the sum of whole numbers as text.
   counts.requests += Number(requests)
   counts.agents += Number(agents)
@@ -251,6 +275,10 @@ function grains({ minutesMs, hoursMs, daysMs }: RollupRetention) {
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 const GRAINS = [MINUTE_MS, HOUR_MS, DAY_MS]
+/** Not of one bucket. */
+const OF_ALL = -1
+const NOTHING: Readonly<Counts> = { requests: 0, agents: 0, blocked: 0 }
+const IN_SERIES: readonly Dimension[] = ['total', 'verdict', 'category']
 const SUMMED: readonly Dimension[] = ['verdict', 'action', 'confidence', 'verified', 'agent', 'category']
 /** Minutes, hours or days of one dimension: some thousand rows. */
 const FORGOTTEN_AT_ONCE = 60

@@ -293,6 +293,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   publicUrl: null,
   adminKey: null,
   ja4plus: true,
+  hasDashboard: true,
   version: '1.2.3',
   authFailuresPerMinute: 120,
   gnap: { tokenTtlS: 600, allowsBearer: true },

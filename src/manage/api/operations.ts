@@ -11,6 +11,7 @@ import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { FLEET_OPERATIONS } from './fleet.ts'
 import { GRANT_OPERATIONS } from './grants.ts'
 import { KEY_OPERATIONS } from './keys.ts'
+import { ME_OPERATIONS } from './me.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
 import { previewPolicy } from './policy-preview.ts'
 import { SETTING_OPERATIONS } from './settings.ts'
@@ -48,6 +49,7 @@ const ALL: readonly Offered[] = [
   ...EVENT_OPERATIONS,
   ...FEEDBACK_OPERATIONS,
   ...FLEET_OPERATIONS,
+  ...ME_OPERATIONS,
   ...KEY_OPERATIONS,
   ...GRANT_OPERATIONS,
   ...CLIENT_OPERATIONS,

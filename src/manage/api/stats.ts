@@ -10,7 +10,7 @@ import {
   OTHER,
   UNNAMED,
 } from '../../store/rollup-tally.ts'
-import type { RolledUp, Span } from '../../store/rollups.ts'
+import type { RolledUp, RolledUpBucket, Span } from '../../store/rollups.ts'
 import type { Store } from '../../store/store.ts'
 import { invalid } from '../refusal.ts'
 import { type AnyOperation, operation } from './operation.ts'
@@ -83,9 +83,18 @@ const stats = z
         .record(z.string(), count)
         .meta({ description: 'By tenths of the confidence in the verdict, whichever it is. All requests.' }),
     }),
-    series: z.array(z.strictObject({ at: time, requests: count, agents: count, blocked: count })).meta({
-      description: 'Each bucket by its beginning; the last one is not over. It adds up to `detection`.',
-    }),
+    series: z
+      .array(
+        z.strictObject({
+          ...{ at: time, requests: count, agents: count, blocked: count },
+          by_verdict: z.record(z.string(), count),
+          by_category: z.record(z.string(), count),
+        }),
+      )
+      .meta({
+        description:
+          'Each bucket by its beginning; the last one is not over. It adds up to `detection`. Of verdicts and categories it has those that there were.',
+      }),
     generated_at: time,
   })
   .meta({ id: 'Statistics' })
@@ -201,16 +210,24 @@ async function top(store: Store, agents: readonly (readonly [string, Readonly<Co
 function series({ series: found }: RolledUp, { fromMs, toMs }: Span, bucketMs: number) {
   const buckets = []
   for (let atMs = fromMs; atMs < toMs; atMs += bucketMs) {
-    const { requests, agents, blocked } = found.get(atMs) ?? NOTHING
-    buckets.push({ at: timeOf(atMs), requests, agents, blocked })
+    const { requests, agents, blocked, verdicts, categories } = found.get(atMs) ?? NOTHING
+    const by = { by_verdict: requestsBy(verdicts), by_category: requestsBy(categories) }
+    buckets.push({ at: timeOf(atMs), requests, agents, blocked, ...by })
   }
   return buckets
+}
+
+function requestsBy(counts: ReadonlyMap<string, Readonly<Counts>>): Record<string, number> {
+  return Object.fromEntries([...counts].map(([key, { requests }]) => [key, requests]))
 }
 
 function sumsOf({ sums }: RolledUp, dimension: Dimension): ReadonlyMap<string, Readonly<Counts>> {
   return sums.get(dimension) ?? new Map()
 }
 
-const NOTHING: Counts = { requests: 0, agents: 0, blocked: 0 }
+const NOTHING: RolledUpBucket = {
+  ...{ requests: 0, agents: 0, blocked: 0 },
+  ...{ verdicts: new Map(), categories: new Map() },
+}
 /** As many as a page shows. */
 const TOP = 20

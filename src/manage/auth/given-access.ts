@@ -71,7 +71,7 @@ export class AccessGiven implements GivenAccess {
 
   async #nameOf(clientId: string): Promise<string> {
     if (isDocumentUrl(clientId)) return new URL(clientId).host
-    return (await this.#management.store.oauthClients.byId(clientId))?.name ?? clientId
+    return (await this.#management.oauth.clients.byId(clientId))?.name ?? clientId
   }
 
   async #keys(personId: string): Promise<readonly Given[]> {

@@ -1,8 +1,9 @@
 import jwt from 'jsonwebtoken'
 import type { KeyObject } from 'node:crypto'
-import type { OAuthClient, OAuthClientStore } from '../../../store/oauth-clients.ts'
+import type { OAuthClient } from '../../../store/oauth-clients.ts'
 import { PLANS, type Plan, type Principal, SCOPES, type Scope } from '../principal.ts'
 import { type ClientDocuments, isDocumentUrl, standingClient } from './client-documents.ts'
+import type { KnownClients } from './known-clients.ts'
 import { scopesOf, scopesWithin, scopesWithPeople } from './clients.ts'
 import type { Denials } from './denials.ts'
 import type { People, Person } from './people.ts'
@@ -36,7 +37,7 @@ export interface AccessTokenParts {
   readonly publicUrl: string
   readonly keys: SigningKeys
   readonly denials: Denials
-  readonly clients: OAuthClientStore
+  readonly clients: KnownClients
   readonly people: People | null
   readonly documents: ClientDocuments
 }

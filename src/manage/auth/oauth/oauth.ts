@@ -7,6 +7,7 @@ import { Beginnings } from './beginnings.ts'
 import type { ClientDocuments } from './client-documents.ts'
 import { DpopNonces } from './dpop-nonces.ts'
 import { Denials } from './denials.ts'
+import { type KnownClients, withDashboard } from './known-clients.ts'
 import type { People } from './people.ts'
 import { SigningKeys } from './signing-keys.ts'
 
@@ -28,6 +29,7 @@ export interface OAuthParts {
   readonly people: People | null
   readonly documents: ClientDocuments
   readonly settings: OAuthSettings
+  readonly hasDashboard: boolean
   nowMs(): number
 }
 
@@ -37,6 +39,7 @@ export class OAuth {
   readonly people: People | null
   readonly keys: SigningKeys
   readonly denials: Denials
+  readonly clients: KnownClients
   readonly tokens: AccessTokens
   /** `null`: nobody needs one. */
   readonly nonces: DpopNonces | null
@@ -52,12 +55,13 @@ export class OAuth {
     this.keys = new SigningKeys(store, sealer, log, settings.keyRotationMs, nowMs)
     this.denials = new Denials(store, nowMs)
     this.nonces = settings.needsDpopNonce ? new DpopNonces({ store, sealer, nowMs }) : null
-    const { keys, denials } = this
+    this.clients = parts.hasDashboard ? withDashboard(store.oauthClients, publicUrl) : store.oauthClients
+    const { keys, denials, clients } = this
     this.tokens = new AccessTokens({
       publicUrl,
       keys,
       denials,
-      clients: store.oauthClients,
+      clients,
       people,
       documents,
     })
@@ -78,12 +82,12 @@ export class OAuth {
     if (this.#provider?.kid === signer.kid) return this.#provider.provider
     const { publicUrl, store, sealer, people, documents, settings, nowMs } = this.#parts
     const { accessTokenTtlS } = settings
-    const { denials } = this
+    const { denials, clients } = this
     const nonceSecret = (await this.nonces?.secret()) ?? null
     // Only who uses it pays for it: it is large.
     const { makeProvider } = await import('./provider.ts')
     const provider = makeProvider(
-      { publicUrl, store, sealer, denials, people, documents, accessTokenTtlS, nonceSecret, nowMs },
+      { publicUrl, store, sealer, denials, clients, people, documents, accessTokenTtlS, nonceSecret, nowMs },
       signer,
     )
     this.#provider = { kid: signer.kid, provider }

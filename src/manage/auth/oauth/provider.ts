@@ -8,10 +8,11 @@ import {
   type KoaContextWithOIDC,
   Provider,
 } from 'oidc-provider'
-import type { OAuthClient, OAuthClientStore } from '../../../store/oauth-clients.ts'
+import type { OAuthClient } from '../../../store/oauth-clients.ts'
 import type { Scope } from '../principal.ts'
 import { type ClientDocuments, clientOfDocument, isDocumentUrl } from './client-documents.ts'
 import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWithin } from './clients.ts'
+import type { KnownClients } from './known-clients.ts'
 import { messagePage, sendPage } from '../people/page.ts'
 import { type BrowserContext, isSignedIn, type People, type Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
@@ -28,6 +29,7 @@ export interface ProviderParts extends RecordKeeping {
   readonly nonceSecret: Buffer | null
   /** `null`: there is nobody who could sign in. */
   readonly people: People | null
+  readonly clients: KnownClients
   readonly documents: ClientDocuments
 }
 
@@ -53,10 +55,9 @@ function speakAs(provider: Provider, publicUrl: string): void {
 }
 
 function configuration(parts: ProviderParts, signer: KeySet['signer']): Configuration {
-  const { store, people } = parts
+  const { people } = parts
   return {
-    adapter: (kind: string) =>
-      kind === 'Client' ? clientsIn(store.oauthClients, parts.documents) : new Records(kind, parts),
+    adapter: (kind: string) => (kind === 'Client' ? clientsIn(parts) : new Records(kind, parts)),
     jwks: { keys: [{ ...signer.privateJwk }] },
     routes: ROUTES,
     scopes: ['offline_access'],
@@ -205,7 +206,7 @@ function claimsOf(token: AccessToken | ClientCredentials): Record<string, string
 }
 
 /** They are only read here: what makes them is clients.ts. */
-function clientsIn(clients: OAuthClientStore, documents: ClientDocuments) {
+function clientsIn({ clients, documents }: Pick<ProviderParts, 'clients' | 'documents'>) {
   const refuse = async () => {
     throw new TypeError('clients are not changed by way of the authorization server')
   }

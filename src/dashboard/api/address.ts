@@ -1,0 +1,13 @@
+type Values = Readonly<Record<string, unknown>>
+
+/** `/v1/agents/curl?page=2`, of `/agents/{agent_id}`; what is undefined, or an empty text, is left out of the query. */
+export function addressOf(template: string, path: Values = {}, query: Values = {}): string {
+  const filled = template.replace(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])))
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== null && value !== '') parameters.set(name, String(value))
+  const text = parameters.toString()
+  return `${PREFIX}${filled}${text === '' ? '' : `?${text}`}`
+}
+
+const PREFIX = '/v1'

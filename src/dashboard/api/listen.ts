@@ -1,0 +1,75 @@
+import { EventStreamReader, type StreamEvent } from '../../wire/event-stream.ts'
+import { addressOf } from './address.ts'
+import { send } from './ask.ts'
+import { OPERATIONS, type Operations } from './operations.ts'
+import { ApiProblem } from './problem.ts'
+
+/** Operations that answer with a stream of events to who asks for one. */
+export type StreamId = 'listEvents'
+
+export interface Listener {
+  event(event: StreamEvent): void
+  /** Whether something is heard now; else, why not. */
+  state(isOpen: boolean, problem: ApiProblem | null): void
+}
+
+/**
+ * Hears what happens until `signal` is aborted: goes on behind what was heard last when a stream ends or breaks. By fetch,
+ * as EventSource cannot say who asks.
+ */
+export async function listen<Id extends StreamId>(
+  id: Id,
+  query: Operations[Id]['query'],
+  listener: Listener,
+  signal: AbortSignal,
+): Promise<void> {
+  let lastId = ''
+  for (let failures = 0; !signal.aborted; ) {
+    try {
+      const address = addressOf(OPERATIONS[id][1], {}, query)
+      const headers = { Accept: 'text/event-stream', ...(lastId !== '' && { 'Last-Event-ID': lastId }) }
+      const response = await send(address, { headers, signal })
+      listener.state(true, null)
+      failures = 0
+      for await (const event of eventsIn(response)) {
+        if (event.id !== '') lastId = event.id
+        listener.event(event)
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      const problem = error instanceof ApiProblem ? error : null
+      listener.state(false, problem)
+      // Asked for what is not given, or by whom it is not given to: so it stays.
+      if (problem !== null && problem.status >= 400 && problem.status < 500 && problem.status !== 429) return
+      failures++
+    }
+    await pause(Math.min(1_000 * 2 ** failures, PAUSE_MAX_MS), signal)
+  }
+}
+
+async function* eventsIn(response: Response): AsyncGenerator<StreamEvent> {
+  const events = new EventStreamReader(EVENT_LENGTH_MAX)
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const read = events.read(value)
+    if (read === null) return void (await reader.cancel())
+    yield* read
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+    function end() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+  })
+}
+
+const PAUSE_MAX_MS = 15_000
+const EVENT_LENGTH_MAX = 1_048_576

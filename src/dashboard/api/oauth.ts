@@ -1,0 +1,110 @@
+/** Of somebody who has signed in with an account. */
+export interface Tokens {
+  readonly access: string
+  readonly refresh: string | null
+  /** A little before the access token's time is over. */
+  readonly renewAtMs: number
+}
+
+/** Whether people can sign in here with an account; `at`: elsewhere, as that is where this gateway is to be reached. */
+export async function accountsOffered(): Promise<boolean | { readonly at: string }> {
+  const { issuer, authorization_endpoint } = await metadata()
+  if (authorization_endpoint === undefined) return false
+  return new URL(issuer).origin === location.origin ? true : { at: `${issuer}${PAGE}` }
+}
+
+/** Goes to the page on which people sign in; `page`: where to come back to. */
+export async function beginSignIn(page: string): Promise<void> {
+  const { authorization_endpoint } = await metadata()
+  const [verifier, state] = [random(), random()]
+  sessionStorage.setItem(PLACE, JSON.stringify({ verifier, state, page } satisfies Begun))
+  const challenge = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))
+  const asked = new URLSearchParams({
+    ...{ client_id: CLIENT, response_type: 'code', redirect_uri: redirectUri(), scope: SCOPE, state },
+    ...{ code_challenge: base64url(new Uint8Array(challenge)), code_challenge_method: 'S256' },
+    resource: await resource(),
+  })
+  location.assign(`${authorization_endpoint}?${asked}`)
+}
+
+/** Throws with what is wrong, in words. */
+export async function finishSignIn(
+  query: URLSearchParams,
+): Promise<{ readonly tokens: Tokens; readonly page: string }> {
+  const begun = sessionStorage.getItem(PLACE)
+  sessionStorage.removeItem(PLACE)
+  const { verifier, state, page } = JSON.parse(begun ?? '{}') as Partial<Begun>
+  if (verifier === undefined || page === undefined || state !== query.get('state'))
+    throw new Error('That sign-in was not begun in this tab. Begin it again.')
+  const code = query.get('code')
+  if (code === null)
+    throw new Error(query.get('error_description') ?? `It was refused: ${query.get('error')}`)
+  const tokens = await tokensFor({
+    ...{ grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: redirectUri() },
+  })
+  return { tokens, page }
+}
+
+export async function renewed({ refresh }: Tokens): Promise<Tokens> {
+  if (refresh === null) throw new Error('Your time is over: sign in again.')
+  return tokensFor({ grant_type: 'refresh_token', refresh_token: refresh })
+}
+
+async function tokensFor(grant: Readonly<Record<string, string>>): Promise<Tokens> {
+  const { token_endpoint } = await metadata()
+  const body = new URLSearchParams({ ...grant, client_id: CLIENT, resource: await resource() })
+  const response = await fetch(token_endpoint, { method: 'POST', body, credentials: 'omit' })
+  const said = (await response.json().catch(() => ({}))) as Readonly<Record<string, unknown>>
+  if (!response.ok) throw new Error(String(said['error_description'] ?? 'Signing in was refused.'))
+  const { access_token, refresh_token, expires_in } = said
+  return {
+    access: String(access_token),
+    refresh: typeof refresh_token === 'string' ? refresh_token : null,
+    renewAtMs: Date.now() + (Number(expires_in) - EARLY_S) * 1_000,
+  }
+}
+
+async function metadata(): Promise<Metadata> {
+  return (await fetch('/.well-known/oauth-authorization-server')).json() as Promise<Metadata>
+}
+
+async function resource(): Promise<string> {
+  const document = await (await fetch('/.well-known/oauth-protected-resource/v1')).json()
+  return (document as { resource: string }).resource
+}
+
+function redirectUri(): string {
+  return location.origin + PAGE
+}
+
+function random(): string {
+  return base64url(crypto.getRandomValues(new Uint8Array(32)))
+}
+
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+}
+
+/** RFC 8414. */
+interface Metadata {
+  readonly issuer: string
+  readonly authorization_endpoint?: string
+  readonly token_endpoint: string
+}
+
+/** What has to be known again on the way back. */
+interface Begun {
+  readonly verifier: string
+  readonly state: string
+  readonly page: string
+}
+
+/** As the management plane knows this page. */
+const CLIENT = 'dashboard'
+const PAGE = '/dashboard/'
+const SCOPE = 'read detect write admin mcp'
+const PLACE = 'gatehouse.sign-in'
+const EARLY_S = 30

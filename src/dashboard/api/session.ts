@@ -1,0 +1,95 @@
+import { finishSignIn, type Tokens, renewed } from './oauth.ts'
+import type { ApiProblem } from './problem.ts'
+
+/** With what the dashboard says who asks: as long as its tab is open, and in no other one. */
+export type Session = { readonly key: string } | Tokens
+
+const PLACE = 'gatehouse.session'
+let session = kept()
+let reason: string | null = null
+let renewing: Promise<void> | null = null
+const watchers = new Set<() => void>()
+
+export function currentSession(): Session | null {
+  return session
+}
+
+/** Why nobody is signed in any more, where somebody was. */
+export function signOutReason(): string | null {
+  return reason
+}
+
+/** Told whenever somebody signs in or out, until the answer is called. */
+export function watchSession(watcher: () => void): () => void {
+  watchers.add(watcher)
+  return () => watchers.delete(watcher)
+}
+
+export function signIn(key: string): void {
+  keep({ key })
+}
+
+export function signOut(): void {
+  keep(null)
+}
+
+/** The API knows them no more. */
+export function signedOut({ message }: Pick<ApiProblem, 'message'>): void {
+  if (session !== null) keep(null, message)
+}
+
+/**
+ * Takes what a link for signing in, or the page on which people sign in, has put into the address, and takes it out of
+ * there: it would be in the history. Resolves with why that did not work, or with `null`.
+ */
+export async function takeFromAddress(): Promise<string | null> {
+  const { hash, pathname, search } = location
+  const key = new URLSearchParams(hash.slice(1)).get('key')
+  if (key !== null) {
+    history.replaceState(null, '', pathname + search)
+    signIn(key.trim())
+    return null
+  }
+  const query = new URLSearchParams(search)
+  if (!query.has('state') || !(query.has('code') || query.has('error'))) return null
+  history.replaceState(null, '', pathname)
+  try {
+    const { tokens, page } = await finishSignIn(query)
+    history.replaceState(null, '', page)
+    keep(tokens)
+    return null
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** The header that says who asks; `null`: nobody is signed in. */
+export async function authorization(): Promise<string | null> {
+  if (session !== null && 'access' in session && session.renewAtMs < Date.now()) await renew(session)
+  if (session === null) return null
+  return `Bearer ${'key' in session ? session.key : session.access}`
+}
+
+/** Once, however many ask at the same time: a token is renewed with another one that is good once. */
+async function renew(tokens: Tokens): Promise<void> {
+  renewing ??= renewed(tokens)
+    .then((fresh) => keep(fresh))
+    .catch((error: Error) => keep(null, error.message))
+    .finally(() => {
+      renewing = null
+    })
+  await renewing
+}
+
+function keep(next: Session | null, why: string | null = null): void {
+  session = next
+  reason = why
+  if (next === null) sessionStorage.removeItem(PLACE)
+  else sessionStorage.setItem(PLACE, JSON.stringify(next))
+  for (const watcher of watchers) watcher()
+}
+
+function kept(): Session | null {
+  const text = sessionStorage.getItem(PLACE)
+  return text === null ? null : (JSON.parse(text) as Session)
+}

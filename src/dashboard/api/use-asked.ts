@@ -1,0 +1,50 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { type Answer, type Asked, askTagged, type OperationId } from './ask.ts'
+import { ApiProblem } from './problem.ts'
+
+export interface UsedAnswer<Value> {
+  /** What was answered last: it stays while it is asked again. */
+  readonly answer: Value | null
+  readonly tag: string | null
+  readonly problem: ApiProblem | null
+  readonly isAsking: boolean
+  again(): void
+}
+
+/** An answer of the API for a component, asked again when what is asked changes and `everyMs`; not while nobody looks. */
+export function useAsked<Id extends OperationId>(
+  id: Id,
+  asked: Asked<Id>,
+  { everyMs }: { readonly everyMs?: number } = {},
+): UsedAnswer<Answer<Id>> {
+  const [state, setState] = useState<Omit<UsedAnswer<Answer<Id>>, 'again'>>(NOTHING)
+  const [turn, setTurn] = useState(0)
+  const again = useCallback(() => setTurn((before) => before + 1), [])
+  const key = JSON.stringify([id, asked])
+  const current = useRef(asked)
+  current.current = asked
+  // `key` says what is asked, `turn` that it is asked again.
+  useEffect(() => {
+    const stop = new AbortController()
+    setState((before) => ({ ...before, isAsking: true }))
+    askTagged(id, current.current, { signal: stop.signal })
+      .then(({ value, tag }) => setState({ answer: value, tag, problem: null, isAsking: false }))
+      .catch((error: unknown) => {
+        if (stop.signal.aborted) return
+        if (!(error instanceof ApiProblem)) throw error
+        setState((before) => ({ ...before, problem: error, isAsking: false }))
+      })
+    return () => stop.abort()
+  }, [key, turn])
+  const pauseMs = state.problem?.status === 0 ? RETRY_MS : everyMs
+  useEffect(() => {
+    if (pauseMs === undefined) return
+    const timer = setInterval(() => document.hidden || again(), pauseMs)
+    return () => clearInterval(timer)
+  }, [pauseMs, again])
+  return { ...state, again }
+}
+
+/** What was asked before is of no interest where something else is asked: give such a component a `key`. */
+const NOTHING = { answer: null, tag: null, problem: null, isAsking: true }
+const RETRY_MS = 5_000

@@ -1,0 +1,58 @@
+import { useEffect, useState } from 'preact/hooks'
+import { ErrorBoundary, LocationProvider, Route, Router } from 'preact-iso'
+import { currentSession, signOutReason, watchSession } from './api/session.ts'
+import { PAGES } from './pages.ts'
+import { Page } from './parts/page.tsx'
+import { Crash } from './shell/crash.tsx'
+import { Shell } from './shell/shell.tsx'
+import { SignIn } from './shell/sign-in.tsx'
+
+/** `failure`: why signing in did not work. */
+export function App({ failure }: { readonly failure: string | null }) {
+  const [session, setSession] = useState(currentSession)
+  const [error, setError] = useState<Error | null>(null)
+  useEffect(() => watchSession(() => setSession(currentSession())), [])
+  useEffect(() => watchErrors(setError), [])
+  if (session === null) return <SignIn failure={signOutReason() ?? failure} />
+  return (
+    <LocationProvider scope="/dashboard">
+      <Shell>
+        {error !== null && <Crash error={error} />}
+        <ErrorBoundary onError={setError}>
+          <Router onRouteChange={() => setError(null)}>
+            {PAGES.flatMap(({ routes }) =>
+              routes.map(({ path, component }) => <Route key={path} path={path} component={component} />),
+            )}
+            <Route default component={Nowhere} />
+          </Router>
+        </ErrorBoundary>
+      </Shell>
+    </LocationProvider>
+  )
+}
+
+function Nowhere() {
+  return (
+    <Page title="No such page">
+      <p>
+        Nothing is at this address. <a href="/dashboard/">What comes in now</a> is where one begins.
+      </p>
+    </Page>
+  )
+}
+
+/** Those that nobody has caught, wherever they come from. */
+function watchErrors(found: (error: Error) => void): () => void {
+  const onError = ({ error }: ErrorEvent) => found(asError(error))
+  const onRejection = ({ reason }: PromiseRejectionEvent) => found(asError(reason))
+  addEventListener('error', onError)
+  addEventListener('unhandledrejection', onRejection)
+  return () => {
+    removeEventListener('error', onError)
+    removeEventListener('unhandledrejection', onRejection)
+  }
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}

@@ -1,0 +1,18 @@
+/** Verdicts in the order in which they are drawn, each in its colour. */
+export const VERDICTS = [
+  { verdict: 'human', label: 'People', colour: 'human' },
+  { verdict: 'agent', label: 'Agents', colour: 'agent' },
+  { verdict: 'automation', label: 'Automation', colour: 'automation' },
+  { verdict: 'unknown', label: 'Unknown', colour: 'unknown' },
+] as const
+
+/** Categories of agents, likewise. */
+export const CATEGORIES = [
+  { category: 'llm-sdk', label: 'LLM SDKs', colour: 'series-1' },
+  { category: 'browser-agent', label: 'Browser agents', colour: 'series-2' },
+  { category: 'orchestrator', label: 'Orchestrators', colour: 'series-3' },
+  { category: 'crawler', label: 'Crawlers', colour: 'series-4' },
+  { category: 'mcp-client', label: 'MCP clients', colour: 'series-5' },
+  { category: 'custom', label: 'Custom', colour: 'series-6' },
+  { category: 'unnamed', label: 'Not named', colour: 'series-7' },
+] as const

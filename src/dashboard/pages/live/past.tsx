@@ -1,0 +1,158 @@
+import { useLocation } from 'preact-iso'
+import type { Statistics } from '../../api/operations.ts'
+import { useAsked } from '../../api/use-asked.ts'
+import { Download } from '../../parts/download.tsx'
+import { percent, short, whole } from '../../parts/format.ts'
+import { Plot } from '../../parts/plot.tsx'
+import { Answered, Empty } from '../../parts/states.tsx'
+import { CATEGORIES } from './names.ts'
+
+/** What was seen in a stretch of time that the address names. */
+export function Past() {
+  const { query, path, route } = useLocation()
+  const window = WINDOWS.find((each) => each === query['window']) ?? '24h'
+  const used = useAsked('getStats', { query: { window } }, { everyMs: 10_000 })
+  return (
+    <section aria-labelledby="past">
+      <div class="page-head">
+        <h2 id="past">What was seen</h2>
+        <div class="actions">
+          {/* biome-ignore lint/a11y/useSemanticElements: nothing of it is sent anywhere */}
+          <span class="group" role="group" aria-label="How far back">
+            {WINDOWS.map((each) => (
+              <button
+                key={each}
+                type="button"
+                aria-pressed={each === window}
+                onClick={() => route(`${path}?window=${each}`, true)}
+              >
+                {each}
+              </button>
+            ))}
+          </span>
+          {used.answer !== null && <SavedAs statistics={used.answer} />}
+        </div>
+      </div>
+      <Answered used={used}>{(statistics) => <Pictures statistics={statistics} />}</Answered>
+    </section>
+  )
+}
+
+function Pictures({ statistics }: { readonly statistics: Statistics }) {
+  const { detection, series, agents } = statistics
+  if (detection.requests === 0)
+    return (
+      <Empty title="Nothing has come in in this time.">
+        <p>
+          Send a request through the gate: <code>curl --insecure https://HOST:8443/</code>. It is shown here
+          within a second.
+        </p>
+      </Empty>
+    )
+  const at = series.map((bucket) => Date.parse(bucket.at) / 1_000)
+  return (
+    <>
+      <p>
+        {whole(detection.requests)} requests, {percent(detection.rate)} of them of {agents.seen} agents that
+        have a name ({agents.new} of them new); {whole(detection.verified)} have proven who they are;{' '}
+        {whole(detection.blocked)} were blocked.
+      </p>
+      <div class="card">
+        <Plot
+          title="Agents by category"
+          at={at}
+          isStacked
+          lines={CATEGORIES.map(({ category, label, colour }) => ({
+            ...{ label, colour },
+            values: series.map(({ by_category }) => by_category[category] ?? 0),
+          }))}
+        />
+      </div>
+      <div class="grid">
+        <div class="card">
+          <TopAgents detection={detection} />
+        </div>
+        <div class="card">
+          <Confidence by={detection.by_confidence} />
+        </div>
+      </div>
+    </>
+  )
+}
+
+function TopAgents({ detection: { by_agent, agents } }: Pick<Statistics, 'detection'>) {
+  if (by_agent.length === 0)
+    return (
+      <Empty title="No agent with a name was seen.">
+        <p>Requests of agents that nobody has named are counted as such.</p>
+      </Empty>
+    )
+  return (
+    <table>
+      <caption class="hidden">Agents with the most requests</caption>
+      <thead>
+        <tr>
+          <th scope="col">Agent</th>
+          <th scope="col" class="extra">
+            Category
+          </th>
+          <th scope="col" class="number">
+            Requests
+          </th>
+          <th scope="col" class="number extra">
+            Blocked
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {by_agent.slice(0, TOP).map(({ agent_id, agent_name, agent_category, requests, blocked }) => (
+          <tr key={agent_id}>
+            <th scope="row">
+              {agent_name}
+              <div class="bar" aria-hidden="true">
+                <span style={{ width: `${(100 * requests) / Math.max(agents, 1)}%` }} />
+              </div>
+            </th>
+            <td class="extra">{agent_category}</td>
+            <td class="number">{short(requests)}</td>
+            <td class="number extra">{short(blocked)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+/** How sure verdicts were, by tenths. */
+function Confidence({ by }: { readonly by: Statistics['detection']['by_confidence'] }) {
+  const tenths = Object.keys(by).sort()
+  return (
+    <Plot
+      title="How sure verdicts were"
+      at={tenths.map((_, place) => place)}
+      words={tenths}
+      isBars
+      lines={[{ label: 'Requests', colour: 'series-1', values: tenths.map((tenth) => by[tenth] ?? 0) }]}
+    />
+  )
+}
+
+function SavedAs({ statistics }: { readonly statistics: Statistics }) {
+  const categories = CATEGORIES.map(({ category }) => category)
+  return (
+    <Download
+      name={`traffic-${statistics.window}`}
+      columns={['at', 'requests', 'agents', 'blocked', ...categories]}
+      rows={() =>
+        statistics.series.map(({ at, requests, agents, blocked, by_category }) => [
+          ...[at, requests, agents, blocked],
+          ...categories.map((category) => by_category[category] ?? 0),
+        ])
+      }
+      json={() => statistics}
+    />
+  )
+}
+
+const WINDOWS = ['1h', '24h', '7d', '30d'] as const
+const TOP = 10

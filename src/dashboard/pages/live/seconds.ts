@@ -1,0 +1,57 @@
+/** How much traffic a second had, as the stream of events tells it. */
+export interface Traffic {
+  readonly requests: number
+  readonly by_verdict: Readonly<Record<string, number>>
+  readonly by_action: Readonly<Record<string, number>>
+  readonly by_category: Readonly<Record<string, number>>
+  readonly agents: readonly { readonly id: string; readonly requests: number }[]
+}
+
+/** The newest seconds, oldest first: as many as there are places. */
+export interface Seconds {
+  readonly at: readonly number[]
+  readonly traffic: readonly (Traffic | null)[]
+}
+
+/** All empty, so that a picture of them is as wide as it will be. */
+export function emptySeconds(nowMs: number, places: number): Seconds {
+  const nowS = Math.floor(nowMs / 1_000)
+  return {
+    at: Array.from({ length: places }, (_, place) => nowS - places + place),
+    traffic: Array.from({ length: places }, () => null),
+  }
+}
+
+/** With one more, which pushes out the oldest. */
+export function withSecond({ at, traffic }: Seconds, nowMs: number, second: Traffic): Seconds {
+  const last = at.at(-1) ?? 0
+  // Two that come within a second stand side by side.
+  return {
+    at: [...at.slice(1), Math.max(last + 1, Math.floor(nowMs / 1_000))],
+    traffic: [...traffic.slice(1), second],
+  }
+}
+
+/** Of the last `length` seconds. */
+export function sumOf({ traffic }: Seconds, length: number): Traffic {
+  const heard = traffic.slice(-length).filter((each) => each !== null)
+  const agents = new Map<string, number>()
+  for (const { agents: some } of heard)
+    for (const { id, requests } of some) agents.set(id, (agents.get(id) ?? 0) + requests)
+  return {
+    requests: heard.reduce((sum, { requests }) => sum + requests, 0),
+    by_verdict: added(heard.map(({ by_verdict }) => by_verdict)),
+    by_action: added(heard.map(({ by_action }) => by_action)),
+    by_category: added(heard.map(({ by_category }) => by_category)),
+    agents: [...agents]
+      .map(([id, requests]) => ({ id, requests }))
+      .sort((one, other) => other.requests - one.requests),
+  }
+}
+
+function added(counts: readonly Readonly<Record<string, number>>[]): Readonly<Record<string, number>> {
+  const sum = new Map<string, number>()
+  for (const some of counts)
+    for (const [name, count] of Object.entries(some)) sum.set(name, (sum.get(name) ?? 0) + count)
+  return Object.fromEntries(sum)
+}

@@ -1,0 +1,37 @@
+import { useEffect, useState } from 'preact/hooks'
+import { listen } from '../../api/listen.ts'
+import type { ApiProblem } from '../../api/problem.ts'
+import { emptySeconds, type Seconds, type Traffic, withSecond } from './seconds.ts'
+
+export interface HeardTraffic {
+  readonly seconds: Seconds
+  readonly isOpen: boolean
+  readonly problem: ApiProblem | null
+}
+
+/** What the stream tells once a second, while the page is there. */
+export function useTraffic(): HeardTraffic {
+  const [seconds, setSeconds] = useState(() => emptySeconds(Date.now(), PLACES))
+  const [state, setState] = useState<Omit<HeardTraffic, 'seconds'>>({ isOpen: false, problem: null })
+  useEffect(() => {
+    const stop = new AbortController()
+    void listen(
+      'listEvents',
+      { types: 'traffic' },
+      {
+        event: ({ event, data }) => {
+          if (event !== 'traffic') return
+          const { data: traffic } = JSON.parse(data) as { data: Traffic }
+          setSeconds((before) => withSecond(before, Date.now(), traffic))
+        },
+        state: (isOpen, problem) => setState({ isOpen, problem }),
+      },
+      stop.signal,
+    )
+    return () => stop.abort()
+  }, [])
+  return { seconds, ...state }
+}
+
+/** Five minutes. */
+const PLACES = 300

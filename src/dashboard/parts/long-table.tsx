@@ -1,0 +1,178 @@
+import type { ComponentChildren } from 'preact'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { ApiProblem } from '../api/problem.ts'
+import { ProblemNote, Waiting } from './states.tsx'
+import { rowWindow } from './window.ts'
+
+export interface Column<Row> {
+  readonly title: string
+  /** As CSS grid takes it: `minmax(10rem, 2fr)`. */
+  readonly width: string
+  /** Not to be seen where there is little room. */
+  readonly isExtra?: boolean
+  readonly isNumber?: boolean
+  cell(row: Row): ComponentChildren
+}
+
+export interface PartOfRows<Row> {
+  readonly rows: readonly Row[]
+  readonly total: number
+}
+
+interface Props<Row> {
+  readonly label: string
+  readonly columns: readonly Column<Row>[]
+  /** Another list has another one. */
+  readonly listKey: string
+  keyOf(row: Row): string
+  /** Of `PART_LENGTH` rows, counted from 1. */
+  load(page: number, signal: AbortSignal): Promise<PartOfRows<Row>>
+  readonly empty: ComponentChildren
+  /** Where a row leads to. */
+  hrefOf?(row: Row): string
+}
+
+/**
+ * A table of any length: what is to be seen of it is drawn, and asked for when it is. Its rows are placed by hand, which
+ * those of a `<table>` cannot be: so it says by roles that it is one.
+ */
+export function LongTable<Row>(props: Props<Row>) {
+  return <Rows key={props.listKey} {...props} />
+}
+
+function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
+  const view = useRef<HTMLDivElement>(null)
+  const [scrollTop, setScrollTop] = useState(0)
+  const viewHeight = useHeight(view)
+  const { total, rowAt, want, problem, again } = useParts(load)
+  const window = rowWindow({ total: total ?? 0, rowHeight: ROW_HEIGHT, viewHeight, scrollTop })
+  useEffect(() => want(window.first, window.end), [want, window.first, window.end])
+  if (total === null) return problem === null ? <Waiting /> : <ProblemNote problem={problem} again={again} />
+  if (total === 0) return <>{empty}</>
+  const style = { '--columns': columns.map(({ width }) => width).join(' ') }
+  const shown = Array.from({ length: window.end - window.first }, (_, place) => window.first + place)
+  return (
+    <>
+      {problem !== null && <ProblemNote problem={problem} again={again} />}
+      <div class="long-table" role="table" aria-label={label} aria-rowcount={total + 1}>
+        <div role="rowgroup">
+          <div class="long-row head" role="row" aria-rowindex={1} style={style}>
+            {columns.map((column) => (
+              <div key={column.title} role="columnheader" class={classOf(column)}>
+                {column.title}
+              </div>
+            ))}
+          </div>
+        </div>
+        <div
+          class="long-view"
+          role="rowgroup"
+          ref={view}
+          tabIndex={0}
+          onScroll={({ currentTarget }) => setScrollTop(currentTarget.scrollTop)}
+        >
+          <div role="presentation" style={{ height: `${window.height}px` }}>
+            <div role="presentation" style={{ transform: `translateY(${window.top}px)` }}>
+              {shown.map((index) => {
+                const row = rowAt(index)
+                return (
+                  <div
+                    key={row === null ? index : keyOf(row)}
+                    class="long-row"
+                    role="row"
+                    aria-rowindex={index + 2}
+                    style={style}
+                  >
+                    {columns.map((column, place) => (
+                      <div key={column.title} role="cell" class={classOf(column)}>
+                        {row === null ? (
+                          place === 0 && '…'
+                        ) : place === 0 && hrefOf !== undefined ? (
+                          <a href={hrefOf(row)}>{column.cell(row)}</a>
+                        ) : (
+                          column.cell(row)
+                        )}
+                      </div>
+                    ))}
+                  </div>
+                )
+              })}
+            </div>
+          </div>
+        </div>
+      </div>
+    </>
+  )
+}
+
+function classOf<Row>({ isExtra = false, isNumber = false }: Column<Row>): string {
+  return `${isExtra ? 'extra' : ''} ${isNumber ? 'number' : ''}`
+}
+
+/** Those parts of the list that were to be seen lately. */
+function useParts<Row>(load: Props<Row>['load']) {
+  const [total, setTotal] = useState<number | null>(null)
+  const [problem, setProblem] = useState<ApiProblem | null>(null)
+  const [, setTurn] = useState(0)
+  const parts = useRef(new Map<number, readonly Row[]>())
+  const underWay = useRef(new Map<number, AbortController>())
+  const ask = useRef(load)
+  ask.current = load
+  const wantPart = useCallback((page: number) => {
+    if (parts.current.has(page) || underWay.current.has(page)) return
+    const stop = new AbortController()
+    underWay.current.set(page, stop)
+    ask
+      .current(page, stop.signal)
+      .then(({ rows, total }) => {
+        parts.current.set(page, rows)
+        const oldest = parts.current.size > PARTS_MAX ? parts.current.keys().next().value : undefined
+        if (oldest !== undefined) parts.current.delete(oldest)
+        setTotal(total)
+        setProblem(null)
+        setTurn((turn) => turn + 1)
+      })
+      .catch((error: unknown) => {
+        if (!stop.signal.aborted && error instanceof ApiProblem) setProblem(error)
+      })
+      .finally(() => underWay.current.delete(page))
+  }, [])
+  const want = useCallback(
+    (first: number, end: number) => {
+      const [from, to] = [
+        Math.floor(first / PART_LENGTH) + 1,
+        Math.floor(Math.max(first, end - 1) / PART_LENGTH) + 1,
+      ]
+      // What was scrolled past before it came is not waited for.
+      for (const [page, stop] of underWay.current) if (page < from || page > to) stop.abort()
+      for (let page = from; page <= to; page++) wantPart(page)
+    },
+    [wantPart],
+  )
+  useEffect(() => {
+    wantPart(1)
+    return () => {
+      for (const stop of underWay.current.values()) stop.abort()
+    }
+  }, [wantPart])
+  const rowAt = (index: number): Row | null =>
+    parts.current.get(Math.floor(index / PART_LENGTH) + 1)?.[index % PART_LENGTH] ?? null
+  return { total, problem, rowAt, want, again: () => wantPart(1) }
+}
+
+function useHeight(place: { readonly current: HTMLElement | null }): number {
+  const [height, setHeight] = useState(600)
+  useEffect(() => {
+    const element = place.current
+    if (element === null) return
+    const observer = new ResizeObserver(() => setHeight(element.clientHeight))
+    observer.observe(element)
+    return () => observer.disconnect()
+  })
+  return height
+}
+
+export const PART_LENGTH = 100
+/** As the style has it. */
+const ROW_HEIGHT = 40
+const PARTS_MAX = 30

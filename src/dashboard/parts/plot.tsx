@@ -1,0 +1,140 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type uPlot from 'uplot'
+import { THEME_CHANGED } from '../shell/theme.ts'
+import { full, short, whole } from './format.ts'
+import type { Line } from './uplot.ts'
+
+interface Props {
+  readonly title: string
+  /** Seconds since 1970, or any other numbers where `words` names them. */
+  readonly at: readonly number[]
+  readonly lines: readonly Line[]
+  /** What is on the horizontal axis, where that is no time. */
+  readonly words?: readonly string[]
+  readonly isStacked?: boolean
+  readonly isBars?: boolean
+  /** In words, for who does not see it; else the sum of each line. */
+  readonly summary?: string
+}
+
+/** A picture of numbers over time, or over some words; the same numbers as a table for who would rather read them. */
+export function Plot({ title, at, lines, words, isStacked = false, isBars = false, summary }: Props) {
+  const place = useRef<HTMLDivElement>(null)
+  const plot = useRef<uPlot | null>(null)
+  const [asTable, setAsTable] = useState(false)
+  const data = dataOf(at, lines, isStacked)
+  const latest = useRef(data)
+  latest.current = data
+  const shape = JSON.stringify([lines.map(({ label, colour }) => [label, colour]), words, isStacked, isBars])
+  // `shape` has all that makes it another plot.
+  useEffect(() => {
+    const element = place.current
+    if (element === null) return
+    let isGone = false
+    let observer: ResizeObserver | null = null
+    const repaint = () => plot.current?.redraw(false)
+    void import('./uplot.ts').then(({ makePlot }) => {
+      if (isGone) return
+      plot.current = makePlot({ lines, words: words ?? null, isStacked, isBars }, latest.current, element)
+      observer = new ResizeObserver(() => plot.current?.setSize(sizeOf(element)))
+      observer.observe(element)
+    })
+    addEventListener(THEME_CHANGED, repaint)
+    const system = matchMedia('(prefers-color-scheme: dark)')
+    system.addEventListener('change', repaint)
+    return () => {
+      isGone = true
+      removeEventListener(THEME_CHANGED, repaint)
+      system.removeEventListener('change', repaint)
+      observer?.disconnect()
+      plot.current?.destroy()
+      plot.current = null
+    }
+  }, [shape, asTable])
+  useEffect(() => plot.current?.setData(data), [data])
+  return (
+    <figure class="plot">
+      <figcaption>
+        <strong>{title}</strong>
+        <ul class="legend">
+          {lines.map(({ label, colour }) => (
+            <li key={label}>
+              <span class="swatch" style={{ background: `var(--${colour})` }} /> {label}
+            </li>
+          ))}
+        </ul>
+        <button type="button" class="quiet" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+          Table
+        </button>
+      </figcaption>
+      {asTable ? (
+        <Numbers {...{ title, at, lines, words: words ?? null }} />
+      ) : (
+        <div class="canvas" role="img" aria-label={`${title}: ${summary ?? sumsOf(lines)}`} ref={place} />
+      )}
+    </figure>
+  )
+}
+
+interface NumbersProps {
+  readonly title: string
+  readonly at: readonly number[]
+  readonly lines: readonly Line[]
+  readonly words: readonly string[] | null
+}
+
+function Numbers({ title, at, lines, words }: NumbersProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
+    <section class="scrolled" tabIndex={0} aria-label={`${title}, as a table`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{words === null ? 'Time' : 'What'}</th>
+            {lines.map(({ label }) => (
+              <th key={label} scope="col" class="number">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {at.map((x, index) => (
+            <tr key={x}>
+              <th scope="row">{words?.[index] ?? full(new Date(x * 1_000).toISOString())}</th>
+              {lines.map(({ label, values }) => (
+                <td key={label} class="number">
+                  {whole(values[index] ?? 0)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+/** What is stacked is drawn as sums, the highest first, so that each covers those above it. */
+function dataOf(at: readonly number[], lines: readonly Line[], isStacked: boolean): uPlot.AlignedData {
+  const below = at.map(() => 0)
+  const drawn = lines.map(({ values }) =>
+    isStacked
+      ? values.map((value, index) => {
+          below[index] = below[index]! + value
+          return below[index]!
+        })
+      : [...values],
+  )
+  return [[...at], ...(isStacked ? drawn.reverse() : drawn)]
+}
+
+export function sizeOf(element: HTMLElement): { width: number; height: number } {
+  return { width: element.clientWidth, height: element.clientHeight }
+}
+
+function sumsOf(lines: readonly Line[]): string {
+  return lines
+    .map(({ label, values }) => `${label} ${short(values.reduce((sum, value) => sum + value, 0))}`)
+    .join(', ')
+}

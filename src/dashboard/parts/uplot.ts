@@ -1,0 +1,91 @@
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { painted } from './colours.ts'
+import { short } from './format.ts'
+
+export interface Line {
+  readonly label: string
+  /** Of the style. */
+  readonly colour: string
+  readonly values: readonly number[]
+}
+
+export interface PlotShape {
+  readonly lines: readonly Line[]
+  readonly words: readonly string[] | null
+  readonly isStacked: boolean
+  readonly isBars: boolean
+}
+
+/** In a file of its own, that is loaded where there is something to plot. */
+export function makePlot(shape: PlotShape, data: uPlot.AlignedData, element: HTMLElement): uPlot {
+  const { lines, words, isStacked, isBars } = shape
+  const drawn = isStacked ? [...lines].reverse() : lines
+  const paths = isBars ? uPlot.paths.bars!({ size: [0.7, 60] }) : uPlot.paths.linear!()
+  return new uPlot(
+    {
+      width: element.clientWidth,
+      height: element.clientHeight,
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false } },
+      scales: {
+        x: { time: words === null, ...(words !== null && { range: [-0.5, words.length - 0.5] }) },
+        y: { range: (_, _min, max) => [0, Math.max(max * 1.05, 1)] },
+      },
+      axes: [
+        {
+          ...AXIS,
+          ...(words === null && {
+            values: (_: uPlot, splits: number[], ...[, , step]: number[]) => moments(splits, step!),
+          }),
+          ...(words !== null && {
+            splits: () => words.map((_, index) => index),
+            values: (_: uPlot, splits: number[]) => splits.map((index) => words[index] ?? ''),
+          }),
+        },
+        {
+          ...AXIS,
+          size: 56,
+          values: (_, splits) => splits.map((each) => (each % 1 === 0 ? short(each) : '')),
+        },
+      ],
+      series: [
+        {},
+        ...drawn.map(({ label, colour }) => ({
+          label,
+          paths,
+          points: { show: false },
+          width: isStacked ? 1 : 2,
+          stroke: () => painted(colour),
+          ...((isStacked || isBars) && { fill: () => painted(colour) }),
+        })),
+      ],
+    },
+    data,
+    element,
+  )
+}
+
+/** As short as the step from one to the next lets them be, with the day where it changes. */
+function moments(splits: readonly number[], stepS: number): string[] {
+  let day = ''
+  return splits.map((atS) => {
+    const at = new Date(atS * 1_000)
+    const date = DATE.format(at)
+    const isOther = date !== day
+    day = date
+    if (stepS >= 86_400) return date
+    const time = (stepS < 60 ? SECONDS : MINUTES).format(at)
+    return isOther ? `${time}\n${date}` : time
+  })
+}
+
+const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
+const MINUTES = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
+const SECONDS = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const AXIS: uPlot.Axis = {
+  stroke: () => painted('soft-text'),
+  grid: { stroke: () => painted('line'), width: 1 },
+  ticks: { stroke: () => painted('line'), width: 1 },
+  font: '12px system-ui, sans-serif',
+}

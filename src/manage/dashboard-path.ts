@@ -1,0 +1,2 @@
+/** Where the dashboard's pages are. */
+export const DASHBOARD_PATH = '/dashboard/'

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { seen } from '../contract/seen.ts'
+import { skipped } from '../e2e/programs.ts'
+import { looksFine, openDashboard } from './browser.ts'
+
+const skip = skipped('chromium')
+
+test('Live shows what comes in as it does, and what came in before', { skip }, async (t) => {
+  const { manage, page } = await openDashboard(t)
+  await page.getByText('Nothing has come in in this time.').waitFor()
+  await looksFine(page, 'live-empty')
+  await page.getByText('Listening').waitFor()
+  const nowMs = Date.now()
+  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
+  await manage.take([
+    ...[1, 2, 3].map((number) => seen(number, { ...agent, seenAtMs: nowMs })),
+    seen(4, { ...agent, done: 'block', seenAtMs: nowMs }),
+    seen(5, { verdict: 'human', confidence: 0.8, seenAtMs: nowMs }),
+  ])
+  const figure = (name: string) => page.locator('.figures div', { hasText: name }).locator('dd')
+  await figure('Requests in a minute').getByText('5').waitFor()
+  assert.match((await figure('Of agents').textContent())!, /^4 80 %$/)
+  assert.match((await figure('Blocked').textContent())!, /^1 ?$/)
+  await page.getByText(/^5 requests, 80 % of them/).waitFor({ timeout: 20_000 })
+  await page.getByRole('rowheader', { name: 'gptbot' }).waitFor()
+  await looksFine(page, 'live')
+  // The numbers behind a picture.
+  await page.getByRole('button', { name: 'Table' }).nth(1).click()
+  const table = page.getByRole('region', { name: 'Agents by category, as a table' })
+  assert.equal(await table.getByRole('row').last().getByRole('cell').nth(3).textContent(), '4')
+})
+
+test('the stretch of time is in the address, and what is to be seen can be saved', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t)
+  await manage.take([
+    seen(1, { verdict: 'agent', agent: 'gptbot', category: 'crawler', seenAtMs: Date.now() }),
+  ])
+  await goTo('?window=1h')
+  await page.getByRole('button', { name: '1h', pressed: true }).waitFor()
+  await page.getByRole('button', { name: '7d' }).click()
+  await page.waitForURL(/window=7d$/)
+  const [saved] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'CSV' }).click(),
+  ])
+  assert.equal(saved.suggestedFilename(), 'traffic-7d.csv')
+})
+
+test('where the management plane is gone it says so, and it goes on when that is back', {
+  skip,
+}, async (t) => {
+  const { page, complaints } = await openDashboard(t)
+  await page.getByText('Listening').waitFor()
+  await page.context().setOffline(true)
+  await page.reload().catch(() => undefined)
+  await page.context().setOffline(false)
+  await page.reload()
+  await page.getByText('Listening').waitFor()
+  await page.route('**/v1/stats*', (route) => route.abort())
+  await page.getByText('The management plane does not answer.').waitFor({ timeout: 20_000 })
+  await page.unroute('**/v1/stats*')
+  await page.getByText('The management plane does not answer.').waitFor({ state: 'hidden' })
+  complaints.length = 0
+})

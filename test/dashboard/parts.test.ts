@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { addressOf } from '../../src/dashboard/api/address.ts'
+import { adviceFor, problemOf } from '../../src/dashboard/api/problem.ts'
+import { emptySeconds, sumOf, withSecond } from '../../src/dashboard/pages/live/seconds.ts'
+import { csv } from '../../src/dashboard/parts/export.ts'
+import { ago, counted, duration, percent, short } from '../../src/dashboard/parts/format.ts'
+import { rowWindow, scrollTopFor } from '../../src/dashboard/parts/window.ts'
+
+test('what is put into an address stays in its place', async () => {
+  assert.equal(addressOf('/agents/{agent_id}', { agent_id: 'a/b?c#d e' }), '/v1/agents/a%2Fb%3Fc%23d%20e')
+  assert.equal(addressOf('/stats', {}, { window: '1h', bucket: undefined, q: '' }), '/v1/stats?window=1h')
+  assert.equal(addressOf('/x', {}, { q: 'a&b=c', all: false }), '/v1/x?q=a%26b%3Dc&all=false')
+})
+
+test('a problem is read from anything, and each says what to do', async () => {
+  const errors = [{ pointer: '/name', detail: 'is empty' }, 'no error']
+  const whole = problemOf(400, { code: 'invalid_request', detail: 'wrong', errors, request_id: 'r1' })
+  assert.deepEqual(
+    [whole.status, whole.code, whole.message, whole.errors.length, whole.requestId],
+    [400, 'invalid_request', 'wrong', 1, 'r1'],
+  )
+  for (const body of [null, 'text', 7, [], { code: 3, errors: 'x' }])
+    assert.match(problemOf(502, body).message, /^the answer was 502/)
+  for (const status of [0, 400, 401, 403, 404, 409, 412, 429, 500, 503])
+    assert.ok(adviceFor({ status, code: 'x' }).length > 20)
+})
+
+test('seconds are kept, as many as there are places, and summed', async () => {
+  const second = (requests: number) => ({
+    ...{ requests, by_verdict: { agent: requests }, by_action: { tag: requests }, by_category: {} },
+    agents: [{ id: 'gptbot', requests }],
+  })
+  let seconds = emptySeconds(10_000, 3)
+  assert.deepEqual([seconds.at, sumOf(seconds, 3).requests], [[7, 8, 9], 0])
+  for (const [atMs, requests] of [
+    [10_100, 1],
+    [10_900, 2],
+    [12_000, 4],
+    [13_000, 8],
+  ] as const)
+    seconds = withSecond(seconds, atMs, second(requests))
+  assert.deepEqual(seconds.at, [11, 12, 13])
+  const { requests, by_verdict, agents } = sumOf(seconds, 2)
+  assert.deepEqual([requests, by_verdict, agents], [12, { agent: 12 }, [{ id: 'gptbot', requests: 12 }]])
+})
+
+test('no cell of a table is a formula, and none breaks a row', async () => {
+  const rows = [
+    ['=1+1', 'a,b', 'say "x"'],
+    ['@SUM(A1)', 'two\nlines', null],
+    [-5, '-5', '+1'],
+    ['\t=1', true, undefined],
+  ]
+  assert.equal(
+    csv(['a', 'b', 'c'], rows),
+    `a,b,c\r\n'=1+1,"a,b","say ""x"""\r\n'@SUM(A1),"two\nlines",\r\n-5,'-5,'+1\r\n'\t=1,true,\r\n`,
+  )
+})
+
+test('numbers and times as people read them', async () => {
+  assert.deepEqual([short(9_999), short(12_345), short(4_500_000)], ['9,999', '12.3K', '4.5M'])
+  assert.deepEqual([0, 0.001, 0.5, 0.999, 1].map(percent), ['0 %', '< 1 %', '50 %', '> 99 %', '100 %'])
+  assert.deepEqual([5, 1_500, 90_000, 7_200_000, 200_000_000].map(duration), [
+    ...['5 ms', '1.5 s', '2 min', '2 h', '2 days'],
+  ])
+  assert.deepEqual([counted(1, 'request'), counted(1_234, 'request')], ['1 request', '1,234 requests'])
+  const now = Date.parse('2026-11-21T12:00:00Z')
+  assert.deepEqual(
+    ['2026-11-21T11:59:58Z', '2026-11-21T09:00:00Z', '2026-11-20T12:00:00Z'].map((at) => ago(at, now)),
+    ['2 seconds ago', '3 hours ago', 'yesterday'],
+  )
+})
+
+test('every row of a list of any length can be scrolled to', async () => {
+  for (const total of [0, 1, 15, 10_000, 1_000_000, 1_000_000_000]) {
+    const list = { total, rowHeight: 40, viewHeight: 600 }
+    const last = rowWindow({ ...list, scrollTop: Number.MAX_SAFE_INTEGER })
+    assert.ok(last.height <= 8_000_000)
+    assert.deepEqual([rowWindow({ ...list, scrollTop: 0 }).first, last.end], [0, total])
+    for (const row of [0, 1, Math.floor(total / 3), total - 1].filter((each) => each >= 0 && each < total)) {
+      const scrollTop = scrollTopFor(row, list)
+      const { first, end, top } = rowWindow({ ...list, scrollTop })
+      assert.ok(first <= row && row < end && end - first < 40, `row ${row} of ${total}`)
+      // It is drawn where one looks.
+      const y = top + (row - first) * 40 - scrollTop
+      assert.ok(y > -41 && y < 600, `row ${row} of ${total} is drawn at ${y}`)
+    }
+  }
+})

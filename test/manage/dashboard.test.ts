@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { test } from 'tap'
+import { TestManagement } from './management.ts'
+
+const isBuilt = existsSync(new URL('../../dist/dashboard/index.html', import.meta.url))
+const skip = !isBuilt && 'the dashboard is not built: npm run build:dashboard'
+
+test('the dashboard is there for everybody, at any address below its own', { skip }, async (t) => {
+  const { url } = await TestManagement.start(t)
+  for (const path of ['/', '/dashboard']) {
+    const { status, headers } = await fetch(url + path, { redirect: 'manual' })
+    assert.deepEqual([status, headers.get('location')], [302, '/dashboard/'])
+  }
+  const page = await fetch(`${url}/dashboard/`)
+  const text = await page.text()
+  assert.match(text, /<div id="app">/)
+  for (const path of ['signatures?q=a', 'agents/%2e%2e%2f%2e%2e%2fetc%2fpasswd', 'index.html', '..%2fx', '%'])
+    assert.equal(await (await fetch(`${url}/dashboard/${path}`)).text(), text, path)
+  const [, script] = /src="([^"]+\.js)"/.exec(text) ?? []
+  const { headers } = await fetch(url + script)
+  assert.match(headers.get('content-type')!, /^text\/javascript/)
+  assert.deepEqual(
+    [headers.get('cache-control'), page.headers.get('cache-control')],
+    ['public, max-age=31536000', 'no-cache'],
+  )
+  const again = await fetch(`${url}/dashboard/`, { headers: { 'if-none-match': page.headers.get('etag')! } })
+  assert.equal(again.status, 304)
+})
+
+test('its pages take nothing from elsewhere, and nobody else has them in a frame', { skip }, async (t) => {
+  const { url } = await TestManagement.start(t)
+  const { headers } = await fetch(`${url}/dashboard/`)
+  const policy = headers.get('content-security-policy')!
+  assert.match(policy, /^default-src 'none'; script-src 'self'; /)
+  assert.match(policy, /frame-ancestors 'none'; require-trusted-types-for 'script'/)
+  assert.doesNotMatch(policy, /unsafe|http|\*|data:/)
+  assert.deepEqual(
+    [headers.get('x-frame-options'), headers.get('referrer-policy'), headers.get('x-content-type-options')],
+    ['DENY', 'no-referrer', 'nosniff'],
+  )
+})
+
+test('the first load is small', { skip }, async (t) => {
+  const { url } = await TestManagement.start(t)
+  const page = await (await fetch(`${url}/dashboard/`)).text()
+  const paths = [...page.matchAll(/(?:src|href)="(\/dashboard\/[^"]+)"/g)].map(([, path]) => path!)
+  assert.ok(paths.length >= 3)
+  let bytes = 0
+  for (const path of ['/dashboard/', ...paths]) {
+    const response = await fetch(url + path, { headers: { 'accept-encoding': 'gzip' } })
+    assert.equal(response.status, 200, path)
+    await response.arrayBuffer()
+    bytes += Number(response.headers.get('content-length'))
+  }
+  assert.ok(bytes > 5_000 && bytes < 150_000, `${bytes} bytes`)
+})
+
+test('what is no page of it, or is not read, is refused', { skip }, async (t) => {
+  const { url } = await TestManagement.start(t)
+  const { status } = await fetch(`${url}/dashboard/assets/none.js`)
+  assert.equal(status, 404)
+  const posted = await fetch(`${url}/dashboard/`, { method: 'POST' })
+  assert.deepEqual([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD'])
+  const without = await TestManagement.start(t, { hasDashboard: false })
+  for (const path of ['/', '/dashboard/']) assert.equal((await fetch(without.url + path)).status, 404)
+})
+
+test('GET /me says who asks, whatever he may do', async (t) => {
+  const manage = await TestManagement.start(t)
+  for (const scope of ['read', 'detect', 'write', 'mcp', 'admin'] as const) {
+    const wanted = { name: `only ${scope}`, scopes: [scope], expires_at: '2099-01-01T00:00:00.000Z' }
+    const { body: key } = await manage.ask('POST', '/v1/keys', wanted)
+    const { status, body } = await manage.ask('GET', '/v1/me', undefined, {
+      authorization: `Bearer ${key.key}`,
+    })
+    const { id, name, scopes, plan, expires_at } = key
+    assert.deepEqual([status, body], [200, { id, name, scopes, plan, expires_at }])
+  }
+  assert.equal((await fetch(`${manage.url}/v1/me`)).status, 401)
+})
