@@ -61,6 +61,7 @@ test('the defaults', async () => {
     requestTimeoutMs: 30_000,
     connectionsMax: 1_000,
     isAccessLogged: false,
+    hasDashboard: true,
   })
   assert.deepEqual(config.limits, { freePerDay: 1_000, standardPerHour: 10_000 })
   assert.deepEqual([config.data.dir, config.policy.file, config.log.level], ['./data', null, 'info'])

@@ -359,7 +359,8 @@ function shapeProblems(file: string, source: string, words: readonly Word[]): st
   const isDefault = (index: number): boolean => {
     return words[index]!.text === 'default' && ['export', 'as'].includes(words[index - 1]?.text ?? '')
   }
-  if ([...words.keys()].some(isDefault) && !FOR_VITE.includes(file)) problems.push(`${file}: a default export`)
+  if ([...words.keys()].some(isDefault) && !FOR_VITE.includes(file))
+    problems.push(`${file}: a default export`)
   if (/(^|\/)index\.[jt]s$/.test(file)) problems.push(`${file}: a barrel`)
   const lines = source.split('\n').length
   if (lines > FILE_LINES_MAX) problems.push(`${file}: ${lines} lines`)
