@@ -33,6 +33,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./check.ts')).check,
   },
   {
+    name: 'doctor',
+    summary: 'Look at everything that a gateway needs, and say what to do',
+    load: async () => (await import('./doctor/doctor.ts')).doctor,
+  },
+  {
     name: 'analyze',
     summary: 'Fingerprint the connections in packet captures',
     load: async () => (await import('./analyze.ts')).analyze,

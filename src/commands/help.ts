@@ -91,7 +91,7 @@ function section(title: string, rows: readonly Row[], io: Io): string {
   return [paint(io, 'bold', `${title}:`), ...lines, ''].join('\n')
 }
 
-function wrap(text: string, width: number): string[] {
+export function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {

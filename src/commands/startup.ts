@@ -196,7 +196,7 @@ function fleetSettings({ config, effective }: ParsedConfig): NonNullable<Gateway
   }
 }
 
-function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {
+export function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {
   const { urls, name, credentialsFile, user, caFile, certificateFile, keyFile } = bus
   return {
     ...{ urls, name, credentialsFile, user },
@@ -287,7 +287,7 @@ async function workerSettings({
   }
 }
 
-async function upstreamSettings(
+export async function upstreamSettings(
   upstream: StartupConfig['proxy']['upstreams'][number],
 ): Promise<UpstreamSettings> {
   const { verify, caFile, serverName } = upstream.tls

@@ -51,6 +51,24 @@ export function managerOf(client: NatsConnection): Promise<JetStreamManager> {
   return jetstreamManager(client, { checkAPI: false, timeout: ANSWER_MS })
 }
 
+/** Those streams that are not there, or cannot be seen by who asks. */
+export async function missingStreams(client: NatsConnection, names: StreamNames): Promise<readonly string[]> {
+  const { streams } = await managerOf(client)
+  const wanted = [names.snapshots, names.sightingsStream, names.heartbeats]
+  const found = await Promise.all(
+    wanted.map((name) =>
+      streams.info(name).then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof JetStreamApiError) return false
+          throw error
+        },
+      ),
+    ),
+  )
+  return wanted.filter((_, index) => !found[index])
+}
+
 /** Makes what is not there yet. What is there stays as it is: whoever runs NATS may have made it. */
 export async function makeStreams(
   client: NatsConnection,

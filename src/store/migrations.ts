@@ -61,6 +61,18 @@ export async function migrationsDone(db: Kysely<Tables>, kind: DatabaseKind): Pr
   return rows.map(({ name }) => name)
 }
 
+/** How many steps are missing, and which are of a later version: nothing is changed. */
+export async function lookAtMigrations(
+  db: Kysely<Tables>,
+  kind: DatabaseKind,
+): Promise<{ readonly missing: number; readonly unknown: readonly string[] }> {
+  const done = await migrationsDone(db, kind)
+  return {
+    missing: [...MIGRATIONS.keys()].filter((name) => !done.includes(name)).length,
+    unknown: done.filter((name) => !MIGRATIONS.has(name)),
+  }
+}
+
 async function addMissing(
   db: Transaction<Tables>,
   kind: DatabaseKind,

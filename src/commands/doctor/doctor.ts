@@ -1,0 +1,102 @@
+import type { StartupConfig } from '../../config.ts'
+import type { Action, Arguments, ExitCode } from '../command.ts'
+import { CONFIG_OPTIONS } from '../config-options.ts'
+import { type ConfigReport, configReport } from '../config-report.ts'
+import { wrap } from '../help.ts'
+import { type Io, paint } from '../io.ts'
+import { visible } from '../table.ts'
+import { lookAtBus, lookAtStore } from './engines.ts'
+import { lookAtCertificates, lookAtDataFolder } from './files.ts'
+import { bad, type Finding, good, skipped, type State, warning } from './finding.ts'
+import { lookAtMachine } from './machine.ts'
+import { lookAtPorts } from './ports.ts'
+import { lookAtUpstreams } from './upstreams.ts'
+
+type Role = (typeof ROLES)[number]
+
+const ROLES = ['up', 'proxy', 'manage'] as const
+
+export const doctor: Action = {
+  name: 'doctor',
+  summary: 'Look at everything that a gateway needs, and say what to do',
+  description: [
+    'Takes the flags of "up" and reads the same file and the same variables. Looks at the configuration and the files it ' +
+      'names, the ports, certificates and how long they are good, the clock, the data folder and the room in it, the ' +
+      'database, NATS, the upstreams, and what the system allows a process. Nothing is changed: a database is opened as ' +
+      'it is, and what is asked of an upstream is HEAD /.',
+    'The gateway may be running: its ports are then its own. Exit code 1 where something is bad; what is a warning ' +
+      'works, and will disappoint.',
+  ],
+  operands: [],
+  options: [
+    ...CONFIG_OPTIONS,
+    { name: 'role', value: 'ROLE', description: 'What is to run here', choices: ROLES, default: 'up' },
+    { name: 'json', description: 'Print JSON' },
+  ],
+  examples: [
+    { command: 'doctor --upstream http://127.0.0.1:3000', description: 'Before the first start' },
+    { command: 'doctor --config gatehouse.yaml', description: 'When something is wrong' },
+    { command: 'doctor --role proxy --config fleet.yaml', description: 'In a sidecar' },
+  ],
+  run,
+}
+
+async function run(given: Arguments, io: Io): Promise<ExitCode> {
+  const role = given.value('role') as Role
+  const report = await configReport(given, io, role)
+  const findings = [...lookAtMachine(role), ...ofConfiguration(report)]
+  if (report.parsed !== null) findings.push(...(await lookAtAll(report.parsed.config, role)))
+  else findings.push(skipped('the rest', 'is looked at when the configuration can be read'))
+  if (given.flag('json')) io.stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`)
+  else print(findings, io)
+  return findings.some(({ state }) => state === 'bad') ? 1 : 0
+}
+
+/** At the same time: what does not answer takes its time. */
+async function lookAtAll(config: StartupConfig, role: Role): Promise<readonly Finding[]> {
+  const isProxy = role !== 'manage'
+  const hasStore = role !== 'proxy'
+  const hasBus = config.bus.urls.length > 0
+  const looks: readonly (Promise<readonly Finding[]> | null)[] = [
+    lookAtPorts(config, role),
+    isProxy ? lookAtCertificates(config) : null,
+    lookAtDataFolder(config),
+    hasStore ? lookAtStore(config) : null,
+    hasBus ? lookAtBus(config, role === 'proxy' ? 'proxy' : 'manage') : null,
+    isProxy ? lookAtUpstreams(config) : null,
+  ]
+  return (await Promise.all(looks.filter((look) => look !== null))).flat()
+}
+
+function ofConfiguration({ problems, warnings }: ConfigReport): readonly Finding[] {
+  const found = [
+    ...problems.map(({ where, what }) => bad(where, what, 'correct it: config/README.md has every setting')),
+    ...warnings.map(({ where, what }) => warning(where, what, 'see config/README.md, or leave it as it is')),
+  ]
+  return problems.length > 0
+    ? found
+    : [good('configuration', 'can be read, and what it names is there'), ...found]
+}
+
+function print(findings: readonly Finding[], io: Io): void {
+  for (const { about, state, what, fix } of findings) {
+    const { sign, colour } = SHOWN[state]
+    const text = `${visible(about)}: ${visible(what)}`
+    io.stdout.write(`${paint(io, colour, sign)} ${hanging(text, 2, io.columns)}\n`)
+    if (fix !== null) io.stdout.write(`  → ${hanging(fix, 4, io.columns)}\n`)
+  }
+  const count = (state: State) => findings.filter((each) => each.state === state).length
+  io.stdout.write(`\n${count('good')} good, ${count('warning')} to look at, ${count('bad')} bad\n`)
+}
+
+/** Lines as wide as the terminal, all but the first that far in. */
+function hanging(text: string, indent: number, columns: number): string {
+  return wrap(text, Math.max(40, columns - indent)).join(`\n${' '.repeat(indent)}`)
+}
+
+const SHOWN = {
+  good: { sign: '✓', colour: 'green' },
+  warning: { sign: '!', colour: 'yellow' },
+  bad: { sign: '✗', colour: 'red' },
+  skipped: { sign: '–', colour: 'dim' },
+} as const satisfies Record<State, { sign: string; colour: string }>

@@ -1,0 +1,142 @@
+import { existsSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { StartupConfig } from '../../config.ts'
+import { Fault } from '../../fault.ts'
+import { createLogTo } from '../../log.ts'
+import { type BusRole, JetStreamConnection } from '../../plane/jetstream-connection.ts'
+import { missingStreams, streamNames } from '../../plane/jetstream-streams.ts'
+import type { DatabaseKind } from '../../store/database.ts'
+import { lookAtMigrations } from '../../store/migrations.ts'
+import { openDatabase, sqliteFile } from '../../store/open-database.ts'
+import { busSettings } from '../startup.ts'
+import { storePlace } from '../store-place.ts'
+import { bad, type Finding, good, skipped, warning } from './finding.ts'
+
+/** Opened as it is: tables that are missing are made by a start, and not by this. */
+export async function lookAtStore(config: StartupConfig): Promise<readonly Finding[]> {
+  const { storeUrl, storePassword } = storePlace(config)
+  const file = sqliteFile(storeUrl)
+  if (file === ':memory:') return [skipped('database', 'is in memory, and gone with the process')]
+  const about = `database ${file ?? withoutUser(storeUrl)}`
+  if (file !== null && !existsSync(file)) return [good(about, 'is made at the first start')]
+  const found: Finding[] = []
+  try {
+    const database = await openDatabase(storeUrl, storePassword, async (db, kind) => {
+      const { missing, unknown } = await lookAtMigrations(db, kind)
+      found.push(ofTables(about, missing, unknown))
+      if (kind === 'postgres') found.push(await ofClock(about, db))
+      else found.push(await ofPages(about, db))
+    })
+    await database.close()
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    found.push(bad(about, error.message, FIX_OF_STORE[kindOf(file)]))
+  }
+  return found
+}
+
+function kindOf(file: string | null): DatabaseKind {
+  return file === null ? 'postgres' : 'sqlite'
+}
+
+function ofTables(about: string, missing: number, unknown: readonly string[]): Finding {
+  if (unknown.length > 0)
+    return bad(
+      about,
+      `was written by a later version (${unknown.join(', ')})`,
+      'start that version, or restore a backup made by this one: there is no way back',
+    )
+  return missing === 0
+    ? good(about, 'is there, and its tables are up to date')
+    : warning(
+        about,
+        `its tables are ${missing} steps behind`,
+        'a start brings them up to date, or "gatehouse migrate" does',
+      )
+}
+
+type Queries = Parameters<Parameters<typeof openDatabase>[2]>[0]
+
+async function ofClock(about: string, db: Queries): Promise<Finding> {
+  const beforeMs = Date.now()
+  const { rows } = await sql<{
+    ms: number
+  }>`select extract(epoch from clock_timestamp()) * 1000 as ms`.execute(db)
+  return clockFinding(about, Number(rows[0]!.ms), beforeMs, Date.now())
+}
+
+/** What another machine says the time is, asked between these two moments. */
+export function clockFinding(about: string, saidMs: number, beforeMs: number, afterMs: number): Finding {
+  const offMs = saidMs < beforeMs ? beforeMs - saidMs : Math.max(0, saidMs - afterMs)
+  if (offMs <= CLOCKS_APART_MS) return good(about, 'its clock agrees with this one')
+  const what = `its clock and this one are ${Math.round(offMs / 1_000)} s apart`
+  return warning(about, what, 'have both kept right (NTP): tokens, signatures and statistics go by them')
+}
+
+async function ofPages(about: string, db: Queries): Promise<Finding> {
+  const { rows } = await sql<{ quick_check: string }>`pragma quick_check(1)`.execute(db)
+  const said = rows[0]?.quick_check ?? 'ok'
+  return said === 'ok'
+    ? good(about, 'is whole')
+    : bad(about, `is damaged: ${said}`, 'stop the gateway, and restore a backup: gatehouse restore FILE')
+}
+
+/** NATS can be reached, has JetStream, and what is kept in it. */
+export async function lookAtBus(config: StartupConfig, role: BusRole): Promise<readonly Finding[]> {
+  const settings = busSettings(config)
+  const about = `bus ${settings.urls.map(withoutUser).join(', ')}`
+  let why = 'there is no answer'
+  const log = createLogTo('warn', { write: (line) => (why = reasonIn(line) ?? why) })
+  let connection: JetStreamConnection | null = null
+  try {
+    connection = new JetStreamConnection(settings, role, log)
+    const up = new Promise<boolean>((resolve) => connection!.onUp(() => resolve(true)))
+    if (!(await Promise.race([up, wait(CONNECT_MS, false)])))
+      return [
+        bad(
+          about,
+          `cannot be reached: ${why}`,
+          'start it, and look at bus.url, its user and its certificates',
+        ),
+      ]
+    const missing = await missingStreams(connection.client, streamNames(settings.name))
+    if (missing.length === 0) return [good(about, 'can be reached, and has all that is kept in it')]
+    const what = `can be reached; not there yet: ${missing.join(', ')}`
+    return [
+      role === 'manage'
+        ? good(about, `${what}, which the first manager makes`)
+        : warning(about, what, 'start a manager first'),
+    ]
+  } catch (error) {
+    const what = `can be reached, and refuses: ${(error as Error).message}`
+    return [
+      bad(
+        about,
+        what,
+        'JetStream has to be on (nats-server -js), and this user allowed to use it: see README, A fleet',
+      ),
+    ]
+  } finally {
+    await connection?.close()
+  }
+}
+
+function reasonIn(line: string): string | null {
+  const { error } = JSON.parse(line) as { error?: { message?: string } }
+  return error?.message ?? null
+}
+
+/** Neither name nor password. */
+function withoutUser(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, '//')
+}
+
+const FIX_OF_STORE = {
+  sqlite:
+    'run this as the user that the gateway runs as; a damaged file is replaced by a backup: gatehouse restore FILE',
+  postgres:
+    'look at store.url, the password, and whether the server runs and lets this machine in (pg_hba.conf)',
+}
+const CLOCKS_APART_MS = 2_000
+const CONNECT_MS = 5_000

@@ -1,0 +1,82 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { StartupConfig } from '../../config.ts'
+import { bad, type Finding, good, skipped } from './finding.ts'
+
+/** Whether the ports can be had; whether a gateway has them already. */
+export async function lookAtPorts(
+  { proxy, manage }: Pick<StartupConfig, 'proxy' | 'manage'>,
+  role: string,
+): Promise<readonly Finding[]> {
+  const isProxy = role !== 'manage'
+  const running = await healthOf(manage.listen, manage.certificate !== null)
+  const places = [
+    ...(isProxy ? [{ name: 'proxy.listen', place: proxy.listen }] : []),
+    ...(isProxy && proxy.plainListen !== null
+      ? [{ name: 'proxy.plain_listen', place: proxy.plainListen }]
+      : []),
+    { name: 'manage.listen', place: manage.listen },
+  ]
+  const ports = await Promise.all(places.map(({ name, place }) => lookAtPort(name, place, running !== null)))
+  return [...ports, ...(running === null ? [] : [running])]
+}
+
+interface Place {
+  readonly host: string
+  readonly port: number
+}
+
+async function lookAtPort(name: string, { host, port }: Place, isRunning: boolean): Promise<Finding> {
+  const about = `${name} ${host}:${port}`
+  const code = await whyNot({ host, port })
+  if (code === null) return good(about, 'can be had')
+  if (code === 'EADDRINUSE')
+    return isRunning
+      ? skipped(about, 'is taken, by the gateway that runs here as it seems')
+      : bad(about, 'is taken by another program', `ss -ltnp 'sport = :${port}' says by which; or set ${name}`)
+  if (code === 'EACCES')
+    return bad(
+      about,
+      'may not be had by this user',
+      `take a port from 1024 on and lead ${port} there, or give the process CAP_NET_BIND_SERVICE`,
+    )
+  if (code === 'EADDRNOTAVAIL')
+    return bad(
+      about,
+      'is no address of this machine',
+      `set ${name} to one that "ip address" shows, or 0.0.0.0`,
+    )
+  return bad(about, `cannot be had (${code})`, `set ${name} to HOST:PORT of this machine`)
+}
+
+async function whyNot({ host, port }: Place): Promise<string | null> {
+  const server = createServer()
+  try {
+    server.listen({ host, port, exclusive: true })
+    await once(server, 'listening')
+    return null
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown'
+  } finally {
+    server.close()
+  }
+}
+
+/** What a gateway that runs says of itself; `null`: none does. */
+async function healthOf({ host, port }: Place, hasTls: boolean): Promise<Finding | null> {
+  // Its certificate is for others: who it is does not matter here.
+  if (hasTls || port === 0) return null
+  const local = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    const response = await fetch(`http://${local}:${port}/health/ready`, { signal })
+    const { status, reasons } = (await response.json()) as { status?: unknown; reasons?: unknown }
+    if (status === 'ready') return good('the gateway that runs', 'is ready')
+    if (status !== 'not-ready' || !Array.isArray(reasons)) return null
+    return bad('the gateway that runs', `is not ready: ${reasons.join('; ')}`, 'its log says more')
+  } catch {
+    return null
+  }
+}
+
+const TIMEOUT_MS = 2_000
