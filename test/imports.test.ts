@@ -66,7 +66,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   inject: [...SHARED, ...CONFIG, 'proxy/certificate-maker.ts', 'node:*'],
   store: [...SHARED, 'plane', 'classify', 'policy', 'node:*', 'npm:kysely', 'npm:better-sqlite3', 'npm:pg'],
-  dashboard: ['npm:*', 'wire/event-stream.ts'],
+  dashboard: ['npm:*', 'wire/event-stream.ts', 'manage/traffic.ts'],
   manage: ['*', '!proxy', '!commands', '!main.ts', '!bin.js'],
   commands: ['*', '!main.ts', '!bin.js'],
   'main.ts': ['*', '!bin.js'],

@@ -38,6 +38,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./doctor/doctor.ts')).doctor,
   },
   {
+    name: 'top',
+    summary: 'Watch which agents come in, at a Gatehouse that runs',
+    load: async () => (await import('./top.ts')).top,
+  },
+  {
     name: 'analyze',
     summary: 'Fingerprint the connections in packet captures',
     load: async () => (await import('./analyze.ts')).analyze,

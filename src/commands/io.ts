@@ -9,6 +9,8 @@ export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
   /** How wide text may be: the terminal's width, or 80 where stdout is none. */
   readonly columns: number
+  /** And how many lines are to be seen at once. */
+  readonly rows: number
   readonly colour: boolean
   /** Whether a person reads stdout, and not a program. */
   readonly isTerminal: boolean
@@ -24,7 +26,12 @@ export function processIo(): Io {
     stdout: process.stdout,
     stderr: process.stderr,
     env: process.env,
-    columns: process.stdout.columns || COLUMNS_WITHOUT_TERMINAL,
+    get columns() {
+      return process.stdout.columns || COLUMNS_WITHOUT_TERMINAL
+    },
+    get rows() {
+      return process.stdout.rows || ROWS_WITHOUT_TERMINAL
+    },
     colour: wantsColour(process.env, isTerminal),
     isTerminal,
   }
@@ -43,3 +50,4 @@ export function paint(io: Io, style: Parameters<typeof styleText>[0], text: stri
 }
 
 const COLUMNS_WITHOUT_TERMINAL = 80
+const ROWS_WITHOUT_TERMINAL = 24

@@ -5,8 +5,9 @@ import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'
 import { JSON_OPTION } from './record-list.ts'
-import { keyGiven, RUNNING_OPTIONS, urlGiven } from './running.ts'
-import { renderTable, visible } from './table.ts'
+import { asked } from './ask-running.ts'
+import { RUNNING_OPTIONS } from './running.ts'
+import { renderTable } from './table.ts'
 
 const list: Action = {
   name: 'list',
@@ -82,52 +83,7 @@ async function argumentsIn(text: string | undefined, io: Io): Promise<unknown> {
   }
 }
 
-/** What is said there, or a Fault with what is wrong. `body`: `null` only reads. */
-async function asked<Schema extends z.ZodType>(
-  given: Arguments,
-  io: Io,
-  schema: Schema,
-  path: string,
-  body: unknown,
-): Promise<z.output<Schema>> {
-  const url = `${urlGiven(given, io).href.replace(/\/$/, '')}${path}`
-  const headers = { Authorization: `Bearer ${keyGiven(given, io)}`, 'Content-Type': 'application/json' }
-  const sent = body === null ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
-  let status: number
-  let said: unknown
-  try {
-    const response = await fetch(url, { ...sent, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) })
-    status = response.status
-    said = await response.json()
-  } catch (error) {
-    throw new Fault('NOT_ANSWERED', `${url} does not answer: ${reasonOf(error)}`, { cause: error })
-  }
-  const problem = problemAnswer.safeParse(said)
-  if (status !== 200 && problem.success) throw refused(problem.data)
-  const answer = schema.safeParse(said)
-  if (status !== 200 || !answer.success)
-    throw new Fault('NOT_GATEHOUSE', `${url} answers with ${status}, and not as Gatehouse does`)
-  return answer.data
-}
-
-function refused({ code, detail, errors }: z.output<typeof problemAnswer>): Fault {
-  const places = errors.map((each) => `  ${each.pointer}: ${each.detail}`)
-  return new Fault('REFUSED', [`${detail} (${code})`, ...places].map(visible).join('\n'))
-}
-
-function reasonOf(error: unknown): string {
-  const { message, cause } = error as Error
-  return cause instanceof Error ? cause.message : message
-}
-
 const toolsAnswer = z.object({
   tools: z.array(z.looseObject({ name: z.string(), title: z.string(), scopes: z.array(z.string()) })),
 })
 const executeAnswer = z.object({ result: z.unknown(), is_error: z.boolean() })
-const problemAnswer = z.object({
-  code: z.string(),
-  detail: z.string(),
-  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).default([]),
-})
-/** As long as the management port lets a request take. */
-const TIMEOUT_MS = 60_000

@@ -3,17 +3,7 @@ import * as z from 'zod'
 import type { Sighting } from '../plane/sighting.ts'
 import { storedJson } from '../store/stored.ts'
 import type { TrafficStore } from '../store/traffic.ts'
-
-/** What was taken in within a second or so, by all processes. */
-export interface Traffic {
-  readonly requests: number
-  readonly by_verdict: Readonly<Record<string, number>>
-  /** What was done. */
-  readonly by_action: Readonly<Record<string, number>>
-  readonly by_category: Readonly<Record<string, number>>
-  /** Those with the most requests. */
-  readonly agents: readonly { readonly id: string; readonly requests: number }[]
-}
+import type { Traffic } from './traffic.ts'
 
 /**
  * Tells once a second how much traffic there is, while somebody listens: then it is counted, and nothing is kept. Where

@@ -135,7 +135,7 @@ test('a configuration that cannot be read is said as check says it, and people g
   writeFileSync(join(folder, 'gatehouse.yaml'), 'proxy: {lisen: 1}\nmanage: {tls: 7}\n')
   const { exitCode, out } = await run(['--config', join(folder, 'gatehouse.yaml')])
   assert.equal(exitCode, 1)
-  assert.match(out, /^✗ .*gatehouse\.yaml:1:\d+: .*lisen\b[^]*?\(did you mean "listen"\?\)/m)
+  assert.match(out, /^✗ .*gatehouse\.yaml:1:\d+: .*lisen\b[\s\S]*?\(did you mean "listen"\?\)/m)
   assert.match(out, /^– the rest: is looked at when/m)
   assert.match(out, /\n\d+ good, \d+ to look at, \d+ bad\n$/)
   for (const line of out.split('\n')) assert.ok(line.length <= 80 || !line.trim().includes(' '), line)

@@ -16,6 +16,7 @@ export function memoryIo(stdin = '', settings: Partial<Io> = {}): MemoryIo {
     stderr: err,
     env: {},
     columns: 80,
+    rows: 24,
     colour: false,
     isTerminal: false,
     ...settings,

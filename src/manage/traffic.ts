@@ -1,9 +1,11 @@
-/** How much traffic a second had, as the stream of events tells it. */
+/** What was taken in within a second or so, by all processes. */
 export interface Traffic {
   readonly requests: number
   readonly by_verdict: Readonly<Record<string, number>>
+  /** What was done. */
   readonly by_action: Readonly<Record<string, number>>
   readonly by_category: Readonly<Record<string, number>>
+  /** Those with the most requests. */
   readonly agents: readonly { readonly id: string; readonly requests: number }[]
 }
 

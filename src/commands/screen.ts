@@ -1,0 +1,47 @@
+import type { Io } from './io.ts'
+
+/** A terminal that is drawn over and over, and is afterwards as it was before. */
+export class Screen {
+  readonly #io: Io
+  readonly #onKey: (data: Buffer) => void
+
+  /** `quit`: somebody types q, or Ctrl-C. */
+  constructor(io: Io, quit: () => void) {
+    this.#io = io
+    this.#onKey = (data) => {
+      if (data.includes('q') || data.includes(CTRL_C)) quit()
+    }
+    io.stdout.write(ALTERNATE + HIDE_CURSOR)
+    const { stdin } = io
+    if (!isTerminal(stdin)) return
+    stdin.setRawMode(true)
+    stdin.on('data', this.#onKey)
+  }
+
+  /** In one piece: half a picture is never to be seen. */
+  draw(lines: readonly string[]): void {
+    this.#io.stdout.write(`${HOME}${lines.map((line) => line + CLEAR_RIGHT).join('\r\n')}${CLEAR_BELOW}`)
+  }
+
+  close(): void {
+    const { stdin, stdout } = this.#io
+    stdout.write(SHOW_CURSOR + ORDINARY)
+    if (!isTerminal(stdin)) return
+    stdin.off('data', this.#onKey)
+    stdin.setRawMode(false)
+    stdin.pause()
+  }
+}
+
+function isTerminal(stdin: Io['stdin']): stdin is typeof process.stdin {
+  return 'isTTY' in stdin && stdin.isTTY === true
+}
+
+const CTRL_C = '\x03'
+const ALTERNATE = '\x1b[?1049h'
+const ORDINARY = '\x1b[?1049l'
+const HIDE_CURSOR = '\x1b[?25l'
+const SHOW_CURSOR = '\x1b[?25h'
+const HOME = '\x1b[H'
+const CLEAR_RIGHT = '\x1b[K'
+const CLEAR_BELOW = '\x1b[J'

@@ -1,0 +1,122 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import * as z from 'zod'
+import { Fault } from '../fault.ts'
+import { emptySeconds, type Traffic, withSecond } from '../manage/traffic.ts'
+import { USAGE } from './arguments.ts'
+import { asked, heard } from './ask-running.ts'
+import type { Action, Arguments, ExitCode } from './command.ts'
+import type { Io } from './io.ts'
+import { RUNNING_OPTIONS, urlGiven } from './running.ts'
+import { Screen } from './screen.ts'
+import { topLines, type TopState } from './top-view.ts'
+
+export const top: Action = {
+  name: 'top',
+  summary: 'Watch which agents come in, at a Gatehouse that runs',
+  description: [
+    'On a terminal a table that is drawn anew every second, until q or Ctrl-C; elsewhere one table after the other. With ' +
+      '--json what each second had, a line each. The key is an API key with the scope read, or an access token. It is ' +
+      'taken from the file, else from GATEHOUSE_KEY.',
+    'The numbers are those of all proxies. Where the management plane cannot be reached it says so, and goes on when that ' +
+      'is back.',
+  ],
+  operands: [],
+  options: [
+    { name: 'count', value: 'N', description: 'End after so many seconds (default: never)' },
+    { name: 'json', description: 'Print JSON, a line for each second' },
+    ...RUNNING_OPTIONS,
+  ],
+  examples: [
+    { command: 'top --key-file ~/.gatehouse-key', description: 'Until q is typed' },
+    { command: 'top --json --count 60 > minute.jsonl', description: 'A minute, for programs' },
+  ],
+  run,
+}
+
+async function run(given: Arguments, io: Io): Promise<ExitCode> {
+  const count = countGiven(given)
+  const isJson = given.flag('json')
+  const isDrawn = io.isTerminal && !isJson
+  const stop = new AbortController()
+  const quit = () => stop.abort()
+  for (const signal of SIGNALS) process.once(signal, quit)
+  const screen = isDrawn ? new Screen(io, quit) : null
+  try {
+    await watch(given, io, stop, count, (state, second) => {
+      if (isJson) io.stdout.write(second === null ? '' : `${JSON.stringify(second)}\n`)
+      else if (screen !== null) screen.draw(topLines(state, io.columns, io.rows))
+      else io.stdout.write(`${topLines(state, io.columns, PLAIN_ROWS).join('\n')}\n\n`)
+    })
+  } finally {
+    screen?.close()
+    for (const signal of SIGNALS) process.off(signal, quit)
+    stop.abort()
+  }
+  return 0
+}
+
+type Shown = (state: TopState, second: z.output<typeof told> | null) => void
+
+/** Until `stop`, or so many seconds were told of. */
+async function watch(
+  given: Arguments,
+  io: Io,
+  { signal }: AbortController,
+  count: number,
+  shown: Shown,
+): Promise<void> {
+  const url = urlGiven(given, io).href.replace(/\/$/, '')
+  let state: TopState = { url, seconds: emptySeconds(Date.now(), PLACES), hour: [], trouble: null }
+  let left = count
+  let wasHeard = false
+  while (left > 0 && !signal.aborted) {
+    try {
+      state = { ...state, hour: await lastHour(given, io), trouble: null }
+      shown(state, null)
+      for await (const said of heard(given, io, TRAFFIC, signal)) {
+        const second = told.parse(said)
+        wasHeard = true
+        state = { ...state, seconds: withSecond(state.seconds, Date.now(), second.data) }
+        if (left % HOUR_EVERY === 0) state = { ...state, hour: await lastHour(given, io) }
+        shown(state, second)
+        if (--left === 0) return
+      }
+    } catch (error) {
+      // Who was never heard is somebody else, or wants another key.
+      if (!(error instanceof Fault) || !wasHeard || error.code === 'REFUSED') throw error
+      state = { ...state, trouble: error.message }
+      shown(state, null)
+    }
+    await wait(AGAIN_MS, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+async function lastHour(given: Arguments, io: Io): Promise<TopState['hour']> {
+  return (await asked(given, io, statistics, '/v1/stats?window=1h', null)).detection.by_agent
+}
+
+function countGiven(given: Arguments): number {
+  const text = given.value('count')
+  if (text === null) return Number.POSITIVE_INFINITY
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Fault(USAGE, `--count takes a number from 1 on, not "${text}"`)
+  return Number(text)
+}
+
+const counts = z.record(z.string(), z.number())
+const traffic: z.ZodType<Traffic> = z.object({
+  ...{ requests: z.number(), by_verdict: counts, by_action: counts, by_category: counts },
+  agents: z.array(z.object({ id: z.string(), requests: z.number() })),
+})
+const told = z.object({ timestamp: z.string(), data: traffic })
+const agent = z.object({
+  ...{ agent_id: z.string(), agent_name: z.string(), agent_category: z.string().nullable() },
+  ...{ requests: z.number(), blocked: z.number() },
+})
+const statistics = z.object({ detection: z.object({ by_agent: z.array(agent) }) })
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const TRAFFIC = '/v1/events?types=traffic'
+const PLACES = 60
+const PLAIN_ROWS = 24
+/** Told seconds between two looks at the last hour. */
+const HOUR_EVERY = 5
+const AGAIN_MS = 2_000
