@@ -68,7 +68,7 @@ test('a screen holds what fits, the busiest first, and nothing that a terminal o
   const seconds = withSecond(emptySeconds(0, 60), 1_000, second)
   const hour = [{ agent_id: 'evil', agent_name: 'e\x1b[2J', agent_category: null, requests: 7, blocked: 2 }]
   const state = { url: 'http://gate', seconds, hour, trouble: 'gone' }
-  const lines = topLines(state, 60, 10)
+  const lines = topLines(state, 72, 10)
   assert.equal(lines.length, 10)
   assert.match(lines[0]!, /^http:\/\/gate: 100\.0 requests a second, 100 in/)
   assert.match(lines[1]!, /agent 75 %, automation 0 %, human 25 %, .*block 3/)
