@@ -12,6 +12,64 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
       { path: '/dashboard', component: lazy(() => import('./pages/live/live.tsx').then(({ Live }) => Live)) },
     ],
   },
+  {
+    title: 'Events',
+    path: '/dashboard/events',
+    scope: 'read',
+    routes: [
+      {
+        path: '/dashboard/events',
+        component: lazy(() => import('./pages/events/events.tsx').then(({ Events }) => Events)),
+      },
+      {
+        path: '/dashboard/events/:id',
+        component: lazy(() => import('./pages/events/event.tsx').then(({ EventPage }) => EventPage)),
+      },
+    ],
+  },
+  {
+    title: 'Webhooks',
+    path: '/dashboard/webhooks',
+    scope: 'admin',
+    routes: [
+      {
+        path: '/dashboard/webhooks',
+        component: lazy(() => import('./pages/webhooks/webhooks.tsx').then(({ Webhooks }) => Webhooks)),
+      },
+      {
+        path: '/dashboard/webhooks/deliveries/:id',
+        component: lazy(() =>
+          import('./pages/webhooks/delivery.tsx').then(({ DeliveryPage }) => DeliveryPage),
+        ),
+      },
+      {
+        path: '/dashboard/webhooks/:id',
+        component: lazy(() => import('./pages/webhooks/webhook.tsx').then(({ WebhookPage }) => WebhookPage)),
+      },
+    ],
+  },
+  {
+    title: 'Fleet',
+    path: '/dashboard/fleet',
+    scope: 'admin',
+    routes: [
+      {
+        path: '/dashboard/fleet',
+        component: lazy(() => import('./pages/fleet/fleet.tsx').then(({ Fleet }) => Fleet)),
+      },
+    ],
+  },
+  {
+    title: 'Settings',
+    path: '/dashboard/settings',
+    scope: 'admin',
+    routes: [
+      {
+        path: '/dashboard/settings/:tab?',
+        component: lazy(() => import('./pages/settings/settings.tsx').then(({ Settings }) => Settings)),
+      },
+    ],
+  },
 ]
 
 export interface PageEntry {

@@ -1,0 +1,35 @@
+import { useState } from 'preact/hooks'
+import { ApiProblem } from './problem.ts'
+
+export interface Doing {
+  readonly isDoing: boolean
+  /** Why it was not done. */
+  readonly problem: ApiProblem | null
+  /** What is wrong with this part of what was sent. */
+  errorAt(pointer: string): string | null
+  /** One thing at a time. */
+  run(work: () => Promise<void>): Promise<void>
+}
+
+/** Something that is changed by the API, for a component. */
+export function useDoing(): Doing {
+  const [problem, setProblem] = useState<ApiProblem | null>(null)
+  const [isDoing, setDoing] = useState(false)
+  const run = async (work: () => Promise<void>) => {
+    if (isDoing) return
+    setDoing(true)
+    try {
+      await work()
+      setProblem(null)
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error
+      setProblem(error)
+    } finally {
+      setDoing(false)
+    }
+  }
+  const errorAt = (pointer: string) =>
+    problem?.errors.find((each) => each.pointer === pointer || each.pointer.startsWith(`${pointer}/`))
+      ?.detail ?? null
+  return { isDoing, problem, errorAt, run }
+}

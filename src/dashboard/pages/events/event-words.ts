@@ -1,0 +1,31 @@
+import type { Event } from '../../api/operations.ts'
+
+/** Each type of event, in words. */
+export const TITLES: Readonly<Record<Event['type'], string>> = {
+  new_agent: 'New agent',
+  new_signature: 'New signature',
+  threat_detected: 'Threat',
+}
+
+/** What it is about, as short as it can be said. */
+export function subjectOf({ data }: Pick<Event, 'data'>): string {
+  const why = textAt(data, 'reason')?.replaceAll('_', ' ')
+  const who = WHO.map((path) => textAt(data, ...path)).find((text) => text !== null)
+  return [why, who].filter((text) => text).join(', ') || 'see its details'
+}
+
+function textAt(data: unknown, ...path: readonly string[]): string | null {
+  let value = data
+  for (const name of path)
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : null
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+const WHO: readonly (readonly string[])[] = [
+  ['agent', 'name'],
+  ['signature', 'agent_name'],
+  ['signature', 'fingerprint'],
+  ['detection', 'agent_name'],
+  ['request', 'user_agent'],
+  ['request', 'address'],
+]

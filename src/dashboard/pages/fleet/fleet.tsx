@@ -1,0 +1,251 @@
+import { ask } from '../../api/ask.ts'
+import type { Fleet as FleetAnswer, FleetProxy, Instance } from '../../api/operations.ts'
+import { useAsked } from '../../api/use-asked.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { Facts } from '../../parts/facts.tsx'
+import { ChoiceFilter, Filters, useFilters } from '../../parts/filters.tsx'
+import { counted, duration } from '../../parts/format.ts'
+import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { Page } from '../../parts/page.tsx'
+import { Answered, Empty } from '../../parts/states.tsx'
+import { Time } from '../../parts/time.tsx'
+
+export function Fleet() {
+  const used = useAsked('getFleet', {}, { everyMs: EVERY_MS })
+  return (
+    <Page title="Fleet" about="Who serves, with which version, and by which signatures and policy.">
+      <Answered used={used}>
+        {(fleet) => (
+          <>
+            <Own fleet={fleet} />
+            {fleet.instances.length > 0 && <Workers instances={fleet.instances} />}
+            {fleet.proxies !== null && (
+              <Proxies proxies={fleet.proxies} madeAt={fleet.snapshot?.made_at ?? ''} />
+            )}
+          </>
+        )}
+      </Answered>
+    </Page>
+  )
+}
+
+function Own({ fleet: { version, leads, snapshot, proxies } }: { readonly fleet: FleetAnswer }) {
+  return (
+    <section class="card" aria-labelledby="own">
+      <h2 id="own">This management plane</h2>
+      <Facts
+        of={[
+          ['Version', version],
+          ['Role', leads ? 'makes Snapshots, and keeps the catalogue' : 'stands by: another manager leads'],
+          [
+            'Snapshot',
+            snapshot === null ? (
+              'none yet: proxies judge by what came with them'
+            ) : (
+              <>
+                {snapshot.number}, made <Time at={snapshot.made_at} />{' '}
+                <code>{snapshot.hash.slice(0, 12)}</code>
+              </>
+            ),
+          ],
+          ['Proxies', proxies === null ? 'its own workers; it is no fleet' : summaryOf(proxies)],
+        ]}
+      />
+    </section>
+  )
+}
+
+function summaryOf({ total, serving, current, by_version }: NonNullable<FleetAnswer['proxies']>): string {
+  const versions = Object.entries(by_version).map(([version, count]) => `${count} of version ${version}`)
+  return `${counted(total, 'proxy', 'proxies')}, ${serving} serving, ${current} with the newest Snapshot; ${versions.join(', ') || 'none was heard of'}`
+}
+
+function Workers({ instances }: { readonly instances: readonly Instance[] }) {
+  return (
+    <section class="card" aria-labelledby="workers">
+      <h2 id="workers">Workers</h2>
+      <div class="scrolled">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Worker</th>
+              <th scope="col">State</th>
+              <th scope="col">Snapshot</th>
+              <th scope="col" class="extra">
+                Since
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {instances.map((instance) => (
+              <tr key={instance.id}>
+                <th scope="row">
+                  {instance.id} <small class="extra">{instance.pid}</small>
+                </th>
+                <td>
+                  <Badge of={COLOURS[instance.state] ?? 'plain'} text={instance.state} />
+                  {instance.reasons.length > 0 && <div>{instance.reasons.join('; ')}</div>}
+                </td>
+                <td>
+                  {instance.snapshot === null
+                    ? 'none'
+                    : `${instance.snapshot}${instance.current ? '' : ', an older one'}`}
+                </td>
+                <td class="extra">
+                  <Time at={instance.since} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
+
+interface ProxiesProps {
+  readonly proxies: NonNullable<FleetAnswer['proxies']>
+  /** Of the newest Snapshot: with another one, other proxies are behind. */
+  readonly madeAt: string
+}
+
+function Proxies({ proxies, madeAt }: ProxiesProps) {
+  const { values, set } = useFilters(['state', 'version', 'current'])
+  const { state, version, current } = values
+  const load = async (page: number, signal: AbortSignal) => {
+    const query = { ...(state && { state: state as FleetProxy['state'] }), ...(version && { version }) }
+    const newest =
+      current === '' ? {} : { current: current === 'newest' ? ('true' as const) : ('false' as const) }
+    const found = await ask(
+      'listFleetProxies',
+      { query: { ...query, ...newest, page, limit: PART_LENGTH } },
+      { signal },
+    )
+    return { rows: found.proxies, total: found.total }
+  }
+  const turn = [
+    proxies.total,
+    proxies.serving,
+    proxies.unready,
+    proxies.starting,
+    proxies.stale,
+    proxies.current,
+  ]
+  return (
+    <section aria-labelledby="proxies">
+      <h2 id="proxies">Proxies</h2>
+      <Filters>
+        <ChoiceFilter label="State" value={state} choices={STATES} set={(value) => set('state', value)} />
+        <ChoiceFilter
+          label="Version"
+          value={version}
+          choices={Object.keys(proxies.by_version)}
+          set={(value) => set('version', value)}
+        />
+        <ChoiceFilter
+          label="Snapshot"
+          value={current}
+          choices={['newest', 'older']}
+          set={(value) => set('current', value)}
+        />
+      </Filters>
+      <LongTable
+        label="Proxies"
+        columns={COLUMNS}
+        listKey={JSON.stringify([values, turn, madeAt])}
+        keyOf={({ id }) => id}
+        load={load}
+        empty={
+          <Empty title={proxies.total === 0 ? 'No proxy was heard of in the last hour.' : 'No proxy is so.'}>
+            <p>
+              A proxy is one of this fleet with <code>gatehouse proxy</code> and the same <code>bus.url</code>{' '}
+              and <code>bus.name</code>; it says how it is every few seconds.
+            </p>
+          </Empty>
+        }
+      />
+      <Advice proxies={proxies} />
+    </section>
+  )
+}
+
+/** What can be done about each state that is not good. */
+function Advice({ proxies: { unready, stale, total, current } }: Pick<ProxiesProps, 'proxies'>) {
+  const advice = [
+    ...(stale > 0
+      ? [
+          `${stale} have said nothing for three beats: look at their process, and at their way to NATS. They may serve all the same.`,
+        ]
+      : []),
+    ...(unready > 0
+      ? [`${unready} serve and say that they should not: each says why in its row, and in its log.`]
+      : []),
+    ...(total > current
+      ? [
+          `${total - current} do not judge by the newest Snapshot: they get it within seconds, or say why they refuse it.`,
+        ]
+      : []),
+  ]
+  if (advice.length === 0) return null
+  return (
+    <ul class="note warn">
+      {advice.map((each) => (
+        <li key={each}>{each}</li>
+      ))}
+    </ul>
+  )
+}
+
+function troubleOf({ workers, refused_snapshot: refused, sightings }: FleetProxy): string {
+  return [
+    ...new Set(workers.flatMap(({ reasons }) => reasons)),
+    ...(refused === null ? [] : [`refuses Snapshot ${refused.number}: ${refused.reason}`]),
+    ...(sightings.waiting > 0 ? [`${counted(sightings.waiting, 'sighting')} waiting`] : []),
+    ...(sightings.dropped > 0 ? [`${sightings.dropped} dropped`] : []),
+  ].join('; ')
+}
+
+const COLUMNS: readonly Column<FleetProxy>[] = [
+  {
+    title: 'Proxy',
+    width: 'minmax(8rem, 2fr)',
+    cell: ({ host, id }) => (
+      <span title={id}>
+        {host} <small>{id.slice(0, 8)}</small>
+      </span>
+    ),
+  },
+  {
+    title: 'State',
+    width: '6.5rem',
+    cell: ({ state }) => <Badge of={COLOURS[state] ?? 'plain'} text={state} />,
+  },
+  { title: 'Version', width: '6rem', isExtra: true, cell: ({ version }) => version },
+  {
+    title: 'Snapshot',
+    width: '11rem',
+    isExtra: true,
+    cell: ({ snapshot, current, snapshot_source }) =>
+      snapshot === null
+        ? 'none'
+        : `${snapshot.number}, ${duration(snapshot.age_s * 1_000)} old${current ? '' : ` (${snapshot_source})`}`,
+  },
+  {
+    title: 'Settings',
+    width: '6.5rem',
+    isExtra: true,
+    cell: ({ config_hash }) => <code title={config_hash}>{config_hash.slice(0, 8)}</code>,
+  },
+  { title: 'Heard', width: '8rem', isExtra: true, cell: ({ heard_at }) => <Time at={heard_at} /> },
+  {
+    title: 'Trouble',
+    width: 'minmax(6rem, 3fr)',
+    isExtra: true,
+    cell: (proxy) => <span title={troubleOf(proxy)}>{troubleOf(proxy)}</span>,
+  },
+]
+const STATES = ['serving', 'unready', 'starting', 'stale']
+const COLOURS: Readonly<Record<string, string>> = {
+  ...{ serving: 'good', unready: 'bad', starting: 'warn', stale: 'bad', gone: 'bad' },
+}
+const EVERY_MS = 3_000

@@ -1,0 +1,73 @@
+import { ask } from '../../api/ask.ts'
+import type { AuditEntry } from '../../api/operations.ts'
+import { Download } from '../../parts/download.tsx'
+import { Filters, TextFilter, TimeFilter, useFilters } from '../../parts/filters.tsx'
+import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { Empty } from '../../parts/states.tsx'
+import { FullTime } from '../../parts/time.tsx'
+
+/** Who changed what. */
+export function Audit() {
+  const { values, set } = useFilters(['action', 'principal', 'since'])
+  const at = new Date(values.since)
+  const query = {
+    ...(values.action !== '' && { action: values.action }),
+    ...(values.principal !== '' && { principal: values.principal }),
+    ...(values.since !== '' && !Number.isNaN(at.getTime()) && { since: at.toISOString() }),
+  }
+  const load = async (page: number, signal: AbortSignal) => {
+    const { audit, total } = await ask(
+      'listAudit',
+      { query: { ...query, page, limit: PART_LENGTH } },
+      { signal },
+    )
+    return { rows: audit, total }
+  }
+  const exported = async () => (await ask('listAudit', { query: { ...query, limit: EXPORTED_MAX } })).audit
+  return (
+    <section aria-labelledby="list">
+      <h2 id="list">Audit log</h2>
+      <Filters>
+        <TextFilter label="Action" value={values.action} set={(value) => set('action', value)} />
+        <TextFilter label="By" value={values.principal} set={(value) => set('principal', value)} />
+        <TimeFilter label="Since" value={values.since} set={(value) => set('since', value)} />
+        <Download
+          name="audit"
+          columns={['at', 'principal', 'action', 'subject', 'detail', 'address', 'request_id']}
+          rows={async () =>
+            (await exported()).map(({ at, principal, action, subject, detail, address, request_id }) => [
+              ...[at, principal, action, subject, JSON.stringify(detail), address, request_id],
+            ])
+          }
+          json={exported}
+        />
+      </Filters>
+      <LongTable
+        label="Audit log"
+        columns={COLUMNS}
+        listKey={JSON.stringify(query)}
+        keyOf={({ id }) => id}
+        load={load}
+        empty={
+          <Empty title="Nothing was changed so.">
+            <p>Every administrative change is written down here, with who made it and from where.</p>
+          </Empty>
+        }
+      />
+    </section>
+  )
+}
+
+const COLUMNS: readonly Column<AuditEntry>[] = [
+  {
+    title: 'What',
+    width: 'minmax(8rem, 2fr)',
+    cell: ({ action, subject, detail }) => (
+      <span title={JSON.stringify(detail)}>{subject === null ? action : `${action} ${subject}`}</span>
+    ),
+  },
+  { title: 'By', width: 'minmax(6rem, 1fr)', cell: ({ principal }) => principal },
+  { title: 'From', width: '9rem', isExtra: true, cell: ({ address }) => address },
+  { title: 'When', width: '15rem', isExtra: true, cell: ({ at }) => <FullTime at={at} /> },
+]
+const EXPORTED_MAX = 200

@@ -1,0 +1,104 @@
+import { ask } from '../../api/ask.ts'
+import type { Grant, GrantState } from '../../api/operations.ts'
+import { useDoing } from '../../api/use-doing.ts'
+import { ChoiceFilter, Filters, useFilters } from '../../parts/filters.tsx'
+import { Facts } from '../../parts/facts.tsx'
+import { Choices } from '../../parts/choices.tsx'
+import { useAsked } from '../../api/use-asked.ts'
+import { Answered, Empty, ProblemNote } from '../../parts/states.tsx'
+import { Time } from '../../parts/time.tsx'
+
+/** What clients ask for by GNAP with keys that nobody has approved. */
+export function Grants() {
+  const { values, set } = useFilters(['state'])
+  const state = STATES.find((each) => each === values.state)
+  const used = useAsked('listGrants', { query: state === undefined ? {} : { state } }, { everyMs: 3_000 })
+  return (
+    <section aria-labelledby="list">
+      <h2 id="list">Grants</h2>
+      <p class="about">
+        What clients with keys of their own ask for (GNAP). What is not decided within an hour is forgotten.
+      </p>
+      <Filters>
+        <ChoiceFilter
+          label="State"
+          value={values.state}
+          all="waiting"
+          choices={STATES}
+          set={(value) => set('state', value)}
+        />
+      </Filters>
+      <Answered used={used}>
+        {({ grants }) =>
+          grants.length === 0 ? (
+            <Empty title="Nobody waits.">
+              <p>A client that asks at /gnap/grant with a key that is not known appears here at once.</p>
+            </Empty>
+          ) : (
+            grants.map((grant) => <OneGrant key={grant.id} grant={grant} again={used.again} />)
+          )
+        }
+      </Answered>
+    </section>
+  )
+}
+
+function OneGrant({ grant, again }: { readonly grant: Grant; readonly again: () => void }) {
+  const doing = useDoing()
+  const decide = (decision: 'approve' | 'deny', form: HTMLFormElement) => {
+    const scopes = new FormData(form).getAll('scopes') as Grant['scopes']
+    void doing.run(async () => {
+      const body = decision === 'approve' ? { decision, scopes } : { decision }
+      await ask('decideGrant', { path: { id: grant.id }, body })
+      again()
+    })
+  }
+  const { name, uri, thumbprint, state, scopes, bearer, finish_uri, created_at, expires_at } = grant
+  return (
+    <form
+      class="card"
+      aria-label={`Grant of ${name ?? thumbprint}`}
+      onSubmit={(event) => event.preventDefault()}
+    >
+      <h3>{name ?? 'A client that says no name'}</h3>
+      <p class="hint">Name and address are what the client says of itself: nobody has checked them.</p>
+      <Facts
+        of={[
+          ['Address', uri],
+          ['Key', <code key="key">{thumbprint}</code>],
+          ['Asked', <Time key="asked" at={created_at} />],
+          ['Forgotten', <Time key="over" at={expires_at} />],
+          ['Token', bearer ? 'one that nobody has to sign for' : 'bound to its key'],
+          ['Leads back to', finish_uri],
+          ['State', state === 'waiting' ? null : `${state} by ${grant.decided_by ?? 'nobody'}`],
+        ]}
+      />
+      {state === 'waiting' && (
+        <>
+          {doing.problem !== null && <ProblemNote problem={doing.problem} />}
+          <Choices
+            legend="It asks for"
+            name="scopes"
+            values={scopes.map((value) => ({ value }))}
+            chosen={scopes}
+            error={doing.errorAt('/scopes')}
+          />
+          <p class="actions">
+            <button
+              type="submit"
+              class="main"
+              onClick={({ currentTarget }) => decide('approve', currentTarget.form!)}
+            >
+              Approve
+            </button>
+            <button type="button" onClick={({ currentTarget }) => decide('deny', currentTarget.form!)}>
+              Deny
+            </button>
+          </p>
+        </>
+      )}
+    </form>
+  )
+}
+
+const STATES = ['approved', 'denied', 'finished'] as const satisfies readonly GrantState[]

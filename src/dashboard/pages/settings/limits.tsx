@@ -1,0 +1,134 @@
+import { useState } from 'preact/hooks'
+import { ask } from '../../api/ask.ts'
+import type { SettingChanges, Setting } from '../../api/operations.ts'
+import { useAsked } from '../../api/use-asked.ts'
+import { useDoing } from '../../api/use-doing.ts'
+import { Field } from '../../parts/field.tsx'
+import { Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
+import { Form, textOf } from '../../parts/form.tsx'
+import { Answered, Empty } from '../../parts/states.tsx'
+
+/** All settings: those that can be changed while it runs, and who has said the others. */
+export function Limits() {
+  const used = useAsked('getSettings', {})
+  const { values, set } = useFilters(['q'])
+  const wanted = values.q.toLowerCase()
+  return (
+    <section aria-labelledby="list">
+      <h2 id="list">All settings</h2>
+      <Answered used={used}>
+        {({ settings }) => (
+          <>
+            {settings
+              .filter(({ changeable }) => changeable)
+              .map((setting) => (
+                <Changeable
+                  key={`${setting.name} ${JSON.stringify(setting.value)}`}
+                  setting={setting}
+                  tag={used.tag}
+                  again={used.again}
+                />
+              ))}
+            <h3>Those that take a restart</h3>
+            <Filters>
+              <TextFilter label="Show what has" value={values.q} set={(value) => set('q', value)} />
+            </Filters>
+            <Others
+              settings={settings.filter(
+                ({ changeable, name, description }) =>
+                  !changeable && `${name} ${description}`.toLowerCase().includes(wanted),
+              )}
+            />
+          </>
+        )}
+      </Answered>
+    </section>
+  )
+}
+
+interface Props {
+  readonly setting: Setting
+  readonly tag: string | null
+  again(): void
+}
+
+function Changeable({ setting: { name, value, origin, configured, description }, tag, again }: Props) {
+  const doing = useDoing()
+  const [said, setSaid] = useState<string | null>(null)
+  const change = (to: unknown) =>
+    doing.run(async () => {
+      const options = tag === null ? {} : { ifMatch: tag }
+      await ask('updateSettings', { body: { [name]: to } as SettingChanges }, options)
+      setSaid('It is in force.')
+      again()
+    })
+  return (
+    <div class="card">
+      <Form
+        label={name}
+        submit="Change"
+        doing={doing}
+        done={(data) => change(read(textOf(data, 'value') ?? '', configured))}
+      >
+        <Field label={name} hint={`${description} Now by ${origin}.`} error={doing.errorAt(`/${name}`)}>
+          {(tied) =>
+            typeof configured === 'boolean' ? (
+              <select {...tied} name="value" defaultValue={String(value)}>
+                <option value="true">true</option>
+                <option value="false">false</option>
+              </select>
+            ) : (
+              <input {...tied} name="value" required defaultValue={String(value)} />
+            )
+          }
+        </Field>
+      </Form>
+      {origin === 'api' && (
+        <button type="button" onClick={() => void change(null)}>
+          As configured: {String(configured)}
+        </button>
+      )}
+      <p role="status">{said}</p>
+    </div>
+  )
+}
+
+/** As what it is configured with. */
+function read(text: string, configured: unknown): unknown {
+  if (typeof configured === 'boolean') return text === 'true'
+  return typeof configured === 'number' && /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text
+}
+
+function Others({ settings }: { readonly settings: readonly Setting[] }) {
+  if (settings.length === 0) return <Empty title="No setting has that in it." />
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
+    <section class="card scrolled" tabIndex={0} aria-label="Settings that take a restart">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Setting</th>
+            <th scope="col">Value</th>
+            <th scope="col" class="extra">
+              Said by
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {settings.map(({ name, value, origin, description }) => (
+            <tr key={name}>
+              <th scope="row">
+                <code>{name}</code>
+                <div class="hint">{description}</div>
+              </th>
+              <td>
+                <code>{JSON.stringify(value)}</code>
+              </td>
+              <td class="extra">{origin}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}

@@ -1,0 +1,21 @@
+import { Field } from '../../parts/field.tsx'
+
+/** How much one may ask for. */
+export function PlanField({ error }: { readonly error: string | null }) {
+  return (
+    <Field
+      label="Plan"
+      error={error}
+      hint="Of administrators unlimited, else standard, unless another is chosen."
+    >
+      {(tied) => (
+        <select {...tied} name="plan">
+          <option value="">the usual one</option>
+          <option value="free">free</option>
+          <option value="standard">standard</option>
+          <option value="unlimited">unlimited</option>
+        </select>
+      )}
+    </Field>
+  )
+}

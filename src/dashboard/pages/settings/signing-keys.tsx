@@ -1,0 +1,86 @@
+import { useState } from 'preact/hooks'
+import { ask } from '../../api/ask.ts'
+import { useAsked } from '../../api/use-asked.ts'
+import { useDoing } from '../../api/use-doing.ts'
+import { Confirm } from '../../parts/confirm.tsx'
+import { Answered, ProblemNote } from '../../parts/states.tsx'
+import { FullTime, Time } from '../../parts/time.tsx'
+
+/** With which access tokens are signed. */
+export function SigningKeys() {
+  const used = useAsked('listSigningKeys', {})
+  const doing = useDoing()
+  const [asks, setAsks] = useState<'rotate' | 'drop' | null>(null)
+  const rotate = (dropOld: boolean) => {
+    setAsks(null)
+    void doing.run(async () => {
+      await ask('rotateSigningKey', { body: { drop_old: dropOld } })
+      used.again()
+    })
+  }
+  return (
+    <section aria-labelledby="list">
+      <h2 id="list">Signing keys</h2>
+      <p class="about">
+        With which access tokens are signed. They change by themselves (auth.signing_key_rotation); old ones
+        are known for as long as their tokens are good.
+      </p>
+      {doing.problem !== null && <ProblemNote problem={doing.problem} />}
+      <Answered used={used}>
+        {({ signing_keys }) => (
+          <div class="card scrolled">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Key</th>
+                  <th scope="col" class="extra">
+                    Made
+                  </th>
+                  <th scope="col">Signs</th>
+                </tr>
+              </thead>
+              <tbody>
+                {signing_keys.map(({ kid, created_at, signs_from }) => (
+                  <tr key={kid}>
+                    <th scope="row">
+                      <code>{kid}</code>
+                    </th>
+                    <td class="extra">
+                      <FullTime at={created_at} />
+                    </td>
+                    <td>
+                      from <Time at={signs_from} /> on
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Answered>
+      <p class="actions">
+        <button type="button" disabled={doing.isDoing} onClick={() => setAsks('rotate')}>
+          Change the key
+        </button>
+        <button type="button" class="bad" disabled={doing.isDoing} onClick={() => setAsks('drop')}>
+          Change it, and drop the old ones
+        </button>
+      </p>
+      {asks !== null && (
+        <Confirm
+          title={asks === 'rotate' ? 'Change the signing key?' : 'Drop the old keys?'}
+          doing={asks === 'rotate' ? 'Change it' : 'Drop them'}
+          isBad={asks === 'drop'}
+          cancel={() => setAsks(null)}
+          done={() => rotate(asks === 'drop')}
+        >
+          <p>
+            {asks === 'rotate'
+              ? 'New tokens are signed with a new key soon; those that are out stay good.'
+              : 'All access tokens that are out are refused at once: their clients have to get new ones. For when a key has leaked.'}
+          </p>
+        </Confirm>
+      )}
+    </section>
+  )
+}

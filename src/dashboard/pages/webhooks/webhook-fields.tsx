@@ -1,0 +1,101 @@
+import type { EventType, Webhook, WebhookFilters } from '../../api/operations.ts'
+import type { Doing } from '../../api/use-doing.ts'
+import { Choices } from '../../parts/choices.tsx'
+import { Field } from '../../parts/field.tsx'
+import { textOf } from '../../parts/form.tsx'
+
+/** Of a new webhook, and of one that is changed. */
+export function WebhookFields({
+  webhook,
+  doing,
+}: {
+  readonly webhook: Webhook | null
+  readonly doing: Doing
+}) {
+  const filters = webhook?.filters ?? {}
+  return (
+    <>
+      <Field
+        label="URL"
+        hint="https://, on the public internet unless webhooks.allow_private_addresses is set."
+        error={doing.errorAt('/url')}
+      >
+        {(tied) => <input {...tied} name="url" type="url" required defaultValue={webhook?.url ?? ''} />}
+      </Field>
+      <Field label="Description" error={doing.errorAt('/description')}>
+        {(tied) => (
+          <input {...tied} name="description" maxLength={500} defaultValue={webhook?.description ?? ''} />
+        )}
+      </Field>
+      <Choices
+        legend="Events"
+        name="events"
+        values={EVENTS}
+        chosen={webhook?.events ?? EVENTS.map(({ value }) => value)}
+        error={doing.errorAt('/events')}
+      />
+      <Choices
+        legend="Only of these categories"
+        name="categories"
+        values={CATEGORIES}
+        chosen={filters.categories ?? []}
+        hint="None: of all."
+        error={doing.errorAt('/filters/categories')}
+      />
+      <Field
+        label="Only of these agents"
+        hint="Their ids, with commas in between."
+        error={doing.errorAt('/filters/agents')}
+      >
+        {(tied) => <input {...tied} name="agents" defaultValue={filters.agents?.join(', ') ?? ''} />}
+      </Field>
+      <Field label="Threats from this severity on" error={doing.errorAt('/filters/min_severity')}>
+        {(tied) => (
+          <select {...tied} name="min_severity" defaultValue={filters.min_severity ?? ''}>
+            <option value="">all</option>
+            {SEVERITIES.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+    </>
+  )
+}
+
+/** What the fields hold, for the API. */
+export function webhookIn(data: FormData) {
+  return {
+    url: textOf(data, 'url') ?? '',
+    description: textOf(data, 'description') ?? null,
+    events: data.getAll('events') as EventType[],
+    filters: filtersIn(data),
+  }
+}
+
+function filtersIn(data: FormData): WebhookFilters | null {
+  const categories = data.getAll('categories') as NonNullable<WebhookFilters['categories']>
+  const agents = (textOf(data, 'agents') ?? '')
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+  const severity = SEVERITIES.find((each) => each === data.get('min_severity'))
+  const filters = {
+    ...(categories.length > 0 && { categories }),
+    ...(agents.length > 0 && { agents }),
+    ...(severity !== undefined && { min_severity: severity }),
+  }
+  return Object.keys(filters).length === 0 ? null : filters
+}
+
+export const EVENTS = [
+  { value: 'new_agent', about: 'seen for the first time' },
+  { value: 'new_signature', about: 'entered the database' },
+  { value: 'threat_detected', about: '' },
+] as const
+const CATEGORIES = ['llm-sdk', 'browser-agent', 'orchestrator', 'crawler', 'mcp-client', 'custom'].map(
+  (value) => ({ value }),
+)
+const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const

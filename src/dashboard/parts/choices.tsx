@@ -1,0 +1,43 @@
+interface Props<Value extends string> {
+  readonly legend: string
+  readonly name: string
+  readonly values: readonly { readonly value: Value; readonly about?: string }[]
+  readonly chosen?: readonly string[]
+  readonly hint?: string
+  readonly error?: string | null
+}
+
+/** Any of some. */
+export function Choices<Value extends string>({
+  legend,
+  name,
+  values,
+  chosen = [],
+  hint,
+  error,
+}: Props<Value>) {
+  return (
+    <fieldset>
+      <legend>{legend}</legend>
+      <div class="choices">
+        {values.map(({ value, about }) => (
+          <label key={value}>
+            <input type="checkbox" name={name} value={value} defaultChecked={chosen.includes(value)} />{' '}
+            {value}
+            {about !== undefined && <small> {about}</small>}
+          </label>
+        ))}
+      </div>
+      {(error ?? hint) !== undefined && <p class={error ? 'hint wrong' : 'hint'}>{error ?? hint}</p>}
+    </fieldset>
+  )
+}
+
+/** What a principal may do. */
+export const SCOPE_CHOICES = [
+  { value: 'read', about: 'look things up' },
+  { value: 'detect', about: 'ask who a request is of' },
+  { value: 'write', about: 'propose signatures' },
+  { value: 'mcp', about: 'use the tools' },
+  { value: 'admin', about: 'everything' },
+] as const

@@ -1,0 +1,75 @@
+import type { ComponentChildren } from 'preact'
+import { useLocation } from 'preact-iso'
+
+/** Filters of a list: what they hold is in the address, so that it can be shared. */
+export function useFilters<Name extends string>(names: readonly Name[]) {
+  const { query, path, route } = useLocation()
+  const values = Object.fromEntries(names.map((name) => [name, query[name] ?? ''])) as Record<Name, string>
+  const set = (name: Name, value: string) => {
+    const next = new URLSearchParams(query)
+    if (value === '') next.delete(name)
+    else next.set(name, value)
+    const text = next.toString()
+    route(`${path}${text === '' ? '' : `?${text}`}`, true)
+  }
+  return { values, set }
+}
+
+export function Filters({ children }: { readonly children: ComponentChildren }) {
+  return (
+    <search>
+      <div class="filters">{children}</div>
+    </search>
+  )
+}
+
+interface TextProps {
+  readonly label: string
+  readonly value: string
+  set(value: string): void
+}
+
+/** Taken when somebody is done with it: a list is not asked for at each letter. */
+export function TextFilter({ label, value, set }: TextProps) {
+  return (
+    <label>
+      {label}
+      <input type="search" value={value} onChange={({ currentTarget }) => set(currentTarget.value.trim())} />
+    </label>
+  )
+}
+
+/** In the reader's own time. */
+export function TimeFilter({ label, value, set }: TextProps) {
+  return (
+    <label>
+      {label}
+      <input type="datetime-local" value={value} onChange={({ currentTarget }) => set(currentTarget.value)} />
+    </label>
+  )
+}
+
+interface ChoiceProps {
+  readonly label: string
+  readonly value: string
+  readonly choices: readonly string[]
+  /** Of what it says where none is chosen. */
+  readonly all?: string
+  set(value: string): void
+}
+
+export function ChoiceFilter({ label, value, choices, all = 'all', set }: ChoiceProps) {
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+        <option value="">{all}</option>
+        {choices.map((choice) => (
+          <option key={choice} value={choice}>
+            {choice}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}

@@ -1,0 +1,47 @@
+import type { ComponentChildren } from 'preact'
+import type { Doing } from '../api/use-doing.ts'
+import { ProblemNote } from './states.tsx'
+
+interface Props {
+  readonly doing: Doing
+  /** What its button says. */
+  readonly submit: string
+  readonly label: string
+  readonly children: ComponentChildren
+  /** Throws an ApiProblem. */
+  done(data: FormData, form: HTMLFormElement): Promise<void>
+  cancel?(): void
+}
+
+/** Fields, a button, and what was wrong with them. */
+export function Form({ doing, submit, label, children, done, cancel }: Props) {
+  return (
+    <form
+      aria-label={label}
+      onSubmit={(event) => {
+        event.preventDefault()
+        const form = event.currentTarget
+        void doing.run(() => done(new FormData(form), form))
+      }}
+    >
+      {doing.problem !== null && <ProblemNote problem={doing.problem} />}
+      {children}
+      <p class="actions">
+        <button type="submit" class="main" disabled={doing.isDoing}>
+          {submit}
+        </button>
+        {cancel !== undefined && (
+          <button type="button" onClick={cancel}>
+            Cancel
+          </button>
+        )}
+      </p>
+    </form>
+  )
+}
+
+/** What a field holds, without white space around it; `undefined`: nothing. */
+export function textOf(data: FormData, name: string): string | undefined {
+  const text = String(data.get(name) ?? '').trim()
+  return text === '' ? undefined : text
+}

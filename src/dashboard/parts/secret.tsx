@@ -1,0 +1,24 @@
+import { useState } from 'preact/hooks'
+
+/** What is shown once, and has to be kept by who sees it. */
+export function Secret({ label, value }: { readonly label: string; readonly value: string }) {
+  const [isCopied, setCopied] = useState(false)
+  const copy = () =>
+    navigator.clipboard.writeText(value).then(
+      () => setCopied(true),
+      () => setCopied(false),
+    )
+  return (
+    <div class="note good" role="status">
+      <p>
+        <strong>{label}</strong> It is shown here only: keep it now.
+      </p>
+      <pre>{value}</pre>
+      {window.isSecureContext && (
+        <button type="button" onClick={() => void copy()}>
+          {isCopied ? 'Copied' : 'Copy'}
+        </button>
+      )}
+    </div>
+  )
+}
