@@ -43,7 +43,8 @@ function Nowhere() {
 
 /** Those that nobody has caught, wherever they come from. */
 function watchErrors(found: (error: Error) => void): () => void {
-  const onError = ({ error }: ErrorEvent) => found(asError(error))
+  // Where there is none it is no program's: browsers say so of sizes that change too often.
+  const onError = ({ error }: ErrorEvent) => error && found(asError(error))
   const onRejection = ({ reason }: PromiseRejectionEvent) => found(asError(reason))
   addEventListener('error', onError)
   addEventListener('unhandledrejection', onRejection)

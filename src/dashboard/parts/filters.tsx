@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 
 /** Filters of a list: what they hold is in the address, so that it can be shared. */
@@ -32,20 +33,32 @@ interface TextProps {
 /** Taken when somebody is done with it: a list is not asked for at each letter. */
 export function TextFilter({ label, value, set }: TextProps) {
   return (
-    <label>
-      {label}
-      <input type="search" value={value} onChange={({ currentTarget }) => set(currentTarget.value.trim())} />
-    </label>
+    <Labelled label={label}>
+      {(id) => (
+        <input
+          id={id}
+          type="search"
+          value={value}
+          onChange={({ currentTarget }) => set(currentTarget.value.trim())}
+        />
+      )}
+    </Labelled>
   )
 }
 
 /** In the reader's own time. */
 export function TimeFilter({ label, value, set }: TextProps) {
   return (
-    <label>
-      {label}
-      <input type="datetime-local" value={value} onChange={({ currentTarget }) => set(currentTarget.value)} />
-    </label>
+    <Labelled label={label}>
+      {(id) => (
+        <input
+          id={id}
+          type="datetime-local"
+          value={value}
+          onChange={({ currentTarget }) => set(currentTarget.value)}
+        />
+      )}
+    </Labelled>
   )
 }
 
@@ -60,16 +73,33 @@ interface ChoiceProps {
 
 export function ChoiceFilter({ label, value, choices, all = 'all', set }: ChoiceProps) {
   return (
-    <label>
-      {label}
-      <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
-        <option value="">{all}</option>
-        {choices.map((choice) => (
-          <option key={choice} value={choice}>
-            {choice}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Labelled label={label}>
+      {(id) => (
+        <select id={id} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+          <option value="">{all}</option>
+          {choices.map((choice) => (
+            <option key={choice} value={choice}>
+              {choice}
+            </option>
+          ))}
+        </select>
+      )}
+    </Labelled>
+  )
+}
+
+function Labelled({
+  label,
+  children,
+}: {
+  readonly label: string
+  readonly children: (id: string) => ComponentChildren
+}) {
+  const id = useId()
+  return (
+    <div>
+      <label for={id}>{label}</label>
+      {children(id)}
+    </div>
   )
 }

@@ -54,9 +54,18 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
   return (
     <>
       {problem !== null && <ProblemNote problem={problem} again={again} />}
-      <div class="long-table" role="table" aria-label={label} aria-rowcount={total + 1}>
-        <div role="rowgroup">
-          <div class="long-row head" role="row" aria-rowindex={1} style={style}>
+      <div
+        class="long-table"
+        role="table"
+        aria-label={label}
+        aria-rowcount={total + 1}
+        ref={view}
+        tabIndex={0}
+        style={{ height: `${window.height + HEAD_HEIGHT}px` }}
+        onScroll={({ currentTarget }) => setScrollTop(currentTarget.scrollTop)}
+      >
+        <div class="long-head" role="rowgroup">
+          <div class="long-row" role="row" aria-rowindex={1} style={style}>
             {columns.map((column) => (
               <div key={column.title} role="columnheader" class={classOf(column)}>
                 {column.title}
@@ -64,40 +73,32 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
             ))}
           </div>
         </div>
-        <div
-          class="long-view"
-          role="rowgroup"
-          ref={view}
-          tabIndex={0}
-          onScroll={({ currentTarget }) => setScrollTop(currentTarget.scrollTop)}
-        >
-          <div role="presentation" style={{ height: `${window.height}px` }}>
-            <div role="presentation" style={{ transform: `translateY(${window.top}px)` }}>
-              {shown.map((index) => {
-                const row = rowAt(index)
-                return (
-                  <div
-                    key={row === null ? index : keyOf(row)}
-                    class="long-row"
-                    role="row"
-                    aria-rowindex={index + 2}
-                    style={style}
-                  >
-                    {columns.map((column, place) => (
-                      <div key={column.title} role="cell" class={classOf(column)}>
-                        {row === null ? (
-                          place === 0 && '…'
-                        ) : place === 0 && hrefOf !== undefined ? (
-                          <a href={hrefOf(row)}>{column.cell(row)}</a>
-                        ) : (
-                          column.cell(row)
-                        )}
-                      </div>
-                    ))}
-                  </div>
-                )
-              })}
-            </div>
+        <div class="long-body" role="rowgroup" style={{ height: `${window.height}px` }}>
+          <div role="presentation" style={{ transform: `translateY(${window.top}px)` }}>
+            {shown.map((index) => {
+              const row = rowAt(index)
+              return (
+                <div
+                  key={row === null ? index : keyOf(row)}
+                  class="long-row"
+                  role="row"
+                  aria-rowindex={index + 2}
+                  style={style}
+                >
+                  {columns.map((column, place) => (
+                    <div key={column.title} role="cell" class={classOf(column)}>
+                      {row === null ? (
+                        place === 0 && '…'
+                      ) : place === 0 && hrefOf !== undefined ? (
+                        <a href={hrefOf(row)}>{column.cell(row)}</a>
+                      ) : (
+                        column.cell(row)
+                      )}
+                    </div>
+                  ))}
+                </div>
+              )
+            })}
           </div>
         </div>
       </div>
@@ -165,7 +166,9 @@ function useHeight(place: { readonly current: HTMLElement | null }): number {
   useEffect(() => {
     const element = place.current
     if (element === null) return
-    const observer = new ResizeObserver(() => setHeight(element.clientHeight))
+    const measure = () => setHeight(Math.max(0, element.clientHeight - HEAD_HEIGHT))
+    // Later, as what is drawn anew by it could be of another size.
+    const observer = new ResizeObserver(() => requestAnimationFrame(measure))
     observer.observe(element)
     return () => observer.disconnect()
   })
@@ -175,4 +178,6 @@ function useHeight(place: { readonly current: HTMLElement | null }): number {
 export const PART_LENGTH = 100
 /** As the style has it. */
 const ROW_HEIGHT = 40
+/** With its line. */
+const HEAD_HEIGHT = 42
 const PARTS_MAX = 30

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Preformatted } from './preformatted.tsx'
 
 /** What is shown once, and has to be kept by who sees it. */
 export function Secret({ label, value }: { readonly label: string; readonly value: string }) {
@@ -13,7 +14,7 @@ export function Secret({ label, value }: { readonly label: string; readonly valu
       <p>
         <strong>{label}</strong> It is shown here only: keep it now.
       </p>
-      <pre>{value}</pre>
+      <Preformatted label="To be kept" text={value} />
       {window.isSecureContext && (
         <button type="button" onClick={() => void copy()}>
           {isCopied ? 'Copied' : 'Copy'}

@@ -3,11 +3,11 @@ import { ago, full } from './format.ts'
 
 /** How long ago; in full, in the reader's zone, for who points at it. */
 export function Time({ at, none = 'never' }: { readonly at: string | null; readonly none?: string }) {
-  const nowMs = useNow(at === null ? null : 10_000)
+  useTicks(at === null ? null : 10_000)
   if (at === null) return <>{none}</>
   return (
     <time dateTime={at} title={full(at)}>
-      {ago(at, nowMs)}
+      {ago(at, Date.now())}
     </time>
   )
 }
@@ -17,12 +17,12 @@ export function FullTime({ at }: { readonly at: string }) {
   return <time dateTime={at}>{full(at)}</time>
 }
 
-function useNow(everyMs: number | null): number {
-  const [nowMs, setNowMs] = useState(Date.now)
+/** Draws a component anew now and then. */
+function useTicks(everyMs: number | null): void {
+  const [, setTick] = useState(0)
   useEffect(() => {
     if (everyMs === null) return
-    const timer = setInterval(() => setNowMs(Date.now()), everyMs)
+    const timer = setInterval(() => setTick((tick) => tick + 1), everyMs)
     return () => clearInterval(timer)
   }, [everyMs])
-  return nowMs
 }

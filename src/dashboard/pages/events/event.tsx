@@ -2,6 +2,7 @@ import { useRoute } from 'preact-iso'
 import { useAsked } from '../../api/use-asked.ts'
 import { Details } from '../../parts/details.tsx'
 import { Page } from '../../parts/page.tsx'
+import { Preformatted } from '../../parts/preformatted.tsx'
 import { Answered } from '../../parts/states.tsx'
 import { FullTime } from '../../parts/time.tsx'
 import { subjectOf, TITLES } from './event-words.ts'
@@ -23,7 +24,7 @@ export function EventPage() {
             <Details of={event.data} />
             <details>
               <summary>As webhooks are told it</summary>
-              <pre>{JSON.stringify(event, null, 2)}</pre>
+              <Preformatted label="As JSON" text={JSON.stringify(event, null, 2)} />
             </details>
           </section>
         )}

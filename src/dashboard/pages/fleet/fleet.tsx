@@ -171,18 +171,21 @@ function Proxies({ proxies, madeAt }: ProxiesProps) {
 
 /** What can be done about each state that is not good. */
 function Advice({ proxies: { unready, stale, total, current } }: Pick<ProxiesProps, 'proxies'>) {
+  const behind = total - current
   const advice = [
     ...(stale > 0
       ? [
-          `${stale} have said nothing for three beats: look at their process, and at their way to NATS. They may serve all the same.`,
+          `Silent for three beats: ${counted(stale, 'proxy', 'proxies')}. It may serve all the same: look at its process, and at its way to NATS.`,
         ]
       : []),
     ...(unready > 0
-      ? [`${unready} serve and say that they should not: each says why in its row, and in its log.`]
-      : []),
-    ...(total > current
       ? [
-          `${total - current} do not judge by the newest Snapshot: they get it within seconds, or say why they refuse it.`,
+          `Should not serve, by what it says: ${counted(unready, 'proxy', 'proxies')}. The row says why, and so does its log.`,
+        ]
+      : []),
+    ...(behind > 0
+      ? [
+          `Without the newest Snapshot: ${counted(behind, 'proxy', 'proxies')}. It comes within seconds, or the row says why it is refused.`,
         ]
       : []),
   ]

@@ -55,13 +55,12 @@ interface Props {
 function Changeable({ setting: { name, value, origin, configured, description }, tag, again }: Props) {
   const doing = useDoing()
   const [said, setSaid] = useState<string | null>(null)
-  const change = (to: unknown) =>
-    doing.run(async () => {
-      const options = tag === null ? {} : { ifMatch: tag }
-      await ask('updateSettings', { body: { [name]: to } as SettingChanges }, options)
-      setSaid('It is in force.')
-      again()
-    })
+  const change = async (to: unknown) => {
+    const options = tag === null ? {} : { ifMatch: tag }
+    await ask('updateSettings', { body: { [name]: to } as SettingChanges }, options)
+    setSaid('It is in force.')
+    again()
+  }
   return (
     <div class="card">
       <Form
@@ -84,7 +83,7 @@ function Changeable({ setting: { name, value, origin, configured, description },
         </Field>
       </Form>
       {origin === 'api' && (
-        <button type="button" onClick={() => void change(null)}>
+        <button type="button" onClick={() => void doing.run(() => change(null))}>
           As configured: {String(configured)}
         </button>
       )}

@@ -7,6 +7,7 @@ import { Badge } from '../../parts/badge.tsx'
 import { Facts } from '../../parts/facts.tsx'
 import { duration } from '../../parts/format.ts'
 import { Page } from '../../parts/page.tsx'
+import { Preformatted } from '../../parts/preformatted.tsx'
 import { Answered, ProblemNote } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
 import { COLOUR_OF } from './deliveries.tsx'
@@ -78,14 +79,14 @@ function One({ delivery, again }: { readonly delivery: DeliveryWithBody; readonl
           {log.map(({ at, duration_ms, status, error, response }) => (
             <li key={at}>
               <FullTime at={at} />, {duration(duration_ms)}: <strong>{error ?? status}</strong>
-              {response !== '' && <pre>{response}</pre>}
+              {response !== '' && <Preformatted label="Its answer" text={response} />}
             </li>
           ))}
         </ol>
       </section>
       <section class="card" aria-labelledby="body">
         <h2 id="body">What was sent</h2>
-        <pre>{JSON.stringify(delivery.body, null, 2)}</pre>
+        <Preformatted label="As JSON" text={JSON.stringify(delivery.body, null, 2)} />
       </section>
     </>
   )

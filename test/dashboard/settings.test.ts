@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { type Test, test } from 'tap'
+import { newSigner } from '../identity/signer.ts'
+import { skipped } from '../e2e/programs.ts'
+import { GnapClient } from '../manage/gnap-client.ts'
+import { looksFine, openDashboard } from './browser.ts'
+
+const skip = skipped('chromium')
+
+test('keys are made, shown once, and revoked', { skip }, async (t) => {
+  const { manage, page } = await open(t, 'keys')
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('nightly build')
+  await page.getByRole('checkbox', { name: /^read/ }).uncheck()
+  await page.getByRole('checkbox', { name: /^detect/ }).uncheck()
+  await looksFine(page, 'settings-key-new')
+  await page.getByRole('button', { name: 'Make it' }).click()
+  await page.getByRole('group', { name: 'It may' }).getByText('is empty').waitFor()
+  await page.getByRole('checkbox', { name: /^detect/ }).check()
+  await page.getByRole('button', { name: 'Make it' }).click()
+  const key = (await page.locator('pre').textContent())!
+  const headers = { authorization: `Bearer ${key}` }
+  assert.deepEqual((await manage.ask('GET', '/v1/me', undefined, headers)).body.scopes, ['detect'])
+  await looksFine(page, 'settings-keys')
+  await page.getByRole('button', { name: 'Revoke nightly build' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+  await page.getByText('nightly build', { exact: true }).waitFor({ state: 'hidden' })
+  assert.equal((await manage.ask('GET', '/v1/me', undefined, headers)).status, 401)
+})
+
+test('clients, with a secret or with keys', { skip }, async (t) => {
+  const { manage, page } = await open(t, 'clients')
+  await page.getByRole('button', { name: 'New client' }).click()
+  await page.getByLabel('Name').fill('robot')
+  await page.getByLabel('Its public keys').fill('{"keys": [')
+  await page.getByRole('button', { name: 'Make it' }).click()
+  await page
+    .getByText(/is no JSON/)
+    .first()
+    .waitFor()
+  await page.getByLabel('Its public keys').fill('')
+  await page.getByRole('button', { name: 'Make it' }).click()
+  await page.getByText(/^ghs_/).waitFor()
+  await looksFine(page, 'settings-clients')
+  const { clients } = (await manage.ask('GET', '/v1/clients')).body
+  assert.deepEqual([clients[0].name, clients[0].grant_types], ['robot', ['client_credentials']])
+  await page.getByRole('button', { name: 'Delete robot' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('There are no clients.').waitFor()
+})
+
+test('a grant that waits is approved in part, and another is denied', { skip }, async (t) => {
+  const { manage, page } = await open(t, 'grants')
+  await page.getByText('Nobody waits.').waitFor()
+  const asking = async (name: string) => {
+    const client = new GnapClient(manage.url, newSigner())
+    const { body } = await client.grant(['read', 'detect'], {
+      client: { key: client.key, display: { name } },
+      interact: { start: ['redirect'] },
+    })
+    return { client, body }
+  }
+  await asking('one')
+  await asking('other')
+  const one = page.getByRole('form', { name: 'Grant of one' })
+  await one.getByRole('checkbox', { name: 'detect' }).uncheck()
+  await looksFine(page, 'settings-grants')
+  await one.getByRole('button', { name: 'Approve' }).click()
+  await one.waitFor({ state: 'hidden' })
+  await page.getByRole('form', { name: 'Grant of other' }).getByRole('button', { name: 'Deny' }).click()
+  await page.getByText('Nobody waits.').waitFor()
+  const { grants } = (await manage.ask('GET', '/v1/grants?state=approved')).body
+  assert.deepEqual([grants.length, grants[0].name, grants[0].scopes], [1, 'one', ['read']])
+})
+
+test('trust, by an address or by a key', { skip }, async (t) => {
+  const { page } = await open(t, 'trust')
+  await page.getByRole('button', { name: 'Trust somebody' }).click()
+  await page.getByRole('button', { name: 'Trust', exact: true }).click()
+  await page.getByRole('alert').waitFor()
+  await page.getByLabel('Or a public key').fill(JSON.stringify(newSigner().jwk))
+  await page.getByLabel('Name').fill('the robot')
+  await looksFine(page, 'settings-trust')
+  await page.getByRole('button', { name: 'Trust', exact: true }).click()
+  await page.getByRole('button', { name: 'Delete the robot' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('Nobody is trusted so far.').waitFor()
+})
+
+test('users are made, changed, disabled and deleted', { skip }, async (t) => {
+  const { manage, page } = await open(t, 'users')
+  await page.getByRole('button', { name: 'New user' }).click()
+  await page.getByLabel('Email').fill('someone@gate.example')
+  await page.getByLabel('Password').fill('short')
+  await page.getByRole('button', { name: 'Make them' }).click()
+  await page
+    .getByText(/12 characters/)
+    .last()
+    .waitFor()
+  await page.getByLabel('Password').fill('a phrase of some words')
+  await page.getByRole('button', { name: 'Make them' }).click()
+  await page.getByRole('button', { name: 'Change someone@gate.example' }).click()
+  await page.getByRole('checkbox', { name: /^write/ }).check()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('It is saved.').waitFor()
+  await page.getByRole('button', { name: 'Disable' }).click()
+  await page.getByText('They cannot sign in.').waitFor()
+  await looksFine(page, 'settings-users')
+  const { users } = (await manage.ask('GET', '/v1/users')).body
+  assert.deepEqual([users[0].scopes, users[0].disabled], [['read', 'detect', 'write'], true])
+  await page.getByRole('button', { name: 'Delete someone@gate.example' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('Nobody can sign in with an account.').waitFor()
+})
+
+test('settings are changed while it runs, and everything is in the audit log', { skip }, async (t) => {
+  const { manage, page, goTo } = await open(t, 'limits')
+  const form = page.getByRole('form', { name: 'limits.free_per_day' })
+  await form.getByRole('textbox').fill('none')
+  await form.getByRole('button', { name: 'Change' }).click()
+  await form.getByRole('alert').waitFor()
+  await form.getByRole('textbox').fill('77')
+  await form.getByRole('button', { name: 'Change' }).click()
+  await page.getByRole('button', { name: 'As configured: 1000' }).waitFor()
+  await page.getByLabel('Show what has').fill('certificate')
+  await page.keyboard.press('Enter')
+  await looksFine(page, 'settings-limits')
+  const { settings } = (await manage.ask('GET', '/v1/settings')).body
+  assert.equal(settings.find(({ name }: { name: string }) => name === 'limits.free_per_day').value, 77)
+  await goTo('settings/signing-keys')
+  await page.getByRole('button', { name: 'Change the key' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Change it' }).click()
+  await looksFine(page, 'settings-signing-keys')
+  await goTo('settings/audit?action=updateSettings')
+  await page.getByRole('table', { name: 'Audit log' }).getByText('updateSettings').first().waitFor()
+  await looksFine(page, 'settings-audit')
+})
+
+test('whoever may only read is shown what there is to read', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { isStrange: true })
+  const { body } = await manage.ask('POST', '/v1/keys', { name: 'reader', access: 'read' })
+  await page.goto('about:blank')
+  await goTo(`#key=${body.key}`)
+  const pages = page.getByRole('navigation', { name: 'Pages' })
+  await page.getByText('reader').waitFor()
+  await pages.getByRole('link', { name: 'Settings' }).waitFor({ state: 'hidden' })
+  assert.ok(await pages.getByRole('link', { name: 'Events' }).isVisible())
+  await goTo('settings/keys')
+  await page.getByText('Sign in with a key that has the scope').waitFor()
+})
+
+async function open(t: Test, tab: string) {
+  const opened = await openDashboard(t)
+  await opened.goTo(`settings/${tab}`)
+  await opened.page.getByRole('heading', { name: 'Settings', level: 1 }).waitFor()
+  return opened
+}
