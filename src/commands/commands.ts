@@ -8,6 +8,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./up.ts')).up,
   },
   {
+    name: 'demo',
+    summary: 'See everything at work: an app, the gate in front of it, clients, and the dashboard',
+    load: async () => (await import('./demo/demo.ts')).demo,
+  },
+  {
     name: 'proxy',
     summary: 'Run the data plane alone, as a sidecar or behind another management plane',
     load: async () => (await import('./proxy.ts')).proxy,

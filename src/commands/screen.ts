@@ -5,11 +5,12 @@ export class Screen {
   readonly #io: Io
   readonly #onKey: (data: Buffer) => void
 
-  /** `quit`: somebody types q, or Ctrl-C. */
-  constructor(io: Io, quit: () => void) {
+  /** `quit`: somebody types q, or Ctrl-C; `typed`: anything else. */
+  constructor(io: Io, quit: () => void, typed: (key: string) => void = () => undefined) {
     this.#io = io
     this.#onKey = (data) => {
       if (data.includes('q') || data.includes(CTRL_C)) quit()
+      else for (const key of data.toString('latin1')) typed(key)
     }
     io.stdout.write(ALTERNATE + HIDE_CURSOR)
     const { stdin } = io
@@ -20,7 +21,17 @@ export class Screen {
 
   /** In one piece: half a picture is never to be seen. */
   draw(lines: readonly string[]): void {
+    this.#takeKeys()
     this.#io.stdout.write(`${HOME}${lines.map((line) => line + CLEAR_RIGHT).join('\r\n')}${CLEAR_BELOW}`)
+  }
+
+  /**
+   * Anew each time: a process of ours that shares the terminal gives it back, at its end, the mode in which it has found
+   * it, and Node thinks that it still has the other one.
+   */
+  #takeKeys(): void {
+    const { stdin } = this.#io
+    if (isTerminal(stdin)) stdin.setRawMode(false).setRawMode(true)
   }
 
   close(): void {

@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLogTo } from '../../log.ts'
+import type { Action, Arguments, ExitCode } from '../command.ts'
+import type { Io } from '../io.ts'
+import { serve } from '../serve.ts'
+import { Demo } from './running-demo.ts'
+
+export const demo: Action = {
+  name: 'demo',
+  summary: 'See everything at work: an app, the gate in front of it, clients, and the dashboard',
+  description: [
+    'Starts a small app, a gateway in front of it with a certificate made for development, and a few clients: programs that ' +
+      'are really there, each of which can be started and stopped by a key. Prints where the app and the dashboard are, ' +
+      'with a link that signs in, and what to type to try it.',
+    'Everything listens on this machine alone. What it writes is in a folder of its own, and is removed at the end, ' +
+      'however that comes: q, Ctrl-C, or a signal.',
+  ],
+  operands: [],
+  options: [
+    {
+      name: 'listen',
+      value: 'PORT',
+      description: 'Where the gate is, on this machine (default: 8443, or the next one that is free)',
+    },
+    {
+      name: 'manage',
+      value: 'PORT',
+      description: 'Where the dashboard is (default: 9080, or the next one that is free)',
+    },
+    { name: 'no-clients', description: 'Start none of the clients' },
+  ],
+  examples: [
+    { command: 'demo', description: 'Until q is typed' },
+    { command: 'demo --no-clients', description: 'To send requests oneself' },
+  ],
+  run,
+}
+
+async function run(given: Arguments, io: Io): Promise<ExitCode> {
+  const folder = join(tmpdir(), `gatehouse-demo-${randomBytes(6).toString('hex')}`)
+  // Last of all, and however it ends: what is still starting then may write there until then.
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  // Not among what people look at: `serve` says when it begins and ends, which they see.
+  const log = createLogTo('error', { write: (line) => void io.stderr.write(line) })
+  const settings = {
+    ...{ folder, adminKey: `ghk_${randomBytes(32).toString('base64url')}` },
+    ...{ listen: given.value('listen'), manage: given.value('manage') },
+    hasClients: !given.flag('no-clients'),
+  }
+  return serve(() => Demo.start(settings, io), [], log)
+}

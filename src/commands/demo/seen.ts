@@ -1,0 +1,42 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+/** What the gate told the app about one request. */
+export interface Seen {
+  readonly verdict: string
+  /** Of its software, or where its keys are. */
+  readonly name: string | null
+  readonly category: string | null
+  readonly confidence: string | null
+  /** How its identity was proven. */
+  readonly verified: string | null
+  /** What does not go together. */
+  readonly conflict: string | null
+  readonly ja4: string | null
+}
+
+/** Of headers that only the gate can have set: it takes them from whoever sends such. */
+export function seenIn(headers: IncomingHttpHeaders): Seen {
+  const told = (name: string) => {
+    const value = headers[name]
+    return typeof value === 'string' && value !== '' ? value : null
+  }
+  return {
+    verdict: told('x-agent-verdict') ?? 'not judged',
+    name: told('x-agent-name') ?? told('x-agent-identity'),
+    category: told('x-agent-category'),
+    confidence: told('x-agent-confidence'),
+    verified: told('x-agent-verified'),
+    conflict: told('x-agent-conflict'),
+    ja4: told('x-ja4-fingerprint'),
+  }
+}
+
+/** `agent GPTBot (crawler), 97 % sure, proven by web-bot-auth`. */
+export function seenText({ verdict, name, category, confidence, verified, conflict }: Seen): string {
+  return [
+    [verdict, name, category === null ? null : `(${category})`].filter((part) => part !== null).join(' '),
+    ...(confidence === null ? [] : [`${Math.round(Number(confidence) * 100)} % sure`]),
+    ...(verified === null ? [] : [`proven by ${verified}`]),
+    ...(conflict === null ? [] : [`but ${conflict.replaceAll('-', ' ')}`]),
+  ].join(', ')
+}
