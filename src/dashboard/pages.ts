@@ -13,6 +13,62 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     ],
   },
   {
+    title: 'Agents',
+    path: '/dashboard/agents',
+    scope: 'read',
+    routes: [
+      {
+        path: '/dashboard/agents',
+        component: lazy(() => import('./pages/agents/agents.tsx').then(({ Agents }) => Agents)),
+      },
+      {
+        path: '/dashboard/agents/:agent_id',
+        component: lazy(() => import('./pages/agents/agent.tsx').then(({ AgentPage }) => AgentPage)),
+      },
+    ],
+  },
+  {
+    title: 'Signatures',
+    path: '/dashboard/signatures',
+    scope: 'read',
+    routes: [
+      {
+        path: '/dashboard/signatures',
+        component: lazy(() =>
+          import('./pages/signatures/signatures.tsx').then(({ Signatures }) => Signatures),
+        ),
+      },
+      {
+        path: '/dashboard/signatures/unknown',
+        component: lazy(() =>
+          import('./pages/signatures/signatures.tsx').then(({ UnknownSignatures }) => UnknownSignatures),
+        ),
+      },
+      {
+        path: '/dashboard/signatures/map',
+        component: lazy(() => import('./pages/signatures/map.tsx').then(({ StackMap }) => StackMap)),
+      },
+      {
+        path: '/dashboard/signatures/submissions',
+        component: lazy(() =>
+          import('./pages/signatures/submissions.tsx').then(({ Submissions }) => Submissions),
+        ),
+      },
+      {
+        path: '/dashboard/signatures/submissions/:id',
+        component: lazy(() =>
+          import('./pages/signatures/submission.tsx').then(({ SubmissionPage }) => SubmissionPage),
+        ),
+      },
+      {
+        path: '/dashboard/signatures/:type/:fingerprint',
+        component: lazy(() =>
+          import('./pages/signatures/signature.tsx').then(({ SignaturePage }) => SignaturePage),
+        ),
+      },
+    ],
+  },
+  {
     title: 'Events',
     path: '/dashboard/events',
     scope: 'read',

@@ -126,6 +126,27 @@ export class RollupStore {
     return requests
   }
 
+  /** Of one agent, by the time at which each bucket begins, as `read` has them of all. */
+  async seriesOf(
+    agent: string,
+    span: Span,
+    bucketMs: number,
+  ): Promise<ReadonlyMap<number, Readonly<Counts>>> {
+    const grainMs = GRAINS.findLast((each) => bucketMs % each === 0)!
+    const rows = await this.#db
+      .selectFrom('rollups')
+      .select(['at_ms', 'requests', 'agents', 'blocked'])
+      .where('grain_ms', '=', grainMs)
+      .where('dimension', '=', 'agent')
+      .where('key', '=', agent)
+      .where('at_ms', '>=', span.fromMs)
+      .where('at_ms', '<', span.toMs)
+      .execute()
+    const series = new Map<number, Counts>()
+    for (const row of rows) add(series, row.at_ms - (row.at_ms % bucketMs), row)
+    return series
+  }
+
   /** Agents with so many requests in whole minutes, the most first. */
   async busiest(span: Span, requestsMin: number, limit: number): Promise<readonly string[]> {
     const rows = await this.#minutes(span)

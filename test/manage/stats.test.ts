@@ -49,6 +49,15 @@ test('GET /stats says what was seen', async (t) => {
   ])
   assert.deepEqual([by_confidence['0.9'], by_confidence['0.5'], by_confidence['0.1']], [3, 1, 1])
   assert.equal(series.at(-1).requests, 4)
+  const { by_verdict: verdicts, by_category: categories } = series.at(-1)
+  assert.deepEqual([verdicts, categories], [{ agent: 4 }, { crawler: 2, custom: 1, unnamed: 1 }])
+  const traffic = (await management.ask('GET', '/v1/agents/gptbot/traffic?window=1h&bucket=15m')).body
+  assert.deepEqual([traffic.requests, traffic.blocked, traffic.series.length], [2, 1, 4])
+  assert.deepEqual(traffic.series.at(-1).requests, 2)
+  const nobody = await management.ask('GET', '/v1/agents/nobody/traffic')
+  assert.deepEqual([nobody.status, nobody.body.requests, nobody.body.series.length], [200, 0, 24])
+  const wrong = await management.ask('GET', '/v1/agents/gptbot/traffic?window=1h&bucket=1d')
+  assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, '/bucket'])
   const hour = (await management.ask('GET', '/v1/stats?window=1h')).body
   assert.deepEqual([hour.detection.requests, hour.series.length, hour.bucket], [4, 60, '1m'])
 })

@@ -7,6 +7,7 @@ export const OPERATIONS = {
   listSignatures: ['GET', '/signatures'],
   lookupFingerprint: ['GET', '/fingerprint/lookup'],
   getStats: ['GET', '/stats'],
+  getAgentTraffic: ['GET', '/agents/{agent_id}/traffic'],
   submitSignature: ['POST', '/signatures/submit'],
   listSubmissions: ['GET', '/submissions'],
   getSubmission: ['GET', '/submissions/{id}'],
@@ -101,6 +102,12 @@ export interface Operations {
     query: { window?: "1h" | "24h" | "7d" | "30d"; bucket?: "1m" | "5m" | "15m" | "1h" | "6h" | "1d" }
     body: undefined
     answer: Statistics
+  }
+  getAgentTraffic: {
+    path: { agent_id: string }
+    query: { window?: "1h" | "24h" | "7d" | "30d"; bucket?: "1m" | "5m" | "15m" | "1h" | "6h" | "1d" }
+    body: undefined
+    answer: AgentTraffic
   }
   submitSignature: {
     path: {  }
@@ -519,6 +526,8 @@ export type Signature = { readonly fingerprint: string; readonly type: Fingerpri
 export type FoundSignature = { readonly fingerprint: string; readonly type: FingerprintType; readonly agent_name: string | null; readonly agent_id: string | null; readonly kind: "agent" | "tool" | "browser" | null; readonly first_seen: Time; readonly last_seen: Time | null; readonly confidence: number; readonly observations: number; readonly requests_seen: number; readonly source: "builtin" | "submitted" | "observed"; readonly status: "active" | "trial" | "unknown" | "retired"; readonly decisive: boolean; readonly score?: number }
 
 export type Statistics = { readonly window: "1h" | "24h" | "7d" | "30d"; readonly bucket: "1m" | "5m" | "15m" | "1h" | "6h" | "1d"; readonly agents: { readonly total: number; readonly seen: number; readonly new: number }; readonly fingerprints: { readonly unique: number; readonly by_type: { readonly ja4: number; readonly ja4s: number; readonly ja4h: number; readonly ja4x: number }; readonly unknown: number }; readonly detection: { readonly requests: number; readonly agents: number; readonly rate: number; readonly blocked: number; readonly tagged: number; readonly verified: number; readonly verified_by: Readonly<Record<string, number>>; readonly by_category: Readonly<Record<string, number>>; readonly by_agent: readonly ({ readonly agent_id: string; readonly agent_name: string; readonly agent_category: string | null; readonly requests: number; readonly blocked: number })[]; readonly by_action: Readonly<Record<string, number>>; readonly by_confidence: Readonly<Record<string, number>> }; readonly series: readonly ({ readonly at: Time; readonly requests: number; readonly agents: number; readonly blocked: number; readonly by_verdict: Readonly<Record<string, number>>; readonly by_category: Readonly<Record<string, number>> })[]; readonly generated_at: Time }
+
+export type AgentTraffic = { readonly agent_id: string; readonly window: "1h" | "24h" | "7d" | "30d"; readonly bucket: "1m" | "5m" | "15m" | "1h" | "6h" | "1d"; readonly requests: number; readonly blocked: number; readonly series: readonly ({ readonly at: Time; readonly requests: number; readonly blocked: number })[] }
 
 export type SubmissionReason = { readonly code: "impossible" | "empty" | "odd" | "one_visitor" | "servers_answer" | "look_alike_name" | "name_of_browser" | "name_of_tool" | "name_like_known" | "known_agent" | "no_agent" | "browser_fingerprint" | "browser_of_agent" | "parts_of_browsers" | "known" | "known_of_others" | "parts_known" | "new" | "submitted_before" | "submitted_for_another" | "user_agent_agrees" | "user_agent_names" | "user_agent_unknown" | "user_agent_of_browser" | "user_agent_of_another" | "not_seen" | "seen" | "seen_agrees" | "seen_of_people" | "seen_of_others"; readonly detail: string }
 

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
-import { THEME_CHANGED } from '../shell/theme.ts'
 import { full, short, whole } from './format.ts'
 import type { Line } from './uplot.ts'
+import { useCanvas } from './use-canvas.ts'
 
 interface Props {
   readonly title: string
@@ -19,38 +19,15 @@ interface Props {
 
 /** A picture of numbers over time, or over some words; the same numbers as a table for who would rather read them. */
 export function Plot({ title, at, lines, words, isStacked = false, isBars = false, summary }: Props) {
-  const place = useRef<HTMLDivElement>(null)
-  const plot = useRef<uPlot | null>(null)
   const [asTable, setAsTable] = useState(false)
   const data = dataOf(at, lines, isStacked)
   const latest = useRef(data)
   latest.current = data
-  const shape = JSON.stringify([lines.map(({ label, colour }) => [label, colour]), words, isStacked, isBars])
-  // `shape` has all that makes it another plot.
-  useEffect(() => {
-    const element = place.current
-    if (element === null) return
-    let isGone = false
-    let observer: ResizeObserver | null = null
-    const repaint = () => plot.current?.redraw(false)
-    void import('./uplot.ts').then(({ makePlot }) => {
-      if (isGone) return
-      plot.current = makePlot({ lines, words: words ?? null, isStacked, isBars }, latest.current, element)
-      observer = new ResizeObserver(() => plot.current?.setSize(sizeOf(element)))
-      observer.observe(element)
-    })
-    addEventListener(THEME_CHANGED, repaint)
-    const system = matchMedia('(prefers-color-scheme: dark)')
-    system.addEventListener('change', repaint)
-    return () => {
-      isGone = true
-      removeEventListener(THEME_CHANGED, repaint)
-      system.removeEventListener('change', repaint)
-      observer?.disconnect()
-      plot.current?.destroy()
-      plot.current = null
-    }
-  }, [shape, asTable])
+  const look = lines.map(({ label, colour }) => [label, colour])
+  const shape = JSON.stringify([look, words, isStacked, isBars, asTable])
+  const { place, plot } = useCanvas(shape, ({ makePlot }, element) =>
+    makePlot({ lines, words: words ?? null, isStacked, isBars }, latest.current, element),
+  )
   useEffect(() => plot.current?.setData(data), [data])
   return (
     <figure class="plot">
@@ -127,10 +104,6 @@ function dataOf(at: readonly number[], lines: readonly Line[], isStacked: boolea
       : [...values],
   )
   return [[...at], ...(isStacked ? drawn.reverse() : drawn)]
-}
-
-export function sizeOf(element: HTMLElement): { width: number; height: number } {
-  return { width: element.clientWidth, height: element.clientHeight }
 }
 
 function sumsOf(lines: readonly Line[]): string {

@@ -66,6 +66,82 @@ export function makePlot(shape: PlotShape, data: uPlot.AlignedData, element: HTM
   )
 }
 
+export interface Dot {
+  readonly x: number
+  readonly y: number
+  /** Of its radius, in pixels. */
+  readonly size: number
+  /** Of the style. */
+  readonly colour: string
+}
+
+export interface Dots {
+  readonly x: string
+  readonly y: string
+  /** Those that are drawn first are below. */
+  readonly dots: readonly Dot[]
+  /** Somebody points at this one, or at none. */
+  pointed(index: number | null): void
+}
+
+/** Dots between two axes that both count something. */
+export function makeDots({ x, y, dots, pointed }: Dots, element: HTMLElement): uPlot {
+  const near = (plot: uPlot, left: number, top: number): number | null => {
+    let [best, distance] = [null as number | null, POINTED_AT]
+    for (const [index, dot] of dots.entries()) {
+      const away = Math.hypot(plot.valToPos(dot.x, 'x') - left, plot.valToPos(dot.y, 'y') - top) - dot.size
+      if (away <= distance) [best, distance] = [index, away]
+    }
+    return best
+  }
+  return new uPlot(
+    {
+      ...{ width: element.clientWidth, height: element.clientHeight, legend: { show: false } },
+      cursor: { drag: { x: false, y: false }, points: { show: false } },
+      scales: { x: { time: false, range: around }, y: { range: around } },
+      axes: [
+        { ...AXIS, label: x },
+        { ...AXIS, label: y },
+      ],
+      series: [{}, { show: true, paths: () => null, points: { show: false } }],
+      hooks: {
+        draw: [(plot) => drawDots(plot, dots)],
+        ready: [
+          (plot) => {
+            plot.over.addEventListener('mousemove', ({ offsetX, offsetY }) =>
+              pointed(near(plot, offsetX, offsetY)),
+            )
+            plot.over.addEventListener('mouseleave', () => pointed(null))
+          },
+        ],
+      },
+    },
+    [dots.map((dot) => dot.x), dots.map((dot) => dot.y)],
+    element,
+  )
+}
+
+function around(_: uPlot, min: number, max: number): [number, number] {
+  return [Math.min(0, min), max + 2]
+}
+
+function drawDots(plot: uPlot, dots: readonly Dot[]): void {
+  const { ctx } = plot
+  const ratio = devicePixelRatio
+  ctx.save()
+  ctx.globalAlpha = 0.75
+  for (const { x, y, size, colour } of dots) {
+    ctx.fillStyle = painted(colour)
+    ctx.beginPath()
+    ctx.arc(plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true), size * ratio, 0, 2 * Math.PI)
+    ctx.fill()
+  }
+  ctx.restore()
+}
+
+/** Pixels beside a dot. */
+const POINTED_AT = 6
+
 /** As short as the step from one to the next lets them be, with the day where it changes. */
 function moments(splits: readonly number[], stepS: number): string[] {
   let day = ''

@@ -99,6 +99,11 @@ const stats = z
   })
   .meta({ id: 'Statistics' })
 
+const windowQuery = z.strictObject({
+  window: window.default('24h').meta({ description: 'How far back.', override: { default: '24h' } }),
+  bucket: bucket.optional().meta({ description: 'How finely `series` is cut; each window has its own.' }),
+})
+
 const getStats = operation({
   id: 'getStats',
   method: 'GET',
@@ -109,10 +114,7 @@ const getStats = operation({
     'Counts of everything in the window, which ends now and begins where a bucket does, in UTC. ' +
     'A request is in it within a second.',
   scopes: ['read'],
-  query: z.strictObject({
-    window: window.default('24h').meta({ description: 'How far back.', override: { default: '24h' } }),
-    bucket: bucket.optional().meta({ description: 'How finely `series` is cut; each window has its own.' }),
-  }),
+  query: windowQuery,
   answer: stats,
   run: async ({ query }, { store, nowMs }) => {
     const { window, bucket } = askedFor(query)
@@ -120,7 +122,45 @@ const getStats = operation({
   },
 })
 
-export const STATS_OPERATIONS: readonly AnyOperation[] = [getStats]
+const traffic = z
+  .strictObject({
+    agent_id: z.string(),
+    ...{ window, bucket },
+    requests: count,
+    blocked: count,
+    series: z
+      .array(z.strictObject({ at: time, requests: count, blocked: count }))
+      .meta({ description: 'Each bucket by its beginning; the last one is not over.' }),
+  })
+  .meta({ id: 'AgentTraffic' })
+
+const getAgentTraffic = operation({
+  id: 'getAgentTraffic',
+  method: 'GET',
+  path: '/agents/{agent_id}/traffic',
+  tag: 'Statistics',
+  summary: 'What was seen of an agent',
+  description: 'Its requests in the window, in buckets as `/stats` has them.',
+  scopes: ['read'],
+  params: z.strictObject({ agent_id: z.string() }),
+  find: ({ params }, { store }) => store.catalogue.softwareNamed(params.agent_id),
+  query: windowQuery,
+  answer: traffic,
+  run: async ({ subject, query }, { store, nowMs }) => {
+    const { window, bucket } = askedFor(query)
+    const span = spanOf(window, bucket, nowMs())
+    const found = await store.rollups.seriesOf(subject.id, span, BUCKETS[bucket])
+    const series = bucketsOf(span, BUCKETS[bucket]).map((atMs) => {
+      const { requests, blocked } = found.get(atMs) ?? NOTHING
+      return { at: timeOf(atMs), requests, blocked }
+    })
+    const sum = (of: 'requests' | 'blocked') => series.reduce((total, each) => total + each[of], 0)
+    const sums = { requests: sum('requests'), blocked: sum('blocked') }
+    return { body: { agent_id: subject.id, window, bucket, ...sums, series } }
+  },
+})
+
+export const STATS_OPERATIONS: readonly AnyOperation[] = [getStats, getAgentTraffic]
 
 function askedFor(query: { readonly window: Window; readonly bucket?: Bucket | undefined }) {
   const { window } = query
@@ -140,8 +180,7 @@ export async function statistics(
   nowMs: number,
 ): Promise<z.input<typeof stats>> {
   const bucketMs = BUCKETS[bucket]
-  const toMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs
-  const span = { fromMs: toMs - WINDOWS[window].lengthMs, toMs }
+  const span = spanOf(window, bucket, nowMs)
   // PostgreSQL does them at the same time.
   const [rolledUp, fingerprints, total, fresh] = await Promise.all([
     store.rollups.read(span, bucketMs),
@@ -166,6 +205,18 @@ export async function statistics(
     series: series(rolledUp, span, bucketMs),
     generated_at: timeOf(nowMs),
   }
+}
+
+/** To the end of the bucket that is not over. */
+function spanOf(window: Window, bucket: Bucket, nowMs: number): Span {
+  const bucketMs = BUCKETS[bucket]
+  const toMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs
+  return { fromMs: toMs - WINDOWS[window].lengthMs, toMs }
+}
+
+/** When each begins. */
+function bucketsOf({ fromMs, toMs }: Span, bucketMs: number): readonly number[] {
+  return Array.from({ length: (toMs - fromMs) / bucketMs }, (_, index) => fromMs + index * bucketMs)
 }
 
 type ByType = z.input<typeof stats>['fingerprints']['by_type']
@@ -207,14 +258,12 @@ async function top(store: Store, agents: readonly (readonly [string, Readonly<Co
   })
 }
 
-function series({ series: found }: RolledUp, { fromMs, toMs }: Span, bucketMs: number) {
-  const buckets = []
-  for (let atMs = fromMs; atMs < toMs; atMs += bucketMs) {
+function series({ series: found }: RolledUp, span: Span, bucketMs: number) {
+  return bucketsOf(span, bucketMs).map((atMs) => {
     const { requests, agents, blocked, verdicts, categories } = found.get(atMs) ?? NOTHING
     const by = { by_verdict: requestsBy(verdicts), by_category: requestsBy(categories) }
-    buckets.push({ at: timeOf(atMs), requests, agents, blocked, ...by })
-  }
-  return buckets
+    return { at: timeOf(atMs), requests, agents, blocked, ...by }
+  })
 }
 
 function requestsBy(counts: ReadonlyMap<string, Readonly<Counts>>): Record<string, number> {

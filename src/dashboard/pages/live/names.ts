@@ -16,3 +16,7 @@ export const CATEGORIES = [
   { category: 'custom', label: 'Custom', colour: 'series-6' },
   { category: 'unnamed', label: 'Not named', colour: 'series-7' },
 ] as const
+
+export function categoryOf(category: string): string {
+  return CATEGORIES.find((each) => each.category === category)?.label ?? category
+}

@@ -6,30 +6,19 @@ import { percent, short, whole } from '../../parts/format.ts'
 import { Plot } from '../../parts/plot.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { CATEGORIES } from './names.ts'
+import { WindowChoice, windowIn } from './window-choice.tsx'
 
 /** What was seen in a stretch of time that the address names. */
 export function Past() {
-  const { query, path, route } = useLocation()
-  const window = WINDOWS.find((each) => each === query['window']) ?? '24h'
+  const { query } = useLocation()
+  const window = windowIn(query['window'])
   const used = useAsked('getStats', { query: { window } }, { everyMs: 10_000 })
   return (
     <section aria-labelledby="past">
       <div class="page-head">
         <h2 id="past">What was seen</h2>
         <div class="actions">
-          {/* biome-ignore lint/a11y/useSemanticElements: nothing of it is sent anywhere */}
-          <span class="group" role="group" aria-label="How far back">
-            {WINDOWS.map((each) => (
-              <button
-                key={each}
-                type="button"
-                aria-pressed={each === window}
-                onClick={() => route(`${path}?window=${each}`, true)}
-              >
-                {each}
-              </button>
-            ))}
-          </span>
+          <WindowChoice window={window} />
           {used.answer !== null && <SavedAs statistics={used.answer} />}
         </div>
       </div>
@@ -108,7 +97,7 @@ function TopAgents({ detection: { by_agent, agents } }: Pick<Statistics, 'detect
         {by_agent.slice(0, TOP).map(({ agent_id, agent_name, agent_category, requests, blocked }) => (
           <tr key={agent_id}>
             <th scope="row">
-              {agent_name}
+              <a href={`/dashboard/agents/${encodeURIComponent(agent_id)}`}>{agent_name}</a>
               <div class="bar" aria-hidden="true">
                 <span style={{ width: `${(100 * requests) / Math.max(agents, 1)}%` }} />
               </div>
@@ -154,5 +143,4 @@ function SavedAs({ statistics }: { readonly statistics: Statistics }) {
   )
 }
 
-const WINDOWS = ['1h', '24h', '7d', '30d'] as const
 const TOP = 10

@@ -1,0 +1,111 @@
+import { useLocation } from 'preact-iso'
+import { ask } from '../../api/ask.ts'
+import type { Agent, AgentCategory } from '../../api/operations.ts'
+import { Download } from '../../parts/download.tsx'
+import { ChoiceFilter, Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
+import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { Page } from '../../parts/page.tsx'
+import { Empty } from '../../parts/states.tsx'
+import { Time } from '../../parts/time.tsx'
+import { categoryOf, CATEGORIES } from '../live/names.ts'
+
+/** The directory of those that are known. */
+export function Agents() {
+  const { values, set } = useFilters(['q', 'category', 'seen'])
+  const { route } = useLocation()
+  const query = queryOf(values)
+  const load = async (page: number, signal: AbortSignal) => {
+    const { agents, total } = await ask(
+      'listAgents',
+      { query: { ...query, page, limit: PART_LENGTH } },
+      { signal },
+    )
+    return { rows: agents, total }
+  }
+  const exported = async () => (await ask('listAgents', { query: { ...query, limit: EXPORTED_MAX } })).agents
+  return (
+    <Page
+      title="Agents"
+      about="Programs that act on their own, as far as anybody knows them: who was here, and since when."
+      actions={
+        <Download
+          name="agents"
+          columns={['id', 'name', 'category', 'first_seen', 'last_seen', 'description']}
+          rows={async () =>
+            (await exported()).map(({ id, name, category, first_seen, last_seen, description }) => [
+              ...[id, name, category, first_seen, last_seen, description],
+            ])
+          }
+          json={exported}
+        />
+      }
+    >
+      <Filters>
+        <TextFilter label="Name or description" value={values.q} set={(value) => set('q', value)} />
+        <ChoiceFilter
+          label="Category"
+          value={values.category}
+          choices={CATEGORIES.map(({ category }) => category).filter((category) => category !== 'unnamed')}
+          set={(value) => set('category', value)}
+        />
+        <ChoiceFilter
+          label="Seen here"
+          value={values.seen}
+          all="at any time, or never"
+          choices={Object.keys(SINCE_MS)}
+          set={(value) => set('seen', value)}
+        />
+      </Filters>
+      <LongTable
+        label="Agents"
+        columns={COLUMNS}
+        listKey={JSON.stringify(values)}
+        keyOf={({ id }) => id}
+        load={load}
+        hrefOf={({ id }) => `/dashboard/agents/${encodeURIComponent(id)}`}
+        empty={
+          <Empty title="No agent is so.">
+            <p>
+              <button type="button" onClick={() => route('/dashboard/agents')}>
+                Show all of them
+              </button>
+            </p>
+          </Empty>
+        }
+      />
+    </Page>
+  )
+}
+
+function queryOf({ q, category, seen }: Readonly<Record<'q' | 'category' | 'seen', string>>) {
+  const sinceMs = SINCE_MS[seen]
+  return {
+    ...(q !== '' && { q }),
+    ...(category !== '' && { category: category as AgentCategory }),
+    // To the minute: it is the same list a moment later.
+    ...(sinceMs !== undefined && {
+      seen_since: new Date(Math.floor((Date.now() - sinceMs) / 60_000) * 60_000).toISOString(),
+    }),
+  }
+}
+
+const COLUMNS: readonly Column<Agent>[] = [
+  { title: 'Name', width: 'minmax(8rem, 2fr)', cell: ({ name }) => name },
+  { title: 'Category', width: '8rem', isExtra: true, cell: ({ category }) => categoryOf(category) },
+  { title: 'Last seen here', width: '9rem', cell: ({ last_seen }) => <Time at={last_seen} /> },
+  {
+    title: 'What it does',
+    width: 'minmax(8rem, 4fr)',
+    isExtra: true,
+    cell: ({ description }) => description,
+  },
+]
+const DAY_MS = 86_400_000
+const SINCE_MS: Readonly<Record<string, number>> = {
+  'within an hour': 3_600_000,
+  'within a day': DAY_MS,
+  'within a week': 7 * DAY_MS,
+  'within a month': 30 * DAY_MS,
+}
+/** As many as the API gives at once. */
+const EXPORTED_MAX = 200

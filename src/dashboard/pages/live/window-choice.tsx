@@ -1,0 +1,30 @@
+import { useLocation } from 'preact-iso'
+
+export type Window = (typeof WINDOWS)[number]
+
+/** What the address says; else a day. */
+export function windowIn(text: string | undefined): Window {
+  return WINDOWS.find((each) => each === text) ?? '24h'
+}
+
+/** How far back: it stands in the address. */
+export function WindowChoice({ window }: { readonly window: Window }) {
+  const { path, query, route } = useLocation()
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: nothing of it is sent anywhere
+    <span class="group" role="group" aria-label="How far back">
+      {WINDOWS.map((each) => (
+        <button
+          key={each}
+          type="button"
+          aria-pressed={each === window}
+          onClick={() => route(`${path}?${new URLSearchParams({ ...query, window: each })}`, true)}
+        >
+          {each}
+        </button>
+      ))}
+    </span>
+  )
+}
+
+const WINDOWS = ['1h', '24h', '7d', '30d'] as const

@@ -1,0 +1,171 @@
+import { useLocation } from 'preact-iso'
+import { ask } from '../../api/ask.ts'
+import type { FingerprintType, Operations, Signature } from '../../api/operations.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { Download } from '../../parts/download.tsx'
+import { ChoiceFilter, Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
+import { percent, short } from '../../parts/format.ts'
+import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { Page } from '../../parts/page.tsx'
+import { Empty } from '../../parts/states.tsx'
+import { Time } from '../../parts/time.tsx'
+import { SignatureTabs } from './signature-tabs.tsx'
+
+type Query = Operations['listSignatures']['query']
+
+/** All that is known of fingerprints, or only those that nobody can name. */
+export function Signatures() {
+  return <SignatureList title="Signatures" tab="all" about="Fingerprints, and whose they are." />
+}
+
+export function UnknownSignatures() {
+  return (
+    <SignatureList
+      title="Unknown fingerprints"
+      tab="unknown"
+      about="Seen in traffic, from enough addresses, and nobody’s so far. Each shows what it looks like, and can be proposed for a name."
+      isUnknown
+    />
+  )
+}
+
+interface Props {
+  readonly title: string
+  readonly about: string
+  readonly tab: string
+  readonly isUnknown?: boolean
+}
+
+function SignatureList({ title, about, tab, isUnknown = false }: Props) {
+  const { values, set } = useFilters(['q', 'type', 'agent_id', 'min_confidence', 'sort'])
+  const { route, path } = useLocation()
+  const query: Query = {
+    ...(Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')) as Query),
+    ...(isUnknown && { unknown_only: true }),
+  }
+  const load = async (page: number, signal: AbortSignal) => {
+    const found = await ask('listSignatures', { query: { ...query, page, limit: PART_LENGTH } }, { signal })
+    return { rows: found.signatures, total: found.total }
+  }
+  const exported = async () =>
+    (await ask('listSignatures', { query: { ...query, limit: EXPORTED_MAX } })).signatures
+  return (
+    <Page
+      title={title}
+      about={about}
+      actions={
+        <Download
+          name="signatures"
+          columns={[
+            'type',
+            'fingerprint',
+            'agent_id',
+            'kind',
+            'confidence',
+            'observations',
+            'requests_seen',
+            'source',
+            'status',
+          ]}
+          rows={async () =>
+            (await exported()).map((each) => [
+              ...[each.type, each.fingerprint, each.agent_id, each.kind, each.confidence],
+              ...[each.observations, each.requests_seen, each.source, each.status],
+            ])
+          }
+          json={exported}
+        />
+      }
+    >
+      <SignatureTabs current={tab} />
+      <Filters>
+        <TextFilter label="Has in it" value={values.q} set={(value) => set('q', value)} />
+        <ChoiceFilter label="Type" value={values.type} choices={TYPES} set={(value) => set('type', value)} />
+        {!isUnknown && (
+          <TextFilter
+            label="Of the agent (id)"
+            value={values.agent_id}
+            set={(value) => set('agent_id', value)}
+          />
+        )}
+        {!isUnknown && (
+          <ChoiceFilter
+            label="At least so sure"
+            value={values.min_confidence}
+            choices={['0.25', '0.5', '0.75', '0.9']}
+            set={(value) => set('min_confidence', value)}
+          />
+        )}
+        <ChoiceFilter
+          label="Order"
+          value={values.sort}
+          all="usual"
+          choices={SORTS}
+          set={(value) => set('sort', value)}
+        />
+      </Filters>
+      <LongTable<Signature>
+        label={title}
+        columns={COLUMNS}
+        listKey={JSON.stringify([values, isUnknown])}
+        keyOf={({ type, fingerprint, agent_id }: Signature) => `${type} ${fingerprint} ${agent_id}`}
+        load={load}
+        hrefOf={hrefOf}
+        empty={
+          <Empty title={isUnknown ? 'Everything that came in enough could be named.' : 'No signature is so.'}>
+            <p>
+              <button type="button" onClick={() => route(path)}>
+                Show all of them
+              </button>
+            </p>
+          </Empty>
+        }
+      />
+    </Page>
+  )
+}
+
+export function hrefOf({ type, fingerprint }: Pick<Signature, 'type' | 'fingerprint'>): string {
+  return `/dashboard/signatures/${type}/${encodeURIComponent(fingerprint)}`
+}
+
+const COLUMNS: readonly Column<Signature>[] = [
+  { title: 'Fingerprint', width: 'minmax(9rem, 3fr)', cell: ({ fingerprint }) => <code>{fingerprint}</code> },
+  { title: 'Type', width: '4rem', isExtra: true, cell: ({ type }) => type },
+  {
+    title: 'Whose',
+    width: 'minmax(6rem, 2fr)',
+    cell: ({ agent_name, status }) =>
+      agent_name === null ? (
+        <Badge of="unknown" />
+      ) : (
+        `${agent_name}${status === 'trial' ? ' (on trial)' : ''}`
+      ),
+  },
+  {
+    title: 'Sure',
+    width: '4rem',
+    isExtra: true,
+    isNumber: true,
+    cell: ({ confidence }) => percent(confidence),
+  },
+  {
+    title: 'Requests',
+    width: '5rem',
+    isExtra: true,
+    isNumber: true,
+    cell: ({ requests_seen }) => short(requests_seen),
+  },
+  { title: 'Last seen', width: '9rem', isExtra: true, cell: ({ last_seen }) => <Time at={last_seen} /> },
+]
+export const TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x'] as const satisfies readonly FingerprintType[]
+const SORTS = [
+  'fingerprint',
+  '-first_seen',
+  'first_seen',
+  '-confidence',
+  'confidence',
+  '-observations',
+  'observations',
+]
+const EXPORTED_MAX = 200

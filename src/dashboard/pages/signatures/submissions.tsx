@@ -1,0 +1,79 @@
+import { ask } from '../../api/ask.ts'
+import type { Operations, Submission } from '../../api/operations.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { ChoiceFilter, Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
+import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { Page } from '../../parts/page.tsx'
+import { Empty } from '../../parts/states.tsx'
+import { Time } from '../../parts/time.tsx'
+import { SignatureTabs } from './signature-tabs.tsx'
+import { TYPES } from './signatures.tsx'
+
+/** What others have proposed, and what has become of it. */
+export function Submissions() {
+  const { values, set } = useFilters(['status', 'type', 'q'])
+  const query = Object.fromEntries(
+    Object.entries(values).filter(([, value]) => value !== ''),
+  ) as Operations['listSubmissions']['query']
+  const load = async (page: number, signal: AbortSignal) => {
+    const found = await ask('listSubmissions', { query: { ...query, page, limit: PART_LENGTH } }, { signal })
+    return { rows: found.submissions, total: found.total }
+  }
+  return (
+    <Page
+      title="Submissions"
+      about="What others have proposed. It is counted on live traffic, where it decides nothing, until somebody accepts it."
+    >
+      <SignatureTabs current="submissions" />
+      <Filters>
+        <ChoiceFilter
+          label="State"
+          value={values.status}
+          choices={Object.keys(COLOUR_OF)}
+          set={(value) => set('status', value)}
+        />
+        <ChoiceFilter label="Type" value={values.type} choices={TYPES} set={(value) => set('type', value)} />
+        <TextFilter label="Has in it" value={values.q} set={(value) => set('q', value)} />
+      </Filters>
+      <LongTable
+        label="Submissions"
+        columns={COLUMNS}
+        listKey={JSON.stringify(values)}
+        keyOf={({ id }) => id}
+        load={load}
+        hrefOf={({ id }) => `/dashboard/signatures/submissions/${id}`}
+        empty={
+          <Empty title="Nothing was proposed.">
+            <p>
+              Whoever knows whose a fingerprint is proposes it on its page, or with POST
+              /v1/signatures/submit.
+            </p>
+          </Empty>
+        }
+      />
+    </Page>
+  )
+}
+
+export const COLOUR_OF: Readonly<Record<Submission['status'], string>> = {
+  ...{ pending: 'warn', accepted: 'good', rejected: 'bad', duplicate: 'plain' },
+}
+
+const COLUMNS: readonly Column<Submission>[] = [
+  { title: 'Fingerprint', width: 'minmax(9rem, 3fr)', cell: ({ fingerprint }) => <code>{fingerprint}</code> },
+  {
+    title: 'Whose',
+    width: 'minmax(6rem, 2fr)',
+    isExtra: true,
+    cell: ({ agent_name }) => agent_name ?? 'not said',
+  },
+  {
+    title: 'State',
+    width: '7rem',
+    cell: ({ status, trial }) => (
+      <Badge of={COLOUR_OF[status]} text={trial?.is_counting ? 'on trial' : status} />
+    ),
+  },
+  { title: 'By', width: '8rem', isExtra: true, cell: ({ submitted_by }) => submitted_by },
+  { title: 'When', width: '9rem', isExtra: true, cell: ({ created_at }) => <Time at={created_at} /> },
+]

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { seen } from '../contract/seen.ts'
+import { skipped } from '../e2e/programs.ts'
+import { looksFine, openDashboard } from './browser.ts'
+import { fillCatalogue } from './catalogue.ts'
+
+const skip = skipped('chromium')
+
+test('the directory of agents, however many, and one of them', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  await goTo('agents')
+  await page.getByText('No agent is so.').waitFor()
+  await fillCatalogue(manage.storeUrl, 10_000)
+  const gptbot = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
+  await manage.take([
+    seen(1, { ...gptbot, seenAtMs: Date.now() }),
+    seen(2, { ...gptbot, done: 'block', seenAtMs: Date.now() }),
+  ])
+  await goTo('agents')
+  const table = page.getByRole('table', { name: 'Agents' })
+  await table.getByRole('row').nth(5).waitFor()
+  assert.ok(Number(await table.getAttribute('aria-rowcount')) > 10_000)
+  await looksFine(page, 'agents')
+  await table.focus()
+  await page.keyboard.press('End')
+  await table.getByRole('link', { name: 'Zz made up 09999' }).waitFor()
+
+  await page.getByLabel('Seen here').selectOption('within an hour')
+  await table.getByRole('link', { name: 'GPTBot' }).waitFor()
+  assert.equal(await table.getAttribute('aria-rowcount'), '2')
+  await page.getByLabel('Category').selectOption('llm-sdk')
+  await page.getByText('No agent is so.').waitFor()
+  await page.getByRole('button', { name: 'Show all of them' }).click()
+  await page.getByLabel('Name or description').fill('GPTBot')
+  await page.keyboard.press('Enter')
+  await table.getByRole('link', { name: 'GPTBot' }).click()
+  await page.getByRole('heading', { name: 'GPTBot', level: 1 }).waitFor()
+  await page.getByText('2 requests; blocked: 1.').waitFor()
+  await page.getByText('2 in a day, 2 in a week, 2 in all').waitFor()
+  await page.getByRole('link', { name: /^New agent: GPTBot/ }).waitFor()
+  assert.equal(
+    await page
+      .getByRole('link', { name: /openai\.com/ })
+      .first()
+      .getAttribute('rel'),
+    'noopener noreferrer',
+  )
+  await looksFine(page, 'agent')
+  await page.getByRole('button', { name: '7d' }).click()
+  await page.waitForURL(/window=7d/)
+  await goTo('agents/nobody')
+  await page.getByText('It may have been removed in the meantime').waitFor()
+})
