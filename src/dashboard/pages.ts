@@ -69,6 +69,28 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     ],
   },
   {
+    title: 'Explore',
+    path: '/dashboard/explore',
+    scope: 'detect',
+    routes: [
+      {
+        path: '/dashboard/explore',
+        component: lazy(() => import('./pages/explore/explore.tsx').then(({ Explore }) => Explore)),
+      },
+    ],
+  },
+  {
+    title: 'Policy',
+    path: '/dashboard/policy',
+    scope: 'admin',
+    routes: [
+      {
+        path: '/dashboard/policy',
+        component: lazy(() => import('./pages/policy/policy.tsx').then(({ PolicyPage }) => PolicyPage)),
+      },
+    ],
+  },
+  {
     title: 'Events',
     path: '/dashboard/events',
     scope: 'read',

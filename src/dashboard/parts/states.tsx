@@ -15,7 +15,7 @@ export function ProblemNote({
       <p>
         <strong>{sentence(problem.message)}</strong>
       </p>
-      {problem.errors.length > 0 && (
+      {problem.errors.length > 1 && (
         <ul>
           {problem.errors.map(({ pointer, detail }) => (
             <li key={pointer + detail}>

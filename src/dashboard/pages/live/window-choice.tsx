@@ -27,4 +27,4 @@ export function WindowChoice({ window }: { readonly window: Window }) {
   )
 }
 
-const WINDOWS = ['1h', '24h', '7d', '30d'] as const
+export const WINDOWS = ['1h', '24h', '7d', '30d'] as const

@@ -1,0 +1,147 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ask } from '../../api/ask.ts'
+import type { TaskPage } from '../../api/operations.ts'
+import { useDoing } from '../../api/use-doing.ts'
+import { whole } from '../../parts/format.ts'
+import { Empty, ProblemNote } from '../../parts/states.tsx'
+import { type Analysis, analysisIn } from './analysis.ts'
+import { AnalysisTables } from './analysis-tables.tsx'
+
+/** A capture of packets: who is in it. */
+export function Capture() {
+  const doing = useDoing()
+  const file = useRef<HTMLInputElement>(null)
+  const [isOver, setOver] = useState(false)
+  const [task, setTask] = useState<{ readonly id: string; readonly name: string } | null>(null)
+  const [tooLarge, setTooLarge] = useState<string | null>(null)
+  const begin = (given: File | undefined) => {
+    setOver(false)
+    if (given === undefined) return
+    setTooLarge(
+      given.size > BYTES_MAX
+        ? `${given.name} has ${whole(given.size)} bytes, and ${whole(BYTES_MAX)} can be sent. `
+        : null,
+    )
+    if (given.size > BYTES_MAX) return
+    void doing.run(async () => {
+      const capture = await base64(given)
+      const { task_id } = await ask('createTask', { body: { type: 'analyze_capture', items: [{ capture }] } })
+      setTask({ id: task_id, name: given.name })
+    })
+  }
+  return (
+    <section
+      class="card"
+      aria-labelledby="capture"
+      style={isOver ? { outline: '3px dashed var(--main)' } : {}}
+      onDragOver={(event) => {
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault()
+        begin(event.dataTransfer?.files[0])
+      }}
+    >
+      <h2 id="capture">A capture of packets</h2>
+      <p>
+        Drop a pcap or pcapng file here, or choose one: whoever is in it is named by what they sent. It stays
+        with this gateway.
+      </p>
+      <label>
+        Capture file{' '}
+        <input
+          ref={file}
+          type="file"
+          disabled={doing.isDoing}
+          onChange={({ currentTarget }) => begin(currentTarget.files?.[0])}
+        />
+      </label>
+      {tooLarge !== null && (
+        <p class="note bad" role="alert">
+          {tooLarge}
+          <code>gatehouse analyze FILE</code> reads files of any size.
+        </p>
+      )}
+      {doing.problem !== null && <ProblemNote problem={doing.problem} />}
+      {task !== null && <Followed key={task.id} {...task} />}
+    </section>
+  )
+}
+
+/** Until it is done. */
+function Followed({ id, name }: { readonly id: string; readonly name: string }) {
+  const doing = useDoing()
+  const [page, setPage] = useState<TaskPage | null>(null)
+  const isOver = page !== null && OVER.has(page.status)
+  useEffect(() => {
+    if (isOver) return
+    const look = () => void doing.run(async () => setPage(await ask('getTask', { path: { task_id: id } })))
+    look()
+    const timer = setInterval(look, LOOK_EVERY_MS)
+    return () => clearInterval(timer)
+  }, [isOver])
+  if (doing.problem !== null) return <ProblemNote problem={doing.problem} />
+  if (!isOver)
+    return (
+      <p role="status">
+        {name} is read… <progress />{' '}
+        <button type="button" onClick={() => void ask('cancelTask', { path: { task_id: id } })}>
+          Stop
+        </button>
+      </p>
+    )
+  const [item] = page.results
+  if (page.status === 'cancelled') return <p role="status">It was stopped.</p>
+  if (item?.status !== 'ok')
+    return (
+      <p class="note bad" role="alert">
+        {name} could not be read: {item?.error?.detail ?? page.error ?? page.status}.
+      </p>
+    )
+  return <Result name={name} analysis={analysisIn(item.result)} />
+}
+
+function Result({ name, analysis }: { readonly name: string; readonly analysis: Analysis }) {
+  const { format, frames, fault, found, findings } = analysis
+  return (
+    <>
+      <p role="status">
+        {name}: {format ?? 'no format that is known'}, {whole(frames)} frames, {whole(found)} findings
+        {found > findings.length && `, of which the first ${whole(findings.length)} are shown`}.
+      </p>
+      {fault !== null && (
+        <p class="note warn">
+          It is cut off or broken at byte {whole(fault.offset)} ({fault.detail}). What stands before that was
+          read.
+        </p>
+      )}
+      {findings.length === 0 ? (
+        <Empty title="There is no TLS handshake and no request in it.">
+          <p>
+            A capture has to begin before the connection does. Of encrypted requests only the handshake is
+            seen.
+          </p>
+        </Empty>
+      ) : (
+        <AnalysisTables analysis={analysis} name={name} />
+      )}
+    </>
+  )
+}
+
+async function base64(file: File): Promise<string> {
+  const bytes = new Uint8Array(await file.arrayBuffer())
+  let text = ''
+  // As many at once as a call takes arguments.
+  for (let at = 0; at < bytes.length; at += PIECE)
+    text += String.fromCharCode(...bytes.subarray(at, at + PIECE))
+  return btoa(text)
+}
+
+const OVER = new Set(['completed', 'failed', 'cancelled'])
+/** In base64 it is a third larger; the API takes 6 MiB of that. */
+const BYTES_MAX = 4_718_592
+const PIECE = 8_192
+const LOOK_EVERY_MS = 500

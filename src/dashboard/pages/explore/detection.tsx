@@ -1,0 +1,88 @@
+import { useEffect, useState } from 'preact/hooks'
+import { ask } from '../../api/ask.ts'
+import type { DetectionRequest, DetectionResult } from '../../api/operations.ts'
+import { ApiProblem } from '../../api/problem.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { Facts } from '../../parts/facts.tsx'
+import { percent } from '../../parts/format.ts'
+import { ProblemNote, Waiting } from '../../parts/states.tsx'
+import { categoryOf } from '../live/names.ts'
+
+/** What the gate would say of it, and why. */
+export function Detection({ asked }: { readonly asked: DetectionRequest }) {
+  const [result, setResult] = useState<DetectionResult | ApiProblem | null>(null)
+  // Another question is another component: see its `key`.
+  useEffect(() => {
+    const stop = new AbortController()
+    ask('detectAgent', { body: asked }, { signal: stop.signal }).then(setResult, (error: unknown) => {
+      if (error instanceof ApiProblem) setResult(error)
+    })
+    return () => stop.abort()
+  }, [])
+  if (result === null) return <Waiting />
+  if (result instanceof ApiProblem) return <ProblemNote problem={result} />
+  return <Verdict result={result} />
+}
+
+function Verdict({ result }: { readonly result: DetectionResult }) {
+  const { verdict, confidence, software, agent_category, conflicts, evidence, fingerprints, verified } =
+    result
+  return (
+    <section class="card" aria-labelledby="verdict">
+      <h2 id="verdict">
+        What the gate says: <Badge of={verdict} />
+      </h2>
+      <Facts
+        of={[
+          [
+            'Software',
+            software === null ? (
+              'nobody whose name is known'
+            ) : (
+              <a href={`/dashboard/agents/${encodeURIComponent(software.id)}`}>{software.name}</a>
+            ),
+          ],
+          ['Category', agent_category === null ? null : categoryOf(agent_category)],
+          ['An agent', `${percent(confidence)} sure`],
+          ['Proven by', verified],
+          ['Denied by', conflicts.map((conflict) => conflict.replaceAll('-', ' ')).join(', ')],
+          ...FINGERPRINTS.map((type) => [type.toUpperCase(), linked(type, fingerprints[type])] as const),
+        ]}
+      />
+      <h3>Why</h3>
+      {evidence.length === 0 ? (
+        <p>There is nothing in it that says anything.</p>
+      ) : (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Evidence</th>
+              <th scope="col" class="number">
+                Weight
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {evidence.map(({ kind, detail, weight }) => (
+              <tr key={kind + detail}>
+                <th scope="row">{detail}</th>
+                <td class="number">{weight.toFixed(2)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
+}
+
+function linked(type: string, fingerprint: string) {
+  if (fingerprint === '') return null
+  return (
+    <a href={`/dashboard/signatures/${type}/${encodeURIComponent(fingerprint)}`}>
+      <code>{fingerprint}</code>
+    </a>
+  )
+}
+
+const FINGERPRINTS = ['ja4', 'ja4s', 'ja4h'] as const

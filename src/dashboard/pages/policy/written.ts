@@ -1,0 +1,24 @@
+import type { Policy } from '../../api/operations.ts'
+import { lineOfProblem } from './json-place.ts'
+
+/** What is in the editor: a policy, or where it is none. */
+export type Written =
+  | { readonly kind: 'policy'; readonly policy: Policy }
+  | { readonly kind: 'wrong'; readonly why: string; readonly line: number | null }
+
+export function readWritten(text: string): Written {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return { kind: 'policy', policy: value as Policy }
+    return { kind: 'wrong', why: 'a policy is an object: {"rules": []}', line: 1 }
+  } catch (error) {
+    const { message } = error as Error
+    return { kind: 'wrong', why: message, line: lineOfProblem(text) }
+  }
+}
+
+/** As it is shown and compared. */
+export function writtenAs(policy: unknown): string {
+  return JSON.stringify(policy, null, 2)
+}

@@ -1,0 +1,130 @@
+import type { FingerprintType, FoundSignature } from '../../api/operations.ts'
+import { useAsked } from '../../api/use-asked.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { Facts } from '../../parts/facts.tsx'
+import { percent, whole } from '../../parts/format.ts'
+import { Answered, Empty } from '../../parts/states.tsx'
+import { FullTime, Time } from '../../parts/time.tsx'
+import { ja4Words } from './ja4-words.ts'
+import { hrefOf } from './signatures.tsx'
+
+export interface Which {
+  readonly type: FingerprintType
+  readonly fingerprint: string
+}
+
+/** What it says by itself. */
+export function Words({ type, fingerprint }: Which) {
+  const words = type === 'ja4' ? ja4Words(fingerprint) : null
+  return words === null ? <p class="soft">{ABOUT[type]}</p> : <Facts of={words} />
+}
+
+/** Whose it is, and what looks like it. */
+export function Found({ type, fingerprint }: Which) {
+  // A pattern (`…_*_*`) is no fingerprint that could be looked up: it is found in the list.
+  const isPattern = fingerprint.includes('*')
+  return isPattern ? <OfPattern {...{ type, fingerprint }} /> : <OfFingerprint {...{ type, fingerprint }} />
+}
+
+function OfPattern({ type, fingerprint }: Which) {
+  const used = useAsked('listSignatures', { query: { type, q: fingerprint, limit: 50 } })
+  return <Answered used={used}>{({ signatures }) => <Whose found={signatures} />}</Answered>
+}
+
+function OfFingerprint({ type, fingerprint }: Which) {
+  const used = useAsked('lookupFingerprint', { query: { [type]: fingerprint, match: 'partial' } })
+  return (
+    <Answered used={used}>
+      {(found) => (
+        <>
+          <Whose found={found.filter(({ fingerprint: other }) => other === fingerprint)} />
+          <LookAlikes found={found.filter(({ fingerprint: other }) => other !== fingerprint)} />
+        </>
+      )}
+    </Answered>
+  )
+}
+
+function Whose({ found }: { readonly found: readonly FoundSignature[] }) {
+  return (
+    <section class="card" aria-labelledby="whose">
+      <h2 id="whose">Whose it is</h2>
+      {found.length === 0 && (
+        <Empty title="Nobody is known to have it.">
+          <p>What looks like it is below. Who knows whose it is can propose it.</p>
+        </Empty>
+      )}
+      {found.map((each) => (
+        <Facts
+          key={`${each.agent_id}`}
+          of={[
+            [
+              'Software',
+              each.agent_id === null ? (
+                <Badge of="unknown" />
+              ) : (
+                <a href={`/dashboard/agents/${encodeURIComponent(each.agent_id)}`}>{each.agent_name}</a>
+              ),
+            ],
+            ['Kind', each.kind],
+            [
+              'Sure',
+              `${percent(each.confidence)}${each.decisive ? ', and it decides alone' : ', as one piece of evidence'}`,
+            ],
+            ['Observations', whole(each.observations)],
+            ['Requests here', whole(each.requests_seen)],
+            ['State', `${each.status}, ${each.source}`],
+            ['Known since', <FullTime key="first" at={each.first_seen} />],
+            ['Last seen here', <Time key="last" at={each.last_seen} />],
+          ]}
+        />
+      ))}
+    </section>
+  )
+}
+
+function LookAlikes({ found }: { readonly found: readonly FoundSignature[] }) {
+  return (
+    <section class="card" aria-labelledby="alike">
+      <h2 id="alike">What looks like it</h2>
+      {found.length === 0 ? (
+        <Empty title="Nothing that is known." />
+      ) : (
+        <div class="scrolled">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Fingerprint</th>
+                <th scope="col">Whose</th>
+                <th scope="col" class="number">
+                  Alike
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.slice(0, SHOWN_MAX).map((each) => (
+                <tr key={`${each.fingerprint} ${each.agent_id}`}>
+                  <th scope="row">
+                    <a href={hrefOf(each)}>
+                      <code>{each.fingerprint}</code>
+                    </a>
+                  </th>
+                  <td>{each.agent_name ?? 'unknown'}</td>
+                  <td class="number">{each.score === undefined ? '' : percent(each.score)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  )
+}
+
+const ABOUT: Readonly<Record<FingerprintType, string>> = {
+  ja4: 'This is no JA4.',
+  ja4s: 'What a server chose of what was offered to it.',
+  ja4h: 'A request: its method, version, cookies, language, and the order of its headers.',
+  ja4x: 'How a certificate is made: its issuer, its subject, its extensions.',
+}
+const SHOWN_MAX = 50

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { test } from 'tap'
+import { type DiffLine, diffOf, shortened } from '../../src/dashboard/pages/policy/diff.ts'
+import { lineOfProblem } from '../../src/dashboard/pages/policy/json-place.ts'
+import { readWritten } from '../../src/dashboard/pages/policy/written.ts'
+
+test('a diff gives both texts, and no more changes than there are', async () => {
+  const of = (lines: readonly DiffLine[], other: DiffLine['kind']) =>
+    lines.flatMap(({ kind, text }) => (kind === other ? [] : [text])).join('\n')
+  const text = fc
+    .array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 30 })
+    .map((lines) => lines.join('\n'))
+  fc.assert(
+    fc.property(text, text, (before, after) => {
+      const lines = diffOf(before, after)
+      assert.equal(of(lines, 'added'), before)
+      assert.equal(of(lines, 'removed'), after)
+      if (before === after) assert.ok(lines.every(({ kind }) => kind === 'same'))
+    }),
+    { numRuns: 5_000, interruptAfterTimeLimit: 1_000 },
+  )
+  assert.deepEqual(diffOf('a\nb\nc', 'a\nx\nc'), [
+    { kind: 'same', text: 'a' },
+    { kind: 'removed', text: 'b' },
+    { kind: 'added', text: 'x' },
+    { kind: 'same', text: 'c' },
+  ])
+  const long = Array.from({ length: 5_000 }, (_, line) => `${line}`).join('\n')
+  assert.equal(diffOf(long, long.replace('2500', 'x')).filter(({ kind }) => kind !== 'same').length, 2)
+  assert.equal(diffOf(long, long.replaceAll('1', 'x')).length > 5_000, true)
+})
+
+test('of a long diff what changed is left, with what is around it', async () => {
+  const before = Array.from({ length: 100 }, (_, line) => `${line}`)
+  const after = before.with(50, 'x')
+  const shown = shortened(diffOf(before.join('\n'), after.join('\n')), 1)
+  assert.deepEqual(
+    shown.map((line) => line?.text ?? null),
+    [null, '49', '50', 'x', '51', null],
+  )
+})
+
+test('what is written is a policy, or is said where it is none', async () => {
+  assert.deepEqual(readWritten('{"rules": []}'), { kind: 'policy', policy: { rules: [] } })
+  for (const [text, line] of [
+    ['{\n  "rules": [\n}', 3],
+    ['[]', 1],
+    ['null', 1],
+  ] as const)
+    assert.deepEqual({ ...readWritten(text), why: '' }, { kind: 'wrong', why: '', line })
+  assert.equal(readWritten('').kind, 'wrong')
+})
+
+test('a text is JSON where the browser says so, and only there', async () => {
+  const text = fc.oneof(
+    fc.json(),
+    fc.json().chain((json) => fc.nat(json.length).map((at) => json.slice(0, at) + json.slice(at + 1))),
+    fc.string({ unit: fc.constantFrom('{', '}', '[', ']', ',', ':', '"a"', '1', ' ', '\n', 'x') }),
+  )
+  fc.assert(
+    fc.property(text, (given) => {
+      let isJson = true
+      try {
+        JSON.parse(given)
+      } catch {
+        isJson = false
+      }
+      assert.equal(lineOfProblem(given) === null, isJson, given)
+    }),
+    { numRuns: 20_000, interruptAfterTimeLimit: 2_000 },
+  )
+  assert.equal(lineOfProblem('{\n"a": 1,\n\n  b: 2}'), 4)
+})

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { seen } from '../contract/seen.ts'
+import { skipped } from '../e2e/programs.ts'
+import { looksFine, openDashboard } from './browser.ts'
+
+const skip = skipped('chromium')
+const BLOCKS = JSON.stringify(
+  { rules: [{ name: 'no-crawlers', when: { category: 'crawler' }, action: 'block' }] },
+  null,
+  2,
+)
+
+test('a policy is written, tried on what is recorded, put in force, and rolled back', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
+  await manage.take([1, 2, 3].map((number) => seen(number, { ...agent, seenAtMs: Date.now() })))
+  await goTo('policy')
+  await page.getByText('nobody: every request is tagged, none is blocked').waitFor()
+  await page.getByText('No policy was put so far.').waitFor()
+  await looksFine(page, 'policy-none')
+  const text = page.getByLabel('Policy, as JSON')
+  await text.fill('{\n  "rules": [\n}')
+  await page.getByText(/^Line 3: /).waitFor()
+  assert.ok(await page.getByRole('button', { name: 'Check and try' }).isDisabled())
+  await text.fill('{"rules": [{"name": "x", "wen": {}, "action": "blok"}]}')
+  await page.getByRole('button', { name: 'Check and try' }).click()
+  await page.getByText(/did you mean "when"/).first().waitFor()
+  await page.getByText(/did you mean "block"/).first().waitFor()
+  await text.fill(BLOCKS)
+  await page.getByRole('button', { name: 'Check and try' }).click()
+  await page.getByText('It is a good policy.').waitFor()
+  await page.getByText(/3 \(100 %\) would have gone another way/).waitFor()
+  await page.getByRole('row', { name: /gptbot.*block/ }).waitFor()
+  await looksFine(page, 'policy-tried')
+  await page.getByRole('button', { name: 'Put in force…' }).click()
+  await page
+    .getByRole('dialog')
+    .getByText(/lines added/)
+    .waitFor()
+  await looksFine(page, 'policy-asked')
+  await page.getByRole('dialog').getByRole('button', { name: 'Put it in force' }).click()
+  await page.getByText('The policy is in force.').waitFor()
+  assert.deepEqual((await manage.ask('GET', '/v1/policy')).body.policy, JSON.parse(BLOCKS))
+
+  await text.fill('{"rules": []}')
+  await page.getByRole('button', { name: 'Put in force…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Put it in force' }).click()
+  await page.getByRole('button', { name: 'Roll back to version 1' }).click()
+  await page.getByRole('dialog').getByText('no-crawlers').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Put it in force' }).click()
+  await page.getByText('The policy of version 1 is in force again.').waitFor()
+  assert.deepEqual((await manage.ask('GET', '/v1/policy')).body.restored_version, 1)
+  await looksFine(page, 'policy')
+})
+
+test('who is slower than another is told so, and loses nothing', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t)
+  await goTo('policy')
+  const text = page.getByLabel('Policy, as JSON')
+  await text.fill(BLOCKS)
+  await manage.ask('PUT', '/v1/policy', { rules: [], otherwise: 'pass' }, { 'if-match': '*' })
+  await page.getByRole('button', { name: 'Put in force…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Put it in force' }).click()
+  await page.getByText('Somebody was faster.').waitFor()
+  assert.equal(await text.inputValue(), BLOCKS)
+  // Nor is it lost by a slip.
+  let asked = 0
+  page.on('dialog', (dialog) => {
+    asked++
+    return asked === 1 ? dialog.dismiss() : dialog.accept()
+  })
+  await page.getByRole('link', { name: 'Live' }).click()
+  assert.equal(await text.inputValue(), BLOCKS)
+  await page.getByRole('link', { name: 'Live' }).click()
+  await page.getByRole('heading', { name: 'Live', level: 1 }).waitFor()
+  assert.equal(asked, 2)
+})
