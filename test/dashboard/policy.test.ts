@@ -25,8 +25,14 @@ test('a policy is written, tried on what is recorded, put in force, and rolled b
   assert.ok(await page.getByRole('button', { name: 'Check and try' }).isDisabled())
   await text.fill('{"rules": [{"name": "x", "wen": {}, "action": "blok"}]}')
   await page.getByRole('button', { name: 'Check and try' }).click()
-  await page.getByText(/did you mean "when"/).first().waitFor()
-  await page.getByText(/did you mean "block"/).first().waitFor()
+  await page
+    .getByText(/did you mean "when"/)
+    .first()
+    .waitFor()
+  await page
+    .getByText(/did you mean "block"/)
+    .first()
+    .waitFor()
   await text.fill(BLOCKS)
   await page.getByRole('button', { name: 'Check and try' }).click()
   await page.getByText('It is a good policy.').waitFor()
