@@ -62,6 +62,7 @@ import { type EventRetention, periodicJobs } from './periodic-jobs.ts'
 import type { Publisher } from './publisher.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import { Refusal } from './refusal.ts'
+import { RequestFeed } from './request-feed.ts'
 import { Sealer } from './sealer.ts'
 import { Sinks, type SinkSettings } from './sinks/sinks.ts'
 import { type KeeperSettings, SightingKeeper } from './sighting-keeper.ts'
@@ -499,6 +500,7 @@ export class ManagementPlane {
       detections: new RecentDetections(isAlone ? null : store.detections, nowMs),
       newSignatures: new NewSignatures(telling),
       ...{ events, tail: new EventTail(store, events), pulse: this.#pulse },
+      requests: new RequestFeed(store.sightings),
       streams: new OpenStreams(),
       tasks: { wake: () => this.#tasks?.wake() },
       callbacks: { wake: () => this.#callbacks?.wake() },

@@ -22,6 +22,7 @@ import type { Publisher } from './publisher.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
 import type { SignatureNews } from './signature-news.ts'
+import type { RequestFeed } from './request-feed.ts'
 import type { Sealer } from './sealer.ts'
 import type { TrafficPulse } from './traffic-pulse.ts'
 
@@ -83,6 +84,8 @@ export interface Management {
   readonly newSignatures: SignatureNews
   /** For who listens to them. */
   readonly tail: EventTail
+  /** Requests as they come in, for who listens. */
+  readonly requests: RequestFeed
   /** How much traffic there is, for who listens. */
   readonly pulse: TrafficPulse
   /** Answers that take their time. */

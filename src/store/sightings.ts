@@ -14,6 +14,13 @@ export interface Sorted {
   readonly crowded: number
 }
 
+/** As it is in the database, which others may have written. */
+export interface NumberedSighting {
+  /** In the order in which they were stored. */
+  readonly number: number
+  readonly document: unknown
+}
+
 /** Sightings as they came, and which of them have been counted. */
 export class SightingStore {
   readonly #db: Kysely<Tables>
@@ -94,6 +101,13 @@ export class SightingStore {
     number: number | null,
     limit: number,
   ): Promise<{ readonly sightings: readonly Sighting[]; readonly next: number | null }> {
+    const rows = await this.newest(number, limit)
+    const next = rows.length < limit ? null : rows.at(-1)!.number
+    return { sightings: rows.map(({ document }) => document as Sighting), next }
+  }
+
+  /** The same, each with its number. */
+  async newest(number: number | null, limit: number): Promise<readonly NumberedSighting[]> {
     const rows = await this.#db
       .selectFrom('sightings')
       .select(['number', 'document'])
@@ -101,8 +115,7 @@ export class SightingStore {
       .orderBy('number', 'desc')
       .limit(limit)
       .execute()
-    const next = rows.length < limit ? null : rows.at(-1)!.number
-    return { sightings: rows.map(({ document }) => JSON.parse(document) as Sighting), next }
+    return rows.map(({ number, document }) => ({ number, document: JSON.parse(document) as unknown }))
   }
 
   /** Removes some of those that were seen before `sinceMs` or are more than `rowsMax`. `false`: there are no more. */

@@ -24,11 +24,48 @@ test('Live shows what comes in as it does, and what came in before', { skip }, a
   assert.match((await figure('Blocked').textContent())!, /^1 ?$/)
   await page.getByText(/^5 requests, 80 % of them/).waitFor({ timeout: 20_000 })
   await page.getByRole('rowheader', { name: 'gptbot' }).waitFor()
+  const feed = page.getByRole('list', { name: 'Requests, the newest first' })
+  assert.equal(await feed.getByRole('listitem').count(), 5)
+  await page.getByRole('button', { name: 'Stand still' }).click()
+  await manage.take([seen(6, { ...agent, path: '/later', seenAtMs: Date.now() })])
+  await page.waitForTimeout(1_200)
+  assert.equal(await feed.getByText('/later').count(), 0)
+  await page.getByRole('button', { name: 'Stand still' }).click()
+  await manage.take([seen(7, { ...agent, path: '/latest', seenAtMs: Date.now() })])
+  await feed.getByText('/latest').waitFor()
   await looksFine(page, 'live')
   // The numbers behind a picture.
   await page.getByRole('button', { name: 'Table' }).nth(1).click()
   const table = page.getByRole('region', { name: 'Agents by category, as a table' })
   assert.equal(await table.getByRole('row').last().getByRole('cell').nth(3).textContent(), '4')
+})
+
+test('hours of requests take no more room than a minute of them', { skip }, async (t) => {
+  const { manage, page } = await openDashboard(t)
+  await page.getByText('Listening').waitFor()
+  const session = await page.context().newCDPSession(page)
+  const heapAfter = async (batches: number) => {
+    for (let batch = 0; batch < batches; batch++) {
+      const requests = Array.from({ length: 25 }, (_, at) =>
+        seen(batch * 25 + at, { path: `/${at}`, seenAtMs: Date.now() }),
+      )
+      await manage.take(requests)
+      await page.waitForTimeout(100)
+    }
+    await session.send('HeapProfiler.collectGarbage')
+    const { usedSize } = await session.send('Runtime.getHeapUsage')
+    return usedSize
+  }
+  // What is loaded and compiled at first is not counted.
+  await heapAfter(60)
+  const before = await heapAfter(20)
+  const after = await heapAfter(100)
+  const more = (after - before) / 1_048_576
+  assert.ok(more < 3, `${more} MiB more`)
+  assert.ok(
+    (await page.getByRole('list', { name: 'Requests, the newest first' }).getByRole('listitem').count()) <=
+      50,
+  )
 })
 
 test('the stretch of time is in the address, and what is to be seen can be saved', { skip }, async (t) => {

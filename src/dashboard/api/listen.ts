@@ -5,7 +5,7 @@ import { OPERATIONS, type Operations } from './operations.ts'
 import { ApiProblem } from './problem.ts'
 
 /** Operations that answer with a stream of events to who asks for one. */
-export type StreamId = 'listEvents'
+export type StreamId = 'listEvents' | 'listRequests'
 
 export interface Listener {
   event(event: StreamEvent): void
@@ -15,7 +15,8 @@ export interface Listener {
 
 /**
  * Hears what happens until `signal` is aborted: goes on behind what was heard last when a stream ends or breaks. By fetch,
- * as EventSource cannot say who asks.
+ * as EventSource cannot say who asks. Not while nobody sees the page: a browser has six connections to a server, for all
+ * of its tabs.
  */
 export async function listen<Id extends StreamId>(
   id: Id,
@@ -23,12 +24,17 @@ export async function listen<Id extends StreamId>(
   listener: Listener,
   signal: AbortSignal,
 ): Promise<void> {
+  const address = addressOf(OPERATIONS[id][1], {}, query)
   let lastId = ''
   for (let failures = 0; !signal.aborted; ) {
+    await visible(signal)
+    const connection = new AbortController()
+    const letGo = () => (signal.aborted || document.hidden) && connection.abort()
+    document.addEventListener('visibilitychange', letGo)
+    signal.addEventListener('abort', letGo)
     try {
-      const address = addressOf(OPERATIONS[id][1], {}, query)
       const headers = { Accept: 'text/event-stream', ...(lastId !== '' && { 'Last-Event-ID': lastId }) }
-      const response = await send(address, { headers, signal })
+      const response = await send(address, { headers, signal: connection.signal })
       listener.state(true, null)
       failures = 0
       for await (const event of eventsIn(response)) {
@@ -36,15 +42,33 @@ export async function listen<Id extends StreamId>(
         listener.event(event)
       }
     } catch (error) {
-      if (signal.aborted) return
+      if (connection.signal.aborted) continue
       const problem = error instanceof ApiProblem ? error : null
       listener.state(false, problem)
       // Asked for what is not given, or by whom it is not given to: so it stays.
       if (problem !== null && problem.status >= 400 && problem.status < 500 && problem.status !== 429) return
       failures++
+    } finally {
+      document.removeEventListener('visibilitychange', letGo)
+      signal.removeEventListener('abort', letGo)
     }
     await pause(Math.min(1_000 * 2 ** failures, PAUSE_MAX_MS), signal)
   }
+}
+
+/** Resolves when somebody sees the page, or `signal` is aborted. */
+function visible(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.hidden && !signal.aborted) return
+      document.removeEventListener('visibilitychange', look)
+      signal.removeEventListener('abort', look)
+      resolve()
+    }
+    document.addEventListener('visibilitychange', look)
+    signal.addEventListener('abort', look)
+    look()
+  })
 }
 
 async function* eventsIn(response: Response): AsyncGenerator<StreamEvent> {

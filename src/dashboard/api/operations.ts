@@ -18,6 +18,8 @@ export const OPERATIONS = {
   cancelTask: ['DELETE', '/tasks/{task_id}'],
   listTools: ['GET', '/tools'],
   executeTool: ['POST', '/execute'],
+  listRequests: ['GET', '/requests'],
+  getRequest: ['GET', '/requests/{id}'],
   listEvents: ['GET', '/events'],
   getEvent: ['GET', '/events/{id}'],
   giveFeedback: ['POST', '/feedback'],
@@ -168,6 +170,18 @@ export interface Operations {
     query: {  }
     body: ExecuteRequest
     answer: ExecuteResult
+  }
+  listRequests: {
+    path: {  }
+    query: { verdict?: "agent" | "automation" | "human" | "unknown"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; agent_id?: string; action?: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route"; host?: string; path?: string; address?: string; ja4?: string; proxy?: string; cursor?: string; limit?: number }
+    body: undefined
+    answer: { readonly requests: readonly (Request)[]; readonly limit: number; readonly next_cursor: string | null }
+  }
+  getRequest: {
+    path: { id: string }
+    query: {  }
+    body: undefined
+    answer: Request
   }
   listEvents: {
     path: {  }
@@ -546,6 +560,8 @@ export type TaskPage = { readonly task_id: string; readonly type: string; readon
 export type Tool = { readonly name: string; readonly title: string; readonly description: string; readonly input_schema: Readonly<Record<string, unknown>>; readonly output_schema: Readonly<Record<string, unknown>>; readonly scopes: readonly ("read" | "detect" | "write" | "admin" | "mcp")[]; readonly protocols: readonly ("rest" | "mcp" | "a2a")[]; readonly annotations: { readonly readOnlyHint: boolean; readonly destructiveHint: boolean; readonly idempotentHint: boolean; readonly openWorldHint: boolean } }
 
 export type ExecuteResult = { readonly tool: string; readonly result: Readonly<Record<string, unknown>>; readonly is_error: boolean; readonly duration_ms: number }
+
+export type Request = { readonly id: string; readonly seen_at: Time; readonly proxy: string; readonly method: string; readonly host: string | null; readonly path: string; readonly address: string; readonly user_agent: string | null; readonly verdict: "agent" | "automation" | "human" | "unknown"; readonly confidence: number; readonly agent_id: string | null; readonly agent_category: string | null; readonly software_id: string | null; readonly verified: string | null; readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string; readonly ja4x: string }; readonly evidence: readonly (string)[]; readonly rule: string; readonly action: string; readonly dry_run: string | null }
 
 export type Event = { readonly id: string; readonly type: "new_agent" | "new_signature" | "threat_detected"; readonly timestamp: Time; readonly data: Readonly<Record<string, unknown>> }
 

@@ -82,6 +82,8 @@ const listEvents = listing({
   },
   items: { schema: event, show: (events) => events.map(shownEvent) as z.output<typeof event>[] },
   stream: {
+    isUsual: true,
+    hasIds: true,
     description:
       'Each event has the `id` to go on behind, its type as `event`, and as `data` what a list has of it. First comes `position`, or `reset` where what is behind the given id is not all kept (`forgotten`), or it was never given here (`unknown`): then all that is kept follows. `position` comes again where long nothing of what was asked for has happened. `traffic` has no `id`.',
     example:

@@ -101,7 +101,7 @@ function described(operation: AnyOperation, version: ApiVersion): ZodOpenApiOper
     ...(operation.isIdempotent ? IDEMPOTENCY : {}),
     ...(operation.method === 'GET' ? CONDITION : {}),
     ...(operation.problems.includes('precondition_failed') ? MATCH : {}),
-    ...(operation.stream === null ? {} : LAST_EVENT),
+    ...(operation.stream?.hasIds === true ? LAST_EVENT : {}),
   }
   return {
     operationId: id,

@@ -50,12 +50,16 @@ export interface Operation<
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>, Subject>,
     management: Management,
   ): Promise<Answer<Result>> | Answer<Result>
-  /** The same as Server-Sent Events, which is what is sent unless JSON is asked for; `null`: there is no such thing. */
+  /** The same as Server-Sent Events; `null`: there is no such thing. */
   readonly stream: Stream<z.output<Params>, z.output<Query>, z.output<Body>, Subject> | null
 }
 
 /** Of an operation that can be listened to. */
 export interface Stream<Params, Query, Body, Subject> {
+  /** Whether who says nothing of what he takes gets it, and not JSON. */
+  readonly isUsual: boolean
+  /** Whether it can go on behind `Last-Event-ID`. */
+  readonly hasIds: boolean
   /** For the document. */
   readonly description: string
   readonly example: string

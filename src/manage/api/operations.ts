@@ -14,6 +14,7 @@ import { KEY_OPERATIONS } from './keys.ts'
 import { ME_OPERATIONS } from './me.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
 import { previewPolicy } from './policy-preview.ts'
+import { REQUEST_OPERATIONS } from './requests.ts'
 import { SETTING_OPERATIONS } from './settings.ts'
 import { SIGNATURE_OPERATIONS } from './signatures.ts'
 import { SIGNING_KEY_OPERATIONS } from './signing-keys.ts'
@@ -46,6 +47,7 @@ export const TOOLS = toolsOf(inVersion(FOR_TOOLS, 'v1'))
 const ALL: readonly Offered[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
+  ...REQUEST_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...FEEDBACK_OPERATIONS,
   ...FLEET_OPERATIONS,

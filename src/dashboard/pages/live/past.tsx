@@ -12,7 +12,7 @@ import { WindowChoice, windowIn } from './window-choice.tsx'
 export function Past() {
   const { query } = useLocation()
   const window = windowIn(query['window'])
-  const used = useAsked('getStats', { query: { window } }, { everyMs: 10_000 })
+  const used = useAsked('getStats', { query: { window } }, { everyMs: 5_000 })
   return (
     <section aria-labelledby="past">
       <div class="page-head">

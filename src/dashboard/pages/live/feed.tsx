@@ -1,0 +1,79 @@
+import { useEffect, useState } from 'preact/hooks'
+import { ask } from '../../api/ask.ts'
+import { listen } from '../../api/listen.ts'
+import type { Request } from '../../api/operations.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { clock, whole } from '../../parts/format.ts'
+import { Empty } from '../../parts/states.tsx'
+import { caughtUp, type Fed, fedWith, NOTHING_FED } from './fed.ts'
+
+/** Single requests as they come in; it stands still for who wants to read. */
+export function Feed() {
+  const [isPaused, setPaused] = useState(false)
+  const fed = useFed(isPaused)
+  return (
+    <section class="card" aria-labelledby="feed">
+      <div class="page-head">
+        <h2 id="feed">As they come in</h2>
+        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+          Stand still
+        </button>
+      </div>
+      {fed.requests.length === 0 ? (
+        <Empty title="No request so far." />
+      ) : (
+        <ol class="feed" aria-label="Requests, the newest first">
+          {fed.requests.map((request) => (
+            <Line key={request.id} request={request} />
+          ))}
+        </ol>
+      )}
+      {fed.skipped > 0 && <p class="soft">{whole(fed.skipped)} more came in than are shown.</p>}
+    </section>
+  )
+}
+
+function Line({ request }: { readonly request: Request }) {
+  const { seen_at, verdict, agent_id, software_id, verified, method, host, path, action, rule, address } =
+    request
+  const who = agent_id ?? software_id
+  return (
+    <li>
+      <time dateTime={seen_at} class="mono">
+        {clock(seen_at)}
+      </time>
+      <Badge of={verdict} />
+      <span>
+        {who === null ? address : <a href={`/dashboard/agents/${encodeURIComponent(who)}`}>{who}</a>}
+      </span>
+      {verified !== null && <Badge of="verified" text={`proven: ${verified}`} />}
+      <span class="what mono" title={`${method} ${host ?? ''}${path}`}>
+        {method} {host}
+        {path}
+      </span>
+      <Badge of={action} text={rule === 'otherwise' ? action : `${action}: ${rule}`} />
+    </li>
+  )
+}
+
+/** The last ones there were, and those that come. */
+function useFed(isPaused: boolean): Fed {
+  const [fed, setFed] = useState(NOTHING_FED)
+  useEffect(() => {
+    if (isPaused) return
+    const stop = new AbortController()
+    const { signal } = stop
+    // Once it is heard what comes, so that nothing is missed in between.
+    const catchUp = () =>
+      ask('listRequests', { query: { limit: 20 } }, { signal }).then(
+        ({ requests }) => setFed((before) => caughtUp(before, requests)),
+        () => undefined,
+      )
+    const event = ({ event, data }: { event: string; data: string }) =>
+      setFed((before) => fedWith(before, event, data))
+    // What is wrong is said above, of the same stream's sister.
+    void listen('listRequests', {}, { event, state: (isOpen) => void (isOpen && catchUp()) }, signal)
+    return () => stop.abort()
+  }, [isPaused])
+  return fed
+}

@@ -1,0 +1,185 @@
+import * as z from 'zod'
+import { CATEGORIES } from '../../classify/software.ts'
+import type { Sighting } from '../../plane/sighting.ts'
+import { readSighting } from '../../plane/sighting-document.ts'
+import { ACTIONS } from '../../store/rollup-tally.ts'
+import type { Management } from '../management.ts'
+import { fingerprintsOf, outlineOf } from '../sighting-account.ts'
+import { CURSOR_ANSWER, CURSOR_FIELDS, cursorFor, cursorLinks, markOf, positionIn } from './cursor.ts'
+import { invalid } from '../refusal.ts'
+import { type AnyOperation, operation } from './operation.ts'
+import { textInQuery, time } from './schemas.ts'
+
+const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
+
+const request = z
+  .strictObject({
+    id: z.string().meta({ description: 'The id of the decision, too: as the app and error pages have it.' }),
+    seen_at: time,
+    proxy: z.string(),
+    method: z.string(),
+    host: z.string().nullable(),
+    path: z.string().meta({ description: 'Without the query.' }),
+    address: z.string(),
+    user_agent: z.string().nullable(),
+    verdict: z.enum(VERDICTS),
+    confidence: z.number(),
+    agent_id: z.string().nullable(),
+    agent_category: z.string().nullable(),
+    software_id: z.string().nullable(),
+    verified: z.string().nullable().meta({ description: 'How its identity was proven.' }),
+    fingerprints: z.strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string(), ja4x: z.string() }),
+    evidence: z.array(z.string()).meta({ description: 'Its kinds, strongest first.' }),
+    rule: z.string(),
+    action: z.string().meta({ description: 'What was done.' }),
+    dry_run: z
+      .string()
+      .nullable()
+      .meta({ description: 'What a rule on trial would have done; null: none was.' }),
+  })
+  .meta({ id: 'Request' })
+
+const filters = {
+  verdict: z.enum(VERDICTS).optional().meta({ description: 'Only of these.' }),
+  category: z.enum(CATEGORIES).optional().meta({ description: 'Only of agents of this category.' }),
+  agent_id: textInQuery('Only of this agent.', 100).optional(),
+  action: z.enum(ACTIONS).optional().meta({ description: 'Only those to which this was done.' }),
+  host: textInQuery('Only to this host, as it was asked for.').optional(),
+  path: textInQuery('Only to paths that begin so.', 2_000).optional(),
+  address: textInQuery('Only from this address.', 100).optional(),
+  ja4: textInQuery('Only with this JA4.', 100).optional(),
+  proxy: textInQuery('Only those that this proxy took.').optional(),
+}
+type Filters = z.output<z.ZodObject<typeof filters>>
+
+const listRequests = operation({
+  id: 'listRequests',
+  method: 'GET',
+  path: '/requests',
+  tag: 'Statistics',
+  summary: 'Read single requests, or listen to them',
+  description:
+    'Those that are recorded, newest first, as far back as `sightings.retention` keeps them. With filters as many are looked at as a moment takes: a part may have few items, or none, and go on all the same; it ends where `next_cursor` is null. With `Accept: text/event-stream`, as they come in.',
+  scopes: ['read'],
+  query: z.strictObject({ ...filters, ...CURSOR_FIELDS }),
+  answer: z.strictObject({ requests: z.array(request), ...CURSOR_ANSWER }),
+  run: async ({ query, target }, { store, publicUrl }) => {
+    const { cursor, limit, ...wanted } = query
+    const mark = markOf('listRequests', wanted)
+    const [number = null] = positionIn(cursor, mark) ?? []
+    const { found, next } = await look(store.sightings, wanted, number as number | null, limit)
+    const next_cursor = next === null ? null : cursorFor(mark, [next])
+    return {
+      body: { requests: found.map(shown), limit, next_cursor },
+      headers: cursorLinks(publicUrl, target, next_cursor),
+    }
+  },
+  stream: {
+    isUsual: false,
+    hasIds: false,
+    description:
+      'Each `request` has as `data` what a list has of it; the filters hold. Of what comes in faster than fifty a second the rest is counted: `skipped`. Nothing is told again.',
+    example:
+      'retry: 2000\n\nevent: request\ndata: {"id":"01a209b9-5d03-7000-8002-190b89a95204","verdict":"agent","path":"/"}\n\nevent: skipped\ndata: {"requests":1200}\n\n',
+    begin: async (call, management) => {
+      if (call.query.cursor !== undefined)
+        throw invalid([{ pointer: '/cursor', detail: 'is for lists: send Accept: application/json' }])
+      return (over) => texts(call.query, management, over)
+    },
+  },
+})
+
+const getRequest = operation({
+  id: 'getRequest',
+  method: 'GET',
+  path: '/requests/{id}',
+  tag: 'Statistics',
+  summary: 'Read a request',
+  scopes: ['read'],
+  params: z.strictObject({
+    id: z.string().max(100).meta({ example: '01a209b9-5d03-7000-8002-190b89a95204' }),
+  }),
+  answer: request,
+  find: async ({ params }, { store }) => {
+    const sighting = readSighting(await store.sightings.byId(params.id))
+    return typeof sighting === 'string' ? null : sighting
+  },
+  run: ({ subject }) => ({ body: shown(subject) }),
+})
+
+export const REQUEST_OPERATIONS: readonly AnyOperation[] = [listRequests, getRequest]
+
+/** As many as are asked for, of as many as may be looked at; `next`: before which number it goes on. */
+async function look(
+  store: Management['store']['sightings'],
+  wanted: Filters,
+  from: number | null,
+  limit: number,
+): Promise<{ readonly found: readonly Sighting[]; readonly next: number | null }> {
+  const untilMs = performance.now() + LOOK_MS
+  const found: Sighting[] = []
+  let next = from
+  for (let looked = 0; looked < LOOKED_AT_MAX; ) {
+    const slice = await store.newest(next, SLICE)
+    for (const { number, document } of slice) {
+      next = number
+      const sighting = readSighting(document)
+      if (typeof sighting !== 'string' && isWanted(sighting, wanted)) found.push(sighting)
+      if (found.length === limit) return { found, next }
+    }
+    looked += slice.length
+    if (slice.length < SLICE) return { found, next: null }
+    if (performance.now() > untilMs) break
+  }
+  return { found, next }
+}
+
+function isWanted(sighting: Sighting, wanted: Filters): boolean {
+  const { verdict, category, agent_id, action, host, path, address, ja4, proxy } = wanted
+  return (
+    (verdict === undefined || sighting.verdict === verdict) &&
+    (category === undefined || sighting.category === category) &&
+    (agent_id === undefined || sighting.agent === agent_id) &&
+    (action === undefined || sighting.done === action) &&
+    (host === undefined || sighting.host === host) &&
+    (path === undefined || sighting.path.startsWith(path)) &&
+    (address === undefined || sighting.address === address) &&
+    (ja4 === undefined || sighting.ja4 === ja4) &&
+    (proxy === undefined || sighting.proxy === proxy)
+  )
+}
+
+/** As Server-Sent Events without an id: they are never told again. */
+async function* texts(
+  wanted: Filters,
+  { requests }: Management,
+  over: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
+  yield 'retry: 2000\n\n'
+  for await (const fresh of requests.follow(over)) {
+    const of = fresh.requests.filter((each) => isWanted(each, wanted))
+    const told = of.slice(-TOLD_AT_ONCE)
+    const skipped = fresh.skipped + of.length - told.length
+    const events = told.map((each) => `event: request\ndata: ${JSON.stringify(shown(each))}\n\n`)
+    if (skipped > 0) events.push(`event: skipped\ndata: ${JSON.stringify({ requests: skipped })}\n\n`)
+    if (events.length > 0) yield events.join('')
+  }
+}
+
+function shown(sighting: Sighting): z.output<typeof request> {
+  const { agent, category, software, verified, evidence } = sighting
+  return {
+    ...outlineOf(sighting),
+    verdict: sighting.verdict as z.output<typeof request>['verdict'],
+    ...{ agent_id: agent, agent_category: category, software_id: software, verified },
+    fingerprints: fingerprintsOf(sighting),
+    evidence: [...evidence],
+  }
+}
+
+const SLICE = 500
+const LOOKED_AT_MAX = 20_000
+/** A database in this process does nothing else meanwhile. */
+const LOOK_MS = 100
+/** Of half a second. */
+const TOLD_AT_ONCE = 25
