@@ -5,7 +5,7 @@ import { adviceFor, problemOf } from '../../src/dashboard/api/problem.ts'
 import { emptySeconds, sumOf, withSecond } from '../../src/manage/traffic.ts'
 import { csv } from '../../src/dashboard/parts/export.ts'
 import { ago, counted, duration, percent, short } from '../../src/dashboard/parts/format.ts'
-import { rowWindow, scrollTopFor } from '../../src/dashboard/parts/window.ts'
+import { isScaled, rowWindow, scrollTopBy, scrollTopFor } from '../../src/dashboard/parts/window.ts'
 
 test('what is put into an address stays in its place', async () => {
   assert.equal(addressOf('/agents/{agent_id}', { agent_id: 'a/b?c#d e' }), '/v1/agents/a%2Fb%3Fc%23d%20e')
@@ -69,6 +69,22 @@ test('numbers and times as people read them', async () => {
   assert.deepEqual(
     ['2026-11-21T11:59:58Z', '2026-11-21T09:00:00Z', '2026-11-20T12:00:00Z'].map((at) => ago(at, now)),
     ['2 seconds ago', '3 hours ago', 'yesterday'],
+  )
+})
+
+test('by the keys no row is passed over, however long the list', async () => {
+  const list = { total: 1_000_000, rowHeight: 40, viewHeight: 600 }
+  assert.deepEqual([isScaled(list), isScaled({ total: 1_000, rowHeight: 40 })], [true, false])
+  let scrollTop = 0
+  for (let row = 0; row < 1_000; row += 14) {
+    const { first, end } = rowWindow({ ...list, scrollTop })
+    assert.ok(first <= row && row < end, `${row} of ${first} to ${end}`)
+    scrollTop = scrollTopBy(14, { ...list, scrollTop })
+  }
+  assert.equal(scrollTopBy(-1_000_000, { ...list, scrollTop }), 0)
+  assert.equal(
+    rowWindow({ ...list, scrollTop: scrollTopBy(1_000_000, { ...list, scrollTop }) }).end,
+    1_000_000,
   )
 })
 

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiProblem } from '../api/problem.ts'
 import { ProblemNote, Waiting } from './states.tsx'
-import { rowWindow } from './window.ts'
+import { isScaled, rowWindow, scrollTopBy } from './window.ts'
 
 export interface Column<Row> {
   readonly title: string
@@ -63,6 +63,14 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
         tabIndex={0}
         style={{ height: `${window.height + HEAD_HEIGHT}px` }}
         onScroll={({ currentTarget }) => setScrollTop(currentTarget.scrollTop)}
+        onKeyDown={(event) => {
+          const rows = stepOf(event, viewHeight)
+          if (rows === null || !isScaled({ total, rowHeight: ROW_HEIGHT })) return
+          event.preventDefault()
+          const { currentTarget } = event
+          const scrolled = { total, rowHeight: ROW_HEIGHT, viewHeight, scrollTop: currentTarget.scrollTop }
+          currentTarget.scrollTop = scrollTopBy(rows, scrolled)
+        }}
       >
         <div class="long-head" role="rowgroup">
           <div class="long-row" role="row" aria-rowindex={1} style={style}>
@@ -106,6 +114,13 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
   )
 }
 
+/** By how many rows a key goes on; `null`: it is none of these keys. */
+function stepOf({ key, target, currentTarget }: KeyboardEvent, viewHeight: number): number | null {
+  if (target !== currentTarget) return null
+  const page = Math.max(1, Math.floor(viewHeight / ROW_HEIGHT) - 1)
+  return { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, ' ': page }[key] ?? null
+}
+
 function classOf<Row>({ isExtra = false, isNumber = false }: Column<Row>): string {
   return `${isExtra ? 'extra' : ''} ${isNumber ? 'number' : ''}`
 }
@@ -136,7 +151,7 @@ function useParts<Row>(load: Props<Row>['load']) {
       .catch((error: unknown) => {
         if (!stop.signal.aborted && error instanceof ApiProblem) setProblem(error)
       })
-      .finally(() => underWay.current.delete(page))
+      .finally(() => underWay.current.get(page) === stop && underWay.current.delete(page))
   }, [])
   const want = useCallback(
     (first: number, end: number) => {
@@ -145,7 +160,12 @@ function useParts<Row>(load: Props<Row>['load']) {
         Math.floor(Math.max(first, end - 1) / PART_LENGTH) + 1,
       ]
       // What was scrolled past before it came is not waited for.
-      for (const [page, stop] of underWay.current) if (page < from || page > to) stop.abort()
+      for (const [page, stop] of underWay.current)
+        if (page < from || page > to) {
+          // At once: it may be wanted again before anybody has noticed.
+          underWay.current.delete(page)
+          stop.abort()
+        }
       for (let page = from; page <= to; page++) wantPart(page)
     },
     [wantPart],

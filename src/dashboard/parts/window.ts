@@ -18,8 +18,7 @@ export interface Scrolled {
 
 /**
  * Where there are more rows than a browser has pixels for, each pixel that is scrolled stands for several: the first row
- * is at the top, the last one at the end, and all of them can be reached by the keys that go on by a line or a page, as
- * these go by rows.
+ * is at the top, the last one at the end. The keys that go on by a line or a page would pass rows over: see `scrollTopBy`.
  */
 export function rowWindow({ total, rowHeight, viewHeight, scrollTop }: Scrolled): RowWindow {
   const wanted = total * rowHeight
@@ -30,6 +29,18 @@ export function rowWindow({ total, rowHeight, viewHeight, scrollTop }: Scrolled)
   const first = Math.max(0, Math.floor(offset / rowHeight) - SPARE)
   const end = Math.min(total, Math.ceil((offset + viewHeight) / rowHeight) + SPARE)
   return { height, first, end, top: place - (offset - first * rowHeight) }
+}
+
+/** Whether a pixel stands for more than one. */
+export function isScaled({ total, rowHeight }: Pick<Scrolled, 'total' | 'rowHeight'>): boolean {
+  return total * rowHeight > HEIGHT_MAX
+}
+
+/** Where to scroll to, to go on by so many rows, or back. */
+export function scrollTopBy(rows: number, { total, rowHeight, viewHeight, scrollTop }: Scrolled): number {
+  const [scrollable, farthest] = [total * rowHeight - viewHeight, HEIGHT_MAX - viewHeight]
+  const offset = (scrollTop / farthest) * scrollable + rows * rowHeight
+  return (Math.min(Math.max(offset, 0), scrollable) / scrollable) * farthest
 }
 
 /** Where to scroll to, so that this row is the first one to be seen. */
