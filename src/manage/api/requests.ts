@@ -28,6 +28,7 @@ const request = z
     agent_category: z.string().nullable(),
     software_id: z.string().nullable(),
     verified: z.string().nullable().meta({ description: 'How its identity was proven.' }),
+    identity: z.string().nullable().meta({ description: 'Who has signed it, as a URL.' }),
     fingerprints: z.strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string(), ja4x: z.string() }),
     evidence: z.array(z.string()).meta({ description: 'Its kinds, strongest first.' }),
     rule: z.string(),
@@ -167,11 +168,11 @@ async function* texts(
 }
 
 function shown(sighting: Sighting): z.output<typeof request> {
-  const { agent, category, software, verified, evidence } = sighting
+  const { agent, category, software, verified, signer, evidence } = sighting
   return {
     ...outlineOf(sighting),
     verdict: sighting.verdict as z.output<typeof request>['verdict'],
-    ...{ agent_id: agent, agent_category: category, software_id: software, verified },
+    ...{ agent_id: agent, agent_category: category, software_id: software, verified, identity: signer },
     fingerprints: fingerprintsOf(sighting),
     evidence: [...evidence],
   }

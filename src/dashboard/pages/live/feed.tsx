@@ -22,7 +22,8 @@ export function Feed() {
       {fed.requests.length === 0 ? (
         <Empty title="No request so far." />
       ) : (
-        <ol class="feed" aria-label="Requests, the newest first">
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
+        <ol class="feed" tabIndex={0} aria-label="Requests, the newest first">
           {fed.requests.map((request) => (
             <Line key={request.id} request={request} />
           ))}
@@ -34,8 +35,20 @@ export function Feed() {
 }
 
 function Line({ request }: { readonly request: Request }) {
-  const { seen_at, verdict, agent_id, software_id, verified, method, host, path, action, rule, address } =
-    request
+  const {
+    seen_at,
+    verdict,
+    agent_id,
+    software_id,
+    verified,
+    identity,
+    method,
+    host,
+    path,
+    action,
+    rule,
+    address,
+  } = request
   const who = agent_id ?? software_id
   return (
     <li>
@@ -44,7 +57,11 @@ function Line({ request }: { readonly request: Request }) {
       </time>
       <Badge of={verdict} />
       <span>
-        {who === null ? address : <a href={`/dashboard/agents/${encodeURIComponent(who)}`}>{who}</a>}
+        {who === null ? (
+          (identity ?? address)
+        ) : (
+          <a href={`/dashboard/agents/${encodeURIComponent(who)}`}>{who}</a>
+        )}
       </span>
       {verified !== null && <Badge of="verified" text={`proven: ${verified}`} />}
       <span class="what mono" title={`${method} ${host ?? ''}${path}`}>

@@ -19,7 +19,7 @@ export function Past() {
         <h2 id="past">What was seen</h2>
         <div class="actions">
           <WindowChoice window={window} />
-          {used.answer !== null && <SavedAs statistics={used.answer} />}
+          {used.answer?.window === window && <SavedAs statistics={used.answer} />}
         </div>
       </div>
       <Answered used={used}>{(statistics) => <Pictures statistics={statistics} />}</Answered>
