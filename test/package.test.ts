@@ -26,7 +26,15 @@ test('the package, packed and installed in an empty folder', async (t) => {
 
   t.test('holds the program in JavaScript and the licences, and nothing that it does not need', async () => {
     const files = run('tar', ['-tf', tarball], '.').trim().split('\n')
-    for (const file of ['package.json', 'dist/bin.js', 'dist/main.js', 'LICENSE', 'NOTICE', 'CHANGELOG.md']) {
+    for (const file of [
+      'package.json',
+      'dist/bin.js',
+      'dist/main.js',
+      'dist/dashboard/index.html',
+      'LICENSE',
+      'NOTICE',
+      'CHANGELOG.md',
+    ]) {
       assert.ok(files.includes(`package/${file}`), `${file} is missing`)
     }
     assert.deepEqual(

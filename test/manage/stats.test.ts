@@ -3,6 +3,7 @@ import { test } from 'tap'
 import { Store } from '../../src/store/store.ts'
 import { addsUp } from '../contract/sightings.ts'
 import { ingestInto, seen } from '../contract/seen.ts'
+import { fillCatalogue } from '../dashboard/catalogue.ts'
 import { TestManagement } from './management.ts'
 
 test('GET /stats says what was seen', async (t) => {
@@ -51,15 +52,25 @@ test('GET /stats says what was seen', async (t) => {
   assert.equal(series.at(-1).requests, 4)
   const { by_verdict: verdicts, by_category: categories } = series.at(-1)
   assert.deepEqual([verdicts, categories], [{ agent: 4 }, { crawler: 2, custom: 1, unnamed: 1 }])
-  const traffic = (await management.ask('GET', '/v1/agents/gptbot/traffic?window=1h&bucket=15m')).body
-  assert.deepEqual([traffic.requests, traffic.blocked, traffic.series.length], [2, 1, 4])
-  assert.deepEqual(traffic.series.at(-1).requests, 2)
-  const nobody = await management.ask('GET', '/v1/agents/nobody/traffic')
-  assert.deepEqual([nobody.status, nobody.body.requests, nobody.body.series.length], [200, 0, 24])
-  const wrong = await management.ask('GET', '/v1/agents/gptbot/traffic?window=1h&bucket=1d')
-  assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, '/bucket'])
   const hour = (await management.ask('GET', '/v1/stats?window=1h')).body
   assert.deepEqual([hour.detection.requests, hour.series.length, hour.bucket], [4, 60, '1m'])
+})
+
+test('GET /agents/{agent_id}/traffic says what was seen of one', async (t) => {
+  const management = await TestManagement.start(t)
+  await fillCatalogue(management.storeUrl)
+  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', seenAtMs: Date.now() } as const
+  const other = { ...agent, agent: 'claudebot' }
+  await management.take([seen(1, agent), seen(2, { ...agent, done: 'block' }), seen(3, other)])
+  const { status, body } = await management.ask('GET', '/v1/agents/gptbot/traffic?window=1h&bucket=15m')
+  const { agent_id, window, bucket, requests, blocked, series } = body
+  assert.deepEqual([status, agent_id, window, bucket, requests, blocked], [200, 'gptbot', '1h', '15m', 2, 1])
+  assert.deepEqual([series.length, series.at(-1).requests], [4, 2])
+  const never = (await management.ask('GET', '/v1/agents/perplexitybot/traffic')).body
+  assert.deepEqual([never.requests, never.series.length], [0, 24])
+  assert.equal((await management.ask('GET', '/v1/agents/nobody/traffic')).status, 404)
+  const wrong = await management.ask('GET', '/v1/agents/gptbot/traffic?window=1h&bucket=1d')
+  assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, '/bucket'])
 })
 
 test('GET /stats refuses what it cannot say, and says what it can', async (t) => {
