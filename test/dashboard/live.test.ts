@@ -14,8 +14,14 @@ test('Live shows what comes in as it does, and what came in before', { skip }, a
   const nowMs = Date.now()
   const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
   await manage.take([
-    ...[1, 2, 3].map((number) => seen(number, { ...agent, seenAtMs: nowMs })),
+    ...[1, 2].map((number) => seen(number, { ...agent, seenAtMs: nowMs })),
     seen(4, { ...agent, done: 'block', seenAtMs: nowMs }),
+    seen(8, {
+      ...agent,
+      verified: 'web-bot-auth',
+      evidence: ['signed-from-foreign-address'],
+      seenAtMs: nowMs,
+    }),
     seen(5, { verdict: 'human', confidence: 0.8, seenAtMs: nowMs }),
   ])
   const figure = (name: string) => page.locator('.figures div', { hasText: name }).locator('dd')
@@ -26,6 +32,8 @@ test('Live shows what comes in as it does, and what came in before', { skip }, a
   await page.getByRole('rowheader', { name: 'gptbot' }).waitFor()
   const feed = page.getByRole('list', { name: 'Requests, the newest first' })
   assert.equal(await feed.getByRole('listitem').count(), 5)
+  await feed.getByText('proven: web-bot-auth').waitFor()
+  await feed.getByText('but signed from foreign address').waitFor()
   await page.getByRole('button', { name: 'Stand still' }).click()
   await manage.take([seen(6, { ...agent, path: '/later', seenAtMs: Date.now() })])
   await page.waitForTimeout(1_200)

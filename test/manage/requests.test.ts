@@ -16,7 +16,14 @@ for (const kind of KINDS)
     await manage.take([
       seen(1, { ...AGENT, seenAtMs: atMs, path: '/a/1', host: 'shop.example', done: 'tag' }),
       seen(2, { verdict: 'human', confidence: 0.2, seenAtMs: atMs, path: '/b', done: 'pass' }),
-      seen(3, { ...AGENT, seenAtMs: atMs, path: '/a/2', done: 'block', verified: 'ip-range' }),
+      seen(3, {
+        ...AGENT,
+        seenAtMs: atMs,
+        path: '/a/2',
+        done: 'block',
+        verified: 'ip-range',
+        evidence: ['signed-as-another', 'names-agent'],
+      }),
     ])
     const ask = async (query: string) => (await manage.ask('GET', `/v1/requests?${query}`)).body
     const paths = async (query: string) =>
@@ -37,8 +44,8 @@ for (const kind of KINDS)
     assert.deepEqual([first.requests.length, rest.requests.length, rest.next_cursor], [2, 1, null])
     const [newest] = first.requests
     assert.deepEqual(
-      [newest.agent_id, newest.action, newest.verified, newest.dry_run, newest.seen_at],
-      ['gptbot', 'block', 'ip-range', null, new Date(atMs).toISOString()],
+      [newest.agent_id, newest.action, newest.verified, newest.dry_run, newest.seen_at, newest.conflicts],
+      ['gptbot', 'block', 'ip-range', null, new Date(atMs).toISOString(), ['signed-as-another']],
     )
     const one = await manage.ask('GET', `/v1/requests/${newest.id}`)
     assert.deepEqual([one.status, one.body], [200, newest])

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { conflictsIn } from '../../classify/proof-evidence.ts'
 import { CATEGORIES } from '../../classify/software.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
@@ -29,6 +30,9 @@ const request = z
     software_id: z.string().nullable(),
     verified: z.string().nullable().meta({ description: 'How its identity was proven.' }),
     identity: z.string().nullable().meta({ description: 'Who has signed it, as a URL.' }),
+    conflicts: z
+      .array(z.string())
+      .meta({ description: 'What denies who it says, or has proven, to be: as `X-Agent-Conflict` has it.' }),
     fingerprints: z.strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string(), ja4x: z.string() }),
     evidence: z.array(z.string()).meta({ description: 'Its kinds, strongest first.' }),
     rule: z.string(),
@@ -173,6 +177,7 @@ function shown(sighting: Sighting): z.output<typeof request> {
     ...outlineOf(sighting),
     verdict: sighting.verdict as z.output<typeof request>['verdict'],
     ...{ agent_id: agent, agent_category: category, software_id: software, verified, identity: signer },
+    conflicts: [...conflictsIn(evidence.map((kind) => ({ kind })))],
     fingerprints: fingerprintsOf(sighting),
     evidence: [...evidence],
   }

@@ -64,6 +64,9 @@ function Line({ request }: { readonly request: Request }) {
         )}
       </span>
       {verified !== null && <Badge of="verified" text={`proven: ${verified}`} />}
+      {conflicts.map((conflict) => (
+        <Badge key={conflict} of="bad" text={`but ${conflict.replaceAll('-', ' ')}`} />
+      ))}
       <span class="what mono" title={`${method} ${host ?? ''}${path}`}>
         {method} {host}
         {path}
