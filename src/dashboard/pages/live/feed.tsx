@@ -35,20 +35,8 @@ export function Feed() {
 }
 
 function Line({ request }: { readonly request: Request }) {
-  const {
-    seen_at,
-    verdict,
-    agent_id,
-    software_id,
-    verified,
-    identity,
-    method,
-    host,
-    path,
-    action,
-    rule,
-    address,
-  } = request
+  const { seen_at, verdict, agent_id, software_id, verified, identity, conflicts } = request
+  const { method, host, path, action, rule, address } = request
   const who = agent_id ?? software_id
   return (
     <li>
