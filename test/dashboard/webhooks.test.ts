@@ -64,7 +64,9 @@ test('a webhook is made, tried, changed, replayed, and deleted', { skip }, async
   await page.getByRole('link', { name: /^whk_/ }).click()
 
   await page.getByRole('button', { name: 'Delete', exact: true }).click()
+  await page.getByRole('dialog').waitFor()
   await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'hidden' })
   await page.getByRole('button', { name: 'Delete', exact: true }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
   await page.getByText('Nobody is told of events.').waitFor()
