@@ -87,13 +87,14 @@ export class SightingStore {
     }
   }
 
+  /** As it is in the database; `null` where it is none, or not there. */
   async byId(id: string): Promise<Sighting | null> {
     const row = await this.#db
       .selectFrom('sightings')
       .select('document')
       .where('id', '=', id)
       .executeTakeFirst()
-    return row === undefined ? null : (JSON.parse(row.document) as Sighting)
+    return row === undefined ? null : (jsonIn(row.document) as Sighting | null)
   }
 
   /** Newest first, before the one of that number; `next` is the number to go on with, `null` at the end. */
@@ -115,7 +116,7 @@ export class SightingStore {
       .orderBy('number', 'desc')
       .limit(limit)
       .execute()
-    return rows.map(({ number, document }) => ({ number, document: JSON.parse(document) as unknown }))
+    return rows.map(({ number, document }) => ({ number, document: jsonIn(document) }))
   }
 
   /** Removes some of those that were seen before `sinceMs` or are more than `rowsMax`. `false`: there are no more. */
@@ -175,6 +176,15 @@ export class SightingStore {
     const first = await numbers.orderBy('number').executeTakeFirst()
     const last = await numbers.orderBy('number', 'desc').executeTakeFirst()
     return { first: first?.number ?? null, last: last?.number ?? null }
+  }
+}
+
+/** `null`: it is none; whoever reads it leaves it out, and the others are there all the same. */
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
   }
 }
 

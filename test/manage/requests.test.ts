@@ -73,7 +73,11 @@ test('what is rare is looked for in parts, and what is damaged is left out', asy
       ),
     )
   const { db, close } = await openDatabase(manage.storeUrl, null, async () => undefined)
-  await db.updateTable('sightings').set({ document: '{"not": "one"}' }).where('number', '=', 20_000).execute()
+  for (const [number, document] of [
+    [20_000, '{"not": "one"}'],
+    [25_000, 'no JSON at all'],
+  ] as const)
+    await db.updateTable('sightings').set({ document }).where('number', '=', number).execute()
   await close()
   let cursor = ''
   const found: string[] = []

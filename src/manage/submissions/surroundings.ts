@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { JA4_TYPES, type Ja4Type } from '../../classify/fingerprint-form.ts'
+import { readSighting } from '../../plane/sighting-document.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import type { Store } from '../../store/store.ts'
 import type { Registered, Seen } from '../../store/submissions.ts'
@@ -84,7 +85,10 @@ function tally(
   wanted: ReadonlyMap<string, unknown>,
   tallies: Map<string, VerdictTally>,
 ): void {
-  for (const sighting of sightings) {
+  for (const each of sightings) {
+    // The database may have been written by others.
+    const sighting = readSighting(each)
+    if (typeof sighting === 'string') continue
     for (const type of JA4_TYPES) {
       const value = sighting[type]
       const key = value === null ? null : keyOf({ type, value })
