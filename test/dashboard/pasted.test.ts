@@ -42,6 +42,20 @@ test('what curl -v prints, with what is secret left out', async () => {
   assert.ok(!JSON.stringify(pasted).includes('never-to-be-sent'))
 })
 
+test('whatever a header with a secret is called, its value stays here', async () => {
+  for (const name of [
+    'X-Amz-Security-Token',
+    'Ocp-Apim-Subscription-Key',
+    'X-Session',
+    'PRIVATE-TOKEN',
+    'Set-Cookie',
+  ]) {
+    const pasted = readPasted(`User-Agent: x/1\n${name}: never-to-be-sent`)
+    assert.ok(!JSON.stringify(pasted).includes('never-to-be-sent'), name)
+    assert.deepEqual((pasted as { withheld: unknown }).withheld, [name])
+  }
+})
+
 test('a request, headers, JSON of three kinds, and a User-Agent', async () => {
   const headers = { 'User-Agent': 'x/1', Accept: '*/*' }
   const request = (text: string) => {

@@ -92,9 +92,9 @@ function ofPairs(
   const withheld = new Set<string>()
   for (const [name, value] of pairs.slice(0, HEADERS_MAX)) {
     if (!NAME.test(name)) continue
-    const isSecret = SECRETS.has(name.toLowerCase())
+    const isSecret = SECRET.test(name)
     if (isSecret) withheld.add(name)
-    const shown = isSecret ? placeholder(name, value) : value.trim().slice(0, VALUE_MAX)
+    const shown = isSecret ? withheldValue(name, value) : value.trim().slice(0, VALUE_MAX)
     const before = headers[name]
     headers[name] = before === undefined ? shown : [...[before].flat(), shown]
   }
@@ -103,7 +103,7 @@ function ofPairs(
 }
 
 /** JA4H goes by how many cookies there are and what they are called: both stay, their values do not. */
-function placeholder(name: string, value: string): string {
+function withheldValue(name: string, value: string): string {
   if (name.toLowerCase() !== 'cookie') return 'withheld'
   return value
     .split(';')
@@ -121,10 +121,8 @@ const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
 const REQUEST_LINE = /^([A-Z]{1,20}) (\S+) HTTP\/(\d(?:\.\d)?)$/
 const HEADER = /^(:?[\w!#$%&'*+.^`|~-]{1,100}):\s?(.*)$/
 const NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/
-const SECRETS = new Set([
-  ...['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-api-key', 'api-key'],
-  ...['x-auth-token', 'x-access-token', 'x-csrf-token', 'x-goog-api-key', 'anthropic-api-key'],
-])
+/** By what such headers are called, as whoever makes one up calls it something with such a word. */
+const SECRET = /auth|cookie|credential|key|pass|secret|session|token/i
 const LENGTH_MAX = 100_000
 const HEADERS_MAX = 100
 const VALUE_MAX = 4_000
