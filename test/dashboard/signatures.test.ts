@@ -44,7 +44,7 @@ test('signatures are searched, and each is explained', { skip }, async (t) => {
   await goTo('signatures/ja4h/ge20cr13enus_51f90bf7065b_*_*')
   await page.getByText('Google Chrome and Chromium').first().waitFor()
   await goTo('signatures/map')
-  await page.getByRole('region', { name: 'The same as a list' }).getByRole('link').first().waitFor()
+  await page.getByRole('region', { name: 'TLS stacks, as a table' }).getByRole('link').first().waitFor()
   await looksFine(page, 'signatures-map')
   await goTo('signatures/unknown')
   await page.getByText('Everything that came in enough could be named.').waitFor()

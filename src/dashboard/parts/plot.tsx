@@ -3,6 +3,7 @@ import type uPlot from 'uplot'
 import { full, short, whole } from './format.ts'
 import type { Line } from './uplot.ts'
 import { useCanvas } from './use-canvas.ts'
+import { Table } from './table.tsx'
 
 interface Props {
   readonly title: string
@@ -62,33 +63,22 @@ interface NumbersProps {
 
 function Numbers({ title, at, lines, words }: NumbersProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
-    <section class="scrolled" tabIndex={0} aria-label={`${title}, as a table`}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{words === null ? 'Time' : 'What'}</th>
-            {lines.map(({ label }) => (
-              <th key={label} scope="col" class="number">
-                {label}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {at.map((x, index) => (
-            <tr key={x}>
-              <th scope="row">{words?.[index] ?? full(new Date(x * 1_000).toISOString())}</th>
-              {lines.map(({ label, values }) => (
-                <td key={label} class="number">
-                  {whole(values[index] ?? 0)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table
+      label={title}
+      rows={at}
+      keyOf={String}
+      columns={[
+        {
+          title: words === null ? 'Time' : 'What',
+          cell: (x, index) => words?.[index] ?? full(new Date(x * 1_000).toISOString()),
+        },
+        ...lines.map(({ label, values }) => ({
+          title: label,
+          isNumber: true,
+          cell: (_: number, index: number) => whole(values[index] ?? 0),
+        })),
+      ]}
+    />
   )
 }
 

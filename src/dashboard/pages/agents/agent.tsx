@@ -11,6 +11,7 @@ import { FullTime, Time } from '../../parts/time.tsx'
 import { subjectOf, TITLES } from '../events/event-words.ts'
 import { categoryOf } from '../live/names.ts'
 import { WindowChoice, windowIn } from '../live/window-choice.tsx'
+import { Table } from '../../parts/table.tsx'
 
 export function AgentPage() {
   const { params } = useRoute()
@@ -124,39 +125,36 @@ function Signatures({ agent: { signatures, id } }: { readonly agent: AgentDetail
           </p>
         </Empty>
       ) : (
-        <div class="scrolled">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Fingerprint</th>
-                <th scope="col" class="number extra">
-                  Sure
-                </th>
-                <th scope="col" class="number">
-                  Requests
-                </th>
-                <th scope="col" class="extra">
-                  From
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {signatures.map(({ type, fingerprint, confidence, requests_seen, source, status }) => (
-                <tr key={type + fingerprint}>
-                  <th scope="row">
-                    <Badge of="plain" text={type} />{' '}
-                    <a href={`/dashboard/signatures/${type}/${encodeURIComponent(fingerprint)}`}>
-                      <code>{fingerprint}</code>
-                    </a>
-                  </th>
-                  <td class="number extra">{percent(confidence)}</td>
-                  <td class="number">{whole(requests_seen)}</td>
-                  <td class="extra">{status === 'active' ? source : `${source}, ${status}`}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label={`Signatures of ${id}`}
+          rows={signatures}
+          keyOf={({ type, fingerprint }) => type + fingerprint}
+          columns={[
+            {
+              title: 'Fingerprint',
+              cell: ({ type, fingerprint }) => (
+                <>
+                  <Badge of="plain" text={type} />{' '}
+                  <a href={`/dashboard/signatures/${type}/${encodeURIComponent(fingerprint)}`}>
+                    <code>{fingerprint}</code>
+                  </a>
+                </>
+              ),
+            },
+            {
+              title: 'Sure',
+              isNumber: true,
+              isExtra: true,
+              cell: ({ confidence }) => percent(confidence),
+            },
+            { title: 'Requests', isNumber: true, cell: ({ requests_seen }) => whole(requests_seen) },
+            {
+              title: 'From',
+              isExtra: true,
+              cell: ({ status, source }) => (status === 'active' ? source : `${source}, ${status}`),
+            },
+          ]}
+        />
       )}
       <p>
         <a href={`/dashboard/signatures?agent_id=${encodeURIComponent(id)}`}>All of its signatures</a>

@@ -7,6 +7,7 @@ import { Facts } from '../../parts/facts.tsx'
 import { percent } from '../../parts/format.ts'
 import { ProblemNote, Waiting } from '../../parts/states.tsx'
 import { categoryOf } from '../live/names.ts'
+import { Table } from '../../parts/table.tsx'
 
 /** What the gate would say of it, and why. */
 export function Detection({ asked }: { readonly asked: DetectionRequest }) {
@@ -53,24 +54,15 @@ function Verdict({ result }: { readonly result: DetectionResult }) {
       {evidence.length === 0 ? (
         <p>There is nothing in it that says anything.</p>
       ) : (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Evidence</th>
-              <th scope="col" class="number">
-                Weight
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {evidence.map(({ kind, detail, weight }) => (
-              <tr key={kind + detail}>
-                <th scope="row">{detail}</th>
-                <td class="number">{weight.toFixed(2)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          label="Evidence"
+          rows={evidence}
+          keyOf={({ kind, detail }) => kind + detail}
+          columns={[
+            { title: 'Evidence', cell: ({ detail }) => detail },
+            { title: 'Weight', isNumber: true, cell: ({ weight }) => weight.toFixed(2) },
+          ]}
+        />
       )}
     </section>
   )

@@ -9,6 +9,7 @@ import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
+import { Table } from '../../parts/table.tsx'
 
 export function Fleet() {
   const used = useAsked('getFleet', {}, { everyMs: EVERY_MS })
@@ -64,41 +65,36 @@ function Workers({ instances }: { readonly instances: readonly Instance[] }) {
   return (
     <section class="card" aria-labelledby="workers">
       <h2 id="workers">Workers</h2>
-      <div class="scrolled">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Worker</th>
-              <th scope="col">State</th>
-              <th scope="col">Snapshot</th>
-              <th scope="col" class="extra">
-                Since
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {instances.map((instance) => (
-              <tr key={instance.id}>
-                <th scope="row">
-                  {instance.id} <small class="extra">{instance.pid}</small>
-                </th>
-                <td>
-                  <Badge of={COLOURS[instance.state] ?? 'plain'} text={instance.state} />
-                  {instance.reasons.length > 0 && <div>{instance.reasons.join('; ')}</div>}
-                </td>
-                <td>
-                  {instance.snapshot === null
-                    ? 'none'
-                    : `${instance.snapshot}${instance.current ? '' : ', an older one'}`}
-                </td>
-                <td class="extra">
-                  <Time at={instance.since} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Workers"
+        rows={instances}
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            title: 'Worker',
+            cell: ({ id, pid }) => (
+              <>
+                {id} <small class="extra">{pid}</small>
+              </>
+            ),
+          },
+          {
+            title: 'State',
+            cell: ({ state, reasons }) => (
+              <>
+                <Badge of={COLOURS[state] ?? 'plain'} text={state} />
+                {reasons.length > 0 && <div>{reasons.join('; ')}</div>}
+              </>
+            ),
+          },
+          {
+            title: 'Snapshot',
+            cell: ({ snapshot, current }) =>
+              snapshot === null ? 'none' : `${snapshot}${current ? '' : ', an older one'}`,
+          },
+          { title: 'Since', isExtra: true, cell: ({ since }) => <Time at={since} /> },
+        ]}
+      />
     </section>
   )
 }

@@ -7,6 +7,7 @@ import { Plot } from '../../parts/plot.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { CATEGORIES } from './names.ts'
 import { WindowChoice, windowIn } from './window-choice.tsx'
+import { Table } from '../../parts/table.tsx'
 
 /** What was seen in a stretch of time that the address names. */
 export function Past() {
@@ -77,38 +78,27 @@ function TopAgents({ detection: { by_agent, agents } }: Pick<Statistics, 'detect
       </Empty>
     )
   return (
-    <table>
-      <caption class="hidden">Agents with the most requests</caption>
-      <thead>
-        <tr>
-          <th scope="col">Agent</th>
-          <th scope="col" class="extra">
-            Category
-          </th>
-          <th scope="col" class="number">
-            Requests
-          </th>
-          <th scope="col" class="number extra">
-            Blocked
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {by_agent.slice(0, TOP).map(({ agent_id, agent_name, agent_category, requests, blocked }) => (
-          <tr key={agent_id}>
-            <th scope="row">
+    <Table
+      label="Agents with the most requests"
+      rows={by_agent.slice(0, TOP)}
+      keyOf={({ agent_id }) => agent_id}
+      columns={[
+        {
+          title: 'Agent',
+          cell: ({ agent_id, agent_name, requests }) => (
+            <>
               <a href={`/dashboard/agents/${encodeURIComponent(agent_id)}`}>{agent_name}</a>
               <div class="bar" aria-hidden="true">
                 <span style={{ width: `${(100 * requests) / Math.max(agents, 1)}%` }} />
               </div>
-            </th>
-            <td class="extra">{agent_category}</td>
-            <td class="number">{short(requests)}</td>
-            <td class="number extra">{short(blocked)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+            </>
+          ),
+        },
+        { title: 'Category', isExtra: true, cell: ({ agent_category }) => agent_category },
+        { title: 'Requests', isNumber: true, cell: ({ requests }) => short(requests) },
+        { title: 'Blocked', isNumber: true, isExtra: true, cell: ({ blocked }) => short(blocked) },
+      ]}
+    />
   )
 }
 

@@ -3,6 +3,7 @@ import type { PolicyPreview } from '../../api/operations.ts'
 import { FullTime } from '../../parts/time.tsx'
 import { percent, whole } from '../../parts/format.ts'
 import { Empty } from '../../parts/states.tsx'
+import { Table } from '../../parts/table.tsx'
 
 /** What a policy would have changed of what was recorded. */
 export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
@@ -80,35 +81,12 @@ function Rows({ title, heads, rows }: RowsProps) {
   return (
     <>
       <h3>{title}</h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys */}
-      <section class="scrolled" tabIndex={0} aria-label={title}>
-        <table>
-          <thead>
-            <tr>
-              {heads.map((head) => (
-                <th key={head} scope="col">
-                  {head}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={row.join(' ')}>
-                {row.map((cell, at) =>
-                  at === 0 ? (
-                    <th key={heads[at]} scope="row">
-                      {cell}
-                    </th>
-                  ) : (
-                    <td key={heads[at]}>{cell}</td>
-                  ),
-                )}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table<RowsProps['rows'][number]>
+        label={title}
+        rows={rows}
+        keyOf={(row) => row.join(' ')}
+        columns={heads.map((title, at) => ({ title, cell: (row) => row[at] }))}
+      />
     </>
   )
 }

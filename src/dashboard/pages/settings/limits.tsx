@@ -7,6 +7,7 @@ import { Field } from '../../parts/field.tsx'
 import { Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
 import { Form, textOf } from '../../parts/form.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
+import { Table } from '../../parts/table.tsx'
 
 /** All settings: those that can be changed while it runs, and who has said the others. */
 export function Limits() {
@@ -101,33 +102,25 @@ function read(text: string, configured: unknown): unknown {
 function Others({ settings }: { readonly settings: readonly Setting[] }) {
   if (settings.length === 0) return <Empty title="No setting has that in it." />
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
-    <section class="card scrolled" tabIndex={0} aria-label="Settings that take a restart">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Setting</th>
-            <th scope="col">Value</th>
-            <th scope="col" class="extra">
-              Said by
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {settings.map(({ name, value, origin, description }) => (
-            <tr key={name}>
-              <th scope="row">
+    <div class="card">
+      <Table
+        label="Settings that take a restart"
+        rows={settings}
+        keyOf={({ name }) => name}
+        columns={[
+          {
+            title: 'Setting',
+            cell: ({ name, description }) => (
+              <>
                 <code>{name}</code>
                 <div class="hint">{description}</div>
-              </th>
-              <td>
-                <code>{JSON.stringify(value)}</code>
-              </td>
-              <td class="extra">{origin}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+              </>
+            ),
+          },
+          { title: 'Value', cell: ({ value }) => <code>{JSON.stringify(value)}</code> },
+          { title: 'Said by', isExtra: true, cell: ({ origin }) => origin },
+        ]}
+      />
+    </div>
   )
 }

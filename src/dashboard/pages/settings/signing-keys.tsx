@@ -5,6 +5,7 @@ import { useDoing } from '../../api/use-doing.ts'
 import { Confirm } from '../../parts/confirm.tsx'
 import { Answered, ProblemNote } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
+import { Table } from '../../parts/table.tsx'
 
 /** With which access tokens are signed. */
 export function SigningKeys() {
@@ -28,33 +29,24 @@ export function SigningKeys() {
       {doing.problem !== null && <ProblemNote problem={doing.problem} />}
       <Answered used={used}>
         {({ signing_keys }) => (
-          <div class="card scrolled">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Key</th>
-                  <th scope="col" class="extra">
-                    Made
-                  </th>
-                  <th scope="col">Signs</th>
-                </tr>
-              </thead>
-              <tbody>
-                {signing_keys.map(({ kid, created_at, signs_from }) => (
-                  <tr key={kid}>
-                    <th scope="row">
-                      <code>{kid}</code>
-                    </th>
-                    <td class="extra">
-                      <FullTime at={created_at} />
-                    </td>
-                    <td>
+          <div class="card">
+            <Table
+              label="Signing keys"
+              rows={signing_keys}
+              keyOf={({ kid }) => kid}
+              columns={[
+                { title: 'Key', cell: ({ kid }) => <code>{kid}</code> },
+                { title: 'Made', isExtra: true, cell: ({ created_at }) => <FullTime at={created_at} /> },
+                {
+                  title: 'Signs',
+                  cell: ({ signs_from }) => (
+                    <>
                       from <Time at={signs_from} /> on
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+                    </>
+                  ),
+                },
+              ]}
+            />
           </div>
         )}
       </Answered>

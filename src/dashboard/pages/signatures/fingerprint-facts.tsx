@@ -7,6 +7,7 @@ import { Answered, Empty } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
 import { ja4Words } from './ja4-words.ts'
 import { hrefOf } from './signatures.tsx'
+import { Table } from '../../parts/table.tsx'
 
 export interface Which {
   readonly type: FingerprintType
@@ -90,32 +91,27 @@ function LookAlikes({ found }: { readonly found: readonly FoundSignature[] }) {
       {found.length === 0 ? (
         <Empty title="Nothing that is known." />
       ) : (
-        <div class="scrolled">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Fingerprint</th>
-                <th scope="col">Whose</th>
-                <th scope="col" class="number">
-                  Alike
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {found.slice(0, SHOWN_MAX).map((each) => (
-                <tr key={`${each.fingerprint} ${each.agent_id}`}>
-                  <th scope="row">
-                    <a href={hrefOf(each)}>
-                      <code>{each.fingerprint}</code>
-                    </a>
-                  </th>
-                  <td>{each.agent_name ?? 'unknown'}</td>
-                  <td class="number">{each.score === undefined ? '' : percent(each.score)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="What looks like it"
+          rows={found.slice(0, SHOWN_MAX)}
+          keyOf={({ fingerprint, agent_id }) => `${fingerprint} ${agent_id}`}
+          columns={[
+            {
+              title: 'Fingerprint',
+              cell: (each) => (
+                <a href={hrefOf(each)}>
+                  <code>{each.fingerprint}</code>
+                </a>
+              ),
+            },
+            { title: 'Whose', cell: ({ agent_name }) => agent_name ?? 'unknown' },
+            {
+              title: 'Alike',
+              isNumber: true,
+              cell: ({ score }) => (score === undefined ? '' : percent(score)),
+            },
+          ]}
+        />
       )}
     </section>
   )

@@ -10,6 +10,7 @@ import { useCanvas } from '../../parts/use-canvas.ts'
 import { ja4Place } from './ja4-words.ts'
 import { SignatureTabs } from './signature-tabs.tsx'
 import { hrefOf } from './signatures.tsx'
+import { Table } from '../../parts/table.tsx'
 
 /** Where TLS stacks are by what they offer: those that are made alike lie near each other. */
 export function StackMap() {
@@ -98,37 +99,26 @@ function Picture({ placed }: { readonly placed: readonly Placed[] }) {
 
 function Listed({ placed }: { readonly placed: readonly Placed[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
-    <section class="card scrolled" tabIndex={0} aria-label="The same as a list">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Fingerprint</th>
-            <th scope="col">Whose</th>
-            <th scope="col" class="number extra">
-              Cipher suites
-            </th>
-            <th scope="col" class="number extra">
-              Extensions
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {placed.map(({ signature, ciphers, extensions }) => (
-            <tr key={`${signature.fingerprint} ${signature.agent_id}`}>
-              <th scope="row">
-                <a href={hrefOf(signature)}>
-                  <code>{signature.fingerprint}</code>
-                </a>
-              </th>
-              <td>{signature.agent_name ?? <Badge of="unknown" />}</td>
-              <td class="number extra">{ciphers}</td>
-              <td class="number extra">{extensions}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <div class="card">
+      <Table
+        label="TLS stacks"
+        rows={placed}
+        keyOf={({ signature }) => `${signature.fingerprint} ${signature.agent_id}`}
+        columns={[
+          {
+            title: 'Fingerprint',
+            cell: ({ signature }) => (
+              <a href={hrefOf(signature)}>
+                <code>{signature.fingerprint}</code>
+              </a>
+            ),
+          },
+          { title: 'Whose', cell: ({ signature }) => signature.agent_name ?? <Badge of="unknown" /> },
+          { title: 'Cipher suites', isNumber: true, isExtra: true, cell: ({ ciphers }) => ciphers },
+          { title: 'Extensions', isNumber: true, isExtra: true, cell: ({ extensions }) => extensions },
+        ]}
+      />
+    </div>
   )
 }
 
