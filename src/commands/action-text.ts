@@ -3,7 +3,7 @@ import { blocked, redirected } from '../proxy/refusals.ts'
 import { refusalText } from '../proxy/refuse.ts'
 import { pushTags } from '../proxy/request-headers.ts'
 import type { DecisionId } from '../proxy/decision-id.ts'
-import type { DescribedRequest } from './described-request.ts'
+import type { DescribedRequest } from '../policy/written-request.ts'
 
 /** What comes of an action: for whom, and the lines that he gets. */
 export interface Effect {

@@ -1,16 +1,13 @@
 import type { Proof } from '../classify/proof.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import { isSigned } from '../identity/signature-check.ts'
-import {
-  type ConditionExplanation,
-  type Explanation,
-  explain,
-  type RuleExplanation,
-} from '../policy/explain.ts'
+import { placed, readSource } from '../config-source.ts'
+import { type Explanation, explain } from '../policy/explain.ts'
+import { rulesOf, whyOf } from '../policy/explanation-text.ts'
 import type { Policy } from '../policy/policy.ts'
+import { type DescribedRequest, describedRequest, readWrittenRequest } from '../policy/written-request.ts'
 import { type Effect, effectsOf } from './action-text.ts'
 import type { Arguments, ExitCode } from './command.ts'
-import { type DescribedRequest, describedRequest, parseWrittenRequest } from './described-request.ts'
 import { type Io, paint } from './io.ts'
 import { givenKnowledge } from './knowledge-source.ts'
 import { givenPolicy, textIn } from './policy-source.ts'
@@ -19,8 +16,11 @@ import { visible } from './table.ts'
 /** `gatehouse check --explain`: what a policy does to one request, rule by rule. */
 export async function explainRequest(file: string, given: Arguments, io: Io): Promise<ExitCode> {
   const { name, policy } = await givenPolicy(given, io)
-  const written = parseWrittenRequest(await textIn(file), file)
-  const request = await describedRequest(written, () => givenKnowledge(given, io))
+  // JSON is YAML, too.
+  const source = readSource(await textIn(file), file)
+  const written = placed(source, () => readWrittenRequest(source.value))
+  const knowledge = written.verdict === null ? await givenKnowledge(given, io) : null
+  const request = describedRequest(written, () => knowledge!, Date.now())
   const explanation = explain(policy, request.facts, Date.now())
   const effects = effectsOf(explanation.decision.action, request)
   const unknownSigner = isSigned(request.facts.rawHeaders) ? unknownSignerOf(policy) : null
@@ -44,16 +44,7 @@ function json(
   return {
     policy,
     verdict: { ...facts.verdict, assumed: isVerdictGiven },
-    rules: rules.map((each) => ({
-      rule: each.rule,
-      holds: each.holds,
-      decides: each.decides,
-      dry_run: each.isDryRun,
-      expired: each.hasExpired,
-      doubtful: each.isDoubtful,
-      why: reason(each),
-      conditions: each.conditions,
-    })),
+    rules: rulesOf(rules),
     decision: { rule, action, would_have: wouldHave === null ? null : { ...wouldHave } },
     effects,
     ...(unknownSigner !== null && { unknown_signer: unknownSigner.action }),
@@ -72,7 +63,7 @@ function lines(
   const width = Math.max(9, ...rules.map(({ rule }) => rule.length))
   const walk = rules.flatMap((each) => {
     const mark = each.decides ? paint(io, 'bold', 'yes') : each.holds ? 'yes' : 'no '
-    return [`${each.rule.padEnd(width)}  ${mark}  ${reason(each)}`]
+    return [`${each.rule.padEnd(width)}  ${mark}  ${visible(whyOf(each))}`]
   })
   const { wouldHave } = decision
   return [
@@ -111,28 +102,6 @@ function unknownSignerOf({ unknownSignerWaitMs: waitMs }: Policy): UnknownSigner
   return { action: { wait_ms: waitMs }, text: `${unknown} it waits for it, ${waitMs} ms at most` }
 }
 
-/** Why a rule holds or does not. */
-function reason({ holds, decides, isDryRun, hasExpired, isDoubtful, conditions }: RuleExplanation): string {
-  const doubt = isDoubtful ? '; it can be read in more than one way, and the worse one counts' : ''
-  if (hasExpired) return 'has expired'
-  if (decides) return `decides${doubt}`
-  if (holds) return isDryRun ? `holds, on trial (dry_run)${doubt}` : 'holds, but one before it decides'
-  const failing = conditions.filter((condition) => !condition.holds)
-  if (failing.length === 0) return 'no one way to read the request makes all of its conditions hold'
-  return `${failing.map(conditionText).join('; ')}${doubt}`
-}
-
-function conditionText({ name, takes, seen }: ConditionExplanation): string {
-  if (name === 'not') return `not ${valueText(takes)}: all of it is so`
-  return `${name} is ${valueText(seen)}, takes ${valueText(takes)}`
-}
-
-function valueText(value: unknown): string {
-  if (value === null || value === undefined) return 'nothing'
-  const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return visible(text.length > VALUE_LENGTH_MAX ? `${text.slice(0, VALUE_LENGTH_MAX)}…` : text)
-}
-
 function verdictText({ kind, agent, software, confidence, proof }: Verdict): string {
   const parts = [
     kind,
@@ -157,5 +126,3 @@ function evidenceLines({ evidence }: Verdict): readonly string[] {
     return visible(`         ${kind.padEnd(width)}  ${`${sign}${weight.toFixed(2)}`.padStart(6)}  ${detail}`)
   })
 }
-
-const VALUE_LENGTH_MAX = 120

@@ -3,18 +3,18 @@ import { type DescribedRequest as Description, describeRequest } from '../classi
 import type { Knowledge } from '../classify/knowledge.ts'
 import { PROOF_METHODS } from '../classify/proof.ts'
 import { conflictsIn } from '../classify/proof-evidence.ts'
+import { type FingerprintType, isFingerprint } from '../classify/signature.ts'
+import { CATEGORIES, SOFTWARE_KINDS } from '../classify/software.ts'
 import type { Verdict } from '../classify/verdict.ts'
-import { placed, readSource } from '../config-source.ts'
-import type { Print } from '../fingerprint/print.ts'
-import type { Facts } from '../policy/facts.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
+import type { Facts } from './facts.ts'
 
 /** A request that somebody has written down, to ask what would become of it. */
 export interface DescribedRequest {
   readonly facts: Facts
-  readonly print: Print
-  /** Whether the verdict is from the file; else it is what is made of the rest. */
+  readonly print: Description['print']
+  /** Whether he says what its client is; else it is what is made of the rest. */
   readonly isVerdictGiven: boolean
 }
 
@@ -22,34 +22,33 @@ export interface DescribedRequest {
 export interface WrittenRequest {
   readonly facts: Omit<Facts, 'verdict'>
   readonly description: Description
-  /** `null` where the file does not say what the client is. */
+  /** `null`: it does not say what the client is. */
   readonly verdict: Verdict | null
 }
 
-/** JSON or YAML. Throws a ConfigFault with everything that is wrong, and where. */
-export function parseWrittenRequest(text: string, name: string): WrittenRequest {
-  const source = readSource(text, name)
-  return placed(source, () => {
-    const problems: DocumentProblem[] = []
-    const read = readRequest(new Place(source.value ?? {}, problems))
-    if (problems.length > 0) throw new DocumentFault('REQUEST_INVALID', problems)
-    return read
-  })
+/** Throws a DocumentFault with everything that is wrong, and where. */
+export function readWrittenRequest(value: unknown): WrittenRequest {
+  const problems: DocumentProblem[] = []
+  const read = readRequest(new Place(value ?? {}, problems))
+  if (problems.length > 0) throw new DocumentFault('REQUEST_INVALID', problems)
+  return read
 }
 
-/** `knowledge` is asked for where the file does not say what the client is. */
-export async function describedRequest(
+/** `knowledge`: to judge by, where nobody says what the client is. */
+export function describedRequest(
   { facts, description, verdict }: WrittenRequest,
-  knowledge: () => Promise<Knowledge>,
-): Promise<DescribedRequest> {
+  knowledge: () => Knowledge,
+  nowMs: number,
+): DescribedRequest {
   const { print } = description
   if (verdict !== null) return { facts: { ...facts, verdict }, print, isVerdictGiven: true }
-  const made = classifyDescribed(await knowledge(), description, Date.now())
+  const made = classifyDescribed(knowledge(), description, nowMs)
   return { facts: { ...facts, verdict: made.verdict }, print, isVerdictGiven: false }
 }
 
 function readRequest(place: Place): WrittenRequest {
   const members = place.members(MEMBERS)
+  const fingerprintOf = (type: FingerprintType) => readFingerprint(members.get(type), type)
   const textOf = (name: string) => members.get(name)?.text('a text', TEXT_LENGTH_MAX) ?? null
   const rawHeaders = readHeaders(members.get('headers'))
   const host = textOf('host') ?? headerOf(rawHeaders ?? [], 'host')
@@ -57,12 +56,12 @@ function readRequest(place: Place): WrittenRequest {
   if (!path.startsWith('/')) members.get('path')!.refuse(`is ${shown(path)}; a path starts with /`)
   const verdict = members.get('verdict')
   const noHello = members.get('hello')?.choice(['malformed', 'not-tls'] as const) ?? null
-  const [ja4, http2] = [textOf('ja4'), textOf('http2')]
+  const [ja4, http2] = [fingerprintOf('ja4'), fingerprintOf('http2')]
   const description = describeRequest(
     {
       ...{ method: textOf('method'), target: path, version: readVersion(members.get('http'), ja4, http2) },
       ...{ rawHeaders, userAgent: null, address: textOf('address') },
-      ...{ ja4, stable: textOf('stable'), ja4s: null, ja4x: null, ja4h: textOf('ja4h'), http2 },
+      ...{ ja4, http2, stable: fingerprintOf('stable'), ja4h: fingerprintOf('ja4h'), ja4s: null, ja4x: null },
       ...{ noHello, isTls: noHello !== 'not-tls' },
     },
     false,
@@ -72,7 +71,13 @@ function readRequest(place: Place): WrittenRequest {
   return { facts, description, verdict: verdict === undefined ? null : readVerdict(verdict) }
 }
 
-/** Where the file does not say it, the better one of those that the connection offers. */
+function readFingerprint(place: Place | undefined, type: FingerprintType): string | null {
+  const text = place?.text('a fingerprint', TEXT_LENGTH_MAX) ?? null
+  if (text === null || (isFingerprint(type, text) && !text.includes('*'))) return text
+  return place!.refuse(`is ${shown(text)}, which is no ${type}`)
+}
+
+/** Where it does not say it, the better one of those that the connection offers. */
 function readVersion(place: Place | undefined, ja4: string | null, http2: string | null): HttpVersion {
   if (place === undefined) return http2 !== null || ja4?.slice(8, 10) === 'h2' ? '20' : '11'
   // In YAML, 1.1 and 2 are numbers.
@@ -120,8 +125,8 @@ function readVerdict(place: Place): Verdict {
   })
   return {
     kind: kind ?? 'unknown',
-    agent: readNamed(members.get('agent'), 'category', 'custom'),
-    software: readNamed(members.get('software'), 'kind', 'tool') as Verdict['software'],
+    agent: readNamed(members.get('agent'), 'category', CATEGORIES, 'custom'),
+    software: readNamed(members.get('software'), 'kind', SOFTWARE_KINDS, 'tool'),
     confidence: number,
     proof: readProof(members.get('verified'), members.get('signer')),
     conflicts: conflictsIn(evidence),
@@ -139,18 +144,19 @@ function readProof(verified: Place | undefined, signer: Place | undefined): Verd
 }
 
 /** An id alone, or a mapping. */
-function readNamed<Third extends 'category' | 'kind'>(
+function readNamed<Name extends 'category' | 'kind', Choice extends string>(
   place: Place | undefined,
-  third: Third,
-  fallback: string,
-): ({ id: string; name: string } & Record<Third, string>) | null {
+  third: Name,
+  choices: readonly Choice[],
+  fallback: Choice,
+): ({ id: string; name: string } & Record<Name, Choice>) | null {
   if (place === undefined || place.value === null) return null
   const members = place.isMapping ? place.members(['id', 'name', third]) : new Map([['id', place]])
   const id = members.get('id')?.text('an id') ?? null
   if (id === null) return members.has('id') ? null : place.refuse('needs `id`')
   const name = members.get('name')?.text('a name') ?? id
-  const value = members.get(third)?.text(`a ${third}`) ?? fallback
-  return { id, name, [third]: value } as { id: string; name: string } & Record<Third, string>
+  const value = members.get(third)?.choice(choices) ?? fallback
+  return { id, name, [third]: value } as { id: string; name: string } & Record<Name, Choice>
 }
 
 function headerOf(rawHeaders: readonly string[], name: string): string | null {

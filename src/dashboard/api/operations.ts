@@ -43,6 +43,7 @@ export const OPERATIONS = {
   getPolicyVersion: ['GET', '/policy/versions/{version}'],
   restorePolicy: ['POST', '/policy/versions/{version}/restore'],
   previewPolicy: ['POST', '/policy/preview'],
+  explainPolicy: ['POST', '/policy/explain'],
   getSettings: ['GET', '/settings'],
   updateSettings: ['PATCH', '/settings'],
   createTrust: ['POST', '/trust'],
@@ -321,6 +322,12 @@ export interface Operations {
     body: PolicyPreviewRequest
     answer: PolicyPreview
   }
+  explainPolicy: {
+    path: {  }
+    query: {  }
+    body: PolicyExplanationRequest
+    answer: PolicyExplanation
+  }
   getSettings: {
     path: {  }
     query: {  }
@@ -501,6 +508,10 @@ export type Policy = { readonly rules?: readonly (Readonly<Record<string, unknow
 
 export type PolicyPreviewRequest = { readonly policy: Policy; readonly window?: "1h" | "24h" | "7d" | "30d"; readonly against?: "recorded" | "current" }
 
+export type PolicyExplanationRequest = { readonly request: WrittenRequest; readonly policy?: Policy }
+
+export type WrittenRequest = { readonly method?: string; readonly host?: string; readonly path?: string; readonly http?: "1.1" | "2" | 1.1 | 2; readonly address?: string; readonly headers?: Readonly<Record<string, unknown>> | readonly (readonly (string)[])[]; readonly ja4?: string; readonly ja4h?: string; readonly stable?: string; readonly http2?: string; readonly hello?: "malformed" | "not-tls"; readonly verdict?: Readonly<Record<string, unknown>> }
+
 export type SettingChanges = { readonly 'log.level'?: "debug" | "info" | "warn" | "error" | "silent" | null; readonly 'manage.access_log'?: boolean | null; readonly 'limits.free_per_day'?: number | null; readonly 'limits.standard_per_hour'?: number | null; readonly 'submissions.auto_accept'?: boolean | null }
 
 export type TrustRequest = { readonly agent_id?: string; readonly document?: Readonly<Record<string, unknown>>; readonly jwk?: Readonly<Record<string, unknown>>; readonly scopes: readonly (Scope)[]; readonly name?: string; readonly plan?: Plan }
@@ -594,6 +605,8 @@ export type PolicyInForce = { readonly policy: Policy; readonly source: "file" |
 export type PolicyVersion = { readonly version: number; readonly hash: string; readonly author: string; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean }
 
 export type PolicyPreview = { readonly window: "1h" | "24h" | "7d" | "30d"; readonly against: "recorded" | "current"; readonly from: Time | null; readonly to: Time | null; readonly complete: boolean; readonly sightings: number; readonly unchanged: number; readonly changed: number; readonly unjudged: number; readonly by_settings: number; readonly left_out: number; readonly transitions: readonly ({ readonly from: string; readonly to: string; readonly count: number })[]; readonly rules: readonly ({ readonly rule: string; readonly before: number | null; readonly after: number | null; readonly on_trial: number })[]; readonly agents: readonly ({ readonly name: string; readonly from: string; readonly to: string; readonly count: number })[]; readonly paths: readonly ({ readonly name: string; readonly from: string; readonly to: string; readonly count: number })[]; readonly open: readonly ({ readonly policy: "new" | "old"; readonly rule: string; readonly needs: readonly (string)[]; readonly sightings: number })[] }
+
+export type PolicyExplanation = { readonly verdict: { readonly kind: "agent" | "automation" | "human" | "unknown"; readonly given: boolean; readonly agent: { readonly id: string; readonly name: string; readonly category: string } | null; readonly software: { readonly id: string; readonly name: string; readonly kind: "agent" | "tool" | "browser" } | null; readonly confidence: number; readonly verified: "web-bot-auth" | "ip-range" | "reverse-dns" | null; readonly proof: Proof | null; readonly conflicts: readonly (string)[]; readonly evidence: readonly (Evidence)[] }; readonly rules: readonly ({ readonly rule: string; readonly holds: boolean; readonly decides: boolean; readonly dry_run: boolean; readonly expired: boolean; readonly doubtful: boolean; readonly why: string; readonly conditions: readonly ({ readonly name: string; readonly takes: unknown; readonly holds: boolean; readonly seen: unknown })[] })[]; readonly decision: { readonly rule: string; readonly action: string; readonly would_have: { readonly rule: string; readonly action: string } | null }; readonly unknown_signer_wait_ms: number | null }
 
 export type Settings = { readonly settings: readonly (Setting)[] }
 

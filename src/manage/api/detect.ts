@@ -87,13 +87,13 @@ export const detectionRequest = z
     description: 'What is known of a request. What is not given says nothing.',
   })
 
-const software = z.strictObject({
+export const software = z.strictObject({
   id: z.string(),
   name: z.string(),
   kind: z.enum(['agent', 'tool', 'browser']),
 })
 
-const proof = z
+export const proof = z
   .strictObject({
     method: z.enum(PROOF_METHODS),
     agent: z.string().meta({

@@ -13,6 +13,7 @@ import { GRANT_OPERATIONS } from './grants.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import { ME_OPERATIONS } from './me.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
+import { explainPolicy } from './policy-explain.ts'
 import { previewPolicy } from './policy-preview.ts'
 import { REQUEST_OPERATIONS } from './requests.ts'
 import { SETTING_OPERATIONS } from './settings.ts'
@@ -59,6 +60,7 @@ const ALL: readonly Offered[] = [
   ...AUDIT_OPERATIONS,
   ...POLICY_OPERATIONS,
   previewPolicy,
+  explainPolicy,
   ...SETTING_OPERATIONS,
   ...TRUST_OPERATIONS,
   ...USER_OPERATIONS,

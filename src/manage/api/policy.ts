@@ -173,8 +173,13 @@ function keeperIn({ policy }: Management): PolicyKeeper {
 /** Throws a Refusal with every problem it has: the rule, the place, and why. `pointer`: where it is in the body. */
 export function checkPolicy(value: unknown, { upstreams }: Management, pointer: string): Policy {
   if (value === null) throw invalid([{ pointer, detail: 'is null; a policy without rules is {"rules": []}' }])
+  return checked(pointer, () => parsePolicy(value, upstreams))
+}
+
+/** Throws a Refusal with all that is wrong with a document; `pointer`: where it is in the body. */
+export function checked<Parsed>(pointer: string, parse: () => Parsed): Parsed {
   try {
-    return parsePolicy(value, upstreams)
+    return parse()
   } catch (error) {
     if (!(error instanceof DocumentFault)) throw error
     const [first, ...others] = error.problems.slice(0, ERRORS_MAX).map(({ pointer: at, within, what }) => {

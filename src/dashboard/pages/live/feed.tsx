@@ -35,7 +35,7 @@ export function Feed() {
 }
 
 function Line({ request }: { readonly request: Request }) {
-  const { seen_at, verdict, agent_id, software_id, verified, identity, conflicts } = request
+  const { id, seen_at, verdict, agent_id, software_id, verified, identity, conflicts } = request
   const { method, host, path, action, rule, address } = request
   const who = agent_id ?? software_id
   return (
@@ -59,7 +59,9 @@ function Line({ request }: { readonly request: Request }) {
         {method} {host}
         {path}
       </span>
-      <Badge of={action} text={rule === 'otherwise' ? action : `${action}: ${rule}`} />
+      <a href={`/dashboard/policy?request=${encodeURIComponent(id)}`} title="Why">
+        <Badge of={action} text={rule === 'otherwise' ? action : `${action}: ${rule}`} />
+      </a>
     </li>
   )
 }

@@ -1,0 +1,78 @@
+import type { DetectionRequest, Request, WrittenRequest } from '../../api/operations.ts'
+import { readPasted } from '../explore/pasted.ts'
+
+/** A request as somebody has filled it in. */
+export interface Described {
+  /** Its head, its headers, or what curl -v has printed. */
+  readonly text: string
+  readonly ja4: string
+  readonly address: string
+  /** What its client is held for; empty: what the rest says. */
+  readonly kind: string
+  /** Empty: it is held for none. */
+  readonly agent: string
+  readonly category: string
+}
+
+export const NOTHING_DESCRIBED: Described = {
+  ...{ text: '', ja4: '', address: '', kind: '', agent: '', category: '' },
+}
+
+/** As the API takes it; else what is wrong with it. */
+export function writtenRequest(described: Described): WrittenRequest | string {
+  const { text, ja4, address, kind, agent, category } = described
+  const sent = sentIn(text)
+  if (typeof sent === 'string') return sent
+  if (agent !== '' && kind !== 'agent') return 'An agent is named that it is not held for.'
+  const verdict = {
+    kind,
+    ...(agent !== '' && { agent: { id: agent, ...(category !== '' && { category }) } }),
+  }
+  return {
+    ...sent,
+    ...(ja4 !== '' && { ja4 }),
+    ...(address !== '' && { address }),
+    ...(kind !== '' && { verdict }),
+  }
+}
+
+/** One that was seen, with what was made of it. */
+export function recorded(request: Request): Described {
+  const { method, host, path, user_agent, fingerprints, address, verdict, agent_id, agent_category } = request
+  const lines = [
+    `${method} ${path} HTTP/${fingerprints.ja4h.slice(2, 4) === '20' ? '2' : '1.1'}`,
+    ...(host === null ? [] : [`Host: ${host}`]),
+    ...(user_agent === null ? [] : [`User-Agent: ${user_agent}`]),
+  ]
+  return {
+    ...{ text: lines.join('\n'), ja4: fingerprints.ja4, address, kind: verdict },
+    ...{ agent: agent_id ?? '', category: agent_category ?? '' },
+  }
+}
+
+function sentIn(text: string): WrittenRequest | string {
+  const pasted = readPasted(text)
+  switch (pasted.kind) {
+    case 'empty':
+      return {}
+    case 'unknown':
+      return `That is no request: ${pasted.why}.`
+    case 'fingerprint':
+      return pasted.type === 'ja4' || pasted.type === 'ja4h'
+        ? { [pasted.type]: pasted.fingerprint }
+        : 'That is a fingerprint that no policy asks for.'
+    case 'user-agent':
+      return written({ headers: { 'User-Agent': pasted.request.user_agent! } })
+    case 'request':
+      return written(pasted.request)
+  }
+}
+
+function written({ method, path, http_version, headers }: DetectionRequest): WrittenRequest {
+  return {
+    ...(method && { method }),
+    ...(path && { path }),
+    ...((http_version === '2' || http_version === '1.1') && { http: http_version }),
+    ...(headers && { headers }),
+  }
+}

@@ -1,0 +1,182 @@
+import { useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { ask } from '../../api/ask.ts'
+import type { Policy, PolicyExplanation } from '../../api/operations.ts'
+import { useAsked } from '../../api/use-asked.ts'
+import { useDoing } from '../../api/use-doing.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { Facts } from '../../parts/facts.tsx'
+import { Field } from '../../parts/field.tsx'
+import { Form } from '../../parts/form.tsx'
+import { Answered } from '../../parts/states.tsx'
+import { Table } from '../../parts/table.tsx'
+import { percent } from '../../parts/format.ts'
+import { type Described, NOTHING_DESCRIBED, recorded, writtenRequest } from './described.ts'
+
+interface Props {
+  /** The one that is being written; `null`: the one in force. */
+  readonly policy: Policy | null
+}
+
+/** What the policy does to a request, rule by rule: one that is pasted, or one that is recorded. */
+export function Explain({ policy }: Props) {
+  const { query } = useLocation()
+  const id = query['request']
+  return (
+    <section class="card" aria-labelledby="explain">
+      <h2 id="explain">Explain a request</h2>
+      <p class="about">
+        By the policy {policy === null ? 'in force' : 'that is written above'}, rule by rule. Nothing is
+        recorded.
+      </p>
+      {id === undefined ? (
+        <Asking policy={policy} given={NOTHING_DESCRIBED} />
+      ) : (
+        <Recorded key={id} policy={policy} id={id} />
+      )}
+    </section>
+  )
+}
+
+function Recorded({ policy, id }: Props & { readonly id: string }) {
+  const used = useAsked('getRequest', { path: { id } })
+  return (
+    <Answered used={used}>
+      {(request) => (
+        <>
+          <p class="note">
+            As it is recorded: it was {DONE[request.action] ?? request.action}, by {ruleText(request.rule)}.
+            Headers but its User-Agent, and its query, are not recorded.
+          </p>
+          <Asking policy={policy} given={recorded(request)} />
+        </>
+      )}
+    </Answered>
+  )
+}
+
+function Asking({ policy, given }: Props & { readonly given: Described }) {
+  const doing = useDoing()
+  const [wrong, setWrong] = useState<string | null>(null)
+  const [found, setFound] = useState<PolicyExplanation | null>(null)
+  return (
+    <>
+      <Form
+        label="A request"
+        doing={doing}
+        submit="Explain"
+        done={async (data) => {
+          const text = (name: keyof Described) => String(data.get(name) ?? '').trim()
+          const written = writtenRequest({
+            ...{ text: text('text'), ja4: text('ja4'), address: text('address') },
+            ...{ kind: text('kind'), agent: text('agent'), category: given.category },
+          })
+          setWrong(typeof written === 'string' ? written : null)
+          setFound(null)
+          if (typeof written === 'string') return
+          const body = policy === null ? { request: written } : { request: written, policy }
+          setFound(await ask('explainPolicy', { body }))
+        }}
+      >
+        <Field
+          label="Its head, its headers, or what curl -v has printed"
+          hint="Values of cookies, keys and tokens are left out before anything is sent."
+          error={wrong}
+        >
+          {(tied) => <textarea {...tied} name="text" rows={6} spellcheck={false} defaultValue={given.text} />}
+        </Field>
+        <div class="fields">
+          <Field label="JA4" error={doing.errorAt('/request/ja4')}>
+            {(tied) => <input {...tied} name="ja4" spellcheck={false} defaultValue={given.ja4} />}
+          </Field>
+          <Field label="Address" error={doing.errorAt('/request/address')}>
+            {(tied) => <input {...tied} name="address" spellcheck={false} defaultValue={given.address} />}
+          </Field>
+          <Field label="Held for">
+            {(tied) => (
+              <select {...tied} name="kind" value={given.kind}>
+                <option value="">what the rest says</option>
+                {KINDS.map((kind) => (
+                  <option key={kind} value={kind}>
+                    {kind}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Field label="Agent" hint="Its id, where it is held for one.">
+            {(tied) => <input {...tied} name="agent" spellcheck={false} defaultValue={given.agent} />}
+          </Field>
+        </div>
+      </Form>
+      <div aria-live="polite">{found !== null && <Explanation found={found} />}</div>
+    </>
+  )
+}
+
+function Explanation({ found }: { readonly found: PolicyExplanation }) {
+  const { verdict, rules, decision, unknown_signer_wait_ms: waitMs } = found
+  const { would_have: wouldHave } = decision
+  return (
+    <>
+      <h3>
+        <Badge of={decision.action} /> by {ruleText(decision.rule)}
+      </h3>
+      {wouldHave !== null && (
+        <p class="note warn">
+          But for being on trial, {ruleText(wouldHave.rule)} would have decided: {wouldHave.action}.
+        </p>
+      )}
+      {waitMs !== null && (
+        <p class="note">
+          It is signed, which is not checked here.{' '}
+          {waitMs === 0
+            ? 'Where the key is not known yet, it is judged at once, as unchecked.'
+            : `Where the key is not known yet, it waits for it, ${waitMs} ms at most.`}
+        </p>
+      )}
+      <Facts
+        of={[
+          ['Held for', <Badge key="kind" of={verdict.kind} />],
+          ['Because', verdict.given ? 'it is said here' : 'of what it sends'],
+          ['Software', verdict.software?.name ?? verdict.agent?.name ?? null],
+          ['Category', verdict.agent?.category ?? null],
+          ['Sure', verdict.given ? null : percent(verdict.confidence)],
+          ['Proven by', verdict.verified],
+        ]}
+      />
+      {rules.length === 0 ? (
+        <p>The policy has no rules: everything goes by its otherwise.</p>
+      ) : (
+        <Table
+          label="Rules"
+          rows={rules}
+          keyOf={({ rule }) => rule}
+          columns={[
+            { title: 'Rule', cell: ({ rule }) => rule },
+            {
+              title: 'Holds',
+              cell: ({ holds, decides }) => (
+                <Badge
+                  of={decides ? 'good' : 'plain'}
+                  text={decides ? 'decides' : holds ? 'holds' : 'does not'}
+                />
+              ),
+            },
+            { title: 'Why', cell: ({ why }) => why },
+          ]}
+        />
+      )}
+    </>
+  )
+}
+
+function ruleText(rule: string): string {
+  return rule === 'otherwise' ? 'otherwise, as no rule holds' : `rule “${rule}”`
+}
+
+const KINDS = ['agent', 'automation', 'human', 'unknown']
+const DONE: Readonly<Record<string, string>> = {
+  ...{ pass: 'passed on', tag: 'passed on, tagged', block: 'blocked', rate_limit: 'limited' },
+  ...{ tarpit: 'held, then blocked', redirect: 'sent elsewhere', route: 'passed on to another upstream' },
+}

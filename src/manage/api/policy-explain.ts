@@ -1,0 +1,149 @@
+import * as z from 'zod'
+import { PROOF_METHODS } from '../../classify/proof.ts'
+import type { Verdict } from '../../classify/verdict.ts'
+import { isSigned } from '../../identity/signature-check.ts'
+import { explain } from '../../policy/explain.ts'
+import { rulesOf } from '../../policy/explanation-text.ts'
+import type { Outcome } from '../../policy/action.ts'
+import { parsePolicy } from '../../policy/policy.ts'
+import { describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
+import { knowledgeOf } from '../detection.ts'
+import { evidence, proof, software } from './detect.ts'
+import { operation } from './operation.ts'
+import { checked, checkPolicy, policyDocument } from './policy.ts'
+
+const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
+
+/** What it holds is for `readWrittenRequest` to say, as for a file. */
+const writtenRequest = z.unknown().meta({
+  id: 'WrittenRequest',
+  description:
+    'The same as for `gatehouse check --explain`, see config/README.md. What is left out says nothing; without `verdict` it is made of the rest.',
+  override: {
+    type: 'object',
+    properties: {
+      method: { type: 'string' },
+      host: { type: 'string' },
+      path: { type: 'string' },
+      http: { enum: ['1.1', '2', 1.1, 2] },
+      address: { type: 'string' },
+      headers: {
+        anyOf: [
+          { type: 'object' },
+          { type: 'array', items: { type: 'array', items: { type: 'string' }, minItems: 2, maxItems: 2 } },
+        ],
+        description:
+          'A mapping of names to a value or several, or a list of names and values, as they were sent.',
+      },
+      ja4: { type: 'string' },
+      ja4h: { type: 'string' },
+      stable: { type: 'string' },
+      http2: { type: 'string' },
+      hello: { enum: ['malformed', 'not-tls'] },
+      verdict: { type: 'object', required: ['kind'] },
+    },
+    additionalProperties: false,
+    example: { method: 'GET', path: '/api/items', headers: { 'User-Agent': 'GPTBot/1.2', Accept: '*/*' } },
+  },
+})
+
+const outcome = { rule: z.string(), action: z.string() }
+const policyExplanation = z
+  .strictObject({
+    verdict: z.strictObject({
+      kind: z.enum(VERDICTS),
+      given: z.boolean().meta({ description: 'It was said with the request.' }),
+      agent: z.strictObject({ id: z.string(), name: z.string(), category: z.string() }).nullable(),
+      software: software.nullable(),
+      confidence: z.number(),
+      verified: z.enum(PROOF_METHODS).nullable(),
+      proof: proof.nullable(),
+      conflicts: z.array(z.string()),
+      evidence: z.array(evidence),
+    }),
+    rules: z
+      .array(
+        z.strictObject({
+          rule: z.string(),
+          holds: z.boolean(),
+          decides: z.boolean(),
+          dry_run: z.boolean(),
+          expired: z.boolean(),
+          doubtful: z.boolean().meta({
+            description:
+              'The request can be read in more than one way, and the worse one for its client counts.',
+          }),
+          why: z.string().meta({ description: 'In words.' }),
+          conditions: z.array(
+            z.strictObject({
+              name: z.string(),
+              takes: z.unknown(),
+              holds: z.boolean(),
+              seen: z.unknown().meta({ description: 'What there was instead.' }),
+            }),
+          ),
+        }),
+      )
+      .meta({ description: 'In their order, those behind the one that decides too.' }),
+    decision: z.strictObject({
+      ...outcome,
+      would_have: z.strictObject(outcome).nullable().meta({
+        description: 'What the first rule on trial (`dry_run`) that held would have done.',
+      }),
+    }),
+    unknown_signer_wait_ms: z.int().nullable().meta({
+      description:
+        'Of a signed request, which is not checked here: how long it waits at the door for a key that is not known yet; null where it is not signed.',
+    }),
+  })
+  .meta({ id: 'PolicyExplanation' })
+
+export const explainPolicy = operation({
+  id: 'explainPolicy',
+  method: 'POST',
+  path: '/policy/explain',
+  tag: 'Administration',
+  summary: 'What does a policy do to a request, and why?',
+  description:
+    'Judges a request that is described, and says of every rule whether it holds, and why not; nothing changes, and nothing is recorded. Without `policy`, by the one in force. The same as `gatehouse check --explain`.',
+  scopes: ['admin'],
+  body: z
+    .strictObject({ request: writtenRequest, policy: policyDocument.optional() })
+    .meta({ id: 'PolicyExplanationRequest' }),
+  answer: policyExplanation,
+  run: async ({ body }, management) => {
+    const nowMs = management.nowMs()
+    const policy =
+      body.policy === undefined
+        ? parsePolicy(management.policy.inForce().document, management.upstreams)
+        : checkPolicy(body.policy, management, '/policy')
+    const written = checked('/request', () => readWrittenRequest(body.request))
+    const { facts, isVerdictGiven } = describedRequest(written, () => knowledgeOf(management), nowMs)
+    const { decision, rules } = explain(policy, facts, nowMs)
+    const { wouldHave } = decision
+    return {
+      body: {
+        verdict: verdictOf(facts.verdict, isVerdictGiven),
+        rules: rulesOf(rules).map((each) => ({ ...each, conditions: [...each.conditions] })),
+        decision: { ...outcomeOf(decision), would_have: wouldHave === null ? null : outcomeOf(wouldHave) },
+        unknown_signer_wait_ms: isSigned(facts.rawHeaders) ? policy.unknownSignerWaitMs : null,
+      },
+    }
+  },
+})
+
+function verdictOf(
+  { kind, agent, software, confidence, proof, conflicts, evidence }: Verdict,
+  given: boolean,
+) {
+  return {
+    ...{ kind, given, agent, software, confidence, proof },
+    verified: proof?.method ?? null,
+    conflicts: [...conflicts],
+    evidence: evidence.map(({ kind, detail, weight }) => ({ kind, detail, weight })),
+  }
+}
+
+function outcomeOf({ rule, action }: Outcome) {
+  return { rule, action: action.kind }
+}
