@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { type Test, test } from 'tap'
 import { curl } from './curl.ts'
 import { startGatehouse } from './gatehouse.ts'
 import { ARE_REQUIRED, endWith, missing, plainEnvironment, run, temporaryFolder } from './programs.ts'
-import { exampleWith } from './readme.ts'
+import { exampleWith, freePort } from './readme.ts'
 
 /** Where Debian has what Java runs with, and the Python that its packages are for. */
 const JARS = '/usr/share/java/*'
@@ -116,15 +114,6 @@ async function listening(port: number): Promise<string> {
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   return assert.fail('the app does not answer')
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 function missingIn(program: string, argv: readonly string[]): string | false {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 
 /** What stands between two fences. */
 export interface Example {
@@ -33,4 +35,14 @@ export function exampleWith(mark: string): string {
   const all = examples().filter(({ text }) => text.includes(mark))
   assert.equal(all.length, 1, `README.md has ${all.length} examples with ${mark}`)
   return all[0]!.text
+}
+
+/** For a program that takes no 0. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
 }
