@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { type ConfigRole, checkRole, checkTogether, type Settings, warnTogether } from './config-checks.ts'
@@ -247,6 +248,8 @@ export interface ParsedConfig {
   /** What is allowed, and risky or without effect. */
   readonly warnings: readonly Problem[]
   readonly effective: readonly Effective[]
+  /** The same for all that run with the same, whoever gave it, and whatever its secrets are. SHA-256, in hexadecimal. */
+  readonly hash: string
 }
 
 /** Throws one ConfigFault with everything that is wrong: where, what, and the nearest name there is. */
@@ -264,7 +267,12 @@ export function parseConfig(input: ConfigInput): ParsedConfig {
   const effective = reader.effective.map((each) =>
     each.pointer === '/proxy/workers' ? { ...each, value: config.proxy.workers } : each,
   )
-  return { config, warnings: reader.warnings, effective }
+  return { config, warnings: reader.warnings, effective, hash: hashOf(effective) }
+}
+
+function hashOf(effective: readonly Effective[]): string {
+  const values = effective.map(({ pointer, value }) => `${pointer} ${JSON.stringify(value)}`).sort()
+  return createHash('sha256').update(values.join('\n')).digest('hex')
 }
 
 /** The same, of the file that `--config` or GATEHOUSE_CONFIG names. */

@@ -1,11 +1,11 @@
-import { AggregatorRegistry, type Metric, Registry } from 'prom-client'
+import { AggregatorRegistry, type Metric, Registry, type RegistryContentType } from 'prom-client'
 
 /**
  * What a process counts, under names that start with `gatehouse_`. Whoever counts keeps plain numbers; a metric reads
  * them when somebody asks, so that counting costs an addition.
  *
  * The budget: labels have values from lists in this program or names from its configuration, never anything a client
- * sent, and all metrics together make at most 600 series and 20 more for each upstream, certificate and feed.
+ * sent, and all metrics together make at most 1,500 series and 40 more for each upstream, certificate and feed.
  */
 export class Metrics {
   readonly #registry = new Registry()
@@ -20,7 +20,15 @@ export class Metrics {
   }
 
   histogram(name: string, help: string, histogram: DurationHistogram): void {
-    this.#add('histogram', 'sum', name, help, () => histogram.samples(`${PREFIX}${name}`))
+    this.histograms(name, help, () => [{ labels: {}, histogram }])
+  }
+
+  /** The same for several things. */
+  histograms(name: string, help: string, each: () => Iterable<LabelledHistogram>): void {
+    const full = `${PREFIX}${name}`
+    this.#add('histogram', 'sum', name, help, function* () {
+      for (const { labels, histogram } of each()) yield* histogram.samples(full, labels)
+    })
   }
 
   /** In a form that can be sent to another process. */
@@ -41,6 +49,20 @@ export interface Sample {
   readonly value: number
   /** Where it is not the metric's own: `…_bucket`. */
   readonly metricName?: string
+  readonly exemplar?: Exemplar
+}
+
+/** One of those that were counted. */
+export interface Exemplar {
+  readonly labelSet: Readonly<Record<string, string>>
+  readonly value: number
+  /** In seconds. */
+  readonly timestamp: number
+}
+
+export interface LabelledHistogram {
+  readonly labels: Sample['labels']
+  readonly histogram: DurationHistogram
 }
 
 /** `first`: the same everywhere. */
@@ -54,9 +76,57 @@ export type MetricsReading = readonly {
   readonly aggregator: string
 }[]
 
-/** The readings of several processes as one, in the text form that Prometheus reads. */
-export async function metricsText(readings: readonly MetricsReading[]): Promise<string> {
-  return AggregatorRegistry.aggregate(readings as unknown as object[]).metrics()
+/** The readings of several processes as one, in a text form that Prometheus reads. Only OpenMetrics has exemplars. */
+export async function metricsText(
+  readings: readonly MetricsReading[],
+  type: MetricsType = METRICS_TYPE,
+): Promise<string> {
+  const sum: Registry<RegistryContentType> = AggregatorRegistry.aggregate(readings as unknown as object[])
+  return type === METRICS_TYPE ? sum.metrics() : openMetricsText(sum, readings)
+}
+
+/** There, a counter is called without the `_total` that its samples have. */
+async function openMetricsText(
+  sum: Registry<RegistryContentType>,
+  readings: readonly MetricsReading[],
+): Promise<string> {
+  const exemplars = latestExemplars(readings)
+  const registry: Registry<RegistryContentType> = new Registry()
+  registry.setContentType(OPENMETRICS_TYPE)
+  for (const metric of (await sum.getMetricsAsJSON()) as unknown as MetricsReading) {
+    const name = metric.type === 'counter' ? metric.name.replace(/_total$/, '') : metric.name
+    const values = metric.values.map((sample) => {
+      const exemplar = exemplars.get(seriesKey(metric.name, sample))
+      return exemplar === undefined ? sample : { ...sample, exemplar }
+    })
+    const get = async () => ({ ...metric, name, values })
+    registry.registerMetric({ name, type: metric.type, get } as unknown as Metric)
+  }
+  return registry.metrics()
+}
+
+/** Those that adding up loses: of each series the latest. */
+function latestExemplars(readings: readonly MetricsReading[]): ReadonlyMap<string, Exemplar> {
+  const latest = new Map<string, Exemplar>()
+  for (const { name, values } of readings.flat())
+    for (const sample of values) {
+      const { exemplar } = sample
+      const key = seriesKey(name, sample)
+      if (exemplar !== undefined && exemplar.timestamp >= (latest.get(key)?.timestamp ?? 0))
+        latest.set(key, exemplar)
+    }
+  return latest
+}
+
+function seriesKey(name: string, { metricName, labels }: Sample): string {
+  return `${metricName ?? name} ${JSON.stringify(Object.entries(labels).sort())}`
+}
+
+/** What somebody wants of whom these media types are; the plain form, unless OpenMetrics is asked for by name. */
+export function metricsTypeFor(accept: string | undefined): MetricsType {
+  return accept !== undefined && /\bapplication\/openmetrics-text\b/i.test(accept)
+    ? OPENMETRICS_TYPE
+    : METRICS_TYPE
 }
 
 /** Of processes that are gone: what they have counted stays counted, what they measured is over. */
@@ -75,7 +145,10 @@ export function departed(readings: readonly MetricsReading[]): MetricsReading {
   return [...sums.values()].map(({ metric, samples }) => ({ ...metric, values: [...samples.values()] }))
 }
 
-export const METRICS_TYPE: string = Registry.PROMETHEUS_CONTENT_TYPE
+export type MetricsType = typeof METRICS_TYPE | typeof OPENMETRICS_TYPE
+
+export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+export const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
 /** Counts under labels whose values are known beforehand; any other value is `other`. One addition on the hot path. */
 export class Tally<Name extends string = string> {
@@ -90,11 +163,13 @@ export class Tally<Name extends string = string> {
   }
 
   /** The values in the order of the labels. */
-  add(first: string, second = '', third = '', by = 1): void {
-    let at = position(this.#values[0]!, first)
-    if (this.#values.length > 1) at = at * this.#values[1]!.length + position(this.#values[1]!, second)
-    if (this.#values.length > 2) at = at * this.#values[2]!.length + position(this.#values[2]!, third)
-    this.#counts[at]! += by
+  add(first: string, second = '', third = '', fourth = ''): void {
+    const values = this.#values
+    let at = position(values[0]!, first)
+    if (values.length > 1) at = at * values[1]!.length + position(values[1]!, second)
+    if (values.length > 2) at = at * values[2]!.length + position(values[2]!, third)
+    if (values.length > 3) at = at * values[3]!.length + position(values[3]!, fourth)
+    this.#counts[at]! += 1
   }
 
   /**
@@ -124,30 +199,67 @@ export class Tally<Name extends string = string> {
 export class DurationHistogram {
   readonly #boundsMs: readonly number[]
   readonly #counts: Float64Array
+  readonly #exemplars: (Observed | null)[]
   #sumMs = 0
 
   constructor(boundsMs: readonly number[] = DURATION_BOUNDS_MS) {
     this.#boundsMs = boundsMs
     this.#counts = new Float64Array(boundsMs.length + 1)
+    this.#exemplars = new Array<Observed | null>(boundsMs.length + 1).fill(null)
   }
 
   observe(durationMs: number): void {
-    let bucket = 0
-    while (bucket < this.#boundsMs.length && durationMs > this.#boundsMs[bucket]!) bucket++
-    this.#counts[bucket]! += 1
+    this.#counts[this.#bucket(durationMs)]! += 1
     this.#sumMs += durationMs
   }
 
-  *samples(name: string): Iterable<Sample> {
+  /** The same, and by what id one finds what took so long. One a second and bucket is kept: the first. */
+  observeAs(durationMs: number, id: string, nowMs: number): void {
+    const bucket = this.#bucket(durationMs)
+    this.#counts[bucket]! += 1
+    this.#sumMs += durationMs
+    const before = this.#exemplars[bucket]!
+    if (before === null) this.#exemplars[bucket] = { id, durationMs, atMs: nowMs }
+    else if (nowMs - before.atMs >= EXEMPLAR_KEPT_MS) {
+      before.id = id
+      before.durationMs = durationMs
+      before.atMs = nowMs
+    }
+  }
+
+  *samples(name: string, labels: Sample['labels'] = {}): Iterable<Sample> {
     let count = 0
     for (const [bucket, boundMs] of [...this.#boundsMs, Number.POSITIVE_INFINITY].entries()) {
       count += this.#counts[bucket]!
       const le = boundMs === Number.POSITIVE_INFINITY ? '+Inf' : boundMs / 1000
-      yield { metricName: `${name}_bucket`, labels: { le }, value: count }
+      const observed = this.#exemplars[bucket]!
+      yield {
+        metricName: `${name}_bucket`,
+        labels: { ...labels, le },
+        value: count,
+        ...(observed !== null && { exemplar: exemplarOf(observed) }),
+      }
     }
-    yield { metricName: `${name}_sum`, labels: {}, value: this.#sumMs / 1000 }
-    yield { metricName: `${name}_count`, labels: {}, value: count }
+    yield { metricName: `${name}_sum`, labels, value: this.#sumMs / 1000 }
+    yield { metricName: `${name}_count`, labels, value: count }
   }
+
+  #bucket(durationMs: number): number {
+    const bounds = this.#boundsMs
+    let bucket = 0
+    while (bucket < bounds.length && durationMs > bounds[bucket]!) bucket++
+    return bucket
+  }
+}
+
+interface Observed {
+  id: string
+  durationMs: number
+  atMs: number
+}
+
+function exemplarOf({ id, durationMs, atMs }: Observed): Exemplar {
+  return { labelSet: { decision_id: id }, value: durationMs / 1000, timestamp: atMs / 1000 }
 }
 
 function position(values: readonly string[], value: string): number {
@@ -158,4 +270,6 @@ function position(values: readonly string[], value: string): number {
 const PREFIX = 'gatehouse_'
 const OTHER = 'other'
 const ZEROS_MAX = 32
+/** Whoever scrapes does so less often. */
+const EXEMPLAR_KEPT_MS = 1_000
 const DURATION_BOUNDS_MS = [2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10_000, 60_000]

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { departed, DurationHistogram, Metrics, metricsText, Tally } from '../src/metrics.ts'
+import {
+  departed,
+  DurationHistogram,
+  METRICS_TYPE,
+  Metrics,
+  metricsText,
+  metricsTypeFor,
+  OPENMETRICS_TYPE,
+  Tally,
+} from '../src/metrics.ts'
 
 const zeros = [
   'agent/pass/2xx',
@@ -15,7 +24,7 @@ test('a tally counts by labels known beforehand; what is not known is other', as
   const tally = new Tally({ verdict: ['agent', 'human'], action: ['pass', 'block'], status: ['2xx', '4xx'] })
   tally.add('agent', 'block', '4xx')
   tally.add('agent', 'block', '4xx')
-  tally.add('human', 'pass', '2xx', 3)
+  for (let i = 0; i < 3; i++) tally.add('human', 'pass', '2xx')
   tally.add('<script>', 'pass', '9xx')
   assert.deepEqual(samplesOf(tally), {
     'agent/block/4xx': 2,
@@ -26,16 +35,18 @@ test('a tally counts by labels known beforehand; what is not known is other', as
 })
 
 test('every combination of labels has a number of its own', async () => {
-  const labels = { a: ['1', '2', '3'], b: ['x', 'y'], c: ['k', 'l', 'm', 'n'] }
+  const labels = { a: ['1', '2', '3'], b: ['x', 'y'], c: ['k', 'l'], d: ['p', 'q'] }
   const tally = new Tally(labels)
   let by = 1
   const expected: Record<string, number> = {}
   for (const a of [...labels.a, 'other']) {
     for (const b of [...labels.b, 'other']) {
-      for (const c of [...labels.c, 'other']) {
-        expected[`${a}/${b}/${c}`] = by
-        tally.add(a, b, c, by++)
-      }
+      for (const c of [...labels.c, 'other'])
+        for (const d of [...labels.d, 'other']) {
+          expected[`${a}/${b}/${c}/${d}`] = by
+          for (let i = 0; i < by; i++) tally.add(a, b, c, d)
+          by++
+        }
     }
   }
   assert.deepEqual(samplesOf(tally), expected)
@@ -107,12 +118,58 @@ test('what a process that is gone has counted stays, through any number of them'
 
 test('nothing at all is a valid page too', async () => {
   assert.equal(await metricsText([]), '\n')
+  assert.equal(await metricsText([], OPENMETRICS_TYPE), '\n# EOF\n')
+})
+
+test('in OpenMetrics a bucket names one that fell into it: the latest of all processes, and one a second', async () => {
+  const of = (observed: readonly (readonly [durationMs: number, id: string, atMs: number])[]) => {
+    const metrics = new Metrics()
+    const time = new DurationHistogram([10, 100])
+    for (const each of observed) time.observeAs(...each)
+    metrics.histograms('time_seconds', 'Time.', () => [{ labels: { upstream: 'app' }, histogram: time }])
+    metrics.counter('requests_total', 'Requests.', () => [{ labels: {}, value: observed.length }])
+    return metrics.read()
+  }
+  const readings = [
+    await of([
+      [5, 'first', 1_000],
+      [6, 'too-soon', 1_500],
+      [50, 'old', 1_000],
+    ]),
+    JSON.parse(JSON.stringify(await of([[60, 'new', 2_000]]))),
+  ]
+  assert.equal(
+    await metricsText(readings, OPENMETRICS_TYPE),
+    [
+      '# HELP gatehouse_time_seconds Time.',
+      '# TYPE gatehouse_time_seconds histogram',
+      'gatehouse_time_seconds_bucket{upstream="app",le="0.01"} 2 # {decision_id="first"} 0.005 1',
+      'gatehouse_time_seconds_bucket{upstream="app",le="0.1"} 4 # {decision_id="new"} 0.06 2',
+      'gatehouse_time_seconds_bucket{upstream="app",le="+Inf"} 4',
+      'gatehouse_time_seconds_sum{upstream="app"} 0.121',
+      'gatehouse_time_seconds_count{upstream="app"} 4',
+      '# HELP gatehouse_requests Requests.',
+      '# TYPE gatehouse_requests counter',
+      'gatehouse_requests_total 4',
+      '# EOF',
+      '',
+    ].join('\n'),
+  )
+  assert.ok(!(await metricsText(readings)).includes('decision_id'))
+})
+
+test('who asks for OpenMetrics by name gets it', async () => {
+  const prometheus =
+    'application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.1'
+  assert.equal(metricsTypeFor(prometheus), OPENMETRICS_TYPE)
+  for (const accept of [undefined, '', '*/*', 'text/plain', 'text/html, */*'])
+    assert.equal(metricsTypeFor(accept), METRICS_TYPE)
 })
 
 function worker(requests: number, delay: number, version: number): Metrics {
   const metrics = new Metrics()
   const tally = new Tally({ kind: ['a', 'b'] })
-  tally.add('a', '', '', requests)
+  for (let i = 0; i < requests; i++) tally.add('a')
   if (requests === 3) tally.add('b')
   const time = new DurationHistogram([10])
   time.observe(requests)

@@ -34,7 +34,7 @@ async function measure(): Promise<void> {
       const started = performance.now()
       const before = process.cpuUsage()
       await site.add(...events)
-      while ((await store.deliveries.countPending()) > 0) await wait(10)
+      while ((await store.deliveries.countPending()).count > 0) await wait(10)
       rates.push((EVENTS / (performance.now() - started)) * 1000)
       const { user, system } = process.cpuUsage(before)
       processorMs.push((user + system) / 1000 / EVENTS)

@@ -33,6 +33,8 @@ import { SnapshotMaker } from './snapshot-maker.ts'
 
 export interface GatewaySettings {
   readonly version: string
+  /** SHA-256 of the settings, in hexadecimal. */
+  readonly configHash: string
   readonly worker: WorkerSettings
   /** Processes for the data plane; `null` serves from this one. */
   readonly workers: number | null
@@ -194,7 +196,8 @@ export class Gateway {
       {
         ...(this.#management === null ? {} : { api: this.#management.middleware }),
         unready: () => this.#unready(),
-        metrics: async () => metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())]),
+        metrics: async (type) =>
+          metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())], type),
       },
       log,
     )
@@ -345,7 +348,7 @@ export class Gateway {
 
   #addMetrics(): void {
     const metrics = this.#metrics
-    addBuildInfo(metrics, this.settings.version)
+    addBuildInfo(metrics, this.settings)
     metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
       [...this.#certificates.inUse, ...this.#port.certificates].map(({ name, keyType, notAfterMs }) => {
         return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }

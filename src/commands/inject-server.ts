@@ -58,7 +58,7 @@ export class InjectServer {
       [],
       {
         unready: () => [...(this.#state === 'serving' ? [] : [this.#state]), ...this.#certificate.unready()],
-        metrics: async () => metricsText([await this.#metrics.read()]),
+        metrics: async (type) => metricsText([await this.#metrics.read()], type),
       },
       log,
     )

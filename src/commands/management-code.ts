@@ -13,8 +13,18 @@ export async function managementCode() {
   return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy }
 }
 
-export function addBuildInfo(metrics: Metrics, version: string): void {
+export function addBuildInfo(
+  metrics: Metrics,
+  { version, configHash }: { readonly version: string; readonly configHash: string },
+): void {
   metrics.gauge('build_info', 'Which program this is.', 'first', () => [
     { labels: { version, node: process.versions.node }, value: 1 },
   ])
+  const hash = 'The first 48 bits of the SHA-256 of the settings in force, without secrets.'
+  metrics.gauge('config_hash', hash, 'first', () => [
+    { labels: {}, value: Number.parseInt(configHash.slice(0, HASH_SHOWN), 16) },
+  ])
 }
+
+/** As many bits as a number of JavaScript has room for. */
+const HASH_SHOWN = 12

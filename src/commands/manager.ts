@@ -28,6 +28,8 @@ import { SnapshotMaker } from './snapshot-maker.ts'
 
 export interface ManagerSettings {
   readonly version: string
+  /** SHA-256 of the settings, in hexadecimal. */
+  readonly configHash: string
   readonly bus: BusSettings & StreamLimits
   readonly management: ManagementSettings
   readonly policyFile: string | null
@@ -118,7 +120,7 @@ export class Manager {
       {
         api: this.#management.middleware,
         unready: () => (this.#state === 'serving' ? [] : [this.#state]),
-        metrics: async () => metricsText([await this.#metrics.read()]),
+        metrics: async (type) => metricsText([await this.#metrics.read()], type),
       },
       log,
     )
@@ -209,7 +211,7 @@ export class Manager {
 
   #addMetrics(): void {
     const metrics = this.#metrics
-    addBuildInfo(metrics, this.settings.version)
+    addBuildInfo(metrics, this.settings)
     addProcessMetrics(metrics)
     metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
       this.#port.certificates.map(({ name, keyType, notAfterMs }) => {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { rootCertificates } from 'node:tls'
 import { signerAt } from '../classify/signer-id.ts'
@@ -60,6 +59,7 @@ export async function managerSettings(
   const { config } = parsed
   const settings: ManagerSettings = {
     version: version(),
+    configHash: parsed.hash,
     bus: busSettings(config),
     management: await managementSettings(parsed),
     policyFile: config.policy.file,
@@ -89,6 +89,7 @@ async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Prom
   const { listen, front, certificate, isAccessLogged } = portSettings(config)
   return {
     version: version(),
+    configHash: parsed.hash,
     worker,
     workers: proxy.workers,
     certificates: proxy.tls.certificates.map(keyPairSource),
@@ -187,13 +188,8 @@ function sightingFileSettings({ sightings }: StartupConfig): GatewaySettings['si
   return sightings.file === null ? null : { file: sightings.file, bytesMax: sightings.bytesMax }
 }
 
-function fleetSettings({ config, effective }: ParsedConfig): NonNullable<GatewaySettings['fleet']> {
-  const said = effective.map(({ pointer, value }) => [pointer, value])
-  return {
-    bus: busSettings(config),
-    spoolBytesMax: config.sightings.spoolBytesMax,
-    configHash: createHash('sha256').update(JSON.stringify(said)).digest('hex'),
-  }
+function fleetSettings({ config, hash }: ParsedConfig): NonNullable<GatewaySettings['fleet']> {
+  return { bus: busSettings(config), spoolBytesMax: config.sightings.spoolBytesMax, configHash: hash }
 }
 
 export function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
-import { METRICS_TYPE } from '../metrics.ts'
+import { type MetricsType, metricsTypeFor } from '../metrics.ts'
 import type { RequestContext, RequestState } from './api/router.ts'
 import { cors } from './front/cors.ts'
 import { putHead } from './front/head.ts'
@@ -16,7 +16,7 @@ export interface ManageContext {
   /** Why no traffic should come here now, in words for an operator; none when it may. */
   unready(): readonly string[]
   /** In the text form that Prometheus reads. */
-  metrics(): Promise<string>
+  metrics(type: MetricsType): Promise<string>
   /** A bug of ours, met while answering. */
   failed(error: Error): void
   /** A request has come to its end. */
@@ -97,8 +97,10 @@ const ready: Resource = (ctx, context) => {
 }
 
 const metrics: Resource = async (ctx, context) => {
-  ctx.body = await context.metrics()
-  ctx.set('Content-Type', METRICS_TYPE)
+  const type = metricsTypeFor(ctx.get('Accept'))
+  ctx.body = await context.metrics(type)
+  ctx.set('Content-Type', type)
+  ctx.vary('Accept')
 }
 
 const RESOURCES: ReadonlyMap<string, Resource> = new Map([

@@ -60,6 +60,16 @@ export interface ConnectionFailure {
   readonly isTls: boolean
 }
 
+/** What a handshake has come to. */
+export interface SecuredConnection {
+  /** `TLSv1.3` */
+  readonly version: string
+  /** A session of before goes on. */
+  readonly isResumed: boolean
+  readonly protocol: 'h1' | 'h2'
+  readonly durationMs: number
+}
+
 /** How far a connection has come. */
 export type Stage = 'opening' | 'handshake' | 'h1' | 'h2' | 'upgraded'
 

@@ -1,8 +1,10 @@
 import type { Traffic } from '../classify/traffic.ts'
+import type { Verdict } from '../classify/verdict.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
-import type { ConnectionFailure } from './connection.ts'
-import type { DecisionIds } from './decision-id.ts'
+import type { Decision } from '../policy/decide.ts'
+import type { ConnectionFailure, SecuredConnection } from './connection.ts'
+import type { DecisionId, DecisionIds } from './decision-id.ts'
 import type { AddressSet } from './peer-address.ts'
 import type { Prover } from './prover.ts'
 import type { RateLimiter } from './rate-limiter.ts'
@@ -40,9 +42,20 @@ export interface ProxyContext {
   readonly clock: { readonly nowMs: number }
   readonly recorder: { record(sighting: Sighting): void }
   readonly metrics: {
+    /** 0 for all those whose time is not taken, which are nearly all. */
+    detectionBegins(): number
+    detectionDone(begunMs: number): void
     /** `status` 0 is a request that got no answer. */
-    requestDone(verdict: string, action: string, status: number, durationMs: number): void
+    requestDone(request: DoneRequest, status: number, durationMs: number, nowMs: number): void
     forgedHeaders(count: number): void
     connectionFailed(failure: ConnectionFailure): void
+    connectionSecured(connection: SecuredConnection): void
   }
+}
+
+/** What is counted of a request. */
+export interface DoneRequest {
+  readonly id: DecisionId
+  readonly verdict: Verdict
+  readonly decision: Decision
 }

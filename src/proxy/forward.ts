@@ -60,6 +60,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
   #target: UpstreamTarget | null = null
   #stream: UpstreamStream | null = null
   #body: RequestBody | null = null
+  readonly #startedMs = performance.now()
   #status = 0
   #bytesReceived = 0
   #retriesLeft: number
@@ -118,6 +119,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
     bodyLength: number | null,
   ): void {
     this.#group.succeeded(this.#target!)
+    this.#group.headDurations.observe(performance.now() - this.#startedMs)
     this.#status = status
     this.#exchange.answer(status, headers, bodyLength, reason)
   }

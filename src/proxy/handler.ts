@@ -13,6 +13,7 @@ export function createHandler(proxy: ProxyContext): ListenerHandlers {
     request: (exchange) => handle(proxy, new RequestVisit(proxy, exchange)),
     upgrade: (upgrade) => handle(proxy, new UpgradeVisit(proxy, upgrade)),
     failed: (failure) => proxy.metrics.connectionFailed(failure),
+    secured: (connection) => proxy.metrics.connectionSecured(connection),
   }
 }
 
@@ -29,8 +30,11 @@ function handle(proxy: ProxyContext, visit: Visit): void {
 
 /** `isGone`: the client has left while it was waited for. */
 function decide(proxy: ProxyContext, visit: Visit, proofs: Proofs, isGone: boolean): void {
+  const { metrics } = proxy
+  const begunMs = metrics.detectionBegins()
   const judged = judge(proxy, visit.connection, visit.head, visit.authority, proofs)
-  // Nothing above this line awaits, logs, or touches a clock, a file or a socket, but for who has signed.
+  if (begunMs > 0) metrics.detectionDone(begunMs)
+  // Nothing above this line awaits, logs, or touches a file or a socket, but for who has signed; nor, but for a few, a clock.
   if (isGone) visit.left(judged)
   else if (judged.bar === null) act(proxy, visit, judged, judged.decision.action, 0)
   else visit.answer(judged, barred(judged, judged.bar))

@@ -1,7 +1,12 @@
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { Fault } from '../fault.ts'
-import { ClientConnection, type ConnectionFailure, type FailureReason } from './connection.ts'
+import {
+  ClientConnection,
+  type ConnectionFailure,
+  type FailureReason,
+  type SecuredConnection,
+} from './connection.ts'
 import { type Opening, readOpening } from './hello.ts'
 import { type Http1Handlers, type Http1Limits, Http1Server } from './http1-server.ts'
 import { readHttp2Opening } from './http2-opening.ts'
@@ -38,6 +43,8 @@ export interface ListenerHandlers {
   upgrade: Http1Handlers['upgrade']
   /** At most once for a connection, and once for each request of HTTP/2 that is refused. */
   failed(failure: ConnectionFailure): void
+  /** Its handshake is done. */
+  secured(connection: SecuredConnection): void
 }
 
 export interface ListenerCounts {
@@ -94,6 +101,7 @@ function tapped(handlers: ListenerHandlers, tap: Tap): ListenerHandlers {
       handlers.upgrade(upgrade)
     },
     failed: (failure) => handlers.failed(failure),
+    secured: (connection) => handlers.secured(connection),
   }
 }
 
@@ -121,7 +129,8 @@ class ClientListener implements Listener {
     this.#http1 = new Http1Server(limits, { request, upgrade: handlers.upgrade.bind(handlers), failed })
     this.#http2 = new Http2Server(limits, { request, failed })
     const { handshakeTimeoutMs } = limits
-    const secured = (connection: ClientConnection, socket: TLSSocket) => this.#secured(connection, socket)
+    const secured = (connection: ClientConnection, socket: TLSSocket, durationMs: number) =>
+      this.#secured(connection, socket, durationMs)
     this.#tls =
       tls === null ? null : new TlsServer({ ...tls, handshakeTimeoutMs, ja4plus }, { secured, failed })
     this.#server = createServer({ pauseOnConnect: true, noDelay: true }, (raw) => this.#accept(raw))
@@ -234,9 +243,12 @@ class ClientListener implements Listener {
     else this.#http1.accept(connection)
   }
 
-  #secured(connection: ClientConnection, socket: TLSSocket): void {
+  #secured(connection: ClientConnection, socket: TLSSocket, durationMs: number): void {
     this.#tap?.secured(connection, socket)
-    if (socket.alpnProtocol === 'h2') this.#startHttp2(connection)
+    const protocol = socket.alpnProtocol === 'h2' ? 'h2' : 'h1'
+    const [version, isResumed] = [socket.getProtocol() ?? '', socket.isSessionReused()]
+    this.#handlers.secured({ version, isResumed, protocol, durationMs })
+    if (protocol === 'h2') this.#startHttp2(connection)
     else this.#http1.accept(connection)
   }
 

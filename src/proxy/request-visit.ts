@@ -66,12 +66,8 @@ export class RequestVisit implements Visit {
     }
   }
 
-  #done({ verdict, decision }: Judged, status: number): void {
-    this.#proxy.metrics.requestDone(
-      verdict.kind,
-      decision.action.kind,
-      status,
-      performance.now() - this.#startedMs,
-    )
+  #done(judged: Judged, status: number): void {
+    const { metrics, clock } = this.#proxy
+    metrics.requestDone(judged, status, performance.now() - this.#startedMs, clock.nowMs)
   }
 }

@@ -41,7 +41,8 @@ export interface TlsServerOptions extends TlsOptions {
 }
 
 export interface TlsHandlers {
-  secured(connection: ClientConnection, socket: TLSSocket): void
+  /** `durationMs`: since its hello was read. */
+  secured(connection: ClientConnection, socket: TLSSocket, durationMs: number): void
   failed(connection: ClientConnection, reason: FailureReason, code: string): void
 }
 
@@ -53,6 +54,10 @@ export interface Handshake {
   readonly hello: ClientHello | null
 }
 
+interface Underway extends Handshake {
+  readonly begunMs: number
+}
+
 /**
  * TLS on sockets whose hello has been read and put back. It is a server that never listens: a bare TLSSocket would miss
  * half of the errors. What ties the socket that comes out to the one that went in is the asynchronous context.
@@ -60,7 +65,7 @@ export interface Handshake {
 export class TlsServer {
   readonly #server: Server
   readonly #handlers: TlsHandlers
-  readonly #underway = new AsyncLocalStorage<Handshake>()
+  readonly #underway = new AsyncLocalStorage<Underway>()
   #options: TlsServerOptions
 
   constructor(options: TlsServerOptions, handlers: TlsHandlers) {
@@ -90,7 +95,8 @@ export class TlsServer {
     raw.once('close', () => {
       if (connection.stage === 'handshake') this.#report(handshake, cause ?? 'closed')
     })
-    this.#underway.run(handshake, () => this.#server.emit('connection', raw))
+    const underway = { ...handshake, begunMs: performance.now() }
+    this.#underway.run(underway, () => this.#server.emit('connection', raw))
   }
 
   /** From the next handshake on. */
@@ -131,7 +137,7 @@ export class TlsServer {
     connection.stream = socket
     connection.serverName = hello?.serverName ?? null
     connection.print = printOf(handshake, socket, this.#options)
-    this.#handlers.secured(connection, socket)
+    this.#handlers.secured(connection, socket, performance.now() - handshake.begunMs)
   }
 
   #failed(error: Error & { code?: string }, socket: TLSSocket): void {

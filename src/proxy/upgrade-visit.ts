@@ -136,13 +136,9 @@ export class UpgradeVisit implements Visit {
     this.answer(judged, unserved(judged, { kind: 'failed', reason, status, target: null }))
   }
 
-  #done({ verdict, decision }: Judged, status: number): void {
-    this.#proxy.metrics.requestDone(
-      verdict.kind,
-      decision.action.kind,
-      status,
-      performance.now() - this.#startedMs,
-    )
+  #done(judged: Judged, status: number): void {
+    const { metrics, clock } = this.#proxy
+    metrics.requestDone(judged, status, performance.now() - this.#startedMs, clock.nowMs)
   }
 }
 

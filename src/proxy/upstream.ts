@@ -1,3 +1,4 @@
+import { DurationHistogram } from '../metrics.ts'
 import { Beat } from './beat.ts'
 import { HealthCheck } from './health-check.ts'
 import { Dialer, parseUpstreamUrl, type UpstreamAddress, type UpstreamTls } from './upstream-dial.ts'
@@ -86,6 +87,8 @@ export class UpstreamGroup {
   readonly retries: number
   readonly settings: UpstreamSettings
   readonly counters: UpstreamCounters
+  /** From asking it to the head of an answer. */
+  readonly headDurations = new DurationHistogram()
   readonly #beat = new Beat()
   readonly #targets: readonly UpstreamTarget[]
   #turn = 0

@@ -1,9 +1,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { CATEGORIES } from '../classify/software.ts'
 import { DurationHistogram, Metrics, type Sample, Tally } from '../metrics.ts'
 import { expressionFailures, expressionOverruns } from '../policy/decide.ts'
 import type { SignatureFinding } from '../classify/proof.ts'
 import { SIGNATURE_FAULTS, SIGNATURE_FINDINGS } from '../identity/signature-faults.ts'
-import type { ConnectionFailure, FailureReason } from './connection.ts'
+import type { ConnectionFailure, FailureReason, SecuredConnection } from './connection.ts'
+import type { DoneRequest } from './context.ts'
 import type { ListenerCounts } from './listener.ts'
 import type { RecorderCounts } from './recorder.ts'
 import type { UpstreamGroup } from './upstream.ts'
@@ -20,13 +22,20 @@ export interface CountSources {
 
 /** The numbers of one worker. Every label is from a list here or from the configuration. */
 export class WorkerMetrics {
-  readonly #requests = new Tally({ verdict: VERDICTS, action: ACTIONS, status: STATUS_CLASSES })
+  readonly #requests = new Tally({
+    ...{ verdict: VERDICTS, category: [NO_CATEGORY, ...CATEGORIES] },
+    ...{ action: ACTIONS, status: STATUS_CLASSES },
+  })
   readonly #durations = new DurationHistogram()
+  readonly #detections = new DurationHistogram(DETECTION_BOUNDS_MS)
   readonly #failures = new Tally({ reason: FAILURE_REASONS })
+  readonly #secured = new Tally({ version: TLS_VERSIONS, resumed: ['false', 'true'], protocol: PROTOCOLS })
+  readonly #handshakeDurations = new DurationHistogram()
   readonly #handshakes = new Tally({ code: TLS_CODES })
   readonly #signatures = new Tally({ finding: SIGNATURE_FINDINGS, why: SIGNATURE_FAULTS })
   readonly #metrics = new Metrics()
   #forgedHeaders = 0
+  #detectionsBegun = 0
 
   constructor(sources: CountSources) {
     this.#addRequests()
@@ -41,10 +50,31 @@ export class WorkerMetrics {
     addProcessMetrics(this.#metrics)
   }
 
+  /** When a detection has begun, if it is one of those whose time is taken; 0 for all others. */
+  detectionBegins(): number {
+    return ++this.#detectionsBegun % DETECTIONS_TIMED === 0 ? performance.now() : 0
+  }
+
+  detectionDone(begunMs: number): void {
+    this.#detections.observe(performance.now() - begunMs)
+  }
+
   /** Once for every request, when its answer is over; `status` 0 is one that got none. */
-  requestDone(verdict: string, action: string, status: number, durationMs: number): void {
-    this.#requests.add(verdict, action, STATUS_CLASSES[Math.floor(status / 100)] ?? 'none')
-    this.#durations.observe(durationMs)
+  requestDone(
+    { id, verdict, decision }: DoneRequest,
+    status: number,
+    durationMs: number,
+    nowMs: number,
+  ): void {
+    const category = verdict.agent?.category ?? NO_CATEGORY
+    const statusClass = STATUS_CLASSES[Math.floor(status / 100)] ?? 'none'
+    this.#requests.add(verdict.kind, category, decision.action.kind, statusClass)
+    this.#durations.observeAs(durationMs, id, nowMs)
+  }
+
+  connectionSecured({ version, isResumed, protocol, durationMs }: SecuredConnection): void {
+    this.#secured.add(version, String(isResumed), protocol)
+    this.#handshakeDurations.observe(durationMs)
   }
 
   /** What became of signatures of Web Bot Auth. */
@@ -68,9 +98,12 @@ export class WorkerMetrics {
 
   #addRequests(): void {
     const metrics = this.#metrics
-    const help = 'Requests answered, by verdict, action and class of status (none: the client left first).'
+    const help =
+      'Requests answered, by verdict, category of the agent (none: it is no agent, or one that nobody knows), action and class of status (none: the client left first).'
     metrics.counter('requests_total', help, () => this.#requests.samples())
     metrics.histogram('request_duration_seconds', 'From head to the end of the answer.', this.#durations)
+    const detection = `To judge a request and to decide on it; of one request in ${DETECTIONS_TIMED}.`
+    metrics.histogram('detection_duration_seconds', detection, this.#detections)
     metrics.counter('forged_headers_total', 'Headers of ours that clients sent, and that were removed.', () =>
       one(this.#forgedHeaders),
     )
@@ -91,6 +124,11 @@ export class WorkerMetrics {
     metrics.gauge('streams_open', 'Requests of HTTP/2 under way.', 'sum', () =>
       one(total(listeners, ({ counts }) => counts.streams)),
     )
+    const handshakes =
+      'TLS handshakes that were done, by version, whether a session went on, and what is spoken.'
+    metrics.counter('handshakes_total', handshakes, () => this.#secured.samples())
+    const durations = 'From a hello that is read to the end of its handshake.'
+    metrics.histogram('handshake_duration_seconds', durations, this.#handshakeDurations)
     const help = 'Connections, and requests on them, that came to nothing before they were served.'
     metrics.counter('connection_failures_total', help, () => this.#failures.samples())
     metrics.counter('handshake_failures_total', 'TLS handshakes that failed, by what TLS says of it.', () =>
@@ -102,6 +140,10 @@ export class WorkerMetrics {
     const metrics = this.#metrics
     const help = 'Requests forwarded, by upstream and what became of them.'
     metrics.counter('upstream_requests_total', help, () => groups.flatMap(outcomesOf))
+    const heads = 'From asking an upstream to the head of its answer, whatever had to be tried.'
+    metrics.histograms('upstream_head_duration_seconds', heads, () =>
+      groups.map(({ name, headDurations }) => ({ labels: { upstream: name }, histogram: headDurations })),
+    )
     metrics.counter('upstream_retries_total', 'Requests sent once more.', () =>
       groups.map(({ name, counters }) => ({ labels: { upstream: name }, value: counters.retries })),
     )
@@ -178,6 +220,12 @@ function total<T>(list: readonly T[], of: (item: T) => number): number {
   return list.reduce((sum, item) => sum + of(item), 0)
 }
 
+/** More would cost, and say no more. */
+const DETECTIONS_TIMED = 64
+const DETECTION_BOUNDS_MS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 25, 100]
+const NO_CATEGORY = 'none'
+const TLS_VERSIONS = ['TLSv1.2', 'TLSv1.3']
+const PROTOCOLS = ['h1', 'h2']
 const VERDICTS = ['agent', 'automation', 'human', 'unknown']
 const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route']
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']

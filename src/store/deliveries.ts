@@ -207,13 +207,13 @@ export class DeliveryStore {
     return new Map(rows.map(({ webhook_id, count }) => [webhook_id, Number(count)]))
   }
 
-  async countPending(): Promise<number> {
-    const { total } = await this.#db
+  async countPending(): Promise<{ readonly count: number; readonly oldestMs: number | null }> {
+    const { count, oldest } = await this.#db
       .selectFrom('deliveries')
-      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .select(({ fn }) => [fn.countAll<number>().as('count'), fn.min('created_at_ms').as('oldest')])
       .where('finished_at_ms', 'is', null)
       .executeTakeFirstOrThrow()
-    return Number(total)
+    return { count: Number(count), oldestMs: oldest === null ? null : Number(oldest) }
   }
 }
 

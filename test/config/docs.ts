@@ -199,7 +199,8 @@ verdict:                                          # what the client is held for;
 
 Without \`verdict\` the request is judged as the first of a connection, and each piece of evidence is said with its weight. It
 takes what the client sends: all headers in their order, and ja4, stable and http2, which X-JA4-Fingerprint and Sightings
-have. The traits of a hello that neither of them shows are not looked at. Signatures are those of the configuration.
+have. The traits of a hello that neither of them shows are not looked at. Signatures are those of the configuration. The
+dashboard's page Policy says the same of what is pasted there, or was recorded, and \`POST /v1/policy/explain\` of the same JSON.
 
 **What if**: with \`sightings.file\`, what comes is recorded. \`gatehouse check --policy new.yaml --replay sightings.jsonl\`
 says what the new policy would change of what was done; \`--against old.yaml\` compares with another policy instead. Actions

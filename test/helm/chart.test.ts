@@ -186,7 +186,7 @@ test('what cannot work is refused in words', { skip }, async () => {
 test('alerts and the dashboard ask for metrics there are', async () => {
   const named = new Set(
     globSync('src/**/*.ts').flatMap((file) =>
-      [...readFileSync(file, 'utf8').matchAll(/\b(?:gauge|counter|histogram|count)\(\s*'(\w+)'/g)].map(
+      [...readFileSync(file, 'utf8').matchAll(/\b(?:gauge|counter|histograms?|count)\(\s*'(\w+)'/g)].map(
         ([, name]) => `gatehouse_${name}`,
       ),
     ),

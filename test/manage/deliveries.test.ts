@@ -34,7 +34,7 @@ for (const kind of KINDS) {
     await receiver.has(41)
     assert.equal(receiver.connections, connections, 'connections are kept')
     await site.until(id, (all) => all.every(({ status }) => status === 'delivered'))
-    assert.equal(await site.store.deliveries.countPending(), 0)
+    assert.equal((await site.store.deliveries.countPending()).count, 0)
     const { health } = (await site.store.webhooks.byId(id))!
     assert.ok(health.lastDeliveryAtMs! > Date.now() - 20_000)
     assert.match(await site.metrics(), /gatehouse_webhook_latency_seconds_count 41\n/)

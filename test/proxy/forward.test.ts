@@ -44,6 +44,24 @@ async function sent(
 const BODY = Buffer.from('hello')
 const FIELDS = 'Host: app.example.test\r\nUser-Agent: test\r\n'
 
+test('how long an upstream takes to begin its answer is told, but not how long it takes to end it', async () => {
+  const server = await upstream((socket) => {
+    socket.on('data', () => {
+      setTimeout(() => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no'), 30)
+      setTimeout(() => socket.write('k'), 300)
+    })
+  })
+  const group = groupOf([server.url])
+  await ask(group).outcome
+  const samples = [...group.headDurations.samples('x')]
+  const [sum, count] = ['x_sum', 'x_count'].map(
+    (name) => samples.find(({ metricName }) => metricName === name)!.value,
+  )
+  assert.equal(count, 1)
+  assert.ok(sum! >= 0.029 && sum! < 0.25, String(sum))
+  await closed(group, server)
+})
+
 test('the request is written anew', async (t) => {
   const cases: readonly (readonly [string, MemoryRequest, string])[] = [
     ['GET', {}, `GET / HTTP/1.1\r\n${FIELDS}\r\n`],

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
-import type { ConnectionFailure } from '../../src/proxy/connection.ts'
+import type { ConnectionFailure, SecuredConnection } from '../../src/proxy/connection.ts'
 import type { Exchange } from '../../src/proxy/exchange.ts'
 import type { Upgrade } from '../../src/proxy/http1-server.ts'
 import {
@@ -21,6 +21,8 @@ export interface Front {
   readonly listener: Listener
   readonly port: number
   readonly failures: readonly ConnectionFailure[]
+  /** What handshakes have come to. */
+  readonly secured: readonly SecuredConnection[]
   readonly exchanges: readonly Exchange[]
   readonly upgrades: readonly Upgrade[]
   /** Until this many have been reported. */
@@ -38,6 +40,7 @@ export interface FrontPlan {
 
 export async function startFront(plan: FrontPlan = {}): Promise<Front> {
   const failures: ConnectionFailure[] = []
+  const secured: SecuredConnection[] = []
   const exchanges: Exchange[] = []
   const upgrades: Upgrade[] = []
   let onFailure = () => {}
@@ -55,6 +58,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
       failures.push(failure)
       onFailure()
     },
+    secured: (connection) => void secured.push(connection),
   }
   const options: ListenerOptions = {
     proxyProtocol: 'off',
@@ -71,6 +75,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
     listener,
     port: listener.address!.port,
     failures,
+    secured,
     exchanges,
     upgrades,
     async failed(count = 1) {

@@ -17,6 +17,7 @@ import { parseCertificate } from '../../src/wire/x509.ts'
 import { dialPlain, dialTls, type Front, LIMITS, LOOPBACK, listenOn, NOBODY, startFront } from './front.ts'
 import { headerV1, headerV2 } from './proxy-header.ts'
 import { testPair, testRsa } from './test-certificates.ts'
+import { until } from './test-worker.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
@@ -130,6 +131,14 @@ test('a session begun at one listener goes on at another with the same ticket ke
     one.listener.refreshTls(Buffer.alloc(48, 'other'))
     const third = await dialTls(one.port, { ...options, session })
     assert.equal((third.socket as tls.TLSSocket).isSessionReused(), false, maxVersion)
+    // In TLS 1.3 the client is done first.
+    await until(() => one.secured.length === 2)
+    const told = [one, other].map(({ secured }) =>
+      secured.map(({ version, isResumed, protocol }) => [version, isResumed, protocol]),
+    )
+    const full = [maxVersion, false, 'h1']
+    assert.deepEqual(told, [[full, full], [[maxVersion, true, 'h1']]])
+    for (const { durationMs } of one.secured) assert.ok(durationMs > 0 && durationMs < 10_000)
     for (const { socket } of [first, second, third]) socket.destroy()
     await one.close()
     await other.close()
@@ -361,7 +370,7 @@ test('a port that cannot be had says why', async () => {
     ja4plus: true,
     limits: LIMITS,
   } as const
-  const handlers = { request() {}, upgrade() {}, failed() {} }
+  const handlers = { request() {}, upgrade() {}, failed() {}, secured() {} }
   const targets = [
     [{ host: '127.0.0.1', port: taken.port }, 'LISTEN_PORT_TAKEN', /127\.0\.0\.1 port \d+: another program/],
     [{ host: '192.0.2.1', port: 0 }, 'LISTEN_NO_ADDRESS', /does not have the address/],

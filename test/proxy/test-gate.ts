@@ -72,11 +72,15 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     clock,
     recorder: { record: (sighting) => void sightings.push(sighting) },
     metrics: {
-      requestDone: (verdict, action, status) => void done.push({ verdict, action, status }),
+      detectionBegins: () => 0,
+      detectionDone: () => {},
+      requestDone: ({ verdict, decision }, status) =>
+        void done.push({ verdict: verdict.kind, action: decision.action.kind, status }),
       forgedHeaders: (count) => {
         forged += count
       },
       connectionFailed: () => {},
+      connectionSecured: () => {},
     },
     ...plan.context,
   }

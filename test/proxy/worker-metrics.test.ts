@@ -2,22 +2,23 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import type { MetricsReading } from '../../src/metrics.ts'
 import type { FailureReason } from '../../src/proxy/connection.ts'
+import type { DoneRequest } from '../../src/proxy/context.ts'
 import { type CountSources, WorkerMetrics } from '../../src/proxy/worker-metrics.ts'
 import { groupOf } from './upstream-fixture.ts'
 
-test('requests are counted by verdict, action and class of status, and timed', async () => {
+test('requests are counted by verdict, category, action and class of status, and timed', async () => {
   const metrics = new WorkerMetrics(sources())
-  metrics.requestDone('unknown', 'tag', 200, 3)
-  metrics.requestDone('unknown', 'tag', 204, 30)
-  metrics.requestDone('agent', 'block', 451, 1)
-  metrics.requestDone('agent', 'tarpit', 0, 70_000)
-  metrics.requestDone('human', 'route', 101, 5)
+  metrics.requestDone(request('unknown', null, 'tag'), 200, 3, 0)
+  metrics.requestDone(request('unknown', null, 'tag'), 204, 30, 0)
+  metrics.requestDone(request('agent', 'crawler', 'block'), 451, 1, 0)
+  metrics.requestDone(request('agent', null, 'tarpit'), 0, 70_000, 0)
+  metrics.requestDone(request('human', null, 'route'), 101, 5, 0)
   const reading = await metrics.read()
   assert.deepEqual(valuesOf(reading, 'requests_total'), {
-    'unknown tag 2xx': 2,
-    'agent block 4xx': 1,
-    'agent tarpit none': 1,
-    'human route 1xx': 1,
+    'unknown none tag 2xx': 2,
+    'agent crawler block 4xx': 1,
+    'agent none tarpit none': 1,
+    'human none route 1xx': 1,
   })
   const durations = samplesOf(reading, 'request_duration_seconds')
   assert.equal(durations.find(({ metricName }) => metricName?.endsWith('_count'))?.value, 5)
@@ -26,8 +27,26 @@ test('requests are counted by verdict, action and class of status, and timed', a
 
 test('a status or a name that nobody foresaw makes no series of its own', async () => {
   const metrics = new WorkerMetrics(sources())
-  for (let i = 0; i < 500; i++) metrics.requestDone(`verdict ${i}`, `action ${i}`, i * 1000 + 600, 1)
+  for (let i = 0; i < 500; i++)
+    metrics.requestDone(request(`verdict ${i}`, `category ${i}`, `action ${i}`), i * 1000 + 600, 1, 0)
   assert.equal(Object.keys(valuesOf(await metrics.read(), 'requests_total')).length, 1)
+})
+
+test('handshakes are counted by what they came to, and the time of one detection in 64 is taken', async () => {
+  const metrics = new WorkerMetrics(sources())
+  const secured = { version: 'TLSv1.3', isResumed: true, protocol: 'h2', durationMs: 3 } as const
+  metrics.connectionSecured(secured)
+  metrics.connectionSecured({ ...secured, version: 'SSLv9' })
+  for (let i = 0; i < 640; i++) {
+    const begunMs = metrics.detectionBegins()
+    if (begunMs > 0) metrics.detectionDone(begunMs)
+  }
+  const reading = await metrics.read()
+  const handshakes = valuesOf(reading, 'handshakes_total')
+  assert.deepEqual([handshakes['TLSv1.3 true h2'], handshakes['other true h2']], [1, 1])
+  const count = (name: string) =>
+    samplesOf(reading, name).find(({ metricName }) => metricName?.endsWith('_count'))?.value
+  assert.deepEqual([count('handshake_duration_seconds'), count('detection_duration_seconds')], [2, 10])
 })
 
 test('failures are counted by reason, and those of TLS by what TLS says', async () => {
@@ -92,6 +111,14 @@ test('a process tells of its memory, its processor time and its delay', async ()
   assert.deepEqual(Object.keys(delays).sort(), ['0.5', '0.99', '1'])
   for (const value of Object.values(delays)) assert.ok(value >= 0 && value < 3600, String(value))
 })
+
+function request(kind: string, category: string | null, action: string): DoneRequest {
+  return {
+    id: 'an id',
+    verdict: { kind, agent: category === null ? null : { id: 'x', name: 'X', category } },
+    decision: { action: { kind: action } },
+  } as unknown as DoneRequest
+}
 
 function sources(): CountSources {
   const counts = { connections: 0, opening: 0, handshakes: 0, h1: 0, h2: 0, upgraded: 0, streams: 0 }

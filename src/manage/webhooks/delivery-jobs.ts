@@ -33,7 +33,9 @@ export function deliveryJobs(
       name: 'count deliveries to webhooks',
       everyMs: COUNT_MS,
       run: async () => {
-        counted.pending = await store.deliveries.countPending()
+        const { count, oldestMs } = await store.deliveries.countPending()
+        counted.pending = count
+        counted.oldestMs = oldestMs
         counted.disabled = await store.webhookHealth.countDisabled()
         return 'done'
       },

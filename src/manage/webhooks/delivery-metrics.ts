@@ -8,7 +8,7 @@ export class DeliveryMetrics {
   readonly #deliveries = new Tally({ outcome: ['delivered', 'failed'] })
   readonly #latencies = new DurationHistogram(LATENCY_BOUNDS_MS)
   /** As last counted in the database. */
-  readonly counted = { pending: 0, disabled: 0 }
+  readonly counted = { pending: 0, oldestMs: null as number | null, disabled: 0 }
 
   attempted(outcome: PostOutcome): void {
     this.#attempts.add(outcome)
@@ -37,6 +37,9 @@ export class DeliveryMetrics {
     )
     const gauge = (name: string, help: string, value: () => number) =>
       metrics.gauge(name, help, 'first', () => [{ labels: {}, value: value() }])
+    gauge('webhook_lag_seconds', 'How long the oldest delivery that has not ended has waited, about.', () =>
+      counted.oldestMs === null ? 0 : Math.max(0, Date.now() - counted.oldestMs) / 1000,
+    )
     gauge('webhook_deliveries_pending', 'Deliveries that have not ended, about.', () => counted.pending)
     gauge('webhooks_disabled', 'Webhooks that were disabled by what they answered.', () => counted.disabled)
   }
