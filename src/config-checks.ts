@@ -36,11 +36,12 @@ export function checkRole(
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
 export function checkTogether(
-  { proxy, manage, auth, fetch, identity, signing, feeds, bus, inject }: Partly<Settings>,
+  { proxy, manage, auth, fetch, identity, signing, feeds, bus, inject, tracing }: Partly<Settings>,
   refuse: Say,
 ): void {
   const { upstreams, limits } = proxy
   checkInject(inject, refuse)
+  if (tracing.token && !BEARER_TOKEN.test(tracing.token.reveal())) refuse('/tracing/token', NO_TOKEN)
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
     if (upstream.urls.length === 0) refuse(`${at}/urls`, 'is missing')
@@ -94,18 +95,21 @@ export function checkTogether(
     if (public_keys.length === 0) refuse(`${at}/public_keys`, 'is missing')
     if (name !== undefined && feeds.findIndex((feed) => feed.name === name) < index)
       refuse(`${at}/name`, `"${name}" is taken; each feed needs a name of its own`)
-    if (token && !BEARER_TOKEN.test(token.reveal()))
-      refuse(`${at}/token`, 'has a character in it that no token may have')
+    if (token && !BEARER_TOKEN.test(token.reveal())) refuse(`${at}/token`, NO_TOKEN)
   }
 }
 
 /** What does nothing, or less than it seems to. */
 export function warnTogether(
-  { proxy, manage, store, auth, fetch, identity, signing, sinks, bus, inject }: Settings,
+  { proxy, manage, store, auth, fetch, identity, signing, sinks, bus, inject, tracing }: Settings,
   warn: Say,
 ): void {
   const { tls } = proxy
   warnInject(inject, warn)
+  if (tracing.token !== null && tracing.endpoint === null)
+    warn('/tracing/token', 'has no effect without tracing.endpoint')
+  if (tracing.token !== null && tracing.endpoint?.startsWith('http:'))
+    warn('/tracing/token', 'goes over plain http://, and whoever is on the way reads it')
   if (bus.password !== null && bus.user === null) warn('/bus/password', 'has no effect without bus.user')
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
@@ -165,6 +169,7 @@ function isSame(one: HostPort | null | undefined, other: HostPort | null | undef
   return one.host === other.host || isEverywhere(one) || isEverywhere(other)
 }
 
+const NO_TOKEN = 'has a character in it that no token may have'
 const NO_UPSTREAM = [
   '/proxy/upstream',
   'is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',

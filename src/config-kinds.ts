@@ -55,6 +55,16 @@ export function integer(min: number, max: number): Kind<number> {
   }
 }
 
+/** A part of all, from 0 to 1. */
+export const share: Kind<number> = {
+  takes: '0 to 1',
+  parse(raw) {
+    if (typeof raw === 'number' && raw >= 0 && raw <= 1) return raw
+    throw refused(raw, 'a number from 0 to 1')
+  },
+  fromText: (given) => (/^\d(?:\.\d{1,12})?$/.test(given) ? Number(given) : given),
+}
+
 /** In milliseconds. Where `min` is `0`, that means "for ever" or "at once", as the setting says. */
 export function duration(min: string, max: string): Kind<number> {
   const takes = `${min} to ${max}`

@@ -15,6 +15,7 @@ import {
   name,
   optional,
   path,
+  share,
   size,
   slow,
   storeUrl,
@@ -638,6 +639,23 @@ export const SETTINGS = section('', {
       "Whether JA4S, JA4H and JA4X are computed: they are under FoxIO's own licence, see NOTICE.",
     ),
   }),
+  tracing: section(
+    'Traces of requests, for OpenTelemetry: of each a span, and one for the part of the app, which is told by `traceparent` (W3C Trace Context). What a client says there is taken from `proxy.trusted_proxies` only, and is a link otherwise.',
+    {
+      endpoint: setting(
+        optional(webUrl),
+        null,
+        'Where spans are posted (OTLP over HTTP, as JSON), like `http://127.0.0.1:4318/v1/traces`. `null`: nowhere, and trace contexts pass as they are.',
+      ),
+      token: secret('Sent with them (`Authorization: Bearer`).', 0),
+      sample: setting(
+        share,
+        0.01,
+        'The share of requests that are recorded, where no trusted proxy has decided it: 1 is all.',
+      ),
+      service: setting(text, 'gatehouse', 'What they are said to come from (`service.name`).'),
+    },
+  ),
   log: section('', {
     level: setting(
       choice('debug', 'info', 'warn', 'error', 'silent'),

@@ -26,6 +26,13 @@ export interface StartupConfig {
     readonly isAccessLogged: boolean
     readonly hasDashboard: boolean
   }
+  readonly tracing: {
+    /** `null`: requests are not traced. */
+    readonly endpoint: string | null
+    readonly token: Secret<string> | null
+    readonly sample: number
+    readonly service: string
+  }
   readonly limits: { readonly freePerDay: number; readonly standardPerHour: number }
   readonly data: { readonly dir: string }
   /** Without a URL it is SQLite in the data folder. */
@@ -354,6 +361,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       syslogCaFile: others.sinks.syslog_ca_file,
     },
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
+    tracing: others.tracing,
     identity: identityConfig(others.identity),
     signing: {
       webhooks: others.signing.webhooks,

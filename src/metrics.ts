@@ -213,15 +213,16 @@ export class DurationHistogram {
     this.#sumMs += durationMs
   }
 
-  /** The same, and by what id one finds what took so long. One a second and bucket is kept: the first. */
-  observeAs(durationMs: number, id: string, nowMs: number): void {
+  /** The same, and by what ids one finds what took so long. One a second and bucket is kept: the first. */
+  observeAs(durationMs: number, nowMs: number, id: string, traceId: string | null): void {
     const bucket = this.#bucket(durationMs)
     this.#counts[bucket]! += 1
     this.#sumMs += durationMs
     const before = this.#exemplars[bucket]!
-    if (before === null) this.#exemplars[bucket] = { id, durationMs, atMs: nowMs }
+    if (before === null) this.#exemplars[bucket] = { id, traceId, durationMs, atMs: nowMs }
     else if (nowMs - before.atMs >= EXEMPLAR_KEPT_MS) {
       before.id = id
+      before.traceId = traceId
       before.durationMs = durationMs
       before.atMs = nowMs
     }
@@ -254,12 +255,15 @@ export class DurationHistogram {
 
 interface Observed {
   id: string
+  /** `null`: nobody has traced it. */
+  traceId: string | null
   durationMs: number
   atMs: number
 }
 
-function exemplarOf({ id, durationMs, atMs }: Observed): Exemplar {
-  return { labelSet: { decision_id: id }, value: durationMs / 1000, timestamp: atMs / 1000 }
+function exemplarOf({ id, traceId, durationMs, atMs }: Observed): Exemplar {
+  const labelSet = { decision_id: id, ...(traceId !== null && { trace_id: traceId }) }
+  return { labelSet, value: durationMs / 1000, timestamp: atMs / 1000 }
 }
 
 function position(values: readonly string[], value: string): number {

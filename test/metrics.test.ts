@@ -125,7 +125,8 @@ test('in OpenMetrics a bucket names one that fell into it: the latest of all pro
   const of = (observed: readonly (readonly [durationMs: number, id: string, atMs: number])[]) => {
     const metrics = new Metrics()
     const time = new DurationHistogram([10, 100])
-    for (const each of observed) time.observeAs(...each)
+    for (const [durationMs, id, atMs] of observed)
+      time.observeAs(durationMs, atMs, id, id === 'new' ? '7d' : null)
     metrics.histograms('time_seconds', 'Time.', () => [{ labels: { upstream: 'app' }, histogram: time }])
     metrics.counter('requests_total', 'Requests.', () => [{ labels: {}, value: observed.length }])
     return metrics.read()
@@ -144,7 +145,7 @@ test('in OpenMetrics a bucket names one that fell into it: the latest of all pro
       '# HELP gatehouse_time_seconds Time.',
       '# TYPE gatehouse_time_seconds histogram',
       'gatehouse_time_seconds_bucket{upstream="app",le="0.01"} 2 # {decision_id="first"} 0.005 1',
-      'gatehouse_time_seconds_bucket{upstream="app",le="0.1"} 4 # {decision_id="new"} 0.06 2',
+      'gatehouse_time_seconds_bucket{upstream="app",le="0.1"} 4 # {decision_id="new",trace_id="7d"} 0.06 2',
       'gatehouse_time_seconds_bucket{upstream="app",le="+Inf"} 4',
       'gatehouse_time_seconds_sum{upstream="app"} 0.121',
       'gatehouse_time_seconds_count{upstream="app"} 4',

@@ -246,6 +246,7 @@ async function workerSettings({
   identity,
   fetch,
   fingerprints,
+  tracing,
   log,
 }: StartupConfig): Promise<WorkerSettings> {
   const { tls, limits } = proxy
@@ -269,6 +270,16 @@ async function workerSettings({
     signatureKey: proxy.signatureKey?.reveal() ?? null,
     fail: proxy.fail,
     ja4plus: fingerprints.ja4plus,
+    tracing:
+      tracing.endpoint === null
+        ? null
+        : {
+            endpoint: tracing.endpoint,
+            token: tracing.token?.reveal() ?? null,
+            sample: tracing.sample,
+            service: tracing.service,
+            version: version(),
+          },
     identity: {
       isSignatureChecked: identity.signatures !== 'off',
       areStrangersAsked: identity.signatures === 'discover',

@@ -10,6 +10,7 @@ import type { Prover } from './prover.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { TagSigner } from './tag-signature.ts'
 import type { Tarpit } from './tarpit.ts'
+import type { Tracer } from './tracer.ts'
 import type { Upgrades } from './upgrade.ts'
 import type { UpstreamGroup } from './upstream.ts'
 
@@ -40,13 +41,21 @@ export interface ProxyContext {
   readonly ids: DecisionIds
   /** The time of day, up to a beat old: read here, set elsewhere. */
   readonly clock: { readonly nowMs: number }
+  /** `null`: requests are not traced. */
+  readonly tracer: Tracer | null
   readonly recorder: { record(sighting: Sighting): void }
   readonly metrics: {
     /** 0 for all those whose time is not taken, which are nearly all. */
     detectionBegins(): number
     detectionDone(begunMs: number): void
     /** `status` 0 is a request that got no answer. */
-    requestDone(request: DoneRequest, status: number, durationMs: number, nowMs: number): void
+    requestDone(
+      request: DoneRequest,
+      status: number,
+      durationMs: number,
+      nowMs: number,
+      traceId: string | null,
+    ): void
     forgedHeaders(count: number): void
     connectionFailed(failure: ConnectionFailure): void
     connectionSecured(connection: SecuredConnection): void

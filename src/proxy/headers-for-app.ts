@@ -1,6 +1,7 @@
 import type { ProxyContext } from './context.ts'
 import type { Judged } from './judge.ts'
 import { pushForwarding, pushTags } from './request-headers.ts'
+import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from './upstream.ts'
 import type { Visit } from './visit.ts'
 
@@ -11,8 +12,10 @@ export function headersForApp(
   { received, print, verdict, decision, id }: Judged,
   upstream: UpstreamGroup,
   ruleHeaders: readonly string[] | null,
+  trace: Trace | null,
 ): string[] {
   const headers = received.kept
+  if (trace !== null) proxy.tracer!.tell(trace, headers)
   const hop = connection.isTrusted ? received.hop : null
   const from = headers.length
   pushForwarding(headers, connection, authority, hop)

@@ -9,6 +9,7 @@ import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refuse } from './refuse.ts'
+import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from './upstream.ts'
 import type { Visit } from './visit.ts'
 
@@ -20,6 +21,8 @@ export class RequestVisit implements Visit {
   readonly #proxy: ProxyContext
   readonly #exchange: Exchange
   readonly #startedMs = performance.now()
+  /** `null`: it is not traced, or not yet. */
+  #trace: Trace | null = null
 
   constructor(proxy: ProxyContext, exchange: Exchange) {
     this.#proxy = proxy
@@ -46,7 +49,8 @@ export class RequestVisit implements Visit {
   }
 
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
-    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders)
+    this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
+    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace)
     forward(this.#exchange, upstream, headers, (outcome) => {
       this.#done(judged, outcome.kind === 'client-gone' ? 0 : outcome.status)
       if (outcome.kind === 'failed') refuse(this.#exchange, unserved(judged, outcome))
@@ -67,7 +71,10 @@ export class RequestVisit implements Visit {
   }
 
   #done(judged: Judged, status: number): void {
-    const { metrics, clock } = this.#proxy
-    metrics.requestDone(judged, status, performance.now() - this.#startedMs, clock.nowMs)
+    const { metrics, clock, tracer } = this.#proxy
+    const trace = tracer === null ? null : (this.#trace ?? tracer.begin(this.connection, judged))
+    const traceId = trace?.isSampled ? trace.traceId : null
+    metrics.requestDone(judged, status, performance.now() - this.#startedMs, clock.nowMs, traceId)
+    if (traceId !== null) tracer!.end(trace!, this, judged, status, this.#startedMs)
   }
 }

@@ -10,6 +10,7 @@ import type { PendingProofs } from './prover.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refusalText } from './refuse.ts'
 import { endSoftly, type UpgradeOutcome } from './upgrade.ts'
+import type { Trace } from './tracer.ts'
 import type { UpstreamGroup, UpstreamTarget } from './upstream.ts'
 import type { UpstreamFailure } from './upstream-stream.ts'
 import type { Visit } from './visit.ts'
@@ -22,6 +23,8 @@ export class UpgradeVisit implements Visit {
   readonly #proxy: ProxyContext
   readonly #upgrade: Upgrade
   readonly #startedMs = performance.now()
+  /** `null`: it is not traced, or not yet. */
+  #trace: Trace | null = null
   #onGone: (() => void) | null = null
 
   constructor(proxy: ProxyContext, upgrade: Upgrade) {
@@ -52,7 +55,8 @@ export class UpgradeVisit implements Visit {
   }
 
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
-    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders)
+    this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
+    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace)
     upstream.began()
     this.#ask({ judged, upstream, headers, tried: NONE_TRIED }, upstream.pick(NONE_TRIED)!)
   }
@@ -137,8 +141,11 @@ export class UpgradeVisit implements Visit {
   }
 
   #done(judged: Judged, status: number): void {
-    const { metrics, clock } = this.#proxy
-    metrics.requestDone(judged, status, performance.now() - this.#startedMs, clock.nowMs)
+    const { metrics, clock, tracer } = this.#proxy
+    const trace = tracer === null ? null : (this.#trace ?? tracer.begin(this.connection, judged))
+    const traceId = trace?.isSampled ? trace.traceId : null
+    metrics.requestDone(judged, status, performance.now() - this.#startedMs, clock.nowMs, traceId)
+    if (traceId !== null) tracer!.end(trace!, this, judged, status, this.#startedMs)
   }
 }
 

@@ -8,6 +8,7 @@ import type { ConnectionFailure, FailureReason, SecuredConnection } from './conn
 import type { DoneRequest } from './context.ts'
 import type { ListenerCounts } from './listener.ts'
 import type { RecorderCounts } from './recorder.ts'
+import type { SpanCounts } from './span-exporter.ts'
 import type { UpstreamGroup } from './upstream.ts'
 
 /** What is counted elsewhere, and read when somebody asks. */
@@ -16,6 +17,8 @@ export interface CountSources {
   readonly upstreams: readonly UpstreamGroup[]
   readonly recorder: { readonly counts: RecorderCounts }
   readonly traffic: { readonly size: number }
+  /** `null`: requests are not traced. */
+  readonly spans: { readonly counts: SpanCounts } | null
   /** Requests that wait for the key of who has signed them. */
   readonly waiting: () => number
 }
@@ -42,6 +45,7 @@ export class WorkerMetrics {
     this.#addConnections(sources.listeners)
     this.#addUpstreams(sources.upstreams)
     this.#addSightings(sources.recorder)
+    if (sources.spans !== null) this.#addSpans(sources.spans)
     const help =
       'Clients, and TLS hellos that nobody is known to have, of which it is known what they asked for lately.'
     this.#metrics.gauge('traffic_remembered', help, 'sum', () => one(sources.traffic.size))
@@ -65,11 +69,12 @@ export class WorkerMetrics {
     status: number,
     durationMs: number,
     nowMs: number,
+    traceId: string | null,
   ): void {
     const category = verdict.agent?.category ?? NO_CATEGORY
     const statusClass = STATUS_CLASSES[Math.floor(status / 100)] ?? 'none'
     this.#requests.add(verdict.kind, category, decision.action.kind, statusClass)
-    this.#durations.observeAs(durationMs, id, nowMs)
+    this.#durations.observeAs(durationMs, nowMs, id, traceId)
   }
 
   connectionSecured({ version, isResumed, protocol, durationMs }: SecuredConnection): void {
@@ -174,6 +179,14 @@ export class WorkerMetrics {
       'sightings_total',
       'Sightings recorded, of them delivered, and of them dropped.',
       () => outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
+    )
+  }
+
+  #addSpans({ counts }: NonNullable<CountSources['spans']>): void {
+    const outcomes = ['exported', 'dropped', 'refused'] as const
+    const help = 'Spans of traces that were taken by the collector, that had no room, that it did not want.'
+    this.#metrics.counter('spans_total', help, () =>
+      outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
     )
   }
 }

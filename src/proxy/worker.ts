@@ -20,9 +20,11 @@ import { RateLimiter } from './rate-limiter.ts'
 import { Recorder } from './recorder.ts'
 import { dropStartGarbage } from './garbage.ts'
 import { ServedHosts } from './served-hosts.ts'
+import { SpanExporter } from './span-exporter.ts'
 import { TagSigner } from './tag-signature.ts'
 import type { Tap } from './tap.ts'
 import { Tarpit } from './tarpit.ts'
+import { Tracer } from './tracer.ts'
 import { Upgrades } from './upgrade.ts'
 import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from './upstream.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
@@ -44,6 +46,8 @@ export interface WorkerSettings {
   readonly signatureKey: string | null
   readonly fail: 'open' | 'closed'
   readonly ja4plus: boolean
+  /** `null`: requests are not traced. */
+  readonly tracing: WorkerTracingSettings | null
   readonly identity: WorkerIdentitySettings
   readonly logLevel: LogLevel
 }
@@ -54,6 +58,15 @@ export interface WorkerTlsSettings {
   /** PEM. */
   readonly clientCa: string | null
   readonly sniMismatch: 'allow' | 'reject'
+}
+
+export interface WorkerTracingSettings {
+  readonly endpoint: string
+  readonly token: string | null
+  /** The share of requests that are recorded. */
+  readonly sample: number
+  readonly service: string
+  readonly version: string
 }
 
 export interface WorkerIdentitySettings {
@@ -76,6 +89,7 @@ export class Worker {
   readonly #certificates: CertificateStore
   readonly #upstreams: readonly UpstreamGroup[]
   readonly #recorder: Recorder
+  readonly #spans: SpanExporter | null
   readonly #metrics: WorkerMetrics
   readonly #upgrades = new Upgrades()
   readonly #traffic = new Traffic()
@@ -102,7 +116,7 @@ export class Worker {
         first.reject(error)
       })
     })
-    const worker = new Worker(settings, state, await first.promise, bus, investigator, tap)
+    const worker = new Worker(settings, state, await first.promise, bus, log, investigator, tap)
     use = (snapshot) => {
       worker.#context.snapshot = snapshot
       worker.#context.prover?.use(snapshot.knowledge)
@@ -122,6 +136,7 @@ export class Worker {
     state: LiveState,
     snapshot: Snapshot,
     bus: ProxyBus,
+    log: Log,
     investigator: Investigator | null,
     tap: Tap | null,
   ) {
@@ -131,9 +146,11 @@ export class Worker {
     this.#certificates = new CertificateStore(state.keyPairs, clientCa === null ? {} : { ca: clientCa })
     this.#upstreams = settings.upstreams.map((upstream) => new UpstreamGroup(upstream, upstreamCounters()))
     this.#recorder = new Recorder(bus)
+    this.#spans = settings.tracing === null ? null : exporterFor(settings.tracing, log)
     const listeners: Listener[] = []
     this.#metrics = new WorkerMetrics({
       ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
+      spans: this.#spans,
       waiting: () => this.#context.prover?.waiting ?? 0,
     })
     this.#context = this.#contextWith(snapshot, investigator, state.signingKey)
@@ -190,7 +207,8 @@ export class Worker {
     for (const group of this.#upstreams) group.close() // there is nobody left to answer
     const leftMs = deadlineMs - (performance.now() - startedMs)
     this.#context.prover?.close()
-    await this.#recorder.close(Math.max(leftMs, LAST_SIGHTINGS_MS))
+    const lastMs = Math.max(leftMs, LAST_SIGHTINGS_MS)
+    await Promise.all([this.#recorder.close(lastMs), this.#spans?.close(lastMs)])
     this.#clock.stop()
     this.#bus.close()
   }
@@ -222,6 +240,7 @@ export class Worker {
       ids: this.#clock.ids,
       clock: this.#clock,
       recorder: this.#recorder,
+      tracer: this.#spans === null ? null : new Tracer(settings.tracing!.sample, this.#spans),
       metrics: this.#metrics,
     }
   }
@@ -245,6 +264,15 @@ export class Worker {
 function signerOf(shared: string | null, signingKey: string | null): TagSigner | null {
   if (signingKey !== null) return new TagSigner(readSigningKeys(signingKey)[0])
   return shared === null ? null : new TagSigner(shared)
+}
+
+function exporterFor({ endpoint, token, service, version }: WorkerTracingSettings, log: Log): SpanExporter {
+  const resource = Object.entries({
+    'service.name': service,
+    'service.version': version,
+    'service.instance.id': `${hostname()}:${process.pid}`,
+  }).map(([key, stringValue]) => ({ key, value: { stringValue } }))
+  return new SpanExporter({ endpoint, token, resource }, log)
 }
 
 /** The time of day, read on a beat so that requests need not. */

@@ -54,6 +54,7 @@ export async function everyPage(t: Test): Promise<Readonly<Record<string, string
 manage: {listen: "127.0.0.1:0"}
 sightings: {file: ${folder}/sightings.jsonl}
 sinks: {file: ${folder}/events.jsonl}
+tracing: {endpoint: "http://127.0.0.1:9/v1/traces"}
 identity: {asn_file: ${folder}/asn.mmdb, ranges_refresh: 24h}
 feeds: [{name: ours, url: "https://127.0.0.1:9/feed", public_keys: "${FEED_KEY}", allow_private: true}]
 `,

@@ -70,6 +70,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     upgrades: new Upgrades(),
     ids: new DecisionIds(clock.nowMs),
     clock,
+    tracer: null,
     recorder: { record: (sighting) => void sightings.push(sighting) },
     metrics: {
       detectionBegins: () => 0,

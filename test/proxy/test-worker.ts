@@ -56,6 +56,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     trustedProxies: [],
     proxyProtocol: 'off',
     ja4Hops: { addresses: [], header: 'x-ja4-fingerprint' },
+    tracing: null,
     tls: { minVersion: 'TLSv1.2', clientCertificates: 'off', clientCa: null, sniMismatch: 'allow' },
     limits: LIMITS,
     upgradeIdleTimeoutMs: 0,

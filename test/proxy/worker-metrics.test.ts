@@ -8,11 +8,11 @@ import { groupOf } from './upstream-fixture.ts'
 
 test('requests are counted by verdict, category, action and class of status, and timed', async () => {
   const metrics = new WorkerMetrics(sources())
-  metrics.requestDone(request('unknown', null, 'tag'), 200, 3, 0)
-  metrics.requestDone(request('unknown', null, 'tag'), 204, 30, 0)
-  metrics.requestDone(request('agent', 'crawler', 'block'), 451, 1, 0)
-  metrics.requestDone(request('agent', null, 'tarpit'), 0, 70_000, 0)
-  metrics.requestDone(request('human', null, 'route'), 101, 5, 0)
+  metrics.requestDone(request('unknown', null, 'tag'), 200, 3, 0, null)
+  metrics.requestDone(request('unknown', null, 'tag'), 204, 30, 0, null)
+  metrics.requestDone(request('agent', 'crawler', 'block'), 451, 1, 0, null)
+  metrics.requestDone(request('agent', null, 'tarpit'), 0, 70_000, 0, null)
+  metrics.requestDone(request('human', null, 'route'), 101, 5, 0, null)
   const reading = await metrics.read()
   assert.deepEqual(valuesOf(reading, 'requests_total'), {
     'unknown none tag 2xx': 2,
@@ -28,7 +28,7 @@ test('requests are counted by verdict, category, action and class of status, and
 test('a status or a name that nobody foresaw makes no series of its own', async () => {
   const metrics = new WorkerMetrics(sources())
   for (let i = 0; i < 500; i++)
-    metrics.requestDone(request(`verdict ${i}`, `category ${i}`, `action ${i}`), i * 1000 + 600, 1, 0)
+    metrics.requestDone(request(`verdict ${i}`, `category ${i}`, `action ${i}`), i * 1000 + 600, 1, 0, null)
   assert.equal(Object.keys(valuesOf(await metrics.read(), 'requests_total')).length, 1)
 })
 
@@ -77,6 +77,7 @@ test('what others count is read when somebody asks, over all listeners and targe
     upstreams: [group],
     recorder,
     traffic: { size: 12 },
+    spans: { counts: { exported: 5, dropped: 4, refused: 3 } },
     waiting: () => 3,
   })
   await metrics.read()
@@ -99,6 +100,7 @@ test('what others count is read when somebody asks, over all listeners and targe
   assert.deepEqual(valuesOf(reading, 'sightings_total'), { recorded: 9, delivered: 8, dropped: 1 })
   assert.deepEqual(valuesOf(reading, 'traffic_remembered'), { '': 12 })
   assert.deepEqual(valuesOf(reading, 'signatures_waiting'), { '': 3 })
+  assert.deepEqual(valuesOf(reading, 'spans_total'), { exported: 5, dropped: 4, refused: 3 })
   group.close()
 })
 
@@ -127,6 +129,7 @@ function sources(): CountSources {
     upstreams: [],
     recorder: { counts: { recorded: 0, delivered: 0, dropped: 0 } },
     traffic: { size: 0 },
+    spans: null,
     waiting: () => 0,
   }
 }
