@@ -662,5 +662,10 @@ export const SETTINGS = section('', {
       'info',
       'The least important that is logged.',
     ),
+    per_second: setting(
+      optional(integer(1, 1_000_000)),
+      null,
+      'How many lines with the same message a process writes in a second; of more, the next one says how many were left out (`left_out`). `null`: all.',
+    ),
   }),
 })

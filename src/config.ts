@@ -8,7 +8,7 @@ import { type InjectConfig, injectConfig } from './config-inject.ts'
 import { ConfigReader, type Effective } from './config-reader.ts'
 import { ConfigFault, type Problem } from './config-source.ts'
 import { Fault } from './fault.ts'
-import type { LogLevel } from './log.ts'
+import type { LogSettings } from './log.ts'
 import { REDACTED, type Secret } from './secret.ts'
 
 /** All that is set at the start and takes a restart to change. Times of 0 are for ever. */
@@ -93,7 +93,7 @@ export interface StartupConfig {
   readonly threats: ThreatsConfig
   readonly inject: InjectConfig
   readonly fingerprints: { readonly ja4plus: boolean }
-  readonly log: { readonly level: LogLevel }
+  readonly log: LogSettings
 }
 
 export interface ProxyConfig {
@@ -393,7 +393,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     threats: threatsConfig(others.threats),
     inject: injectConfig(others.inject),
     fingerprints: others.fingerprints,
-    log: others.log,
+    log: { level: others.log.level, perSecond: others.log.per_second },
   }
 }
 

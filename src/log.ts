@@ -25,18 +25,35 @@ export type LogFields = Readonly<Record<string, LogValue>>
 /** Of an Error only its name, code, message and, where it is a bug of ours, its stack are said. */
 export type LogValue = string | number | boolean | null | readonly string[] | Error
 
+export interface LogSettings {
+  readonly level: LogLevel
+  /** How many lines of one message are written in a second; `null`: all. */
+  readonly perSecond: number | null
+}
+
 /** Writes to a file descriptor without waiting for who reads it. */
-export function createLog(level: LogLevel, fileDescriptor = STDERR): Log {
+export function createLog({ level, perSecond }: LogSettings, fileDescriptor = STDERR): Log {
   const lines = new LineWriter(fileDescriptor)
-  return createLogTo(level, lines, () => lines.flush())
+  return createLogTo(level, lines, () => lines.flush(), perSecond)
+}
+
+/** Nobody hears it. */
+export function silentLog(): Log {
+  return createLog({ level: 'silent', perSecond: null })
 }
 
 /** For a test: lines go to `stream`. */
-export function createLogTo(level: LogLevel, stream: LogStream, flush: () => void = () => undefined): Log {
+export function createLogTo(
+  level: LogLevel,
+  stream: LogStream,
+  flush: () => void = () => undefined,
+  perSecond: number | null = null,
+): Log {
   const base = { base: { pid: process.pid }, level, timestamp: pino.stdTimeFunctions.isoTime }
   const formatters = { level: (label: string) => ({ level: label }) }
   const redact = { paths: [...SECRET_FIELDS], censor: '<redacted>' }
-  return new PinoLog(pino({ ...base, formatters, redact, messageKey: 'message' }, stream), flush)
+  const sampler = perSecond === null ? null : new Sampler(perSecond)
+  return new PinoLog(pino({ ...base, formatters, redact, messageKey: 'message' }, stream), sampler, flush)
 }
 
 export interface LogStream {
@@ -45,10 +62,13 @@ export interface LogStream {
 
 class PinoLog implements Log {
   readonly #pino: pino.Logger
+  /** One for a log and all that are made of it; `null`: every line is written. */
+  readonly #sampler: Sampler | null
   readonly flush: () => void
 
-  constructor(logger: pino.Logger, flush: () => void) {
+  constructor(logger: pino.Logger, sampler: Sampler | null, flush: () => void) {
     this.#pino = logger
+    this.#sampler = sampler
     this.flush = flush
   }
 
@@ -69,7 +89,7 @@ class PinoLog implements Log {
   }
 
   with(fields: LogFields): Log {
-    return new PinoLog(this.#pino.child(plainFields(fields)), this.flush)
+    return new PinoLog(this.#pino.child(plainFields(fields)), this.#sampler, this.flush)
   }
 
   setLevel(level: LogLevel): void {
@@ -77,7 +97,44 @@ class PinoLog implements Log {
   }
 
   #write(level: PinoLevel, message: string, fields: LogFields): void {
-    if (this.#pino.isLevelEnabled(level)) this.#pino[level](plainFields(fields), message)
+    if (!this.#pino.isLevelEnabled(level)) return
+    const leftOut = this.#sampler === null ? 0 : this.#sampler.take(message, performance.now())
+    if (leftOut === null) return
+    const plain = plainFields(fields)
+    if (leftOut > 0) plain['left_out'] = leftOut
+    this.#pino[level](plain, message)
+  }
+}
+
+/** Messages are ours, and few: what a peer sends is in fields. */
+class Sampler {
+  readonly #perSecond: number
+  readonly #messages = new Map<string, { second: number; written: number; leftOut: number }>()
+
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond
+  }
+
+  /** `null`: not this one; else how many were left out since the last that was written. */
+  take(message: string, nowMs: number): number | null {
+    const second = Math.floor(nowMs / 1_000)
+    let said = this.#messages.get(message)
+    if (said === undefined) {
+      said = { second, written: 0, leftOut: 0 }
+      this.#messages.set(message, said)
+    }
+    if (said.second !== second) {
+      said.second = second
+      said.written = 0
+    }
+    if (said.written === this.#perSecond) {
+      said.leftOut++
+      return null
+    }
+    const { leftOut } = said
+    said.written++
+    said.leftOut = 0
+    return leftOut
   }
 }
 

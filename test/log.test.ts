@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { Fault } from '../src/fault.ts'
 import { createLogTo, type Log, type LogLevel } from '../src/log.ts'
@@ -29,6 +30,35 @@ test('what is below the level is not written', async () => {
   assert.deepEqual(
     lines().map(({ message }) => message),
     ['c', 'd'],
+  )
+})
+
+test('of many lines with one message some are written, and the next says how many were not', async () => {
+  const text: string[] = []
+  const log = createLogTo('info', { write: (line) => void text.push(line) }, undefined, 3)
+  const another = log.with({ worker: 2 })
+  const startMs = performance.now()
+  // In one second, and not over its end.
+  while (Math.floor(performance.now() / 1_000) === Math.floor(startMs / 1_000)) await wait(1)
+  for (let i = 0; i < 50; i++) (i % 2 === 0 ? log : another).info('again', { i })
+  log.info('something else')
+  log.debug('again')
+  const written = () => text.map((line) => JSON.parse(line))
+  assert.deepEqual(
+    written().map(({ message, i, left_out }) => [message, i, left_out]),
+    [...[0, 1, 2].map((i) => ['again', i, undefined]), ['something else', undefined, undefined]],
+  )
+  await wait(1_001)
+  log.info('again', { i: 50 })
+  log.info('again', { i: 51 })
+  assert.deepEqual(
+    written()
+      .slice(4)
+      .map(({ i, left_out }) => [i, left_out]),
+    [
+      [50, 47],
+      [51, undefined],
+    ],
   )
 })
 
@@ -111,7 +141,7 @@ function memoryLog(level: LogLevel = 'debug') {
 
 function start(script: string, stdin: 'ignore' | 'pipe' = 'ignore') {
   const module = new URL('../src/log.ts', import.meta.url).href
-  const source = `const { createLog } = await import('${module}'); const log = createLog('info'); ${script}`
+  const source = `const { createLog } = await import('${module}'); const log = createLog({ level: 'info', perSecond: null }); ${script}`
   const { NODE_OPTIONS: _, ...env } = process.env
   return spawn(process.execPath, ['--input-type=module', '-e', source], {
     env,

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SigningConfig } from '../config.ts'
-import type { Log, LogLevel } from '../log.ts'
+import type { Log, LogSettings } from '../log.ts'
 import type { FrontSettings } from '../manage/app.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'
 import type { ManagementPlane, ManagementSettings } from '../manage/management-plane.ts'
@@ -58,7 +58,7 @@ export interface GatewaySettings {
   readonly management: ManagementSettings | null
   /** `null`: it is none of a fleet, whose managers are elsewhere. */
   readonly fleet: Omit<FleetProxySettings, 'dataFolder' | 'version'> | null
-  readonly logLevel: LogLevel
+  readonly log: LogSettings
 }
 
 export interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {

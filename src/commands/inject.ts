@@ -56,7 +56,7 @@ function injectSettings(given: Arguments, io: Io): CheckedSettings {
 }
 
 async function serveInject(settings: CheckedSettings, io: Io): Promise<ExitCode> {
-  const log = createLog(settings.config.log.level)
+  const log = createLog(settings.config.log)
   const start = async (): Promise<Running> => {
     const server = await InjectServer.start(settings, io.env, log)
     return {

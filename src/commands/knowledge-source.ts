@@ -1,7 +1,7 @@
 import type { Knowledge } from '../classify/knowledge.ts'
 import { parseWeights } from '../classify/weights.ts'
 import { loadConfig } from '../config.ts'
-import { createLog } from '../log.ts'
+import { silentLog } from '../log.ts'
 import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import type { Arguments } from './command.ts'
@@ -17,7 +17,7 @@ export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledg
   const isConfigured = given.value('config') !== null || Object.keys(io.env).some(isSetting)
   if (!isConfigured) return loadKnowledge(null, null)
   const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
-  const silent = createLog('silent')
+  const silent = silentLog()
   const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), silent)
   const ranges =
     config.identity.rangesRefreshMs === null

@@ -46,7 +46,7 @@ async function serveManager(
   warnings: readonly string[],
   io: Io,
 ): Promise<ExitCode> {
-  const log = createLog(settings.logLevel)
+  const log = createLog(settings.log)
   const start = async (): Promise<Running> => {
     const manager = await Manager.start(settings, log)
     return {

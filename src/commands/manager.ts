@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { DocumentMetrics } from '../identity/document-metrics.ts'
 import type { SigningKeys } from '../identity/signing-key.ts'
 import type { SigningConfig } from '../config.ts'
-import type { Log, LogLevel } from '../log.ts'
+import type { Log, LogSettings } from '../log.ts'
 import type { FrontSettings } from '../manage/app.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'
 import { FleetView } from '../manage/fleet-view.ts'
@@ -45,7 +45,7 @@ export interface ManagerSettings {
   readonly front: FrontSettings
   readonly certificate: KeyPairSource | null
   readonly isAccessLogged: boolean
-  readonly logLevel: LogLevel
+  readonly log: LogSettings
 }
 
 /**

@@ -10,7 +10,7 @@ export async function serveGateway(
   warnings: readonly string[],
   io: Io,
 ): Promise<ExitCode> {
-  const log = createLog(settings.logLevel)
+  const log = createLog(settings.log)
   const { drainTimeoutMs } = settings.worker
   const start = async (): Promise<Running> => {
     const gateway = await Gateway.start(settings, log)

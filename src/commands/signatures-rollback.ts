@@ -1,6 +1,6 @@
 import { loadConfig } from '../config.ts'
 import { Fault } from '../fault.ts'
-import { createLog } from '../log.ts'
+import { silentLog } from '../log.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { type FeedFacts, FeedFault } from '../plane/feed.ts'
@@ -164,7 +164,7 @@ async function readKept(
 function open(given: Arguments, io: Io): { feeds: readonly FeedSettings[]; store: FeedStore } {
   const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
   const feeds = feedSettings(config)
-  return { feeds, store: new FeedStore(feedFolder(config.data.dir), feeds, createLog('silent')) }
+  return { feeds, store: new FeedStore(feedFolder(config.data.dir), feeds, silentLog()) }
 }
 
 function timeOf(ms: number): string {

@@ -71,7 +71,7 @@ export async function managerSettings(
     sightings: sightingFileSettings(config),
     dataFolder: config.data.dir,
     ...portSettings(config),
-    logLevel: config.log.level,
+    log: config.log,
   }
   return { settings, warnings: warningsOf(parsed) }
 }
@@ -112,7 +112,7 @@ async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Prom
     ...{ manageListen: listen, manageFront: front, manageCertificate: certificate, isAccessLogged },
     management: role === 'up' ? await managementSettings(parsed) : null,
     fleet: isOfFleet ? fleetSettings(parsed) : null,
-    logLevel: log.level,
+    log,
   }
 }
 
@@ -290,7 +290,7 @@ async function workerSettings({
       agents: identity.agents.map(signerAt),
       hosts: identity.hosts,
     },
-    logLevel: log.level,
+    log,
   }
 }
 

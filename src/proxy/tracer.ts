@@ -1,7 +1,11 @@
 import { randomBytes } from 'node:crypto'
+import type { Verdict } from '../classify/verdict.ts'
+import type { Print } from '../fingerprint/print.ts'
+import type { Decision } from '../policy/decide.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
-import type { Judged } from './judge.ts'
+import type { DecisionId } from './decision-id.ts'
+import type { ReceivedHeaders } from './request-headers.ts'
 import type { Attribute, Span } from './span-exporter.ts'
 import { putTraceContext, type TraceContext, traceContextIn } from './trace-context.ts'
 
@@ -26,6 +30,16 @@ export interface TracedRequest {
   readonly authority: string | null
 }
 
+/** What was made of it. */
+export interface TracedDecision {
+  readonly id: DecisionId
+  readonly received: ReceivedHeaders
+  readonly address: string
+  readonly print: Print
+  readonly verdict: Verdict
+  readonly decision: Decision
+}
+
 /** Begins and ends traces. Whoever is no trusted hop begins no trace of ours, and has none recorded. */
 export class Tracer {
   readonly #share: number
@@ -40,7 +54,7 @@ export class Tracer {
   }
 
   /** Also for the others: what the app records hangs on it. */
-  begin(connection: Connection, { id, received }: Judged): Trace {
+  begin(connection: Connection, { id, received }: TracedDecision): Trace {
     const said = traceContextIn(received.kept)
     const parent = connection.isTrusted ? said : null
     return {
@@ -62,7 +76,7 @@ export class Tracer {
   }
 
   /** `status` 0: there was no answer. */
-  end(trace: Trace, request: TracedRequest, judged: Judged, status: number, startedMs: number): void {
+  end(trace: Trace, request: TracedRequest, judged: TracedDecision, status: number, startedMs: number): void {
     if (!trace.isSampled) return
     const { traceId, spanId, parentId, appSpanId, askedMs, link } = trace
     const { method } = request.head
@@ -94,7 +108,7 @@ export class Tracer {
 /** As the semantic conventions for HTTP have it. The query is nobody's business. */
 function ofRequest(
   { connection, head, authority }: TracedRequest,
-  { address, received }: Judged,
+  { address, received }: TracedDecision,
   status: number,
 ): readonly Attribute[] {
   const { method, target, version } = head
@@ -112,7 +126,7 @@ function ofRequest(
   ]
 }
 
-function ofDecision({ id, verdict, decision, print }: Judged): readonly Attribute[] {
+function ofDecision({ id, verdict, decision, print }: TracedDecision): readonly Attribute[] {
   const { agent, software, proof, conflicts, evidence } = verdict
   const { ja4 } = print.connection
   return [

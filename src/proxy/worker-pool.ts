@@ -96,7 +96,7 @@ export class WorkerPool implements DataPlane {
 
   /** Those that come later begin with it. */
   logAt(level: LogLevel): void {
-    this.#settings = { ...this.#settings, logLevel: level }
+    this.#settings = { ...this.#settings, log: { ...this.#settings.log, level } }
     for (const { child } of this.#slots) if (child !== null) send(child, { kind: 'worker:log-at', level })
   }
 

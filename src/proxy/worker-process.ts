@@ -46,7 +46,7 @@ class WorkerProcess {
 
   async #start({ settings, state }: ToWorker & { kind: 'worker:start' }): Promise<void> {
     this.#drainTimeoutMs = settings.drainTimeoutMs
-    this.#log = createLog(settings.logLevel).with({ worker: process.pid })
+    this.#log = createLog(settings.log).with({ worker: process.pid })
     this.#starting = Worker.start(settings, state, this.#bus, this.#log, this.#investigator)
     try {
       const worker = await this.#starting

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { Traffic } from '../classify/traffic.ts'
-import type { Log, LogLevel } from '../log.ts'
+import type { Log, LogSettings } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import type { Investigator } from '../identity/inquiry.ts'
 import { readSigningKeys } from '../identity/signing-key.ts'
@@ -49,7 +49,7 @@ export interface WorkerSettings {
   /** `null`: requests are not traced. */
   readonly tracing: WorkerTracingSettings | null
   readonly identity: WorkerIdentitySettings
-  readonly logLevel: LogLevel
+  readonly log: LogSettings
 }
 
 export interface WorkerTlsSettings {

@@ -8,7 +8,7 @@ import type { Command } from '../../src/commands/command.ts'
 import { exportSignatures } from '../../src/commands/signatures-export.ts'
 import { feedKey, feedVerify } from '../../src/commands/signatures-feed.ts'
 import { listFeeds, rollback } from '../../src/commands/signatures-rollback.ts'
-import { createLog } from '../../src/log.ts'
+import { silentLog } from '../../src/log.ts'
 import { FeedStore } from '../../src/manage/feed-store.ts'
 import { openFeed, parseFeedKey } from '../../src/plane/feed.ts'
 import { memoryIo } from './memory-io.ts'
@@ -179,7 +179,7 @@ async function kept(t: Test) {
   writeFileSync(at('g.yaml'), `proxy: {upstream: "http://a"}\ndata: {dir: data}\nfeeds: [${feed}]\n`)
   const file = (version: number) => at(`data/feeds/acme@${version}.json`)
   const config = ['--config', at('g.yaml')]
-  const store = new FeedStore(at('data/feeds'), [], createLog('silent'))
+  const store = new FeedStore(at('data/feeds'), [], silentLog())
   return {
     ...{ run, config, file },
     async publish(version: number) {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { type Test, test } from 'tap'
-import { createLog } from '../../src/log.ts'
+import { silentLog } from '../../src/log.ts'
 import { JetStreamManageBus, JetStreamProxyBus } from '../../src/plane/jetstream-bus.ts'
 import type { BusSettings } from '../../src/plane/jetstream-connection.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
@@ -14,7 +14,7 @@ import { document, sighting, until } from '../contract/bus.ts'
 import { folderFor, freePort } from '../e2e/engines.ts'
 
 const PASSWORDS = { manage: 'what managers say', proxy: 'what proxies say' }
-const log = createLog('silent')
+const log = silentLog()
 
 test('with config/nats.conf a fleet works, and a proxy may do no more than it needs', async (t) => {
   const port = await start(t, (text) => text)

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
 import { test } from 'tap'
-import { createLog, createLogTo } from '../../src/log.ts'
+import { silentLog, createLogTo } from '../../src/log.ts'
 import { Leadership } from '../../src/manage/leadership.ts'
 import { LeaderLock } from '../../src/store/leader-lock.ts'
 import { until } from '../contract/bus.ts'
 import { freshUrl } from '../store/databases.ts'
 import { Relay } from '../store/relay.ts'
 
-const log = createLog('silent')
+const log = silentLog()
 
 test('one leads; when it leaves, another one does', async (t) => {
   const url = await freshUrl('postgres', t)

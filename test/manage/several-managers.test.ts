@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import type { EventReader as Reader } from './event-reader.ts'
 import { Periodic } from '../../src/manage/periodic.ts'
-import { createLog } from '../../src/log.ts'
+import { silentLog } from '../../src/log.ts'
 import { Secret } from '../../src/secret.ts'
 import { sighting } from '../contract/bus.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
@@ -178,7 +178,7 @@ test('a process with another key for secrets than those before it says so', asyn
 test('what one does for all, only the one that leads does', async () => {
   const done: string[] = []
   let isLeading = false
-  const log = createLog('silent')
+  const log = silentLog()
   const periodic = new Periodic(log, () => isLeading)
   periodic.start(
     [true as const, undefined].map((isOnce) => ({

@@ -6,7 +6,7 @@ import { join as joinPath } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { after, test } from 'tap'
-import { createLog } from '../../src/log.ts'
+import { silentLog } from '../../src/log.ts'
 import { JetStreamManageBus, JetStreamProxyBus } from '../../src/plane/jetstream-bus.ts'
 import type { BusSettings } from '../../src/plane/jetstream-connection.ts'
 import type { SnapshotDocument } from '../../src/plane/snapshot.ts'
@@ -14,7 +14,7 @@ import { type BusUnderTest, busContract, document, sighting, until } from '../co
 import { Relay } from '../store/relay.ts'
 
 const NATS = 'nats://127.0.0.1:4222'
-const log = createLog('silent')
+const log = silentLog()
 const folders: string[] = []
 const names: string[] = []
 

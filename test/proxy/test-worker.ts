@@ -69,7 +69,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
       ...{ areStrangersAsked: true, areNetworksKnown: false, agents: [] },
       ...{ isSignatureChecked: true, isPlaceAsked: true, needsNonce: false, allowPrivate: true, hosts: [] },
     },
-    logLevel: 'silent',
+    log: { level: 'silent', perSecond: null },
     ...more,
   }
 }
