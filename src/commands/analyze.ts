@@ -187,10 +187,15 @@ class Report implements FindingSink {
       this.#text = ''
       if (!this.#io.stdout.write(text)) await once(this.#io.stdout, 'drain')
     }
-    this.#progress.draw(source.progress())
+    const done = source.progress()
+    if (done !== null) this.#progress.draw(done.read, done.size, `${mebibytes(done.size)} MiB`)
   }
 
   close(): void {
     this.#progress.clear()
   }
+}
+
+function mebibytes(bytes: number): string {
+  return (bytes / (1024 * 1024)).toFixed(1)
 }

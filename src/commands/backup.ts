@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { Fault } from '../fault.ts'
 import { changed, COMMAND_LINE } from '../manage/audit.ts'
 
@@ -9,6 +9,7 @@ import { RESTORED } from '../store/settings.ts'
 import { Store } from '../store/store.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
+import { JSON_OPTION, printJson } from './json-option.ts'
 import { placeGiven, STORE_OPTIONS } from './store-given.ts'
 
 export const backup: Action = {
@@ -20,7 +21,11 @@ export const backup: Action = {
     'For SQLite. A store in PostgreSQL is backed up with pg_dump.',
   ],
   operands: [{ name: 'FILE', description: 'Where the copy is to be' }],
-  options: [{ name: 'force', description: 'Also in the place of a file that is there' }, ...STORE_OPTIONS],
+  options: [
+    { name: 'force', description: 'Also in the place of a file that is there' },
+    JSON_OPTION,
+    ...STORE_OPTIONS,
+  ],
   examples: [{ command: 'backup /backup/gatehouse-monday.db', description: 'Every night' }],
   run: runBackup,
 }
@@ -35,7 +40,7 @@ export const restore: Action = {
     'For SQLite. A store in PostgreSQL is restored with pg_restore.',
   ],
   operands: [{ name: 'FILE', description: 'A copy that "gatehouse backup" made' }],
-  options: STORE_OPTIONS,
+  options: [JSON_OPTION, ...STORE_OPTIONS],
   examples: [{ command: 'restore /backup/gatehouse-monday.db', description: 'As it was then' }],
   run: runRestore,
 }
@@ -48,7 +53,8 @@ async function runBackup(given: Arguments, io: Io): Promise<ExitCode> {
   if (existsSync(to) && !given.flag('force'))
     throw new Fault('FILE_EXISTS', `${to} is there already; --force puts the copy in its place`)
   await backupSqlite(file, to)
-  io.stderr.write(`${to}: a copy of ${file}\n`)
+  if (given.flag('json')) printJson(io, { file: to, of: file, bytes: statSync(to).size })
+  else io.stderr.write(`${to}: a copy of ${file}\n`)
   return 0
 }
 
@@ -65,6 +71,10 @@ async function runRestore(given: Arguments, io: Io): Promise<ExitCode> {
     })
   } finally {
     await store.close()
+  }
+  if (given.flag('json')) {
+    printJson(io, { file, from, put_aside: putAside })
+    return 0
   }
   if (putAside !== null) io.stderr.write(`${putAside}: the damaged database that was there\n`)
   io.stderr.write(`${file}: as ${from} has it\n`)

@@ -8,6 +8,7 @@ import { readCorpus } from './corpus-file.ts'
 import { crossValidate, fitTo, weightsDocument } from './fitting.ts'
 import type { Io } from './io.ts'
 import { ja4plusFrom } from './ja4plus-setting.ts'
+import { Progress } from './progress.ts'
 import { loadKnowledge } from './knowledge-files.ts'
 import { writeWhole } from './signatures-feed.ts'
 import { type Column, renderTable } from './table.ts'
@@ -54,10 +55,24 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const { rows, refused } = await readAll(given.operands, io)
   const fitFile = given.value('fit')
   if (fitFile !== null) await writeWhole(fitFile, weightsDocument(fitTo(knowledge.list, rows), rows))
-  const judgements = folds === null ? judged(knowledge, rows) : crossValidate(knowledge.list, rows, folds)
+  const judgements = folds === null ? judged(knowledge, rows) : heldBack(knowledge, rows, folds, io)
   const evaluation = evaluateAll(judgements, rows.filter(({ requests }) => requests.length === 0).length)
   io.stdout.write(given.flag('json') ? `${JSON.stringify(evaluation)}\n` : report(evaluation))
   return refused === 0 ? 0 : 1
+}
+
+function heldBack(
+  { list }: Knowledge,
+  rows: readonly CorpusRow[],
+  folds: number,
+  io: Io,
+): readonly Judgement[] {
+  const progress = new Progress(io)
+  const judgements = crossValidate(list, rows, folds, (done, all) =>
+    progress.draw(done, all, `${all} groups`),
+  )
+  progress.clear()
+  return judgements
 }
 
 async function readAll(paths: readonly string[], io: Io): Promise<{ rows: CorpusRow[]; refused: number }> {

@@ -18,13 +18,18 @@ export function fitTo(list: readonly Software[], rows: readonly CorpusRow[]): We
   return { ...weights, ...calibrationOf(list, rows) }
 }
 
-/** Each group of clients judged with weights fitted to the others, and without what was measured on its own. */
+/**
+ * Each group of clients judged with weights fitted to the others, and without what was measured on its own. `begun` is
+ * told before each how many there are, and have been.
+ */
 export function crossValidate(
   list: readonly Software[],
   rows: readonly CorpusRow[],
   folds: number,
+  begun: (done: number, all: number) => void = () => undefined,
 ): readonly Judgement[] {
-  return groupsOf(rows, folds).flatMap((group) => {
+  return groupsOf(rows, folds).flatMap((group, done, all) => {
+    begun(done, all.length)
     const { known, weights } = withoutGroup(list, rows, group)
     const others = rows.filter((row) => !group.has(row.client))
     const knowledge = knowledgeOf(known, { ...weights, ...calibrationOf(known, others) })

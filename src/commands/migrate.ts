@@ -1,6 +1,7 @@
 import { bringUpToDate } from '../store/bring-up-to-date.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
+import { JSON_OPTION, printJson } from './json-option.ts'
 import { placeGiven, STORE_OPTIONS } from './store-given.ts'
 
 export const migrateTables: Action = {
@@ -13,7 +14,7 @@ export const migrateTables: Action = {
       'on with tables that are newer than they are; they cannot be started anew on them.',
   ],
   operands: [],
-  options: STORE_OPTIONS,
+  options: [JSON_OPTION, ...STORE_OPTIONS],
   examples: [
     {
       command: 'migrate --config fleet.yaml',
@@ -26,6 +27,10 @@ export const migrateTables: Action = {
 async function runMigrate(given: Arguments, io: Io): Promise<ExitCode> {
   const { storeUrl, storePassword } = placeGiven(given, io)
   const { before, added } = await bringUpToDate(storeUrl, storePassword)
+  if (given.flag('json')) {
+    printJson(io, { before, added })
+    return 0
+  }
   const from = before === null ? 'an empty database' : before
   io.stdout.write(
     added.length === 0

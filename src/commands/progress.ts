@@ -12,20 +12,19 @@ export class Progress {
     this.#shown = 'isTTY' in io.stderr && io.stderr.isTTY === true
   }
 
-  draw(done: { readonly read: number; readonly size: number } | null): void {
-    if (!this.#shown || done === null || done.size === 0) return
+  /** `of`: all there is, in words. */
+  draw(done: number, all: number, of: string): void {
+    if (!this.#shown || all === 0) return
     const now = performance.now()
     if (this.#drawnAt === 0) this.#drawnAt = now
     if (now - this.#drawnAt < BETWEEN_MS) return
     this.#drawnAt = now
     this.#onScreen = true
-    const share = Math.min(1, done.read / done.size)
+    const share = Math.min(1, done / all)
     const width = Math.max(10, Math.min(40, this.#io.columns - 40))
     const full = Math.round(share * width)
     const bar = `${'█'.repeat(full)}${'░'.repeat(width - full)}`
-    this.#io.stderr.write(
-      `\r ${bar} ${Math.floor(share * 100)} % of ${mebibytes(done.size)} MiB${CLEAR_RIGHT}`,
-    )
+    this.#io.stderr.write(`\r ${bar} ${Math.floor(share * 100)} % of ${of}${CLEAR_RIGHT}`)
   }
 
   /** Before anything else is printed. */
@@ -33,10 +32,6 @@ export class Progress {
     if (this.#onScreen) this.#io.stderr.write(`\r${CLEAR_RIGHT}`)
     this.#onScreen = false
   }
-}
-
-function mebibytes(bytes: number): string {
-  return (bytes / (1024 * 1024)).toFixed(1)
 }
 
 const CLEAR_RIGHT = '\x1b[K'

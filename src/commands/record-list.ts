@@ -5,8 +5,6 @@ import type { Io } from './io.ts'
 import { withStore } from './store-given.ts'
 import { type Column, renderTable } from './table.ts'
 
-export const JSON_OPTION = { name: 'json', description: 'Print JSON, for a program' }
-
 /** A list of the store, as its command prints it. */
 export interface RecordList<Kept, Shown> {
   readonly columns: readonly Column[]

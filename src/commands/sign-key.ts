@@ -1,6 +1,7 @@
 import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../identity/signing-key.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
+import { JSON_OPTION, printJson } from './json-option.ts'
 import { makeKeyFile, replaceKeyFile, signingKeysIn } from './signing-key-file.ts'
 
 export const signKey: Action = {
@@ -21,6 +22,7 @@ export const signKey: Action = {
       default: 'ed25519',
     },
     { name: 'add', description: 'Put it in front of those that are in the file' },
+    JSON_OPTION,
   ],
   examples: [
     { command: 'sign key agent.jwk', description: 'Ed25519' },
@@ -34,6 +36,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const key = makeSigningKey(given.value('algorithm') as (typeof SIGNING_ALGORITHMS)[number])
   const keys: readonly SigningKey[] = given.flag('add') ? [key, ...(await signingKeysIn(file))] : [key]
   await (given.flag('add') ? replaceKeyFile(file, keys) : makeKeyFile(file, keys))
-  io.stdout.write(`${key.thumbprint}\n`)
+  if (given.flag('json')) printJson(io, { file, thumbprint: key.thumbprint, keys: keys.length })
+  else io.stdout.write(`${key.thumbprint}\n`)
   return 0
 }

@@ -14,6 +14,7 @@ import { didYouMean } from '../did-you-mean.ts'
 import { Address, AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
+import { JSON_OPTION, printJson } from './json-option.ts'
 import { loadSoftware } from './signature-files.ts'
 import type { Keeps } from './signature-lines.ts'
 import { type Column, renderTable, visible } from './table.ts'
@@ -33,6 +34,7 @@ export const explainSignatures: Action = {
       value: 'FILE',
       description: 'Signatures, a file or folder, instead of those that come with Gatehouse; may be repeated',
     },
+    JSON_OPTION,
   ],
   examples: [
     { command: 'signatures explain curl', description: 'All that is known of curl' },
@@ -50,8 +52,42 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const from = given.values('from')
   const text = given.operands.join(' ')
   const list = await loadSoftware(from.length === 0 ? null : from, keepsFor(text))
-  for (const line of explained(list, text)) io.stdout.write(`${line}\n`)
+  const parts = explained(list, text)
+  if (given.flag('json')) printJson(io, { text, parts: parts.map(jsonOf) })
+  else for (const line of parts.flatMap(linesOf)) io.stdout.write(`${line}\n`)
   return 0
+}
+
+/** Of what is known. */
+interface Part {
+  /** Sentences before it. */
+  readonly said: readonly string[]
+  readonly facts: readonly (readonly [name: string, value: string])[]
+  /** `>` before a title is a column of numbers. */
+  readonly titles: readonly string[]
+  readonly rows: readonly (readonly string[])[]
+  /** Where there are no rows. */
+  readonly none: string
+}
+
+function jsonOf({ said, facts, titles, rows }: Part): object {
+  const names = titles.map((title) => title.replace('>', '').toLowerCase().replaceAll(' ', '_'))
+  return {
+    said,
+    ...(facts.length > 0 && { facts: Object.fromEntries(facts) }),
+    rows: rows.map((row) => Object.fromEntries(row.map((cell, at) => [names[at]!, cell]))),
+  }
+}
+
+function linesOf({ said, facts, titles, rows, none }: Part, at: number): readonly string[] {
+  const known = facts.map(([name, value]) => `${name.padEnd(FACT_COLUMNS)}${visible(value)}`)
+  return [
+    ...(at > 0 && facts.length === 0 ? [''] : []),
+    ...said,
+    ...known,
+    ...(known.length > 0 ? [''] : []),
+    ...table(titles, rows, none),
+  ]
 }
 
 /** Of long lists only what will be said. */
@@ -70,20 +106,20 @@ function typesOf(text: string): readonly FingerprintType[] {
   return FINGERPRINT_TYPES.filter((type) => isFingerprint(type, text))
 }
 
-function explained(list: readonly Software[], text: string): readonly string[] {
+function explained(list: readonly Software[], text: string): readonly Part[] {
   const byId = list.filter(({ id }) => id === text)
   const named = byId.length > 0 ? byId : list.filter(({ aliases }) => aliases.includes(text))
-  if (named.length > 0) return named.flatMap(softwareLines)
+  if (named.length > 0) return named.map(softwarePart)
   const address = new Address()
   address.read(text)
-  if (address.family !== 0) return addressLines(list, address)
+  if (address.family !== 0) return [addressPart(list, address)]
   const types = typesOf(text)
   return types.length > 0
-    ? types.flatMap((type) => fingerprintLines(list, { type, value: text }))
-    : userAgentLines(list, text)
+    ? types.flatMap((type) => fingerprintParts(list, { type, value: text }))
+    : [userAgentPart(list, text)]
 }
 
-function softwareLines(software: Software): readonly string[] {
+function softwarePart(software: Software): Part {
   const { verification } = software
   const facts: readonly (readonly [string, string | null])[] = [
     ['id', software.id],
@@ -114,11 +150,8 @@ function softwareLines(software: Software): readonly string[] {
       patternText(signature),
     ]
   })
-  return [
-    ...known.map(([name, value]) => `${name.padEnd(FACT_COLUMNS)}${visible(value)}`),
-    '',
-    ...table(['SIGNATURE', '>SEEN', 'MEASURED', 'SOURCE', 'PATTERN'], rows, 'No signatures.'),
-  ]
+  const titles = ['SIGNATURE', '>SEEN', 'MEASURED', 'SOURCE', 'PATTERN']
+  return { said: [], facts: known, titles, rows, none: 'No signatures.' }
 }
 
 function rangesText(ranges: PublishedRanges): string {
@@ -126,7 +159,7 @@ function rangesText(ranges: PublishedRanges): string {
   return `${ranges.prefixes.join(', ')}${more} (${measured(ranges)})`
 }
 
-function addressLines(list: readonly Software[], address: Address): readonly string[] {
+function addressPart(list: readonly Software[], address: Address): Part {
   const rows = listsOf(list)
     .with(address)
     .map(({ software, published }) => {
@@ -135,10 +168,8 @@ function addressLines(list: readonly Software[], address: Address): readonly str
       )
       return [software.id, range!, published.date, published.source]
     })
-  return [
-    'This address is published for:',
-    ...table(['ID', 'RANGE', 'MEASURED', 'SOURCE'], rows, 'nobody that is known'),
-  ]
+  const titles = ['ID', 'RANGE', 'MEASURED', 'SOURCE']
+  return { said: ['This address is published for:'], facts: [], titles, rows, none: NOBODY }
 }
 
 function listsOf(list: readonly Software[]): AddressLists {
@@ -149,7 +180,7 @@ function listsOf(list: readonly Software[]): AddressLists {
   }
 }
 
-function fingerprintLines(list: readonly Software[], wanted: FingerprintPattern): readonly string[] {
+function fingerprintParts(list: readonly Software[], wanted: FingerprintPattern): readonly Part[] {
   const all = list.flatMap((software) =>
     software.signatures.flatMap((signature) =>
       isPatternOf(signature, wanted.type) ? [compared(software, signature, wanted.value)] : [],
@@ -180,15 +211,20 @@ function fingerprintLines(list: readonly Software[], wanted: FingerprintPattern)
       return [software.id, software.kind, shared.join(', '), seen(observations), date, patternText(signature)]
     })
   return [
-    `As ${TITLES[wanted.type]}, this is of:`,
-    ...table(
-      ['ID', 'KIND', '>SHARE', '>SEEN', 'MEASURED', 'SOURCE', 'PATTERN'],
+    {
+      said: [`As ${TITLES[wanted.type]}, this is of:`],
+      facts: [],
+      titles: ['ID', 'KIND', '>SHARE', '>SEEN', 'MEASURED', 'SOURCE', 'PATTERN'],
       rows,
-      'nobody that is known',
-    ),
-    '',
-    'Parts of it are of:',
-    ...table(['ID', 'KIND', 'PARTS', '>SEEN', 'MEASURED', 'PATTERN'], parts, 'nobody that is known'),
+      none: NOBODY,
+    },
+    {
+      said: ['Parts of it are of:'],
+      facts: [],
+      titles: ['ID', 'KIND', 'PARTS', '>SEEN', 'MEASURED', 'PATTERN'],
+      rows: parts,
+      none: NOBODY,
+    },
   ]
 }
 
@@ -220,7 +256,7 @@ function isPatternOf(signature: Signature, type: FingerprintType): signature is 
   return signature.type === type
 }
 
-function userAgentLines(list: readonly Software[], text: string): readonly string[] {
+function userAgentPart(list: readonly Software[], text: string): Part {
   const index = new UserAgentIndex(list)
   const { software, kind, called } = index.claim(text)
   const rows = index.matches(text).map(({ software, text: words, at }) => {
@@ -230,12 +266,19 @@ function userAgentLines(list: readonly Software[], text: string): readonly strin
     return [software.id, software.kind, words, where, GIVES_WAY[software.givesWay] ?? '', measured(signature)]
   })
   const named = software === null ? CLAIMS[kind] : `names ${visible(software.name)} (${software.id}, ${kind})`
-  return [
-    `As a User-Agent, this ${named}.`,
-    ...(called === null ? [] : [`Its first product has the name of ${visible(called.name)} (${called.id}).`]),
-    ...(software === null && called === null ? nearLines(list, text) : []),
-    ...table(['ID', 'KIND', 'PATTERN', 'STANDS AT', 'GIVES WAY', 'MEASURED'], rows, 'No pattern is in it.'),
-  ]
+  return {
+    said: [
+      `As a User-Agent, this ${named}.`,
+      ...(called === null
+        ? []
+        : [`Its first product has the name of ${visible(called.name)} (${called.id}).`]),
+      ...(software === null && called === null ? nearLines(list, text) : []),
+    ],
+    facts: [],
+    titles: ['ID', 'KIND', 'PATTERN', 'STANDS AT', 'GIVES WAY', 'MEASURED'],
+    rows,
+    none: 'No pattern is in it.',
+  }
 }
 
 /** Where it may be an id or alias that was mistyped. */
@@ -247,7 +290,7 @@ function nearLines(list: readonly Software[], text: string): readonly string[] {
   return near === '' ? [] : [`No software has this id or alias${near}.`]
 }
 
-/** Nothing is cut, however wide: this is all there is to know. `>` before a title is a column of numbers. */
+/** Nothing is cut, however wide: this is all there is to know. */
 function table(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
@@ -287,6 +330,7 @@ function byId(a: Compared, b: Compared): number {
 }
 
 const FACT_COLUMNS = 15
+const NOBODY = 'nobody that is known'
 const GIVES_WAY = [null, 'to what is built on it', 'to all others of its kind'] as const
 const CLAIMS: Readonly<Record<ClaimKind, string>> = {
   agent: 'names an agent',

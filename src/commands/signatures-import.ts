@@ -7,6 +7,7 @@ import { Fault } from '../fault.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
+import { JSON_OPTION, printJson } from './json-option.ts'
 import { ja4plusFrom } from './ja4plus-setting.ts'
 import { type Change, edited } from './signature-edits.ts'
 import { BUILTIN_FOLDER, loadSignatureFiles, type SignatureFile, type TextFile } from './signature-files.ts'
@@ -43,6 +44,7 @@ export const importSignatures: Action = {
       description: 'What connections were measured with, or where (default: the name of FILE)',
     },
     { name: 'dry-run', description: 'Say what would change, and write nothing' },
+    JSON_OPTION,
   ],
   examples: [
     { command: 'signatures import --dry-run recorded.jsonl', description: 'What it would add' },
@@ -60,7 +62,12 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const outcome = outcomeOf(folder, files, measurements, newcomers)
   const isDry = given.flag('dry-run')
   if (!isDry) await writeAll(new Map(outcome.map(({ path, text }) => [path, text])))
-  report(outcome, measurements, isDry, io)
+  if (given.flag('json')) {
+    const changes = outcome.flatMap(({ path, changes }) =>
+      changes.map(({ id, isNew, added, replaced }) => ({ path, id, is_new: isNew, added, replaced })),
+    )
+    printJson(io, { changes, unknown: [...measurements.strangers.keys()], written: !isDry })
+  } else report(outcome, measurements, isDry, io)
   return 0
 }
 

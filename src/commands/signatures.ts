@@ -3,6 +3,7 @@ import { CATEGORIES, SOFTWARE_KINDS, type Software } from '../classify/software.
 import { ConfigFault } from '../config-source.ts'
 import type { Arguments, Command, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
+import { JSON_OPTION, printJson } from './json-option.ts'
 import { loadSoftware, SignatureReading } from './signature-files.ts'
 import type { LineSink } from './signature-lines.ts'
 import { many, pathsOf, SIGNATURE_FILES } from './signature-options.ts'
@@ -26,7 +27,7 @@ export const signatures: Command = {
       summary: 'Find everything that is wrong in signature files',
       description: ['Prints each problem with its file, line and column (exit code 1), or what there is.'],
       operands: [SIGNATURE_FILES],
-      options: [],
+      options: [JSON_OPTION],
       examples: [
         { command: 'signatures validate', description: 'Those that come with Gatehouse' },
         { command: 'signatures validate own/', description: 'All files of a folder, as one set' },
@@ -76,10 +77,15 @@ async function validate(given: Arguments, io: Io): Promise<ExitCode> {
     const count = new SignatureCount(reading, ours)
     await reading.readLines(count)
     reading.done()
-    io.stdout.write(`${count.text()}\n`)
+    if (given.flag('json')) printJson(io, { problems: [], ...count.counts() })
+    else io.stdout.write(`${count.text()}\n`)
     return 0
   } catch (error) {
     if (!(error instanceof ConfigFault)) throw error
+    if (given.flag('json')) {
+      printJson(io, { problems: error.problems })
+      return 1
+    }
     for (const { where, what } of error.problems) io.stderr.write(`${visible(`${where}: ${what}`)}\n`)
     io.stderr.write(`${many(error.problems.length, 'problem')}\n`)
     return 1
@@ -175,6 +181,11 @@ class SignatureCount implements LineSink {
   fingerprint(of: string): boolean {
     this.#signatures++
     return this.#ids.has(of)
+  }
+
+  counts() {
+    const [software, signatures, files] = [this.#software, this.#signatures, this.#files]
+    return { software, kinds: Object.fromEntries(this.#kinds), signatures, files }
   }
 
   text(): string {

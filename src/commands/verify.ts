@@ -15,7 +15,7 @@ import { USAGE } from './arguments.ts'
 import { type CapturedRequest, capturedRequest } from './captured-request.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import { type Io, paint } from './io.ts'
-import { JSON_OPTION } from './record-list.ts'
+import { JSON_OPTION } from './json-option.ts'
 import { visible } from './table.ts'
 import { unreadable } from './unreadable.ts'
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -176,6 +177,26 @@ test('--folds judges each client by what is known of the others', async (t) => {
   assert.equal(json.connections, 8)
   assert.equal(json.labels['llm-sdk']!.agent, 4)
   assert.equal(json.labels['http-library']!.automation, 4)
+})
+
+const noScript = spawnSync('script', ['--version']).status === 0 ? false : 'script is not installed'
+
+test('--folds takes its time, and says on a terminal how far it is', { skip: noScript }, async (t) => {
+  const lines = readFileSync(RECORDED, 'utf8').split('\n')
+  const some = join(
+    t.testdir({ 'some.jsonl': lines.filter((_, at) => at % 12 === 0).join('\n') }),
+    'some.jsonl',
+  )
+  const command = `${process.execPath} src/bin.js evaluate --json --folds 8 ${some} > /dev/null`
+  const { status, stdout } = spawnSync('script', ['-qec', command, '/dev/null'], { encoding: 'utf8' })
+  assert.equal(status, 0, stdout)
+  const drawn = stdout.split('\r').filter((each) => each.includes('%'))
+  assert.ok(drawn.length > 0, JSON.stringify(stdout))
+  for (const bar of drawn) {
+    assert.match(bar, /^ [█░]{10,40} \d{1,3} % of 8 groups/)
+    assert.ok(bar.endsWith('groups\x1b[K'))
+  }
+  assert.ok(stdout.endsWith('\r\x1b[K'), JSON.stringify(stdout.slice(-100)))
 })
 
 const TWELVE = Array.from({ length: 12 }, (_, i) => [`x-${i}`, '1'])

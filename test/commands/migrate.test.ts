@@ -24,6 +24,7 @@ for (const kind of KINDS)
       out: `The tables are brought from an empty database to ${LAST}, in ${MIGRATIONS.size} steps.\n`,
     })
     assert.equal((await migrated(url)).out, `The tables are up to date: ${LAST}.\n`)
+    assert.deepEqual(JSON.parse((await migrated(url, '--json')).out), { before: LAST, added: [] })
     const store = await openAt(t, url)
     assert.deepEqual(await store.settings.all(), [])
   })
@@ -128,9 +129,12 @@ async function roles(t: Test) {
   return { owner: as(names.owner), runtime: as(names.runtime) }
 }
 
-async function migrated(url: string): Promise<{ code: number; out: string; err: string }> {
+async function migrated(
+  url: string,
+  ...argv: readonly string[]
+): Promise<{ code: number; out: string; err: string }> {
   const io = memoryIo('', { env: { GATEHOUSE_STORE_URL: url }, columns: 400 })
-  const code = await runCli(COMMANDS, ['migrate'], io)
+  const code = await runCli(COMMANDS, ['migrate', ...argv], io)
   return { code, out: io.out, err: io.err }
 }
 

@@ -24,6 +24,8 @@ test('a key is made once, for its owner alone, and another is put in front of it
   const first = await run('key', file)
   assert.match(first.out, /^[\w-]{43}\n$/)
   assert.equal(statSync(file).mode & 0o777, 0o600)
+  const asJson = JSON.parse((await run('key', '--json', `${file}.other`)).out)
+  assert.deepEqual([asJson.file, asJson.keys, asJson.thumbprint.length], [`${file}.other`, 1, 43])
   const again = await run('key', file)
   assert.deepEqual([again.code, again.out], [1, ''])
   assert.match(again.err, /agent\.jwk is there already/)

@@ -79,6 +79,12 @@ test('validate counts what there is', async (t) => {
   const { exitCode, out, err } = await signatures('validate', folder)
   assert.equal(out, '6 software (2 agents, 2 tools, 2 browsers) with 3 signatures in 2 files\n')
   assert.deepEqual([exitCode, err], [0, ''])
+  assert.deepEqual(JSON.parse((await signatures('validate', '--json', folder)).out), {
+    ...{ problems: [], software: 6, kinds: { agent: 2, tool: 2, browser: 2 }, signatures: 3, files: 2 },
+  })
+  const none = await signatures('validate', '--json', join(folder, 'none.yaml'))
+  assert.deepEqual([none.exitCode, none.err], [1, ''])
+  assert.match(JSON.parse(none.out).problems[0].where, /none\.yaml$/)
 })
 
 test('validate says everything that is wrong, in all files, and where', async (t) => {
@@ -270,6 +276,20 @@ test('explain: a software', async (t) => {
   assert.match(addresses, /^ranges {9}192\.0\.2\.0\/24, 2001:db8::\/32 and more \(2026-11-19, its page\)$/m)
   const { out } = await signatures('explain', '--from', file, 'b')
   assert.match(out, /^name {11}B\\u\{1b\}\[2J$/m)
+  const { text, parts } = JSON.parse((await signatures('explain', '--json', '--from', file, 'a')).out)
+  assert.deepEqual([text, parts.length, parts[0].facts['reverse DNS']], ['a', 1, '.a.test'])
+  assert.deepEqual(parts[0].rows[0], {
+    ...{ signature: 'ja4', seen: '30', measured: '2026-11-20', source: 'lab', pattern: JA4 },
+  })
+  const whose = JSON.parse((await signatures('explain', '--json', '--from', file, JA4)).out)
+  assert.deepEqual(
+    whose.parts[0].rows.map(({ id, share }: { id: string; share: string }) => [id, share]),
+    [
+      ['a', '75.0 %'],
+      ['b', '25.0 %'],
+      ['c', '0.0 %'],
+    ],
+  )
 })
 
 test('list and explain: what somebody has decided', async (t) => {
@@ -406,6 +426,11 @@ test('import: what is measured is added, and nothing else changes', async (t) =>
   const corpus = at('rows.jsonl', `\n${rows.map((each) => JSON.stringify(each)).join('\n')}`)
   const dry = await signatures('import', '--dry-run', '--into', join(folder, 'own'), corpus)
   assert.match(dry.out, /^Nothing is written: --dry-run\.$/m)
+  const { changes, unknown, written } = JSON.parse(
+    (await signatures('import', '--dry-run', '--json', '--into', join(folder, 'own'), corpus)).out,
+  )
+  assert.deepEqual(changes[0], { path: browsers, id: 'chrome', is_new: false, added: 8, replaced: 0 })
+  assert.ok(unknown.includes('nobody\u001b') && !written)
   assert.equal(readFileSync(tools, 'utf8') + readFileSync(browsers, 'utf8'), TOOLS + BROWSERS)
 
   const done = await signatures('import', '--into', join(folder, 'own'), corpus)

@@ -264,7 +264,7 @@ manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
   await gatehouse('backup', 'one.db')
   await another()
   const after = acknowledged.length
-  await gatehouse('backup', 'one.db', '--force')
+  await gatehouse('backup', 'one.db', '--force', '--json')
   await another()
   await gatehouse('restore', 'one.db')
   await another()
