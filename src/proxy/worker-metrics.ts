@@ -199,7 +199,7 @@ export function addProcessMetrics(metrics: Metrics): void {
   metrics.gauge('event_loop_delay_seconds', 'How late work starts, over the last half minute.', 'max', () => {
     const samples = DELAY_PERCENTILES.map((percentile): Sample => {
       const lateMs = Math.max(0, delay.percentile(percentile) / 1e6 - DELAY_RESOLUTION_MS)
-      return { labels: { quantile: percentile / 100 }, value: lateMs / 1000 }
+      return { labels: { percentile }, value: lateMs / 1000 }
     })
     if (performance.now() - sinceMs > DELAY_WINDOW_MS) {
       delay.reset()
