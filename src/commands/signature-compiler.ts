@@ -120,6 +120,7 @@ export class SignatureCompiler {
   #fork(): ChildProcess {
     const child = fork(PROGRAM, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     this.#children.add(child)
+    endWithThis(child)
     child.once('exit', () => {
       this.#children.delete(child)
       if (this.#idle === child) this.#idle = null
@@ -136,6 +137,18 @@ export class SignatureCompiler {
     if (child.connected) child.disconnect()
     if (this.#isReady && !this.#isClosed) this.#idle ??= this.#fork()
   }
+}
+
+/** However this process ends, but by SIGKILL: what it has written into may be gone with it. */
+function endWithThis(child: ChildProcess): void {
+  if (!isEndHeard) {
+    isEndHeard = true
+    process.prependOnceListener('exit', () => {
+      for (const each of ALIVE) each.kill('SIGKILL')
+    })
+  }
+  ALIVE.add(child)
+  child.once('close', () => ALIVE.delete(child))
 }
 
 /** Throws a ConfigFault with everything that is wrong in the files. */
@@ -177,3 +190,6 @@ const KEPT_BYTES_MAX = 8 * 1024 ** 2
 const PROGRAM = fileURLToPath(
   new URL(`./signature-process${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
 )
+/** Of all compilers. */
+const ALIVE = new Set<ChildProcess>()
+let isEndHeard = false

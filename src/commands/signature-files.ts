@@ -36,10 +36,12 @@ export async function loadSoftware(
   return paths === null ? loadBuiltin(new ListCopies()) : softwareAt(paths, keeps, new ListCopies())
 }
 
-/** What comes with Gatehouse. */
+/** What comes with Gatehouse, by id, as the package has it: of two that are as likely, the first is meant. */
 export async function loadBuiltin(copies: ListCopies): Promise<readonly Software[]> {
   if (existsSync(BUILT)) return parseSoftwareList(JSON.parse(await readText(BUILT)))
-  ours ??= softwareAt(null, () => true, copies)
+  ours ??= softwareAt(null, () => true, copies).then((list) =>
+    list.toSorted((one, other) => (one.id < other.id ? -1 : 1)),
+  )
   return ours
 }
 

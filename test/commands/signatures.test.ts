@@ -724,6 +724,17 @@ test('export: one document, by id, the same however often', async (t) => {
   assert.equal((await signatures('export', at('none.yaml', ''))).out, '[]\n')
 })
 
+test('what comes with Gatehouse is in one order, from its files and from the package', async (t) => {
+  const { signatures } = workbench(t)
+  const ids = (await loadSoftware(null)).map(({ id }) => id)
+  const exported = JSON.parse((await signatures('export', '--format', 'json')).out)
+  assert.ok(ids.length > 500)
+  assert.deepEqual(
+    exported.map(({ id }: { id: string }) => id),
+    ids,
+  )
+})
+
 test('export: whatever stands in a text comes back', async () => {
   const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
   const software = fc.record({

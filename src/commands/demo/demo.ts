@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLogTo } from '../../log.ts'
@@ -42,7 +42,14 @@ export const demo: Action = {
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const folder = join(tmpdir(), `gatehouse-demo-${randomBytes(6).toString('hex')}`)
   // Last of all, and however it ends: what is still starting then may write there until then.
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  process.once('exit', () => {
+    for (let tries = 0; tries < 10; tries++) {
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+      // Another process that was just told to end may have had a file in its hands.
+      Atomics.wait(NEVER, 0, 0, PAUSE_MS)
+      if (!existsSync(folder)) return
+    }
+  })
   // Not among what people look at: `serve` says when it begins and ends, which they see.
   const log = createLogTo('error', { write: (line) => void io.stderr.write(line) })
   const settings = {
@@ -52,3 +59,6 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   }
   return serve(() => Demo.start(settings, io), [], log)
 }
+
+const NEVER = new Int32Array(new SharedArrayBuffer(4))
+const PAUSE_MS = 20

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { PROOF_METHODS } from '../../classify/proof.ts'
+import { CATEGORIES, SOFTWARE_KINDS } from '../../classify/software.ts'
 import type { Verdict } from '../../classify/verdict.ts'
 import { isSigned } from '../../identity/signature-check.ts'
 import { explain } from '../../policy/explain.ts'
@@ -13,6 +14,17 @@ import { operation } from './operation.ts'
 import { checked, checkPolicy, policyDocument } from './policy.ts'
 
 const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
+
+/** An id alone, or with what else is known of it. */
+function named(more: string, values: readonly string[]) {
+  const text = { type: 'string' as const }
+  return {
+    type: 'object' as const,
+    properties: { id: text, name: text, [more]: { ...text, enum: [...values] } },
+    additionalProperties: false,
+    required: ['id'],
+  }
+}
 
 /** What it holds is for `readWrittenRequest` to say, as for a file. */
 const writtenRequest = z.unknown().meta({
@@ -40,7 +52,25 @@ const writtenRequest = z.unknown().meta({
       stable: { type: 'string' },
       http2: { type: 'string' },
       hello: { enum: ['malformed', 'not-tls'] },
-      verdict: { type: 'object', required: ['kind'] },
+      verdict: {
+        type: 'object',
+        properties: {
+          kind: { enum: [...VERDICTS] },
+          agent: {
+            anyOf: [{ type: 'string' }, named('category', CATEGORIES)],
+          },
+          software: {
+            anyOf: [{ type: 'string' }, named('kind', SOFTWARE_KINDS)],
+          },
+          confidence: { type: 'number', minimum: 0, maximum: 1 },
+          verified: { enum: [...PROOF_METHODS] },
+          signer: { type: 'string', description: 'Who has signed it, as a URL: with `web-bot-auth`.' },
+          evidence: { type: 'array', items: { type: 'string' } },
+        },
+        additionalProperties: false,
+        required: ['kind'],
+        description: 'What its client is held for.',
+      },
     },
     additionalProperties: false,
     example: { method: 'GET', path: '/api/items', headers: { 'User-Agent': 'GPTBot/1.2', Accept: '*/*' } },

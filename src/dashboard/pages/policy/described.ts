@@ -24,10 +24,11 @@ export function writtenRequest(described: Described): WrittenRequest | string {
   const sent = sentIn(text)
   if (typeof sent === 'string') return sent
   if (agent !== '' && kind !== 'agent') return 'An agent is named that it is not held for.'
+  // The API says what is wrong with what is none of its names.
   const verdict = {
     kind,
     ...(agent !== '' && { agent: { id: agent, ...(category !== '' && { category }) } }),
-  }
+  } as NonNullable<WrittenRequest['verdict']>
   return {
     ...sent,
     ...(ja4 !== '' && { ja4 }),
