@@ -54,7 +54,10 @@ test('a new user starts it in front of an app, and curl goes through', async (t)
   assert.deepEqual(await gateway.manage('/health/live'), [200, { status: 'live' }])
   const metrics = await gateway.metrics()
   assert.equal(metrics['gatehouse_workers_listening'], 2)
-  assert.equal(metrics['gatehouse_requests_total{verdict="automation",category="none",action="tag",status="2xx"}'], 2)
+  assert.equal(
+    metrics['gatehouse_requests_total{verdict="automation",category="none",action="tag",status="2xx"}'],
+    2,
+  )
   assert.equal(statSync(join(gateway.folder, 'data', 'dev-ca')).mode & 0o777, 0o700)
   assert.equal(workersOf(gateway.pid).length, 2)
 
