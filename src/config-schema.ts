@@ -243,6 +243,11 @@ const PROXY = section('The data plane.', {
       'Whether a request may be for another host than its connection asked for (421).',
     ),
   }),
+  fast_lane: setting(
+    boolean,
+    true,
+    'Whether requests of HTTP/1.1 that are written as nearly all are do without the parser that takes any.',
+  ),
   limits: LIMITS,
   drain_timeout: setting(duration('0', '1h'), '30s', 'At the end, for what is under way.'),
   websocket_grace: setting(duration('0', '1h'), '10s', 'At the end, for WebSockets and other upgrades.'),

@@ -111,6 +111,7 @@ export interface ProxyConfig {
   readonly websocketGraceMs: number
   readonly signatureKey: Secret<string> | null
   readonly fail: 'open' | 'closed'
+  readonly fastLane: boolean
 }
 
 export interface UpstreamConfig {
@@ -325,6 +326,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       websocketGraceMs: proxy.websocket_grace,
       signatureKey: proxy.signature_key,
       fail: proxy.fail,
+      fastLane: proxy.fast_lane,
     },
     manage: manageConfig(manage),
     limits: { freePerDay: others.limits.free_per_day, standardPerHour: others.limits.standard_per_hour },

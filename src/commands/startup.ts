@@ -269,6 +269,7 @@ async function workerSettings({
     drainTimeoutMs: proxy.drainTimeoutMs,
     signatureKey: proxy.signatureKey?.reveal() ?? null,
     fail: proxy.fail,
+    fastLane: proxy.fastLane,
     ja4plus: fingerprints.ja4plus,
     tracing:
       tracing.endpoint === null

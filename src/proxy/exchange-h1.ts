@@ -2,9 +2,16 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import { Readable } from 'node:stream'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection } from './connection.ts'
+import {
+  DISCARDED_BYTES_MAX,
+  framedHeaders,
+  JOINED_BYTES_MAX,
+  latin1,
+  receivedTrailers,
+  TAKEN_BYTES_MIN,
+} from './answer-framing.ts'
 import { cutOff } from './cut-off.ts'
 import type { Exchange } from './exchange.ts'
-import { trailersToPass } from './field-syntax.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
 import type { RequestFacts } from './request-check.ts'
 
@@ -113,7 +120,11 @@ export class Http1Exchange implements Exchange, Sender {
     // Node would take a client of 1.0 at its word that it understands chunks (RFC 9112 §6.1 does not).
     if (this.head.version === '10') response.useChunkedEncodingByDefault = false
     try {
-      response.writeHead(status, reason ?? STATUS_CODES[status], this.#framed(status, headers, bodyLength))
+      response.writeHead(
+        status,
+        reason ?? STATUS_CODES[status],
+        framedHeaders(this.head, status, headers, bodyLength),
+      )
     } catch {
       return this.#breakOff()
     }
@@ -178,25 +189,6 @@ export class Http1Exchange implements Exchange, Sender {
     this.#response.flushHeaders()
   }
 
-  /** The list as it may stand before a body of this length. */
-  #framed(status: number, headers: readonly string[], bodyLength: number | null): string[] {
-    const isChunked = bodyLength === null && this.head.version !== '10'
-    const mayHaveLength = status !== 204
-    let hasLength = false
-    let isClean = true
-    for (let i = 0; i < headers.length; i += 2) {
-      const length = headers[i]!.length
-      if (length === 14 && isContentLength(headers[i]!)) {
-        hasLength = true
-        if (!mayHaveLength) isClean = false
-      } else if (length === 7 && !isChunked && isTrailer(headers[i]!)) isClean = false
-    }
-    const list = isClean ? (headers as string[]) : without(headers, mayHaveLength)
-    const wantsLength =
-      bodyLength === 0 && !hasLength && mayHaveLength && status !== 304 && this.head.method !== 'HEAD'
-    return wantsLength ? [...list, 'Content-Length', '0'] : list
-  }
-
   #finish(last: Uint8Array | string | null): void {
     this.#state = 'ended'
     this.onGone = null
@@ -237,50 +229,4 @@ export class Http1Exchange implements Exchange, Sender {
   }
 }
 
-/** What may come after a body, and is not of ours: a client cannot tag itself at the end either. */
-export function receivedTrailers(raw: readonly string[]): readonly string[] {
-  if (raw.length === 0) return raw
-  const kept: string[] = []
-  const passed = trailersToPass(raw)
-  for (let i = 0; i < passed.length; i += 2) {
-    if (!OURS.test(passed[i]!)) kept.push(passed[i]!, passed[i + 1]!)
-  }
-  return kept
-}
-
-/** As node:http joins a text, but not bytes, with its head: one write instead of a list of them. */
-function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
-}
-
-function without(headers: readonly string[], keepLength: boolean): string[] {
-  const kept: string[] = []
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i]!
-    if (isTrailer(name) || (!keepLength && isContentLength(name))) continue
-    kept.push(name, headers[i + 1]!)
-  }
-  return kept
-}
-
-function isContentLength(name: string): boolean {
-  return name === 'Content-Length' || name.toLowerCase() === 'content-length'
-}
-
-function isTrailer(name: string): boolean {
-  return name.length === 7 && name.toLowerCase() === 'trailer'
-}
-
 type State = 'open' | 'answering' | 'ended' | 'gone'
-
-/** A body that is answered before it is whole is read to its end and dropped if it is no longer than this; else the connection is not worth it. */
-const DISCARDED_BYTES_MAX = 65_536
-/**
- * From here on it pays to hand bytes to TLS where they are, which encrypts them before the write returns if nothing is
- * under way; smaller ones are copied, so that head, body and end become one write. Never in plain text, where what the
- * kernel does not take at once stays referred to.
- */
-const TAKEN_BYTES_MIN = 16_384
-const JOINED_BYTES_MAX = 8192
-/** In every spelling: some servers make hyphens of underscores. */
-const OURS = /^(?:forwarded|x[-_](?:forwarded|agent|ja4[a-z]?|http2)(?:[-_].*)?)$/i

@@ -1,6 +1,8 @@
+import { FIELD_LINE, TOKEN } from '../wire/field-line.ts'
+
 /** A field name, or a method (RFC 9110 §5.6.2). */
 export function isToken(text: string): boolean {
-  return TOKEN.test(text)
+  return A_TOKEN.test(text)
 }
 
 /**
@@ -9,6 +11,13 @@ export function isToken(text: string): boolean {
  */
 export function isFieldValue(text: string): boolean {
   return !NOT_IN_VALUE.test(text)
+}
+
+/** Name, value, … as lines. Not by a template: V8 takes twice the time for one. */
+export function fieldLines(headers: readonly string[]): string {
+  let lines = ''
+  for (let i = 0; i < headers.length; i += 2) lines += headers[i]! + ': ' + headers[i + 1]! + '\r\n'
+  return lines
 }
 
 /** Whether a text is as many field lines, whole ones: a value with a line's end in it would be one more. */
@@ -36,10 +45,7 @@ export function trailersToPass(trailers: readonly string[]): string[] {
   return passed
 }
 
-const NAME = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
-const TOKEN = new RegExp(`^${NAME}$`)
-/** The pattern of one, with its end. */
-export const FIELD_LINE = `${NAME}:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n`
+const A_TOKEN = new RegExp(`^${TOKEN}$`)
 /** By how many: one pass over all is a sixth of what it takes to look at each name and value. */
 const LINES: RegExp[] = []
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/

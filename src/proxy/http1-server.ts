@@ -1,10 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { Http1Exchange, type Http1Turn } from './exchange-h1.ts'
+import { closeSoftly, lastWords } from './farewell.ts'
 import { type BadRequest, checkHttp1, type RequestFacts, type RequestLimits } from './request-check.ts'
 
 export interface Http1Limits extends RequestLimits {
@@ -66,9 +67,10 @@ export class Http1Server {
     this.#server = server
   }
 
-  accept(connection: ClientConnection): void {
+  /** `requests`: how many it has made already, elsewhere. */
+  accept(connection: ClientConnection, requests: number): void {
     connection.stage = 'h1'
-    const state = new Http1Connection(connection, this)
+    const state = new Http1Connection(connection, this, requests)
     this.#states.set(connection.stream, state)
     connection.stream.once('close', () => state.close())
     this.#server.emit('connection', connection.stream)
@@ -99,7 +101,7 @@ class Http1Connection implements Http1Turn {
   readonly #server: Http1Server
   #current: Http1Exchange | null = null
   readonly #waiting: Http1Exchange[] = []
-  #requests = 0
+  #requests: number
   /** No further request is taken. */
   #isClosing = false
   #ignored = 0
@@ -107,9 +109,10 @@ class Http1Connection implements Http1Turn {
   /** What is said once those before it have their answers: the requests behind them cannot be read. */
   #lastWords: string | null = null
 
-  constructor(connection: ClientConnection, server: Http1Server) {
+  constructor(connection: ClientConnection, server: Http1Server, requests: number) {
     this.#connection = connection
     this.#server = server
+    this.#requests = requests
   }
 
   get isLast(): boolean {
@@ -121,7 +124,7 @@ class Http1Connection implements Http1Turn {
   closeSoftly(): void {
     this.#isClosing = true
     // Called by node:http once the answer is out. To close at once would be to reset, and a reset overtakes the answer.
-    this.#connection.stream.destroySoon = () => this.#endSoftly()
+    this.#connection.stream.destroySoon = () => closeSoftly(this.#connection.stream)
   }
 
   request(request: IncomingMessage, response: ServerResponse): void {
@@ -235,23 +238,14 @@ class Http1Connection implements Http1Turn {
     const next = this.#waiting.shift()
     if (next !== undefined) this.#begin(next)
     else if (this.#lastWords !== null) this.#say(this.#lastWords)
-    else if (this.#server.isDraining && this.#connection.stream.writable) this.#endSoftly() // it did not say so in time
+    else if (this.#server.isDraining && this.#connection.stream.writable) closeSoftly(this.#connection.stream) // it did not say so in time
   }
 
   #say(words: string): void {
     const { stream } = this.#connection
     if (!stream.writable) return void stream.destroy()
     stream.write(words)
-    this.#endSoftly()
-  }
-
-  /** Ends our side, and goes on reading for a moment what the client is still sending. */
-  #endSoftly(): void {
-    const { stream } = this.#connection
-    stream.end()
-    stream.resume()
-    const timer = setTimeout(() => stream.destroy(), LINGER_MS)
-    stream.once('close', () => clearTimeout(timer))
+    closeSoftly(stream)
   }
 }
 
@@ -273,16 +267,8 @@ function versionOf({ httpVersionMajor, httpVersionMinor }: IncomingMessage): Htt
   return httpVersionMinor === 1 ? '11' : httpVersionMinor === 0 ? '10' : null
 }
 
-function lastWords(status: number): string {
-  const body = `${STATUS_CODES[status]}\n`
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: text/plain\r\n`
-  return `${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
-}
-
 /** More requests than this at once, behind one that is being answered, come from nobody who wants the answers. */
 const PIPELINED_MAX = 64
-/** How long a client that is still sending may take to read why it should not. */
-const LINGER_MS = 2000
 /** Late heads are looked for this often: a list that libuv keeps is walked, without a timer for each. */
 const CHECK_MS_MIN = 20
 const CHECK_MS_MAX = 1000

@@ -7,6 +7,7 @@ import {
   type FailureReason,
   type SecuredConnection,
 } from './connection.ts'
+import { FastLane } from './fast-lane.ts'
 import { type Opening, readOpening } from './hello.ts'
 import { type Http1Handlers, type Http1Limits, Http1Server } from './http1-server.ts'
 import { readHttp2Opening } from './http2-opening.ts'
@@ -26,6 +27,8 @@ export interface ListenerOptions {
   readonly ja4Hops: AddressSet
   /** JA4S and JA4X are computed. */
   readonly ja4plus: boolean
+  /** Requests as nearly all clients of HTTP/1.1 write them do without node:http. */
+  readonly fastLane: boolean
   readonly limits: ListenerLimits
 }
 
@@ -112,6 +115,8 @@ class ClientListener implements Listener {
   readonly #server: Server
   readonly #tls: TlsServer | null
   readonly #http1: Http1Server
+  /** `null`: all requests of HTTP/1 go to the robust lane. */
+  readonly #fastLane: FastLane | null
   readonly #http2: Http2Server
   readonly #open = new Set<ClientConnection>()
   readonly #openByAddress = new Map<string, number>()
@@ -126,7 +131,9 @@ class ClientListener implements Listener {
     const failed = (connection: ClientConnection, reason: FailureReason, code: string) =>
       this.#fail(connection, reason, code)
     const request = handlers.request.bind(handlers)
-    this.#http1 = new Http1Server(limits, { request, upgrade: handlers.upgrade.bind(handlers), failed })
+    const http1Handlers = { request, upgrade: handlers.upgrade.bind(handlers), failed }
+    this.#http1 = new Http1Server(limits, http1Handlers)
+    this.#fastLane = options.fastLane ? new FastLane(limits, http1Handlers, this.#http1) : null
     this.#http2 = new Http2Server(limits, { request, failed })
     const { handshakeTimeoutMs } = limits
     const secured = (connection: ClientConnection, socket: TLSSocket, durationMs: number) =>
@@ -240,7 +247,7 @@ class ClientListener implements Listener {
       this.#tap?.opened(connection, records)
       this.#tls!.accept({ connection, message, hello })
     } else if (opening.isHttp2) this.#startHttp2(connection)
-    else this.#http1.accept(connection)
+    else this.#startHttp1(connection)
   }
 
   #secured(connection: ClientConnection, socket: TLSSocket, durationMs: number): void {
@@ -249,7 +256,12 @@ class ClientListener implements Listener {
     const [version, isResumed] = [socket.getProtocol() ?? '', socket.isSessionReused()]
     this.#handlers.secured({ version, isResumed, protocol, durationMs })
     if (protocol === 'h2') this.#startHttp2(connection)
-    else this.#http1.accept(connection)
+    else this.#startHttp1(connection)
+  }
+
+  #startHttp1(connection: ClientConnection): void {
+    if (this.#fastLane === null) this.#http1.accept(connection, 0)
+    else this.#fastLane.accept(connection)
   }
 
   #startHttp2(connection: ClientConnection): void {
@@ -299,6 +311,7 @@ class ClientListener implements Listener {
     for (const connection of this.#open)
       if (connection.stage === 'opening') this.#drop(connection, 'draining', 'cut')
     this.#http1.drain()
+    this.#fastLane?.drain()
     this.#http2.drain()
     const graceTimer = setTimeout(() => this.#destroy('upgraded'), Math.min(upgradeGraceMs, deadlineMs))
     const deadlineTimer = setTimeout(() => this.#destroy(null), deadlineMs)

@@ -1,4 +1,4 @@
-import { FIELD_LINE } from './field-syntax.ts'
+import { FIELD_LINE } from '../wire/field-line.ts'
 
 /** The head of an HTTP/1 response, and what it says of the bytes behind it. */
 export interface ResponseHead {

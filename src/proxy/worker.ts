@@ -45,6 +45,7 @@ export interface WorkerSettings {
   readonly drainTimeoutMs: number
   readonly signatureKey: string | null
   readonly fail: 'open' | 'closed'
+  readonly fastLane: boolean
   readonly ja4plus: boolean
   /** `null`: requests are not traced. */
   readonly tracing: WorkerTracingSettings | null
@@ -295,6 +296,7 @@ function listenerOptions(settings: WorkerSettings, trusted: AddressSet): Omit<Li
     trusted,
     ja4Hops: addressSet(settings.ja4Hops.addresses),
     ja4plus: settings.ja4plus,
+    fastLane: settings.fastLane,
     limits: settings.limits,
   }
 }

@@ -65,6 +65,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
     trusted: NOBODY,
     ja4Hops: NOBODY,
     ja4plus: true,
+    fastLane: true,
     ...plan.options,
     tls: plan.tls === null ? null : { ...(await plainTls()), ...plan.tls },
     limits: { ...LIMITS, ...plan.limits },

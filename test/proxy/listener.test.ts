@@ -368,6 +368,7 @@ test('a port that cannot be had says why', async () => {
     trusted: NOBODY,
     ja4Hops: NOBODY,
     ja4plus: true,
+    fastLane: true,
     limits: LIMITS,
   } as const
   const handlers = { request() {}, upgrade() {}, failed() {}, secured() {} }

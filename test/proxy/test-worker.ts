@@ -64,6 +64,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     drainTimeoutMs: 5000,
     signatureKey: null,
     fail: 'open',
+    fastLane: true,
     ja4plus: true,
     identity: {
       ...{ areStrangersAsked: true, areNetworksKnown: false, agents: [] },

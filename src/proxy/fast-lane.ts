@@ -1,0 +1,240 @@
+import type { Socket } from 'node:net'
+import { readCommonHead } from '../wire/common-head.ts'
+import { Beat, type Swept } from './beat.ts'
+import type { ClientConnection, FailureReason } from './connection.ts'
+import { type Ending, FastExchange, type FastTurn } from './exchange-fast.ts'
+import { closeSoftly, lastWords } from './farewell.ts'
+import { FastBody } from './fast-body.ts'
+import type { Http1Handlers, Http1Limits, Http1Server } from './http1-server.ts'
+import { checkHttp1 } from './request-check.ts'
+
+/**
+ * HTTP/1.1 without node:http, for requests as nearly all clients write them: read straight from the socket, and answered
+ * straight to it. A connection that shows anything else goes to the robust lane, with every byte that is not answered, and
+ * stays there: what is odd, and what is to be refused, is one parser's business.
+ */
+export class FastLane implements Swept {
+  isDraining = false
+  readonly limits: Http1Limits
+  readonly handlers: Http1Handlers
+  readonly robust: Http1Server
+  readonly beat = new Beat()
+  readonly #open = new Set<FastConnection>()
+
+  constructor(limits: Http1Limits, handlers: Http1Handlers, robust: Http1Server) {
+    this.limits = limits
+    this.handlers = handlers
+    this.robust = robust
+  }
+
+  accept(connection: ClientConnection): void {
+    connection.stage = 'h1'
+    this.beat.join(this)
+    this.#open.add(new FastConnection(connection, this))
+  }
+
+  /** It has closed, or has been handed over. */
+  left(connection: FastConnection): void {
+    this.#open.delete(connection)
+    if (this.#open.size === 0) this.beat.leave(this)
+  }
+
+  sweep(nowMs: number): void {
+    for (const connection of this.#open) if (connection.deadlineMs <= nowMs) connection.expire()
+  }
+
+  /** No connection takes another request; those that wait for one end now. */
+  drain(): void {
+    this.isDraining = true
+    for (const connection of this.#open) connection.drain()
+  }
+}
+
+/** One connection: its requests have their turns one after another, also when a client sends them without waiting. */
+class FastConnection implements FastTurn {
+  deadlineMs: number
+  readonly #connection: ClientConnection
+  readonly #stream: Socket
+  readonly #lane: FastLane
+  #current: FastExchange | null = null
+  /** Where bytes go now: of the request under way, or of the one before, which was answered early. */
+  #incoming: FastBody | null = null
+  /** What has come behind the request under way. */
+  #behind: Buffer | null = null
+  #requests = 0
+  /** No further request is taken. */
+  #isClosing = false
+  #isPaused = false
+
+  constructor(connection: ClientConnection, lane: FastLane) {
+    this.#connection = connection
+    this.#stream = connection.stream
+    this.#lane = lane
+    this.deadlineMs = lane.beat.after(lane.limits.headerTimeoutMs)
+    this.#stream.on('data', this.#came).on('drain', this.#drained).on('end', this.#ended)
+    this.#stream.on('close', this.#closed)
+  }
+
+  get isLast(): boolean {
+    this.#isClosing ||= this.#lane.isDraining
+    return this.#isClosing
+  }
+
+  get keptS(): number {
+    return Math.floor(this.#lane.limits.keepAliveTimeoutMs / 1000)
+  }
+
+  answered(ending: Ending): void {
+    this.#current = null
+    if (ending === 'closes-softly') return closeSoftly(this.#stream)
+    if (ending === 'closes') return this.#stream.destroySoon()
+    if (this.#lane.isDraining) return closeSoftly(this.#stream) // it did not say so in time
+    const { keepAliveTimeoutMs } = this.#lane.limits
+    this.deadlineMs = this.#lane.beat.after(
+      keepAliveTimeoutMs === 0 ? 0 : keepAliveTimeoutMs + KEPT_LONGER_MS,
+    )
+    if (this.#incoming === null) return this.#goOn()
+    // What is left of a body that nobody reads any more is dropped.
+    this.#incoming.destroy()
+    this.#resume()
+  }
+
+  /** Nothing more is asked for on it. */
+  drain(): void {
+    if (this.#current === null) this.#stream.destroy()
+  }
+
+  /** Its deadline has passed. */
+  expire(): void {
+    const exchange = this.#current
+    this.deadlineMs = Number.POSITIVE_INFINITY
+    if (exchange === null) {
+      if (this.#requests === 0) this.#fail('header-timeout', 'silent')
+      this.#stream.destroy()
+    } else if (exchange.isBodyWhole || exchange.answered) return
+    else if (exchange.isHeldBack) this.#expectBody()
+    else {
+      this.#fail('bad-request', 'body-timeout')
+      this.#isClosing = true
+      exchange.lose()
+      if (this.#stream.writable) this.#stream.write(lastWords(408))
+      closeSoftly(this.#stream)
+    }
+  }
+
+  readonly #came = (chunk: Buffer): void => {
+    const rest = this.#incoming === null ? chunk : this.#feed(this.#incoming, chunk)
+    if (rest === null || this.#isClosing) return
+    if (this.#current === null && this.#behind === null) this.#begin(rest)
+    else this.#keep(rest)
+  }
+
+  readonly #drained = (): void => {
+    if (this.#current !== null) this.#current.onDrain?.()
+    else this.#goOn()
+  }
+
+  readonly #ended = (): void => {
+    this.#isClosing = true
+    this.#current?.lose()
+    this.#stream.end()
+  }
+
+  readonly #closed = (): void => {
+    this.#isClosing = true
+    this.#lane.left(this)
+    this.#current?.lose()
+    this.#current = null
+    this.#incoming?.destroy()
+  }
+
+  /** The request that these bytes begin with, or whatever else it is. */
+  #begin(bytes: Buffer): void {
+    const { limits, handlers } = this.#lane
+    const head = readCommonHead(bytes)
+    if (head === null) return this.#handOver(bytes)
+    const { method, target, rawHeaders } = head
+    const facts = checkHttp1(method, target, '11', rawHeaders, limits)
+    if (!facts.isGood) return this.#handOver(bytes)
+    this.#isClosing = ++this.#requests >= limits.requestsPerConnectionMax || !head.keepsAlive
+    const length = facts.bodyLength ?? 0
+    const body = length === 0 ? null : new FastBody(length, this.#bodyWanted)
+    const asked = { method, target, version: '11', rawHeaders } as const
+    const exchange = new FastExchange(this.#connection, asked, facts, body, this)
+    this.#current = exchange
+    this.#incoming = body
+    this.deadlineMs = Number.POSITIVE_INFINITY
+    if (body !== null) this.#expectBody()
+    const rest = head.end === bytes.length ? null : bytes.subarray(head.end)
+    this.#behind = rest === null || body === null ? rest : this.#feed(body, rest)
+    handlers.request(exchange)
+  }
+
+  /** Gives a body what of the bytes is its own; the others are left. */
+  #feed(body: FastBody, bytes: Buffer): Buffer | null {
+    const length = Math.min(body.left, bytes.length)
+    const hasRoom = body.feed(length === bytes.length ? bytes : bytes.subarray(0, length))
+    if (body.isWhole) this.#incoming = null
+    else if (!hasRoom) this.#pause()
+    if (this.#current !== null) this.#expectBody()
+    return length === bytes.length ? null : bytes.subarray(length)
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#behind = this.#behind === null ? bytes : Buffer.concat([this.#behind, bytes])
+    if (this.#behind.length > BEHIND_BYTES_MAX) this.#pause()
+  }
+
+  /** With what has come meanwhile; once there is room for its answer. */
+  #goOn(): void {
+    const bytes = this.#behind
+    if (bytes === null || this.#isClosing || this.#stream.writableNeedDrain) return
+    this.#behind = null
+    this.#resume()
+    this.#begin(bytes)
+  }
+
+  /** To the robust lane, unread. */
+  #handOver(bytes: Buffer): void {
+    const stream = this.#stream
+    stream
+      .off('data', this.#came)
+      .off('drain', this.#drained)
+      .off('end', this.#ended)
+      .off('close', this.#closed)
+    this.#lane.left(this)
+    stream.pause()
+    stream.unshift(bytes)
+    this.#lane.robust.accept(this.#connection, this.#requests)
+    stream.resume()
+  }
+
+  /** The client has to send more of it, in time. */
+  #expectBody(): void {
+    const { bodyIdleTimeoutMs } = this.#lane.limits
+    this.deadlineMs =
+      this.#incoming === null ? Number.POSITIVE_INFINITY : this.#lane.beat.after(bodyIdleTimeoutMs)
+  }
+
+  readonly #bodyWanted = (): void => this.#resume()
+
+  #pause(): void {
+    this.#isPaused = true
+    this.#stream.pause()
+  }
+
+  #resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#stream.resume()
+  }
+
+  #fail(reason: FailureReason, code: string): void {
+    if (!this.#connection.hasFailed) this.#lane.handlers.failed(this.#connection, reason, code)
+  }
+}
+
+/** Beyond what is told to the client, as node:http does: else its next request and our end cross. */
+const KEPT_LONGER_MS = 1000
+/** What may wait behind a request; whoever sends more waits himself. */
+const BEHIND_BYTES_MAX = 65_536

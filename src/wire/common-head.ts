@@ -1,0 +1,81 @@
+import { FIELD_LINE } from './field-line.ts'
+
+/** The head of a request, as nearly all clients of HTTP/1.1 write it. */
+export interface CommonHead {
+  readonly method: string
+  /** In origin form. */
+  readonly target: string
+  /** As `RequestHead` has them. */
+  readonly rawHeaders: readonly string[]
+  /** Behind the empty line. */
+  readonly end: number
+  /** The client did not say `Connection: close`. */
+  readonly keepsAlive: boolean
+}
+
+/**
+ * Reads a head of HTTP/1.1 that bytes begin with, where it is all there and of a grammar so narrow that nobody could take it
+ * for anything else: a common method, a path, whole lines. `null` is no verdict: another parser has to look at it, as it has
+ * at everything that changes what follows (`Transfer-Encoding`, `Expect`, `Upgrade`, a `Connection` that lists fields).
+ */
+export function readCommonHead(bytes: Buffer): CommonHead | null {
+  const blank = bytes.indexOf(EMPTY_LINE)
+  if (blank === -1 || blank > HEAD_BYTES_MAX) return null
+  const end = blank + EMPTY_LINE.length
+  const text = bytes.toString('latin1', 0, end)
+  if (!HEAD.test(text)) return null
+  const methodEnd = text.indexOf(' ')
+  const targetEnd = text.indexOf(' ', methodEnd + 1)
+  const rawHeaders: string[] = []
+  let keepsAlive = true
+  for (let from = targetEnd + VERSION_LINE_LENGTH; from < text.length - 2; ) {
+    const lineEnd = text.indexOf('\r\n', from)
+    const colon = text.indexOf(':', from)
+    let [first, last] = [colon + 1, lineEnd]
+    while (first < last && isBlank(text.charCodeAt(first))) first++
+    while (last > first && isBlank(text.charCodeAt(last - 1))) last--
+    const name = own(text, bytes, from, colon)
+    const value = own(text, bytes, first, last)
+    if (SPECIAL_LENGTHS[name.length] === true) {
+      const lower = name.toLowerCase()
+      if (ELSEWHERE.has(lower)) return null
+      if (lower === 'connection') {
+        const wish = value.toLowerCase()
+        if (wish === 'close') keepsAlive = false
+        else if (wish !== 'keep-alive') return null
+      }
+    }
+    rawHeaders.push(name, value)
+    from = lineEnd + 2
+  }
+  const target = own(text, bytes, methodEnd + 1, targetEnd)
+  return { method: text.slice(0, methodEnd), target, rawHeaders, end, keepsAlive }
+}
+
+/**
+ * A piece of the text that has memory of its own: else whoever remembers one keeps the whole head. V8 copies pieces that
+ * are shorter than 13 characters anyway.
+ */
+function own(text: string, bytes: Buffer, from: number, to: number): string {
+  return to - from < SLICED_LENGTH_MIN ? text.slice(from, to) : bytes.toString('latin1', from, to)
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09
+}
+
+/** Longer heads are few, and their limits are looked after elsewhere. */
+const HEAD_BYTES_MAX = 8192
+const EMPTY_LINE = Buffer.from('\r\n\r\n')
+const METHODS = 'GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS'
+/** A target of printable ASCII without a fragment (RFC 9112 §3.2.1). */
+const HEAD = new RegExp(`^(?:${METHODS}) /[!"$-~]* HTTP/1\\.1\\r\\n(?:${FIELD_LINE})*\\r\\n$`)
+const VERSION_LINE_LENGTH = ' HTTP/1.1\r\n'.length
+const SLICED_LENGTH_MIN = 13
+/** The last one means to llhttp what `Connection` does. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  ...['transfer-encoding', 'expect', 'upgrade', 'http2-settings', 'proxy-connection'],
+])
+const SPECIAL_LENGTHS: readonly boolean[] = Array.from({ length: 18 }, (_, length) =>
+  [...ELSEWHERE, 'connection'].some((name) => name.length === length),
+)

@@ -1,0 +1,5 @@
+/** The pattern of a field's name, or of any other token (RFC 9110 §5.6.2). */
+export const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
+
+/** The pattern of a field line, with its end (RFC 9112 §5): nothing before the colon, no control character but the tab. */
+export const FIELD_LINE = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n`

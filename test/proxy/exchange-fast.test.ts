@@ -1,0 +1,3 @@
+import { exchangeContract } from './exchange-contract.ts'
+
+exchangeContract(true)
