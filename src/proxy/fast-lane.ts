@@ -65,6 +65,7 @@ class FastConnection implements FastTurn {
   /** No further request is taken. */
   #isClosing = false
   #isPaused = false
+  #ignoredBytes = 0
 
   constructor(connection: ClientConnection, lane: FastLane) {
     this.#connection = connection
@@ -86,22 +87,23 @@ class FastConnection implements FastTurn {
 
   answered(ending: Ending): void {
     this.#current = null
-    if (ending === 'closes-softly') return closeSoftly(this.#stream)
+    // Where a drain has begun since, the answer did not say so in time.
+    const isLast = ending !== 'stays' || this.#lane.isDraining
+    this.#isClosing ||= isLast
     if (ending === 'closes') return this.#stream.destroySoon()
-    if (this.#lane.isDraining) return closeSoftly(this.#stream) // it did not say so in time
-    const { keepAliveTimeoutMs } = this.#lane.limits
-    this.deadlineMs = this.#lane.beat.after(
-      keepAliveTimeoutMs === 0 ? 0 : keepAliveTimeoutMs + KEPT_LONGER_MS,
-    )
-    if (this.#incoming === null) return this.#goOn()
     // What is left of a body that nobody reads any more is dropped.
-    this.#incoming.destroy()
+    this.#incoming?.destroy()
     this.#resume()
+    if (isLast) return closeSoftly(this.#stream)
+    this.#expectRequest()
+    if (this.#incoming === null) this.#goOn()
   }
 
-  /** Nothing more is asked for on it. */
+  /** Nothing more is asked for on it. What was answered last may be on its way still. */
   drain(): void {
-    if (this.#current === null) this.#stream.destroy()
+    if (this.#current !== null) return
+    this.#isClosing = true
+    this.#stream.destroySoon()
   }
 
   /** Its deadline has passed. */
@@ -109,6 +111,7 @@ class FastConnection implements FastTurn {
     const exchange = this.#current
     this.deadlineMs = Number.POSITIVE_INFINITY
     if (exchange === null) {
+      if (this.#stream.writableLength > 0) return this.#expectRequest()
       if (this.#requests === 0) this.#fail('header-timeout', 'silent')
       this.#stream.destroy()
     } else if (exchange.isBodyWhole || exchange.answered) return
@@ -124,8 +127,9 @@ class FastConnection implements FastTurn {
 
   readonly #came = (chunk: Buffer): void => {
     const rest = this.#incoming === null ? chunk : this.#feed(this.#incoming, chunk)
-    if (rest === null || this.#isClosing) return
-    if (this.#current === null && this.#behind === null) this.#begin(rest)
+    if (rest === null) return
+    if (this.#isClosing) this.#ignore(rest)
+    else if (this.#current === null && this.#behind === null) this.#begin(rest)
     else this.#keep(rest)
   }
 
@@ -165,9 +169,11 @@ class FastConnection implements FastTurn {
     this.#incoming = body
     this.deadlineMs = Number.POSITIVE_INFINITY
     if (body !== null) this.#expectBody()
-    const rest = head.end === bytes.length ? null : bytes.subarray(head.end)
-    this.#behind = rest === null || body === null ? rest : this.#feed(body, rest)
+    let rest = head.end === bytes.length ? null : bytes.subarray(head.end)
+    if (rest !== null && body !== null) rest = this.#feed(body, rest)
+    if (!this.#isClosing) this.#behind = rest
     handlers.request(exchange)
+    if (rest !== null && this.#isClosing) this.#ignore(rest)
   }
 
   /** Gives a body what of the bytes is its own; the others are left. */
@@ -178,6 +184,12 @@ class FastConnection implements FastTurn {
     else if (!hasRoom) this.#pause()
     if (this.#current !== null) this.#expectBody()
     return length === bytes.length ? null : bytes.subarray(length)
+  }
+
+  /** A client may not have heard yet that the connection is closing. */
+  #ignore(bytes: Buffer): void {
+    this.#ignoredBytes += bytes.length
+    if (this.#ignoredBytes > BEHIND_BYTES_MAX) this.#stream.destroy()
   }
 
   #keep(bytes: Buffer): void {
@@ -209,6 +221,11 @@ class FastConnection implements FastTurn {
     stream.resume()
   }
 
+  #expectRequest(): void {
+    const { keepAliveTimeoutMs } = this.#lane.limits
+    this.deadlineMs = this.#lane.beat.after(keepAliveTimeoutMs && keepAliveTimeoutMs + KEPT_LONGER_MS)
+  }
+
   /** The client has to send more of it, in time. */
   #expectBody(): void {
     const { bodyIdleTimeoutMs } = this.#lane.limits
@@ -236,5 +253,5 @@ class FastConnection implements FastTurn {
 
 /** Beyond what is told to the client, as node:http does: else its next request and our end cross. */
 const KEPT_LONGER_MS = 1000
-/** What may wait behind a request; whoever sends more waits himself. */
-const BEHIND_BYTES_MAX = 65_536
+/** What may wait behind a request; whoever sends more waits himself, or, where nobody will read it, is cut off. */
+const BEHIND_BYTES_MAX = 32_768

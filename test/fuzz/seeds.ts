@@ -19,7 +19,7 @@ import { readVectors } from '../vectors/vector.ts'
 
 /** What a target is fuzzed from: the project's own vectors, and what fuzzing has kept so far. */
 export function seedsOf(target: string): Buffer[] {
-  const seeds: Readonly<Record<string, () => Buffer[]>> = { wire, ja4x, http, capture }
+  const seeds: Readonly<Record<string, () => Buffer[]>> = { wire, ja4x, http, capture, head }
   return [...seeds[target]!(), ...corpusOf(target).map(({ bytes }) => bytes)]
 }
 
@@ -65,6 +65,29 @@ function http(): Buffer[] {
     const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
     return Buffer.from(`${method} / HTTP/${version === '10' ? '1.0' : '1.1'}\r\n${lines.join('')}\r\n`)
   })
+}
+
+/** Requests as they come in, and what the lanes differ in. */
+function head(): Buffer[] {
+  const lines = [
+    ...[
+      'Content-Length: 3',
+      'Content-Length:0',
+      'content-length: 3\r\nContent-Length: 3',
+      'Connection: close',
+    ],
+    ...[
+      'connection: Keep-Alive',
+      'Connection: x, close',
+      'Transfer-Encoding: chunked',
+      'Expect: 100-continue',
+    ],
+    ...['Upgrade: h2c', 'Connection: Upgrade', 'Proxy-Connection: close', 'Keep-Alive: 5', 'TE: trailers'],
+    ...['X:\t a b \t', 'X:', 'X: \x80\xff', 'Cookie: a=b; c=d', 'Trailer: x', 'HTTP2-Settings: AA'],
+  ]
+  const starts = ['GET / HTTP/1.1', 'POST /a/b?c=d HTTP/1.1', 'OPTIONS * HTTP/1.1', 'PUT http://a/ HTTP/1.1']
+  const written = starts.flatMap((start) => lines.map((line) => `${start}\r\nHost: a\r\n${line}\r\n\r\nabc`))
+  return [...http(), ...written.map((text) => Buffer.from(text, 'latin1'))]
 }
 
 /** The preface, SETTINGS, and a request as RFC 7541 §6.2.2 lets one write it. */

@@ -19,10 +19,11 @@ import { parseCertificate } from '../../src/wire/x509.ts'
 import { ja4Of, ja4sOf, ja4xOf } from '../vectors/derive.ts'
 import { pieces } from '../vectors/hello-builder.ts'
 import type { Target } from './fuzzer.ts'
+import { head } from './head-target.ts'
 import { Random } from './mutate.ts'
 
 /** What each part of the program promises for any bytes: a throw is a broken promise. */
-export const TARGETS: Readonly<Record<string, Target>> = { wire, ja4x: certificates, http, capture }
+export const TARGETS: Readonly<Record<string, Target>> = { wire, ja4x: certificates, http, capture, head }
 
 /** The first message of a stream is the same for every framing, and so is what a message says. */
 function wire(bytes: Buffer): void {

@@ -257,6 +257,8 @@ test('a hello in pieces, or in several records, is a hello', async () => {
         near.pipe(far)
       })
       far.pipe(near)
+      // Either may say goodbye to who has gone.
+      for (const socket of [near, far]) socket.on('error', () => {})
     })
     await once(relay.listen(0, '127.0.0.1'), 'listening')
     // Records cut anew are still what the handshake hashes: it hashes messages.
