@@ -70,4 +70,4 @@ export async function inTime<T>(promise: Promise<T>, what: () => string): Promis
 }
 
 const PAIR = await goodPair()
-const HANG_MS = 3_000
+const HANG_MS = 15_000

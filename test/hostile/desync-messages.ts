@@ -100,9 +100,9 @@ function chunksOf(text: string, start: number): Body | null {
   for (let at = start; ; ) {
     const lineEnd = text.indexOf('\r\n', at)
     if (lineEnd === -1) return null
-    const size = text.slice(at, lineEnd)
-    assert.match(size, /^[0-9a-f]{1,8}$/)
-    const end = lineEnd + 2 + Number.parseInt(size, 16)
+    const size = CHUNK_LINE.exec(text.slice(at, lineEnd))
+    assert.ok(size !== null, `a chunk: ${text.slice(at, lineEnd)}`)
+    const end = lineEnd + 2 + Number.parseInt(size[1]!, 16)
     if (end === lineEnd + 2) return trailersOf(text, end, body)
     if (text.length < end + 2) return null
     assert.equal(text.slice(end, end + 2), '\r\n')
@@ -124,6 +124,8 @@ function fieldOf(line: string): readonly [string, string] {
   return [line.slice(0, colon), line.slice(colon + 1).trim()]
 }
 
+/** A size, and extensions without quotes. */
+const CHUNK_LINE = /^([0-9a-fA-F]{1,8})(?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=[!#$%&'*+\-.^_`|~0-9A-Za-z]+)?)*$/
 const FIELD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/
 const START =
   /^(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+ [\x21-\x7e]+ HTTP\/1\.1|HTTP\/1\.1 [1-5][0-9]{2} [\t\x20-\x7e\x80-\xff]*)$/
