@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import type { Peer } from '../proxy/front.ts'
+import { getRequest, headers } from '../proxy/http2-frames.ts'
 import { type Case, type Forwarded, MARK, seen } from './desync-case.ts'
 import { type Door, type Gate, inTime } from './desync-gate.ts'
+import type { Http2Case } from './desync-http2.ts'
+import { Http2Peer } from './desync-http2-peer.ts'
 import { type Message, MessageReader } from './desync-messages.ts'
 import { ownName, type Seen, type Upstream } from './desync-upstreams.ts'
 
@@ -25,13 +28,44 @@ export class Play {
 
   /** `cuts`: where the bytes are cut in pieces, each of which arrives before the next one is sent. */
   async play(one: Case, door: Door, cuts: readonly number[] = []): Promise<void> {
-    const mark = String(this.#played.length).padStart(MARK.length, '0')
     const title = `${one.family}: ${one.name} (${door}${cuts.length === 0 ? '' : `, cut at ${cuts}`})`
+    await this.#play(title, door, (mark, forwarded) =>
+      this.#run(marked(one, mark), forwarded, { door, cuts, mark }),
+    )
+  }
+
+  async playHttp2(one: Http2Case, door: Door): Promise<void> {
+    const title = `${one.family}: ${one.name} (${door})`
+    await this.#play(title, door, async (mark, forwarded) => {
+      forwarded.push(...marked(one.forwarded, mark))
+      const peer = await Http2Peer.open(this.#gate, door)
+      peer.write(withMark(one.frames, mark))
+      await this.#hear(peer, one, forwarded)
+      if (one.outcome !== 'gone') forwarded.push(await askHttp2(peer, mark))
+      peer.close()
+    })
+  }
+
+  async #play(
+    title: string,
+    door: Door,
+    run: (mark: string, forwarded: Forwarded[]) => Promise<void>,
+  ): Promise<void> {
+    const mark = String(this.#played.length).padStart(MARK.length, '0')
     const forwarded: Forwarded[] = []
     this.#played.push({ title, mark, forwarded })
-    await this.#noting(title, () => this.#run(marked(one, mark), forwarded, { door, cuts, mark }))
+    await this.#noting(title, () => run(mark, forwarded))
     const bystander = await this.#bystander(door)
     await this.#noting(title, async () => void forwarded.push(await this.#ask(bystander, mark, 'bystander')))
+  }
+
+  async #hear(peer: Http2Peer, one: Http2Case, forwarded: readonly Forwarded[]): Promise<void> {
+    const { status, body, end } = await peer.endOf(1)
+    assert.equal(end === 'whole' ? status : end, one.outcome, `answered ${status}`)
+    const [request] = forwarded
+    if (one.outcome !== 200 || isOwnWord(this.#upstream, body)) return
+    const [method = '', target = ''] = request!.line.split(' ')
+    assert.equal(body, ownName(method, target, request!.body.length))
   }
 
   async #run(run: Case, forwarded: Forwarded[], { door, cuts, mark }: Run): Promise<void> {
@@ -41,7 +75,7 @@ export class Play {
       await send(peer, run.bytes, cuts)
       if (run.end === 'client') peer.socket.end()
       await inTime(outcome(peer, run), () => JSON.stringify(peer.text))
-      assertAnswers(peer, run, this.#upstream.behind !== null)
+      assertAnswers(peer, run, this.#upstream)
       if (run.end === 'open') forwarded.push(await this.#ask(peer, mark, 'probe'))
     } finally {
       peer.socket.destroy()
@@ -116,8 +150,26 @@ interface Played {
 }
 
 /** With its number in the place of the mark, which is as long. */
-function marked(one: Case, mark: string): Case {
+function marked<T>(one: T, mark: string): T {
   return JSON.parse(JSON.stringify(one).replaceAll(MARK, mark))
+}
+
+function withMark(frames: Buffer, mark: string): Buffer {
+  return Buffer.from(frames.toString('latin1').replaceAll(MARK, mark), 'latin1')
+}
+
+/** On the same connection, once the first has come to its end. */
+async function askHttp2(peer: Http2Peer, mark: string): Promise<Forwarded> {
+  const target = `/${mark}/probe`
+  peer.write(headers(101, getRequest({ ':path': target })))
+  const { status, body, end } = await peer.endOf(101)
+  assert.deepEqual([end, status, body], ['whole', 200, ownName('GET', target, 0)])
+  return seen(`GET ${target}`)
+}
+
+/** A server may answer without its app, and then names nobody's request. */
+function isOwnWord({ behind }: Upstream, body: string): boolean {
+  return behind !== null && !/\d{6}/.test(body)
 }
 
 async function send(peer: Peer, bytes: string, cuts: readonly number[]): Promise<void> {
@@ -148,8 +200,7 @@ function methodsOf({ forwarded }: Case): string[] {
   return forwarded.filter(({ isWhole }) => isWhole).map(({ line }) => line.split(' ')[0]!)
 }
 
-/** `mayBeItsOwn`: the server may have answered without its app, and then names nobody's request. */
-function assertAnswers(peer: Peer, run: Case, mayBeItsOwn: boolean): void {
+function assertAnswers(peer: Peer, run: Case, upstream: Upstream): void {
   const { whole, rest } = answersIn(peer.bytes, methodsOf(run), peer.socket.destroyed)
   const wanted: (readonly [number, string | null])[] = run.forwarded
     .filter(({ isWhole }) => isWhole)
@@ -159,8 +210,8 @@ function assertAnswers(peer: Peer, run: Case, mayBeItsOwn: boolean): void {
     })
   if (run.refused !== null) wanted.push([run.refused, null])
   const heard = whole.map((answer, index) => {
-    const isItsOwn = mayBeItsOwn && !/\d{6}/.test(answer.body)
-    if (isItsOwn && index < wanted.length && wanted[index]![1] !== null) return wanted[index]
+    if (isOwnWord(upstream, answer.body) && index < wanted.length && wanted[index]![1] !== null)
+      return wanted[index]
     return [statusOf(answer), wanted[index]?.[1] === null ? null : answer.body]
   })
   assert.deepEqual(heard, wanted, 'answered')

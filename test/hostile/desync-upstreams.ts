@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { connect } from 'node:net'
 import { createServer as createTcpServer } from 'node:net'
@@ -42,6 +43,11 @@ export const UPSTREAMS: Readonly<Record<string, (t: Test) => Promise<Upstream>>>
   node: startNode,
   nginx: startNginx,
   apache2: startApache,
+}
+
+export const HTTP2_UPSTREAMS: typeof UPSTREAMS = {
+  'node over h2c': startNodeHttp2,
+  'nginx over h2c': (t) => startNginx(t, 'h2c'),
 }
 
 /** Whoever is asked by its own name must say it. */
@@ -143,7 +149,33 @@ function read(request: IncomingMessage, response: ServerResponse, seen: Seen[]):
   request.on('end', () => response.end(ownName(method, target, body.length)))
 }
 
-async function startNginx(t: Test): Promise<Upstream> {
+/** HTTP/2 without TLS. */
+async function startNodeHttp2(t: Test): Promise<Upstream> {
+  const seen: Seen[] = []
+  const server = createHttp2Server()
+  server.on('stream', (stream, headers) => {
+    const [method, target] = [headers[':method']!, headers[':path']!]
+    let [body, isWhole] = ['', false]
+    stream.setEncoding('latin1').on('data', (text) => {
+      body += text
+    })
+    stream.on('error', () => {})
+    stream.on('end', () => {
+      isWhole = !stream.aborted
+      if (stream.destroyed) return
+      stream.respond({ ':status': 200 })
+      stream.end(method === 'HEAD' ? '' : ownName(method, target, body.length))
+    })
+    stream.on('close', () => {
+      const host = headers[':authority'] ?? null
+      seen.push({ line: `${method} ${target}`, host, framing: null, body, isWhole, connection: null })
+    })
+  })
+  const url = await listening(t, server)
+  return { name: 'node', url: url.replace('http:', 'h2c:'), seen: async () => seen, behind: null, faults: [] }
+}
+
+async function startNginx(t: Test, protocol: 'http' | 'h2c' = 'http'): Promise<Upstream> {
   const folder = temporaryFolder(t)
   const app = await startApp(t)
   const port = await freePort()
@@ -157,13 +189,13 @@ async function startNginx(t: Test): Promise<Upstream> {
       ${places.map((place) => `${place}_temp_path ${folder}/${place};`).join(' ')}
       keepalive_requests 1000000; keepalive_timeout 120s; large_client_header_buffers 4 64k; client_header_buffer_size 64k;
       server {
-        listen 127.0.0.1:${port};
+        listen 127.0.0.1:${port}${protocol === 'h2c' ? ' http2' : ''};
         location / { proxy_pass ${app.url}; proxy_http_version 1.1; proxy_set_header Host $http_host; proxy_set_header Connection ""; }
       }
     }`
   writeFileSync(join(folder, 'nginx.conf'), config)
   return startProgram(t, { program: 'nginx', argv: ['-p', folder, '-c', join(folder, 'nginx.conf')] }, app, {
-    ...{ folder, port, stop: 'SIGQUIT' },
+    ...{ folder, port, protocol, stop: 'SIGQUIT' },
     readLine: (text) => JSON.parse(text),
   })
 }
@@ -207,7 +239,7 @@ async function startApache(t: Test): Promise<Upstream> {
   writeFileSync(join(folder, 'apache.conf'), config)
   const argv = ['-f', join(folder, 'apache.conf'), '-DFOREGROUND']
   return startProgram(t, { program: 'apache2', argv }, app, {
-    ...{ folder, port, stop: 'SIGWINCH' },
+    ...{ folder, port, protocol: 'http', stop: 'SIGWINCH' },
     readLine: readApacheLine,
   })
 }
@@ -216,6 +248,7 @@ async function startApache(t: Test): Promise<Upstream> {
 interface Place {
   readonly folder: string
   readonly port: number
+  readonly protocol: 'http' | 'h2c'
   readonly stop: NodeJS.Signals
   readLine(text: string): { readonly line: string; readonly host: string }
 }
@@ -224,7 +257,7 @@ async function startProgram(
   t: Test,
   { program, argv }: { readonly program: string; readonly argv: readonly string[] },
   app: { readonly seen: Seen[]; readonly faults: string[] },
-  { folder, port, stop, readLine }: Place,
+  { folder, port, protocol, stop, readLine }: Place,
 ): Promise<Upstream> {
   const child = spawn(program, argv, {
     env: plainEnvironment(folder),
@@ -242,12 +275,12 @@ async function startProgram(
     // What looked whether it listens has asked nothing.
     return lines.map((text) => fromLog(readLine(text))).filter(({ line }) => line !== '' && line !== '-')
   }
-  return { name: program, url: `http://127.0.0.1:${port}`, seen, behind: app.seen, faults: app.faults }
+  return { name: program, url: `${protocol}://127.0.0.1:${port}`, seen, behind: app.seen, faults: app.faults }
 }
 
 function fromLog({ line, host }: ReturnType<Place['readLine']>): Seen {
   return {
-    line: line.replace(/ HTTP\/1\.1$/, ''),
+    line: line.replace(/ HTTP\/(?:1\.1|2\.0)$/, ''),
     host: host === '' || host === '-' ? null : host,
     ...{ framing: null, body: null, isWhole: null, connection: null },
   }
