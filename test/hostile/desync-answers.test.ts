@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type Test, test } from 'tap'
+import type { Peer } from '../proxy/front.ts'
+import { data, getRequest, headers } from '../proxy/http2-frames.ts'
+import { ANSWER_CASES, type AnswerCase, POISON } from './desync-answers.ts'
+import { FRONTS, type Gate, inTime, startGate } from './desync-gate.ts'
+import { Http2Peer } from './desync-http2-peer.ts'
+import { type Message, MessageReader, REQUESTS } from './desync-messages.ts'
+import { answersIn, statusOf } from './desync-play.ts'
+import { ownName } from './desync-upstreams.ts'
+
+for (const [front, settings] of Object.entries(FRONTS)) {
+  test(`${front}: whatever an upstream answers, each client hears its own answer, or that there is none`, async (t) => {
+    const upstream = await startLiar(t)
+    const gate = await startGate(t, upstream.url, settings)
+    const bystander = await gate.dial('plain')
+    const faults: string[] = []
+    for (const one of ANSWER_CASES) {
+      for (const [way, hear] of Object.entries({ 'HTTP/1': hearHttp1, 'HTTP/2': hearHttp2 })) {
+        for (const cut of one.hasMore ? [false] : [false, true]) {
+          upstream.say(one, cut)
+          try {
+            assert.deepEqual(await hear(gate, one), heard(one))
+            await ask(bystander, 'GET')
+            await ask(bystander, 'POST')
+          } catch (error) {
+            faults.push(`${one.name} (${way}${cut ? ', in pieces' : ''}): ${(error as Error).message}`)
+          }
+        }
+      }
+    }
+    assert.equal(faults.join('\n\n'), '')
+    t.comment(`${ANSWER_CASES.length} answers`)
+  })
+
+  test(`${front}: what comes when nobody has asked is nobody's answer`, async (t) => {
+    const upstream = await startLiar(t)
+    const gate = await startGate(t, upstream.url, settings)
+    const bystander = await gate.dial('plain')
+    for (const bytes of [POISON, 'H', '\r\n', 'HTTP/1.1 100 Continue\r\n\r\n', POISON.repeat(1000)]) {
+      await ask(bystander, 'GET')
+      const socket = upstream.last()
+      socket.write(bytes)
+      await inTime(once(socket, 'close'), () => 'the connection')
+      for (const method of METHODS) await ask(bystander, method)
+    }
+  })
+
+  test(`${front}: an answer that was there before the request is nobody's`, async (t) => {
+    const upstream = await startLiar(t)
+    const gate = await startGate(t, upstream.url, settings)
+    const bystander = await gate.dial('plain')
+    await ask(bystander, 'GET')
+    for (const method of METHODS) {
+      const before = bystander.byteCount
+      // Both are there when the worker looks next, the request first.
+      bystander.write(`${method} /bystander HTTP/1.1\r\nHost: a\r\n${method === 'GET' ? '\r\n' : BODY}`)
+      upstream.last().write(POISON)
+      const answers = () => answersIn(bystander.bytes.subarray(before), [method], false).whole
+      await inTime(
+        bystander.hears(() => answers().length > 0),
+        () => method,
+      )
+      const [{ body } = { body: '' }] = answers()
+      // What of a body was on its way cannot be sent again.
+      if (method === 'GET') assert.equal(body, ownName(method, '/bystander', 0))
+      else assert.match(body, /^(?:POST|PUT) \/bystander 5$|"status":502/)
+      await ask(bystander, method)
+    }
+  })
+
+  test(`${front}: an answer that comes too late is nobody's`, async (t) => {
+    const upstream = await startLiar(t)
+    const gate = await startGate(t, upstream.url, settings, { headTimeoutMs: 100 })
+    const bystander = await gate.dial('plain')
+    for (const before of ['', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'HTTP/1.1 200 OK\r\n']) {
+      upstream.say(
+        { name: '', method: 'GET', bytes: before, then: 'stays', heard: 'none', hasMore: true },
+        false,
+      )
+      const peer = await gate.dial('plain')
+      peer.write(`GET /lie HTTP/1.1\r\nHost: a\r\n\r\n`)
+      await inTime(peer.hears('HTTP/1.1 504 '), () => 'the answer')
+      const late = upstream.last()
+      late.write(POISON)
+      for (const method of METHODS) await ask(bystander, method)
+      peer.socket.destroy()
+    }
+  })
+}
+
+interface Liar {
+  readonly url: string
+  /** The answer to whoever asks for `/lie`, from now on. All others get what they asked for. */
+  say(one: AnswerCase, isCut: boolean): void
+  /** The connection that was asked last. */
+  last(): Socket
+}
+
+async function startLiar(t: Test): Promise<Liar> {
+  let lie: readonly [AnswerCase, boolean] | null = null
+  let last: Socket | null = null
+  const sockets = new Set<Socket>()
+  const server = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    const reader = new MessageReader(REQUESTS)
+    socket.on('data', (bytes) => {
+      last = socket
+      reader.add(bytes)
+      for (let message = reader.next(); message !== null; message = reader.next()) {
+        if (message.start.includes(' /lie ')) void tell(socket, ...lie!)
+        else socket.write(truth(message))
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    say: (one, isCut) => {
+      lie = [one, isCut]
+    },
+    last: () => last!,
+  }
+}
+
+function truth({ start, body }: Message): string {
+  const [method = '', target = ''] = start.split(' ')
+  const name = ownName(method, target, body.length)
+  return `HTTP/1.1 200 OK\r\nContent-Length: ${name.length}\r\n\r\n${name}`
+}
+
+async function tell(socket: Socket, { bytes, then }: AnswerCase, isCut: boolean): Promise<void> {
+  const pieces = isCut ? bytes.split('') : [bytes]
+  for (const piece of pieces) {
+    if (piece !== '') socket.write(piece, 'latin1')
+    if (isCut) await new Promise((resolve) => setImmediate(resolve))
+  }
+  if (then === 'ends') socket.end()
+  else if (then === 'resets') socket.resetAndDestroy()
+}
+
+type Heard = { readonly status: number; readonly body: string } | 'broken'
+
+function heard({ heard }: AnswerCase): Heard {
+  return heard === 'none' ? { status: 502, body: '' } : heard
+}
+
+async function hearHttp1(gate: Gate, { method }: AnswerCase): Promise<Heard> {
+  const peer = await gate.dial('plain')
+  peer.write(`${method} /lie HTTP/1.1\r\nHost: a\r\n${method === 'POST' ? BODY : '\r\n'}`)
+  const answers = () => answersIn(peer.bytes, [method], false)
+  const isOver = peer
+    .hears(() => answers().whole.length > 0)
+    .then(
+      () => {},
+      () => {},
+    )
+  await inTime(isOver, () => peer.text)
+  const { whole, rest } = answers()
+  peer.socket.destroy()
+  if (whole.length === 0) return 'broken'
+  assert.deepEqual([whole.length, rest], [1, ''], 'one answer and no more')
+  return { status: statusOf(whole[0]!), body: ourOwn(statusOf(whole[0]!), whole[0]!.body) }
+}
+
+async function hearHttp2(gate: Gate, { method }: AnswerCase): Promise<Heard> {
+  const peer = await Http2Peer.open(gate, 'plain')
+  const fields = getRequest({ ':method': method, ':path': '/lie' })
+  peer.write(headers(1, fields, { hasEnded: method !== 'POST' }))
+  if (method === 'POST') peer.write(data(1, 'hello'))
+  const { status, body, end } = await peer.endOf(1)
+  peer.close()
+  if (end !== 'whole' || status === null) return 'broken'
+  return { status, body: ourOwn(status, body) }
+}
+
+/** Whatever we say of it. */
+function ourOwn(status: number, body: string): string {
+  return status === 502 ? '' : body
+}
+
+async function ask(peer: Peer, method: (typeof METHODS)[number]): Promise<void> {
+  const before = peer.byteCount
+  peer.write(`${method} /bystander HTTP/1.1\r\nHost: a\r\n${method === 'GET' ? '\r\n' : BODY}`)
+  const answers = () => answersIn(peer.bytes.subarray(before), [method], false).whole
+  await inTime(
+    peer.hears(() => answers().length > 0),
+    () => `the bystander by ${method}`,
+  )
+  const own = ownName(method, '/bystander', method === 'GET' ? 0 : 5)
+  assert.deepEqual(
+    answers().map((answer) => [statusOf(answer), answer.body]),
+    [[200, own]],
+    `the bystander by ${method}`,
+  )
+}
+
+const METHODS = ['GET', 'POST', 'PUT'] as const
+const BODY = 'Content-Length: 5\r\n\r\nhello'
