@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import type { Peer } from '../proxy/front.ts'
 import { data, getRequest, headers } from '../proxy/http2-frames.ts'
+import { chunked, INNER } from './desync-case.ts'
 import { ANSWER_CASES, type AnswerCase, POISON } from './desync-answers.ts'
 import { FRONTS, type Gate, inTime, startGate } from './desync-gate.ts'
 import { Http2Peer } from './desync-http2-peer.ts'
@@ -91,6 +92,45 @@ for (const [front, settings] of Object.entries(FRONTS)) {
   })
 }
 
+/** An answer that comes before the body it is for: 0.CL, where whoever is in front of us does not wait for it. */
+const EARLY: readonly (readonly [name: string, fields: string, body: string, goesOn: boolean])[] = [
+  ['a length', `Content-Length: ${INNER.length}\r\n`, INNER, true],
+  ['a length of much', `Content-Length: 100000\r\n`, INNER.padEnd(100_000), false],
+  ['chunks', 'Transfer-Encoding: chunked\r\n', chunked(INNER), false],
+  [
+    'a length, and an expectation',
+    `Expect: 100-continue\r\nContent-Length: ${INNER.length}\r\n`,
+    INNER,
+    false,
+  ],
+  [
+    'chunks, and an expectation',
+    'Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n',
+    chunked(INNER),
+    false,
+  ],
+]
+
+for (const [front, settings] of Object.entries(FRONTS)) {
+  test(`${front}: a body whose answer came early is no request, neither to us nor to the upstream`, async (t) => {
+    const upstream = await startLiar(t)
+    const gate = await startGate(t, upstream.url, settings)
+    const bystander = await gate.dial('plain')
+    for (const [name, fields, body, goesOn] of EARLY) {
+      const peer = await gate.dial('plain')
+      peer.write(`POST /early HTTP/1.1\r\nHost: a\r\n${fields}\r\n`)
+      await inTime(peer.hears('early!'), () => name)
+      peer.write(body)
+      if (goesOn) await ask(peer, 'GET')
+      else await inTime(peer.closed, () => `${name}: its end`)
+      for (const method of METHODS) await ask(bystander, method)
+      peer.socket.destroy()
+    }
+    const paths = new Set((await gate.sightings()).map(({ path }) => path))
+    assert.deepEqual([...paths].sort(), ['/bystander', '/early'])
+  })
+}
+
 interface Liar {
   readonly url: string
   /** The answer to whoever asks for `/lie`, from now on. All others get what they asked for. */
@@ -114,6 +154,7 @@ async function startLiar(t: Test): Promise<Liar> {
         if (message.start.includes(' /lie ')) void tell(socket, ...lie!)
         else socket.write(truth(message))
       }
+      if (reader.rest.includes(' /early ')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nearly!')
     })
   })
   server.listen(0, '127.0.0.1')

@@ -156,6 +156,7 @@ async function startNodeHttp2(t: Test): Promise<Upstream> {
   server.on('stream', (stream, headers) => {
     const [method, target] = [headers[':method']!, headers[':path']!]
     let [body, isWhole] = ['', false]
+    if (headers.expect !== undefined) stream.additionalHeaders({ ':status': 100 })
     stream.setEncoding('latin1').on('data', (text) => {
       body += text
     })
@@ -163,8 +164,9 @@ async function startNodeHttp2(t: Test): Promise<Upstream> {
     stream.on('end', () => {
       isWhole = !stream.aborted
       if (stream.destroyed) return
-      stream.respond({ ':status': 200 })
-      stream.end(method === 'HEAD' ? '' : ownName(method, target, body.length))
+      const name = ownName(method, target, body.length)
+      stream.respond({ ':status': 200, 'content-length': name.length }, { endStream: method === 'HEAD' })
+      if (method !== 'HEAD') stream.end(name)
     })
     stream.on('close', () => {
       const host = headers[':authority'] ?? null
