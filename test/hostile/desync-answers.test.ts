@@ -78,7 +78,7 @@ for (const [front, settings] of Object.entries(FRONTS)) {
     const bystander = await gate.dial('plain')
     for (const before of ['', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'HTTP/1.1 200 OK\r\n']) {
       upstream.say(
-        { name: '', method: 'GET', bytes: before, then: 'stays', heard: 'none', hasMore: true },
+        { name: '', method: 'GET', bytes: before, after: 'stays', heard: 'none', hasMore: true },
         false,
       )
       const peer = await gate.dial('plain')
@@ -178,14 +178,14 @@ function truth({ start, body }: Message): string {
   return `HTTP/1.1 200 OK\r\nContent-Length: ${name.length}\r\n\r\n${name}`
 }
 
-async function tell(socket: Socket, { bytes, then }: AnswerCase, isCut: boolean): Promise<void> {
+async function tell(socket: Socket, { bytes, after }: AnswerCase, isCut: boolean): Promise<void> {
   const pieces = isCut ? bytes.split('') : [bytes]
   for (const piece of pieces) {
     if (piece !== '') socket.write(piece, 'latin1')
     if (isCut) await new Promise((resolve) => setImmediate(resolve))
   }
-  if (then === 'ends') socket.end()
-  else if (then === 'resets') socket.resetAndDestroy()
+  if (after === 'ends') socket.end()
+  else if (after === 'resets') socket.resetAndDestroy()
 }
 
 type Heard = { readonly status: number; readonly body: string } | 'broken'

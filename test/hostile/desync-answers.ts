@@ -4,7 +4,7 @@ export interface AnswerCase {
   readonly method: 'GET' | 'HEAD' | 'POST'
   /** Bytes of the answer, and of what comes with it. */
   readonly bytes: string
-  readonly then: 'stays' | 'ends' | 'resets'
+  readonly after: 'stays' | 'ends' | 'resets'
   /** An answer that is whole; one that breaks off where it can be seen; or ours, that there is none. */
   readonly heard: { readonly status: number; readonly body: string } | 'broken' | 'none'
   /** There is more than the answer: it may not come apart from it, or it would be another request's. */
@@ -17,27 +17,27 @@ const OK = 'HTTP/1.1 200 OK\r\n'
 const TWO = 'Content-Length: 2\r\n'
 const CODED = 'Transfer-Encoding: chunked\r\n'
 
-type More = Partial<Pick<AnswerCase, 'method' | 'then' | 'hasMore'>> & { status?: number; body?: string }
+type More = Partial<Pick<AnswerCase, 'method' | 'after' | 'hasMore'>> & { status?: number; body?: string }
 
 function whole(name: string, bytes: string, more: More = {}): AnswerCase {
-  const { status = 200, body = 'ok', method = 'GET', then = 'stays', hasMore = false } = more
-  return { name, method, bytes, then, heard: { status, body }, hasMore }
+  const { status = 200, body = 'ok', method = 'GET', after = 'stays', hasMore = false } = more
+  return { name, method, bytes, after, heard: { status, body }, hasMore }
 }
 
-function none(name: string, bytes: string, then: AnswerCase['then'] = 'stays'): AnswerCase {
-  return { name, method: 'GET', bytes, then, heard: 'none', hasMore: true }
+function none(name: string, bytes: string, after: AnswerCase['after'] = 'stays'): AnswerCase {
+  return { name, method: 'GET', bytes, after, heard: 'none', hasMore: true }
 }
 
-function broken(name: string, bytes: string, then: AnswerCase['then'] = 'stays'): AnswerCase {
-  return { name, method: 'GET', bytes, then, heard: 'broken', hasMore: true }
+function broken(name: string, bytes: string, after: AnswerCase['after'] = 'stays'): AnswerCase {
+  return { name, method: 'GET', bytes, after, heard: 'broken', hasMore: true }
 }
 
 const WHOLE: readonly AnswerCase[] = [
   whole('a length', `${OK}${TWO}\r\nok`),
   whole('chunks', `${OK}${CODED}\r\n2\r\nok\r\n0\r\n\r\n`),
   whole('chunks with extensions and trailers', `${OK}${CODED}\r\n2;a=b\r\nok\r\n0\r\nA: b\r\n\r\n`),
-  whole('until it closes', `${OK}\r\nok`, { then: 'ends' }),
-  whole('HTTP/1.0 until it closes', 'HTTP/1.0 200 OK\r\n\r\nok', { then: 'ends' }),
+  whole('until it closes', `${OK}\r\nok`, { after: 'ends' }),
+  whole('HTTP/1.0 until it closes', 'HTTP/1.0 200 OK\r\n\r\nok', { after: 'ends' }),
   whole('HTTP/1.0 that is kept alive', `HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n${TWO}\r\nok`),
   whole('two equal lengths', `${OK}${TWO}${TWO}\r\nok`),
   whole('a list of equal lengths', `${OK}Content-Length: 2, 2\r\n\r\nok`),
