@@ -2,14 +2,12 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
-import type { Peer } from '../proxy/front.ts'
-import { data, getRequest, headers } from '../proxy/http2-frames.ts'
 import { chunked, INNER } from './desync-case.ts'
 import { ANSWER_CASES, type AnswerCase, POISON } from './desync-answers.ts'
-import { FRONTS, type Gate, inTime, startGate } from './desync-gate.ts'
-import { Http2Peer } from './desync-http2-peer.ts'
+import { FRONTS, inTime, startGate } from './desync-gate.ts'
+import { ask, BODY, type Heard, METHODS, WAYS } from './desync-hear.ts'
 import { type Message, MessageReader, REQUESTS } from './desync-messages.ts'
-import { answersIn, statusOf } from './desync-play.ts'
+import { answersIn } from './desync-play.ts'
 import { ownName } from './desync-upstreams.ts'
 
 for (const [front, settings] of Object.entries(FRONTS)) {
@@ -19,11 +17,11 @@ for (const [front, settings] of Object.entries(FRONTS)) {
     const bystander = await gate.dial('plain')
     const faults: string[] = []
     for (const one of ANSWER_CASES) {
-      for (const [way, hear] of Object.entries({ 'HTTP/1': hearHttp1, 'HTTP/2': hearHttp2 })) {
+      for (const [way, hear] of Object.entries(WAYS)) {
         for (const cut of one.hasMore ? [false] : [false, true]) {
           upstream.say(one, cut)
           try {
-            assert.deepEqual(await hear(gate, one), heard(one))
+            assert.deepEqual(await hear(gate, one.method), heard(one))
             await ask(bystander, 'GET')
             await ask(bystander, 'POST')
           } catch (error) {
@@ -188,61 +186,6 @@ async function tell(socket: Socket, { bytes, after }: AnswerCase, isCut: boolean
   else if (after === 'resets') socket.resetAndDestroy()
 }
 
-type Heard = { readonly status: number; readonly body: string } | 'broken'
-
 function heard({ heard }: AnswerCase): Heard {
   return heard === 'none' ? { status: 502, body: '' } : heard
 }
-
-async function hearHttp1(gate: Gate, { method }: AnswerCase): Promise<Heard> {
-  const peer = await gate.dial('plain')
-  peer.write(`${method} /lie HTTP/1.1\r\nHost: a\r\n${method === 'POST' ? BODY : '\r\n'}`)
-  const answers = () => answersIn(peer.bytes, [method], false)
-  const isOver = peer
-    .hears(() => answers().whole.length > 0)
-    .then(
-      () => {},
-      () => {},
-    )
-  await inTime(isOver, () => peer.text)
-  const { whole, rest } = answers()
-  peer.socket.destroy()
-  if (whole.length === 0) return 'broken'
-  assert.deepEqual([whole.length, rest], [1, ''], 'one answer and no more')
-  return { status: statusOf(whole[0]!), body: ourOwn(statusOf(whole[0]!), whole[0]!.body) }
-}
-
-async function hearHttp2(gate: Gate, { method }: AnswerCase): Promise<Heard> {
-  const peer = await Http2Peer.open(gate, 'plain')
-  const fields = getRequest({ ':method': method, ':path': '/lie' })
-  peer.write(headers(1, fields, { hasEnded: method !== 'POST' }))
-  if (method === 'POST') peer.write(data(1, 'hello'))
-  const { status, body, end } = await peer.endOf(1)
-  peer.close()
-  if (end !== 'whole' || status === null) return 'broken'
-  return { status, body: ourOwn(status, body) }
-}
-
-/** Whatever we say of it. */
-function ourOwn(status: number, body: string): string {
-  return status === 502 ? '' : body
-}
-
-async function ask(peer: Peer, method: (typeof METHODS)[number]): Promise<void> {
-  const before = peer.byteCount
-  peer.write(`${method} /bystander HTTP/1.1\r\nHost: a\r\n${method === 'GET' ? '\r\n' : BODY}`)
-  const answers = () => answersIn(peer.bytes.subarray(before), [method], false).whole
-  await inTime(
-    peer.hears(() => answers().length > 0),
-    () => `the bystander by ${method}`,
-  )
-  const own = ownName(method, '/bystander', method === 'GET' ? 0 : 5)
-  assert.deepEqual(
-    answers().map((answer) => [statusOf(answer), answer.body]),
-    [[200, own]],
-    `the bystander by ${method}`,
-  )
-}
-
-const METHODS = ['GET', 'POST', 'PUT'] as const
-const BODY = 'Content-Length: 5\r\n\r\nhello'
