@@ -78,7 +78,7 @@ function variantsFor(name: string): Variant[] {
   const variants: Variant[] = []
   for (const [title, template] of Object.entries(TEMPLATES)) {
     for (const place of placesIn(template)) {
-      if (!IS_WHOLE && place % 4 !== share) continue
+      if (!IS_WHOLE && place % 8 !== share) continue
       for (const value of VALUES) {
         for (const replaced of [0, 1]) {
           const byte = String.fromCharCode(value)

@@ -79,10 +79,10 @@ for (const [front, settings] of Object.entries(FRONTS)) {
   }
 }
 
-/** All of them for the one that looks closest, where not all is tried. */
 function valuesFor(name: string): number[] {
-  if (IS_WHOLE || name === 'bytes') return Array.from({ length: 256 }, (_, value) => value)
-  return Array.from('\0\t\n\r !:;AZ\x7f\x80\x8a\xff', (character) => character.charCodeAt(0))
+  if (IS_WHOLE) return Array.from({ length: 256 }, (_, value) => value)
+  const text = name === 'bytes' ? '\0\x01\t\n\x0b\r !"#,/:;=@A[\\_z\x7f\x80\x8a\xa0\xff' : '\0\n\r A:\xff'
+  return Array.from(text, (character) => character.charCodeAt(0))
 }
 
 async function send(gate: Gate, fields: Readonly<Record<string, string>>, index: number): Promise<void> {

@@ -13,8 +13,9 @@ for (const [front, settings] of Object.entries(FRONTS)) {
     }, async (t) => {
       const upstream = await start(t)
       const play = new Play(await startGate(t, upstream.url, settings), upstream)
-      for (const one of HTTP2_CASES) {
+      for (const [index, one] of HTTP2_CASES.entries()) {
         if (one.except.includes(name)) continue
+        if (!IS_WHOLE && name !== 'bytes' && index % 3 !== 0) continue
         await play.playHttp2(one, 'plain')
         if (IS_WHOLE) await play.playHttp2(one, 'tls')
       }
