@@ -117,6 +117,8 @@ export class Http1Exchange implements Exchange, Sender {
       response.shouldKeepAlive = false
       this.#turn.closeSoftly()
     }
+    // Nor does anybody know whether a body comes that nobody has asked for: Node closes behind it, too.
+    else if (!this.#isAwaited) this.#turn.closeSoftly()
     // Node would take a client of 1.0 at its word that it understands chunks (RFC 9112 §6.1 does not).
     if (this.head.version === '10') response.useChunkedEncodingByDefault = false
     try {

@@ -122,6 +122,13 @@ class Http1Connection implements Http1Turn {
   }
 
   closeSoftly(): void {
+    // Its answer says that it is the last: what has been read behind it is nobody's (RFC 9112 §9.6).
+    this.#waiting.length = 0
+    this.#lastWords = null
+    this.#endAfterAnswer()
+  }
+
+  #endAfterAnswer(): void {
     this.#isClosing = true
     // Called by node:http once the answer is out. To close at once would be to reset, and a reset overtakes the answer.
     this.#connection.stream.destroySoon = () => closeSoftly(this.#connection.stream)
@@ -135,7 +142,7 @@ class Http1Connection implements Http1Turn {
     const head = headOf(request, facts)
     const exchange = new Http1Exchange(this.#connection, head, facts, request, response, this)
     response.on('finish', () => this.#over(exchange))
-    if (this.#isUpgradeDeclined) this.closeSoftly()
+    if (this.#isUpgradeDeclined) this.#endAfterAnswer()
     if (this.#current === null) this.#begin(exchange)
     else if (this.#waiting.length < PIPELINED_MAX) this.#waiting.push(exchange)
     else this.breakDown(null, 'bad-request', 'pipelined')
@@ -199,8 +206,11 @@ class Http1Connection implements Http1Turn {
     const words = status === null ? null : lastWords(status)
     if (words === null) this.#connection.stream.destroy()
     else if (current === null) this.#say(words)
-    else if (current.isBodyWhole) this.#lastWords = words
-    else if (current.answered) this.#connection.stream.destroy()
+    else if (current.isBodyWhole) {
+      // The rest of a body that has broken off will not come.
+      if (this.#waiting.at(-1)?.isBodyWhole === false) this.#waiting.pop()
+      this.#lastWords = words
+    } else if (current.answered) this.#connection.stream.destroy()
     else {
       current.lose()
       this.#say(words)

@@ -54,7 +54,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   #unsent = 0
   /** What is written waits for the end of this turn of the event loop. */
   #isGathering = false
-  /** The request waits in the outbox. */
+  /** The request waits in the outbox, or for its sign. */
   #isUnsent = false
   /** The client holds its body back until the upstream says 100. */
   #awaitsContinue = false
@@ -88,24 +88,24 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.#bodyLeft = request.bodyLength
     this.#reader.begin(request)
     const text = requestText(request, dialer.address.authority, ownHost)
-    const hasBody = request.bodyLength !== 0
-    if (hasBody) {
+    // What is there to be read before that cannot be the answer.
+    this.#isUnsent = true
+    if (request.bodyLength === 0) OUTBOX.put(this, text)
+    else {
+      // Head and first bytes of the body in one write: those that came with the head are there by then.
       this.#socket.cork()
       this.#socket.write(text, 'latin1')
-    } else {
-      this.#isUnsent = true
-      OUTBOX.put(this, text)
+      OUTBOX.put(this, '')
     }
     this.#expectHead()
     receiver.opened(this, this.#isReused)
-    // Head and first bytes of the body in one write: those that came with the head are there by the next tick.
-    if (hasBody) process.nextTick(uncork, this.#socket)
   }
 
   /** Of the outbox: the request goes now, if it is still wanted. */
   send(text: string): void {
     this.#isUnsent = false
-    if (this.#phase === 'head') this.#socket.write(text, 'latin1')
+    if (text === '') this.#socket.uncork()
+    else if (this.#phase === 'head') this.#socket.write(text, 'latin1')
   }
 
   write(chunk: Uint8Array): boolean {
@@ -326,10 +326,6 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
 }
 
 type Phase = 'connecting' | 'idle' | 'head' | 'body' | 'closed'
-
-function uncork(socket: Socket): void {
-  socket.uncork()
-}
 
 /** 16 KiB triples the cost of large bodies. */
 const SHARED_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
