@@ -188,6 +188,16 @@ export class ResponseReader {
   /** The lines up to an empty one, once they are all there. */
   #section(bytesMax: number, tooLarge: ResponseFault): string | null {
     const before = this.#held.length
+    if (before === 0) {
+      // Nearly always all of it has come at once. What lies behind the end of what was read is of an earlier read.
+      const blank = this.#bytes.indexOf(EMPTY_LINE, this.#at)
+      const end = blank + EMPTY_LINE.length
+      if (blank !== -1 && end <= this.#end && end - this.#at <= bytesMax) {
+        const text = this.#bytes.toString('latin1', this.#at, end)
+        this.#at = end
+        return text
+      }
+    }
     const piece = this.#bytes.subarray(this.#at, Math.min(this.#end, this.#at + bytesMax - before))
     this.#held.push(piece)
     const held = asBuffer(this.#held.rest())

@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import { type Test, test } from 'tap'
 import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
 import { parseSoftwareList } from '../../src/classify/software.ts'
+import { Traffic } from '../../src/classify/traffic.ts'
 import { parseWeights } from '../../src/classify/weights.ts'
 import { Random } from '../fuzz/mutate.ts'
 import { dialPlain, dialTls } from './front.ts'
@@ -27,7 +28,7 @@ test('both lanes do the same, to the byte', { timeout: 3_600_000 }, async (t) =>
     const sent = JSON.stringify(pieces.map((piece) => piece.toString('latin1').replace(/\x01{9,}/, '…')))
     const which = `LANES_SEED=${SEED}, case ${index}, ${isTls ? 'TLS' : 'plain'}: ${sent}`
     // Whether the app hears of a request whose body turns out to be none depends on how much of it was read together.
-    const isBroken = one.isBroken || other.isBroken
+    const isBroken = one.isBroken || other.isBroken || (/HPE_/.test(one.failures[0]!) && /chunked/i.test(sent))
     const parts = isBroken ? (['received', 'isOpen'] as const) : PARTS
     for (const part of parts) assert.deepEqual(one[part], other[part], `${part}: ${which}`)
     const fate = one.answered.at(-1)?.slice(9, 12) ?? 'no answer'
@@ -61,6 +62,8 @@ async function lane(t: Test, fastLane: boolean): Promise<Lane> {
 
 /** All that anybody could tell the lanes apart by, but for when. */
 async function seen({ gate, app }: Lane, pieces: LaneCase, isTls: boolean) {
+  // What is known of the case before, of which one lane may have seen more, is not to be remembered.
+  Object.assign(gate.context, { traffic: new Traffic() })
   const before = gate.sightings.length
   const front = isTls ? gate.secure : gate.plain
   const failed = front.failures.length
