@@ -64,6 +64,8 @@ class FastConnection implements FastTurn {
   #requests = 0
   /** No further request is taken. */
   #isClosing = false
+  /** What is read now has come before the answer to the request before it. */
+  #isBehind = false
   #isPaused = false
   #ignoredBytes = 0
 
@@ -116,21 +118,17 @@ class FastConnection implements FastTurn {
       this.#stream.destroy()
     } else if (exchange.isBodyWhole || exchange.answered) return
     else if (exchange.isHeldBack) this.#expectBody()
-    else {
-      this.#fail('bad-request', 'body-timeout')
-      this.#isClosing = true
-      exchange.lose()
-      if (this.#stream.writable) this.#stream.write(lastWords(408))
-      closeSoftly(this.#stream)
-    }
+    else this.#breakDown(exchange, 408, 'body-timeout')
   }
 
   readonly #came = (chunk: Buffer): void => {
     const rest = this.#incoming === null ? chunk : this.#feed(this.#incoming, chunk)
     if (rest === null) return
     if (this.#isClosing) this.#ignore(rest)
-    else if (this.#current === null && this.#behind === null) this.#begin(rest)
-    else this.#keep(rest)
+    else if (this.#current === null && this.#behind === null) {
+      this.#isBehind = false
+      this.#begin(rest)
+    } else this.#keep(rest)
   }
 
   readonly #drained = (): void => {
@@ -140,7 +138,10 @@ class FastConnection implements FastTurn {
 
   readonly #ended = (): void => {
     this.#isClosing = true
-    this.#current?.lose()
+    const exchange = this.#current
+    if (exchange !== null && !exchange.isBodyWhole && !exchange.answered)
+      return this.#breakDown(exchange, 400, 'HPE_INVALID_EOF_STATE')
+    exchange?.lose()
     this.#stream.end()
   }
 
@@ -202,6 +203,7 @@ class FastConnection implements FastTurn {
     const bytes = this.#behind
     if (bytes === null || this.#isClosing || this.#stream.writableNeedDrain) return
     this.#behind = null
+    this.#isBehind = true
     this.#resume()
     this.#begin(bytes)
   }
@@ -217,7 +219,7 @@ class FastConnection implements FastTurn {
     this.#lane.left(this)
     stream.pause()
     stream.unshift(bytes)
-    this.#lane.robust.accept(this.#connection, this.#requests)
+    this.#lane.robust.accept(this.#connection, { requests: this.#requests, isBehind: this.#isBehind })
     stream.resume()
   }
 
@@ -244,6 +246,15 @@ class FastConnection implements FastTurn {
     if (!this.#isPaused) return
     this.#isPaused = false
     this.#stream.resume()
+  }
+
+  /** The rest of its request will not come, or not in time. */
+  #breakDown(exchange: FastExchange, status: number, code: string): void {
+    this.#fail('bad-request', code)
+    this.#isClosing = true
+    exchange.lose()
+    if (this.#stream.writable) this.#stream.write(lastWords(status))
+    closeSoftly(this.#stream)
   }
 
   #fail(reason: FailureReason, code: string): void {

@@ -26,6 +26,13 @@ export interface Upgrade {
   readonly head: Buffer
 }
 
+/** What a connection has done elsewhere. */
+export interface Before {
+  readonly requests: number
+  /** The next request has come before the answer to the last one. */
+  readonly isBehind: boolean
+}
+
 export interface Http1Handlers {
   request(exchange: Exchange): void
   upgrade(upgrade: Upgrade): void
@@ -67,10 +74,9 @@ export class Http1Server {
     this.#server = server
   }
 
-  /** `requests`: how many it has made already, elsewhere. */
-  accept(connection: ClientConnection, requests: number): void {
+  accept(connection: ClientConnection, before: Before): void {
     connection.stage = 'h1'
-    const state = new Http1Connection(connection, this, requests)
+    const state = new Http1Connection(connection, this, before)
     this.#states.set(connection.stream, state)
     connection.stream.once('close', () => state.close())
     this.#server.emit('connection', connection.stream)
@@ -102,6 +108,7 @@ class Http1Connection implements Http1Turn {
   #current: Http1Exchange | null = null
   readonly #waiting: Http1Exchange[] = []
   #requests: number
+  #isBehind: boolean
   /** No further request is taken. */
   #isClosing = false
   #ignored = 0
@@ -109,10 +116,11 @@ class Http1Connection implements Http1Turn {
   /** What is said once those before it have their answers: the requests behind them cannot be read. */
   #lastWords: string | null = null
 
-  constructor(connection: ClientConnection, server: Http1Server, requests: number) {
+  constructor(connection: ClientConnection, server: Http1Server, { requests, isBehind }: Before) {
     this.#connection = connection
     this.#server = server
     this.#requests = requests
+    this.#isBehind = isBehind
   }
 
   get isLast(): boolean {
@@ -139,6 +147,7 @@ class Http1Connection implements Http1Turn {
     const facts = this.#check(request)
     if (!facts.isGood) return this.breakDown(facts.status, 'bad-request', facts.code)
     this.#isClosing = ++this.#requests >= this.#server.limits.requestsPerConnectionMax
+    this.#isBehind = false
     const head = headOf(request, facts)
     const exchange = new Http1Exchange(this.#connection, head, facts, request, response, this)
     response.on('finish', () => this.#over(exchange))
@@ -153,8 +162,8 @@ class Http1Connection implements Http1Turn {
    * the last one: Node (24.21) loses what came with it, and the next answer would be taken for another request's.
    */
   considerUpgrade(request: IncomingMessage): boolean {
-    if (!this.#isClosing && this.#current === null && !this.#server.isDraining && mayUpgrade(request))
-      return true
+    const isAlone = this.#current === null && !this.#isBehind
+    if (!this.#isClosing && isAlone && !this.#server.isDraining && mayUpgrade(request)) return true
     this.#isUpgradeDeclined = true
     return false
   }

@@ -260,7 +260,7 @@ class ClientListener implements Listener {
   }
 
   #startHttp1(connection: ClientConnection): void {
-    if (this.#fastLane === null) this.#http1.accept(connection, 0)
+    if (this.#fastLane === null) this.#http1.accept(connection, FIRST)
     else this.#fastLane.accept(connection)
   }
 
@@ -346,6 +346,8 @@ const LISTEN_FAULTS: Readonly<Record<string, readonly [code: string, why: string
   ENOTFOUND: ['LISTEN_NO_ADDRESS', 'the name has no address'],
 }
 
+/** A connection that has not made a request yet. */
+const FIRST = { requests: 0, isBehind: false }
 /** Connections that wait to be accepted; the kernel has a maximum of its own. */
 const BACKLOG = 4096
 const SPEAK_TLS =

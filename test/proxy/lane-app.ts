@@ -53,7 +53,10 @@ function requestEnd(text: string): number {
 function answer(socket: net.Socket, isHead: boolean, target: string): void {
   const name = target.replace(/^\/+|[?;].*$/g, '')
   const text = ANSWERS[name] ?? ANSWERS['length']!
-  socket.write(isHead ? text.slice(0, text.indexOf('\r\n\r\n', text.startsWith('HTTP/1.1 103') ? 70 : 0) + 4) : text, 'latin1')
+  socket.write(
+    isHead ? text.slice(0, text.indexOf('\r\n\r\n', text.startsWith('HTTP/1.1 103') ? 70 : 0) + 4) : text,
+    'latin1',
+  )
   if (name === 'until-close') socket.end()
   if (name === 'broken') socket.destroySoon()
 }

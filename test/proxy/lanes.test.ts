@@ -28,7 +28,7 @@ test('both lanes do the same, to the byte', { timeout: 3_600_000 }, async (t) =>
     const sent = JSON.stringify(pieces.map((piece) => piece.toString('latin1').replace(/\x01{9,}/, '…')))
     const which = `LANES_SEED=${SEED}, case ${index}, ${isTls ? 'TLS' : 'plain'}: ${sent}`
     // Whether the app hears of a request whose body turns out to be none depends on how much of it was read together.
-    const isBroken = one.isBroken || other.isBroken || (/HPE_/.test(one.failures[0]!) && /chunked/i.test(sent))
+    const isBroken = one.isBroken || other.isBroken || (one.failures.length > 0 && /chunked/i.test(sent))
     const parts = isBroken ? (['received', 'isOpen'] as const) : PARTS
     for (const part of parts) assert.deepEqual(one[part], other[part], `${part}: ${which}`)
     const fate = one.answered.at(-1)?.slice(9, 12) ?? 'no answer'
@@ -72,7 +72,10 @@ async function seen({ gate, app }: Lane, pieces: LaneCase, isTls: boolean) {
     peer.write(piece)
     await new Promise(setImmediate)
   }
-  const end = await Promise.race([peer.closed, new Promise<'open'>((resolve) => setTimeout(resolve, 5000, 'open'))])
+  const end = await Promise.race([
+    peer.closed,
+    new Promise<'open'>((resolve) => setTimeout(resolve, 5000, 'open')),
+  ])
   peer.socket.destroy()
   const { whole, rest } = wholeRequests(steady(app.takeReceived()))
   // The robust lane has read what is behind a request by the time its answer breaks off, the fast lane has not.
