@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import net from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import tls from 'node:tls'
 import type { Frame } from '../proxy/http2-frames.ts'
 
@@ -12,6 +13,8 @@ export interface Http2Peer {
   readonly goaway: number | null
   readonly isClosed: boolean
   write(...bytes: readonly Uint8Array[]): void
+  /** Until what was written has left, or the connection is gone. */
+  sent(): Promise<void>
   /** Until it is so, or the connection is gone, whichever is first; fails when neither comes in `PATIENCE_MS`. */
   until(isSo: (frames: readonly Frame[]) => boolean): Promise<void>
   /** Until what was sent has been read: by a PING, which is answered behind all before it. False once it is gone. */
@@ -60,6 +63,15 @@ class Peer implements Http2Peer {
 
   write(...bytes: readonly Uint8Array[]): void {
     this.socket.write(Buffer.concat(bytes))
+  }
+
+  async sent(): Promise<void> {
+    if (this.socket.writableLength === 0 || this.isClosed) return void (await setImmediate())
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.socket.once('drain', resolve).once('close', resolve)
+    if (this.socket.writableNeedDrain) await promise
+    this.socket.off('drain', resolve).off('close', resolve)
+    await setImmediate()
   }
 
   async until(isSo: (frames: readonly Frame[]) => boolean): Promise<void> {

@@ -71,18 +71,16 @@ export async function startVictim(t: Test, wish: VictimWish): Promise<Victim> {
   let said = ''
   child.stderr!.setEncoding('utf8').on('data', (text) => (said += text))
   let isOver = false
-  t.teardown(() => (isOver = true))
   endWith(t, child)
+  t.teardown(() => (isOver = true))
+  const end = Promise.withResolvers<never>()
+  end.promise.catch(() => undefined)
   child.on('exit', (code, signal) => {
-    if (!isOver) t.fail(`the worker has ended (${signal ?? code}): ${said}`)
+    const message = `the worker has ended (${signal ?? code}): ${said}`
+    if (!isOver) t.fail(message)
+    end.reject(new Error(message))
   })
-  const answer = async () => {
-    const [message] = await Promise.race([
-      once(child, 'message'),
-      once(child, 'exit').then(() => assert.fail(`it has ended: ${said}`)),
-    ])
-    return message
-  }
+  const answer = async () => (await Promise.race([once(child, 'message'), end.promise]))[0]
   const { port, plainPort }: Ready = await answer()
   const order = (order: Order): Promise<Reading> => {
     child.send(order)
