@@ -29,11 +29,9 @@ export interface Http2Peer {
   isAnswered(stream: number): boolean
 }
 
-export async function dialHttp2(
-  port: number,
-  { isTls = true, address = '127.0.0.1' } = {},
-): Promise<Http2Peer> {
-  const to = { port, host: '127.0.0.1', localAddress: address }
+/** `closes`: its side when the other one does. */
+export async function dialHttp2(port: number, { isTls = true, closes = true } = {}): Promise<Http2Peer> {
+  const to = { port, host: '127.0.0.1', allowHalfOpen: !closes }
   const socket = isTls
     ? tls.connect({ ...to, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
     : net.connect(to)

@@ -13,20 +13,24 @@ const worker = new SingleWorker(plan.settings, bus, createLogTo('silent', { writ
 const ticketKeys = Buffer.from(plan.ticketKeys, 'hex')
 const addresses = await worker.start({ keyPairs: plan.keyPairs, ticketKeys, signingKey: null })
 
-process.on('message', async ({ ticketKeys }: Order) => {
+process.on('message', async ({ ticketKeys, isWeighed }: Order) => {
   if (ticketKeys !== null)
     worker.use({ keyPairs: plan.keyPairs, ticketKeys: Buffer.from(ticketKeys, 'hex'), signingKey: null })
+  if (isWeighed) await collect()
   send(await read())
 })
 process.on('disconnect', () => process.exit())
 send({ port: addresses.listen.port, plainPort: addresses.plainListen?.port ?? 0 })
 
-async function read(): Promise<Reading> {
+async function collect(): Promise<void> {
   assert(globalThis.gc !== undefined, 'started with --expose-gc')
   // Twice, with a turn between: what the first finds unreachable has things of Node's to let go of.
   globalThis.gc()
   await new Promise((resolve) => setTimeout(resolve, 10))
   globalThis.gc()
+}
+
+async function read(): Promise<Reading> {
   const { rss, heapUsed, external } = process.memoryUsage()
   const metrics: Reading['metrics'] = {}
   for (const { name, values } of (await worker.read())[0]!) {

@@ -14,12 +14,12 @@ import { goodPair, upstreamSettings, workerSettings } from '../proxy/test-worker
 export interface Victim {
   readonly port: number
   readonly plainPort: number
-  /** After garbage has been collected. */
-  read(): Promise<Reading>
+  /** After garbage has been collected, unless only the numbers are wanted. */
+  read(isWeighed?: boolean): Promise<Reading>
   /** Other keys for session tickets from the next handshake on. */
   rotate(ticketKeys: Buffer): Promise<void>
-  /** Until a metric has this value; fails when it does not come to it. */
-  settles(metric: string, value: number): Promise<Reading>
+  /** Until a metric has this value, or more than one; fails when it does not come to it. */
+  settles(metric: string, value: number | { readonly above: number }): Promise<void>
 }
 
 export interface Reading {
@@ -45,6 +45,7 @@ export interface Ready {
 export interface Order {
   /** In hex; `null` to go on with those there are. */
   readonly ticketKeys: string | null
+  readonly isWeighed: boolean
 }
 
 export interface VictimWish {
@@ -89,13 +90,14 @@ export async function startVictim(t: Test, wish: VictimWish): Promise<Victim> {
   return {
     port,
     plainPort,
-    read: () => order({ ticketKeys: null }),
-    rotate: async (keys) => void (await order({ ticketKeys: keys.toString('hex') })),
+    read: (isWeighed = true) => order({ ticketKeys: null, isWeighed }),
+    rotate: async (keys) => void (await order({ ticketKeys: keys.toString('hex'), isWeighed: false })),
     async settles(metric, value) {
       for (let left = SETTLE_TRIES; ; left--) {
-        const reading = await order({ ticketKeys: null })
-        if (reading.metrics[metric] === value) return reading
-        if (left === 0) assert.fail(`${metric} is ${reading.metrics[metric]} and not ${value}`)
+        const { metrics } = await order({ ticketKeys: null, isWeighed: false })
+        const found = metrics[metric]!
+        if (typeof value === 'number' ? found === value : found > value.above) return
+        if (left === 0) assert.fail(`${metric} is ${found} and not ${JSON.stringify(value)}`)
         await new Promise((resolve) => setTimeout(resolve, 25))
       }
     },
