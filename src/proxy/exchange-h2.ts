@@ -44,8 +44,9 @@ export class Http2Exchange implements Exchange, Sender {
   /** The head of the answer, until it is sent. */
   #head: (string | number)[] | null = null
   #trailersOut: readonly string[] = NONE
-  /** Bytes of the answer's body that the stream was given; how many of them the client had taken when somebody last looked, and since when. */
+  /** Bytes of the answer's body that the stream was given. */
   #written = 0
+  /** How many of them the client had taken when somebody last looked, and since when it was so many. */
   #taken = -1
   #takenMs = 0
   /** The client may send its body. */
@@ -159,7 +160,7 @@ export class Http2Exchange implements Exchange, Sender {
     if (this.#state === 'answering') this.#respond(WITH_TRAILERS)
   }
 
-  /** Since when the client has taken nothing of what waits for it; `nowMs` where nothing does. To be asked now and then. */
+  /** Since when the client has taken nothing of what waits for it; `nowMs` where nothing does. Asked now and then. */
   unreadSince(nowMs: number): number {
     const waiting = this.#stream.writableLength
     const taken = this.#written - waiting

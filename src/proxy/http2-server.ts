@@ -90,9 +90,8 @@ class Http2Connection implements Swept {
   readonly #exchanges = new Set<Http2Exchange>()
   /** When answers that nobody reads are looked for next. */
   #lookMs = 0
-  /** What had gone out by the last look, and when it was last seen to be more than before. */
-  #bytesOut = 0
-  #movedMs = 0
+  /** What had gone out on the connection when answers were last given up; -1 where none were. */
+  #bytesBeforeReset = -1
   /** When it has been without a request for long enough. */
   #idleMs = Number.POSITIVE_INFINITY
   /** Of its streams, when they close. */
@@ -191,8 +190,8 @@ class Http2Connection implements Swept {
   }
 
   sweep(nowMs: number): void {
-    if (this.#exchanges.size > 0) return this.#lookForUnread(nowMs)
-    if (nowMs < this.#idleMs) return
+    if (nowMs >= this.#lookMs) this.#lookForUnread(nowMs)
+    if (nowMs < this.#idleMs || this.#exchanges.size > 0) return
     // It has been told to go, and has not: a client need not close its side.
     if (this.#session.closed) return void this.#connection.raw.destroy()
     this.#expectRequest()
@@ -205,18 +204,16 @@ class Http2Connection implements Swept {
    * neither reads nor writes there again, and says nothing.
    */
   #lookForUnread(nowMs: number): void {
-    if (nowMs < this.#lookMs) return
     const { answerUnreadTimeoutMs } = this.#server.limits
     const { raw } = this.#connection
+    const { bytesWritten } = raw
     this.#lookMs = nowMs + answerUnreadTimeoutMs / LOOKS
-    if (raw.bytesWritten !== this.#bytesOut) {
-      this.#bytesOut = raw.bytesWritten
-      this.#movedMs = nowMs
-    }
-    const sinceMs = nowMs - answerUnreadTimeoutMs
+    // Not even the reset has gone out since.
+    if (bytesWritten === this.#bytesBeforeReset) return void raw.destroy()
+    this.#bytesBeforeReset = -1
     for (const exchange of this.#exchanges) {
-      if (exchange.unreadSince(nowMs) > sinceMs) continue
-      if (this.#movedMs <= sinceMs) return void raw.destroy()
+      if (exchange.unreadSince(nowMs) > nowMs - answerUnreadTimeoutMs) continue
+      this.#bytesBeforeReset = bytesWritten
       exchange.giveUp()
     }
   }

@@ -20,7 +20,7 @@ const LIMITS = {
   headerTimeoutMs: 300,
   keepAliveTimeoutMs: 300,
   bodyIdleTimeoutMs: 300,
-  answerUnreadTimeoutMs: 300,
+  answerUnreadTimeoutMs: 1000,
   h2ResetBurst: 1000,
 }
 
@@ -78,7 +78,8 @@ const SLOWNESSES: readonly Slowness[] = [
   {
     name: 'a body that never ends, behind its answer',
     first: [PREFACE, settings(), post('/early')],
-    gets: (peer) => assert.equal(peer.statusOf(1), 200),
+    // Whether its app or our patience was first.
+    gets: (peer) => assert.ok([200, 408].includes(peer.statusOf(1)!)),
   },
   {
     name: 'an answer that no window is opened for',
@@ -175,7 +176,7 @@ test('HTTP/2 that is slow', { timeout: 120_000 }, async (t) => {
     )
     // The second one takes some of its answer now and then, four times within the time there is for that.
     while (peer.resetOf(1) === null && !peer.isClosed) {
-      peer.write(windowUpdate(100_000, 3))
+      peer.write(windowUpdate(300_000, 3))
       await wait(LIMITS.answerUnreadTimeoutMs / 4)
     }
     peer.write(windowUpdate(10_000_000, 3))
