@@ -28,7 +28,9 @@ test('HTTP/2: no abuse costs more than was allowed, ends the worker, or is felt 
   const held: number[] = []
   for (let round = 0; round < ROUNDS; round++) {
     let last = await victim.read()
-    for (const each of ABUSES) {
+    // In CI a first round only warms up.
+    const cases = IS_WHOLE || round > 0 ? ABUSES : ABUSES.filter((_, index) => index % 4 === 0)
+    for (const each of cases) {
       try {
         last = await suffered(victim, app, last, each, round > 0)
         // What is still on its way would be counted for the next.
