@@ -135,6 +135,12 @@ const LIMITS = section(
       "How long a request's body may be silent.",
       slow('requests that never end', 600_000),
     ),
+    answer_unread_timeout: setting(
+      duration('10ms', '24h'),
+      '2m',
+      'How long a client of HTTP/2 may leave an answer, or the rest of one, unread.',
+      slow('answers that nobody reads', 600_000),
+    ),
     keep_alive_timeout: setting(
       duration('10ms', '24h'),
       '75s',
@@ -162,7 +168,7 @@ const LIMITS = section(
     h2_reset_burst: setting(
       integer(1, 100_000),
       200,
-      'Requests of HTTP/2 that a client may take back at once.',
+      'Requests of HTTP/2 that a client may take back at once. As many frames of a connection may be invalid.',
       above(1000, 'a client that resets at once costs more than it pays (CVE-2023-44487)'),
     ),
     h2_reset_rate: setting(

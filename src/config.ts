@@ -231,6 +231,7 @@ export interface LimitsConfig {
   readonly headerCountMax: number
   readonly headerTimeoutMs: number
   readonly bodyIdleTimeoutMs: number
+  readonly answerUnreadTimeoutMs: number
   readonly keepAliveTimeoutMs: number
   readonly requestsPerConnectionMax: number
   readonly connectionsMax: number
@@ -537,6 +538,7 @@ function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
     headerCountMax: limits.header_count,
     headerTimeoutMs: limits.header_timeout,
     bodyIdleTimeoutMs: limits.body_idle_timeout,
+    answerUnreadTimeoutMs: limits.answer_unread_timeout,
     keepAliveTimeoutMs: limits.keep_alive_timeout,
     requestsPerConnectionMax: limits.requests_per_connection,
     connectionsMax: limits.connections_max,

@@ -44,6 +44,11 @@ export class Http2Exchange implements Exchange, Sender {
   /** The head of the answer, until it is sent. */
   #head: (string | number)[] | null = null
   #trailersOut: readonly string[] = NONE
+  /** Bytes of the answer's body that the stream was given. */
+  #written = 0
+  /** How many of them the client had taken when somebody last looked, and since when it was so many. */
+  #taken = -1
+  #takenMs = 0
   /** The client may send its body. */
   #isAwaited: boolean
 
@@ -117,6 +122,7 @@ export class Http2Exchange implements Exchange, Sender {
     }
     const isWhole = this.#due === 0
     if (!this.#respond(isWhole ? WITH_BODY : WITH_TRAILERS)) return true
+    this.#written += chunk.length
     // nghttp2 refers to the bytes until the client's window lets them go.
     const bytes = Buffer.from(chunk)
     if (isWhole) {
@@ -152,6 +158,25 @@ export class Http2Exchange implements Exchange, Sender {
   /** Of the outbox, when whoever answers has paused: a head must not wait for the body of an event stream. */
   send(): void {
     if (this.#state === 'answering') this.#respond(WITH_TRAILERS)
+  }
+
+  /** Since when the client has taken nothing of what waits for it; `nowMs` where nothing does. Asked now and then. */
+  unreadSince(nowMs: number): number {
+    const waiting = this.#stream.writableLength
+    const taken = this.#written - waiting
+    // An answer that is whole waits for as long as its stream is not closed: its head alone may still be here.
+    const isWaiting = waiting > 0 || this.#state === 'ended'
+    if (!isWaiting || taken !== this.#taken) {
+      this.#taken = taken
+      this.#takenMs = nowMs
+    }
+    return this.#takenMs
+  }
+
+  /** The client does not take its answer. */
+  giveUp(): void {
+    this.lose()
+    this.#stream.destroy(new Error('not read'))
   }
 
   /** The client has gone, or has broken the rest of its request. */

@@ -36,6 +36,8 @@ export class Http2Opening {
     while (bytes.length - this.#at >= FRAME_HEADER_BYTES) {
       const type = bytes[this.#at + 3]!
       if (type === HEADERS) return true
+      // RFC 9113 §3.4: for nghttp2 to refuse, at once.
+      if (type !== SETTINGS && !this.hasSettings) return this.#fail()
       const length = (view.getUint16(this.#at) << 8) | bytes[this.#at + 2]!
       if (length > FRAME_BYTES_MAX || this.#at > OPENING_BYTES_MAX) return this.#fail()
       const end = this.#at + FRAME_HEADER_BYTES + length

@@ -15,6 +15,7 @@ import { checkHttp2, type RequestLimits } from './request-check.ts'
 
 export interface Http2Limits extends RequestLimits {
   readonly bodyIdleTimeoutMs: number
+  readonly answerUnreadTimeoutMs: number
   readonly keepAliveTimeoutMs: number
   readonly requestsPerConnectionMax: number
   readonly streamsPerConnectionMax: number
@@ -79,7 +80,6 @@ export class Http2Server {
 
 /** One session. */
 class Http2Connection implements Swept {
-  streamCount = 0
   readonly #connection: ClientConnection
   readonly #session: ServerHttp2Session
   readonly #server: Http2Server
@@ -87,6 +87,11 @@ class Http2Connection implements Swept {
   #opening: Http2Opening | null
   #requests = 0
   readonly #memory: SessionMemory
+  readonly #exchanges = new Set<Http2Exchange>()
+  /** When answers that nobody reads are looked for next. */
+  #lookMs = 0
+  /** What had gone out on the connection when answers were last given up; -1 where none were. */
+  #bytesBeforeReset = -1
   /** When it has been without a request for long enough. */
   #idleMs = Number.POSITIVE_INFINITY
   /** Of its streams, when they close. */
@@ -114,6 +119,10 @@ class Http2Connection implements Swept {
     session.on('stream', (stream, _headers, flags, rawHeaders) => this.#stream(stream, flags, rawHeaders))
   }
 
+  get streamCount(): number {
+    return this.#exchanges.size
+  }
+
   drain(): void {
     if (!this.#session.closed && !this.#session.destroyed) this.#session.close()
   }
@@ -135,7 +144,7 @@ class Http2Connection implements Swept {
     const method = fieldOf(rawHeaders, ':method')
     const head = { method, target: facts.target, version: '20', rawHeaders } as const
     const exchange = new Http2Exchange(this.#connection, head, facts, stream, hasEnded)
-    this.streamCount++
+    this.#exchanges.add(exchange)
     stream.on('close', this.#closed)
     stream.on('end', ended)
     if (!hasEnded) {
@@ -148,9 +157,9 @@ class Http2Connection implements Swept {
   }
 
   #ended(stream: ServedStream): void {
-    this.streamCount--
     this.#expectRequest()
     const exchange = stream[EXCHANGE]!
+    this.#exchanges.delete(exchange)
     stream[EXCHANGE] = null
     exchange.lose()
     if (exchange.bodyLength !== 0) forgetListeners(stream)
@@ -181,9 +190,32 @@ class Http2Connection implements Swept {
   }
 
   sweep(nowMs: number): void {
-    if (nowMs < this.#idleMs || this.streamCount > 0) return
-    this.#idleMs = Number.POSITIVE_INFINITY
+    if (nowMs >= this.#lookMs) this.#lookForUnread(nowMs)
+    if (nowMs < this.#idleMs || this.#exchanges.size > 0) return
+    // It has been told to go, and has not: a client need not close its side.
+    if (this.#session.closed) return void this.#connection.raw.destroy()
+    this.#expectRequest()
     this.drain()
+  }
+
+  /**
+   * A client may leave an answer in its window or its socket, and with it all that waits behind: our memory, and a
+   * connection to the app. Node (24.21) also forgets connections that were reset while TLS had something to write: it
+   * neither reads nor writes there again, and says nothing.
+   */
+  #lookForUnread(nowMs: number): void {
+    const { answerUnreadTimeoutMs } = this.#server.limits
+    const { raw } = this.#connection
+    const { bytesWritten } = raw
+    this.#lookMs = nowMs + answerUnreadTimeoutMs / LOOKS
+    // Not even the reset has gone out since.
+    if (bytesWritten === this.#bytesBeforeReset) return void raw.destroy()
+    this.#bytesBeforeReset = -1
+    for (const exchange of this.#exchanges) {
+      if (exchange.unreadSince(nowMs) > nowMs - answerUnreadTimeoutMs) continue
+      this.#bytesBeforeReset = bytesWritten
+      exchange.giveUp()
+    }
   }
 
   #expectRequest(): void {
@@ -192,8 +224,9 @@ class Http2Connection implements Swept {
 
   #error(error: Error & { code?: string }): void {
     const code = error.code ?? 'ERROR'
-    // Any other is the socket's, or the client's own farewell.
-    if (code === 'ERR_HTTP2_ERROR') this.#server.handlers.failed(this.#connection, 'h2-protocol', code)
+    // Any other is the socket's.
+    if (code.startsWith('ERR_HTTP2_') && code !== FAREWELL)
+      this.#server.handlers.failed(this.#connection, 'h2-protocol', code)
   }
 }
 
@@ -229,6 +262,8 @@ function sessionOptions(limits: Http2Limits): ServerOptions {
     maxHeaderListPairs: limits.headerCountMax + CRUMBS_MAX,
     maxSessionMemory: megabytes(limits.h2SessionMemoryBytes),
     streamResetBurst: limits.h2ResetBurst,
+    // A client can also have us reset its streams, by breaking them (CVE-2025-8671).
+    maxSessionInvalidFrames: limits.h2ResetBurst,
     streamResetRate: limits.h2ResetRate,
     strictSingleValueFields: false, // what the app repeats is passed on repeated
   }
@@ -264,5 +299,9 @@ function ignore(): void {}
 const STREAM_WINDOW_BYTES = 262_144
 /** The same for all uploads of a connection: the window that Node's 64 KiB would make of a long way is too small. */
 const CONNECTION_WINDOW_BYTES = 1_048_576
+/** The client's own: a GOAWAY with an error. */
+const FAREWELL = 'ERR_HTTP2_SESSION_ERROR'
+/** As often within its time an answer is looked at. */
+const LOOKS = 4
 /** Pseudo-headers, and the crumbs that cookies are cut into: beside the headers that are counted. */
 const CRUMBS_MAX = 256

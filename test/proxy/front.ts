@@ -217,6 +217,7 @@ export const LIMITS: ListenerLimits = {
   headerTimeoutMs: 10_000,
   requestLineBytesMax: 16_384,
   bodyIdleTimeoutMs: 60_000,
+  answerUnreadTimeoutMs: 120_000,
   keepAliveTimeoutMs: 75_000,
   requestsPerConnectionMax: 10_000,
   connectionsMax: 10_000,

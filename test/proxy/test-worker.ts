@@ -106,6 +106,7 @@ const LIMITS = {
   headerCountMax: 200,
   headerTimeoutMs: 10_000,
   bodyIdleTimeoutMs: 60_000,
+  answerUnreadTimeoutMs: 120_000,
   keepAliveTimeoutMs: 75_000,
   requestsPerConnectionMax: 10_000,
   connectionsMax: 10_000,

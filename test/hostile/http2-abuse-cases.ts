@@ -1,0 +1,351 @@
+import {
+  data,
+  fieldBlock,
+  frame,
+  getRequest,
+  headers,
+  settings,
+  windowUpdate,
+  priority,
+} from '../proxy/http2-frames.ts'
+import {
+  CANCEL,
+  CONTINUATION,
+  DATA,
+  ENHANCE_YOUR_CALM,
+  FLOW_CONTROL_ERROR,
+  GOAWAY,
+  HEADERS,
+  type Http2Peer,
+  INTERNAL_ERROR,
+  NO_ERROR,
+  PING,
+  RST_STREAM,
+  STREAM_CLOSED,
+} from './http2-peer.ts'
+
+/** What one connection does to have us do more than it does itself, and what stops it. */
+export interface Abuse {
+  readonly name: string
+  /** What is sent, `count` times or until the connection is gone. The preface and SETTINGS have been. */
+  readonly first?: readonly Buffer[]
+  readonly count: number
+  readonly each: (index: number) => Buffer
+  /**
+   * The connection has ended by then, and is counted, with one of these codes where it says one; `goes on`: it costs no
+   * more than what it is worth; `either`: whichever is first, our reading or our answers not being read.
+   */
+  readonly outcome: readonly number[] | 'goes on' | 'either'
+  /** No more requests than these have come to the app. */
+  readonly askedMax: number
+  /** The client does not read meanwhile. */
+  readonly isDeaf?: boolean
+}
+
+/** Of the worker that is attacked. */
+export const STREAMS_MAX = 100
+export const RESET_BURST = 100
+
+/** Beside those that came before the bound was found: what is read at once is judged at once. */
+const ASKED_MAX = STREAMS_MAX + RESET_BURST
+const block = fieldBlock(getRequest())
+const id = (index: number) => 2 * index + 1
+const hold = (stream: number) => headers(stream, getRequest({ ':path': '/hold' }))
+const holdPost = (stream: number, ...more: string[]) =>
+  headers(stream, getRequest({ ':method': 'POST', ':path': '/hold' }, ...more), { hasEnded: false })
+const large = (stream: number) => headers(stream, getRequest({ ':path': '/large' }))
+const goaway = frame(GOAWAY, 0, 0, Buffer.alloc(1000))
+const all = (...frames: readonly Buffer[]) => Buffer.concat(frames)
+/** A new entry of 4,000 bytes in the table, and then as many references to it as fit (RFC 7541 §6.1, §6.2.1). */
+const bombEntry = all(Buffer.from('8287844101614001617fa11e', 'hex'), Buffer.alloc(4000, 'b'))
+const bomb = all(Buffer.from('828784bf', 'hex'), Buffer.alloc(16_000, 0xbe))
+
+export const ABUSES: readonly Abuse[] = [
+  {
+    name: 'CVE-2023-44487, rapid reset',
+    count: 4000,
+    each: (index) => all(hold(id(index)), frame(RST_STREAM, 0, id(index), Buffer.of(0, 0, 0, CANCEL))),
+    outcome: [INTERNAL_ERROR, ENHANCE_YOUR_CALM],
+    askedMax: ASKED_MAX,
+  },
+  ...['', 'x'.repeat(16_000)].map(
+    (filling): Abuse => ({
+      name: `CVE-2024-28182, CONTINUATION flood, ${filling === '' ? 'empty' : 'full'} frames`,
+      first: [frame(HEADERS, 1, 1, block)],
+      count: 1000,
+      each: () => frame(CONTINUATION, 0, 1, filling === '' ? Buffer.alloc(0) : fieldBlock(['a', filling])),
+      outcome: [INTERNAL_ERROR, ENHANCE_YOUR_CALM],
+      askedMax: 0,
+    }),
+  ),
+  {
+    name: 'CVE-2019-9511, data dribble: a window of 1',
+    first: [settings([4, 0]), large(1)],
+    count: 10_000,
+    each: () => windowUpdate(1, 1),
+    outcome: 'goes on',
+    askedMax: 1,
+  },
+  {
+    name: 'CVE-2019-9512, PING flood',
+    count: 20_000,
+    each: () => frame(PING, 0, 0, Buffer.alloc(8)),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'CVE-2019-9512, PING flood, unread',
+    count: 20_000,
+    each: () => frame(PING, 0, 0, Buffer.alloc(8)),
+    outcome: 'either',
+    askedMax: 0,
+    isDeaf: true,
+  },
+  {
+    name: 'CVE-2019-9513, resource loop: a tree of priorities that is turned over and over',
+    count: 20_000,
+    each: (index) => priority(id(index), id(index + 1), 10, true),
+    outcome: [ENHANCE_YOUR_CALM],
+    askedMax: 0,
+  },
+  {
+    name: 'CVE-2019-9514, reset flood: requests that are none',
+    count: 2000,
+    each: (index) => headers(id(index), getRequest({}, 'X', 'y')),
+    outcome: [INTERNAL_ERROR, ENHANCE_YOUR_CALM],
+    askedMax: 0,
+  },
+  {
+    name: 'CVE-2019-9515, SETTINGS flood',
+    count: 20_000,
+    each: () => settings([3, 1]),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'CVE-2019-9515, SETTINGS flood, unread',
+    count: 20_000,
+    each: () => settings([3, 1]),
+    outcome: 'either',
+    askedMax: 0,
+    isDeaf: true,
+  },
+  {
+    name: 'CVE-2019-9515, SETTINGS of thousands of entries',
+    count: 1,
+    each: () => settings(...Array.from({ length: 2700 }, (_, entry) => [256 + entry, 1] as const)),
+    outcome: [ENHANCE_YOUR_CALM],
+    askedMax: 0,
+  },
+  {
+    name: 'CVE-2019-9516, fields without name and value',
+    count: 2000,
+    each: (index) => headers(id(index), getRequest({}, ...new Array<string>(100).fill(''))),
+    outcome: [INTERNAL_ERROR],
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'CVE-2019-9517, internal data buffering: every window open, and nothing read',
+    first: [settings([4, 0x7fff_ffff]), windowUpdate(0x7fff_0000)],
+    count: STREAMS_MAX,
+    each: (index) => large(id(index)),
+    outcome: 'either',
+    askedMax: STREAMS_MAX,
+    isDeaf: true,
+  },
+  {
+    name: 'CVE-2019-9518, DATA of no bytes',
+    first: [holdPost(1)],
+    count: 5000,
+    each: () => data(1, '', false),
+    outcome: [INTERNAL_ERROR],
+    askedMax: 1,
+  },
+  {
+    name: 'CVE-2019-9518, DATA of nothing but padding',
+    first: [holdPost(1)],
+    count: 5000,
+    each: () => frame(DATA, 8, 1, Buffer.of(3, 0, 0, 0)),
+    outcome: 'goes on',
+    askedMax: 1,
+  },
+  {
+    name: 'DATA of one byte',
+    first: [holdPost(1)],
+    count: 5000,
+    each: () => data(1, 'x', false),
+    outcome: 'goes on',
+    askedMax: 1,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: a window above 2^31-1',
+    count: 1000,
+    each: (index) => all(hold(id(index)), windowUpdate(0x7fff_ffff, id(index))),
+    outcome: [FLOW_CONTROL_ERROR],
+    askedMax: 1,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: a window opened by 0',
+    count: 1000,
+    each: (index) => all(hold(id(index)), windowUpdate(0, id(index))),
+    outcome: [1],
+    askedMax: 1,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: DATA behind the end',
+    count: 1000,
+    each: (index) => all(hold(id(index)), data(id(index), 'x')),
+    outcome: [STREAM_CLOSED],
+    askedMax: 1,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: HEADERS behind the end',
+    count: 1000,
+    each: (index) => all(hold(id(index)), hold(id(index))),
+    outcome: [STREAM_CLOSED],
+    askedMax: 1,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: a dependency on itself',
+    count: 1000,
+    each: (index) => all(hold(id(index)), priority(id(index), id(index), 1)),
+    outcome: 'either',
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: less DATA than was said',
+    count: 2000,
+    each: (index) => all(holdPost(id(index), 'content-length', '5'), data(id(index), 'x')),
+    outcome: [INTERNAL_ERROR],
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: trailers that end nothing',
+    count: 2000,
+    each: (index) => all(holdPost(id(index)), headers(id(index), ['a', 'b'], { hasEnded: false })),
+    outcome: [INTERNAL_ERROR],
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: trailers with a pseudo-header',
+    count: 2000,
+    each: (index) => all(holdPost(id(index)), headers(id(index), [':path', '/'])),
+    outcome: [INTERNAL_ERROR],
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'requests that we refuse',
+    count: 2000,
+    each: (index) => headers(id(index), getRequest({ ':path': '/a#b' })),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'streams that are opened, more than are allowed, and never ended',
+    count: 2000,
+    each: (index) => hold(id(index)),
+    outcome: [INTERNAL_ERROR, ENHANCE_YOUR_CALM],
+    askedMax: STREAMS_MAX,
+  },
+  {
+    name: 'CVE-2026-21714, WINDOW_UPDATE of the connection above 2^31-1',
+    first: [hold(1)],
+    count: 1000,
+    each: () => windowUpdate(0x7fff_ffff),
+    outcome: [FLOW_CONTROL_ERROR],
+    askedMax: 1,
+  },
+  {
+    name: 'HPACK bomb: a field of 4,000 bytes, thousands of times in a frame',
+    first: [frame(HEADERS, 5, 1, bombEntry)],
+    count: 50,
+    each: (index) => frame(HEADERS, 5, id(index + 1), bomb),
+    outcome: 'goes on',
+    askedMax: 1,
+  },
+  {
+    name: 'HPACK table: to nothing and back in each request',
+    count: STREAMS_MAX,
+    each: (index) => frame(HEADERS, 5, id(index), all(Buffer.from('203fe11f', 'hex'), block)),
+    outcome: 'goes on',
+    askedMax: STREAMS_MAX,
+  },
+  {
+    name: 'HPACK table: thousands of changes in one request',
+    count: 50,
+    each: (index) => frame(HEADERS, 5, id(index), all(Buffer.alloc(3000, 0x20), block)),
+    outcome: 'goes on',
+    askedMax: 50,
+  },
+  {
+    name: 'cookies cut into 1,000 crumbs',
+    count: 50,
+    each: (index) =>
+      headers(id(index), getRequest({}, ...Array.from({ length: 1000 }, () => ['cookie', 'a']).flat())),
+    outcome: 'goes on',
+    askedMax: 0,
+  },
+  {
+    name: 'SETTINGS that open and close every window',
+    first: Array.from({ length: STREAMS_MAX }, (_, index) => large(id(index))),
+    count: 5000,
+    each: (index) => settings([4, index % 2 === 0 ? 0 : 60_000]),
+    outcome: 'either',
+    askedMax: STREAMS_MAX,
+  },
+  { name: 'GOAWAY flood', count: 2000, each: () => goaway, outcome: [NO_ERROR], askedMax: 0 },
+  {
+    name: 'GOAWAY flood beside a request',
+    first: [hold(1)],
+    count: 2000,
+    each: () => goaway,
+    outcome: 'goes on',
+    askedMax: 1,
+  },
+  {
+    name: 'frames that nobody knows',
+    count: 20_000,
+    each: () => frame(0x42, 0, 0, Buffer.alloc(10)),
+    outcome: [ENHANCE_YOUR_CALM],
+    askedMax: 0,
+  },
+  {
+    name: 'DATA beyond every window',
+    first: [headers(1, getRequest({ ':method': 'POST', ':path': '/unread' }), { hasEnded: false })],
+    count: 4000,
+    each: () => data(1, Buffer.alloc(16_384), false),
+    outcome: [FLOW_CONTROL_ERROR],
+    askedMax: 1,
+  },
+  {
+    name: 'CVE-2024-27983, a field block that is left in the middle',
+    first: [hold(1), frame(HEADERS, 1, 3, block.subarray(0, 5))],
+    count: 3,
+    each: () => frame(CONTINUATION, 0, 3, Buffer.of(0)),
+    outcome: 'either',
+    askedMax: 1,
+  },
+]
+
+/** Sends all of it, as fast as it is taken; a client that does not read is not waited for. */
+export async function abuse(
+  peer: Http2Peer,
+  { first = [], count, each, isDeaf = false }: Abuse,
+): Promise<void> {
+  if (isDeaf) peer.socket.pause()
+  peer.write(...first)
+  for (let index = 0; index < count && !peer.isClosed; ) {
+    const frames: Buffer[] = []
+    for (let bytes = 0; index < count && bytes < WRITE_BYTES; index++)
+      bytes += frames[frames.push(each(index)) - 1]!.length
+    peer.write(...frames)
+    await (isDeaf ? breathe() : peer.sent())
+  }
+  await breathe()
+}
+
+function breathe(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+const WRITE_BYTES = 16_384

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Test, test } from 'tap'
+import { SingleWorker } from '../../src/proxy/single-worker.ts'
+import { getRequest, headers, PREFACE, settings } from '../proxy/http2-frames.ts'
+import { goodPair, liveState, surroundings } from '../proxy/test-worker.ts'
+import { CASES, type Case } from './http2-conformance-cases.ts'
+import { dialHttp2, GOAWAY, type Http2Peer, SETTINGS } from './http2-peer.ts'
+
+test('HTTP/2: what each client that breaks a rule gets, and each that keeps it, over TLS and in the clear', async (t) => {
+  for (const isTls of [true, false]) {
+    const port = await serving(t, isTls)
+    const witness = await dialHttp2(port, { isTls })
+    witness.write(PREFACE, settings())
+    const cases = CASES.filter(({ isBare }) => isTls || !isBare) // in the clear these are HTTP/1
+    for (const [index, each] of cases.entries()) {
+      const title = `${each.section}: ${each.title}${isTls ? '' : ', in the clear'}`
+      await tried(port, isTls, each).catch((error) => t.fail(`${title}: ${error.message}`))
+      // Nothing that was done there is felt here.
+      const stream = 2 * index + 1
+      witness.write(headers(stream, getRequest()))
+      await witness.until(() => witness.isAnswered(stream))
+      assert.equal(witness.statusOf(stream), 200, title)
+    }
+    witness.socket.destroy()
+  }
+  t.pass(`${CASES.length} cases`)
+})
+
+async function tried(port: number, isTls: boolean, { steps, gets, isBare }: Case): Promise<void> {
+  const peer = await dialHttp2(port, { isTls })
+  try {
+    if (!isBare) peer.write(PREFACE, settings())
+    for (const step of steps) {
+      if (typeof step === 'number') await peer.until(() => peer.isAnswered(step))
+      else peer.write(step)
+    }
+    await OUTCOMES[gets.kind](peer, gets as never)
+  } finally {
+    peer.socket.destroy()
+  }
+}
+
+type Outcome<Kind extends Case['gets']['kind']> = Extract<Case['gets'], { kind: Kind }>
+
+const OUTCOMES = {
+  async ended(peer: Http2Peer, { codes }: Outcome<'ended'>): Promise<void> {
+    await peer.gone()
+    if (codes.length === 0) return
+    assert.ok(peer.goaway !== null && codes.includes(peer.goaway), `GOAWAY of ${peer.goaway}`)
+    assert.ok(peer.frames.length > 0 && peer.frames[0]!.type === SETTINGS, 'its preface comes first')
+  },
+  async reset(peer: Http2Peer, { stream, codes }: Outcome<'reset'>): Promise<void> {
+    await peer.until(() => peer.resetOf(stream) !== null)
+    assert.ok(
+      codes.includes(peer.resetOf(stream) ?? -1),
+      `reset with ${peer.resetOf(stream)}, goaway ${peer.goaway}`,
+    )
+    await goesOn(peer)
+  },
+  async served(peer: Http2Peer, { streams }: Outcome<'served'>): Promise<void> {
+    for (const stream of streams) {
+      await peer.until(() => peer.isAnswered(stream) || peer.resetOf(stream) !== null)
+      assert.deepEqual([peer.statusOf(stream), peer.resetOf(stream)], [200, null], `stream ${stream}`)
+    }
+    await goesOn(peer)
+  },
+  async ignored(peer: Http2Peer): Promise<void> {
+    await goesOn(peer)
+    assert.equal(peer.frames[0]!.type, SETTINGS, 'its preface comes first')
+    const acknowledged = peer.frames.filter(({ type, flags }) => type === SETTINGS && flags === 1)
+    assert.ok(acknowledged.length > 0, 'SETTINGS are acknowledged')
+  },
+}
+
+async function goesOn(peer: Http2Peer): Promise<void> {
+  assert.ok(await peer.isRead(), `closed, GOAWAY of ${peer.goaway}`)
+  assert.ok(!peer.frames.some(({ type }) => type === GOAWAY), 'it says GOAWAY')
+}
+
+/** Four streams at once, and an app that never answers `/hold`. */
+async function serving(t: Test, isTls: boolean): Promise<number> {
+  const around = await surroundings(t, answer)
+  const limits = { ...around.settings.limits, streamsPerConnectionMax: 4 }
+  const plainListen = { host: '127.0.0.1', port: 0 }
+  const worker = new SingleWorker({ ...around.settings, limits, plainListen }, around.bus, around.log)
+  const { listen, plainListen: plain } = await worker.start(liveState([await goodPair()]))
+  t.teardown(() => worker.drain(0))
+  return isTls ? listen.port : plain!.port
+}
+
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  if (request.rawHeaders.some((text) => text.includes('smuggled'))) response.statusCode = 500
+  request.resume()
+  if (request.url === '/hold') return
+  request.on('end', () => response.end('ok'))
+}
