@@ -29,6 +29,8 @@ export class RateLimits {
   readonly #shared: Readonly<Record<LimitedPlan, StoreLimiter>> | null
   /** Whose counts are yet to be written. */
   readonly #changed: Readonly<Record<LimitedPlan, Set<string>>> = { free: new Set(), standard: new Set() }
+  /** `RateLimit-Policy`, which changes with the limits only. */
+  readonly #policies: Record<LimitedPlan, string> = { free: '', standard: '' }
 
   static async open(store: Store, settings: RateLimitSettings, log: Log): Promise<RateLimits> {
     const limits = new RateLimits(store, settings, log)
@@ -40,6 +42,10 @@ export class RateLimits {
   use({ freePerDay, standardPerHour }: Partial<RateLimitSettings>): void {
     if (freePerDay !== undefined) this.#memories.free.points = freePerDay
     if (standardPerHour !== undefined) this.#memories.standard.points = standardPerHour
+    for (const plan of LIMITED_PLANS) {
+      const { points, duration } = this.#memories[plan]
+      this.#policies[plan] = policyOf(plan, points, duration)
+    }
   }
 
   private constructor(store: Store, { freePerDay, standardPerHour }: RateLimitSettings, log: Log) {
@@ -51,6 +57,7 @@ export class RateLimits {
       duration: HOUR_S,
     })
     this.#memories = { free, standard }
+    this.use({})
     const shared = (memory: RateLimiterMemory) => new StoreLimiter(store.rateLimits, memory, log)
     this.#shared = store.kind === 'sqlite' ? null : { free: shared(free), standard: shared(standard) }
   }
@@ -59,7 +66,6 @@ export class RateLimits {
   async count({ id: own, plan, scopes }: Principal): Promise<Quota> {
     if (plan === 'unlimited') return UNLIMITED
     const id = scopes.size === 0 ? NOBODY : own
-    const memory = this.#memories[plan]
     let result: RateLimiterRes
     let isExceeded = false
     try {
@@ -74,7 +80,7 @@ export class RateLimits {
     return {
       isExceeded,
       retryAfterSeconds: seconds,
-      headers: fields(plan, memory.points, memory.duration, result.remainingPoints, seconds),
+      headers: fields(this.#policies[plan], plan, result.remainingPoints, seconds),
     }
   }
 
@@ -124,17 +130,17 @@ function countOf(memory: RateLimiterMemory, { key, value, expiresAt }: IRateLimi
   return { key: memory.getKey(key), points: value, endsAtMs: expiresAt ?? 0 }
 }
 
+function policyOf(plan: Plan, quota: number, windowSeconds: number): string {
+  return `"${plan}";q=${quota};w=${windowSeconds}`
+}
+
 function fields(
   policy: string,
-  quota: number,
-  windowSeconds: number,
+  plan: Plan,
   remaining: number,
   seconds: number,
 ): Readonly<Record<string, string>> {
-  return {
-    'RateLimit-Policy': `"${policy}";q=${quota};w=${windowSeconds}`,
-    RateLimit: `"${policy}";r=${remaining};t=${seconds}`,
-  }
+  return { 'RateLimit-Policy': policy, RateLimit: `"${plan}";r=${remaining};t=${seconds}` }
 }
 
 /** Who may do nothing: anybody can prove to be any number of agents, and each would be counted by itself. */
@@ -147,5 +153,5 @@ const NO_END = 999_999_999_999_999
 const UNLIMITED: Quota = {
   isExceeded: false,
   retryAfterSeconds: 0,
-  headers: fields('unlimited', NO_END, HOUR_S, NO_END, HOUR_S),
+  headers: fields(policyOf('unlimited', NO_END, HOUR_S), 'unlimited', NO_END, HOUR_S),
 }
