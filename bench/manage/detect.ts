@@ -100,7 +100,17 @@ async function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
 }
 
 function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!
+  return quantile(numbers, 0.5)
+}
+
+function quantile(numbers: readonly number[], part: number): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length * part)]!
+}
+
+/** The median and the quartiles. */
+function said(ratios: readonly number[]): string {
+  const [low, middle, high] = [0.25, 0.5, 0.75].map((part) => quantile(ratios, part).toFixed(2))
+  return `${middle} (${low} to ${high})`
 }
 
 try {
@@ -113,8 +123,8 @@ try {
     empty.run(Number(values.seconds))
     manage.run(Number(values.seconds))
   }
-  const ratio = median(manage.rates.map((rate, i) => rate / empty.rates[i]!))
-  const ofCpu = median(manage.microseconds.map((cost, i) => empty.microseconds[i]! / cost))
+  const ratios = manage.rates.map((rate, i) => rate / empty.rates[i]!)
+  const ofCpu = manage.microseconds.map((cost, i) => empty.microseconds[i]! / cost)
   for (const [name, { rates, microseconds }] of Object.entries({
     'an empty Koa route': empty,
     'POST /v1/detect': manage,
@@ -122,7 +132,7 @@ try {
     process.stdout.write(
       `${name.padEnd(20)}${median(rates).toFixed(0).padStart(8)} requests/s${median(microseconds).toFixed(1).padStart(8)} µs of processor each\n`,
     )
-  process.stdout.write(`ratio ${ratio.toFixed(2)}, by the processor's time ${ofCpu.toFixed(2)}\n`)
+  process.stdout.write(`ratio ${said(ratios)}, by the processor's time ${said(ofCpu)}\n`)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
 import { type MetricsType, metricsTypeFor } from '../metrics.ts'
 import type { RequestContext, RequestState } from './api/router.ts'
+import { pathIn } from './front/address.ts'
 import { cors } from './front/cors.ts'
 import { putHead } from './front/head.ts'
 import { isSent, represent } from './front/representation.ts'
@@ -44,18 +45,47 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
   app.on('error', (error: NodeJS.ErrnoException) => GONE.has(error.code ?? '') || context.failed(error))
   const isPreflight = cors(settings.corsOrigins)
   // One function and no chain: a link costs every request a closure, a promise and a turn of the queue.
-  app.use(async (ctx) => {
+  const answered = async (ctx: RequestContext): Promise<boolean> => {
     begin(ctx, context)
-    if (isPreflight(ctx)) return putHead(ctx)
+    if (isPreflight(ctx)) {
+      putHead(ctx)
+      return false
+    }
+    // After this, what came with the head has been read, and that is all of most bodies: nobody need wait for it again.
+    await null
     try {
-      await answer(ctx, context)
-      if (!isSent(ctx)) await represent(ctx)
+      const answering = answer(ctx, context)
+      if (answering instanceof Promise) await answering
+      if (isSent(ctx)) return true
+      await represent(ctx)
     } catch (error) {
       putHead(ctx)
       sayProblem(ctx, error, context.failed)
     }
+    return false
+  }
+  return createFrontServer(settings, (req, res) => {
+    const ctx = app.createContext<RequestState>(req, res)
+    res.statusCode = 404
+    answered(ctx).then(
+      (isSent) => (isSent ? undefined : sendByKoa(app, ctx, null)),
+      (error: unknown) => sendByKoa(app, ctx, error),
+    )
   })
-  return createFrontServer(settings, app.callback())
+}
+
+/** What Koa would do from the start: the listeners it adds to an answer are for what it sends itself. */
+function sendByKoa(app: Koa<RequestState>, ctx: RequestContext, error: unknown): Promise<void> {
+  const { statusCode } = ctx.res
+  return (app as unknown as KoaSending).handleRequest(ctx, async () => {
+    ctx.res.statusCode = statusCode
+    if (error !== null) throw error
+  })
+}
+
+/** Of Koa's, without a type: sends what `answer` leaves in the context, or says what it throws. */
+interface KoaSending {
+  handleRequest(ctx: RequestContext, answer: () => Promise<void>): Promise<void>
 }
 
 function begin(ctx: RequestContext, context: ManageContext): void {
@@ -132,22 +162,22 @@ function pathOf({ req }: RequestContext): string {
   const url = req.url!
   if (url.length > URL_LENGTH_MAX)
     throw new Refusal('uri_too_long', `an address may have ${URL_LENGTH_MAX} characters`)
-  return withoutQuery(url)
-}
-
-function withoutQuery(url: string): string {
-  const end = url.indexOf('?')
-  return end === -1 ? url : url.slice(0, end)
+  return pathIn(url)
 }
 
 function visitOf({ req, res, state }: RequestContext, durationMs: number): Visit {
   const { operation, problem, principal, requestId } = state
   return {
-    ...{ method: req.method!, path: withoutQuery(req.url!).slice(0, URL_LENGTH_MAX), operation },
-    ...{ status: res.statusCode, problem: problem ?? null, durationMs, requestId },
+    method: req.method!,
+    path: pathIn(req.url!).slice(0, URL_LENGTH_MAX),
+    operation,
+    status: res.statusCode,
+    problem: problem ?? null,
+    durationMs,
     isComplete: res.writableFinished,
     principal: (principal as typeof principal | undefined)?.id ?? null,
     address: req.socket.remoteAddress ?? '',
+    requestId,
   }
 }
 

@@ -3,6 +3,7 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RequestContext } from './api/router.ts'
 import { DASHBOARD_PATH } from './dashboard-path.ts'
+import { pathIn } from './front/address.ts'
 import { beginDocument } from './front/public-document.ts'
 import { Refusal } from './refusal.ts'
 
@@ -13,8 +14,7 @@ import { Refusal } from './refusal.ts'
 export function dashboard(folder = BUILT): (ctx: RequestContext) => boolean {
   let files: ReadonlyMap<string, DashboardFile> | null = null
   return (ctx) => {
-    // As sent: Koa's own `path` throws on what is no URL.
-    const path = ctx.req.url!.split('?', 1)[0]!
+    const path = pathIn(ctx.req.url!)
     if (path === '/' || path === '/dashboard') {
       beginDocument(ctx)
       ctx.redirect(DASHBOARD_PATH)

@@ -21,7 +21,7 @@ import { api } from './api/api.ts'
 import { TASK_TYPES } from './api/operations.ts'
 import { shownTask } from './api/tasks.ts'
 import { documents } from './api/documents.ts'
-import type { RequestState } from './api/router.ts'
+import type { RequestContext, RequestState } from './api/router.ts'
 import { AgentClients } from './auth/agent-clients.ts'
 import { AgentIdentities } from './auth/agent-identity.ts'
 import { ApiKeys } from './auth/api-keys.ts'
@@ -306,6 +306,8 @@ export class ManagementPlane {
   /** Everything but probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
     return (ctx, next) => {
+      // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+      if (OF_THE_API.test(ctx.req.url!)) return this.#answerApi(ctx, next)
       if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
       if (this.#dashboard?.(ctx) === true) return
       if (this.#gnapDocuments?.(ctx) === true || this.#mcpDocuments?.(ctx) === true) return
@@ -317,13 +319,15 @@ export class ManagementPlane {
       if (url.startsWith('/oauth/') || OF_PEOPLE.test(url))
         return this.#oauth === null ? sayError(ctx, unavailable()) : this.#oauth(ctx, next)
       if (url.startsWith('/gnap/')) return this.#gnap(ctx, next)
-      if (isOfA2A(url)) return this.#a2a(ctx, next)
-      // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
-      if (!OF_THE_API.test(url)) return next()
-      if (this.#api !== null) return this.#api(ctx, next)
-      if (this.#failure instanceof Fault) throw this.#failure
-      throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+      return isOfA2A(url) ? this.#a2a(ctx, next) : next()
     }
+  }
+
+  #answerApi(ctx: RequestContext, next: Koa.Next): unknown {
+    if (this.#documents?.(ctx) === true) return
+    if (this.#api !== null) return this.#api(ctx, next)
+    if (this.#failure instanceof Fault) throw this.#failure
+    throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
   }
 
   /** Resolves when the database has them; rejects when it cannot take them now. */

@@ -1,5 +1,6 @@
 import type Koa from 'koa'
 import { Fault } from '../fault.ts'
+import { pathIn } from './front/address.ts'
 import { PROBLEMS, Refusal } from './refusal.ts'
 
 /** Answers with a problem (RFC 9457), whatever was thrown; a bug of ours is told to the log and not to the caller. */
@@ -18,8 +19,7 @@ function say(ctx: Koa.ParameterizedContext, refusal: Refusal): void {
   state.problem = refusal.code
   ctx.status = refusal.status
   ctx.set({ ...refusal.headers })
-  // As sent: Koa's own `path` throws on what is no URL.
-  ctx.body = problemBody(refusal, ctx.url.split('?', 1)[0]!, state.requestId ?? null)
+  ctx.body = problemBody(refusal, pathIn(ctx.url), state.requestId ?? null)
   ctx.type = 'application/problem+json'
 }
 

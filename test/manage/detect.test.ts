@@ -9,6 +9,8 @@ import { describeRequest } from '../../src/classify/described-request.ts'
 import { truthOf } from '../../src/classify/evaluation.ts'
 import { readCorpus } from '../../src/commands/corpus-file.ts'
 import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
+import { detectionRequest } from '../../src/manage/api/detect.ts'
+import { validated } from '../../src/manage/api/validate.ts'
 import { type DetectionRequest, toldIn } from '../../src/manage/detection.ts'
 import { TestManagement } from './management.ts'
 
@@ -200,6 +202,45 @@ test('nobody makes it fail', async (t) => {
     { numRuns: 300, interruptAfterTimeLimit: 5000 },
   )
   assert.deepEqual(manage.failures, [])
+})
+
+test('what is read without the schema is what the schema takes, as it is', async () => {
+  const odd = fc.constantFrom<unknown>(undefined, 7, [], {}, 'x', '\0', '*', NODE_JA4.slice(1))
+  const mostly = (usual: fc.Arbitrary<unknown>) =>
+    fc.oneof({ weight: 20, arbitrary: usual }, { weight: 1, arbitrary: odd })
+  const line = mostly(fc.oneof(fc.constantFrom('', GPTBOT, 'é', '日'), fc.string()))
+  const name = fc.oneof(
+    { weight: 20, arbitrary: fc.constantFrom('user-agent', 'Accept', ':path') },
+    { weight: 1, arbitrary: fc.constantFrom('a b', '', 'x\n', 'x\0') },
+  )
+  const headers = fc.dictionary(name, fc.oneof(line, mostly(fc.array(line, { maxLength: 3 }))))
+  const text = fc.oneof(line, fc.constantFrom(null, 'x'.repeat(65_536), 'x'.repeat(65_537), 'x\ny'))
+  const ja4 = mostly(fc.constantFrom(NODE_JA4, '', null))
+  const body = mostly(
+    fc.record(
+      {
+        user_agent: text,
+        headers: mostly(headers),
+        ja4,
+        ja4h: mostly(fc.constantFrom('', null)),
+        http2: ja4,
+      },
+      { requiredKeys: [] },
+    ),
+  )
+  const seen = { taken: 0, refused: 0 }
+  fc.assert(
+    fc.property(body, (given) => {
+      const asked: unknown = JSON.parse(JSON.stringify(given) ?? 'null')
+      const { success, data } = detectionRequest.safeParse(asked)
+      const isTaken = success && !JSON.stringify(asked).includes('\\u0000')
+      seen[isTaken ? 'taken' : 'refused']++
+      if (isTaken) assert.deepEqual(validated(detectionRequest, asked, 'body'), data)
+      else assert.throws(() => validated(detectionRequest, asked, 'body'), { code: 'invalid_request' })
+    }),
+    { numRuns: 2_000 },
+  )
+  assert.ok(seen.taken > 100 && seen.refused > 100, JSON.stringify(seen))
 })
 
 /** As the contract has it, with all that a proxy has seen of the first request. */

@@ -14,9 +14,12 @@ export function api(management: Management): Koa.Middleware<RequestState> {
     prefix,
     routes: routesOf(operations, prefix, management, streamer(management)),
   }))
-  return async (ctx, next) => {
-    await admit(ctx, management)
-    const version = versions.find(({ prefix }) => ctx.req.url!.startsWith(prefix))
-    await (version === undefined ? next() : version.routes(ctx, next))
+  return (ctx, next) => {
+    const routed = () => {
+      const version = versions.find(({ prefix }) => ctx.req.url!.startsWith(prefix))
+      return version === undefined ? next() : version.routes(ctx, next)
+    }
+    const admitting = admit(ctx, management)
+    return admitting instanceof Promise ? admitting.then(routed) : routed()
   }
 }

@@ -11,25 +11,29 @@ import { shapeProblem } from '../../wire/json-shape.ts'
 /** Throws a Refusal where these are not the bytes of the body that was signed. */
 export type CheckBody = (bytes: Uint8Array) => void
 
-/** The JSON in a request. Throws a Refusal at what is none, or too long. */
-export async function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<unknown> {
+/** The JSON in a request, at once where it is there. Throws a Refusal, or rejects with it, at what is none, or too long. */
+export function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): unknown {
   if (!hasBody(ctx)) throw invalid([{ pointer: '', detail: 'is missing' }])
   if (!isPlainJson(ctx) && !ctx.request.is('json', '+json'))
     throw new Refusal('unsupported_media_type', 'the body has to be JSON (Content-Type: application/json)', {
       headers: { Accept: 'application/json' },
     })
-  return jsonIn(textIn(await readWhole(ctx, bytesMax)))
+  const bytes = readWhole(ctx, bytesMax)
+  return bytes instanceof Promise ? bytes.then(jsonIn) : jsonIn(bytes)
 }
 
 /** For what takes none: some clients send an empty one, and some an empty object. */
-export async function readNoBody(ctx: Koa.ParameterizedContext): Promise<void> {
-  if (!hasBody(ctx)) return
+export function readNoBody(ctx: Koa.ParameterizedContext): Promise<void> | void {
+  if (hasBody(ctx)) return readEmptyBody(ctx)
+}
+
+async function readEmptyBody(ctx: Koa.ParameterizedContext): Promise<void> {
   const text = ctx.get('Content-Type') === '' ? null : textIn(await readWhole(ctx, EMPTY_BYTES_MAX)).trim()
   if (text === null || !EMPTY.has(text))
     throw invalid([{ pointer: '', detail: 'is not taken here: this has no body' }])
 }
 
-function readWhole(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> {
+function readWhole(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> | Buffer {
   const { headers } = ctx.req
   const charset = isPlainJson(ctx) ? '' : ctx.request.charset.toLowerCase()
   if (charset !== '' && charset !== 'utf-8' && charset !== 'utf8')
@@ -74,10 +78,15 @@ async function unpackedBytes(sent: Buffer, coding: string, bytesMax: number): Pr
   }
 }
 
-async function readChecked(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> {
-  const bytes = await readBytes(ctx.req, bytesMax)
-  checkOf(ctx)?.(bytes)
-  return bytes
+function readChecked(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> | Buffer {
+  const bytes = readBytes(ctx.req, bytesMax)
+  const check = checkOf(ctx)
+  if (check === undefined) return bytes
+  const checked = (all: Buffer) => {
+    check(all)
+    return all
+  }
+  return bytes instanceof Promise ? bytes.then(checked) : checked(bytes)
 }
 
 function checkOf({ state }: Koa.ParameterizedContext): CheckBody | undefined {
@@ -89,7 +98,8 @@ function hasMark(bytes: Buffer): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 }
 
-function jsonIn(text: string): unknown {
+function jsonIn(bytes: Buffer): unknown {
+  const text = textIn(bytes)
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -4,7 +4,8 @@ import { type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-for
 import { PROOF_METHODS } from '../../classify/proof.ts'
 import { isFingerprint } from '../../classify/signature.ts'
 import { CATEGORIES } from '../../classify/software.ts'
-import { hasSomething, versionIn } from '../detection.ts'
+import { type DetectionRequest, hasSomething, versionIn } from '../detection.ts'
+import { withUsual } from './validate.ts'
 
 /** As long as what requests are recorded with. */
 const TEXT_LENGTH_MAX = 65_536
@@ -13,15 +14,21 @@ const TOO_LONG = `is longer than ${TEXT_LENGTH_MAX} characters`
 /** A JA4 or one of its kin, whole. Empty is none. */
 export function fingerprintText(type: Ja4Type) {
   return z.string().superRefine((text, context) => {
-    if (text === '' || (isFingerprint(type, text) && !text.includes('*'))) return
+    if (isWhole(type, text)) return
     context.addIssue({ code: 'custom', message: wrongInFingerprint(type, text, false)! })
   })
+}
+
+function isWhole(type: Ja4Type, text: string): boolean {
+  return text === '' || (isFingerprint(type, text) && !text.includes('*'))
 }
 
 /** Read by hand: as a record of unions, it takes as long as all the rest of a detection. */
 const headers = z
   .unknown()
-  .superRefine(checkHeaders)
+  .superRefine((given, context) =>
+    checkHeaders(given, (path, message) => context.addIssue({ code: 'custom', path, message })),
+  )
   .meta({
     override: {
       type: 'object',
@@ -75,17 +82,20 @@ export const detectionFields = {
     .meta({ description: "The client's address: agents are verified by those that their vendors publish." }),
 }
 
-export const detectionRequest = z
-  .strictObject(detectionFields)
-  .superRefine((request, context) => {
-    if (hasSomething(request)) return
-    const message = 'says nothing to judge by: give user_agent, headers or a fingerprint'
-    context.addIssue({ code: 'custom', message })
-  })
-  .meta({
-    id: 'DetectionRequest',
-    description: 'What is known of a request. What is not given says nothing.',
-  })
+export const detectionRequest = withUsual(
+  z
+    .strictObject(detectionFields)
+    .superRefine((request, context) => {
+      if (hasSomething(request)) return
+      const message = 'says nothing to judge by: give user_agent, headers or a fingerprint'
+      context.addIssue({ code: 'custom', message })
+    })
+    .meta({
+      id: 'DetectionRequest',
+      description: 'What is known of a request. What is not given says nothing.',
+    }),
+  isUsual,
+)
 
 export const software = z.strictObject({
   id: z.string(),
@@ -151,10 +161,39 @@ export const detectionResult = z
   .strictObject({ ...detectionAnswer, request_id: z.string() })
   .meta({ id: 'DetectionResult' })
 
+/** Most tell of no more than these. */
+function isUsual(request: unknown): boolean {
+  if (typeof request !== 'object' || request === null || Array.isArray(request)) return false
+  for (const name in request) {
+    const value = (request as Record<string, unknown>)[name]
+    if (value !== null && !isUsualField(name, value)) return false
+  }
+  return hasSomething(request as DetectionRequest)
+}
+
+function isUsualField(name: string, value: unknown): boolean {
+  switch (name) {
+    case 'user_agent':
+      return typeof value === 'string' && value.length <= TEXT_LENGTH_MAX
+    case 'ja4':
+    case 'ja4s':
+    case 'ja4h':
+    case 'ja4x':
+      return typeof value === 'string' && isWhole(name, value)
+    case 'headers': {
+      let isRefused = false
+      checkHeaders(value, () => {
+        isRefused = true
+      })
+      return !isRefused
+    }
+    default:
+      return false
+  }
+}
+
 /** A name is a token, a value is one line. */
-function checkHeaders(headers: unknown, context: z.RefinementCtx): void {
-  const refuse = (path: (string | number)[], message: string) =>
-    context.addIssue({ code: 'custom', path, message })
+function checkHeaders(headers: unknown, refuse: (path: (string | number)[], message: string) => void): void {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
     return refuse([], 'takes an object')
   let count = 0

@@ -2,6 +2,7 @@ import type Koa from 'koa'
 import { type DocsPlaces, docsPage } from '../docs/page.ts'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_PATH } from '../docs/passkey-script.ts'
 import { STYLE } from '../docs/style.ts'
+import { pathIn } from '../front/address.ts'
 import { beginDocument } from '../front/public-document.ts'
 import { openApiDocument } from './openapi.ts'
 import { V1, V2 } from './operations.ts'
@@ -29,8 +30,7 @@ export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
     ],
   ])
   return (ctx) => {
-    // As sent: Koa's own `path` throws on what is no URL.
-    const resource = resources.get(ctx.req.url!.split('?', 1)[0]!)
+    const resource = resources.get(pathIn(ctx.req.url!))
     if (resource === undefined) return false
     beginDocument(ctx)
     resource(ctx)

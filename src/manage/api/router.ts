@@ -7,7 +7,7 @@ import { addHeaders } from '../front/head.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { type CheckBody, readBody, readNoBody } from './body.ts'
 import { type GivenAnswer, Idempotency } from './idempotency.ts'
-import { type AnyOperation, type Call, NOTHING } from './operation.ts'
+import { type Answer, type AnyOperation, type Call, NOTHING } from './operation.ts'
 import { pointerToZero, validated } from './validate.ts'
 
 /** What the middleware before has found out about a request. */
@@ -58,15 +58,15 @@ export function routesOf(
   }
   const routes = router.routes()
   // Most requests are for a path without a name in it, which is found at once.
-  const fixed = new Map(
-    operations
-      .filter(({ path }) => !path.includes('{'))
-      .map((operation) => [`${operation.method} ${prefix}${operation.path}`, operation]),
-  )
+  const fixed = new Map<string, Map<string, AnyOperation>>()
+  for (const operation of operations.filter(({ path }) => !path.includes('{'))) {
+    const path = `${prefix}${operation.path}`
+    fixed.set(path, (fixed.get(path) ?? new Map()).set(operation.method, operation))
+  }
   return (ctx, next) => {
-    const { method, url } = ctx.req
+    const { method = '', url = '' } = ctx.req
     // Koa's `path` reads an address anew for each request.
-    const found = fixed.get(`${method} ${url}`) ?? fixed.get(`${method} ${ctx.path}`)
+    const found = (fixed.get(url) ?? fixed.get(ctx.path))?.get(method)
     if (found !== undefined) return serve(ctx, NO_PARAMS, found, means)
     const { pathAndMethod, path } = router.match(ctx.path, ctx.method)
     if (pathAndMethod.length > 0) return routes(ctx as never, next)
@@ -87,7 +87,7 @@ interface Means {
 /** The life of a request to the API, from where it is known who asks. */
 async function serve(
   ctx: RequestContext,
-  given: Record<string, string>,
+  inPath: Record<string, string>,
   operation: AnyOperation,
   { management, idempotency, sayStream }: Means,
 ): Promise<void> {
@@ -95,42 +95,44 @@ async function serve(
   state.operation = operation.id
   const { principal, requestId } = state
   if (!mayDo(principal, operation.scopes)) throw insufficient(operation)
-  const params: unknown = given === NO_PARAMS ? NO_PARAMS : named(operation, given)
+  const params: unknown = inPath === NO_PARAMS ? NO_PARAMS : named(operation, inPath)
   const found: unknown = operation.find({ params, principal }, management)
   const subject = found instanceof Promise ? await found : found
   if (subject === null) throw notThere()
   const asksNothing = operation.query === NOTHING && !req.url!.includes('?')
   const query: unknown = asksNothing ? NO_QUERY : validated(operation.query, queryOf(ctx), 'query')
-  const sent = operation.body === null ? await readNoBody(ctx) : await readBody(ctx, operation.bodyBytesMax)
+  const reading = operation.body === null ? readNoBody(ctx) : readBody(ctx, operation.bodyBytesMax)
+  const sent: unknown = reading instanceof Promise ? await reading : reading
   const body: unknown = operation.body === null ? null : validated(operation.body, sent, 'body')
+  const ifMatch = req.headers['if-match']
+  // In one literal: a spread costs more than all that is in it.
   const call: Call<unknown, unknown, unknown, unknown> = {
-    ...{ params, query, body, subject, principal, requestId },
+    params,
+    query,
+    body,
+    subject,
+    principal,
+    requestId,
     address: req.socket.remoteAddress ?? '',
     target: req.url!,
-    ifMatch: withoutCodings(req.headers['if-match'] ?? '') || null,
+    ifMatch: ifMatch === undefined ? null : withoutCodings(ifMatch) || null,
     lastEventId: ctx.get('Last-Event-ID') || null,
   }
   if (operation.stream !== null && (await sayStream(ctx, operation, call))) return
   const key = operation.isIdempotent ? req.headers['idempotency-key'] : undefined
-  const run = () => answered(operation, call, management)
-  state.answer =
-    key === undefined
-      ? await run()
-      : await idempotency.once(
-          String(key),
-          { principal: principal.id, method: req.method!, target: req.url!, body: sent },
-          run,
-        )
+  if (key === undefined) {
+    const running = operation.run(call, management)
+    state.answer = given(operation, running instanceof Promise ? await running : running)
+  } else {
+    const asked = { principal: principal.id, method: req.method!, target: req.url!, body: sent }
+    const run = async () => given(operation, await operation.run(call, management))
+    state.answer = await idempotency.once(String(key), asked, run)
+  }
   addHeaders(state.head, state.answer.headers)
 }
 
-async function answered(
-  operation: AnyOperation,
-  call: Call<unknown, unknown, unknown, unknown>,
-  management: Management,
-): Promise<GivenAnswer> {
-  const { headers = NO_HEADERS, body } = await operation.run(call, management)
-  return { status: operation.status, headers, body: body as unknown }
+function given({ status }: AnyOperation, { headers = NO_HEADERS, body }: Answer<unknown>): GivenAnswer {
+  return { status, headers, body }
 }
 
 /** What cannot be the name of anything names nothing. */

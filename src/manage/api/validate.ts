@@ -8,6 +8,7 @@ export function validated<Schema extends z.ZodType>(
   value: unknown,
   what: 'body' | 'query',
 ): z.output<Schema> {
+  if (USUAL.get(schema)?.(value) === true && !hasZero(value)) return value as z.output<Schema>
   const result = schema.safeParse(value)
   const zero = pointerToZero(value)
   if (result.success && zero === null) return result.data
@@ -17,6 +18,18 @@ export function validated<Schema extends z.ZodType>(
   const first = errors[0]!
   const place = first.pointer === '' ? `the ${what}` : first.pointer.slice(1)
   throw new Refusal('invalid_request', `${place} ${first.detail}`, { errors })
+}
+
+/**
+ * What is asked most often is not read by its schema if it is usual: `isUsual` takes only what the schema takes, and would
+ * not change, and leaves to it all else, and to say what is wrong.
+ */
+export function withUsual<Schema extends z.ZodType>(
+  schema: Schema,
+  isUsual: (value: unknown) => boolean,
+): Schema {
+  USUAL.set(schema, isUsual)
+  return schema
 }
 
 /** Where in it is the one character that no text in a database may have; `null`: nowhere. */
@@ -137,5 +150,6 @@ function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   return schema instanceof z.ZodPipe ? unwrapped(schema.in) : schema
 }
 
+const USUAL = new WeakMap<z.ZodType, (value: unknown) => boolean>()
 /** More are no help to anybody. */
 const ERRORS_MAX = 100

@@ -3,18 +3,35 @@ import { addHeaders } from '../front/head.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
 import { authenticated } from './authenticate.ts'
+import type { Quota } from '../rate-limits.ts'
 import type { Resource } from './oauth/resources.ts'
+import type { Principal } from './principal.ts'
 
-/** Finds out who calls, and counts it. Throws a Refusal: who are you (401), not so fast (429). */
-export async function admit(
+/**
+ * Finds out who calls, and counts it: at once where nothing is to be waited for. Throws a Refusal, or rejects with it: who
+ * are you (401), not so fast (429).
+ */
+export function admit(
   ctx: RequestContext,
   management: Management,
   resource: Resource = 'v1',
-): Promise<void> {
-  const principal = await authenticated(ctx, management, resource)
+): Promise<void> | void {
+  const found = authenticated(ctx, management, resource)
+  return found instanceof Promise
+    ? found.then((principal) => counted(ctx, principal, management))
+    : counted(ctx, found, management)
+}
+
+function counted(ctx: RequestContext, principal: Principal, management: Management): Promise<void> | void {
   ctx.state.principal = principal
-  const { isExceeded, retryAfterSeconds, headers } = await management.rateLimits.count(principal)
-  addHeaders(ctx.state.head, headers)
+  const counting = management.rateLimits.count(principal)
+  return counting instanceof Promise
+    ? counting.then((quota) => sayQuota(ctx, quota))
+    : sayQuota(ctx, counting)
+}
+
+function sayQuota({ state }: RequestContext, { isExceeded, retryAfterSeconds, headers }: Quota): void {
+  addHeaders(state.head, headers)
   if (isExceeded)
     throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
       headers: { 'Retry-After': String(retryAfterSeconds) },

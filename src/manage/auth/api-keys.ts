@@ -4,7 +4,7 @@ import type { KeyRecord, KeyStore } from '../../store/keys.ts'
 import { knownPlan, knownScopes, type Principal } from './principal.ts'
 
 export function newKey(): string {
-  return newSecret(PREFIX)
+  return newSecret(KEY_PREFIX)
 }
 
 /**
@@ -17,7 +17,7 @@ export function newSecret(prefix: string): string {
 }
 
 export function looksLikeKey(text: string): boolean {
-  return looksLikeSecret(text, PREFIX)
+  return looksLikeSecret(text, KEY_PREFIX)
 }
 
 /** Whether it can be a secret of ours at all: most that is not costs no query. */
@@ -55,12 +55,21 @@ export class ApiKeys {
     this.#store = store
   }
 
-  /** At once where it is remembered. */
-  find(key: string, nowMs: number): Promise<KeyRecord | null> | KeyRecord | null {
+  /** `null`: it is not, or there is none. */
+  remembered(key: string, nowMs: number): KeyRecord | null {
+    return this.#knownAt(hashOfKey(key), nowMs)?.key ?? null
+  }
+
+  async find(key: string, nowMs: number): Promise<KeyRecord | null> {
     const hashed = hashOfKey(key)
-    const known = this.#known.get(hashed)
-    if (known !== undefined && nowMs - known.atMs < REMEMBERED_MS) return known.key
+    const known = this.#knownAt(hashed, nowMs)
+    if (known !== undefined) return known.key
     return looksLikeKey(key) ? this.#read(hashed, nowMs) : null
+  }
+
+  #knownAt(hashed: string, nowMs: number) {
+    const known = this.#known.get(hashed)
+    return known !== undefined && nowMs - known.atMs < REMEMBERED_MS ? known : undefined
   }
 
   async #read(hashed: string, nowMs: number): Promise<KeyRecord | null> {
@@ -98,7 +107,7 @@ function checksum(text: string): string {
 
 /** For as long as its key is remembered. */
 const PRINCIPALS = new WeakMap<KeyRecord, Principal>()
-const PREFIX = 'ghk_'
+export const KEY_PREFIX = 'ghk_'
 /** 32 bits. */
 const CHECKSUM_LENGTH = 7
 const FORM = /^[A-Za-z0-9_-]{43}[0-9a-z]{7}$/

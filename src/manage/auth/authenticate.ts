@@ -4,7 +4,7 @@ import { addHeaders } from '../front/head.ts'
 import type { Management } from '../management.ts'
 import { type ProblemCode, Refusal } from '../refusal.ts'
 import { agentBehind, isSignedByAgent } from './agent-signature.ts'
-import { principalOf } from './api-keys.ts'
+import { KEY_PREFIX, principalOf } from './api-keys.ts'
 import { BOOTSTRAP } from './bootstrap-key.ts'
 import { challenge } from './challenge.ts'
 import { refusalAfterFailure } from './failures.ts'
@@ -14,12 +14,30 @@ import { principalWithToken } from './oauth/presented.ts'
 import type { Resource } from './oauth/resources.ts'
 import type { Principal } from './principal.ts'
 
-/** Finds out who calls, before anything else is said (RFC 6750). `resource`: what an access token has to be for. */
-export async function authenticated(
+/**
+ * Finds out who calls, before anything else is said (RFC 6750), and at once where it is an API key that is remembered.
+ * `resource`: what an access token has to be for.
+ */
+export function authenticated(
   ctx: RequestContext,
   management: Management,
   resource: Resource = 'v1',
-): Promise<Principal> {
+): Promise<Principal> | Principal {
+  return remembered(ctx, management) ?? foundOut(ctx, management, resource)
+}
+
+/** `null`: it is to be found out, be it why not. */
+function remembered({ req }: RequestContext, { apiKeys, nowMs }: Management): Principal | null {
+  const { authorization } = req.headers
+  if (authorization === undefined || !authorization.startsWith(BEARER_KEY)) return null
+  const now = nowMs()
+  const key = apiKeys.remembered(authorization.slice(BEARER_LENGTH), now)
+  if (key === null || key.revokedAtMs !== null || hasExpired(key, now)) return null
+  apiKeys.used(key, now)
+  return principalOf(key)
+}
+
+async function foundOut(ctx: RequestContext, management: Management, resource: Resource): Promise<Principal> {
   const { req, state } = ctx
   const { apiKeys, bootstrapKey, oauth, publicUrl, nowMs } = management
   const refuseAgent = (detail: string) =>
@@ -40,9 +58,7 @@ export async function authenticated(
       const presented = { scheme, token, proof, method, path: url.split('?', 1)[0]!, resource }
       return await principalWithToken(presented, management)
     }
-    const found = apiKeys.find(token, nowMs())
-    // Most are remembered, and nobody waits for those.
-    const key = valid(found instanceof Promise ? await found : found, publicUrl, nowMs())
+    const key = valid(await apiKeys.find(token, nowMs()), publicUrl, nowMs())
     apiKeys.used(key, nowMs())
     return principalOf(key)
   } catch (error) {
@@ -72,9 +88,13 @@ function credentialIn(
 function valid(key: KeyRecord | null, publicUrl: string, nowMs: number): KeyRecord {
   if (key === null || key.revokedAtMs !== null)
     throw refuse('invalid_token', 'this key is not known here', challenge(publicUrl, 'invalid_token'))
-  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs)
+  if (hasExpired(key, nowMs))
     throw refuse('expired_token', 'this key has expired', challenge(publicUrl, 'invalid_token'))
   return key
+}
+
+function hasExpired({ expiresAtMs }: KeyRecord, nowMs: number): boolean {
+  return expiresAtMs !== null && expiresAtMs <= nowMs
 }
 
 function refuse(code: ProblemCode, detail: string, challenge: string): Refusal {
@@ -84,5 +104,8 @@ function refuse(code: ProblemCode, detail: string, challenge: string): Refusal {
 /** The scheme in any case (RFC 9110 §11.1). Tokens of RFC 6750 §2.1 and, for the bootstrap key, any other text. */
 const CREDENTIAL = /^(bearer|dpop) +(\S.*)$/i
 const DPOP = 'dpop'
+/** As nearly all say it. */
+const BEARER_KEY = `Bearer ${KEY_PREFIX}`
+const BEARER_LENGTH = 'Bearer '.length
 /** Who sends no credential does not guess. */
 const GUESSES: ReadonlySet<unknown> = new Set<ProblemCode>(['invalid_token', 'expired_token'])

@@ -1,11 +1,11 @@
 import type { RequestContext } from '../api/router.ts'
+import { pathIn } from './address.ts'
 import { Refusal } from '../refusal.ts'
 
 /** JSON at these paths, for everybody, without the database. `false`: it is none of that. */
 export function publicDocuments(documents: ReadonlyMap<string, string>): (ctx: RequestContext) => boolean {
   return (ctx) => {
-    // As sent: Koa's own `path` throws on what is no URL.
-    const text = documents.get(ctx.req.url!.split('?', 1)[0]!)
+    const text = documents.get(pathIn(ctx.req.url!))
     if (text === undefined) return false
     sayPublicDocument(ctx, text)
     return true

@@ -64,8 +64,8 @@ export function isSent(ctx: RequestContext): boolean {
     ctx.vary('Accept-Encoding')
   }
   state.head.push('Content-Type', JSON_TYPE, 'Content-Length', String(length))
-  ctx.respond = false
-  res.writeHead(status, state.head).end(text)
+  // What is all ASCII is the same in both, and in this one it is copied as it is.
+  res.writeHead(status, state.head).end(text, length === text.length ? 'latin1' : 'utf8')
   return true
 }
 

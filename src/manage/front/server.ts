@@ -37,22 +37,16 @@ export function createFrontServer(settings: ServerSettings, answer: RequestListe
   server.maxConnections = settings.connectionsMax
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION
   server.maxHeadersCount = HEADERS_MAX
-  const underWay = new WeakMap<Duplex, Set<ServerResponse>>()
-  function forget(this: ServerResponse): void {
-    underWay.get(this.req.socket)!.delete(this)
-  }
+  const latest = new WeakMap<Duplex, ServerResponse>()
   const listener: RequestListener = (request, response) => {
-    const responses = underWay.get(request.socket)
-    if (responses === undefined) underWay.set(request.socket, new Set([response]))
-    else responses.add(response)
-    response.on('close', forget)
+    latest.set(request.socket, response)
     answer(request, response)
   }
   server.on('request', listener)
   // Who waits for a 100 gets it when the body is read: who is refused before need not send it.
   server.on('checkContinue', listener)
   server.on('checkExpectation', listener)
-  server.on('clientError', (error, socket) => refuse(error, socket, underWay.get(socket) ?? new Set()))
+  server.on('clientError', (error, socket) => refuse(error, socket, latest.get(socket)))
   return server
 }
 
@@ -65,12 +59,12 @@ export function useCertificate(server: ManageServer, { chain, key }: ManageCerti
  * What the parser cannot read is the last on its connection. It is said after the answers to what came before it, unless
  * it is the body of what is being answered.
  */
-function refuse(error: NodeJS.ErrnoException, socket: Duplex, answers: ReadonlySet<ServerResponse>): void {
+function refuse(error: NodeJS.ErrnoException, socket: Duplex, latest: ServerResponse | undefined): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
-  const own = [...answers].find(({ req }) => !req.complete)
-  const last = [...answers].at(-1)
-  if (own === undefined && last !== undefined) {
-    last.once('close', () => setImmediate(refuse, error, socket, answers))
+  // Those before it are complete, and are answered before it.
+  const own = latest?.req.complete === false ? latest : undefined
+  if (own === undefined && latest?.closed === false) {
+    latest.once('close', () => setImmediate(refuse, error, socket, latest))
     return
   }
   // Half an answer cannot become another one.

@@ -38,12 +38,12 @@ export class ManageTraffic {
   }
 
   answered(visit: Visit): void {
-    const { operation, status, problem, durationMs, ...others } = visit
-    this.#answers.add(operation, `${Math.floor(status / 100)}xx`)
+    const { operation, status, problem, durationMs } = visit
+    this.#answers.add(operation, STATUSES[Math.floor(status / 100) - 2] ?? '')
     if (problem !== null) this.#problems.add(problem)
     // Who looks every second whether we live would make everything look fast.
     if (operation !== 'probe') this.#durations.observe(durationMs)
-    const fields = { ...others, operation, status, problem, durationMs: Math.round(durationMs * 10) / 10 }
+    const fields = { ...visit, durationMs: Math.round(durationMs * 10) / 10 }
     if (this.isLogged && operation !== 'probe') this.#log.info('answered', fields)
     else this.#log.debug('answered', fields)
   }
