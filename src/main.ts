@@ -2,6 +2,9 @@ import { runCli } from './commands/cli.ts'
 import { COMMANDS } from './commands/commands.ts'
 import { processIo } from './commands/io.ts'
 
+// Secrets may be in variables: a report that an operator has asked Node for is shown to others.
+process.report.excludeEnv = true
+
 // `gatehouse analyze capture.pcap | head`: the reader has enough, which is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)

@@ -120,4 +120,4 @@ const CARRIAGE_RETURN = 0x0d
 const HEAD_END = /\r?\n\r?\n/
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]{1,64}) (\S+)(?: HTTP\/\d(?:\.\d)?)?$/
 const ABSOLUTE = /^(https?:\/\/[^/?#@]+)(.*)$/i
-const HEADER = /^(:?[!#$%&'*+.^_`|~\w-]{1,256}):[ \t]*(.*)$/
+const HEADER = /^(:?[!#$%&'*+.^_`|~\w-]{1,256}):[ \t]*(?![ \t])(.*)$/

@@ -220,6 +220,6 @@ function quoted(text: string): string {
 }
 
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]{1,64}$/
-const HEADER = /^([!#$%&'*+.^_`|~\w-]{1,128}):[ \t]*([^\r\n\0]*)$/
+const HEADER = /^([!#$%&'*+.^_`|~\w-]{1,128}):[ \t]*(?![ \t])([^\r\n\0]*)$/
 const TIMEOUT_MS = 30_000
 const SHOWN_MAX = 65_536

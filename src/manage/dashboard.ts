@@ -18,6 +18,7 @@ export function dashboard(folder = BUILT): (ctx: RequestContext) => boolean {
     if (path === '/' || path === '/dashboard') {
       beginDocument(ctx)
       ctx.redirect(DASHBOARD_PATH)
+      ctx.set(HEADERS) // it has a page of its own, for who is not led on
       return true
     }
     if (!path.startsWith(DASHBOARD_PATH)) return false

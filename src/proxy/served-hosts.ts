@@ -47,4 +47,4 @@ function parentOf(host: string): string {
 }
 
 /** What is in brackets is no name. */
-const AUTHORITY = /^(?:\[([^\]]*:[^\]]*)\]|([^:[\]]+))(?::\d*)?$/
+const AUTHORITY = /^(?:\[([^\]:]*:[^\]]*)\]|([^:[\]]+))(?::\d*)?$/

@@ -61,7 +61,25 @@ function normalAuthority(authority: string, scheme: string): string {
 
 /** RFC 9421 §2.1: one line, without blanks at its ends. */
 function fieldValue(text: string): string {
-  return text.replace(/[ \t]*\r?\n[ \t]+/g, ' ').replace(/^[ \t]+|[ \t]+$/g, '')
+  if (!text.includes('\n')) return withoutBlanks(text)
+  return withoutBlanks(
+    text
+      .split(/\r?\n(?=[ \t])/)
+      .map(withoutBlanks)
+      .join(' '),
+  )
+}
+
+/** At its ends. No pattern: of a text that is all blanks but its end, one would begin at each of them. */
+function withoutBlanks(text: string): string {
+  let [from, to] = [0, text.length]
+  while (from < to && isBlank(text.charCodeAt(from))) from++
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--
+  return text.slice(from, to)
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09
 }
 
 /** The path and the query of a target, which a proxy may be sent as a whole URL. */

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { METHODS } from '../../src/manage/a2a/methods.ts'
+import { TOOLS, VERSIONS } from '../../src/manage/api/operations.ts'
+import { jsonSchemaOf } from '../../src/manage/api/tools.ts'
+import { KINDS } from '../store/databases.ts'
+import type { Answered } from '../manage/management.ts'
+import { FormBrowser } from '../manage/form-browser.ts'
+import { clientFor, tokenFor } from '../manage/oauth-client.ts'
+import { bodyFor, changedIn, Estate, tablesOf } from './management-estate.ts'
+import { shareOf } from './whole.ts'
+
+/** What belongs to nobody: whoever may read reads it. All else that a path names is somebody's, or an administrator's. */
+const EVERYBODYS = new Set(['/agents/{agent_id}', '/requests/{id}', '/events/{id}'])
+const NAMED = VERSIONS.flatMap(({ prefix, operations }) =>
+  operations
+    .filter(({ path }) => path.includes('{'))
+    .map((operation) => ({ prefix, operation, name: `${operation.method} ${prefix}${operation.path}` })),
+)
+/** What may be said of what one has seen. */
+const CONDITIONS: readonly Record<string, string>[] = [{}, { 'if-match': '*' }, { 'if-none-match': '*' }]
+/** Like an id of ours, and none. */
+const ABSENT = 'zzz_AAAAAAAAAAAAAAAA'
+
+for (const kind of KINDS)
+  test(`${kind}: what is another’s is like what is not there, and stays as it is`, async (t) => {
+    const estate = await Estate.start(t, kind)
+    const { manage } = estate
+    const scopes = ['read', 'detect', 'write', 'mcp'] as const
+    const client = await clientFor(manage, { scopes: [...scopes] })
+    const strangers = {
+      'a key': `Bearer ${await manage.key({ scopes })}`,
+      'a token': `Bearer ${await tokenFor(manage, client)}`,
+    }
+    const before = await tablesOf(manage.storeUrl)
+    let turn = 0
+    for (const [who, authorization] of Object.entries(strangers))
+      for (const { prefix, operation, name } of NAMED) {
+        if (EVERYBODYS.has(operation.path.replace(/\}.*$/, '}'))) continue
+        const there = estate.pathFor(operation, prefix)
+        const own = estate.nameFor(operation)
+        const absent = prefix + operation.path.replace(/\{\w+\}/, ABSENT)
+        for (const more of shareOf(CONDITIONS, 3, turn++)) {
+          const ask = (path: string) =>
+            manage.ask(operation.method, path, bodyFor(operation) ?? undefined, { authorization, ...more })
+          const [found, missed] = [await ask(there), await ask(absent)]
+          assert.ok(found.status === 403 || found.status === 404, `${name} with ${who}: ${found.status}`)
+          assert.deepEqual(told(found, own), told(missed, ABSENT), `${name} with ${who}`)
+        }
+      }
+    assert.deepEqual(changedIn(before, await tablesOf(manage.storeUrl)), [])
+    assert.deepEqual(manage.failures, [])
+  })
+
+test('a task of another is not there for A2A, whatever is asked of it, and not for tools', async (t) => {
+  const estate = await Estate.start(t, 'sqlite')
+  const { manage } = estate
+  const own = estate.nameFor(VERSIONS[0]!.operations.find(({ id }) => id === 'getTask')!)
+  const push = { url: 'https://hooks.example/x', token: 'x' }
+  const config = (taskId: string) => ({ ...push, taskId, id: 'x' })
+  const who = { authorization: `Bearer ${await manage.key({ scopes: ['read', 'detect', 'write', 'mcp'] })}` }
+  const before = await tablesOf(manage.storeUrl)
+  const rpc = (method: string, params: object) =>
+    manage.ask('POST', '/a2a', { jsonrpc: '2.0', id: 1, method, params }, { ...who, 'a2a-version': '1.0' })
+  for (const method of Object.keys(METHODS)) {
+    const asked = (id: string) =>
+      method.startsWith('Send')
+        ? rpc(method, { message: { messageId: 'm', role: 'ROLE_USER', taskId: id, parts: [{ text: 'x' }] } })
+        : rpc(method, method.includes('Push') ? config(id) : { id })
+    if (method === 'ListTasks' || method === 'GetExtendedAgentCard') continue
+    const [found, missed] = [await asked(own), await asked(ABSENT)]
+    assert.ok(found.body.error !== undefined, `${method}: ${JSON.stringify(found.body)}`)
+    assert.deepEqual(told(found, own), told(missed, ABSENT), method)
+  }
+  for (const params of [{}, { contextId: own }, { includeArtifacts: true, pageSize: 100 }]) {
+    const { body } = await rpc('ListTasks', params)
+    assert.deepEqual([body.result.tasks, body.result.totalSize], [[], 0])
+  }
+  let tried = 0
+  for (const { name, input } of TOOLS.list) {
+    const { properties = {} } = jsonSchemaOf(input, 'input') as { properties?: object }
+    const member = Object.keys(properties).find((each) => each === 'task_id')
+    if (member === undefined) continue
+    tried++
+    const asked = (id: string) =>
+      manage.ask('POST', '/v1/execute', { tool: name, arguments: { [member]: id } }, who)
+    const [found, missed] = [await asked(own), await asked(ABSENT)]
+    assert.match(JSON.stringify(found.body), /not_found/, name)
+    assert.deepEqual(told(found, own), told(missed, ABSENT), name)
+  }
+  assert.ok(tried > 0)
+  assert.deepEqual(changedIn(before, await tablesOf(manage.storeUrl)), [])
+})
+
+test('an Idempotency-Key and an entity tag are of use to who got them, and to nobody else', async (t) => {
+  const estate = await Estate.start(t, 'sqlite')
+  const { manage } = estate
+  const admin = async () => ({ authorization: `Bearer ${await manage.key({ scopes: ['admin'] })}` })
+  const [one, other] = [await admin(), await admin()]
+  for (const { id, method, path, isIdempotent, ...rest } of VERSIONS[0]!.operations) {
+    if (!isIdempotent) continue
+    const operation = { id, method, path, isIdempotent, ...rest }
+    const ask = (who: Record<string, string>) =>
+      manage.ask(method, estate.pathFor(operation), bodyFor(operation) ?? undefined, {
+        ...who,
+        'idempotency-key': id,
+      })
+    const [first, again, others] = [await ask(one), await ask(one), await ask(other)]
+    assert.deepEqual(again.body, first.body, id)
+    assert.equal(again.headers.get('idempotency-replayed'), 'true', id)
+    assert.equal(others.headers.get('idempotency-replayed'), null, id)
+    for (const member of ['key', 'client_secret', 'secret', 'callback_secret'])
+      if (first.body[member] !== undefined) assert.notEqual(others.body[member], first.body[member], id)
+  }
+  const stranger = { authorization: `Bearer ${await manage.key({ scopes: ['read'] })}` }
+  for (const operation of VERSIONS.flatMap(({ operations }) => operations)) {
+    if (operation.method !== 'GET' || operation.scopes.includes('read')) continue
+    const path = estate.pathFor(operation)
+    const { headers } = await manage.ask('GET', path, undefined, { accept: 'application/json' })
+    const tag = headers.get('etag')
+    if (tag === null) continue
+    assert.match(headers.get('cache-control')!, /private|no-store/, path)
+    for (const known of [tag, '*', `"x", ${tag}`]) {
+      const { status } = await manage.ask('GET', path, undefined, { ...stranger, 'if-none-match': known })
+      assert.equal(status, 403, path)
+    }
+  }
+})
+
+test('a session of a browser opens no operation: only what a page of ours asks for', async (t) => {
+  const { manage } = await Estate.start(t, 'sqlite')
+  const user = { email: 'anna@example.com', password: 'a phrase of words', scopes: ['admin'] }
+  await manage.ask('POST', '/v1/users', user)
+  const browser = new FormBrowser(manage.url)
+  await browser.open(`${manage.url}/account`)
+  await browser.submit('sign-in', { email: user.email, password: user.password })
+  assert.match(browser.page!.text, /anna@example\.com/)
+  const cookie = browser.cookies.map(({ name, value }) => `${name}=${value}`).join('; ')
+  for (const { prefix, operations } of VERSIONS)
+    for (const { method, path } of operations) {
+      const url = manage.url + prefix + path.replaceAll(/[{}]/g, '')
+      const { status } = await fetch(url, { method, headers: { cookie, 'sec-fetch-site': 'cross-site' } })
+      assert.equal(status, 401, `${method} ${path}`)
+    }
+})
+
+/** All that tells one answer from another, but what was asked for. */
+function told({ status, headers, body }: Answered, name: string): unknown {
+  const kept = ['content-type', 'cache-control', 'etag', 'www-authenticate', 'allow', 'link', 'location']
+  const text = JSON.stringify({ ...body, request_id: null, duration_ms: null })
+    .replaceAll(`/${name}`, '/NAME')
+    .replaceAll(`"${name}"`, '"NAME"')
+  return [status, text, kept.map((each) => headers.get(each))]
+}
