@@ -12,7 +12,8 @@ export const IS_WHOLE = process.env['HOSTILE'] === 'whole'
 
 /** Whoever reads what clients send. One more reader is one more line. */
 export const FRONTS: Readonly<Record<string, Partial<WorkerSettings>>> = {
-  'node:http': {},
+  'node:http': { fastLane: false },
+  'fast lane': { fastLane: true },
 }
 
 export type Door = 'plain' | 'tls'
