@@ -1,7 +1,7 @@
+import { type IRateLimiterMemoryRecord, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
 import type { Plan, Principal } from './auth/principal.ts'
-import { type Counted, type LimitedPlan, PlanCounts } from './plan-counts.ts'
 import { StoreLimiter } from './store-limiter.ts'
 
 export interface RateLimitSettings {
@@ -24,7 +24,7 @@ export interface Quota {
  */
 export class RateLimits {
   readonly #store: Store
-  readonly #memories: Readonly<Record<LimitedPlan, PlanCounts>>
+  readonly #memories: Readonly<Record<LimitedPlan, RateLimiterMemory>>
   /** `null`: the memory is all there is. */
   readonly #shared: Readonly<Record<LimitedPlan, StoreLimiter>> | null
   /** Whose counts are yet to be written. */
@@ -38,45 +38,49 @@ export class RateLimits {
     return limits
   }
 
-  private constructor(store: Store, { freePerDay, standardPerHour }: RateLimitSettings, log: Log) {
-    this.#store = store
-    const free = new PlanCounts('free', freePerDay, DAY_S * 1000)
-    const standard = new PlanCounts('standard', standardPerHour, HOUR_S * 1000)
-    this.#memories = { free, standard }
-    this.use({})
-    const shared = (memory: PlanCounts) => new StoreLimiter(store.rateLimits, memory, log)
-    this.#shared = store.kind === 'sqlite' ? null : { free: shared(free), standard: shared(standard) }
-  }
-
   /** From the next request on. */
   use({ freePerDay, standardPerHour }: Partial<RateLimitSettings>): void {
-    if (freePerDay !== undefined) this.#memories.free.pointsMax = freePerDay
-    if (standardPerHour !== undefined) this.#memories.standard.pointsMax = standardPerHour
+    if (freePerDay !== undefined) this.#memories.free.points = freePerDay
+    if (standardPerHour !== undefined) this.#memories.standard.points = standardPerHour
     for (const plan of LIMITED_PLANS) {
-      const { pointsMax, windowMs } = this.#memories[plan]
-      this.#policies[plan] = policyOf(plan, pointsMax, windowMs / 1000)
+      const { points, duration } = this.#memories[plan]
+      this.#policies[plan] = policyOf(plan, points, duration)
     }
   }
 
-  /** One request more: at once where the memory is all there is. */
-  count({ id: own, plan, scopes }: Principal): Promise<Quota> | Quota {
-    if (plan === 'unlimited') return UNLIMITED
-    const id = scopes.size === 0 ? NOBODY : own
-    const nowMs = Date.now()
-    if (this.#shared !== null)
-      return this.#shared[plan].count(id, nowMs).then((counted) => this.#quotaOf(plan, counted, Date.now()))
-    const quota = this.#quotaOf(plan, this.#memories[plan].count(id, nowMs), nowMs)
-    if (!quota.isExceeded) this.#changed[plan].add(id)
-    return quota
+  private constructor(store: Store, { freePerDay, standardPerHour }: RateLimitSettings, log: Log) {
+    this.#store = store
+    const free = new RateLimiterMemory({ keyPrefix: 'free', points: freePerDay, duration: DAY_S })
+    const standard = new RateLimiterMemory({
+      keyPrefix: 'standard',
+      points: standardPerHour,
+      duration: HOUR_S,
+    })
+    this.#memories = { free, standard }
+    this.use({})
+    const shared = (memory: RateLimiterMemory) => new StoreLimiter(store.rateLimits, memory, log)
+    this.#shared = store.kind === 'sqlite' ? null : { free: shared(free), standard: shared(standard) }
   }
 
-  #quotaOf(plan: LimitedPlan, { points, endsAtMs }: Counted, nowMs: number): Quota {
-    const { pointsMax } = this.#memories[plan]
-    const seconds = Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000))
+  /** One request more. */
+  async count({ id: own, plan, scopes }: Principal): Promise<Quota> {
+    if (plan === 'unlimited') return UNLIMITED
+    const id = scopes.size === 0 ? NOBODY : own
+    let result: RateLimiterRes
+    let isExceeded = false
+    try {
+      result = await (this.#shared ?? this.#memories)[plan].consume(id)
+    } catch (error) {
+      if (!(error instanceof RateLimiterRes)) throw error
+      result = error
+      isExceeded = true
+    }
+    if (!isExceeded && this.#shared === null) this.#changed[plan].add(id)
+    const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000))
     return {
-      isExceeded: points > pointsMax,
+      isExceeded,
       retryAfterSeconds: seconds,
-      headers: fields(this.#policies[plan], plan, Math.max(0, pointsMax - points), seconds),
+      headers: fields(this.#policies[plan], plan, result.remainingPoints, seconds),
     }
   }
 
@@ -98,22 +102,32 @@ export class RateLimits {
 
   #countsOf(plan: LimitedPlan, ids: ReadonlySet<string>) {
     const memory = this.#memories[plan]
-    const nowMs = Date.now()
-    return [...ids].flatMap((id) => {
-      const counted = memory.find(id, nowMs)
-      return counted === null ? [] : [{ ...counted, key: memory.keyOf(id) }]
-    })
+    if (ids.size === 0) return []
+    return memory
+      .dump()
+      .storage.flatMap((record) => (ids.has(String(record.key)) ? countOf(memory, record) : []))
   }
 
   async #restore(): Promise<void> {
-    const nowMs = Date.now()
-    for (const { key, points, endsAtMs } of await this.#store.rateLimits.current(nowMs))
-      for (const memory of Object.values(this.#memories)) {
-        const id = memory.idIn(key)
-        // A clock that was wrong must not lock anybody out for longer than a window.
-        if (id !== null) memory.put(id, { points, endsAtMs: Math.min(endsAtMs, nowMs + memory.windowMs) })
-      }
+    const counts = await this.#store.rateLimits.current(Date.now())
+    for (const memory of Object.values(this.#memories)) {
+      const storage = counts
+        .filter(({ key }) => key === memory.getKey(memory.parseKey(key)))
+        .map(({ key, points, endsAtMs }) => ({
+          key: memory.parseKey(key),
+          value: points,
+          // A clock that was wrong must not lock anybody out for longer than a window.
+          expiresAt: Math.min(endsAtMs, Date.now() + memory.duration * 1000),
+        }))
+      memory.restore({ version: 1, storage })
+    }
   }
+}
+
+type LimitedPlan = Exclude<Plan, 'unlimited'>
+
+function countOf(memory: RateLimiterMemory, { key, value, expiresAt }: IRateLimiterMemoryRecord) {
+  return { key: memory.getKey(key), points: value, endsAtMs: expiresAt ?? 0 }
 }
 
 function policyOf(plan: Plan, quota: number, windowSeconds: number): string {

@@ -1,39 +1,46 @@
+import { type RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Log } from '../log.ts'
 import type { RateLimitStore } from '../store/rate-limits.ts'
-import type { Counted, PlanCounts } from './plan-counts.ts'
 
 /** Counts in the store together with other processes, and by itself while that cannot be reached. */
 export class StoreLimiter {
   readonly #counts: RateLimitStore
-  readonly #memory: PlanCounts
+  readonly #memory: RateLimiterMemory
   readonly #log: Log
   #isReachable = true
 
   /** `memory` says how much and for how long, and takes over. */
-  constructor(counts: RateLimitStore, memory: PlanCounts, log: Log) {
+  constructor(counts: RateLimitStore, memory: RateLimiterMemory, log: Log) {
     this.#counts = counts
     this.#memory = memory
     this.#log = log
   }
 
-  /** One request more, be it one too many. */
-  async count(id: string, nowMs: number): Promise<Counted> {
+  /** Rejects, as those of the library do, with what is left when that is too little. */
+  async consume(id: string): Promise<RateLimiterRes> {
     const memory = this.#memory
-    const known = memory.find(id, nowMs)
+    const known = await memory.get(id)
     // Who has used it up costs no more queries.
-    if (known !== null && known.points > memory.pointsMax) return known
-    const counted = await this.#counted(id, nowMs)
-    if (counted === null) return memory.count(id, nowMs)
-    if (counted.points > memory.pointsMax) memory.put(id, counted)
-    return counted
+    if (known !== null && known.consumedPoints > memory.points) throw known
+    const result = await this.#counted(id)
+    if (result === null) return memory.consume(id)
+    if (result.consumedPoints <= memory.points) return result
+    await memory.set(id, result.consumedPoints, Math.ceil(result.msBeforeNext / 1000))
+    throw result
   }
 
   /** `null`: the store cannot be reached. */
-  async #counted(id: string, nowMs: number): Promise<Counted | null> {
+  async #counted(id: string): Promise<RateLimiterRes | null> {
+    const { points: most, duration } = this.#memory
     try {
-      const counted = await this.#counts.add(this.#memory.keyOf(id), 1, this.#memory.windowMs, nowMs)
+      const { points, endsAtMs } = await this.#counts.add(
+        this.#memory.getKey(id),
+        1,
+        duration * 1000,
+        Date.now(),
+      )
       this.#isReachable = true
-      return counted
+      return new RateLimiterRes(Math.max(0, most - points), Math.max(0, endsAtMs - Date.now()), points)
     } catch (error) {
       if (this.#isReachable)
         this.#log.warn('requests are counted by this process alone', { error: error as Error })

@@ -3,7 +3,6 @@ import { test } from 'tap'
 import { Fault } from '../../src/fault.ts'
 import { createLogTo } from '../../src/log.ts'
 import type { Plan, Principal, Scope } from '../../src/manage/auth/principal.ts'
-import { PlanCounts } from '../../src/manage/plan-counts.ts'
 import { RateLimits } from '../../src/manage/rate-limits.ts'
 import { Store } from '../../src/store/store.ts'
 import { rateLimitsContract } from '../contract/rate-limits.ts'
@@ -70,25 +69,6 @@ for (const kind of KINDS) {
     }
   })
 }
-
-test('a window begins with the first request of each, and the next one with the first after it', async () => {
-  const counts = new PlanCounts('free', 1, 1_000)
-  const at = (id: string, nowMs: number) => Object.values(counts.count(id, nowMs))
-  assert.deepEqual(at('one', 0), [1, 1_000])
-  assert.deepEqual(at('two', 500), [1, 1_500])
-  assert.deepEqual(at('one', 999), [2, 1_000])
-  assert.equal(counts.find('one', 1_000), null)
-  assert.deepEqual(at('one', 1_000), [1, 2_000])
-  assert.deepEqual(at('two', 1_499), [2, 1_500])
-  assert.deepEqual(at('three', 1_600), [1, 2_600])
-  assert.equal(counts.find('two', 1_000), null, 'it is forgotten')
-  counts.put('two', { points: 7, endsAtMs: 3_000 })
-  assert.deepEqual(at('two', 2_999), [8, 3_000])
-  assert.deepEqual(
-    ['free:a:b', 'standard:a', 'free'].map((key) => counts.idIn(key)),
-    ['a:b', null, null],
-  )
-})
 
 test('sqlite: counting writes nothing', async (t) => {
   const url = await freshUrl('sqlite', t)
