@@ -12,7 +12,7 @@ export function laneCase(random: Random): LaneCase {
   let bytes: Buffer = Buffer.from(requests.join(''), 'latin1')
   if (random.below(3) === 0)
     bytes = mutate(bytes, [bytes, Buffer.from(ODD_LINES.join('\r\n'), 'latin1')], random)
-  return cut(Buffer.concat([bytes, Buffer.from(LAST, 'latin1'), Buffer.alloc(4000, '\x01')]), random)
+  return cut(Buffer.concat([bytes, Buffer.from(LAST, 'latin1'), Buffer.alloc(4000, '!')]), random)
 }
 
 function request(random: Random): string {

@@ -25,7 +25,7 @@ test('both lanes do the same, to the byte', { timeout: 3_600_000 }, async (t) =>
     const pieces = laneCase(random)
     const isTls = index % 4 === 0
     const [one, other] = await Promise.all([seen(fast, pieces, isTls), seen(robust, pieces, isTls)])
-    const sent = JSON.stringify(pieces.map((piece) => piece.toString('latin1').replace(/\x01{9,}/, '…')))
+    const sent = JSON.stringify(pieces.map((piece) => piece.toString('latin1').replaceAll('!!!!!!!!', '…')))
     const which = `LANES_SEED=${SEED}, case ${index}, ${isTls ? 'TLS' : 'plain'}: ${sent}`
     // Whether the app hears of a request whose body turns out to be none depends on how much of it was read together.
     const isBroken = one.isBroken || other.isBroken || (one.failures.length > 0 && /chunked/i.test(sent))
