@@ -138,7 +138,7 @@ const LIMITS = section(
     answer_unread_timeout: setting(
       duration('10ms', '24h'),
       '2m',
-      'How long a client of HTTP/2 may leave an answer, or the rest of one, unread.',
+      'How long a client may leave an answer, or the rest of one, unread.',
       slow('answers that nobody reads', 600_000),
     ),
     keep_alive_timeout: setting(

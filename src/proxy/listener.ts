@@ -15,6 +15,7 @@ import { type Http2Limits, Http2Server } from './http2-server.ts'
 import { type AddressSet, clientNetwork, normalAddress } from './peer-address.ts'
 import type { ProxySource } from './proxy-protocol.ts'
 import type { Tap } from './tap.ts'
+import { UnreadAnswers } from './unread-answers.ts'
 import { type TlsOptions, TlsServer } from './tls-server.ts'
 
 export interface ListenerOptions {
@@ -120,6 +121,7 @@ class ClientListener implements Listener {
   readonly #http2: Http2Server
   readonly #open = new Set<ClientConnection>()
   readonly #openByAddress = new Map<string, number>()
+  readonly #unread: UnreadAnswers
   #drained: Promise<void> | null = null
   #onEmpty: (() => void) | null = null
 
@@ -140,6 +142,7 @@ class ClientListener implements Listener {
       this.#secured(connection, socket, durationMs)
     this.#tls =
       tls === null ? null : new TlsServer({ ...tls, handshakeTimeoutMs, ja4plus }, { secured, failed })
+    this.#unread = new UnreadAnswers(this.#open, limits.answerUnreadTimeoutMs)
     this.#server = createServer({ pauseOnConnect: true, noDelay: true }, (raw) => this.#accept(raw))
   }
 
@@ -321,6 +324,7 @@ class ClientListener implements Listener {
     if (this.#open.size > 0) await empty
     clearTimeout(graceTimer)
     clearTimeout(deadlineTimer)
+    this.#unread.stop()
     this.#http1.close()
   }
 
