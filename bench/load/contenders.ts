@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
@@ -23,6 +23,11 @@ export interface Place {
   readonly processor: string
   /** Where the load and the app run. */
   readonly loadProcessor: string
+}
+
+/** On two processors, with a certificate of its own. */
+export function makePlace(folder: string, appPort: number): Place {
+  return { folder, ...certificate(folder), appPort, processor: '0', loadProcessor: '1' }
 }
 
 export const CONTENDERS: readonly Contender[] = [
@@ -103,7 +108,14 @@ export function earlier(folder: string): Contender {
   }
 }
 
-function startGatehouse(place: Place, port: number, workers = 1, program = PROGRAM): ChildProcess {
+/** `nodeArgs`: for Node, before the program. */
+export function startGatehouse(
+  place: Place,
+  port: number,
+  workers = 1,
+  program = PROGRAM,
+  nodeArgs: readonly string[] = [],
+): ChildProcess {
   const upstream = ['--upstream', `http://127.0.0.1:${place.appPort}`, '--workers', String(workers)]
   const where = [
     '--listen',
@@ -114,7 +126,8 @@ function startGatehouse(place: Place, port: number, workers = 1, program = PROGR
     join(place.folder, 'data'),
   ]
   const tls = ['--cert', place.certificate, '--key', place.key]
-  return pinned(place.processor, process.execPath, [program, 'proxy', ...upstream, ...where, ...tls])
+  const args = [program, 'proxy', ...upstream, ...where, ...tls]
+  return pinned(place.processor, process.execPath, [...nodeArgs, ...args])
 }
 
 function startNginx(place: Place, port: number): ChildProcess {
@@ -171,6 +184,17 @@ function nginxHead(folder: string, name: string): string {
 
 function pinned(processor: string, program: string, args: readonly string[]): ChildProcess {
   return spawn('taskset', ['-c', processor, program, ...args], { stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+function certificate(into: string): { certificate: string; key: string } {
+  const [file, key] = [join(into, 'cert.pem'), join(into, 'key.pem')]
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+  const subject = ['-subj', '/CN=localhost', '-days', '2']
+  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, '-keyout', key, '-out', file], {
+    stdio: 'ignore',
+  })
+  writeFileSync(join(into, 'both.pem'), readFileSync(file, 'utf8') + readFileSync(key, 'utf8'))
+  return { certificate: file, key }
 }
 
 const PACKAGE_FILE = new URL('../../package.json', import.meta.url)

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +8,7 @@ import {
   type Contender,
   earlier,
   listening,
-  type Place,
+  makePlace,
   startApp,
   TWO_WORKERS,
   version,
@@ -37,7 +36,7 @@ const BEGIN = '<!-- npm run bench:load -->'
 const END = '<!-- end -->'
 const MIB = 2 ** 20
 const folder = mkdtempSync(join(tmpdir(), 'load-'))
-const place: Place = { folder, ...certificate(folder), appPort: 18_080, processor: '0', loadProcessor: '1' }
+const place = makePlace(folder, 18_080)
 const app = startApp(place)
 const contenders = values.before === undefined ? CONTENDERS : [...CONTENDERS, earlier(values.before)]
 const entrants = contenders
@@ -184,15 +183,4 @@ function put(text: string): void {
 /** The machine is noisy upwards only: the 25th percentile is what a request costs. */
 function quartile(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 4)] ?? Number.NaN
-}
-
-function certificate(into: string): { certificate: string; key: string } {
-  const [file, key] = [join(into, 'cert.pem'), join(into, 'key.pem')]
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
-  const subject = ['-subj', '/CN=localhost', '-days', '2']
-  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, '-keyout', key, '-out', file], {
-    stdio: 'ignore',
-  })
-  writeFileSync(join(into, 'both.pem'), readFileSync(file, 'utf8') + readFileSync(key, 'utf8'))
-  return { certificate: file, key }
 }
