@@ -57,7 +57,7 @@ test('TLS: connections that are left half open are counted, bounded by address, 
     `held after each round of ${count}: ${held.map((bytes) => `${(bytes / 1e6).toFixed(1)} MB`).join(', ')}`,
   )
   assert.ok(held.at(-1)! - held[0]! < 4_000_000, 'what they took is given back')
-  t.pass(`${count * ROUNDS} connections`)
+  t.comment(`${count * ROUNDS} connections`)
 })
 
 async function half(port: number, localAddress: string, bytes: Buffer): Promise<net.Socket> {
