@@ -188,7 +188,7 @@ test('HTTP/2 that is slow', { timeout: 120_000 }, async (t) => {
 
   t.test(
     'a client that is gone in the middle of its answers leaves nothing, in the clear and over TLS',
-    async (t) => {
+    async () => {
       for (const isTls of [true, false]) {
         for (const isDeaf of [true, false]) {
           const peer = await dialHttp2(isTls ? victim.port : victim.plainPort, { isTls })
@@ -210,7 +210,7 @@ test('HTTP/2 that is slow', { timeout: 120_000 }, async (t) => {
     },
   )
 
-  t.test('a client that does not close its side is closed', async (t) => {
+  t.test('a client that does not close its side is closed', async () => {
     const peer = await dialHttp2(victim.plainPort, { isTls: false, closes: false })
     peer.write(PREFACE, settings(), get('/'))
     await peer.until(() => peer.goaway !== null)
