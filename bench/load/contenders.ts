@@ -53,15 +53,19 @@ export function version(name: string): string | null {
   return `${name} ${/\d+\.\d+\.\d+/.exec(stdout + stderr)?.[0]}`
 }
 
+/** What the app has under `/file-BYTES`. */
+export const APP_FILE_BYTES: readonly number[] = [1024, 16_384, 65_536, 262_144, 1_048_576, 4_194_304]
+
 /** The app: a small nginx, so that the figures are the proxies'. */
 export function startApp({ folder, appPort, loadProcessor }: Place): ChildProcess {
   const file = join(folder, 'app.conf')
   writeFileSync(join(folder, 'big'), Buffer.alloc(1024 * 1024, 'x'))
+  for (const bytes of APP_FILE_BYTES) writeFileSync(join(folder, `file-${bytes}`), Buffer.alloc(bytes, 'x'))
   writeFileSync(
     file,
     `${nginxHead(folder, 'app')}
     server { listen 127.0.0.1:${appPort} reuseport; keepalive_requests 100000000; root ${folder};
-      location = / { return 200 "${'a'.repeat(200)}"; } location = /big { }
+      location = / { return 200 "${'a'.repeat(200)}"; } location = /big { } location /file- { }
       client_body_buffer_size 2m; # it reads a body because it has to pass something on
       location = /upload { proxy_pass http://127.0.0.1:${appPort}/; proxy_pass_request_body off;
         proxy_method GET; proxy_set_header Content-Length ""; } } }`,
@@ -88,7 +92,9 @@ export const TWO_WORKERS: Contender = {
   isDirect: false,
   start: (place, port) => {
     const both = `${place.processor},${place.loadProcessor}`
-    return startGatehouse({ ...place, folder: join(place.folder, 'two'), processor: both }, port, 2)
+    return startGatehouse({ ...place, folder: join(place.folder, 'two'), processor: both }, port, {
+      workers: 2,
+    })
   },
 }
 
@@ -99,23 +105,24 @@ export function earlier(folder: string): Contender {
     speaksHttp2: true,
     isDirect: false,
     start: (place, port) =>
-      startGatehouse(
-        { ...place, folder: join(place.folder, 'before') },
-        port,
-        1,
-        join(folder, 'dist/bin.js'),
-      ),
+      startGatehouse({ ...place, folder: join(place.folder, 'before') }, port, {
+        program: join(folder, 'dist/bin.js'),
+      }),
   }
 }
 
-/** `nodeArgs`: for Node, before the program. */
-export function startGatehouse(
-  place: Place,
-  port: number,
-  workers = 1,
-  program = PROGRAM,
-  nodeArgs: readonly string[] = [],
-): ChildProcess {
+export interface GatehouseStart {
+  readonly workers?: number
+  /** Where it is built. */
+  readonly program?: string
+  /** For Node, before the program. */
+  readonly nodeArgs?: readonly string[]
+  /** Behind all others. */
+  readonly args?: readonly string[]
+}
+
+export function startGatehouse(place: Place, port: number, start: GatehouseStart = {}): ChildProcess {
+  const { workers = 1, program = PROGRAM, nodeArgs = [], args = [] } = start
   const upstream = ['--upstream', `http://127.0.0.1:${place.appPort}`, '--workers', String(workers)]
   const where = [
     '--listen',
@@ -126,8 +133,8 @@ export function startGatehouse(
     join(place.folder, 'data'),
   ]
   const tls = ['--cert', place.certificate, '--key', place.key]
-  const args = [program, 'proxy', ...upstream, ...where, ...tls]
-  return pinned(place.processor, process.execPath, [...nodeArgs, ...args])
+  const all = [program, 'proxy', ...upstream, ...where, ...tls, ...args]
+  return pinned(place.processor, process.execPath, [...nodeArgs, ...all])
 }
 
 function startNginx(place: Place, port: number): ChildProcess {

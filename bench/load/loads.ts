@@ -35,6 +35,12 @@ export function steady(requestsPerSecond: number): Load {
   return load(`h1, ${rate * clients} requests/s (half of what Gatehouse can)`, h2load, args, '/')
 }
 
+/** Keep-alive requests of HTTP/1 with these headers besides, to a path of the app. */
+export function withHeaders(path: string, headers: readonly string[], connections = 64): Load {
+  const args = ['-c', String(connections), ...headers.flatMap((header) => ['-H', header])]
+  return load(`h1, ${connections} connections`, wrk, args, path)
+}
+
 type Driver = (processor: string, seconds: number, args: readonly string[]) => Promise<Result>
 
 function load(name: string, drive: Driver, args: readonly string[], path: string): Load {

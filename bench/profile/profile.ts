@@ -32,7 +32,7 @@ const INSPECTOR_PORT = 19_229
 const folder = mkdtempSync(join(tmpdir(), 'profile-'))
 const place = makePlace(folder, 18_080)
 const app = startApp(place)
-const gateway = startGatehouse(place, PORT, 1, undefined, [`--inspect=127.0.0.1:${INSPECTOR_PORT}`])
+const gateway = startGatehouse(place, PORT, { nodeArgs: [`--inspect=127.0.0.1:${INSPECTOR_PORT}`] })
 try {
   await listening(PORT)
   await load.run('https', PORT, 2, place.loadProcessor) // what is compiled once is not what is looked for
