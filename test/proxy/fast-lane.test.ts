@@ -73,7 +73,9 @@ async function lanesOf(...requests: readonly string[]): Promise<readonly string[
       lanes.push(
         exchange instanceof FastExchange ? 'fast' : exchange instanceof Http1Exchange ? 'robust' : 'none',
       )
-      answerText(exchange, `answer ${lanes.length}`)
+      const answer = () => answerText(exchange, `answer ${lanes.length}`)
+      if (exchange.bodyLength === 0) answer()
+      else exchange.body.on('end', answer).resume()
     },
   })
   const peer = await dialPlain(front.port)
