@@ -224,6 +224,8 @@ test('what is read without the schema is what the schema takes, as it is', async
         ja4,
         ja4h: mostly(fc.constantFrom('', null)),
         http2: ja4,
+        // Nobody has asked for it.
+        disabled_at: fc.constantFrom(null, 'x'),
       },
       { requiredKeys: [] },
     ),

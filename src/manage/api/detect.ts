@@ -166,7 +166,8 @@ function isUsual(request: unknown): boolean {
   if (typeof request !== 'object' || request === null || Array.isArray(request)) return false
   for (const name in request) {
     const value = (request as Record<string, unknown>)[name]
-    if (value !== null && !isUsualField(name, value)) return false
+    const isUsualValue = value === null ? Object.hasOwn(detectionFields, name) : isUsualField(name, value)
+    if (!isUsualValue) return false
   }
   return hasSomething(request as DetectionRequest)
 }
