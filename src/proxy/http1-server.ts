@@ -66,7 +66,7 @@ export class Http1Server {
       this.#stateOf(request.socket)?.request(request, response)
     server.on('request', onRequest).on('checkContinue', onRequest).on('checkExpectation', onRequest)
     server.on('upgrade', (request, socket, head) => this.#stateOf(socket)?.upgrade(request, head))
-    server.on('connect', (_, socket) => this.#stateOf(socket)?.breakDown(501, 'bad-request', 'connect'))
+    server.on('connect', (_, socket) => this.#stateOf(socket)?.connect())
     server.on('clientError', (error, socket) => this.#stateOf(socket)?.error(error))
     server.on('timeout', (socket) => this.#stateOf(socket)?.timeOut())
     // Nothing listens, but without this nothing looks for late heads and idle connections either.
@@ -179,6 +179,12 @@ class Http1Connection implements Http1Turn {
     const { authority } = facts
     const requestHead = headOf(request, facts)
     this.#server.handlers.upgrade({ connection, request, requestHead, authority, socket, head })
+  }
+
+  /** Nobody is connected through here. Node has let go of the socket, which the answer before may wait to have room in. */
+  connect(): void {
+    this.#connection.stream.on('drain', () => this.#current?.onDrain?.())
+    this.breakDown(501, 'bad-request', 'connect')
   }
 
   /** What the parser and the socket say when they cannot go on. */

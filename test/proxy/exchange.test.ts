@@ -31,6 +31,24 @@ test('a flood of requests behind one ends the connection', async () => {
   await front.close()
 })
 
+test('CONNECT behind a request leaves it its answer, however long', async () => {
+  const text = 'x'.repeat(20_000)
+  const { front, peer } = await plain({
+    request(exchange) {
+      exchange.answer(200, ['Content-Length', String(text.length * 100)], text.length * 100)
+      let left = 100
+      exchange.onDrain = () => {
+        while (left-- > 0) if (!exchange.write(Buffer.from(text))) return
+      }
+      setImmediate(exchange.onDrain)
+    },
+  })
+  peer.write(`${GET}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
+  await peer.closed
+  assert.match(peer.text, /x{2000000}HTTP\/1.1 501 Not Implemented/)
+  await front.close()
+})
+
 function plain(plan: FrontPlan): ReturnType<typeof plainFront> {
   return plainFront({ ...plan, options: { fastLane: false } })
 }

@@ -13,7 +13,7 @@ import { type Gate, startGate } from './test-gate.ts'
 import { settingsFor } from './upstream-fixture.ts'
 
 /** `LANES=100000 npx tap test/proxy/lanes.test.ts` is the whole of it; LANES_SEED has it again. */
-const CASES = Number(process.env['LANES'] ?? 2000)
+const CASES = Number(process.env['LANES'] ?? 800)
 const SEED = Number(process.env['LANES_SEED'] ?? randomInt(1, 2 ** 31))
 
 test('both lanes do the same, to the byte', { timeout: 3_600_000 }, async (t) => {
