@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { randomInt } from 'node:crypto'
 import { type Test, test } from 'tap'
 import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
 import { parseSoftwareList } from '../../src/classify/software.ts'
@@ -12,9 +11,9 @@ import { type LaneCase, laneCase } from './lane-cases.ts'
 import { type Gate, startGate } from './test-gate.ts'
 import { settingsFor } from './upstream-fixture.ts'
 
-/** `LANES=100000 npx tap test/proxy/lanes.test.ts` is the whole of it; LANES_SEED has it again. */
+/** `LANES=100000 npx tap test/proxy/lanes.test.ts` is the whole of it; LANES_SEED has others. */
 const CASES = Number(process.env['LANES'] ?? 800)
-const SEED = Number(process.env['LANES_SEED'] ?? randomInt(1, 2 ** 31))
+const SEED = Number(process.env['LANES_SEED'] ?? 20_261_124)
 
 test('both lanes do the same, to the byte', { timeout: 3_600_000 }, async (t) => {
   const fast = await lane(t, true)
