@@ -248,7 +248,7 @@ export const ABUSES: readonly Abuse[] = [
     askedMax: STREAMS_MAX,
   },
   {
-    name: 'CVE-2026-21714, WINDOW_UPDATE of the connection above 2^31-1',
+    name: 'WINDOW_UPDATE of the connection above 2^31-1',
     first: [hold(1)],
     count: 1000,
     each: () => windowUpdate(0x7fff_ffff),
