@@ -30,34 +30,39 @@ export function problemText({ pointer, within, what }: DocumentProblem): string 
 /** A value of unknown type and its place in what is being read; what is wrong with it is kept for the end. */
 export class Place {
   readonly value: unknown
-  readonly #problems: DocumentProblem[]
-  readonly #pointer: string
+  readonly #document: ReadDocument
+  /** What it is a member or an item of, by this name; `null` of the whole document. Most pointers are never asked for. */
+  readonly #parent: Place | null
+  readonly #name: string | number
   readonly #within: string | null
-  readonly #isFromLater: boolean
 
   /** `isFromLater`: a later version may have written it, and what this one does not know of is passed over. */
-  constructor(
+  static of(value: unknown, problems: DocumentProblem[], isFromLater = false): Place {
+    return new Place(value, { problems, isFromLater }, null, '', null)
+  }
+
+  private constructor(
     value: unknown,
-    problems: DocumentProblem[],
-    pointer = '',
-    within: string | null = null,
-    isFromLater = false,
+    document: ReadDocument,
+    parent: Place | null,
+    name: string | number,
+    within: string | null,
   ) {
     this.value = value
-    this.#problems = problems
-    this.#pointer = pointer
+    this.#document = document
+    this.#parent = parent
+    this.#name = name
     this.#within = within
-    this.#isFromLater = isFromLater
   }
 
   refuse(what: string): null {
-    this.#problems.push({ pointer: this.#pointer, within: this.#within, what })
+    this.#document.problems.push({ pointer: this.#pointer, within: this.#within, what })
     return null
   }
 
   /** The same place, in something that has a name: `rule "api"`. */
   inside(within: string): Place {
-    return new Place(this.value, this.#problems, this.#pointer, within, this.#isFromLater)
+    return new Place(this.value, this.#document, this.#parent, this.#name, within)
   }
 
   get isMapping(): boolean {
@@ -72,7 +77,8 @@ export class Place {
   members(known: readonly string[]): ReadonlyMap<string, Place> {
     const members = this.entries()
     for (const [name, member] of members) {
-      if (!known.includes(name) && !this.#isFromLater) member.refuse(`is not known${didYouMean(name, known)}`)
+      if (!known.includes(name) && !this.#document.isFromLater)
+        member.refuse(`is not known${didYouMean(name, known)}`)
     }
     return members
   }
@@ -83,9 +89,10 @@ export class Place {
       this.refuse(`is ${shown(this.value)}; it takes a mapping`)
       return new Map()
     }
-    return new Map(
-      Object.entries(this.value as object).map(([name, member]) => [name, this.#at(name, member)]),
-    )
+    const members = new Map<string, Place>()
+    for (const [name, member] of Object.entries(this.value as object))
+      members.set(name, this.#at(name, member))
+    return members
   }
 
   /** The places of a list's items; of one value that is no list, its own. */
@@ -97,7 +104,7 @@ export class Place {
       this.refuse(`has ${value.length} items; at most ${ITEMS_MAX}`)
       return []
     }
-    return Array.from(value, (item: unknown, index) => this.#at(String(index), item))
+    return Array.from(value, (item: unknown, index) => this.#at(index, item))
   }
 
   text(what: string, lengthMax = TEXT_LENGTH_MAX): string | null {
@@ -125,10 +132,20 @@ export class Place {
     return this.refuse(`is ${shown(value)}; it takes a whole number from ${min} to ${max}`)
   }
 
-  #at(name: string, value: unknown): Place {
-    const token = name.replaceAll('~', '~0').replaceAll('/', '~1')
-    return new Place(value, this.#problems, `${this.#pointer}/${token}`, this.#within, this.#isFromLater)
+  #at(name: string | number, value: unknown): Place {
+    return new Place(value, this.#document, this, name, this.#within)
   }
+
+  get #pointer(): string {
+    if (this.#parent === null) return ''
+    const token = String(this.#name).replaceAll('~', '~0').replaceAll('/', '~1')
+    return `${this.#parent.#pointer}/${token}`
+  }
+}
+
+interface ReadDocument {
+  readonly problems: DocumentProblem[]
+  readonly isFromLater: boolean
 }
 
 /** A value as it is quoted in a problem. */

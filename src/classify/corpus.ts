@@ -43,7 +43,7 @@ export interface CorpusRequest {
  */
 export function parseCorpusRow(value: unknown, ja4plus = true): CorpusRow {
   const problems: DocumentProblem[] = []
-  const row = readRow(new Place(value, problems), ja4plus)
+  const row = readRow(Place.of(value, problems), ja4plus)
   if (row === null || problems.length > 0) throw new DocumentFault('CORPUS_ROW_INVALID', problems)
   return row
 }

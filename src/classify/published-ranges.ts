@@ -16,7 +16,7 @@ export interface PublishedRanges {
 /** Throws a DocumentFault with everything that is wrong. */
 export function parsePublishedRanges(value: unknown): PublishedRanges {
   const problems: DocumentProblem[] = []
-  const published = readPublishedRanges(new Place(value, problems))
+  const published = readPublishedRanges(Place.of(value, problems))
   if (published === null || problems.length > 0) throw new DocumentFault('RANGES_INVALID', problems)
   return published
 }

@@ -16,7 +16,7 @@ export function parseSignatureLine(value: unknown): SignatureLine {
   if (!isFingerprintLine(value)) return { kind: 'software', software: parseSoftware(value) }
   const { software, ...document } = value
   const problems: DocumentProblem[] = []
-  const place = new Place(document, problems)
+  const place = Place.of(document, problems)
   const signature = readSignature(place)
   if (typeof software !== 'string')
     place.refuse(`has a \`software\` that is ${shown(software)}; it takes an id`)

@@ -69,10 +69,10 @@ export function isFingerprint(type: FingerprintType, text: string): boolean {
 
 /** `null`: it was refused, and its place knows why. */
 export function readSignature(place: Place): Signature | null {
-  const members = place.members([...Object.keys(PATTERNS), ...DETAILS, ...PROVENANCE])
-  const given = Object.keys(PATTERNS).filter((name) => members.has(name))
+  const members = place.members(MEMBERS)
+  const given = PATTERN_NAMES.filter((name) => members.has(name))
   if (given.length !== 1)
-    return place.refuse(`needs exactly one of ${Object.keys(PATTERNS).join(', ')}; it has ${given.length}`)
+    return place.refuse(`needs exactly one of ${PATTERN_NAMES.join(', ')}; it has ${given.length}`)
   const pattern = PATTERNS[given[0]!]!(members.get(given[0]!)!, members)
   const provenance = readProvenance(place, members)
   const decisive = members.get('decisive')
@@ -166,6 +166,8 @@ const PATTERNS: Readonly<Record<string, (place: Place, members: Members) => Patt
   header_order: headerOrder,
   ...Object.fromEntries(FINGERPRINT_TYPES.map((type) => [type, fingerprint(type)])),
 }
+const PATTERN_NAMES = Object.keys(PATTERNS)
+const MEMBERS = [...PATTERN_NAMES, ...DETAILS, ...PROVENANCE]
 const DAY = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 const PRODUCT_LENGTH_MIN = 3

@@ -53,7 +53,7 @@ export interface Verification {
 /** Throws a DocumentFault with everything that is wrong. A file of signatures is a list of Software. */
 export function parseSoftwareList(value: unknown, isFromLater = false): readonly Software[] {
   const problems: DocumentProblem[] = []
-  const list = readSoftwareList(new Place(value ?? [], problems, '', null, isFromLater))
+  const list = readSoftwareList(Place.of(value ?? [], problems, isFromLater))
   if (problems.length > 0) throw new DocumentFault('SIGNATURES_INVALID', problems)
   return list
 }
@@ -61,7 +61,7 @@ export function parseSoftwareList(value: unknown, isFromLater = false): readonly
 /** One of such a list. Throws a DocumentFault with everything that is wrong. */
 export function parseSoftware(value: unknown): Software {
   const problems: DocumentProblem[] = []
-  const software = readSoftware(new Place(value, problems), new Set())
+  const software = readSoftware(Place.of(value, problems), new Set())
   if (software === null || problems.length > 0) throw new DocumentFault('SIGNATURES_INVALID', problems)
   return software
 }

@@ -29,7 +29,7 @@ export interface Knot {
 /** Throws a DocumentFault. Evidence that the document does not name weighs nothing. */
 export function parseWeights(value: unknown): Weights {
   const problems: DocumentProblem[] = []
-  const place = new Place(value, problems)
+  const place = Place.of(value, problems)
   const members = place.members(['about', 'temperature', 'calibration', 'bias', 'weights'])
   const weights = members.get('weights')?.members([...EVIDENCE_KINDS]) ?? new Map<string, Place>()
   const read = (member: Place | undefined) => (member === undefined ? CLASSES.map(() => 0) : triple(member))

@@ -196,7 +196,7 @@ function signedBytes(payload: Buffer): Buffer {
 
 function readPayload(payload: Buffer, expectedName: string): Feed {
   const problems: DocumentProblem[] = []
-  const place = new Place(json(payload, 'the payload'), problems)
+  const place = Place.of(json(payload, 'the payload'), problems)
   const members = place.members(PAYLOAD_MEMBERS)
   for (const name of PAYLOAD_MEMBERS) {
     if (place.isMapping && name !== 'expires' && !members.has(name)) place.refuse(`needs \`${name}\``)

@@ -46,11 +46,11 @@ export async function makeSignatureSet(
   newest: string | null,
 ): Promise<SignatureSet | null> {
   parseWeights(weights)
+  const judgedBy = list.map(judged)
   const pieces: string[] = []
-  for (let at = 0; at < list.length; at += PIECE)
-    pieces.push(
-      JSON.stringify(list.slice(at, at + PIECE).map((software) => softwareDocument(judged(software)))),
-    )
+  for (let at = 0; at < judgedBy.length; at += PIECE)
+    pieces.push(JSON.stringify(judgedBy.slice(at, at + PIECE).map(softwareDocument)))
+  MADE_HERE.set(pieces, judgedBy)
   const inIndex = createHash('sha256')
   for (const memory of fingerprints.memory()) inIndex.update(memory)
   const said = { pieces, weights, fingerprints: inIndex.digest('hex') }
@@ -86,12 +86,7 @@ export class KnowledgeReader {
     if (this.#newest?.hash === set.hash) return this.#newest.knowledge
     if (hashOf(set) !== set.hash) throw new Fault('SNAPSHOT_INVALID', 'the signatures are not whole')
     await turn()
-    const list: Software[] = []
-    for (const piece of set.pieces) {
-      // A manager may be of a version that says more of software than this one knows of.
-      list.push(...parseSoftwareList(JSON.parse(piece), true))
-      await turn()
-    }
+    const list = MADE_HERE.get(set.pieces) ?? (await readPieces(set.pieces))
     const index = await this.#loader.load(set.index)
     if (index.softwareCount > list.length)
       throw new Fault('SNAPSHOT_INVALID', 'the index is of more software than there is')
@@ -107,6 +102,16 @@ export class KnowledgeReader {
   retire(knowledge: Knowledge): void {
     if (knowledge !== this.#newest?.knowledge) this.#loader.retire(knowledge.fingerprints)
   }
+}
+
+async function readPieces(pieces: readonly string[]): Promise<readonly Software[]> {
+  const list: Software[] = []
+  for (const piece of pieces) {
+    // A manager may be of a version that says more of software than this one knows of.
+    list.push(...parseSoftwareList(JSON.parse(piece), true))
+    await turn()
+  }
+  return list
 }
 
 export function isSignatureSet(value: unknown): value is SignatureSet {
@@ -149,6 +154,8 @@ function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | '
   return hash.digest('hex')
 }
 
+/** What the pieces of sets say that were made in this process, which need not be read for it. */
+const MADE_HERE = new WeakMap<readonly string[], readonly Software[]>()
 /** A millisecond of parsing. */
 const PIECE = 32
 const SUFFIX = '.index'

@@ -71,7 +71,7 @@ function needsOf({ name, takes }: Pick<CompiledCondition, 'name' | 'takes'>): re
         return each.toLowerCase() === USER_AGENT ? [] : [`header ${each.toLowerCase()}`]
       })
     case 'expression':
-      return [...readExpression(new Place(takes, []))!.asks].filter(isUnknown)
+      return [...readExpression(Place.of(takes, []))!.asks].filter(isUnknown)
     case 'not':
       if (typeof takes === 'string') return needsOf({ name: 'expression', takes })
       return Object.entries(takes as object).flatMap(([each, value]) => needsOf({ name: each, takes: value }))

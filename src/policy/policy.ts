@@ -41,7 +41,7 @@ export interface SettledOutcome extends Outcome {
 export function parsePolicy(value: unknown, upstreams: readonly string[] | null = null): Policy {
   const problems: DocumentProblem[] = []
   // Empty is a file in which everything is commented out.
-  const members = new Place(value ?? {}, problems).members(['rules', 'otherwise', 'unknown_signer'])
+  const members = Place.of(value ?? {}, problems).members(['rules', 'otherwise', 'unknown_signer'])
   const needs: Needs = { asked: new Set(), steps: 0 }
   const rules = readRules(members.get('rules'), upstreams, needs)
   const otherwise = members.get('otherwise')

@@ -29,7 +29,7 @@ export interface WrittenRequest {
 /** Throws a DocumentFault with everything that is wrong, and where. */
 export function readWrittenRequest(value: unknown): WrittenRequest {
   const problems: DocumentProblem[] = []
-  const read = readRequest(new Place(value ?? {}, problems))
+  const read = readRequest(Place.of(value ?? {}, problems))
   if (problems.length > 0) throw new DocumentFault('REQUEST_INVALID', problems)
   return read
 }

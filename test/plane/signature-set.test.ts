@@ -10,6 +10,8 @@ import { parseSoftwareList, type Software } from '../../src/classify/software.ts
 import { parseWeights } from '../../src/classify/weights.ts'
 import type { Ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
+import { ListCopies } from '../../src/commands/list-copies.ts'
+import { loadBuiltin } from '../../src/commands/signature-files.ts'
 import { KnowledgeReader, makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot, type Snapshot } from '../../src/plane/snapshot.ts'
 import { SnapshotReader } from '../../src/plane/snapshot-reader.ts'
@@ -54,6 +56,14 @@ test('what was made is what is read, and made once', async (t) => {
   assert.equal(await sets.make(software(300), WEIGHTS), set, 'nothing has changed')
 })
 
+test('where it was made, it is the same without being read', async (t) => {
+  const set = await new Sets(temporaryFolder(t)).make(await loadBuiltin(new ListCopies()), WEIGHTS)
+  const here = await new KnowledgeReader().read(set)
+  const there = await new KnowledgeReader().read(structuredClone(set))
+  assert.deepEqual(here.list, there.list)
+  assert.ok(here.list.length > 1000)
+})
+
 test('a fingerprint that decides travels, and others do not', async (t) => {
   const source = { source: 'accepted', date: '2026-11-21' }
   const signatures = [
@@ -62,7 +72,7 @@ test('a fingerprint that decides travels, and others do not', async (t) => {
   ]
   const agent = { id: 'one', name: 'One', kind: 'agent', category: 'custom', signatures }
   const set = await new Sets(temporaryFolder(t)).make(parseSoftwareList([agent]), WEIGHTS)
-  const { list } = await new KnowledgeReader().read(set)
+  const { list } = await new KnowledgeReader().read(structuredClone(set))
   const values = list[0]!.signatures.map((each) => ('isDecisive' in each ? each.value : null))
   assert.deepEqual(values, [JA4])
 })
@@ -76,7 +86,7 @@ test('of who signs, the hellos travel too: those of others are foreign to it', a
   }
   const library = { id: 'lib', name: 'lib', kind: 'tool', signatures: [{ ja4: JA4, ...source }] }
   const set = await new Sets(temporaryFolder(t)).make(parseSoftwareList([signing, library]), WEIGHTS)
-  const { identities, list } = await new KnowledgeReader().read(set)
+  const { identities, list } = await new KnowledgeReader().read(structuredClone(set))
   assert.deepEqual(identities.lookingLike(list[0]!), new Set(['one', 'lib']))
   assert.deepEqual(identities.lookingLike(list[1]!), new Set())
 })
@@ -103,7 +113,9 @@ test('of what a proxy is told, it knows as much as who reads the files', async (
     knowledge.owners
       .ofHeaders({ connection: own, ja4h: ja4h as Ja4h })
       .shares.map(({ software }) => software.id)
-  const told = await new KnowledgeReader().read(await new Sets(temporaryFolder(t)).make(list, WEIGHTS))
+  const told = await new KnowledgeReader().read(
+    structuredClone(await new Sets(temporaryFolder(t)).make(list, WEIGHTS)),
+  )
   const read = compileKnowledge(
     list,
     parseWeights(WEIGHTS),
@@ -123,7 +135,7 @@ test('who names itself by another name, or as in robots.txt, is known to a proxy
   const agent = { id: 'one', name: 'One', kind: 'agent', category: 'crawler', vendor: 'Somebody' }
   const list = parseSoftwareList([{ ...agent, aliases: ['Other'], robots_token: 'Third-Bot' }])
   const set = await new Sets(temporaryFolder(t)).make(list, WEIGHTS)
-  const told = await new KnowledgeReader().read(set)
+  const told = await new KnowledgeReader().read(structuredClone(set))
   for (const name of ['One', 'Other', 'Third-Bot'])
     assert.equal(told.userAgents.claim(`${name}/1.0`).called?.id, 'one', name)
   const [{ robotsToken, vendor } = assert.fail()] = told.list
@@ -164,7 +176,9 @@ test('a proxy is told of every way in which agents prove who they are', async (t
   const list = parseSoftwareList([
     { id: 'bot', name: 'Bot', kind: 'agent', category: 'crawler', verification },
   ])
-  const told = await new KnowledgeReader().read(await new Sets(temporaryFolder(t)).make(list, WEIGHTS))
+  const told = await new KnowledgeReader().read(
+    structuredClone(await new Sets(temporaryFolder(t)).make(list, WEIGHTS)),
+  )
   assert.deepEqual(told.list[0]!.verification, list[0]!.verification)
   assert.equal(told.identities.byPlace('bot')!.id, 'bot')
   assert.deepEqual(told.identities.signers, ['https://bot.test'])
@@ -179,7 +193,7 @@ test('no proxy keeps what only people read, nor fingerprints twice', async (t) =
   const said = { description: 'of URLs', vendor: 'curl', homepage: 'https://curl.se' }
   const list = parseSoftwareList([{ id: 'curl', name: 'curl', kind: 'tool', ...said, signatures }])
   const set = await new Sets(temporaryFolder(t)).make(list, WEIGHTS)
-  const [curl] = (await new KnowledgeReader().read(set)).list
+  const [curl] = (await new KnowledgeReader().read(structuredClone(set))).list
   const { name, description, vendor, homepage } = curl!
   assert.deepEqual([name, description, vendor, homepage], ['curl', null, null, null])
   assert.deepEqual(
