@@ -3,8 +3,9 @@ import { type Upstream, upstream } from './upstream-fixture.ts'
 
 /** An app that keeps every byte it is sent, and answers by what it is asked for. */
 export interface LaneApp extends Upstream {
-  /** What has come since it was asked last. */
-  takeReceived(): string
+  /** What has come since it forgot. */
+  readonly received: string
+  forget(): void
 }
 
 export async function laneApp(): Promise<LaneApp> {
@@ -21,13 +22,15 @@ export async function laneApp(): Promise<LaneApp> {
       }
     })
   })
-  return Object.assign(server, {
-    takeReceived: () => {
-      const all = received
-      received = ''
-      return all
+  return {
+    ...server,
+    get received() {
+      return received
     },
-  })
+    forget: () => {
+      received = ''
+    },
+  }
 }
 
 /** Those of which all has come, one after the other, and what is left. */
