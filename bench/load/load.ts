@@ -13,7 +13,7 @@ import {
   TWO_WORKERS,
   version,
 } from './contenders.ts'
-import { LOADS, type Load, type Result, steady, usage } from './loads.ts'
+import { LOADS, type Load, type Sample, sampled, steady, usage } from './loads.ts'
 import { type Column, table } from './table.ts'
 
 /**
@@ -116,17 +116,12 @@ async function compare(load: Load): Promise<string> {
   return table(load.name, columns, samples)
 }
 
-interface Sample extends Result {
-  readonly cpuMicros: number
-}
-
-async function measure({ pid, port, isDirect }: Entrant, load: Load): Promise<Sample> {
-  const before = usage(pid).cpuSeconds
-  const result = isDirect
-    ? await load.run('http', place.appPort, seconds, place.loadProcessor)
-    : await load.run('https', port, seconds, place.loadProcessor)
-  const cpuMicros = ((usage(pid).cpuSeconds - before) * 1e6) / result.requests
-  return { ...result, cpuMicros }
+function measure({ pid, port, isDirect }: Entrant, load: Load): Promise<Sample> {
+  return sampled(pid, () =>
+    isDirect
+      ? load.run('http', place.appPort, seconds, place.loadProcessor)
+      : load.run('https', port, seconds, place.loadProcessor),
+  )
 }
 
 /** How much more two workers on two processors can do than one: what a request takes of a processor decides. */

@@ -19,12 +19,29 @@ export interface Result {
   readonly p99Ms: number
 }
 
+export interface Sample extends Result {
+  /** What a request took of the processor, in the process that served and all below it. */
+  readonly cpuMicros: number
+}
+
+export async function sampled(pid: number, run: () => Promise<Result>): Promise<Sample> {
+  const before = usage(pid).cpuSeconds
+  const result = await run()
+  return { ...result, cpuMicros: ((usage(pid).cpuSeconds - before) * 1e6) / result.requests }
+}
+
 export const LOADS: readonly Load[] = [
   load('h1, 64 keep-alive connections', wrk, ['-c', '64'], '/'),
   load('a new connection for each request', wrk, ['-c', '16', '-H', 'Connection: close'], '/'),
   load('1 MiB answers, 16 connections', wrk, ['-c', '16'], '/big'),
   load('1 MiB uploads, 16 connections', wrk, ['-c', '16', '-s', uploads()], '/upload'),
   { ...load('h2, 64 connections', h2load, ['-c', '64', '-m', '1'], '/'), isHttp2: true },
+]
+
+/** As many as can be on 64 connections, by the one program that speaks both. */
+export const KEEP_ALIVE: readonly Load[] = [
+  load('h1', h2load, ['--h1', '-c', '64'], '/'),
+  { ...load('h2', h2load, ['-c', '64', '-m', '1'], '/'), isHttp2: true },
 ]
 
 /** So many requests a second on h1, whoever answers them. */
