@@ -44,14 +44,14 @@ export interface Source {
  * aliases can blow up. Throws a ConfigFault with every problem of the text.
  */
 export function readSource(text: string, name: string): Source {
-  const lines = new LineCounter()
+  const lines = linesOf(text)
   const place = (offset: number) => {
     const { line, col } = lines.linePos(offset)
     return `${name}:${Math.max(line, 1)}:${Math.max(col, 1)}`
   }
   if (text.length > TEXT_LENGTH_MAX)
     throw new ConfigFault([{ where: name, what: `is longer than ${TEXT_LENGTH_MAX} characters` }])
-  const document = documentOf(text, name, lines, place)
+  const document = documentOf(text, name, place)
   const offsets = new Map<string, number>()
   const value = document === null ? null : new Walk(document, offsets, place).value()
   return {
@@ -108,15 +108,18 @@ export function pointerTo(pointer: string, member: string | number): string {
 
 type Document = ReturnType<typeof parseAllDocuments>[number]
 
-function documentOf(
-  text: string,
-  name: string,
-  lineCounter: LineCounter,
-  place: (offset: number) => string,
-): Document | null {
+/** The parser counts lines as well, but leaves some out behind its first error. */
+function linesOf(text: string): LineCounter {
+  const lines = new LineCounter()
+  lines.addNewLine(0)
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines.addNewLine(at + 1)
+  return lines
+}
+
+function documentOf(text: string, name: string, place: (offset: number) => string): Document | null {
   let documents: readonly Document[]
   try {
-    const parsed = parseAllDocuments(text, { ...YAML_OPTIONS, lineCounter })
+    const parsed = parseAllDocuments(text, YAML_OPTIONS)
     documents = Array.isArray(parsed) ? parsed : []
   } catch (error) {
     // Nested so deep that the parser's own stack is full, or a bug of the parser's: either way, no settings.

@@ -469,6 +469,11 @@ test('places: of values, of what is missing, through aliases', async () => {
   assert.equal(place('/a/0/nothing/here'), 'f:2:5')
   assert.equal(place('/e/d'), 'f:3:12')
   assert.equal(place('/z'), 'f:1:1')
+  // Behind what it could not read the YAML parser counts lines no more.
+  assert.throws(
+    () => readSource(' : \n_x\nd:', 'f'),
+    ({ problems }: ConfigFault) => problems.map(({ where }) => where).join() === 'f:2:1,f:3:2',
+  )
 })
 
 test('limits: of length, depth, aliases and values', async () => {

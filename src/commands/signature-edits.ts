@@ -15,7 +15,7 @@ import {
 import type { Signature } from '../classify/signature.ts'
 import { parseSoftwareList, type Software, type SoftwareId } from '../classify/software.ts'
 import { signatureDocument, softwareDocument } from '../classify/software-document.ts'
-import { placed, readSource } from '../config-source.ts'
+import { ConfigFault, placed, readSource } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import type { TextFile } from './signature-files.ts'
 import { signatureKey } from './signature-measurements.ts'
@@ -57,10 +57,20 @@ export function edited(
   }
   if (changes.length === 0) return { text: file.text, changes }
   const text = editor.text()
-  const source = readSource(text, file.path)
-  const list = placed(source, () => parseSoftwareList(source.value))
-  assert.deepEqual(list, expected)
+  assert.deepEqual(listIn(text, file.path), expected)
   return { text, changes }
+}
+
+/** Of a text that was just put together. What makes it unreadable stands in the text as it was: nobody writes lists so. */
+function listIn(text: string, path: string): readonly Software[] {
+  try {
+    const source = readSource(text, path)
+    return placed(source, () => parseSoftwareList(source.value))
+  } catch (error) {
+    if (!(error instanceof ConfigFault)) throw error
+    const what = 'is written in a way that leaves no place for more; write it as a list, one an item'
+    throw new Fault(UNEDITABLE, `${path}: ${what}`, { cause: error })
+  }
 }
 
 function merged(
@@ -108,7 +118,7 @@ class Editor {
   of(index: number, software: Software): SoftwareEditor {
     return new SoftwareEditor(this, isSeq(this.#root) ? this.#root.items[index] : null, () => {
       const why = 'is written with anchors, aliases or without a list; write its signatures out, one an item'
-      return new Fault('SIGNATURES_UNEDITABLE', `${this.#file.path}: software "${software.id}" ${why}`)
+      return new Fault(UNEDITABLE, `${this.#file.path}: software "${software.id}" ${why}`)
     })
   }
 
@@ -261,5 +271,6 @@ function nodeOf({ key, value }: Pair): Node {
   return (value ?? key) as Node
 }
 
+const UNEDITABLE = 'SIGNATURES_UNEDITABLE'
 const YAML_OPTIONS = { version: '1.2', schema: 'core', merge: false, prettyErrors: false } as const
 const ONE_LINE = { lineWidth: 0 } as const

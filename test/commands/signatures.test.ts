@@ -577,6 +577,12 @@ test('import: what cannot be imported into, or from', async (t) => {
   writeFileSync(file, aliased)
   assert.match(await errors('--into', own, corpus), /tools\.yaml: software "curl" is written with anchors/)
   assert.equal(readFileSync(file, 'utf8'), aliased)
+
+  // Nothing, written out: what would stand behind it is no YAML.
+  const others = at('others/tools.yaml', '- {id: other, name: Other, kind: tool}\n')
+  writeFileSync(file, '~\n')
+  assert.match(await errors('--into', own, others), /tools\.yaml: is written in a way that leaves no place/)
+  assert.equal(readFileSync(file, 'utf8'), '~\n')
 })
 
 test('import: a folder that cannot be written to stays as it was', {
