@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
 import {
   Document,
   isAlias,
@@ -35,7 +35,8 @@ export interface Change {
 
 /**
  * Puts `measured` into a file: what it has from the same source is replaced, all else added; `newcomers` come at its
- * end. Every other character stays as its author wrote it.
+ * end. Every other character stays as its author wrote it. Throws a Fault where that would say something else: there are ways
+ * to write YAML in which a line more is a part of what stands above it.
  */
 export function edited(
   file: TextFile,
@@ -57,19 +58,19 @@ export function edited(
   }
   if (changes.length === 0) return { text: file.text, changes }
   const text = editor.text()
-  assert.deepEqual(listIn(text, file.path), expected)
-  return { text, changes }
+  if (isDeepStrictEqual(listIn(text, file.path), expected)) return { text, changes }
+  const what = 'is written in a way that leaves no place for more; write it as a list, one an item'
+  throw new Fault(UNEDITABLE, `${file.path}: ${what}`)
 }
 
-/** Of a text that was just put together. What makes it unreadable stands in the text as it was: nobody writes lists so. */
-function listIn(text: string, path: string): readonly Software[] {
+/** Of a text that was just put together; `null`: it has become unreadable. */
+function listIn(text: string, path: string): readonly Software[] | null {
   try {
     const source = readSource(text, path)
     return placed(source, () => parseSoftwareList(source.value))
   } catch (error) {
     if (!(error instanceof ConfigFault)) throw error
-    const what = 'is written in a way that leaves no place for more; write it as a list, one an item'
-    throw new Fault(UNEDITABLE, `${path}: ${what}`, { cause: error })
+    return null
   }
 }
 
