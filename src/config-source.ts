@@ -7,6 +7,7 @@ import {
   LineCounter,
   type Node,
   parseAllDocuments,
+  visit,
   type YAMLMap,
 } from 'yaml'
 import { Fault } from './fault.ts'
@@ -125,12 +126,14 @@ function documentOf(text: string, name: string, place: (offset: number) => strin
     // Nested so deep that the parser's own stack is full, or a bug of the parser's: either way, no settings.
     throw new ConfigFault([{ where: name, what: `cannot be read as YAML (${(error as Error).message})` }])
   }
-  const problems = documents.flatMap(({ errors, warnings }) =>
-    [...errors, ...warnings].map(({ code, pos, message }) => {
-      const what = code === 'DUPLICATE_KEY' ? `${wordAt(text, pos[0])} is there twice` : message
-      return { where: place(pos[0]), what }
+  const problems = documents.flatMap((document) => [
+    ...[...document.errors, ...document.warnings].map(({ pos, message }) => {
+      return { where: place(pos[0]), what: message }
     }),
-  )
+    ...keysTwice(document).map((offset) => {
+      return { where: place(offset), what: `${wordAt(text, offset)} is there twice` }
+    }),
+  ])
   if (documents.length > 1)
     problems.push({
       where: place(documents[1]!.range?.[0] ?? 0),
@@ -138,6 +141,22 @@ function documentOf(text: string, name: string, place: (offset: number) => strin
     })
   if (problems.length > 0) throw new ConfigFault(problems)
   return documents[0] ?? null
+}
+
+/** Where a key stands that its mapping has had before. The parser compares each with each: minutes, for many. */
+function keysTwice(document: Document): readonly number[] {
+  const offsets: number[] = []
+  visit(document, {
+    Map: (_, { items }) => {
+      const names = new Set<unknown>()
+      for (const { key } of items) {
+        if (!isScalar(key)) continue
+        if (names.has(key.value)) offsets.push(key.range?.[0] ?? 0)
+        names.add(key.value)
+      }
+    },
+  })
+  return offsets
 }
 
 /** Turns nodes into values, and keeps the place of each. */
@@ -214,7 +233,7 @@ const YAML_OPTIONS = {
   merge: false,
   prettyErrors: false,
   stringKeys: true,
-  uniqueKeys: true,
+  uniqueKeys: false, // see keysTwice
 } as const
 /** The longest lists there are, of address ranges, take a few hundred thousand. */
 const TEXT_LENGTH_MAX = 4 * 1024 * 1024
