@@ -202,9 +202,9 @@ export class ConfigReader {
 
 /** The same name in another place. */
 function elsewhere(name: string): string {
-  const pointers = [...variablesOf(SETTINGS.members).values()].map(({ pointer }) => pointer)
-  const found = pointers.find((pointer) => pointer.endsWith(`/${name}`))
+  const found = POINTERS.find((pointer) => pointer.endsWith(`/${name}`))
   return found === undefined ? '' : ` (did you mean "${nameOf(found)}"?)`
 }
 
 const DEFAULT = 'default'
+const POINTERS = [...variablesOf(SETTINGS.members).values()].map(({ pointer }) => pointer)

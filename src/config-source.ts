@@ -7,6 +7,7 @@ import {
   LineCounter,
   type Node,
   parseAllDocuments,
+  visit,
   type YAMLMap,
 } from 'yaml'
 import { Fault } from './fault.ts'
@@ -44,14 +45,14 @@ export interface Source {
  * aliases can blow up. Throws a ConfigFault with every problem of the text.
  */
 export function readSource(text: string, name: string): Source {
-  const lines = new LineCounter()
+  const lines = linesOf(text)
   const place = (offset: number) => {
     const { line, col } = lines.linePos(offset)
     return `${name}:${Math.max(line, 1)}:${Math.max(col, 1)}`
   }
   if (text.length > TEXT_LENGTH_MAX)
     throw new ConfigFault([{ where: name, what: `is longer than ${TEXT_LENGTH_MAX} characters` }])
-  const document = documentOf(text, name, lines, place)
+  const document = documentOf(text, name, place)
   const offsets = new Map<string, number>()
   const value = document === null ? null : new Walk(document, offsets, place).value()
   return {
@@ -108,26 +109,31 @@ export function pointerTo(pointer: string, member: string | number): string {
 
 type Document = ReturnType<typeof parseAllDocuments>[number]
 
-function documentOf(
-  text: string,
-  name: string,
-  lineCounter: LineCounter,
-  place: (offset: number) => string,
-): Document | null {
+/** The parser counts lines as well, but leaves some out behind its first error. */
+function linesOf(text: string): LineCounter {
+  const lines = new LineCounter()
+  lines.addNewLine(0)
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines.addNewLine(at + 1)
+  return lines
+}
+
+function documentOf(text: string, name: string, place: (offset: number) => string): Document | null {
   let documents: readonly Document[]
   try {
-    const parsed = parseAllDocuments(text, { ...YAML_OPTIONS, lineCounter })
+    const parsed = parseAllDocuments(text, YAML_OPTIONS)
     documents = Array.isArray(parsed) ? parsed : []
   } catch (error) {
     // Nested so deep that the parser's own stack is full, or a bug of the parser's: either way, no settings.
     throw new ConfigFault([{ where: name, what: `cannot be read as YAML (${(error as Error).message})` }])
   }
-  const problems = documents.flatMap(({ errors, warnings }) =>
-    [...errors, ...warnings].map(({ code, pos, message }) => {
-      const what = code === 'DUPLICATE_KEY' ? `${wordAt(text, pos[0])} is there twice` : message
-      return { where: place(pos[0]), what }
+  const problems = documents.flatMap((document) => [
+    ...[...document.errors, ...document.warnings].map(({ pos, message }) => {
+      return { where: place(pos[0]), what: message }
     }),
-  )
+    ...keysTwice(document).map((offset) => {
+      return { where: place(offset), what: `${wordAt(text, offset)} is there twice` }
+    }),
+  ])
   if (documents.length > 1)
     problems.push({
       where: place(documents[1]!.range?.[0] ?? 0),
@@ -135,6 +141,22 @@ function documentOf(
     })
   if (problems.length > 0) throw new ConfigFault(problems)
   return documents[0] ?? null
+}
+
+/** Where a key stands that its mapping has had before. The parser compares each with each: minutes, for many. */
+function keysTwice(document: Document): readonly number[] {
+  const offsets: number[] = []
+  visit(document, {
+    Map: (_, { items }) => {
+      const names = new Set<unknown>()
+      for (const { key } of items) {
+        if (!isScalar(key)) continue
+        if (names.has(key.value)) offsets.push(key.range?.[0] ?? 0)
+        names.add(key.value)
+      }
+    },
+  })
+  return offsets
 }
 
 /** Turns nodes into values, and keeps the place of each. */
@@ -211,7 +233,7 @@ const YAML_OPTIONS = {
   merge: false,
   prettyErrors: false,
   stringKeys: true,
-  uniqueKeys: true,
+  uniqueKeys: false, // see keysTwice
 } as const
 /** The longest lists there are, of address ranges, take a few hundred thousand. */
 const TEXT_LENGTH_MAX = 4 * 1024 * 1024

@@ -469,6 +469,11 @@ test('places: of values, of what is missing, through aliases', async () => {
   assert.equal(place('/a/0/nothing/here'), 'f:2:5')
   assert.equal(place('/e/d'), 'f:3:12')
   assert.equal(place('/z'), 'f:1:1')
+  // Behind what it could not read the YAML parser counts lines no more.
+  assert.throws(
+    () => readSource(' : \n_x\nd:', 'f'),
+    ({ problems }: ConfigFault) => problems.map(({ where }) => where).join() === 'f:2:1,f:3:2',
+  )
 })
 
 test('limits: of length, depth, aliases and values', async () => {
@@ -480,6 +485,13 @@ test('limits: of length, depth, aliases and values', async () => {
   ]
   for (const [text, what] of cases) assert.throws(() => readSource(text, 'f'), what)
   assert.throws(() => readSource('['.repeat(20_000), 'f'), ConfigFault)
+  // Each is looked for, and not compared with each: that took the parser ten seconds for as many as this.
+  const keys = Array.from({ length: 30_000 }, (_, number) => `k${number}: 1\n`).join('')
+  assert.equal(Object.keys(readSource(keys, 'f').value as object).length, 30_000)
+  assert.throws(
+    () => readSource(`${keys}k7: 2\n`, 'f'),
+    ({ problems }: ConfigFault) => problems[0]?.where === 'f:30001:1' && problems.length === 1,
+  )
 })
 
 test('a policy: what is wrong in which rule, and on which line', async () => {

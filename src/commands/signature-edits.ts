@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
 import {
   Document,
   isAlias,
@@ -15,7 +15,7 @@ import {
 import type { Signature } from '../classify/signature.ts'
 import { parseSoftwareList, type Software, type SoftwareId } from '../classify/software.ts'
 import { signatureDocument, softwareDocument } from '../classify/software-document.ts'
-import { placed, readSource } from '../config-source.ts'
+import { ConfigFault, placed, readSource } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import type { TextFile } from './signature-files.ts'
 import { signatureKey } from './signature-measurements.ts'
@@ -35,7 +35,8 @@ export interface Change {
 
 /**
  * Puts `measured` into a file: what it has from the same source is replaced, all else added; `newcomers` come at its
- * end. Every other character stays as its author wrote it.
+ * end. Every other character stays as its author wrote it. Throws a Fault where that would say something else: there are ways
+ * to write YAML in which a line more is a part of what stands above it.
  */
 export function edited(
   file: TextFile,
@@ -57,10 +58,20 @@ export function edited(
   }
   if (changes.length === 0) return { text: file.text, changes }
   const text = editor.text()
-  const source = readSource(text, file.path)
-  const list = placed(source, () => parseSoftwareList(source.value))
-  assert.deepEqual(list, expected)
-  return { text, changes }
+  if (isDeepStrictEqual(listIn(text, file.path), expected)) return { text, changes }
+  const what = 'is written in a way that leaves no place for more; write it as a list, one an item'
+  throw new Fault(UNEDITABLE, `${file.path}: ${what}`)
+}
+
+/** Of a text that was just put together; `null`: it has become unreadable. */
+function listIn(text: string, path: string): readonly Software[] | null {
+  try {
+    const source = readSource(text, path)
+    return placed(source, () => parseSoftwareList(source.value))
+  } catch (error) {
+    if (!(error instanceof ConfigFault)) throw error
+    return null
+  }
 }
 
 function merged(
@@ -108,7 +119,7 @@ class Editor {
   of(index: number, software: Software): SoftwareEditor {
     return new SoftwareEditor(this, isSeq(this.#root) ? this.#root.items[index] : null, () => {
       const why = 'is written with anchors, aliases or without a list; write its signatures out, one an item'
-      return new Fault('SIGNATURES_UNEDITABLE', `${this.#file.path}: software "${software.id}" ${why}`)
+      return new Fault(UNEDITABLE, `${this.#file.path}: software "${software.id}" ${why}`)
     })
   }
 
@@ -261,5 +272,6 @@ function nodeOf({ key, value }: Pair): Node {
   return (value ?? key) as Node
 }
 
+const UNEDITABLE = 'SIGNATURES_UNEDITABLE'
 const YAML_OPTIONS = { version: '1.2', schema: 'core', merge: false, prettyErrors: false } as const
 const ONE_LINE = { lineWidth: 0 } as const

@@ -108,7 +108,7 @@ async function readPieces(pieces: readonly string[]): Promise<readonly Software[
   const list: Software[] = []
   for (const piece of pieces) {
     // A manager may be of a version that says more of software than this one knows of.
-    list.push(...parseSoftwareList(JSON.parse(piece), true))
+    list.push(...parseSoftwareList(jsonIn(piece), true))
     await turn()
   }
   return list
@@ -146,6 +146,14 @@ function judged(software: Software): Software {
   // By its other names a client may name itself. With a key of its vendor another agent of his may sign.
   const vendor = software.kind === 'agent' ? software.vendor : null
   return { ...software, description: null, homepage: null, vendor, signatures }
+}
+
+function jsonIn(piece: string): unknown {
+  try {
+    return JSON.parse(piece)
+  } catch (error) {
+    throw new Fault('SNAPSHOT_INVALID', 'a piece of the signatures is no JSON', { cause: error })
+  }
 }
 
 function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | 'index'>): string {

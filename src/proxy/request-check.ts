@@ -138,6 +138,10 @@ export function checkHttp2(
         break
       case 'expect':
         expect = expect === null ? value : `${expect},${value}`
+        break
+      default:
+        // Written as a line it would be another field. nghttp2 lets none through.
+        if (name.includes(':')) return BAD.name
     }
   }
   if (method === 'CONNECT') return BAD.connect
@@ -256,6 +260,7 @@ const BAD = {
   connect: bad(501, 'connect'),
   method: bad(400, 'method'),
   scheme: bad(400, 'scheme'),
+  name: bad(400, 'name'),
   noHost: bad(400, 'no-host'),
   hosts: bad(400, 'hosts'),
   host: bad(400, 'host'),

@@ -276,7 +276,8 @@ function contentLength(raw: readonly string[]): number | null {
 
 function sendTrailers(stream: ClientHttp2Stream, trailers: readonly string[]): void {
   if (stream.destroyed || stream.closed) return
-  const fields: Record<string, string[]> = {}
+  // Without what every object has: a client may call a trailer `constructor`.
+  const fields: Record<string, string[]> = Object.create(null)
   for (let i = 0; i < trailers.length; i += 2) {
     const name = trailers[i]!.toLowerCase()
     fields[name] = [...(fields[name] ?? []), trailers[i + 1]!]

@@ -577,6 +577,18 @@ test('import: what cannot be imported into, or from', async (t) => {
   writeFileSync(file, aliased)
   assert.match(await errors('--into', own, corpus), /tools\.yaml: software "curl" is written with anchors/)
   assert.equal(readFileSync(file, 'utf8'), aliased)
+
+  const others = at('others/tools.yaml', '- {id: other, name: Other, kind: tool}\n')
+  for (const [text, from] of [
+    // Nothing, written out: what would stand behind it is no YAML.
+    ['~\n', others],
+    // An anchor at a key moves what is added to a column in which it is a part of the description.
+    ['- &x id: curl\n  name: cURL\n  kind: tool\n  description: |\n   a\n', corpus],
+  ] as const) {
+    writeFileSync(file, text)
+    assert.match(await errors('--into', own, from), /tools\.yaml: is written in a way that leaves no place/)
+    assert.equal(readFileSync(file, 'utf8'), text)
+  }
 })
 
 test('import: a folder that cannot be written to stays as it was', {

@@ -12,13 +12,13 @@ const seed = randomInt(1, 2 ** 31)
 for (const [name, target] of Object.entries(TARGETS)) {
   test(`${name}: what was found before stays mended`, async () => {
     for (const { name: file, bytes } of corpusOf(name)) {
-      const failure = firstFailure(target, [bytes])
+      const failure = await firstFailure(target, [bytes])
       assert.equal(failure, null, `corpus/${name}/${file}: ${failure?.error.stack}`)
     }
   })
 
   test(`${name}: nothing new in a second from seed ${seed}`, async () => {
-    const { executions, failure } = fuzz({ target, seeds: seedsOf(name), seed, milliseconds: 1000 })
+    const { executions, failure } = await fuzz({ target, seeds: seedsOf(name), seed, milliseconds: 1000 })
     const input = failure?.bytes.toString('hex')
     assert.equal(
       failure,
@@ -32,21 +32,21 @@ for (const [name, target] of Object.entries(TARGETS)) {
 test('the fuzzer finds what throws and what does not end, and makes it short', async () => {
   const seeds = [Buffer.from('some bytes to begin with'), Buffer.alloc(100)]
   const throws = (bytes: Buffer) => assert.ok(!bytes.includes('be') || bytes.includes('to'), 'broken')
-  const { failure } = fuzz({ target: throws, seeds, seed: 1, milliseconds: 60_000 })
+  const { failure } = await fuzz({ target: throws, seeds, seed: 1, milliseconds: 60_000 })
   assert.equal(failure?.bytes.toString(), 'be')
   assert.match(failure!.error.message, /broken/)
 
   const hangs = (bytes: Buffer) => {
     while (bytes.length === 2);
   }
-  const found = firstFailure(hangs, [Buffer.alloc(1), Buffer.alloc(2), Buffer.alloc(3)], 50)
+  const found = await firstFailure(hangs, [Buffer.alloc(1), Buffer.alloc(2), Buffer.alloc(3)], 50)
   assert.equal(found?.bytes.length, 2)
   assert.match(found!.error.message, /timed out/)
 })
 
 test('the fuzzer keeps what reaches new code, and the same seed finds it again', async () => {
   const plan = { target: TARGETS['ja4x']!, seeds: [Buffer.from('3000', 'hex')], seed: 7, milliseconds: 300 }
-  const [first, second] = [fuzz(plan), fuzz(plan)] as const
+  const [first, second] = [await fuzz(plan), await fuzz(plan)] as const
   assert.ok(first.kept.length > 0)
   assert.deepEqual(second.kept[0], first.kept[0])
 })

@@ -31,7 +31,8 @@ if (target === undefined) {
 const seed = Number(values.seed)
 const milliseconds = Number(values.seconds) * 1000
 process.stdout.write(`${name}: ${values.seconds} s from seed ${seed}\n`)
-const { executions, perSecond, kept, failure } = fuzz({ target, seeds: seedsOf(name), seed, milliseconds })
+const plan = { target, seeds: seedsOf(name), seed, milliseconds }
+const { executions, perSecond, kept, failure } = await fuzz(plan)
 process.stdout.write(`${executions} executions, ${perSecond}/s; ${kept.length} inputs reached new code\n`)
 if (values.keep) for (const bytes of kept) if (bytes.length <= KEPT_BYTES_MAX) save(bytes)
 if (failure !== null) {

@@ -16,10 +16,26 @@ import {
 } from '../capture/packet-builder.ts'
 import { certificateBody, records, u24 } from '../vectors/hello-builder.ts'
 import { readVectors } from '../vectors/vector.ts'
+import { busSeeds } from './bus-target.ts'
+import { chunkedSeeds } from './chunked-target.ts'
+import { configSeeds } from './config-target.ts'
+import { http2Seeds } from './http2-target.ts'
+import { openingSeeds } from './opening-target.ts'
+import { policySeeds } from './policy-target.ts'
+import { proxyProtocolSeeds } from './proxy-protocol-target.ts'
+import { responseSeeds } from './response-target.ts'
+import { signaturesSeeds } from './signatures-target.ts'
+import { signedSeeds } from './signed-target.ts'
 
 /** What a target is fuzzed from: the project's own vectors, and what fuzzing has kept so far. */
 export function seedsOf(target: string): Buffer[] {
-  const seeds: Readonly<Record<string, () => Buffer[]>> = { wire, ja4x, http, capture, head }
+  const seeds: Readonly<Record<string, () => Buffer[]>> = {
+    ...{ wire, ja4x, http, capture, head },
+    ...{ response: responseSeeds, chunked: chunkedSeeds },
+    ...{ http2: http2Seeds, opening: openingSeeds, 'proxy-protocol': proxyProtocolSeeds },
+    ...{ config: configSeeds, policy: policySeeds, signatures: signaturesSeeds },
+    ...{ bus: busSeeds, signed: signedSeeds },
+  }
   return [...seeds[target]!(), ...corpusOf(target).map(({ bytes }) => bytes)]
 }
 

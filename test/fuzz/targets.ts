@@ -17,13 +17,26 @@ import type { RequestHead } from '../../src/wire/request-head.ts'
 import { parseDtlsServerHello, parseServerHello, SERVER_HELLO } from '../../src/wire/server-hello.ts'
 import { parseCertificate } from '../../src/wire/x509.ts'
 import { ja4Of, ja4sOf, ja4xOf } from '../vectors/derive.ts'
-import { pieces } from '../vectors/hello-builder.ts'
+import { bus } from './bus-target.ts'
+import { chunked } from './chunked-target.ts'
+import { config } from './config-target.ts'
+import { cut } from './cut.ts'
 import type { Target } from './fuzzer.ts'
 import { head } from './head-target.ts'
-import { Random } from './mutate.ts'
+import { http2 } from './http2-target.ts'
+import { opening } from './opening-target.ts'
+import { policy } from './policy-target.ts'
+import { proxyProtocol } from './proxy-protocol-target.ts'
+import { response } from './response-target.ts'
+import { signatures } from './signatures-target.ts'
+import { signed } from './signed-target.ts'
 
 /** What each part of the program promises for any bytes: a throw is a broken promise. */
-export const TARGETS: Readonly<Record<string, Target>> = { wire, ja4x: certificates, http, capture, head }
+export const TARGETS: Readonly<Record<string, Target>> = {
+  ...{ wire, ja4x: certificates, http, capture, head, response, chunked },
+  ...{ http2, opening, 'proxy-protocol': proxyProtocol },
+  ...{ config, policy, signatures, bus, signed },
+}
 
 /** The first message of a stream is the same for every framing, and so is what a message says. */
 function wire(bytes: Buffer): void {
@@ -170,15 +183,6 @@ function findingsIn(chunks: readonly Uint8Array[]): { findings: Finding[]; frame
   reader.end()
   analyzer.end()
   return { findings, frames: reader.frames, fault: reader.fault }
-}
-
-/** Cut in places that the bytes themselves decide, so that an input is always cut the same. */
-function cut(bytes: Uint8Array): Uint8Array[] {
-  const random = new Random(bytes.reduce((sum, byte) => (sum * 31 + byte) | 0, 1))
-  const longest = random.of([1, 9, 200, 4000])
-  const sizes: number[] = []
-  for (let at = 0; at < bytes.length; at += sizes.at(-1)!) sizes.push(1 + random.below(longest))
-  return pieces(Buffer.from(bytes), sizes)
 }
 
 const JA4 = /^[tqd][0-9sd]\d[di]\d{4}[0-9A-Za-z]{2}_[0-9a-f]{12}_[0-9a-f]{12}$/

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +20,16 @@ import { Address } from '../../src/wire/address-ranges.ts'
 
 const WEIGHTS = { temperature: 1, bias: { agent: 0, automation: 0, human: 0 }, weights: {} }
 const JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
+
+/** As whoever sends a set makes it. */
+function hashOf({
+  weights,
+  fingerprints,
+  pieces,
+}: Pick<SignatureSet, 'weights' | 'fingerprints' | 'pieces'>): string {
+  const said = [JSON.stringify(weights), fingerprints, ...pieces]
+  return createHash('sha256').update(said.join('')).digest('hex')
+}
 
 /** The sets of one gateway, as they come. */
 class Sets {
@@ -252,6 +263,8 @@ test('what cannot be used leaves what is in use', async (t) => {
   const set = await sets.make(software(100), WEIGHTS)
   await reader.read(makeSnapshot(1, { rules: [] }, 0, set))
   const other = await sets.make(software(101), WEIGHTS)
+  // Whole, as its hash says, and all the same nothing that can be read.
+  const noJson = { ...other, pieces: ['[{"id"'], hash: hashOf({ ...other, pieces: ['[{"id"'] }) }
   const bad = [
     { ...other, pieces: ['[{"id": "x"}]'] },
     { ...other, pieces: other.pieces.slice(1) },
@@ -260,6 +273,7 @@ test('what cannot be used leaves what is in use', async (t) => {
     { ...other, index: { ...other.index, path: join(folder, 'not-there') } },
     { ...other, fingerprints: 'ab'.repeat(32) },
     { ...other, index: 7 },
+    noJson,
   ]
   for (const signatures of bad) {
     const document = { ...makeSnapshot(2, { rules: [] }, 0), signatures } as never
