@@ -25,13 +25,20 @@ export class FastBody extends Readable {
   feed(bytes: Uint8Array): boolean {
     this.#left -= bytes.length
     // Nobody reads what is left of a request that has been answered.
-    const hasRoom = this.destroyed || this.push(bytes)
+    const hasRoom = this.destroyed || this.#give(bytes)
     if (this.#left === 0 && !this.destroyed) this.push(null)
     return hasRoom
   }
 
   override _read(): void {
     this.#onWanted()
+  }
+
+  /** To whoever reads as it comes without Node's ado, a task for later among it, which is the same for each piece. */
+  #give(bytes: Uint8Array): boolean {
+    if (!this.readableFlowing || this.readableLength > 0) return this.push(bytes)
+    this.emit('data', bytes)
+    return true
   }
 }
 

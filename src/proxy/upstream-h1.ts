@@ -112,7 +112,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.#awaitsContinue = false
     if (chunk.length >= GATHERED_BYTES_MIN) this.#gather()
     if (this.#bodyLeft !== null) this.#bodyLeft -= chunk.length
-    this.#isFull = !(this.#bodyLeft === null ? this.#writeChunk(chunk) : this.#socket.write(chunk))
+    const hasRoom = this.#bodyLeft === null ? this.#writeChunk(chunk) : this.#socket.write(chunk)
+    this.#isFull = !hasRoom && !this.#letOut()
     this.#expectHead()
     return !this.#isFull
   }
@@ -219,6 +220,18 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   readonly #letGo = (): void => {
     this.#isGathering = false
     this.#socket.uncork()
+  }
+
+  /**
+   * As much as the socket holds goes out before the turn is over, while the processor's cache has it still. Whether there is
+   * room again: mostly the kernel takes it all, and then the client need not be told to wait.
+   */
+  #letOut(): boolean {
+    if (!this.#isGathering) return false
+    const socket = this.#socket
+    socket.uncork()
+    socket.cork()
+    return socket.writableLength < socket.writableHighWaterMark
   }
 
   #writeChunk(chunk: Uint8Array): boolean {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { test } from 'tap'
 import { WAITING_MAX } from '../../src/proxy/waiting-line.ts'
 import type { MemoryRequest } from './memory-exchange.ts'
@@ -165,6 +165,41 @@ test('head and first bytes of the body go in one write', async () => {
       assert.ok(writesTo(server.port) - before <= (bodyLength === null ? 2 : 1))
     }
   }
+  await closed(group, server)
+})
+
+test('what comes in one turn goes in one write, and as soon as the socket is full', async () => {
+  const piece = 16_384
+  const pieces = 4 * 16 + 1
+  const bodyLength = 5 + pieces * piece
+  const got: Buffer[] = []
+  let length = 0
+  const server = await upstream((socket) => {
+    socket.on('data', (bytes) => {
+      got.push(bytes)
+      length += bytes.length
+      if (length > bodyLength && Buffer.concat(got).indexOf('\r\n\r\n') + 4 + bodyLength === length)
+        socket.write(OK)
+    })
+  })
+  const group = groupOf([server.url])
+  const body = new Readable({ read() {} })
+  const { outcome } = ask(group, { method: 'POST', body, bodyLength })
+  body.push('hello')
+  while (!Buffer.concat(got).toString().endsWith('hello'))
+    await new Promise((resolve) => setImmediate(resolve))
+  const before = writesTo(server.port)
+  for (let i = 0; i < 3; i++) body.push(Buffer.alloc(piece, i))
+  assert.equal(writesTo(server.port), before, 'they wait for each other')
+  body.push(Buffer.alloc(piece, 3))
+  assert.equal(writesTo(server.port), before + 1, 'they are as much as the socket holds')
+  for (let i = 4; i < pieces; i++) body.push(Buffer.alloc(piece, i))
+  body.push(null)
+  assert.equal((await outcome).kind, 'answered')
+  assert.ok(writesTo(server.port) - before <= Math.ceil(pieces / 4), `${writesTo(server.port) - before}`)
+  const sentBody = Buffer.concat(got).subarray(-pieces * piece)
+  for (let i = 0; i < pieces; i++)
+    assert.ok(sentBody.subarray(i * piece, (i + 1) * piece).equals(Buffer.alloc(piece, i)), `piece ${i}`)
   await closed(group, server)
 })
 
