@@ -268,11 +268,18 @@ type KnownRow = Awaited<ReturnType<ReturnType<typeof knownIn>['execute']>>[numbe
 export function knownSignature(row: KnownRow): KnownSignature {
   const { software_id: id, name, kind } = row
   const isNamed = id !== '' && name !== null && kind !== null
+  // In one literal: a lookup makes hundreds of these.
   return {
-    ...{ type: row.type, value: row.value, source: row.source, status: row.status },
-    ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
-    ...{ provenance: row.provenance, observations: row.observations, confidence: row.confidence },
+    type: row.type,
+    value: row.value,
+    firstSeenMs: row.first_seen_ms,
+    lastSeenMs: row.last_seen_ms,
+    provenance: row.provenance,
+    observations: row.observations,
     requestsSeen: row.requests ?? 0,
+    confidence: row.confidence,
+    source: row.source,
+    status: row.status,
     isDecisive: row.is_decisive === 1 && row.status === 'active' && kind === 'agent',
     software: isNamed ? { id, name, kind } : null,
   }
