@@ -181,7 +181,9 @@ export class CatalogueLists {
     const order = orderOf(KNOWN, sort)
     const answer =
       'page' in part
-        ? await this.#page(from, conditions, order, part)
+        ? await (text === null
+            ? this.#page(from, conditions, order, part)
+            : this.#pageOfFew(from, conditions, order, part))
         : await this.#stretch(from, conditions, order, part)
     return { ...answer, items: await this.#withAll(answer.items) } as unknown as PartOf<KnownSignature, Asked>
   }
@@ -203,6 +205,24 @@ export class CatalogueLists {
       select signatures.type, signatures.value, signatures.software_id from ${from} ${where}
       order by ${inOrderOf(order)} limit ${limit} offset ${offset}`.execute(this.#db)
     return { items: rows, total }
+  }
+
+  /** What `about` finds is sought once, for the page and for how many there are. */
+  async #pageOfFew(
+    from: RawBuilder<unknown>,
+    conditions: readonly RawBuilder<unknown>[],
+    order: Order,
+    asked: Page,
+  ): Promise<PageOf<Key>> {
+    const { page, limit } = asked
+    const { rows } = await sql<Key & { total: number }>`
+      select signatures.type, signatures.value, signatures.software_id, count(*) over () as total
+      from ${from} ${allOf(conditions)}
+      order by ${inOrderOf(order)} limit ${limit} offset ${(page - 1) * limit}`.execute(this.#db)
+    const [first] = rows
+    // Behind the last page no row says how many there are.
+    if (first === undefined && page > 1) return this.#page(from, conditions, order, asked)
+    return { items: rows, total: Number(first?.total ?? 0) }
   }
 
   async #stretch(
@@ -268,11 +288,18 @@ type KnownRow = Awaited<ReturnType<ReturnType<typeof knownIn>['execute']>>[numbe
 export function knownSignature(row: KnownRow): KnownSignature {
   const { software_id: id, name, kind } = row
   const isNamed = id !== '' && name !== null && kind !== null
+  // In one literal: a lookup makes hundreds of these.
   return {
-    ...{ type: row.type, value: row.value, source: row.source, status: row.status },
-    ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
-    ...{ provenance: row.provenance, observations: row.observations, confidence: row.confidence },
+    type: row.type,
+    value: row.value,
+    firstSeenMs: row.first_seen_ms,
+    lastSeenMs: row.last_seen_ms,
+    provenance: row.provenance,
+    observations: row.observations,
     requestsSeen: row.requests ?? 0,
+    confidence: row.confidence,
+    source: row.source,
+    status: row.status,
     isDecisive: row.is_decisive === 1 && row.status === 'active' && kind === 'agent',
     software: isNamed ? { id, name, kind } : null,
   }

@@ -16,12 +16,26 @@ export interface Asked {
   readonly value: string
 }
 
+export interface LookupLimits {
+  /** More are of use to nobody, and there is no second page. */
+  readonly exactMax: number
+  /** As many as the longest page of a list has. */
+  readonly partialMax: number
+  /** Parts that more have in common are no mark of anybody. */
+  readonly alikeMax: number
+}
+
 /** Who has a fingerprint: by indexes alone, whatever is asked for. */
 export class CatalogueLookup {
   readonly #db: Kysely<Tables>
+  /** What all these queries begin with. */
+  readonly #known: ReturnType<typeof knownIn>
+  readonly #limits: LookupLimits
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, limits = LIMITS) {
     this.#db = db
+    this.#known = knownIn(db)
+    this.#limits = limits
   }
 
   /** Signatures that say nothing else than it does: the surest first, and those of nobody last. */
@@ -29,49 +43,50 @@ export class CatalogueLookup {
     const found: KnownSignature[] = []
     for (const [type, values] of valuesByType(asked)) {
       const written = [...new Set(values.flatMap((value) => starred(type, value)))]
-      const rows = await knownIn(this.#db)
+      const rows = await this.#known
         .where('signatures.type', '=', type)
         .where('signatures.value', 'in', written)
-        .limit(FOUND_MAX)
+        .limit(this.#limits.exactMax)
         .execute()
       found.push(...rows.map(knownSignature))
       found.push(...(await this.#seen(type, values, found)))
     }
-    return found.sort(surestFirst).slice(0, FOUND_MAX)
+    return found.sort(surestFirst).slice(0, this.#limits.exactMax)
   }
 
-  /** Signatures that share the stable parts with one of them, the most alike first. */
+  /**
+   * Signatures that share the stable parts with one of them, the most alike first. What is more alike is looked for
+   * first, of all that are asked for: once there are enough of those, nobody reads what cannot be among them.
+   */
   async partial(asked: readonly Asked[]): Promise<readonly LikeSignature[]> {
-    const found = new Map<string, LikeSignature>()
+    const { partialMax } = this.#limits
+    const found = new Map<string, Scored>()
     const add = (signature: KnownSignature, score: number) => {
-      const key = [signature.type, signature.value, signature.software?.id].join(' ')
-      if ((found.get(key)?.score ?? -1) < score) found.set(key, { ...signature, score })
+      const key = `${signature.type} ${signature.value} ${signature.software?.id}`
+      if ((found.get(key)?.score ?? -1) < score) found.set(key, { signature, score })
     }
-    for (const { type, value } of asked) {
-      const parts = partsOfFingerprint(type, value)
-      const likeness = (signature: KnownSignature) =>
-        likenessOf(type, parts, partsOfFingerprint(type, signature.value))
-      for (const signature of await this.exact([{ type, value }])) add(signature, likeness(signature))
-      for (const signature of await this.#alike(type, parts)) add(signature, likeness(signature))
-      await turn() // some milliseconds each, where much is alike
+    for (const signature of await this.exact(asked)) add(signature, likenessToSame(signature))
+    for (const [score, searches] of searchesByScore(asked)) {
+      if (countAbove(score, found.values()) >= partialMax) break
+      for (const search of searches) {
+        // Where more than some share so much, one of them may share more.
+        for (const signature of await this.#alike(search)) add(signature, likenessIn(search, signature))
+        await turn() // a millisecond each, where much is alike
+      }
     }
     return [...found.values()]
-      .sort((one, other) => other.score - one.score || surestFirst(one, other))
-      .slice(0, FOUND_MAX)
+      .sort((one, other) => other.score - one.score || surestFirst(one.signature, other.signature))
+      .slice(0, partialMax)
+      .map(({ signature, score }) => ({ ...signature, score }))
   }
 
-  async #alike(type: Ja4Type, parts: readonly string[]): Promise<readonly KnownSignature[]> {
-    const found: KnownSignature[] = []
-    for (const stable of stableParts(type)) {
-      if (stable.parts.some((part) => parts[part] === '*')) continue
-      const rows = await knownIn(this.#db)
-        .where('signatures.type', '=', type)
-        .where(hasParts(stable, parts))
-        .limit(ALIKE_MAX)
-        .execute()
-      found.push(...rows.map(knownSignature))
-    }
-    return found
+  async #alike({ type, parts, stable }: Search): Promise<readonly KnownSignature[]> {
+    const rows = await this.#known
+      .where('signatures.type', '=', type)
+      .where(hasParts(stable, parts))
+      .limit(this.#limits.alikeMax)
+      .execute()
+    return rows.map(knownSignature)
   }
 
   /** What live traffic shows, and no signature is of. */
@@ -91,6 +106,45 @@ export class CatalogueLookup {
       .execute()
     return rows.map(seenOnly)
   }
+}
+
+interface Scored {
+  readonly signature: KnownSignature
+  readonly score: number
+}
+
+/** For those that have some parts in common with one that is asked for. */
+interface Search {
+  readonly type: Ja4Type
+  readonly parts: readonly string[]
+  readonly stable: StableParts
+}
+
+/** By how alike those are that they find, the most alike first. */
+function searchesByScore(asked: readonly Asked[]): readonly (readonly [number, readonly Search[]])[] {
+  const searches = asked.flatMap(({ type, value }): Search[] => {
+    const parts = partsOfFingerprint(type, value)
+    const said = stableParts(type).filter((stable) => stable.parts.every((part) => parts[part] !== '*'))
+    return said.map((stable) => ({ type, parts, stable }))
+  })
+  const byScore = Map.groupBy(searches, ({ stable }) => stable.score)
+  return [...byScore].sort(([one], [other]) => other - one)
+}
+
+/** What says nothing else than is asked for has all in common with it that it says. */
+function likenessToSame({ type, value }: KnownSignature): number {
+  const parts = partsOfFingerprint(type, value)
+  return likenessOf(type, parts, parts)
+}
+
+function likenessIn({ type, parts }: Search, { value }: KnownSignature): number {
+  return likenessOf(type, parts, partsOfFingerprint(type, value))
+}
+
+function countAbove(score: number, found: Iterable<Scored>): number {
+  let count = 0
+  for (const each of found) if (each.score > score) count++
+  return count
 }
 
 function valuesByType(asked: readonly Asked[]): ReadonlyMap<Ja4Type, readonly string[]> {
@@ -126,11 +180,13 @@ function surestFirst(one: KnownSignature, other: KnownSignature): number {
     Number(one.software === null) - Number(other.software === null) ||
     other.confidence - one.confidence ||
     other.observations - one.observations ||
-    (one.value < other.value ? -1 : 1)
+    compareTexts(one.value, other.value) ||
+    compareTexts(one.software?.id ?? '', other.software?.id ?? '')
   )
 }
 
-/** More are of use to nobody, and there is no second page. */
-const FOUND_MAX = 500
-/** Parts that more have in common are no mark of anybody. */
-const ALIKE_MAX = 200
+function compareTexts(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}
+
+const LIMITS: LookupLimits = { exactMax: 500, partialMax: 200, alikeMax: 200 }

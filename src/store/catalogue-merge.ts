@@ -45,7 +45,12 @@ export class CatalogueMerge {
   }
 
   async merge(rows: CatalogueRows, how: MergeSettings): Promise<MergeCounts> {
-    if (this.#kind === 'postgres') return this.#merge(rows, how)
+    if (this.#kind === 'postgres') {
+      const counts = await this.#merge(rows, how)
+      // It reads all of a table that has filled up, page by page, until it comes to know how large it is.
+      if (counts.put + counts.dropped >= MANY) await sql`analyze signatures`.execute(this.#db)
+      return counts
+    }
     // Nobody waits for the disk while this holds the file: what a failing machine loses of it is merged again.
     await sql`pragma synchronous = normal`.execute(this.#db)
     await sql`pragma cache_size = ${sql.lit(-CACHE_KIB)}`.execute(this.#db)
@@ -338,6 +343,8 @@ export function compareBytes(one: string, other: string): number {
 /** Rows of a million signatures belong all over their indexes; SQLite's own is 2 MiB. */
 const CACHE_KIB = 65_536
 const CACHE_KIB_ELSE = 2_000
+/** Fewer change nothing that PostgreSQL believes of a table. */
+const MANY = 1_000
 /** A millisecond. */
 const READ_AT_ONCE = 500
 /** Some three milliseconds, in which nobody else writes to SQLite. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { sql } from 'kysely'
 import { test } from 'tap'
 import { confidenceOf } from '../../src/classify/confidence.ts'
 import { allNames, type SignatureRow, signatureRow, softwareRow } from '../../src/store/catalogue.ts'
@@ -86,6 +87,20 @@ export function catalogueMergeContract(kind: DatabaseKind): void {
       assert.equal((await store.catalogue.signaturesOf('ja4', VALUES[0]!))[0]!.is_decisive, is_decisive)
     }
   })
+
+  if (kind === 'postgres')
+    test('postgres: it knows how large the table is once many signatures have come', async (t) => {
+      const url = await freshUrl(kind, t)
+      const store = await openAt(t, url)
+      const value = (number: number) => `t13d1516h2_${String(number).padStart(12, '0')}_e5627efa2ab1`
+      const has = Array.from({ length: 1_000 }, (_, number) => ({ value: value(number), observations: 1 }))
+      await merge(store, rowsOf([{ id: 's1', name: 'x', has }]))
+      const { db, close } = await openDatabase(url, null, async () => undefined)
+      t.teardown(close)
+      const { rows } = await sql<{ reltuples: number }>`
+        select reltuples from pg_class where relname = 'signatures'`.execute(db)
+      assert.deepEqual(rows, [{ reltuples: 1_000 }])
+    })
 
   test(`${kind}: what was taken back comes again with a file, and is the file's`, async (t) => {
     const store = await openAt(t, await freshUrl(kind, t))

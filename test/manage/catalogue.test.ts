@@ -191,6 +191,10 @@ test('signatures: filters, and orders', async (t) => {
   for (const q of [SDK, SDK.slice(0, 6), 'b262b3658495', '8e6e362c'])
     assert.ok(fingerprints(await list(`q=${q}`)).includes(SDK), q)
   assert.ok((await list('q=anthropic%20typescript')).total >= ofAgent.total)
+  const ofOne = (await ask('/v1/signatures?q=b262&limit=1')).body
+  assert.ok(ofOne.total > 1 && ofOne.signatures.length === 1)
+  const behind = (await ask(`/v1/signatures?q=b262&limit=1&page=${ofOne.total + 1}`)).body
+  assert.deepEqual([behind.total, behind.signatures], [ofOne.total, []])
   for (const q of ['262b3658495', '%25%25', '%F0%9F%92%A5']) assert.equal((await list(`q=${q}`)).total, 0, q)
   for (const query of [
     'type=ja3',

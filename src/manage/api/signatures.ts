@@ -81,7 +81,7 @@ const lookingUp = {
   tag: 'Signatures' as const,
   summary: 'Look up fingerprints',
   description:
-    'All signatures that match one of those given, at least one. A part of a signature that is `*` matches anything, and one that is asked for as `*` matches only that. With `match=partial` those come as well that share the parts which stay the same while others change, with a `score`; the most alike first.',
+    'All signatures that match one of those given, at least one. A part of a signature that is `*` matches anything, and one that is asked for as `*` matches only that. With `match=partial` those come as well that share the parts which stay the same while others change, with a `score`; the most alike first, up to 200.',
   scopes: ['read'] as const,
   query: z.strictObject({
     ja4: fingerprints,
