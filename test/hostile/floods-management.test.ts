@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import type { Sighting } from '../../src/plane/sighting.ts'
+import { Store } from '../../src/store/store.ts'
+import { seen } from '../contract/seen.ts'
+import { TestManagement } from '../manage/management.ts'
+import { basic, clientFor, postForm, tokenFor } from '../manage/oauth-client.ts'
+import { freshUrl, KINDS } from '../store/databases.ts'
+import { address6, hex, ja4Of } from './made-up.ts'
+import { IS_WHOLE } from './whole.ts'
+
+const SIGHTINGS = IS_WHOLE ? 20_000 : 1_500
+
+for (const kind of KINDS)
+  test(`${kind}: Sightings of which no two are alike fill no table, and make no end of events`, {
+    timeout: 300_000,
+  }, async (t) => {
+    const manage = await TestManagement.start(t, { storeUrl: await freshUrl(kind, t), knows: true })
+    await manage.fillCatalogue()
+    const other = await Store.open(manage.storeUrl)
+    t.teardown(() => other.close())
+    const rowsOf = async () => ({
+      rollups: await other.rollups.rows(),
+      agents: await other.agentsSeen.rows(),
+      fingerprints: await other.fingerprintsSeen.rows(),
+      windows: await other.threatWindows.rows(),
+    })
+    const atMs = Date.now()
+    const flood = async (from: number, to: number) => {
+      for (let at = from; at < to; at += 500)
+        await manage.take(Array.from({ length: 500 }, (_, index) => madeUp(at + index, atMs)))
+    }
+    await flood(0, SIGHTINGS)
+    const before = await rowsOf()
+    await flood(SIGHTINGS, 2 * SIGHTINGS)
+    const after = await rowsOf()
+    t.comment(`${kind}: ${JSON.stringify(before)}, then ${JSON.stringify(after)}`)
+    // A minute may have ended: then there are as many again.
+    assert.ok(
+      after.rollups <= Math.max(2 * before.rollups, before.rollups + 200),
+      `${after.rollups} of rollups`,
+    )
+    assert.ok(after.agents <= 2_000, `${after.agents} agents`)
+    // 512 of a kind in one transaction.
+    assert.ok(after.fingerprints < 4 * 2 * SIGHTINGS, `${after.fingerprints} fingerprints`)
+    const { status, body } = await manage.ask('GET', '/v1/events?limit=100', undefined, {
+      accept: 'application/json',
+    })
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.ok(body.total < 500, `${body.total} events`)
+    assert.deepEqual(manage.failures, [])
+  })
+
+test('a client that has tokens made and revoked is told to wait, and they are over all the same', {
+  timeout: 300_000,
+}, async (t) => {
+  let nowMs = Date.now()
+  const manage = await TestManagement.start(t, { nowMs: () => nowMs })
+  const client = await clientFor(manage, {})
+  const revoke = async () => {
+    const token = await tokenFor(manage, client)
+    return postForm(manage.url, '/oauth/revoke', { token }, basic(client))
+  }
+  const statuses: number[] = []
+  while (statuses.length < 700 && statuses.at(-1) !== 429) {
+    const answers = await Promise.all(Array.from({ length: 20 }, revoke))
+    statuses.push(...answers.map(({ status }) => status).toSorted())
+  }
+  assert.equal(statuses.indexOf(429), 600)
+  const again = await clientFor(manage, {})
+  const token = await tokenFor(manage, again)
+  assert.equal(
+    (await postForm(manage.url, '/oauth/revoke', { token }, basic(again))).status,
+    200,
+    'another one',
+  )
+  nowMs += 61_000
+  assert.equal((await revoke()).status, 200, 'a minute later')
+  assert.deepEqual(manage.failures, [])
+})
+
+function madeUp(number: number, atMs: number): Sighting {
+  const isAgent = number % 2 === 0
+  return seen(number, {
+    ...{ seenAtMs: atMs, address: address6(number), host: `h${number}.example`, path: `/${hex(number, 60)}` },
+    ...{ userAgent: `bot-${number}/1`, ja4: ja4Of(number), ja4h: `ge11nn050000_${hex(number, 12)}_0_0` },
+    ...{ ja4s: `t130200_1301_${hex(number, 12)}`, stable: `g${ja4Of(number)}`, rule: `r${number}` },
+    ...{ verdict: isAgent ? 'agent' : 'unknown', agent: isAgent ? `a-${hex(number, 12)}` : null },
+    ...{ category: isAgent ? 'crawler' : null, software: `s-${number}`, forged: [`x-agent-${number}`] },
+    ...{ signer: `https://a${number}.example`, key: hex(number, 43), proxy: `p${number}` },
+  })
+}
