@@ -47,7 +47,8 @@ for (const kind of KINDS)
       accept: 'application/json',
     })
     assert.equal(status, 200, JSON.stringify(body))
-    assert.ok(body.total < 500, `${body.total} events`)
+    // One for each agent that is new, of which there are so many, and one for each storm.
+    assert.ok(body.total <= after.agents + 100, `${body.total} events`)
     assert.deepEqual(manage.failures, [])
   })
 
