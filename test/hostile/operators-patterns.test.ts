@@ -59,7 +59,7 @@ const PLACES: Readonly<Record<string, (glob: string) => (text: string) => unknow
     return (text) => robots.disallowing('x', `/${text}`)
   },
   'a host that is served': (glob) => {
-    const hosts = new ServedHosts([glob.slice(0, 200)])
+    const hosts = new ServedHosts([glob.slice(0, 200)], { covers: () => false })
     return (text) => hosts.ownerOf(text, CONNECTION as never)
   },
 }
