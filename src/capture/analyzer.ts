@@ -14,6 +14,8 @@ export class Analyzer implements CaptureSink {
   readonly #packet = new PacketDecoder()
   readonly #flows = new FlowTable<Conversation>(FLOWS_MAX, (flow) => this.#close(flow))
   readonly #held: HeldBytes = { total: 0 }
+  /** Bytes of packets since it was last looked how much all conversations hold. */
+  #unweighed = 0
 
   constructor(sink: FindingSink, keys: KeyLog) {
     this.#sink = sink
@@ -25,6 +27,8 @@ export class Analyzer implements CaptureSink {
     if (!packet.decode(linkType, bytes, at, end)) return
     if (packet.protocol === TCP) this.#tcp(packet, frame)
     else this.#udp(packet, frame)
+    this.#unweighed += end - at
+    if (this.#unweighed >= WEIGHED_EVERY_BYTES) this.#makeRoom()
   }
 
   secrets(text: string): void {
@@ -84,6 +88,21 @@ export class Analyzer implements CaptureSink {
       bytes.subarray(at + UDP_HEADER_BYTES, packet.end),
       frame,
     )
+  }
+
+  /** What is not all there yet may be long, and there may be many: of those that keep much the oldest are given up. */
+  #makeRoom(): void {
+    this.#unweighed = 0
+    let total = 0
+    for (const { state } of this.#flows.oldestFirst()) total += heldBy(state)
+    if (total <= HALF_READ_BYTES_MAX) return
+    for (const flow of this.#flows.oldestFirst()) {
+      const held = heldBy(flow.state)
+      if (held < HALF_READ_BYTES_MAX / FLOWS_MAX) continue
+      total -= held
+      this.#close(flow)
+      if (total <= HALF_READ_BYTES_MAX / 2) return
+    }
   }
 
   #connection(ends: Ends): TcpConnection {
@@ -150,6 +169,11 @@ function takesSyn(state: Conversation, side: Side, sequence: number): boolean {
     : state.kind === 'closed' && state.syns[side] === sequence
 }
 
+function heldBy(state: Conversation): number {
+  if (state.kind === 'tcp') return state.layer.heldBytes
+  return state.kind === 'udp' ? state.conversation.heldBytes : 0
+}
+
 function endpoints({ isIpv6, addresses, ports }: Ends, client: Side): Endpoints {
   const server = client === 0 ? 1 : 0
   return {
@@ -162,6 +186,10 @@ function endpoints({ isIpv6, addresses, ports }: Ends, client: Side): Endpoints 
 
 /** Conversations followed at once; each keeps a few hundred bytes once it is understood. */
 const FLOWS_MAX = 32_768
+/** Heads, hellos and messages that are not all there yet, of all conversations: 256 KiB of one are taken for honest. */
+const HALF_READ_BYTES_MAX = 128 * 1024 * 1024
+/** To add up what 32,768 conversations hold takes some milliseconds. */
+const WEIGHED_EVERY_BYTES = 8 * 1024 * 1024
 
 const TCP = 6
 const TCP_HEADER_BYTES = 20

@@ -14,6 +14,10 @@ export class CryptoStream {
     this.#messages = new HandshakeReader(messageBytesMax)
   }
 
+  get heldBytes(): number {
+    return this.#messages.heldBytes + this.#aheadBytes
+  }
+
   /** The messages that these frames complete, each with its 4-byte header and valid until the next one is asked for. */
   *join(frames: readonly CryptoFrame[]): Generator<Uint8Array, void> {
     for (const { offset, data } of frames) this.#push(offset, data)

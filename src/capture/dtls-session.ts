@@ -21,6 +21,10 @@ export class DtlsSession {
     return this.#clientHidden && this.#serverHidden
   }
 
+  get heldBytes(): number {
+    return this.#client.heldBytes + this.#server.heldBytes
+  }
+
   push(fromClient: boolean, datagram: Uint8Array, frame: number): void {
     const r = new Reader(datagram)
     while (r.left > 0) {
@@ -84,6 +88,10 @@ class MessageJoiner {
   #openBytes = 0
   /** Messages given out, by number: what is sent again is not news. */
   readonly #given = new Set<number>()
+
+  get heldBytes(): number {
+    return this.#openBytes
+  }
 
   /** The whole message with its header, as if it had not been cut; `null` while parts are missing. */
   add({ type, length, sequence, offset, fragment }: Fragment): Uint8Array | null {

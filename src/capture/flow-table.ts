@@ -84,6 +84,11 @@ export class FlowTable<State> {
     return flow
   }
 
+  /** All that are known, from the least recently used on. */
+  *oldestFirst(): Generator<Flow<State>, void> {
+    for (let flow = this.#oldest; flow !== null; flow = flow.newer) yield flow
+  }
+
   /** From the least recently used on; the table is empty afterwards. */
   clear(): void {
     while (this.#oldest !== null) this.#evict(this.#oldest)

@@ -60,6 +60,22 @@ export class Handshake {
     return this.#server.hashed.length > 0
   }
 
+  /** What is to be said of it: a hello may be long. */
+  get heldBytes(): number {
+    const { ja4_r = '', ja4_o = '', ja4_ro = '', sni = '', alpn = [] } = this.#first ?? {}
+    const texts = [
+      ja4_r,
+      ja4_o,
+      ja4_ro,
+      sni ?? '',
+      this.#ja4sRaw ?? '',
+      ...alpn,
+      ...this.#server.raw,
+      ...this.#client.raw,
+    ]
+    return texts.reduce((sum, text) => sum + text.length, 0)
+  }
+
   finding(endpoints: Endpoints): TlsFinding | null {
     if (this.#first === null) return null
     const { kind, transport, frame, ...hello } = this.#first

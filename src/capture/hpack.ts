@@ -10,6 +10,10 @@ export class HpackDecoder {
   readonly #table = new DynamicTable()
   #failed = false
 
+  get heldBytes(): number {
+    return this.#table.bytes
+  }
+
   /**
    * Name, value, name, value …, one UTF-16 unit per byte. `null` on a compression error or a list over the limits,
    * from then on for good: the table is no longer the encoder's.
@@ -68,6 +72,10 @@ class DynamicTable {
   readonly #fields: Field[] = []
   #bytes = 0
   #bytesMax = TABLE_BYTES_DEFAULT
+
+  get bytes(): number {
+    return this.#bytes
+  }
 
   /** 0 is the newest. */
   at(index: number): Field | null {

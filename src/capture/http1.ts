@@ -37,6 +37,11 @@ export class Http1Requests {
     this.#sink = sink
   }
 
+  /** Of requests that are not all there yet. */
+  get heldBytes(): number {
+    return this.#queue.heldBytes + this.#sectionBytes
+  }
+
   /** `frame` is the number of the capture's frame that brought these bytes. */
   push(bytes: Uint8Array, frame: number): Http1State {
     if (this.#state === 'opaque') return 'opaque'

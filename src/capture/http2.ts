@@ -23,11 +23,18 @@ export class Http2Requests {
   readonly #block = new ByteQueue()
   #blockStream = 0
   #lastStream = 0
+  /** How long the lists to come may be, together. */
+  #listBytesLeft = LIST_BYTES_FREE
   readonly #hpack = new HpackDecoder()
   readonly #sink: (head: RequestHead, frame: number, stream: number) => void
 
   constructor(sink: (head: RequestHead, frame: number, stream: number) => void) {
     this.#sink = sink
+  }
+
+  /** Of a block that is not all there yet, and of the compression's table. */
+  get heldBytes(): number {
+    return this.#queue.heldBytes + this.#block.heldBytes + this.#hpack.heldBytes
   }
 
   /** `frame` is the number of the capture's frame that brought these bytes; a request is reported under its last. */
@@ -87,6 +94,7 @@ export class Http2Requests {
     if (this.#block.length + length > BLOCK_BYTES_MAX) return this.#giveUp()
     if (queue.length < FRAME_HEADER_BYTES + length) return false
     queue.skip(FRAME_HEADER_BYTES)
+    this.#listBytesLeft += (FRAME_HEADER_BYTES + length) * LIST_BYTES_PER_BYTE
     const payload = queue.take(length)
     const fragment = type === HEADERS ? headersFragment(payload, flags) : payload
     if (fragment === null) return this.#giveUp()
@@ -110,13 +118,19 @@ export class Http2Requests {
     const rawHeaders = this.#hpack.decode(this.#block.rest())
     this.#block.clear()
     this.#blockStream = 0
-    if (rawHeaders === null) return this.#giveUp()
+    if (rawHeaders === null || !this.#pays(rawHeaders)) return this.#giveUp()
     // §5.1.1: a client's streams are odd and rise, so a block on an older one is trailers.
     if (stream % 2 === 0 || stream <= this.#lastStream) return true
     this.#lastStream = stream
     const head = requestHead(rawHeaders)
     if (head !== null) this.#sink(head, frame, stream)
     return true
+  }
+
+  /** What a client has sent once it may name again in a byte, but not so often that reading it has no end. */
+  #pays(rawHeaders: readonly string[]): boolean {
+    for (let i = 0; i < rawHeaders.length; i++) this.#listBytesLeft -= rawHeaders[i]!.length
+    return this.#listBytesLeft >= 0
   }
 
   #giveUp(): false {
@@ -152,6 +166,10 @@ export const HTTP2_PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'la
 
 /** As for a head in HTTP/1; the frames of a block are counted together. */
 export const BLOCK_BYTES_MAX = 256 * 1024
+
+/** A browser's requests with 8 KiB of cookies are some 50 bytes each, once the table has them. */
+const LIST_BYTES_PER_BYTE = 256
+const LIST_BYTES_FREE = 4 * 1024 * 1024
 
 const FRAME_HEADER_BYTES = 9
 // Types of frame, §6.

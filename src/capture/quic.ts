@@ -46,6 +46,12 @@ export class QuicSession {
     return this.#efforts >= EFFORTS_MAX || (this.#agreed && this.#client.finished && this.#server.finished)
   }
 
+  get heldBytes(): number {
+    const attempts = this.#attempts.map(({ client, server }) => client.heldBytes + server.heldBytes)
+    const streams = this.#client.stream.heldBytes + this.#server.stream.heldBytes
+    return attempts.reduce((sum, bytes) => sum + bytes, this.#heldBytes + streams)
+  }
+
   /** The next datagram; it came in `frame` of the capture. */
   push(fromClient: boolean, datagram: Uint8Array, frame: number): void {
     if (this.done) return

@@ -36,6 +36,12 @@ export class StreamLayer {
     return this.#tls !== null ? this.#tls.session.done : this.#sides[0].given && this.#sides[1].given
   }
 
+  /** What it keeps of what is not all there yet, and of what it is to say. */
+  get heldBytes(): number {
+    const own = this.#tls === null ? 0 : this.#tls.session.heldBytes + this.#tls.handshake.heldBytes
+    return this.#sides[0].heldBytes + this.#sides[1].heldBytes + own + (this.#inner?.heldBytes ?? 0)
+  }
+
   data(side: Side, bytes: Uint8Array, frame: number): void {
     const speech = this.#sides[side]
     if (this.#tls !== null && speech.isTls) this.#tlsData(this.#tls, side, bytes, frame)
@@ -148,6 +154,10 @@ class Speech {
   passed = 0
   /** Given up: whatever comes is not looked at. */
   given = false
+
+  get heldBytes(): number {
+    return this.held.heldBytes + (this.http1?.heldBytes ?? 0) + (this.http2?.heldBytes ?? 0)
+  }
 
   /** Until more is there: only what begins at `at` may become something. */
   wait(at: number): void {

@@ -82,7 +82,10 @@ export class TcpStream {
     const before = early[at - 1]
     if (before !== undefined && distance(before.sequence + before.bytes.length, sequence + bytes.length) >= 0)
       return // sent again
-    early.splice(at, 0, { sequence, bytes: Buffer.from(bytes), frame })
+    // Of its own: a piece of Node's pool would keep all of that.
+    const own = Buffer.allocUnsafeSlow(bytes.length)
+    bytes.copy(own)
+    early.splice(at, 0, { sequence, bytes: own, frame })
     this.#count(bytes.length + SEGMENT_BYTES)
     while (this.#holdsTooMuch()) this.#jump()
   }

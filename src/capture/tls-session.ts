@@ -49,6 +49,10 @@ export class TlsSession {
     return this.#client.closed && this.#server.closed
   }
 
+  get heldBytes(): number {
+    return sideBytes(this.#client) + sideBytes(this.#server)
+  }
+
   /** The next bytes of one direction; `frame` of the capture brought them. */
   push(fromClient: boolean, bytes: Uint8Array, frame: number): void {
     const side = fromClient ? this.#client : this.#server
@@ -242,6 +246,10 @@ function acceptsEarlyData(encryptedExtensions: Uint8Array): boolean {
     list.skip(list.u16())
   }
   return false
+}
+
+function sideBytes({ records, messages, heldBytes }: Side): number {
+  return records.heldBytes + messages.heldBytes + heldBytes
 }
 
 function newSide(fromClient: boolean): Side {

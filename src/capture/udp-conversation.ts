@@ -21,6 +21,10 @@ export class UdpConversation {
     this.#endpoints = endpoints
   }
 
+  get heldBytes(): number {
+    return this.#session === null ? 0 : this.#session.reader.heldBytes + this.#session.handshake.heldBytes
+  }
+
   datagram(side: Side, bytes: Uint8Array, frame: number): void {
     this.#session ??= this.#begin(side, bytes)
     if (this.#session === null) return

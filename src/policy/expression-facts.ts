@@ -151,8 +151,8 @@ function headersOf(rawHeaders: readonly string[]): Map<string, string> {
 /** From bytes, a character each. */
 function asText(bytes: string): string {
   for (let i = 0; i < bytes.length; i++) {
-    if (bytes.charCodeAt(i) > 0x7f)
-      return DECODER.decode(Uint8Array.from(bytes, (character) => character.charCodeAt(0)))
+    // Not by a function for each character: that takes a hundred times as long, and a client can send 64 KiB of them.
+    if (bytes.charCodeAt(i) > 0x7f) return DECODER.decode(Buffer.from(bytes, 'latin1'))
   }
   return bytes
 }

@@ -13,6 +13,11 @@ export class ByteQueue {
     return this.#end - this.#at
   }
 
+  /** What it takes in memory that is its own. */
+  get heldBytes(): number {
+    return this.#owned ? this.#bytes.length : 0
+  }
+
   push(chunk: Uint8Array): void {
     if (this.#at === this.#end) {
       this.#bytes = chunk

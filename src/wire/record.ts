@@ -40,6 +40,10 @@ export class RecordReader {
     return { type: header[0]!, version: (header[1]! << 8) | header[2]!, header, fragment: queue.take(length) }
   }
 
+  get heldBytes(): number {
+    return this.#queue.heldBytes
+  }
+
   /** What was pushed and not yet given out. */
   rest(): Uint8Array {
     return this.#queue.rest()
@@ -76,6 +80,10 @@ export class HandshakeReader {
 
   push(fragment: Uint8Array): void {
     if (!this.overflow) this.#queue.push(fragment)
+  }
+
+  get heldBytes(): number {
+    return this.#queue.heldBytes
   }
 
   /** The next whole message with its 4-byte header, valid until the next `push`; `null` when there is none yet. */

@@ -157,6 +157,14 @@ test('what is remembered of names keeps nothing else of their headers', async ()
   assert.ok(held < 4_000_000, `${held} bytes`)
 })
 
+test('of cookies by the ten thousand only the first are read, in one header as in many', async () => {
+  const crumbs = Array.from({ length: 30_000 }, (_, index) => `c${index}=1`)
+  const first = ja4h(requestOf(['Cookie', crumbs.slice(0, 256).join('; ')]))
+  assert.equal(ja4h(requestOf(['Cookie', crumbs.join('; ')])), first)
+  assert.equal(ja4h(requestOf(crumbs.flatMap((crumb) => ['Cookie', crumb]))), first)
+  assert.notEqual(ja4h(requestOf(['Cookie', crumbs.slice(0, 255).join('; ')])), first)
+})
+
 function requestOf(rawHeaders: readonly string[]): RequestHead {
   return { method: 'GET', target: '/', version: '11', rawHeaders }
 }

@@ -4,6 +4,7 @@ import type { Store } from '../../../store/store.ts'
 import type { Sealer } from '../../sealer.ts'
 import { AccessTokens } from './access-tokens.ts'
 import { Beginnings } from './beginnings.ts'
+import { Revocations } from './revocations.ts'
 import type { ClientDocuments } from './client-documents.ts'
 import { DpopNonces } from './dpop-nonces.ts'
 import { Denials } from './denials.ts'
@@ -44,6 +45,7 @@ export class OAuth {
   /** `null`: nobody needs one. */
   readonly nonces: DpopNonces | null
   readonly beginnings = new Beginnings()
+  readonly revocations = new Revocations()
   readonly #parts: OAuthParts
   #provider: { readonly kid: string; readonly provider: Provider } | null = null
 

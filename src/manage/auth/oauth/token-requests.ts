@@ -6,15 +6,16 @@ import { DENIED_MS } from './denials.ts'
 /** What revocation and introspection of access tokens need. */
 export interface TokenRequests {
   readonly publicUrl: string
-  readonly oauth: Pick<OAuth, 'tokens' | 'denials'>
+  readonly oauth: Pick<OAuth, 'tokens' | 'denials' | 'revocations'>
   nowMs(): number
 }
 
 /** RFC 7009. What is not the client's, or is over, is none of its business, and no failure. */
 export async function revoke(ctx: KoaContextWithOIDC, { oauth, nowMs }: TokenRequests): Promise<string> {
   const checked = await oauth.tokens.check(tokenIn(ctx), nowMs())
-  if (checked.kind === 'good' && checked.token.clientId === ctx.oidc.client?.clientId)
-    await oauth.denials.add('token', checked.token.id, undefined, nowMs() + DENIED_MS)
+  if (checked.kind !== 'good' || checked.token.clientId !== ctx.oidc.client?.clientId) return ''
+  oauth.revocations.count(checked.token.clientId, nowMs())
+  await oauth.denials.add('token', checked.token.id, undefined, nowMs() + DENIED_MS)
   return ''
 }
 
