@@ -61,7 +61,8 @@ function answer(socket: net.Socket, isHead: boolean, target: string): void {
     'latin1',
   )
   if (name === 'until-close') socket.end()
-  if (name === 'broken') socket.destroySoon()
+  // An answer to HEAD would be whole, and its connection used again while it goes.
+  if (name === 'broken' && !isHead) socket.destroySoon()
 }
 
 const OK = 'HTTP/1.1 200 OK\r\n'
