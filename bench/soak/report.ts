@@ -1,12 +1,12 @@
 import type { Disturbances } from './disturbances.ts'
-import type { Account, Ledger } from './ledger.ts'
+import type { Ledger } from './ledger.ts'
 import type { Growth } from './memory.ts'
 import type { Outcome } from './messages.ts'
 
 export interface Results {
   readonly ledger: Ledger
   readonly disturbances: Disturbances
-  readonly accounts: ReadonlyMap<Account, number>
+  readonly accounts: ReadonlyMap<string, number>
   readonly growths: readonly Growth[]
   /** What was found wrong; none is what a soak is for. */
   readonly problems: readonly string[]
