@@ -33,7 +33,7 @@ function killOne({ gateway, random, kills, problems }: Scene): Disturbance {
   }
 }
 
-/** The queue of connections is nobody's of them: those that wait in it are served by the next ones. */
+/** The socket that they share goes with the last of them: until there is a new one nobody listens. */
 function killAll({ gateway, kills, problems }: Scene): Disturbance {
   return {
     ...HARMLESS,
@@ -167,7 +167,6 @@ function loseName({ faults, relays, random }: Scene): Disturbance {
     ...HARMLESS,
     detail: names,
     holdMs: random.between(2000, 4000),
-    readiness: 'any',
     begin: async () => {
       faults.set({ names })
       await Promise.all(relays.map((relay) => relay.be('refuses')))
@@ -192,13 +191,14 @@ function isDroppedByItsClient({ kind, what }: Failure): boolean {
 }
 
 /** Nobody has said why. */
-function isCut({ code }: Failure): boolean {
+function isCut({ code }: Pick<Failure, 'code'>): boolean {
   return code === null
 }
 
-/** We have said so, or it broke off in the middle of the app's answer. */
-function isOfUpstream({ code, what }: Failure): boolean {
-  return code?.startsWith('upstream_') === true || /cut off after \d+ bytes/.test(what)
+/** We have said so (after HEAD, without a code), or it broke off in the middle of the app's answer. */
+function isOfUpstream({ code, what, method, kind }: Failure): boolean {
+  if (code?.startsWith('upstream_') === true || /cut off after \d+ bytes/.test(what)) return true
+  return (method === 'HEAD' && /answered 50[234] /.test(what)) || (kind === 'websocket' && isCut({ code }))
 }
 
 function softLimitOf(pid: number): number {
@@ -229,9 +229,10 @@ const KINDS = {
   clock: jumpClock,
   descriptors: takeDescriptors,
   memory: squeezeMemory,
-  'app-refuses': app('refuses', { readiness: 'no', accountsFor: isOfUpstream }),
-  'app-hangs': app('hangs', { readiness: 'any', accountsFor: isOfUpstream }),
-  'app-resets': app('resets', { readiness: 'any', accountsFor: isOfUpstream }),
+  // One that is the only one is asked whatever it did, so that readiness does not go by it.
+  'app-refuses': app('refuses', { accountsFor: isOfUpstream }),
+  'app-hangs': app('hangs', { accountsFor: isOfUpstream }),
+  'app-resets': app('resets', { accountsFor: isOfUpstream }),
   'app-slow': app('is slow', { accountsFor: ({ code }) => code === 'upstream_head_timeout' }),
   names: loseName,
 } satisfies Readonly<Record<string, (scene: Scene) => Disturbance>>

@@ -71,20 +71,32 @@ export class AppRelay {
 
   #join(from: Socket, to: Socket): void {
     this.#sockets.add(from)
+    let delayed = 0
+    let hasEnded = false
     const pass = (bytes: Buffer) => {
       if (!to.write(bytes)) from.pause()
     }
+    const endIfAllPassed = () => {
+      if (hasEnded && delayed === 0) to.end()
+    }
     from.on('data', (bytes) => {
-      if (this.#mode !== 'is slow') return pass(bytes)
+      if (this.#mode !== 'is slow' && delayed === 0) return pass(bytes)
+      delayed++
       from.pause()
       setTimeout(() => {
+        delayed--
         from.resume()
         pass(bytes)
+        endIfAllPassed()
       }, SLOW_MS)
     })
     if (this.#mode === 'hangs') from.pause()
     to.on('drain', () => this.#mode === 'hangs' || from.resume())
-    from.on('end', () => to.end())
+    // A socket says so also while it is paused.
+    from.on('end', () => {
+      hasEnded = true
+      endIfAllPassed()
+    })
     from.on('error', () => to.resetAndDestroy())
     from.on('close', () => {
       this.#sockets.delete(from)
