@@ -50,7 +50,7 @@ test('handshakes are counted by what they came to, and the time of one detection
   assert.deepEqual([count('handshake_duration_seconds'), count('detection_duration_seconds')], [2, 10])
 })
 
-test('a process without a file descriptor left says what it can of itself, and goes on', () => {
+test('a process without a file descriptor left says what it can of itself, and goes on', async () => {
   const said = execFileSync(
     'sh',
     ['-c', `ulimit -n 100 && exec "$0" "$@"`, process.execPath, ...SPENDTHRIFT],
