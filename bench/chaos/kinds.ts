@@ -37,11 +37,12 @@ function killOne({ gateway, random, kills, problems }: Scene): Disturbance {
 function killAll({ gateway, kills, problems }: Scene): Disturbance {
   return {
     ...HARMLESS,
-    readiness: 'any',
+    readiness: 'no',
     losesSightings: true,
     begin: async () => {
       kills.push(...(await Promise.all(gateway.workers.map((pid) => killWorker(gateway, pid, problems)))))
     },
+    accountsFor: hadNoConnection,
   }
 }
 
@@ -55,7 +56,10 @@ function killManager({ gateway }: Scene): Disturbance {
     recoversMs: 40_000,
     begin: () => gateway.killAndRestart(),
     accountsFor: (failure) =>
-      hadNoConnection(failure) || failure.kind === 'websocket' || isDroppedByItsClient(failure),
+      hadNoConnection(failure) ||
+      failure.kind === 'websocket' ||
+      isDroppedByItsClient(failure) ||
+      isUnheard(failure),
   }
 }
 
@@ -188,6 +192,11 @@ function hadNoConnection({ id }: Failure): boolean {
 /** When a session of HTTP/2 ends, Node's client (24.21) drops what a slow reader of it has not taken yet. */
 function isDroppedByItsClient({ kind, what }: Failure): boolean {
   return kind === 'slow-read' && what.startsWith('h2: cut off')
+}
+
+/** A connection of HTTP/1 that was idle was closed just as it was sent, which nobody can know. */
+function isUnheard({ what }: Failure): boolean {
+  return what.startsWith('h1: no answer')
 }
 
 /** Nobody has said why. */

@@ -18,6 +18,8 @@ export class Recovery {
   readonly #workers: number
   /** Requests that were sent to find out; the app has answered them as any others. */
   asked = 0
+  /** What was missing last, when something was. */
+  lastMissing: string | null = null
 
   constructor(
     parts: {
@@ -40,8 +42,10 @@ export class Recovery {
   /** What is still missing after that time; `null`: nothing. */
   async missing(withinMs: number): Promise<string | null> {
     let missing: string | null = null
+    this.lastMissing = null
     const isWell = async () => {
       missing = await this.#look().catch((error: Error) => String(error.cause ?? error))
+      this.lastMissing = missing ?? this.lastMissing
       return missing === null
     }
     await until(isWell, withinMs)

@@ -150,9 +150,9 @@ export function soakConfig(
   files: SoakFiles,
   { h1Url, h2cUrl, listenPort, managePort, dataFolder }: SoakPlaces,
   workers: number,
-  headTimeoutS = 30,
+  timeoutS = { head: 30, connect: 5 },
 ): string {
-  const times = `head_timeout: ${headTimeoutS}s, keep_alive: ${KEEP_ALIVE_S}s`
+  const times = `head_timeout: ${timeoutS.head}s, connect_timeout: ${timeoutS.connect}s, keep_alive: ${KEEP_ALIVE_S}s`
   return `proxy:
   listen: 127.0.0.1:${listenPort}
   workers: ${workers}
