@@ -20,6 +20,7 @@ import type { Scene } from './disturbance.ts'
 import { Estate } from './estate.ts'
 import { FaultsFile, NAMES_SUFFIX } from './faults-file.ts'
 import { ChaosGateway } from './gateway.ts'
+import { LiveMemory } from './live-memory.ts'
 import { ALL_KINDS, CLOCK_MS_MAX, type Kind, whyNot } from './kinds.ts'
 import { MemoryGroup } from './memory-group.ts'
 import { ReadinessWatch } from './readiness.ts'
@@ -65,6 +66,7 @@ async function chaos(): Promise<number> {
     const readiness = new ReadinessWatch(gateway.manageUrl)
     ended.push(() => readiness.stop())
     const estate = new Estate(gateway.manageUrl, key, random)
+    ended.push(() => estate.stop())
     const scene: Scene = {
       ...{ gateway, files, faults, relays, disk, memory, random },
       ...{ problems: [], kills: [] },
@@ -82,6 +84,7 @@ async function chaos(): Promise<number> {
       return why === null
     })
     const rounds = new Rounds(scene, recovery, kinds)
+    const live = new LiveMemory(gateway)
     const startedMs = performance.now()
     const secondsGone = () => (performance.now() - startedMs) / 1000
     while (secondsGone() < seconds) {
@@ -90,7 +93,9 @@ async function chaos(): Promise<number> {
       const counts = `${ledger.total('right')} right, ${ledger.total('lost')} lost, ${bad} wrong`
       const last = recovery.lastMissing === null ? '' : ` (last: ${recovery.lastMissing})`
       say(`${Math.round(secondsGone())} s: ${name}, well again after ${recoveredMs} ms${last}; ${counts}`)
+      if (rounds.hasHadAll && !live.isMeasured) await live.measure()
     }
+    await live.measure()
     readiness.stop()
     await Promise.race([processes.stopClients(), processes.crash])
     await estate.stop()
@@ -107,6 +112,7 @@ async function chaos(): Promise<number> {
       ...statisticsProblems(counted, ledger, recovery.asked, done),
       ...(await endProblems(gateway.current, ports)),
       ...(await leftovers(gateway, descriptors)),
+      ...live.problems,
     ]
     const { accounts, unaccounted } = await ledger.accounts(scene.kills, done)
     problems.push(...unaccounted)
@@ -116,6 +122,7 @@ async function chaos(): Promise<number> {
     const notes = [
       `acknowledged by the API and there: ${estate.acknowledged}; calls that failed: ${estate.failures.length}`,
       `in statistics: ${counted} requests; ${ledger.total('right') + recovery.asked} were answered as they should`,
+      live.note,
       `starts that were tried again: ${gateway.failedStarts}`,
     ]
     writeFileSync(join(folder, 'problems.txt'), problems.join('\n'))

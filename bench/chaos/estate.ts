@@ -37,7 +37,9 @@ export class Estate {
 
   /** Whether it was acknowledged. */
   async make(): Promise<boolean> {
-    const thing = this.#random.pick(THINGS)
+    const picked = this.#random.pick(THINGS)
+    // There may be no more than a hundred.
+    const thing = this.#made.webhooks.length < WEBHOOKS_MAX || picked !== 'webhooks' ? picked : 'keys'
     const number = ++this.#count
     const answer = await this.#ask('POST', ...WANTED[thing](number))
     if (answer === null) return false
@@ -131,6 +133,7 @@ const WANTED: Readonly<Record<Thing, (number: number) => readonly [path: string,
     },
   ],
 }
+const WEBHOOKS_MAX = 80
 const PAUSE_MS = 500
 const PAGE = 200
 const ANSWER_MS_MAX = 20_000

@@ -93,7 +93,7 @@ function fillDisk({ disk, random }: Scene): Disturbance {
     ...HARMLESS,
     holdMs: random.between(1500, 5000),
     harmsApi: true,
-    begin: async () => disk!.fill(),
+    begin: () => disk!.fillAside(),
     end: async () => disk!.free(),
   }
 }
@@ -206,7 +206,7 @@ function isCut({ code }: Pick<Failure, 'code'>): boolean {
 
 /** We have said so (after HEAD, without a code), or it broke off in the middle of the app's answer. */
 function isOfUpstream({ code, what, method, kind }: Failure): boolean {
-  if (code?.startsWith('upstream_') === true || /cut off after \d+ bytes/.test(what)) return true
+  if (code?.startsWith('upstream_') === true || BROKEN_OFF.test(what)) return true
   return (method === 'HEAD' && /answered 50[234] /.test(what)) || (kind === 'websocket' && isCut({ code }))
 }
 
@@ -221,6 +221,8 @@ function limitDescriptors(pid: number, count: number): void {
   execFileSync('prlimit', ['--pid', String(pid), `--nofile=${count}:`])
 }
 
+/** Node's client says nothing of a head that came together with the reset of its stream. */
+const BROKEN_OFF = /cut off after \d+ bytes|^h2: no answer/
 const HOUR_MS = 3_600_000
 /** How far the clock is ahead at most. */
 const CLOCK_HOURS_MAX = 47

@@ -178,7 +178,7 @@ function portOf(address: unknown): number {
 
 const PROGRAM = new URL('../../src/bin.js', import.meta.url).pathname
 const LIVE_MEMORY = new URL('live-memory.ts', import.meta.url).href
-const LIVE_MS_MAX = 10_000
+const LIVE_MS_MAX = 60_000
 const LOG_START_MAX = 100_000
 export const DRAIN_S = 20
 /** After so long nothing is open to the app. */

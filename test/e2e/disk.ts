@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -7,6 +8,8 @@ export interface SmallDisk {
   readonly folder: string
   /** To the last byte. */
   fill(): void
+  /** The same, by another process: whoever asks goes on meanwhile. */
+  fillAside(): Promise<void>
   free(): void
   unmount(): void
 }
@@ -30,6 +33,11 @@ export function mountDisk(folder: string, bytes: number): SmallDisk | null {
       } finally {
         closeSync(file)
       }
+    },
+    fillAside: async () => {
+      // It ends when there is no room.
+      const writer = spawn('sh', ['-c', 'cat /dev/zero > "$0"', filler], { stdio: 'ignore' })
+      await once(writer, 'exit')
     },
     free: () => rmSync(filler, { force: true }),
     unmount: () => void execFileSync('umount', ['--lazy', folder]),
