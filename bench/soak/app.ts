@@ -142,7 +142,8 @@ function startH2c(): Server {
   return server.listen(0, '127.0.0.1')
 }
 
-const KEEP_ALIVE_MS = 4000
+/** Far longer than the gateway's: it is first also when the machine is busy. */
+const KEEP_ALIVE_MS = 15_000
 const CLOSED_IDLE_SHARE = 0.02
 const CLOSED_IDLE_MS_MAX = 30
 

@@ -15,12 +15,14 @@ class Clients {
   readonly #connector: Connector
   readonly #judge = new Judge()
   readonly #kinds: readonly Kind[]
+  readonly #sessions: readonly (readonly [weight: number, session: (typeof SESSIONS)[number][1]])[]
   #tally: Record<string, Partial<Record<Outcome, number>>> = {}
   isStopping = false
 
-  constructor({ port, ca, serverNames, seed, kinds }: ClientsOrder) {
+  constructor({ port, ca, serverNames, seed, kinds, sendsGarbage }: ClientsOrder) {
     this.#random = new Random(seed)
     this.#kinds = kinds ?? ALL_KINDS
+    this.#sessions = SESSIONS.filter(([, session]) => sendsGarbage || session !== 'garbage')
     this.#connector = new Connector(port, ca, serverNames, this.#random)
   }
 
@@ -34,7 +36,7 @@ class Clients {
 
   async #lane(): Promise<void> {
     while (!this.isStopping) {
-      const session = this.#random.weighted(SESSIONS)
+      const session = this.#random.weighted(this.#sessions)
       try {
         await this[session]()
       } catch (error) {

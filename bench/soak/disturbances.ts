@@ -1,27 +1,17 @@
-import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
-import { connect } from 'node:tls'
-import { type CertificateName, SERVER_NAMES, type SoakFiles } from './files.ts'
+import type { SoakFiles } from './files.ts'
 import type { SoakedGateway } from './gateway.ts'
+import { type Kill, killWorker } from './kill.ts'
 import type { Random } from './random.ts'
-import { stateOf, tcpSocketsOf } from './sockets.ts'
+import { Reloads } from './reloads.ts'
 import { until } from './until.ts'
-
-/** One worker that was killed, with the clients it had. */
-export interface Kill {
-  readonly atMs: number
-  readonly pid: number
-  readonly clientPorts: ReadonlySet<number>
-}
 
 /** Reloads and kills, until they are told to stop; what does not go as it should is a problem. */
 export class Disturbances {
   readonly kills: Kill[] = []
-  readonly reloads = new Map<string, number>()
   readonly problems: string[] = []
+  readonly #reloads: Reloads
   readonly #gateway: SoakedGateway
-  readonly #files: SoakFiles
-  readonly #random: Random
   readonly #stop = new AbortController()
   readonly #going: Promise<unknown>
 
@@ -32,16 +22,21 @@ export class Disturbances {
     { reloadMs, killMs }: { readonly reloadMs: number; readonly killMs: number | null },
   ) {
     this.#gateway = gateway
-    this.#files = files
-    this.#random = random
-    const reloads = this.#repeat(reloadMs, () => this.#reload())
+    this.#reloads = new Reloads(gateway, files, random)
+    const reloads = this.#repeat(reloadMs, () => this.#reloads.one())
     const kills = killMs === null ? null : this.#repeat(killMs, () => this.#kill())
     this.#going = Promise.all([reloads, kills])
+  }
+
+  /** How often there was each. */
+  get reloads(): ReadonlyMap<string, number> {
+    return this.#reloads.counts
   }
 
   async stop(): Promise<void> {
     this.#stop.abort()
     await this.#going
+    this.problems.push(...this.#reloads.problems)
   }
 
   async #repeat(everyMs: number, action: () => Promise<void>): Promise<void> {
@@ -57,101 +52,15 @@ export class Disturbances {
     }
   }
 
-  async #reload(): Promise<void> {
-    const what = this.#random.pick(RELOADS)
-    this.reloads.set(what, (this.reloads.get(what) ?? 0) + 1)
-    const files = this.#files
-    switch (what) {
-      case 'policy, written':
-        return this.#expect(what, 'policy', 'loaded', () => files.writePolicy('plainly'))
-      case 'policy, renamed':
-        return this.#expect(what, 'policy', 'loaded', () => files.writePolicy('by rename'))
-      case 'policy, bad':
-        await this.#expect(what, 'policy', 'failed', () => files.writeBadPolicy())
-        await this.#expectCurrent('policy', 0)
-        await this.#expect('policy, mended', 'policy', 'loaded', () => files.writePolicy('plainly'))
-        return this.#expectCurrent('policy', 1)
-      case 'certificate, written':
-        return this.#replaceCertificate(what, 'plain')
-      case 'certificate, swapped':
-        return this.#replaceCertificate(what, 'mounted')
-      case 'certificate, bad':
-        await this.#expect(what, 'certificates', 'failed', () => files.writeBadKey())
-        await this.#expectCurrent('certificates', 0)
-        await this.#replaceCertificate('certificate, mended', 'plain')
-        return this.#expectCurrent('certificates', 1)
-      case 'SIGHUP':
-        return this.#expect(what, 'ticket-keys', 'loaded', () => this.#gateway.signal('SIGHUP'))
-    }
-  }
-
-  async #replaceCertificate(what: string, name: CertificateName): Promise<void> {
-    let wanted = ''
-    await this.#expect(what, 'certificates', 'loaded', () => {
-      wanted = this.#files.nextCertificate(name)
-    })
-    const serverName = name === 'plain' ? SERVER_NAMES[0] : SERVER_NAMES[1]
-    const isServed = async () => {
-      for (let i = 0; i < LEAVES_ASKED; i++) if ((await this.#leafOf(serverName)) !== wanted) return false
-      return true
-    }
-    if (!(await until(isServed, RELOAD_MS_MAX))) this.problems.push(`${what}: the old one is still served`)
-  }
-
-  /** Does it, and waits until Gatehouse says that it has noticed. */
-  async #expect(what: string, part: string, outcome: string, act: () => void): Promise<void> {
-    const count = async () =>
-      (await this.#gateway.metrics()).sum('reload_total', `what="${part}"`, `outcome="${outcome}"`)
-    const before = await count()
-    act()
-    if (!(await until(async () => (await count()) > before, RELOAD_MS_MAX)))
-      this.problems.push(`${what}: never ${outcome}`)
-  }
-
-  async #expectCurrent(part: string, wanted: 0 | 1): Promise<void> {
-    const is = (await this.#gateway.metrics()).sum('reload_current', `what="${part}"`)
-    if (is !== wanted) this.problems.push(`${part}: reload_current is ${is} and should be ${wanted}`)
-  }
-
-  async #leafOf(servername: string): Promise<string> {
-    const { port } = this.#gateway
-    const socket = connect({ port, host: '127.0.0.1', servername, ca: this.#files.ca })
-    try {
-      await once(socket, 'secureConnect', { signal: AbortSignal.timeout(RELOAD_MS_MAX) })
-      return socket.getPeerX509Certificate()!.toString()
-    } catch {
-      return '' // a worker that was killed; a client that is lost in another way is the clients' to notice
-    } finally {
-      socket.destroy()
-    }
-  }
-
-  /** The youngest worker: the others live through the soak. It is held first, so that it can be said what it had. */
+  /** The youngest worker: the others live through the soak. */
   async #kill(): Promise<void> {
     const gateway = this.#gateway
-    const { length } = gateway.workers
-    const pid = gateway.workers.at(-1)!
-    process.kill(pid, 'SIGSTOP')
-    if (!(await until(() => stateOf(pid) === 'T', 5000))) this.problems.push(`worker ${pid} does not stop`)
-    const sockets = tcpSocketsOf(pid)
-    const clientPorts = sockets.filter(
-      ({ localPort, isListening }) => localPort === gateway.port && !isListening,
-    )
-    const atMs = Date.now()
-    this.kills.push({ atMs, pid, clientPorts: new Set(clientPorts.map(({ remotePort }) => remotePort)) })
-    process.kill(pid, 'SIGKILL')
-    const isReplaced = async () => (await gateway.metrics()).sum('workers_listening') === length
-    if (!(await until(() => stateOf(pid) === null, 5000))) this.problems.push(`worker ${pid} does not go`)
+    const { workers } = gateway
+    const pid = workers.at(-1)!
+    this.kills.push(await killWorker(gateway, pid, this.problems))
+    const isReplaced = async () => (await gateway.metrics()).sum('workers_listening') === workers.length
     if (!(await until(isReplaced, REPLACED_MS_MAX))) this.problems.push(`worker ${pid} is not replaced`)
   }
 }
 
-const RELOADS = [
-  ...(['policy, written', 'policy, renamed', 'policy, bad'] as const),
-  ...(['certificate, written', 'certificate, swapped', 'certificate, bad', 'SIGHUP'] as const),
-] as const
-/** More often than there are workers, so that each is likely to be among them. */
-const LEAVES_ASKED = 5
-/** A watcher tells at once; where it does not, the poll comes after 30 s, which would be a finding. */
-const RELOAD_MS_MAX = 20_000
 const REPLACED_MS_MAX = 40_000

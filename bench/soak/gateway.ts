@@ -15,17 +15,23 @@ export class SoakedGateway {
   readonly #child: ChildProcess
   readonly #liveFile: string
 
-  static async start(files: SoakFiles, config: string): Promise<SoakedGateway> {
+  /** `preloads`: modules that are loaded into each of its processes before anything of its own. */
+  static async start(
+    files: SoakFiles,
+    config: string,
+    preloads: readonly string[] = [],
+  ): Promise<SoakedGateway> {
     const configFile = join(files.folder, 'gatehouse.yaml')
     writeFileSync(configFile, config)
     const liveFile = join(files.folder, 'live-memory.txt')
-    const child = spawn(process.execPath, ['--import', LIVE_MEMORY, PROGRAM, 'up', '--config', configFile], {
+    const imports = [LIVE_MEMORY, ...preloads].flatMap((module) => ['--import', module])
+    const child = spawn(process.execPath, [...imports, PROGRAM, 'up', '--config', configFile], {
       cwd: files.folder,
       env: { ...process.env, SOAK_LIVE_FILE: liveFile },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const logFile = join(files.folder, 'gatehouse.log')
-    const log = createWriteStream(logFile)
+    const log = createWriteStream(logFile, { flags: 'a' })
     child.stderr.pipe(log)
     const exit = once(child, 'exit') as Promise<[number | null, string | null]>
     let said = ''
@@ -126,28 +132,42 @@ export interface AppPorts {
   readonly h2cPort: number
 }
 
+/** Where the gateway is, and what it is in front of. */
+export interface SoakPlaces {
+  readonly h1Url: string
+  readonly h2cUrl: string
+  readonly listenPort: number
+  readonly managePort: number
+  readonly dataFolder: string
+}
+
 /**
  * Every time-out is short enough to strike within a soak, and long enough for a machine that is busy. There is no
  * `requests_per_connection`: when a session of HTTP/2 ends, Node's client (24.21) drops what a slow reader of it has not
  * taken yet.
  */
-export function soakConfig(files: SoakFiles, { h1Port, h2cPort }: AppPorts, workers: number): string {
-  const keepAlive = `keep_alive: ${KEEP_ALIVE_S}s`
+export function soakConfig(
+  files: SoakFiles,
+  { h1Url, h2cUrl, listenPort, managePort, dataFolder }: SoakPlaces,
+  workers: number,
+  timeoutS = { head: 30, connect: 5 },
+): string {
+  const times = `head_timeout: ${timeoutS.head}s, connect_timeout: ${timeoutS.connect}s, keep_alive: ${KEEP_ALIVE_S}s`
   return `proxy:
-  listen: 127.0.0.1:0
+  listen: 127.0.0.1:${listenPort}
   workers: ${workers}
   drain_timeout: ${DRAIN_S}s
   websocket_grace: 2s
   upstreams:
-    - {name: app, urls: ['http://127.0.0.1:${h1Port}'], head_timeout: 30s, ${keepAlive}}
-    - {name: impatient, urls: ['http://127.0.0.1:${h1Port}'], head_timeout: 1s, idle_timeout: 1s, ${keepAlive}}
-    - {name: h2c, urls: ['h2c://127.0.0.1:${h2cPort}'], head_timeout: 30s, ${keepAlive}}
+    - {name: app, urls: ['${h1Url}'], ${times}}
+    - {name: impatient, urls: ['${h1Url}'], head_timeout: 1s, idle_timeout: 1s, keep_alive: ${KEEP_ALIVE_S}s}
+    - {name: h2c, urls: ['${h2cUrl}'], ${times}}
   tls:
     certificates:
 ${files.certificates.map(({ certFile, keyFile }) => `      - {cert_file: '${certFile}', key_file: '${keyFile}'}`).join('\n')}
   limits: {hello_timeout: 4s, handshake_timeout: 8s, header_timeout: 4s}
-manage: {listen: '127.0.0.1:0'}
-data: {dir: '${join(files.folder, 'data')}'}
+manage: {listen: '127.0.0.1:${managePort}'}
+data: {dir: '${dataFolder}'}
 policy: {file: '${files.policyFile}'}
 `
 }
@@ -158,7 +178,7 @@ function portOf(address: unknown): number {
 
 const PROGRAM = new URL('../../src/bin.js', import.meta.url).pathname
 const LIVE_MEMORY = new URL('live-memory.ts', import.meta.url).href
-const LIVE_MS_MAX = 10_000
+const LIVE_MS_MAX = 60_000
 const LOG_START_MAX = 100_000
 export const DRAIN_S = 20
 /** After so long nothing is open to the app. */

@@ -1,4 +1,4 @@
-import type { Kill } from './disturbances.ts'
+import type { Kill } from './kill.ts'
 import type { Failure, FromApp, Outcome, Seen, Tally } from './messages.ts'
 
 /** Keeps the account of all that was sent, and finds out of each failure what it goes to. */
@@ -39,11 +39,14 @@ export class Ledger {
   }
 
   /** By what accounts for them; `unaccounted` is what should not be. */
-  async accounts(kills: readonly Kill[]): Promise<{ accounts: Map<Account, number>; unaccounted: string[] }> {
-    const accounts = new Map<Account, number>()
+  async accounts(
+    kills: readonly Kill[],
+    troubles: readonly Trouble[] = [],
+  ): Promise<{ accounts: Map<string, number>; unaccounted: string[] }> {
+    const accounts = new Map<string, number>()
     const unaccounted: string[] = []
     for (const { failure, seen } of this.#lost) {
-      const account = this.#accountOf(failure, kills, await seen)
+      const account = this.#accountOf(failure, kills, await seen) ?? troubleOf(failure, troubles)
       if (account === null) unaccounted.push(`${inWords(failure, await seen)}; ${killsNear(failure, kills)}`)
       else accounts.set(account, (accounts.get(account) ?? 0) + 1)
     }
@@ -58,13 +61,15 @@ export class Ledger {
     return sum
   }
 
+  /** Right ones that were heard of from the one moment to the other. */
+  answersBetween(fromMs: number, toMs: number): number {
+    const within = this.#answers.filter(({ atMs }) => atMs > fromMs && atMs < toMs)
+    return within.reduce((sum, { count }) => sum + count, 0)
+  }
+
   /** Answers in the last moments before these kills, which Gatehouse may have lost the count of. */
   answersBefore(kills: readonly Kill[], withinMs: number): number {
-    return kills
-      .map(({ atMs }) =>
-        this.#answers.filter((each) => each.atMs > atMs - withinMs && each.atMs < atMs + withinMs),
-      )
-      .reduce((sum, list) => sum + list.reduce((count, each) => count + each.count, 0), 0)
+    return kills.reduce((sum, { atMs }) => sum + this.answersBetween(atMs - withinMs, atMs + withinMs), 0)
   }
 
   get byKind(): ReadonlyMap<string, ReadonlyMap<Outcome, number>> {
@@ -116,6 +121,22 @@ function killsNear({ port, endedMs }: Failure, kills: readonly Kill[]): string {
   const nearest = kills.map(({ atMs }) => endedMs - atMs).toSorted((a, b) => Math.abs(a) - Math.abs(b))[0]
   if (nearest === undefined) return 'no kill'
   return `${nearest} ms after the nearest kill, ${had === undefined ? 'none of which had' : 'one of which had'} the port`
+}
+
+/** Something that went on for a while, and made requests fail in ways of its own. */
+export interface Trouble {
+  readonly name: string
+  readonly fromMs: number
+  readonly toMs: number
+  accountsFor(failure: Failure): boolean
+}
+
+function troubleOf(failure: Failure, troubles: readonly Trouble[]): string | null {
+  const { startedMs, endedMs } = failure
+  const trouble = troubles.find(
+    (each) => startedMs <= each.toMs && endedMs >= each.fromMs && each.accountsFor(failure),
+  )
+  return trouble?.name ?? null
 }
 
 export type Account =

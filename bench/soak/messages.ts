@@ -40,6 +40,8 @@ export interface ClientsOrder {
   readonly lanes: number
   /** Only these; `null` is all. */
   readonly kinds: readonly Kind[] | null
+  /** Some of them send what nobody should. */
+  readonly sendsGarbage: boolean
   readonly seed: number
 }
 

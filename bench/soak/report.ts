@@ -1,22 +1,40 @@
 import type { Disturbances } from './disturbances.ts'
-import type { Account, Ledger } from './ledger.ts'
+import type { Ledger } from './ledger.ts'
 import type { Growth } from './memory.ts'
 import type { Outcome } from './messages.ts'
 
-export interface Results {
+export interface Outcomes {
   readonly ledger: Ledger
-  readonly disturbances: Disturbances
-  readonly accounts: ReadonlyMap<Account, number>
-  readonly growths: readonly Growth[]
-  /** What was found wrong; none is what a soak is for. */
+  readonly accounts: ReadonlyMap<string, number>
+  /** What was found wrong; none is what it is for. */
   readonly problems: readonly string[]
   /** More lines, as they are. */
   readonly notes: readonly string[]
 }
 
-export function report({ ledger, disturbances, accounts, growths, problems, notes }: Results): string {
+export interface Results extends Outcomes {
+  readonly disturbances: Disturbances
+  readonly growths: readonly Growth[]
+}
+
+export function report({ disturbances, growths, notes, ...outcomes }: Results): string {
   const { kills, reloads } = disturbances
   const count = [...reloads.values()].reduce((sum, times) => sum + times, 0)
+  return outcomesReport({
+    ...outcomes,
+    notes: [
+      `workers killed: ${kills.length}; reloads: ${count} (${[...reloads].map(([what, times]) => `${what} ${times}`).join('; ')})`,
+      '',
+      row(['memory', 'seconds', 'before', 'after', 'flat']),
+      ...growths.map(growthRow),
+      '',
+      ...notes,
+    ],
+  })
+}
+
+/** By kind of request, what became of them. */
+export function outcomesReport({ ledger, accounts, problems, notes }: Outcomes): string {
   const lines = [
     '',
     row(['kind', ...OUTCOMES]),
@@ -26,11 +44,6 @@ export function report({ ledger, disturbances, accounts, growths, problems, note
     outcomeRow('all', (outcome) => ledger.total(outcome)),
     '',
     `lost: ${[...accounts].map(([account, times]) => `${times} by ${account}`).join(', ') || 'none that is accounted for'}`,
-    `workers killed: ${kills.length}; reloads: ${count} (${[...reloads].map(([what, times]) => `${what} ${times}`).join('; ')})`,
-    '',
-    row(['memory', 'seconds', 'before', 'after', 'flat']),
-    ...growths.map(growthRow),
-    '',
     ...notes,
     '',
     ...(problems.length === 0

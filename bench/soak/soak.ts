@@ -1,16 +1,15 @@
-import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Disturbances } from './disturbances.ts'
-import { SERVER_NAMES, SoakFiles } from './files.ts'
+import { SoakFiles } from './files.ts'
 import { SoakedGateway, soakConfig } from './gateway.ts'
 import { Ledger } from './ledger.ts'
 import { MemoryWatch } from './memory.ts'
-import type { FromApp, FromClients, Seen } from './messages.ts'
 import { ALL_KINDS, type Kind } from './plan.ts'
+import { SoakProcesses } from './processes.ts'
 import { Random } from './random.ts'
 import { report } from './report.ts'
 import { isAlive } from './sockets.ts'
@@ -20,25 +19,30 @@ import { endProblems, sumProblems } from './verdict.ts'
 async function soak(): Promise<number> {
   const { seconds, connections, seed, workers, reloadMs, killMs, keep, kinds } = options()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-soak-'))
-  const children: ChildProcess[] = []
+  const processes = new SoakProcesses()
   let gateway: SoakedGateway | null = null
   try {
     process.stdout.write(`${seconds} s, ${connections} connections, ${workers} workers, seed ${seed}\n`)
     const random = new Random(seed)
     const files = await SoakFiles.make(folder)
-    const app = child(children, 'app.ts')
-    const ledger = new Ledger((id) => seenBy(app, id))
-    const ports = await message(app, 'app:ready')
-    app.on('message', (said: FromApp) => ledger.app(said))
-    gateway = await SoakedGateway.start(files, soakConfig(files, ports, workers))
-    const clients = await startClients(children, gateway, files, ledger, connections, kinds, random)
+    const ledger = new Ledger((id) => processes.seenByApp(id))
+    const ports = await processes.startApp(ledger)
+    const places = {
+      h1Url: `http://127.0.0.1:${ports.h1Port}`,
+      h2cUrl: `h2c://127.0.0.1:${ports.h2cPort}`,
+      ...{ listenPort: 0, managePort: 0, dataFolder: join(folder, 'data') },
+    }
+    gateway = await SoakedGateway.start(files, soakConfig(files, places, workers))
+    const { port } = gateway
+    const { ca } = files
+    await processes.startClients({ port, ca, connections, kinds, sendsGarbage: true }, ledger, random)
     const memory = new MemoryWatch(gateway, seconds)
     const disturbances = new Disturbances(gateway, files, random, { reloadMs, killMs })
-    await Promise.race([progress(seconds, ledger, disturbances, gateway), crashed.promise])
+    await Promise.race([progress(seconds, ledger, disturbances, gateway), processes.crash])
     await disturbances.stop()
     const growths = await memory.stop()
     const firstWorkers = gateway.workers
-    await Promise.race([stopClients(clients), crashed.promise])
+    await Promise.race([processes.stopClients(), processes.crash])
     const problems = [
       ...disturbances.problems,
       ...ledger.wrong,
@@ -61,7 +65,7 @@ async function soak(): Promise<number> {
     process.stdout.write(report({ ledger, disturbances, accounts, growths, problems, notes }))
     return problems.length === 0 ? 0 : 1
   } finally {
-    for (const each of children) each.kill('SIGKILL')
+    processes.kill()
     if (gateway !== null) await kill(gateway)
     if (keep) process.stdout.write(`kept: ${folder}\n`)
     else rmSync(folder, { recursive: true, force: true })
@@ -105,77 +109,6 @@ function kindsIn(text: string): readonly Kind[] {
   })
 }
 
-function child(children: ChildProcess[], file: string): ChildProcess {
-  const made = fork(new URL(file, import.meta.url), { serialization: 'advanced' })
-  made.once('exit', (code) => {
-    if (code === null) return // killed, at the end
-    crashed.reject(new Error(`${file} has ended with ${code}`))
-  })
-  children.push(made)
-  return made
-}
-
-/** The next of a kind. */
-function message<Kind extends (FromApp | FromClients)['kind']>(
-  from: ChildProcess,
-  kind: Kind,
-): Promise<Extract<FromApp | FromClients, { kind: Kind }>> {
-  return new Promise((resolve, reject) => {
-    const hear = (said: FromApp | FromClients) => {
-      if (said.kind !== kind) return
-      from.off('message', hear)
-      resolve(said as Extract<FromApp | FromClients, { kind: Kind }>)
-    }
-    from.on('message', hear)
-    from.once('exit', (code) => reject(new Error(`a process of the soak has ended with ${code}`)))
-  })
-}
-
-function seenBy(app: ChildProcess, id: string): Promise<Seen> {
-  return new Promise((resolve) => {
-    const hear = (said: FromApp) => {
-      if (said.kind !== 'app:seen' || said.id !== id) return
-      app.off('message', hear)
-      resolve(said.seen)
-    }
-    app.setMaxListeners(0).on('message', hear)
-    app.send({ kind: 'app:seen?', id })
-  })
-}
-
-async function startClients(
-  children: ChildProcess[],
-  { port }: SoakedGateway,
-  { ca }: SoakFiles,
-  ledger: Ledger,
-  connections: number,
-  kinds: readonly Kind[] | null,
-  random: Random,
-): Promise<readonly ChildProcess[]> {
-  const count = Math.ceil(connections / LANES_EACH)
-  const started = Array.from({ length: count }, () => child(children, 'clients.ts'))
-  for (const [index, clients] of started.entries()) {
-    await message(clients, 'clients:ready')
-    clients.on('message', (said: FromClients) => {
-      if (said.kind === 'clients:tally') ledger.tally(said.tally)
-      if (said.kind !== 'clients:failure') return
-      ledger.failure(said.failure)
-      const { outcome, kind, what } = said.failure
-      if (outcome === 'wrong') process.stdout.write(`wrong: ${kind}, ${what}\n`)
-    })
-    const lanes = Math.ceil((connections - index) / count)
-    const seed = random.between(0, 2 ** 31)
-    clients.send({ kind: 'clients:start', port, ca, serverNames: SERVER_NAMES, lanes, seed, kinds })
-  }
-  return started
-}
-
-async function stopClients(clients: readonly ChildProcess[]): Promise<void> {
-  const done = clients.map((each) => message(each, 'clients:done'))
-  for (const each of clients) each.send({ kind: 'clients:stop' })
-  await Promise.all(done)
-}
-
 async function progress(
   seconds: number,
   ledger: Ledger,
@@ -211,15 +144,7 @@ async function kill(gateway: SoakedGateway): Promise<void> {
   await gateway.exit
 }
 
-/** More than that keep one process of clients busy. */
-const LANES_EACH = 100
 const PROGRESS_MS = 10_000
 const STOP_MS_MAX = 30_000
 
-/** A process of the soak's own has ended: a bug of the soak. */
-const crashed = Promise.withResolvers<never>()
-crashed.promise.catch(() => undefined) // whoever waits for something else hears of it next
-// Whoever ends it early leaves no gateway behind.
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => crashed.reject(new Error(`ended by ${signal}`)))
 process.exitCode = await soak()

@@ -42,6 +42,16 @@ export function stateOf(pid: number): string | null {
   }
 }
 
+/** When it began, in ticks of the kernel; `null` where there is no such process, or only what is left of one. */
+export function startTicksOf(pid: number): string | null {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+    return fields[0] === 'Z' || fields[0] === 'X' ? null : fields[19]!
+  } catch {
+    return null
+  }
+}
+
 /** The words of its command line; empty where there is no such process. */
 export function commandOf(pid: number): string {
   try {

@@ -1,4 +1,4 @@
-import type { Kill } from './disturbances.ts'
+import type { Kill } from './kill.ts'
 import { type AppPorts, type GatewayMetrics, KEEP_ALIVE_S, type SoakedGateway } from './gateway.ts'
 import type { Ledger } from './ledger.ts'
 import { tcpSocketsOf } from './sockets.ts'

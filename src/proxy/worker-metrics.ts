@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { CATEGORIES } from '../classify/software.ts'
 import { DurationHistogram, Metrics, type Sample, Tally } from '../metrics.ts'
@@ -207,16 +208,26 @@ export function addProcessMetrics(metrics: Metrics): void {
     }
     return samples
   })
-  metrics.gauge('memory_resident_bytes', 'Memory of all processes.', 'sum', () =>
-    one(process.memoryUsage.rss()),
-  )
+  metrics.gauge('memory_resident_bytes', 'Memory of all processes.', 'sum', () => one(residentBytes()))
   metrics.gauge('memory_heap_bytes', 'Of it, JavaScript objects.', 'sum', () =>
-    one(process.memoryUsage().heapUsed),
+    one(getHeapStatistics().used_heap_size),
   )
   metrics.counter('cpu_seconds_total', 'Processor time of all processes.', () => {
     const { user, system } = process.cpuUsage()
     return one((user + system) / 1e6)
   })
+}
+
+let lastResidentBytes = 0
+
+/** As it was last where it cannot be found out: that takes a file descriptor, and there may be none left. */
+function residentBytes(): number {
+  try {
+    lastResidentBytes = process.memoryUsage.rss()
+  } catch {
+    // What is told of a process must not end it.
+  }
+  return lastResidentBytes
 }
 
 function outcomesOf({ name: upstream, counters }: UpstreamGroup): Sample[] {

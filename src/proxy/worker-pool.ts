@@ -28,7 +28,8 @@ export interface PoolCounts {
 /**
  * Workers in processes of their own on one listening socket, which this process binds, hands out and never reads from
  * (SCHED_NONE): connections wait in one queue, so that a worker that goes takes only those it has. One that dies is
- * replaced, at once or, when it keeps dying, after a pause that grows.
+ * replaced, at once or, when it keeps dying, after a pause that grows. Node closes the socket with the last worker: when
+ * none is left, connections are refused until the next one listens.
  */
 export class WorkerPool implements DataPlane {
   readonly #log: Log

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { test } from 'tap'
 import type { MetricsReading } from '../../src/metrics.ts'
 import type { FailureReason } from '../../src/proxy/connection.ts'
@@ -47,6 +48,19 @@ test('handshakes are counted by what they came to, and the time of one detection
   const count = (name: string) =>
     samplesOf(reading, name).find(({ metricName }) => metricName?.endsWith('_count'))?.value
   assert.deepEqual([count('handshake_duration_seconds'), count('detection_duration_seconds')], [2, 10])
+})
+
+test('a process without a file descriptor left says what it can of itself, and goes on', async () => {
+  const said = execFileSync(
+    'sh',
+    ['-c', `ulimit -n 100 && exec "$0" "$@"`, process.execPath, ...SPENDTHRIFT],
+    {
+      encoding: 'utf8',
+    },
+  )
+  const [before, after] = said.trim().split('\n').map(Number) as [number, number]
+  assert.ok(before > 1_000_000, said)
+  assert.equal(after, before, 'what is resident is what it was when it could be asked for')
 })
 
 test('failures are counted by reason, and those of TLS by what TLS says', async () => {
@@ -148,3 +162,22 @@ function valuesOf(reading: MetricsReading, name: string): Record<string, number>
   ])
   return Object.fromEntries(entries)
 }
+
+/** Reads its metrics, uses up what it has of descriptors, and reads them again. */
+const SPENDTHRIFT = [
+  '--input-type=module',
+  '--eval',
+  `import { openSync } from 'node:fs'
+import { Metrics } from '${new URL('../../src/metrics.ts', import.meta.url)}'
+import { addProcessMetrics } from '${new URL('../../src/proxy/worker-metrics.ts', import.meta.url)}'
+const metrics = new Metrics()
+addProcessMetrics(metrics)
+const say = async () => {
+  const reading = await metrics.read()
+  process.stdout.write(reading.find(({ name }) => name.endsWith('memory_resident_bytes')).values[0].value + '\\n')
+}
+await say()
+for (;;) try { openSync('/dev/null') } catch (error) { if (error.code !== 'EMFILE') throw error; break }
+await say()
+process.exit()`,
+]

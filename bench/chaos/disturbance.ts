@@ -1,0 +1,58 @@
+import type { SoakFiles } from '../soak/files.ts'
+import type { Kill } from '../soak/kill.ts'
+import type { Failure } from '../soak/messages.ts'
+import type { Random } from '../soak/random.ts'
+import type { SmallDisk } from '../../test/e2e/disk.ts'
+import type { FaultsFile } from './faults-file.ts'
+import type { ChaosGateway } from './gateway.ts'
+import type { MemoryGroup } from './memory-group.ts'
+import type { AppRelay } from './relay.ts'
+
+/** What disturbances are made of. */
+export interface Scene {
+  readonly gateway: ChaosGateway
+  readonly files: SoakFiles
+  readonly faults: FaultsFile
+  readonly relays: readonly AppRelay[]
+  /** `null`: it may not be mounted here. */
+  readonly disk: SmallDisk | null
+  /** `null`: there is none to be had here. */
+  readonly memory: MemoryGroup | null
+  readonly random: Random
+  /** What did not go as it should. */
+  readonly problems: string[]
+  /** Workers that were killed; failures of their clients are theirs. */
+  readonly kills: Kill[]
+}
+
+/** Something that is done to the gateway or around it, and then is over. */
+export interface Disturbance {
+  /** What of it chance has chosen, in words. */
+  readonly detail: string
+  /** For how long it lasts at least. */
+  readonly holdMs: number
+  /** Once it is over, all is as before after no more than that. */
+  readonly recoversMs: number
+  begin(): Promise<void>
+  end(): Promise<void>
+  /** Whether a request may fail in this way while it lasts. */
+  accountsFor(failure: Failure): boolean
+  /** Calls of the API may fail while it lasts. */
+  readonly harmsApi: boolean
+  /** What the probe is to say: always yes; no at least once; or what it likes. */
+  readonly readiness: 'yes' | 'no' | 'any'
+  /** What workers have recorded and not delivered may be lost. */
+  readonly losesSightings: boolean
+}
+
+/** What holds of most of them. */
+export const HARMLESS = {
+  detail: '',
+  holdMs: 1500,
+  recoversMs: 20_000,
+  end: async () => undefined,
+  accountsFor: () => false,
+  harmsApi: false,
+  readiness: 'yes',
+  losesSightings: false,
+} as const satisfies Partial<Disturbance>

@@ -1,0 +1,251 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { killWorker } from '../soak/kill.ts'
+import type { Failure } from '../soak/messages.ts'
+import { Reloads } from '../soak/reloads.ts'
+import { descriptorsOf, isAlive } from '../soak/sockets.ts'
+import { until } from '../soak/until.ts'
+import { type Disturbance, HARMLESS, type Scene } from './disturbance.ts'
+import type { Faults } from './faults-file.ts'
+import type { RelayMode } from './relay.ts'
+
+export type Kind = keyof typeof KINDS
+
+/** Why a kind cannot be had here; `null`: it can. */
+export function whyNot(kind: Kind, { disk, memory }: Scene): string | null {
+  if (kind === 'disk-full' && disk === null)
+    return 'whoever runs this may not mount a disk that it could fill'
+  if (kind === 'memory' && memory === null) return 'there is no control group for memory that could be made'
+  return null
+}
+
+export function disturbanceOf(kind: Kind, scene: Scene): Disturbance {
+  return KINDS[kind](scene)
+}
+
+function killOne({ gateway, random, kills, problems }: Scene): Disturbance {
+  return {
+    ...HARMLESS,
+    losesSightings: true,
+    begin: async () => {
+      kills.push(await killWorker(gateway, random.pick(gateway.workers), problems))
+    },
+  }
+}
+
+/** The socket that they share goes with the last of them: until there is a new one nobody listens. */
+function killAll({ gateway, kills, problems }: Scene): Disturbance {
+  return {
+    ...HARMLESS,
+    readiness: 'no',
+    losesSightings: true,
+    begin: async () => {
+      kills.push(...(await Promise.all(gateway.workers.map((pid) => killWorker(gateway, pid, problems)))))
+    },
+    accountsFor: hadNoConnection,
+  }
+}
+
+/** Its workers take no more connections, and end what is under way; somebody starts it anew. */
+function killManager({ gateway }: Scene): Disturbance {
+  return {
+    ...HARMLESS,
+    harmsApi: true,
+    readiness: 'any',
+    losesSightings: true,
+    recoversMs: 40_000,
+    begin: () => gateway.killAndRestart(),
+    accountsFor: (failure) =>
+      hadNoConnection(failure) ||
+      failure.kind === 'websocket' ||
+      isDroppedByItsClient(failure) ||
+      isUnheard(failure),
+  }
+}
+
+/** As on a machine that is out of breath: nothing fails, it takes longer. */
+function holdWorker({ gateway, random }: Scene): Disturbance {
+  const pid = random.pick(gateway.workers)
+  return {
+    ...HARMLESS,
+    holdMs: random.between(1000, 4000),
+    begin: async () => void process.kill(pid, 'SIGSTOP'),
+    end: async () => void process.kill(pid, 'SIGCONT'),
+  }
+}
+
+/** The policy and the certificates change, for better and for worse, twice; SIGHUP. */
+function reload({ gateway, files, random, problems }: Scene): Disturbance {
+  return {
+    ...HARMLESS,
+    holdMs: 0,
+    begin: async () => {
+      const reloads = new Reloads(gateway.current, files, random)
+      for (let turn = 0; turn < 2; turn++) await reloads.one()
+      problems.push(...reloads.problems)
+    },
+  }
+}
+
+/** The one with the database on it, to the last byte. */
+function fillDisk({ disk, random }: Scene): Disturbance {
+  return {
+    ...HARMLESS,
+    holdMs: random.between(1500, 5000),
+    harmsApi: true,
+    begin: () => disk!.fillAside(),
+    end: async () => disk!.free(),
+  }
+}
+
+/** Hours or days, there and back. */
+function jumpClock({ faults, random }: Scene): Disturbance {
+  const hours = random.pick([-48, -1, 1, CLOCK_HOURS_MAX])
+  return {
+    ...HARMLESS,
+    detail: `${hours} h`,
+    begin: async () => faults.set({ clockMs: hours * HOUR_MS }),
+    end: async () => faults.set({ clockMs: 0 }),
+  }
+}
+
+/** No process of ours gets one more than it has. */
+function takeDescriptors({ gateway, random }: Scene): Disturbance {
+  const { pid } = gateway.current
+  const [who, pids] = random.pick([
+    ['a worker', [random.pick(gateway.workers)]],
+    ['all workers', gateway.workers],
+    ['the manager', [pid]],
+  ] as const)
+  const before = new Map(pids.map((each) => [each, softLimitOf(each)]))
+  const isOfWorkers = who !== 'the manager'
+  return {
+    ...HARMLESS,
+    detail: who,
+    holdMs: random.between(1500, 4000),
+    harmsApi: !isOfWorkers,
+    readiness: 'any',
+    begin: async () => {
+      for (const each of pids) limitDescriptors(each, descriptorsOf(each).length)
+    },
+    end: async () => {
+      for (const [each, limit] of before) if (isAlive(each)) limitDescriptors(each, limit)
+    },
+    accountsFor: (failure) =>
+      isOfWorkers && (hadNoConnection(failure) || failure.code === 'upstream_overloaded' || isCut(failure)),
+  }
+}
+
+/** The kernel kills whoever wants more than there is. */
+function squeezeMemory({ gateway, memory, random, problems }: Scene): Disturbance {
+  let pid = 0
+  return {
+    ...HARMLESS,
+    losesSightings: true,
+    recoversMs: 40_000,
+    begin: async () => {
+      pid = random.pick(gateway.workers)
+      memory!.squeeze(pid, SQUEEZED_BYTES)
+      if (!(await until(() => !isAlive(pid), KILLED_MS_MAX)))
+        problems.push(`worker ${pid} does without any new memory`)
+    },
+    end: async () => memory!.relax(),
+    accountsFor: isCut,
+  }
+}
+
+function app(mode: RelayMode, about: Partial<Disturbance>): (scene: Scene) => Disturbance {
+  return ({ relays, random }) => ({
+    ...HARMLESS,
+    holdMs: random.between(2000, 5000),
+    begin: async () => void (await Promise.all(relays.map((relay) => relay.be(mode)))),
+    end: async () => void (await Promise.all(relays.map((relay) => relay.be('passes')))),
+    ...about,
+  })
+}
+
+/** Connections that are open stay; who needs a new one has to know where. */
+function loseName({ faults, relays, random }: Scene): Disturbance {
+  const names = random.pick(['ENOTFOUND', 'EAI_AGAIN', 'silent'] as const satisfies Faults['names'][])
+  return {
+    ...HARMLESS,
+    detail: names,
+    holdMs: random.between(2000, 4000),
+    begin: async () => {
+      faults.set({ names })
+      await Promise.all(relays.map((relay) => relay.be('refuses')))
+      await Promise.all(relays.map((relay) => relay.be('passes')))
+    },
+    end: async () => {
+      faults.set({ names: 'found' })
+      if (names === 'silent') await faults.letGo()
+    },
+    accountsFor: isOfUpstream,
+  }
+}
+
+/** It came to nothing before a request was sent. */
+function hadNoConnection({ id }: Failure): boolean {
+  return id === null
+}
+
+/** When a session of HTTP/2 ends, Node's client (24.21) drops what a slow reader of it has not taken yet. */
+function isDroppedByItsClient({ kind, what }: Failure): boolean {
+  return kind === 'slow-read' && what.startsWith('h2: cut off')
+}
+
+/** A connection of HTTP/1 that was idle was closed just as it was sent, which nobody can know. */
+function isUnheard({ what }: Failure): boolean {
+  return what.startsWith('h1: no answer')
+}
+
+/** Nobody has said why. */
+function isCut({ code }: Pick<Failure, 'code'>): boolean {
+  return code === null
+}
+
+/** We have said so (after HEAD, without a code), or it broke off in the middle of the app's answer. */
+function isOfUpstream({ code, what, method, kind }: Failure): boolean {
+  if (code?.startsWith('upstream_') === true || BROKEN_OFF.test(what)) return true
+  return (method === 'HEAD' && /answered 50[234] /.test(what)) || (kind === 'websocket' && isCut({ code }))
+}
+
+function softLimitOf(pid: number): number {
+  const limit = /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1]
+  if (limit === undefined) throw new Error(`process ${pid} has no limit of descriptors`)
+  return Number(limit)
+}
+
+/** The soft one: the hard one could not be raised again without a right. */
+function limitDescriptors(pid: number, count: number): void {
+  execFileSync('prlimit', ['--pid', String(pid), `--nofile=${count}:`])
+}
+
+/** Node's client says nothing of a head that came together with the reset of its stream. */
+const BROKEN_OFF = /cut off after \d+ bytes|^h2: no answer/
+const HOUR_MS = 3_600_000
+/** How far the clock is ahead at most. */
+const CLOCK_HOURS_MAX = 47
+export const CLOCK_MS_MAX = CLOCK_HOURS_MAX * HOUR_MS
+const SQUEEZED_BYTES = 1024 * 1024
+const KILLED_MS_MAX = 30_000
+
+const KINDS = {
+  'worker-killed': killOne,
+  'workers-killed': killAll,
+  'manager-killed': killManager,
+  'worker-held': holdWorker,
+  reload,
+  'disk-full': fillDisk,
+  clock: jumpClock,
+  descriptors: takeDescriptors,
+  memory: squeezeMemory,
+  // One that is the only one is asked whatever it did, so that readiness does not go by it.
+  'app-refuses': app('refuses', { accountsFor: isOfUpstream }),
+  'app-hangs': app('hangs', { accountsFor: isOfUpstream }),
+  'app-resets': app('resets', { accountsFor: isOfUpstream }),
+  'app-slow': app('is slow', { accountsFor: ({ code }) => code === 'upstream_head_timeout' }),
+  names: loseName,
+} satisfies Readonly<Record<string, (scene: Scene) => Disturbance>>
+
+export const ALL_KINDS = Object.keys(KINDS) as readonly Kind[]

@@ -1,0 +1,91 @@
+import { once } from 'node:events'
+import { request } from 'node:https'
+import { SERVER_NAMES, type SoakFiles } from '../soak/files.ts'
+import { encodePlan, type Plan, pathOf, planFor, type Route } from '../soak/plan.ts'
+import type { Random } from '../soak/random.ts'
+import { until } from '../soak/until.ts'
+import type { Estate } from './estate.ts'
+import type { ChaosGateway } from './gateway.ts'
+import type { ReadinessWatch } from './readiness.ts'
+
+/** Finds out whether all is well: every way to the app, every worker, the probe, and the API with its database. */
+export class Recovery {
+  readonly #gateway: ChaosGateway
+  readonly #files: SoakFiles
+  readonly #readiness: ReadinessWatch
+  readonly #estate: Estate
+  readonly #random: Random
+  readonly #workers: number
+  /** Requests that were sent to find out; the app has answered them as any others. */
+  asked = 0
+  /** What was missing last, when something was. */
+  lastMissing: string | null = null
+
+  constructor(
+    parts: {
+      readonly gateway: ChaosGateway
+      readonly files: SoakFiles
+      readonly readiness: ReadinessWatch
+      readonly estate: Estate
+      readonly random: Random
+    },
+    workers: number,
+  ) {
+    this.#gateway = parts.gateway
+    this.#files = parts.files
+    this.#readiness = parts.readiness
+    this.#estate = parts.estate
+    this.#random = parts.random
+    this.#workers = workers
+  }
+
+  /** What is still missing after that time; `null`: nothing. */
+  async missing(withinMs: number): Promise<string | null> {
+    let missing: string | null = null
+    this.lastMissing = null
+    const isWell = async () => {
+      missing = await this.#look().catch((error: Error) => String(error.cause ?? error))
+      this.lastMissing = missing ?? this.lastMissing
+      return missing === null
+    }
+    await until(isWell, withinMs)
+    this.#gateway.notePids()
+    return missing
+  }
+
+  async #look(): Promise<string | null> {
+    const metrics = await this.#gateway.metrics()
+    const listening = metrics.sum('workers_listening')
+    if (listening !== this.#workers) return `${listening} of ${this.#workers} workers listen`
+    const { isReady, said } = await this.#readiness.ask()
+    if (isReady !== true) return `it says that it is not ready: ${said}`
+    for (const route of ['', 'h2c'] as const)
+      for (let turn = 0; turn < ASKED_EACH; turn++) {
+        const wrong = await this.#ask(route)
+        if (wrong !== null) return `a request to /${route} fails: ${wrong}`
+      }
+    if (!(await this.#estate.make())) return `the API fails: ${this.#estate.failures.at(-1)?.what}`
+    return null
+  }
+
+  async #ask(route: Route): Promise<string | null> {
+    const plan: Plan = { ...planFor(this.#random, 'get'), route, framing: 'length' }
+    const { port } = this.#gateway
+    this.asked++
+    const sent = request({
+      ...{ host: '127.0.0.1', port, servername: SERVER_NAMES[0], ca: this.#files.ca, agent: false },
+      path: pathOf(plan),
+      headers: { 'x-soak-plan': encodePlan(plan), cookie: 'a=1; b=2' },
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    }).end()
+    const [response] = await once(sent, 'response')
+    let text = ''
+    for await (const piece of response.setEncoding('latin1')) text += piece
+    const isRight = response.statusCode === 200 && response.headers['x-soak-id'] === plan.id
+    return isRight ? null : `${response.statusCode} ${text.slice(0, 300)}`
+  }
+}
+
+/** More than there are workers, so that each is likely to be among them. */
+const ASKED_EACH = 4
+const ANSWER_MS_MAX = 10_000

@@ -1,0 +1,80 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Trouble } from '../soak/ledger.ts'
+import type { Failure } from '../soak/messages.ts'
+import type { Random } from '../soak/random.ts'
+import type { Disturbance, Scene } from './disturbance.ts'
+import { disturbanceOf, type Kind } from './kinds.ts'
+import type { Recovery } from './recovery.ts'
+
+/** One disturbance, or several at once, from its begin until all was well again. */
+export interface Round extends Trouble {
+  readonly kinds: readonly Kind[]
+  readonly disturbances: readonly Disturbance[]
+  /** How long it took once it was over. */
+  readonly recoveredMs: number
+}
+
+/** One after the other: first each kind by itself, in any order, then also two at once. */
+export class Rounds {
+  readonly done: Round[] = []
+  readonly #scene: Scene
+  readonly #recovery: Recovery
+  readonly #random: Random
+  readonly #kinds: readonly Kind[]
+  #turn: Kind[] = []
+  #turns = 0
+
+  constructor(scene: Scene, recovery: Recovery, kinds: readonly Kind[]) {
+    this.#scene = scene
+    this.#recovery = recovery
+    this.#random = scene.random
+    this.#kinds = kinds
+  }
+
+  /** Every kind has had its turn. */
+  get hasHadAll(): boolean {
+    return this.#turns > 0 && this.#turn.length === 0
+  }
+
+  async next(): Promise<Round> {
+    const first = this.#nextKind()
+    const isPair = this.#turns > 1 && this.#random.chance(PAIR_SHARE) && this.#turn.length > 0
+    const kinds = isPair ? [first, this.#nextKind()] : [first]
+    const round = await this.#round(kinds)
+    this.done.push(round)
+    return round
+  }
+
+  #nextKind(): Kind {
+    if (this.#turn.length === 0) {
+      this.#turns++
+      const left = [...this.#kinds]
+      while (left.length > 0) this.#turn.push(...left.splice(this.#random.between(0, left.length - 1), 1))
+    }
+    return this.#turn.shift()!
+  }
+
+  async #round(kinds: readonly Kind[]): Promise<Round> {
+    const disturbances = kinds.map((kind) => disturbanceOf(kind, this.#scene))
+    const name = disturbances
+      .map(({ detail }, at) => `${kinds[at]}${detail === '' ? '' : ` (${detail})`}`)
+      .join(' with ')
+    const fromMs = Date.now()
+    for (const disturbance of disturbances) await disturbance.begin()
+    await wait(Math.max(...disturbances.map(({ holdMs }) => holdMs)))
+    for (const disturbance of disturbances.toReversed()) await disturbance.end()
+    const overMs = Date.now()
+    const withinMs = Math.max(...disturbances.map(({ recoversMs }) => recoversMs))
+    const missing = await this.#recovery.missing(withinMs)
+    if (missing !== null) this.#scene.problems.push(`${name}: ${withinMs} ms after it, ${missing}`)
+    const toMs = Date.now()
+    return {
+      ...{ name, kinds, disturbances, fromMs, toMs: toMs + HEARD_MS, recoveredMs: toMs - overMs },
+      accountsFor: (failure: Failure) => disturbances.some((each) => each.accountsFor(failure)),
+    }
+  }
+}
+
+const PAIR_SHARE = 0.4
+/** Two processes note the same moment. */
+const HEARD_MS = 250
