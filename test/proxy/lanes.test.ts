@@ -76,11 +76,14 @@ async function theSame(fast: Lane, robust: Lane, seed: number) {
 /** What they are not the same in; `null`: they are. */
 function differing(one: Seen, other: Seen, sent: string): (typeof PARTS)[number] | null {
   // Whether the app hears of a request whose body turns out to be none depends on how much of it was read together.
+  // And whether a connection goes on after a refusal, on how much of the body had been read by then.
+  if (/chunked/i.test(sent) && REFUSED.test(sent)) return one.isOpen === other.isOpen ? null : 'isOpen'
   const isBroken = one.isBroken || other.isBroken || (one.failures.length > 0 && /chunked/i.test(sent))
   const parts = isBroken ? (['received', 'isOpen'] as const) : PARTS
   return parts.find((part) => !isDeepStrictEqual(one[part], other[part])) ?? null
 }
 
+const REFUSED = /\/(?:blocked|moved)/
 const PARTS = ['received', 'answered', 'isOpen', 'sightings', 'failures'] as const
 
 interface Lane {
