@@ -70,7 +70,10 @@ function holdWorker({ gateway, random }: Scene): Disturbance {
     ...HARMLESS,
     holdMs: random.between(1000, 4000),
     begin: async () => void process.kill(pid, 'SIGSTOP'),
-    end: async () => void process.kill(pid, 'SIGCONT'),
+    end: async () => {
+      // It may have been killed meanwhile.
+      if (gateway.workers.includes(pid)) process.kill(pid, 'SIGCONT')
+    },
   }
 }
 

@@ -191,7 +191,9 @@ export class H2Stream implements UpstreamStream {
     const receiver = this.#receiver
     if (receiver === null) return
     if (this.#phase === 'head') return this.#broke('reset')
-    const isReset = (this.#stream.rstCode ?? 0) !== 0 && this.#trailers === NO_TRAILERS
+    // What its connection takes with it behind a GOAWAY, Node ends without an error, too (24.21); what is whole it ends first.
+    const isLost = this.#stream.destroyed && this.#due === null
+    const isReset = (isLost || (this.#stream.rstCode ?? 0) !== 0) && this.#trailers === NO_TRAILERS
     if (isReset || (this.#due ?? 0) > 0) return this.#broke(failureOfCode(this.#stream.rstCode))
     const trailers = fieldsOf(this.#trailers, false)
     if (trailers === null) return this.#broke('bad-response')

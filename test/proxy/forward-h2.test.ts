@@ -267,7 +267,11 @@ test('an answer that breaks off', async (t) => {
 })
 
 /** A server that has its SETTINGS to say, and these bytes when the first request is there. */
-function byHand(bytes: Buffer, settings = frame(4, 0, 0, Buffer.alloc(0))) {
+function byHand(
+  bytes: Buffer,
+  settings = frame(4, 0, 0, Buffer.alloc(0)),
+  then: (socket: net.Socket) => void = () => {},
+) {
   return upstream((socket) => {
     socket.once('data', () => socket.write(settings))
     let rest = Buffer.alloc(0)
@@ -275,7 +279,7 @@ function byHand(bytes: Buffer, settings = frame(4, 0, 0, Buffer.alloc(0))) {
       rest = Buffer.concat([rest, more])
       if (rest.subarray(0, 3).toString() === 'PRI') rest = rest.subarray(24)
       while (rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {
-        if (rest[3] === 1) socket.write(bytes)
+        if (rest[3] === 1) socket.write(bytes, () => then(socket))
         rest = rest.subarray(9 + rest.readUIntBE(0, 3))
       }
     })
@@ -299,6 +303,35 @@ test('frames by hand: a stream that is reset with an error is not whole', async 
     assertClean(asking)
     group.close()
     await server.settled()
+  }
+})
+
+test('frames by hand: what the connection takes with it is not whole, also after GOAWAY', async () => {
+  const goAway = (last: number) => frame(7, 0, 0, Buffer.from([0, 0, 0, last, 0, 0, 0, 0]))
+  const half = Buffer.concat([frame(1, 4, 1, STATUS_200), frame(0, 0, 1, Buffer.from('half'))])
+  const goodbyes = { none: [], 'last stream 1': [goAway(1)], 'last stream 2^31-1': [goAway(0x7f)] }
+  const ends = {
+    reset: (socket: net.Socket) => socket.resetAndDestroy(),
+    FIN: (socket: net.Socket) => socket.end(),
+  }
+  for (const [said, goodbye] of Object.entries(goodbyes)) {
+    for (const [name, end] of Object.entries(ends)) {
+      for (const pauseMs of [0, 20]) {
+        const server = await byHand(Buffer.concat([half, ...goodbye]), undefined, (socket) =>
+          setTimeout(end, pauseMs, socket),
+        )
+        const group = groupOf([server.url.replace('http', 'h2c')])
+        const asking = ask(group)
+        const outcome = await asking.outcome
+        assert.ok(
+          outcome.kind === 'broken-off' || outcome.kind === 'failed',
+          `${name}, ${said}, ${pauseMs} ms: ${outcome.kind}`,
+        )
+        assertClean(asking)
+        group.close()
+        await server.settled()
+      }
+    }
   }
 })
 
