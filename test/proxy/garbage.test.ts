@@ -38,15 +38,22 @@ test('when the whole heap is looked through next is left to V8 again', async () 
     import { collectAsUsual } from ${JSON.stringify(MODULE)}
     gc()
     collectAsUsual()
-    gc()`
+    for (let i = 0; i < 6; i++) {
+      globalThis.kept = Array.from({ length: 20_000 }, (_, n) => ({ n }))
+      gc()
+    }`
   const flags = ['--heap-growing-percent=150', '--expose-gc', '--trace-gc-verbose']
   const args = [...flags, '--input-type=module', '--eval', program]
   const said = execFileSync(process.execPath, args, { encoding: 'utf8' })
   // By how much the heap may grow until then, as V8 says after each look.
   const factors = [...said.matchAll(/HeapController\] factor ([0-9.]+)/g)].map((match) => match[1])
-  assert.equal(factors.length, 2, said)
+  assert.equal(factors.length, 7, said)
   assert.equal(factors[0], '2.5')
-  assert.notEqual(factors[1], '2.5')
+  // What V8 makes of how fast it is may be the same once.
+  assert.ok(
+    factors.some((factor) => factor !== '2.5'),
+    said,
+  )
 })
 
 test('bytes of bodies have the young generation looked through, and not in the middle of anything', async (t) => {
