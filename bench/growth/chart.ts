@@ -24,6 +24,7 @@ export function chart(title: string, unit: string, points: readonly Point[]): st
   )
   const line = points.map(({ size, micros }) => `${x(size)},${y(micros)}`).join(' ')
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" font-family="sans-serif" font-size="11">
+<title>${title}: µs of processor a request</title>
 <rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>
 <text x="${LEFT}" y="18" font-size="13">${title}: µs of processor a request</text>
 <polyline points="${line}" fill="none" stroke="#2f6f9f" stroke-width="2"/>

@@ -34,6 +34,11 @@ interface Growth {
   readonly idle: (size: number) => number
 }
 
+interface Measured extends Point {
+  /** Before the load, with its connections open. */
+  readonly restingMib: number
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'growth-'))
 const GROWTHS: readonly Growth[] = [
   growth('signatures', 'signatures of one’s own', [1000, 10_000, 100_000, 1_000_000], {
@@ -44,7 +49,9 @@ const GROWTHS: readonly Growth[] = [
   }),
   growth('connections', 'connections that wait for their next request', [10, 100, 1000, 10_000], {
     settings: async () => ({
-      proxy: { limits: { connections_per_address: 20_000, keep_alive_timeout: '10m' } },
+      proxy: {
+        limits: { connections_max: 20_000, connections_per_address: 20_000, keep_alive_timeout: '10m' },
+      },
     }),
     idle: (size) => size,
   }),
@@ -75,12 +82,19 @@ const place = makePlace(folder, 18_080)
 const app = startApp(place)
 try {
   for (const one of GROWTHS.filter(({ name }) => name.includes(values.only))) {
-    const points: Point[] = []
-    for (const size of one.sizes) points.push({ size, micros: await measure(one, size) })
+    const points: Measured[] = []
+    for (const size of one.sizes) points.push({ size, ...(await measure(one, size)) })
     writeFileSync(join(values.out, `${one.name}.svg`), chart(one.name, one.unit, points))
     const rows = new Map(points.map((point) => [String(point.size), point]))
     process.stdout.write(
-      table(one.unit, [['CPU µs/request', ({ micros }: Point) => micros.toFixed(1)]], rows),
+      table(
+        one.unit,
+        [
+          ['CPU µs/request', ({ micros }: Measured) => micros.toFixed(1)],
+          ['resident before, MiB', ({ restingMib }: Measured) => restingMib.toFixed(0)],
+        ],
+        rows,
+      ),
     )
   }
 } finally {
@@ -107,7 +121,7 @@ function growth(
 }
 
 /** The machine is noisy upwards only: the least of the rounds, of which the first warms up. */
-async function measure({ load, settings, idle }: Growth, size: number): Promise<number> {
+async function measure({ load, settings, idle }: Growth, size: number): Promise<Omit<Measured, 'size'>> {
   const file = join(folder, 'gatehouse.json')
   writeFileSync(file, JSON.stringify(await settings(size)))
   const gateway = startGatehouse(place, PORT, { args: ['--config', file] })
@@ -116,13 +130,14 @@ async function measure({ load, settings, idle }: Growth, size: number): Promise<
     await listening(PORT)
     if (idle(size) > 0) waiting = await wait(idle(size))
     await settled(gateway.pid!)
+    const restingMib = usage(gateway.pid!).rssBytes / 2 ** 20
     const micros: number[] = []
     for (let round = 0; round <= Number(values.rounds); round++) {
       const before = usage(gateway.pid!).cpuSeconds
       const { requests } = await load(size).run('https', PORT, 1, place.loadProcessor)
       if (round > 0) micros.push(((usage(gateway.pid!).cpuSeconds - before) * 1e6) / requests)
     }
-    return Math.min(...micros)
+    return { micros: Math.min(...micros), restingMib }
   } finally {
     for (const child of [waiting, gateway]) {
       if (child === null) continue

@@ -74,7 +74,7 @@ export function startApp({ folder, appPort, loadProcessor }: Place): ChildProces
 }
 
 export async function listening(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 100; attempt++) {
+  for (let attempt = 0; attempt < 600; attempt++) {
     const open = await new Promise<boolean>((resolve) => {
       const socket = net.connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
       socket.on('connect', () => socket.destroy())
