@@ -11,15 +11,17 @@ export interface BudgetLimits {
 }
 
 /**
- * How many signatures that do not hold are looked at in a second: of an address, by a key, in all. Whoever sends more
- * is not looked at until the second is over; who has signed well with that key from that address lately still is.
+ * How many signatures that do not hold are looked at in a second: of an address, by a key, in all. Of whoever sends more,
+ * one is looked at whenever room has come back for it, which it does evenly: all that a second has room for at its
+ * beginning would be what the slowest of the others wait for. Who has signed well with that key from that address lately
+ * still is looked at.
  */
 export class FailureBudget {
   readonly #limits: BudgetLimits
-  readonly #failures = new LRUCache<string, Second>({ max: COUNTED_MAX })
+  readonly #failures = new LRUCache<string, Level>({ max: COUNTED_MAX })
   readonly #proven = new LRUCache<string, true>({ max: PROVEN_MAX, ttl: PROVEN_MS, ttlResolution: 1_000 })
-  readonly #all: Second = { startMs: 0, count: 0 }
-  readonly #read: Second = { startMs: 0, count: 0 }
+  readonly #all: Level = { atMs: 0, count: 0 }
+  readonly #read: Level = { atMs: 0, count: 0 }
 
   constructor(limits: BudgetLimits = LIMITS) {
     this.#limits = limits
@@ -28,26 +30,27 @@ export class FailureBudget {
   /** Before anything is read of it. `address`: as it is counted, of IPv6 the /64. */
   mayRead(address: string, nowMs: number): boolean {
     const { perAddress, perProvenAddress, inAll, readInAll } = this.#limits
-    const count = countOf(this.#failures.get(address), nowMs)
-    const isRoom = countOf(this.#all, nowMs) < inAll && countOf(this.#read, nowMs) < readInAll
-    if (count < perAddress && isRoom) return true
-    return count < perProvenAddress && this.#proven.has(address)
+    const failures = this.#failures.get(address)
+    const isRoom = hasRoom(this.#all, inAll, nowMs) && hasRoom(this.#read, readInAll, nowMs)
+    if (isRoom && hasRoom(failures, perAddress, nowMs)) return true
+    return this.#proven.has(address) && hasRoom(failures, perProvenAddress, nowMs)
   }
 
   /** Before its signature is checked, or read where it says the key at once. */
   mayCheck(address: string, thumbprint: string, nowMs: number): boolean {
     const { perKey, inAll } = this.#limits
-    if (countOf(this.#all, nowMs) < inAll && countOf(this.#failures.get(thumbprint), nowMs) < perKey)
+    if (hasRoom(this.#all, inAll, nowMs) && hasRoom(this.#failures.get(thumbprint), perKey, nowMs))
       return true
     return this.#proven.has(pairOf(address, thumbprint))
   }
 
   /** `thumbprint`: of the key by which it was checked; `null` where it did not come to that. */
   failed(address: string, thumbprint: string | null, nowMs: number): void {
-    this.#add(address, nowMs)
-    if (thumbprint === null) return add(this.#read, nowMs)
-    this.#add(thumbprint, nowMs)
-    add(this.#all, nowMs)
+    const { perAddress, perProvenAddress, perKey, inAll, readInAll } = this.#limits
+    this.#add(address, this.#proven.has(address) ? perProvenAddress : perAddress, nowMs)
+    if (thumbprint === null) return add(this.#read, readInAll, nowMs)
+    this.#add(thumbprint, perKey, nowMs)
+    add(this.#all, inAll, nowMs)
     // Whoever has a key of his own could else have as many wrong ones looked at as he has addresses.
     this.#proven.delete(pairOf(address, thumbprint))
   }
@@ -57,28 +60,31 @@ export class FailureBudget {
     this.#proven.set(pairOf(address, thumbprint), true)
   }
 
-  #add(key: string, nowMs: number): void {
+  #add(key: string, perSecond: number, nowMs: number): void {
     const known = this.#failures.get(key)
-    if (known !== undefined) add(known, nowMs)
-    else this.#failures.set(key, { startMs: nowMs, count: 1 })
+    if (known !== undefined) add(known, perSecond, nowMs)
+    else this.#failures.set(key, { atMs: nowMs, count: 1 })
   }
 }
 
-interface Second {
-  startMs: number
+/** What was counted, less what has been forgotten since. */
+interface Level {
+  atMs: number
   count: number
 }
 
-function countOf(second: Second | undefined, nowMs: number): number {
-  return second === undefined || Math.abs(nowMs - second.startMs) >= SECOND_MS ? 0 : second.count
+function hasRoom(level: Level | undefined, perSecond: number, nowMs: number): boolean {
+  return level === undefined || countOf(level, perSecond, nowMs) <= perSecond - 1
 }
 
-function add(second: Second, nowMs: number): void {
-  if (Math.abs(nowMs - second.startMs) >= SECOND_MS) {
-    second.startMs = nowMs
-    second.count = 0
-  }
-  second.count++
+function add(level: Level, perSecond: number, nowMs: number): void {
+  level.count = countOf(level, perSecond, nowMs) + 1
+  level.atMs = nowMs
+}
+
+/** A clock that was moved has all forgotten. */
+function countOf({ atMs, count }: Level, perSecond: number, nowMs: number): number {
+  return Math.max(0, count - (Math.abs(nowMs - atMs) * perSecond) / SECOND_MS)
 }
 
 function pairOf(address: string, thumbprint: string): string {
