@@ -43,14 +43,14 @@ export class Estate {
     const number = ++this.#count
     const answer = await this.#ask('POST', ...WANTED[thing](number))
     if (answer === null) return false
-    this.#made[thing].push(thing === 'submissions' ? answer['submissions'][0].id : answer['id'])
+    this.#made[thing].push(thing === 'submissions' ? answer.submissions![0]!.id : answer.id!)
     return true
   }
 
   /** All requests that the statistics of the last 30 days have; `null`: they are not to be had now. */
   async requests(): Promise<number | null> {
     const answer = await this.#ask('GET', '/v1/stats?window=30d')
-    return answer === null ? null : answer['detection'].requests
+    return answer === null ? null : answer.detection!.requests
   }
 
   /** What was acknowledged and is not there. */
@@ -68,7 +68,7 @@ export class Estate {
     for (let page = 1; ; page++) {
       const answer = await this.#ask('GET', `/v1/${thing}?limit=${PAGE}&page=${page}`)
       if (answer === null) throw new Error(`${thing} cannot be listed: ${this.failures.at(-1)?.what}`)
-      const found = answer[thing] as readonly { readonly id: string }[]
+      const found = answer[thing]!
       for (const { id } of found) ids.add(id)
       if (found.length < PAGE) return ids
     }
@@ -84,7 +84,7 @@ export class Estate {
   }
 
   /** `null`: it failed, which is noted. */
-  async #ask(method: string, path: string, body?: object) {
+  async #ask(method: string, path: string, body?: object): Promise<Answer | null> {
     const fromMs = Date.now()
     try {
       const response = await fetch(`${this.#url}${path}`, {
@@ -98,8 +98,7 @@ export class Estate {
         signal: AbortSignal.timeout(ANSWER_MS_MAX),
       })
       const text = await response.text()
-      // biome-ignore lint/suspicious/noExplicitAny: its caller says what it expects
-      if (response.ok) return JSON.parse(text) as any
+      if (response.ok) return JSON.parse(text)
       this.#failed(fromMs, `${method} ${path}: ${response.status} ${text.slice(0, 300)}`)
     } catch (error) {
       this.#failed(fromMs, `${method} ${path}: ${(error as Error).cause ?? error}`)
@@ -114,6 +113,12 @@ export class Estate {
 
 const THINGS = ['keys', 'webhooks', 'submissions'] as const
 type Thing = (typeof THINGS)[number]
+
+/** What is looked at of answers; who asks knows which of it there is. */
+interface Answer extends Partial<Record<Thing, readonly { readonly id: string }[]>> {
+  readonly id?: string
+  readonly detection?: { readonly requests: number }
+}
 
 const WANTED: Readonly<Record<Thing, (number: number) => readonly [path: string, body: object]>> = {
   keys: (number) => ['/v1/keys', { name: `chaos ${number}`, access: 'read' }],
