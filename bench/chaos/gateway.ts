@@ -56,7 +56,7 @@ export class ChaosGateway {
   }
 
   get workers(): readonly number[] {
-    return this.#isStarting || !isAlive(this.#current.pid) ? [] : this.#current.workers
+    return this.#isStarting || !isAlive(this.#current.pid) ? [] : this.#current.workers.filter(isAlive)
   }
 
   metrics(): Promise<GatewayMetrics> {

@@ -129,7 +129,7 @@ function takeDescriptors({ gateway, random }: Scene): Disturbance {
     harmsApi: !isOfWorkers,
     readiness: 'any',
     begin: async () => {
-      for (const each of pids) limitDescriptors(each, descriptorsOf(each).length)
+      for (const each of pids) if (isAlive(each)) limitDescriptors(each, descriptorsOf(each).length)
     },
     end: async () => {
       for (const [each, limit] of before) if (isAlive(each)) limitDescriptors(each, limit)
