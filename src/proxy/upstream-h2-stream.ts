@@ -164,7 +164,7 @@ export class H2Stream implements UpstreamStream {
     const headers = fieldsOf(raw, length === null && receiver.request.acceptsTrailers)
     if (!(status >= 200 && status <= 599) || headers === null) return this.#broke('bad-response')
     this.#phase = 'body'
-    this.#due = isBodyless || hasEnded ? null : length
+    this.#due = hasEnded ? 0 : isBodyless ? null : length
     this.#expectMore()
     receiver.answered(status, null, headers, length)
     this.#stream.on('data', (chunk: Buffer) => this.#received(chunk, isBodyless))
