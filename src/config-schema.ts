@@ -60,7 +60,11 @@ const UPSTREAM = section('', {
     'How long an answer may be silent. 0: for ever, as streams of events need it.',
   ),
   keep_alive: setting(duration('0', '24h'), '60s', 'How long an idle connection is kept. 0: for ever.'),
-  connections_max: setting(integer(1, 65_535), 256, 'Connections to one URL, for each worker.'),
+  connections_max: setting(
+    integer(1, 65_535),
+    256,
+    'Connections to one URL, or with HTTP/2 requests to it at once, for each worker. Requests whose bodies are still coming, as those of gRPC streams, hold three quarters of them at most.',
+  ),
   connections_idle_max: setting(integer(0, 65_535), 64, 'Of these, how many are kept idle.'),
   retries: setting(
     integer(0, 10),

@@ -1,4 +1,4 @@
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection } from './connection.ts'
@@ -14,6 +14,7 @@ import { cutOff } from './cut-off.ts'
 import type { Exchange } from './exchange.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
 import type { RequestFacts } from './request-check.ts'
+import { STATUS_CODES } from '../node-http.ts'
 
 /** What an exchange asks of the connection it has its turn on. */
 export interface Http1Turn {

@@ -13,6 +13,8 @@ export interface Exchange {
   readonly authority: string | null
   /** The request's body; ends at once when there is none. Not read, it holds the client back. */
   readonly body: Readable
+  /** All of it has come, read or not. */
+  readonly isBodyWhole: boolean
   /** Bytes announced; 0 is no body at all, `null` a body of unknown length. */
   readonly bodyLength: number | null
   /** The client waits for a 100 before it sends the body (`Expect: 100-continue`). */

@@ -66,6 +66,8 @@ class Forwarding implements Receiver, RequestBodyEvents {
   #retriesLeft: number
   #resends = 0
   #tried: UpstreamTarget[] | null = null
+  /** It counts among the target's uploads. */
+  #isUpload = false
   #isOver = false
 
   constructor(
@@ -96,7 +98,12 @@ class Forwarding implements Receiver, RequestBodyEvents {
     this.#body?.resume()
   }
 
+  get isBodyWhole(): boolean {
+    return this.#isOver || this.#exchange.isBodyWhole
+  }
+
   bodyEnded(): void {
+    this.#uploaded()
     const { trailers } = this.#exchange
     this.#stream?.end(trailers.length === 0 ? trailers : requestTrailers(trailers))
   }
@@ -149,6 +156,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
 
   failed(failure: UpstreamFailure, retry: Retry): void {
     this.#stream = null
+    this.#uploaded()
     this.#report(failure, retry)
     if (this.#retries(failure, retry)) return
     this.#detach()
@@ -164,9 +172,16 @@ class Forwarding implements Receiver, RequestBodyEvents {
 
   #ask(target: UpstreamTarget, isFresh: boolean): void {
     this.#target = target
-    const stream = target.pool.open(this, isFresh)
+    this.#isUpload = this.request.bodyLength !== 0 && !this.#exchange.isBodyWhole
+    const stream = this.#isUpload ? target.uploads.open(this, isFresh) : target.pool.open(this, isFresh)
     if (stream === null) this.failed('overloaded', 'never')
     else this.#stream ??= stream
+  }
+
+  #uploaded(): void {
+    if (!this.#isUpload) return
+    this.#isUpload = false
+    this.#target!.uploads.over(this)
   }
 
   /** Whether the request is on its way again. */
@@ -214,6 +229,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
   #detach(): void {
     this.#isOver = true
     this.#stream = null
+    this.#uploaded()
     this.#exchange.onGone = null
     this.#exchange.onDrain = null
     this.#body?.stop()

@@ -53,6 +53,7 @@ export class HealthCheck {
 /** One GET; well is what answers 2xx or 3xx. The answer's body is read, and thrown away. */
 class Question implements Receiver {
   readonly request: UpstreamRequest
+  readonly isBodyWhole = true
   readonly #answered: (isWell: boolean) => void
   #stream: UpstreamStream | null
   #isWell = false

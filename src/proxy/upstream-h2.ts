@@ -81,7 +81,7 @@ export class H2Pool implements Pool, Swept {
     for (let waiter = this.#line.first; waiter !== null; waiter = this.#line.first) {
       if (!this.#hasRoom(connection)) return this.#connect()
       waiter.cancel()
-      this.#carry(connection, waiter.receiver)
+      waiter.becomes(this.#carry(connection, waiter.receiver))
     }
     if (this.#isDraining && connection.streamCount === 0) connection.close()
   }

@@ -110,7 +110,7 @@ export class H1Pool implements Pool, H1Owner, Swept {
     if (at !== -1) this.#idle.splice(at, 1)
     const waiter = this.#open.size < this.times.connectionsMax ? this.#line.first : null
     waiter?.cancel()
-    if (waiter !== null) this.#connect(waiter.receiver, waiter.deadlineMs)
+    if (waiter !== null) waiter.becomes(this.#connect(waiter.receiver, waiter.deadlineMs))
     else if (this.#open.size === 0) this.beat.leave(this)
   }
 

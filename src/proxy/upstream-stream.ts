@@ -34,6 +34,8 @@ export interface UpstreamStream {
 /** Whoever waits for the answer. After `completed` or `failed` nothing more is called. */
 export interface Receiver {
   readonly request: UpstreamRequest
+  /** All of the request's body has come from the client. */
+  readonly isBodyWhole: boolean
   /** The request's head is on its way; now its body, if it has one. */
   opened(stream: UpstreamStream, isReused: boolean): void
   writable(): void

@@ -1,6 +1,7 @@
 import { DurationHistogram } from '../metrics.ts'
 import { Beat } from './beat.ts'
 import { HealthCheck } from './health-check.ts'
+import { Uploads } from './uploads.ts'
 import { Dialer, parseUpstreamUrl, type UpstreamAddress, type UpstreamTls } from './upstream-dial.ts'
 import { H2Pool } from './upstream-h2.ts'
 import { type HealthSettings, TargetHealth } from './upstream-health.ts'
@@ -74,6 +75,7 @@ export function upstreamCounters(): UpstreamCounters {
 export interface UpstreamTarget {
   readonly address: UpstreamAddress
   readonly pool: Pool
+  readonly uploads: Uploads
   readonly health: TargetHealth
   readonly check: HealthCheck | null
 }
@@ -110,8 +112,10 @@ export class UpstreamGroup {
   }
 
   get status(): TargetStatus[] {
-    return this.#targets.map(({ address, pool, health }) => {
-      return { url: address.url, isHealthy: health.isHealthy, ...pool.counts }
+    return this.#targets.map(({ address, pool, uploads, health }) => {
+      const { connections, idle, waiting } = pool.counts
+      const { isHealthy } = health
+      return { url: address.url, isHealthy, connections, idle, waiting: waiting + uploads.waiting }
     })
   }
 
@@ -168,8 +172,9 @@ export class UpstreamGroup {
   /** Requests under way fail; nothing stays open. */
   close(): void {
     this.#isClosed = true
-    for (const { pool, check } of this.#targets) {
+    for (const { pool, uploads, check } of this.#targets) {
       check?.close()
+      uploads.close()
       pool.close()
     }
   }
@@ -179,8 +184,9 @@ export class UpstreamGroup {
     const ownHost = settings.host === 'upstream' ? address.authority : null
     const KindOfPool = address.protocol === 'h2' ? H2Pool : H1Pool
     const pool = new KindOfPool(dialer, this.#beat, settings, ownHost, this.counters)
+    const uploads = new Uploads(pool, this.#beat, settings, this.counters)
     const health = new TargetHealth(settings.health ?? PASSIVE_ONLY)
-    return { address, pool, health, check: this.#check(pool, health, settings.health) }
+    return { address, pool, uploads, health, check: this.#check(pool, health, settings.health) }
   }
 
   #check(pool: Pool, health: TargetHealth, settings: UpstreamHealthSettings | null): HealthCheck | null {

@@ -16,6 +16,11 @@ export class WaitingLine {
     return waiter
   }
 
+  /** All who wait. They may leave meanwhile. */
+  get all(): Iterable<Waiter> {
+    return this.#waiting
+  }
+
   get first(): Waiter | null {
     for (const waiter of this.#waiting) return waiter
     return null
@@ -46,6 +51,7 @@ export class Waiter implements UpstreamStream {
   /** Only a connection of its own will do. */
   readonly isFresh: boolean
   readonly #line: Set<Waiter>
+  #next: UpstreamStream | null = null
 
   constructor(line: Set<Waiter>, receiver: Receiver, deadlineMs: number, isFresh: boolean) {
     this.receiver = receiver
@@ -54,9 +60,15 @@ export class Waiter implements UpstreamStream {
     this.#line = line
   }
 
-  /** Leaves the line. */
+  /** Leaves the line, or lets go of what has come of it. */
   cancel(): void {
     this.#line.delete(this)
+    this.#next?.cancel()
+  }
+
+  /** Has left the line for a stream that is not open yet: until it is, whoever has waited knows of this one alone. */
+  becomes(next: UpstreamStream): void {
+    this.#next = next
   }
 
   // It has not been opened: nothing can be written to it.

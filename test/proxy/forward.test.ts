@@ -818,6 +818,19 @@ test('a client that goes away takes its request with it, at any time', async (t)
     await gone(first)
     await closed(group, server)
   })
+  t.test('while the connection connects that it has waited for', async () => {
+    const server = await upstream((socket) => eachHead(socket, () => socket.end('HTTP/1.1 200 OK\r\n\r\nx')))
+    const group = groupOf([server.url], { connectionsMax: 1 })
+    const first = ask(group)
+    const second = ask(group)
+    await first.outcome
+    assert.deepEqual([group.status[0]!.waiting, group.status[0]!.connections], [0, 1])
+    await gone(second)
+    assert.equal(group.status[0]!.connections, 0)
+    // Nobody is told of it later.
+    assert.equal((await ask(group).outcome).kind, 'answered')
+    await closed(group, server)
+  })
   t.test('before the answer', async () => {
     const server = await upstream((socket) => eachHead(socket, () => socket.emit('asked')))
     const group = groupOf([server.url])
@@ -922,6 +935,88 @@ test('the line for a connection', async (t) => {
     await Promise.all(Array.from({ length: 5 }, () => answerOf(group)))
     await closed(group, server)
   })
+})
+
+test('bodies that are still coming hold three of four connections at most', async (t) => {
+  const slow = (group: ReturnType<typeof groupOf>, count: number) =>
+    Array.from({ length: count }, () => {
+      const body = new PassThrough()
+      const asking = ask(group, { method: 'POST', body, bodyLength: 2 })
+      body.write('o')
+      return { body, asking }
+    })
+  const served = () => {
+    return upstream((socket) => {
+      let text = ''
+      socket.on('data', (bytes) => {
+        text += bytes.toString('latin1')
+        if (!text.startsWith('GET') && !text.endsWith('ok')) return
+        text = ''
+        socket.write(OK)
+      })
+    })
+  }
+  t.test('others are answered meanwhile', async () => {
+    const server = await served()
+    const group = groupOf([server.url], { connectionsMax: 4 })
+    const uploads = slow(group, 5)
+    assert.equal(group.status[0]!.waiting, 2)
+    assert.equal(group.counters.waits, 2)
+    for (let time = 0; time < 5; time++) await answerOf(group)
+    await answerOf(group, { method: 'POST', body: Buffer.from('ok') })
+    assert.deepEqual([server.accepted, group.status[0]!.waiting], [4, 2])
+    for (const { asking } of uploads) assert.equal(asking.outcomes.length, 0)
+    for (const { body } of uploads) body.end('k')
+    for (const { asking } of uploads) {
+      assert.equal((await asking.outcome).kind, 'answered')
+      assertClean(asking)
+    }
+    await closed(group, server)
+  })
+  t.test('one that waits goes when its body has come after all, or when another has', async () => {
+    const server = await served()
+    const group = groupOf([server.url], { connectionsMax: 4 })
+    const [first, second, third, whole, next, last] = slow(group, 6) as [
+      Upload,
+      Upload,
+      Upload,
+      Upload,
+      Upload,
+      Upload,
+    ]
+    whole.body.end('k')
+    assert.equal((await whole.asking.outcome).kind, 'answered')
+    assert.equal(group.status[0]!.waiting, 2)
+    first.body.end('k')
+    assert.equal((await first.asking.outcome).kind, 'answered')
+    assert.equal(group.status[0]!.waiting, 1)
+    next.asking.exchange.leave()
+    assert.equal(group.status[0]!.waiting, 0)
+    last.asking.exchange.leave()
+    assert.equal((await last.asking.outcome).kind, 'client-gone')
+    for (const { body, asking } of [second, third]) {
+      body.end('k')
+      assert.equal((await asking.outcome).kind, 'answered')
+    }
+    await closed(group, server)
+  })
+  t.test('they wait no longer than for a connection, and not where all closes', async () => {
+    const server = await served()
+    for (const isClosed of [false, true]) {
+      const group = groupOf([server.url], { connectionsMax: 1, connectTimeoutMs: isClosed ? 5_000 : 100 })
+      const [first, second] = slow(group, 2) as [Upload, Upload]
+      if (isClosed) group.close()
+      const outcome = await second.asking.outcome
+      assert.equal(outcome.kind === 'failed' && outcome.reason, isClosed ? 'closing' : 'overloaded')
+      first.asking.exchange.leave()
+      group.close()
+    }
+    await server.settled()
+  })
+  interface Upload {
+    readonly body: PassThrough
+    readonly asking: ReturnType<typeof ask>
+  }
 })
 
 test('back-pressure', async (t) => {

@@ -61,6 +61,10 @@ export class MemoryExchange extends EventEmitter implements Exchange {
     return this.status !== 0
   }
 
+  get isBodyWhole(): boolean {
+    return !('writableEnded' in this.body) || this.body.writableEnded === true
+  }
+
   get text(): string {
     return Buffer.concat(this.chunks).toString('latin1')
   }
