@@ -1,4 +1,5 @@
-import { AggregatorRegistry, type Metric, Registry, type RegistryContentType } from 'prom-client'
+import assert from 'node:assert/strict'
+import type { Metric, Registry, RegistryContentType } from 'prom-client'
 
 /**
  * What a process counts, under names that start with `gatehouse_`. Whoever counts keeps plain numbers; a metric reads
@@ -8,7 +9,7 @@ import { AggregatorRegistry, type Metric, Registry, type RegistryContentType } f
  * sent, and all metrics together make at most 1,500 series and 40 more for each upstream, certificate and feed.
  */
 export class Metrics {
-  readonly #registry = new Registry()
+  readonly #readings = new Map<string, () => MetricsReading[number]>()
 
   counter(name: string, help: string, samples: () => Iterable<Sample>): void {
     this.#add('counter', 'sum', name, help, samples)
@@ -32,15 +33,14 @@ export class Metrics {
   }
 
   /** In a form that can be sent to another process. */
-  async read(): Promise<MetricsReading> {
-    return (await this.#registry.getMetricsAsJSON()) as unknown as MetricsReading
+  read(): MetricsReading {
+    return [...this.#readings.values()].map((read) => read())
   }
 
-  #add(type: string, aggregator: string, name: string, help: string, samples: () => Iterable<Sample>): void {
+  #add(type: string, aggregator: Across, name: string, help: string, samples: () => Iterable<Sample>): void {
     const full = `${PREFIX}${name}`
-    const get = async () => ({ name: full, help, type, aggregator, values: [...samples()] })
-    // A registry only ever calls `get`: a metric of prom-client's own would keep a second copy of every number.
-    this.#registry.registerMetric({ name: full, help, type, aggregator, get } as unknown as Metric)
+    assert(!this.#readings.has(full), `there is a metric ${full} already`)
+    this.#readings.set(full, () => ({ name: full, help, type, aggregator, values: [...samples()] }))
   }
 }
 
@@ -76,22 +76,28 @@ export type MetricsReading = readonly {
   readonly aggregator: string
 }[]
 
+/** What the text is made by is not loaded with the rest: a gateway serves before anybody scrapes it, and workers never do. */
+export function textCode(): Promise<typeof import('prom-client')> {
+  return import('prom-client')
+}
+
 /** The readings of several processes as one, in a text form that Prometheus reads. Only OpenMetrics has exemplars. */
 export async function metricsText(
   readings: readonly MetricsReading[],
   type: MetricsType = METRICS_TYPE,
 ): Promise<string> {
+  const { AggregatorRegistry, Registry } = await textCode()
   const sum: Registry<RegistryContentType> = AggregatorRegistry.aggregate(readings as unknown as object[])
-  return type === METRICS_TYPE ? sum.metrics() : openMetricsText(sum, readings)
+  return type === METRICS_TYPE ? sum.metrics() : openMetricsText(sum, readings, new Registry())
 }
 
 /** There, a counter is called without the `_total` that its samples have. */
 async function openMetricsText(
   sum: Registry<RegistryContentType>,
   readings: readonly MetricsReading[],
+  registry: Registry<RegistryContentType>,
 ): Promise<string> {
   const exemplars = latestExemplars(readings)
-  const registry: Registry<RegistryContentType> = new Registry()
   registry.setContentType(OPENMETRICS_TYPE)
   for (const metric of (await sum.getMetricsAsJSON()) as unknown as MetricsReading) {
     const name = metric.type === 'counter' ? metric.name.replace(/_total$/, '') : metric.name

@@ -6,7 +6,7 @@ import { tokenizer } from 'acorn'
 import { test } from 'tap'
 import { transformWithOxc } from 'vite'
 
-const SHARED = ['brand.ts', 'fault.ts', 'log.ts', 'metrics.ts']
+const SHARED = ['brand.ts', 'fault.ts', 'log.ts', 'metrics.ts', 'node-http.ts']
 const CONFIG = [
   ...[
     'config-items.ts',
@@ -33,6 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'fault.ts': [],
   'did-you-mean.ts': [],
   'problem.ts': ['fault.ts', 'did-you-mean.ts'],
+  'node-http.ts': ['type node:http'],
   'secret.ts': ['node:util'],
   'log.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:pino'],
   'metrics.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:prom-client'],

@@ -6,8 +6,9 @@ import type { FeedSettings } from '../manage/feed-puller.ts'
 import type { ManagementPlane, ManagementSettings } from '../manage/management-plane.ts'
 import type { PolicyInForce } from '../manage/policy-keeper.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
-import { Metrics, metricsText } from '../metrics.ts'
+import { Metrics, metricsText, textCode } from '../metrics.ts'
 import { DocumentMetrics } from '../identity/document-metrics.ts'
+import { fetchCode } from '../identity/guarded-get.ts'
 import { Investigations } from '../identity/investigations.ts'
 import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
 import { type SigningKeys, signingKeysText } from '../identity/signing-key.ts'
@@ -26,8 +27,8 @@ import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
 import { FileWatch } from './file-watch.ts'
 import { AsnPart, CertificatePart, type OwnSources, SigningKeyPart, TicketKeyPart } from './live-parts.ts'
-import { ManagePort } from './manage-port.ts'
-import { addBuildInfo, managementCode, type ManagementCode } from './management-code.ts'
+import type { ManagePort } from './manage-port.ts'
+import { addBuildInfo, managementCode, type ManagementCode, portCode } from './management-code.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SnapshotMaker } from './snapshot-maker.ts'
 
@@ -81,7 +82,8 @@ export class Gateway {
   readonly #bus = new LocalManageBus()
   readonly #metrics = new Metrics()
   readonly #dataPlane: DataPlane
-  readonly #port: ManagePort
+  #port: ManagePort | null = null
+  readonly #operations: readonly string[]
   readonly #management: ManagementPlane | null
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
@@ -120,6 +122,7 @@ export class Gateway {
   private constructor(settings: GatewaySettings, code: ManagementCode | null, log: Log) {
     this.settings = settings
     this.#log = log
+    this.#operations = code?.OPERATION_IDS ?? []
     const { certificates, dataFolder, ticketKeyFile, worker, workers } = settings
     this.#certificates = new CertificatePart('certificates', certificates, dataFolder, log, (keyPairs) =>
       this.#use({ keyPairs }),
@@ -178,31 +181,15 @@ export class Gateway {
             policy: this.#maker.policy,
             opened: (opened) => void this.#maker.opened(opened),
             restored: () => this.#maker.nudge(),
+            catchUp: () => this.#maker.catchUp(),
             stored: (batch) => this.#sightingFile?.append(batch),
             workers: () => this.#dataPlane.workers(),
             documentMetrics: this.#documentMetrics,
             signing: { ...signing, keys: () => this.#signingKeys },
           })
     this.#bus.onSightings((batch) => this.#take(batch))
-    this.#port = new ManagePort(
-      {
-        listen: settings.manageListen,
-        front: settings.manageFront,
-        certificate: settings.manageCertificate,
-        isAccessLogged: settings.isAccessLogged,
-        dataFolder,
-      },
-      code?.OPERATION_IDS ?? [],
-      {
-        ...(this.#management === null ? {} : { api: this.#management.middleware }),
-        unready: () => this.#unready(),
-        metrics: async (type) =>
-          metricsText([await this.#metrics.read(), ...(await this.#dataPlane.read())], type),
-      },
-      log,
-    )
     this.#management?.settings.onChange('manage.access_log', (isLogged) => {
-      this.#port.traffic.isLogged = isLogged
+      if (this.#port !== null) this.#port.traffic.isLogged = isLogged
     })
     this.#management?.settings.onChange('log.level', (level) => {
       log.setLevel(level)
@@ -216,7 +203,7 @@ export class Gateway {
   }
 
   get manageAddress(): ListenAddress {
-    return this.#port.address
+    return this.#port?.address ?? this.settings.manageListen
   }
 
   get certificates(): CertificatePart {
@@ -246,10 +233,10 @@ export class Gateway {
     this.#investigations.close()
     await this.#fleet?.close()
     this.#bus.close()
-    this.#port.close()
+    this.#port?.close()
     // First, so that nobody who is cut off is taken for one who has left.
     const managementClosed = this.#management?.close()
-    this.#port.closeConnections()
+    this.#port?.closeConnections()
     await managementClosed
     await this.#sightingFile?.close() // what was stored last is on its way into it
   }
@@ -260,8 +247,10 @@ export class Gateway {
   }
 
   async #start(): Promise<void> {
-    // First of all, so that a probe is answered while the rest takes its time.
-    const ofPort = await this.#port.start()
+    const { management, fleet } = this.settings
+    // First of all where others are waited for, so that a probe is answered meanwhile. Else who is served comes before who asks.
+    const isFirst = management !== null || fleet !== null
+    const early = isFirst ? await this.#openPort() : []
     const signingKey = this.#signingKey === null ? null : await Reloader.load(this.#signingKey, this.#log)
     if (signingKey !== null) this.#useSigning(signingKey.value)
     const startOfManagement = this.#startManagement()
@@ -274,16 +263,25 @@ export class Gateway {
       startOfManagement,
     ])
     const loaded = [certificates, ticketKeys, signingKey, asnFile].filter((each) => each !== null)
-    this.#reloaders = [...loaded.map(({ reloader }) => reloader), ...ofPort, ...this.#maker.reloaders]
+    this.#reloaders = [...loaded.map(({ reloader }) => reloader), ...early, ...this.#maker.reloaders]
     this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     if (this.#fleet === null) this.#maker.begin()
     else this.#fleet.start((document) => this.#bus.publish(document))
-    // What serves in this process does it itself.
-    if (this.settings.workers !== null) {
+    const isApart = this.settings.workers !== null
+    if (isApart) {
       collectAsUsual() // first: each look decides when the next one comes
       dropStartGarbage()
     }
     this.#addresses = await this.#dataPlane.start(this.#live)
+    if (!isFirst) {
+      await wait(FIRST_SERVED_MS)
+      this.#reloaders = [...this.#reloaders, ...(await this.#openPort())]
+    }
+    // Who is served already would else have waited for as long before.
+    if (!isApart) {
+      if (this.settings.identity.mode !== 'off') await fetchCode()
+      dropStartGarbage()
+    }
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())
     this.#look() // for what has changed since it was loaded
@@ -293,6 +291,32 @@ export class Gateway {
     // Who asks the API as soon as it is ready finds what there is: at the first start, that takes a moment.
     await Promise.race([this.#maker.settled(), wait(CATALOGUE_WAIT_MS, undefined, { ref: false })])
     this.#state = 'serving'
+  }
+
+  /** Where probes, scrapers and the API are, and what is loaded anew with it. */
+  async #openPort(): Promise<readonly Reloader<unknown>[]> {
+    const { settings } = this
+    // With what the first scrape needs: loading it then would hold up who is served.
+    const [{ ManagePort }] = await Promise.all([portCode(), textCode()])
+    const port = new ManagePort(
+      {
+        listen: settings.manageListen,
+        front: settings.manageFront,
+        certificate: settings.manageCertificate,
+        isAccessLogged: settings.isAccessLogged,
+        dataFolder: settings.dataFolder,
+      },
+      this.#operations,
+      {
+        ...(this.#management === null ? {} : { api: this.#management.middleware }),
+        unready: () => this.#unready(),
+        metrics: async (type) => metricsText([this.#metrics.read(), ...(await this.#dataPlane.read())], type),
+      },
+      this.#log,
+    )
+    this.#port = port
+    port.addMetrics(this.#metrics)
+    return port.start()
   }
 
   /** One of a fleet begins with what it had last, and only at its first start with what comes with Gatehouse. */
@@ -350,9 +374,11 @@ export class Gateway {
     const metrics = this.#metrics
     addBuildInfo(metrics, this.settings)
     metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
-      [...this.#certificates.inUse, ...this.#port.certificates].map(({ name, keyType, notAfterMs }) => {
-        return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
-      }),
+      [...this.#certificates.inUse, ...(this.#port?.certificates ?? [])].map(
+        ({ name, keyType, notAfterMs }) => {
+          return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
+        },
+      ),
     )
     this.#documentMetrics.addTo(metrics)
     this.#investigations.addMetrics(metrics)
@@ -365,7 +391,6 @@ export class Gateway {
         { labels: {}, value: this.#sightings },
       ])
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
-    this.#port.addMetrics(metrics)
     addReloadMetrics(metrics, () => [
       ...this.#reloaders.map(({ status }) => status),
       ...this.#maker.statuses(),
@@ -404,5 +429,7 @@ function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
 /** A database on this machine takes some ten milliseconds; one that does not answer must not be waited for. */
 const CATALOGUE_WAIT_MS = 10_000
 const POLICY_WAIT_MS = 3_000
+/** Whoever has tried again and again until there is a gateway has a moment, before what is loaded then stops everything for as long. */
+const FIRST_SERVED_MS = 100
 /** A stolen key opens the sessions of so long; a session that outlives it costs one full handshake. */
 const TICKET_KEY_LIFE_MS = 86_400_000

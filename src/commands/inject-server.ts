@@ -58,7 +58,7 @@ export class InjectServer {
       [],
       {
         unready: () => [...(this.#state === 'serving' ? [] : [this.#state]), ...this.#certificate.unready()],
-        metrics: async (type) => metricsText([await this.#metrics.read()], type),
+        metrics: async (type) => metricsText([this.#metrics.read()], type),
       },
       log,
     )

@@ -13,6 +13,11 @@ export async function managementCode() {
   return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy }
 }
 
+/** Koa and all that is around it. */
+export function portCode() {
+  return import('./manage-port.ts')
+}
+
 export function addBuildInfo(
   metrics: Metrics,
   { version, configHash }: { readonly version: string; readonly configHash: string },

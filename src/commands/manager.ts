@@ -109,6 +109,7 @@ export class Manager {
       fleet: { isLeading: () => this.#leadership.isLeader, view: this.#fleet },
       opened: (store) => void this.#maker.opened(store),
       restored: () => this.#nudge(),
+      catchUp: () => this.#maker.catchUp(),
       stored: (batch) => this.#sightingFile?.append(batch),
       workers: () => [],
       documentMetrics,
@@ -120,7 +121,7 @@ export class Manager {
       {
         api: this.#management.middleware,
         unready: () => (this.#state === 'serving' ? [] : [this.#state]),
-        metrics: async (type) => metricsText([await this.#metrics.read()], type),
+        metrics: async (type) => metricsText([this.#metrics.read()], type),
       },
       log,
     )

@@ -1,9 +1,8 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import type { PublishedRanges } from '../classify/published-ranges.ts'
-import { parseSoftwareList, type Software } from '../classify/software.ts'
+import type { Software } from '../classify/software.ts'
 import type { RangesInUse } from '../identity/ranges-refresher.ts'
 import type { FetchedRanges } from '../identity/ranges-store.ts'
-import type { SignatureSet } from '../plane/signature-set.ts'
+import { type SignatureSet, softwareOf } from '../plane/signature-set.ts'
 
 /**
  * The same software with the lists that were fetched, each in the place of an older one with its URL. Of a list that is
@@ -32,14 +31,10 @@ export function withFetchedRanges(
   })
 }
 
-/** The lists that agents are judged by who have one that can be fetched. With pauses, as it may be asked while requests are served. */
-export async function rangesInUse({ pieces }: SignatureSet): Promise<readonly RangesInUse[]> {
-  const agents: Software[] = []
-  for (const piece of pieces) {
-    if (piece.includes('"ranges_url"'))
-      agents.push(...parseSoftwareList(JSON.parse(piece)).filter(({ kind }) => kind === 'agent'))
-    await turn()
-  }
+/** The lists that agents are judged by who have one that can be fetched. */
+export async function rangesInUse(set: SignatureSet): Promise<readonly RangesInUse[]> {
+  const list = await softwareOf(set, (piece) => piece.includes('"ranges_url"'))
+  const agents = list.filter(({ kind }) => kind === 'agent')
   const newest = newestByUrl(agents)
   const inUse = new Map<string, RangesInUse>()
   for (const { id, verification } of agents) {

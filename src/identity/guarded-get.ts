@@ -71,9 +71,14 @@ export async function guardedExchange<Answer>(
   }
 }
 
+/** What fetches is loaded with the first question, which holds up whoever is served by this process; or before, by this. */
+export function fetchCode(): Promise<typeof import('undici')> {
+  return import('undici')
+}
+
 /** Keeps connections, each of which was guarded when it was made. Whoever has it destroys it. */
 export async function guardedAgent(guards: ConnectionGuards): Promise<Agent> {
-  const { Agent, buildConnector } = await import('undici')
+  const { Agent, buildConnector } = await fetchCode()
   const { ca, allowPrivate, timeoutMs, lookup } = guards
   const connector = buildConnector({
     timeout: timeoutMs,
@@ -92,7 +97,7 @@ export async function exchangeBy<Answer>(
   stop: AbortSignal,
   read: (response: Dispatcher.ResponseData) => Promise<Answer>,
 ): Promise<Answer> {
-  const { request } = await import('undici')
+  const { request } = await fetchCode()
   const { url, method, body, timeoutMs } = asked
   // Where much is sent, what has ended must not be remembered until it would have been late.
   const late = new AbortController()

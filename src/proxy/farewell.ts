@@ -1,5 +1,5 @@
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { STATUS_CODES } from '../node-http.ts'
 
 /** Why a connection ends, where an answer can still be understood. */
 export function lastWords(status: number): string {

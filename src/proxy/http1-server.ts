@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
@@ -7,6 +7,7 @@ import type { Exchange } from './exchange.ts'
 import { Http1Exchange, type Http1Turn } from './exchange-h1.ts'
 import { closeSoftly, lastWords } from './farewell.ts'
 import { type BadRequest, checkHttp1, type RequestFacts, type RequestLimits } from './request-check.ts'
+import { createServer } from '../node-http.ts'
 
 export interface Http1Limits extends RequestLimits {
   readonly headerTimeoutMs: number

@@ -61,6 +61,7 @@ export class Prover implements Places {
   readonly #refreshing: NodeJS.Timeout
   #allWaiting = 0
   #isListening = false
+  #beginning: NodeJS.Timeout | null = null
   #signers: ReadonlySet<string> = new Set()
 
   constructor(settings: ProverSettings, parts: ProverParts) {
@@ -82,8 +83,10 @@ export class Prover implements Places {
     this.#keys.list(this.#signers)
     // Not before it is known of whom.
     if (!this.#isListening) this.#parts.investigator.onFinding((finding) => this.#take(finding))
+    // At the start others are served first: fetching is loaded with the first question.
+    if (this.#isListening) this.#refresh()
+    else this.#beginning = setTimeout(() => this.#refresh(), START_MS).unref()
     this.#isListening = true
-    this.#refresh()
   }
 
   /** At once for all requests that are not signed. `waitMs`: how long one may wait for the key of its signer. */
@@ -117,6 +120,7 @@ export class Prover implements Places {
 
   close(): void {
     clearInterval(this.#refreshing)
+    if (this.#beginning !== null) clearTimeout(this.#beginning)
   }
 
   #take(finding: Finding): void {
@@ -225,6 +229,7 @@ export class Prover implements Places {
 
 /** The answer comes soon enough. */
 const STAYS = () => undefined
+const START_MS = 500
 const REFRESH_MS = 30_000
 /** What did not come to anything may be asked again then. */
 const ASKED_MS = 1_000

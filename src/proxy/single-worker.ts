@@ -64,7 +64,7 @@ export class SingleWorker implements DataPlane {
   }
 
   async read(): Promise<readonly MetricsReading[]> {
-    return this.#worker === null ? [] : [await this.#worker.read()]
+    return this.#worker === null ? [] : [this.#worker.read()]
   }
 
   async drain(deadlineMs: number): Promise<void> {

@@ -18,7 +18,6 @@ import { AddressSet } from './peer-address.ts'
 import { Prover } from './prover.ts'
 import { RateLimiter } from './rate-limiter.ts'
 import { Recorder } from './recorder.ts'
-import { dropStartGarbage } from './garbage.ts'
 import { ServedHosts } from './served-hosts.ts'
 import { SpanExporter } from './span-exporter.ts'
 import { TagSigner } from './tag-signature.ts'
@@ -106,6 +105,7 @@ export class Worker {
     log: Log,
     investigator: Investigator | null,
     tap: Tap | null = null,
+    beforeListening: () => void = () => undefined,
   ): Promise<Worker> {
     const first = Promise.withResolvers<Snapshot>()
     let use: (snapshot: Snapshot) => void = first.resolve
@@ -123,7 +123,7 @@ export class Worker {
       worker.#context.prover?.use(snapshot.knowledge)
     }
     try {
-      dropStartGarbage()
+      beforeListening()
       await worker.#listen()
       return worker
     } catch (error) {
@@ -195,7 +195,7 @@ export class Worker {
       .map(({ name }) => `upstream ${name}: no target is healthy`)
   }
 
-  read(): Promise<MetricsReading> {
+  read(): MetricsReading {
     return this.#metrics.read()
   }
 

@@ -65,6 +65,16 @@ test('of more keys than there is room for, those seen last are known', async () 
   assert.equal(limiter.take('a', limit, NOW_MS), 0)
 })
 
+test('who is refused again and again is not forgotten for others that come meanwhile', async () => {
+  const limiter = new RateLimiter(10)
+  const limit = { requests: 1, windowMs: 60_000, burst: 1 }
+  assert.equal(limiter.take('a', limit, NOW_MS), 0)
+  for (let i = 0; i < 1000; i++) {
+    limiter.take(`other ${i}`, limit, NOW_MS)
+    assert.equal(limiter.take('a', limit, NOW_MS), 60_000)
+  }
+})
+
 test('whatever the limit: a burst at first, no more than the limit ever, and who waits as told comes through', async () => {
   const plan = fc.record({
     requests: fc.integer({ min: 1, max: 1000 }),

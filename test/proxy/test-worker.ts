@@ -12,7 +12,9 @@ import type { LiveState } from '../../src/proxy/data-plane.ts'
 import type { KeyPair } from '../../src/proxy/key-pair.ts'
 import type { UpstreamSettings } from '../../src/proxy/upstream.ts'
 import type { WorkerSettings } from '../../src/proxy/worker.ts'
+import { LIMITS } from './front.ts'
 import { testCa, testLeaf, testPair } from './test-certificates.ts'
+import { settingsFor } from './upstream-fixture.ts'
 
 export const CA = await testCa()
 
@@ -76,44 +78,10 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
 }
 
 export function upstreamSettings(url: string, more: Partial<UpstreamSettings> = {}): UpstreamSettings {
-  return {
-    name: 'default',
-    urls: [url],
-    connectTimeoutMs: 5000,
-    headTimeoutMs: 60_000,
-    idleTimeoutMs: 0,
-    keepAliveMs: 60_000,
-    connectionsMax: 256,
-    connectionsIdleMax: 64,
-    retries: 1,
-    host: 'preserve',
-    tls: { verify: true, ca: null, serverName: null },
-    health: null,
-    ...more,
-  }
+  return settingsFor([url], { headTimeoutMs: 60_000, ...more })
 }
 
 /** For what says no event: looks until it is so. */
 export async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await wait(5)
-}
-
-const LIMITS = {
-  helloBytesMax: 65_536,
-  helloTimeoutMs: 5000,
-  handshakeTimeoutMs: 10_000,
-  headerBytesMax: 65_536,
-  headerCountMax: 200,
-  headerTimeoutMs: 10_000,
-  bodyIdleTimeoutMs: 60_000,
-  answerUnreadTimeoutMs: 120_000,
-  keepAliveTimeoutMs: 75_000,
-  requestsPerConnectionMax: 10_000,
-  connectionsMax: 10_000,
-  connectionsPerAddressMax: 1000,
-  streamsPerConnectionMax: 128,
-  h2ResetBurst: 200,
-  h2ResetRate: 33,
-  h2SessionMemoryBytes: 2 ** 24,
-  requestLineBytesMax: 16_384,
 }

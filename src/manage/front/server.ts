@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { RequestListener, Server, ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { problemBody } from '../problem.ts'
 import { STABILITY_HEADER, stabilityOf } from './stability.ts'
 import { Refusal } from '../refusal.ts'
+import { createServer, STATUS_CODES } from '../../node-http.ts'
 
 /** How the management port deals with connections. */
 export interface ServerSettings {

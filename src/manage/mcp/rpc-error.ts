@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http'
 import type { RequestContext } from '../api/router.ts'
 import { refusalFor } from '../problem.ts'
 import type { Refusal } from '../refusal.ts'
+import { STATUS_CODES } from '../../node-http.ts'
 
 export type RpcId = string | number | null
 

@@ -1,7 +1,8 @@
-import http from 'node:http'
+import type { ClientRequest } from 'node:http'
 import https from 'node:https'
 import { isIP } from 'node:net'
 import { Fault } from '../../fault.ts'
+import { request } from '../../node-http.ts'
 
 /** The app behind the gateway, as the gateway reaches it. */
 export interface RobotsUpstream {
@@ -45,7 +46,7 @@ export async function robotsFrom(upstream: RobotsUpstream, host: string | null):
   return promise
 }
 
-function start({ url, tls, host: seenHost }: RobotsUpstream, host: string | null): http.ClientRequest {
+function start({ url, tls, host: seenHost }: RobotsUpstream, host: string | null): ClientRequest {
   const options = {
     path: '/robots.txt',
     agent: false,
@@ -56,10 +57,10 @@ function start({ url, tls, host: seenHost }: RobotsUpstream, host: string | null
       ...(seenHost === 'preserve' && host !== null ? { Host: host } : {}),
     },
   } as const
-  if (url.startsWith('unix:')) return http.request({ ...options, socketPath: url.slice('unix:'.length) })
+  if (url.startsWith('unix:')) return request({ ...options, socketPath: url.slice('unix:'.length) })
   const { protocol, hostname, port } = new URL(url)
   const place = { ...options, hostname: hostname.replace(/^\[|\]$/g, ''), port: port || undefined }
-  if (protocol === 'http:') return http.request(place)
+  if (protocol === 'http:') return request(place)
   const name = tls.serverName ?? place.hostname
   return https.request({
     ...place,
