@@ -192,6 +192,12 @@ export class SnapshotMaker {
     if (this.#links.isLeading()) this.#catalogue.nudge()
   }
 
+  /** Nudges itself where the database has something new. Rejects where it cannot be asked. */
+  async catchUp(): Promise<void> {
+    await this.#policyKeeper?.follow()
+    if (await this.#accepted.isBehind()) this.#publisher.nudge()
+  }
+
   /** Resolves when the catalogue that is being merged has been. */
   settled(): Promise<void> {
     return this.#catalogue.settled()

@@ -15,6 +15,8 @@ export class AcceptedSignatures {
   readonly #log: Log
   #store: Store | null = null
   #lines = ''
+  /** Of those that were read last. */
+  #mark = ''
 
   constructor(log: Log) {
     this.#log = log
@@ -26,11 +28,19 @@ export class AcceptedSignatures {
     return (await this.load()) !== ''
   }
 
+  /** The database has others: somebody changed them and could not tell, or they could not be read when he did. */
+  async isBehind(): Promise<boolean> {
+    return this.#store !== null && (await this.#store.catalogue.acceptedMark()) !== this.#mark
+  }
+
   /** A line of JSON each. Never rejects. */
   async load(): Promise<string> {
     if (this.#store === null) return this.#lines
     try {
+      // Before they are read: what changes meanwhile is read again.
+      const mark = await this.#store.catalogue.acceptedMark()
       this.#lines = await this.#read(this.#store)
+      this.#mark = mark
     } catch (error) {
       this.#log.error('accepted signatures cannot be read; those read before stay in use', {
         error: error as Error,

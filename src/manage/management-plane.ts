@@ -57,7 +57,7 @@ import type { ListenAddress, Management } from './management.ts'
 import { NewSignatures } from './new-signatures.ts'
 import { OpenStreams } from './open-streams.ts'
 import { RateLimits } from './rate-limits.ts'
-import { Periodic } from './periodic.ts'
+import { Periodic, type PeriodicJob } from './periodic.ts'
 import { type EventRetention, periodicJobs } from './periodic-jobs.ts'
 import type { Publisher } from './publisher.ts'
 import type { PolicyFile, PolicyKeeper } from './policy-keeper.ts'
@@ -130,6 +130,8 @@ export interface ManagementLinks {
   opened(store: Store): void
   /** A backup has taken the place of the database's content. */
   restored(): void
+  /** The database may have what nobody was told of, and what could not be read when somebody was; without it, nobody looks. */
+  catchUp?(): Promise<void>
   /** They are in the database. */
   stored(batch: readonly Sighting[]): void
   /** Who can sign in, where it is not those in the database; `null`: nobody. */
@@ -269,7 +271,7 @@ export class ManagementPlane {
       const { auditRetentionMs, deliveries, events, threats } = this.#settings
       const sources = new EventSources(management, threats, this.#eventMetrics)
       this.#periodic.start([
-        ...[this.#watch.job, ...sources.jobs],
+        ...[this.#watch.job, this.#catchingUp, ...sources.jobs],
         ...periodicJobs(management, auditRetentionMs, events),
         ...deliveryJobs(management, deliveries.retentionMs, this.#deliveryMetrics),
       ])
@@ -292,6 +294,18 @@ export class ManagementPlane {
         this.#log.error('the database cannot be opened; it is tried again', { error: failure })
       this.#failure = failure
       this.#retry = setTimeout(() => void this.start(listen), RETRY_MS)
+    }
+  }
+
+  get #catchingUp(): PeriodicJob {
+    return {
+      name: 'look for what nobody was told of',
+      everyMs: CATCH_UP_MS,
+      isOnce: true,
+      run: async () => {
+        await this.#links.catchUp?.()
+        return 'done'
+      },
     }
   }
 
@@ -532,5 +546,6 @@ const OF_PEOPLE = /^\/account(?:[/?]|$)/
 const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
+const CATCH_UP_MS = 5_000
 /** One that is there needs some ten milliseconds. Whoever sends SIGKILL next has counted the drain time, too. */
 const CLOSE_MS = 3_000

@@ -4,7 +4,7 @@ import { parsePolicy, policyWarnings } from '../policy/policy.ts'
 import type { PolicyRecord, PolicyVersion } from '../store/policies.ts'
 import type { Store } from '../store/store.ts'
 import { type Actor, changed } from './audit.ts'
-import { changedMeanwhile, requireMatch } from './api/precondition.ts'
+import { requireMatch } from './api/precondition.ts'
 import type { PolicyCopy } from './policy-copy.ts'
 
 /** Which policy is in force, and where it comes from. */
@@ -125,30 +125,44 @@ export class PolicyKeeper {
     actor: Actor,
     nowMs: number,
   ): Promise<PolicyInForce> {
+    for (;;) {
+      await this.#look()
+      // Whoever was overtaken holds a tag of the one before, or wanted to take the place of whatever is there.
+      requireMatch(ifMatch, this.etag)
+      if (await this.#add(JSON.stringify(document), restoredVersion, actor, nowMs)) break
+    }
     await this.#look()
-    requireMatch(ifMatch, this.etag)
+    return this.#inForce
+  }
+
+  /** Whether it is the next one; `false`: somebody else was first, and nothing is done. */
+  async #add(text: string, restoredVersion: number | null, actor: Actor, nowMs: number): Promise<boolean> {
     const before = this.#inForce.version?.version ?? null
-    const text = JSON.stringify(document)
+    const version = Math.max(this.#newest, before ?? 0) + 1
+    const hash = hashOf(text)
     const record: PolicyRecord = {
-      version: Math.max(this.#newest, before ?? 0) + 1,
-      hash: hashOf(text),
+      version,
+      hash,
       author: actor.id,
       restoredVersion,
       createdAtMs: nowMs,
       document: text,
     }
     const store = this.#store!
-    const { version, hash } = record
     const change = {
       action: restoredVersion === null ? 'putPolicy' : 'restorePolicy',
       subject: `policy ${version}`,
     }
     const detail = { version, before, restored_version: restoredVersion, hash }
-    await changed(store, actor, { ...change, detail }, nowMs, async (queries) => {
-      if (!(await store.policies.add(record, VERSIONS_MAX, queries))) throw changedMeanwhile(this.etag)
-    })
-    await this.#look()
-    return this.#inForce
+    try {
+      await changed(store, actor, { ...change, detail }, nowMs, async (queries) => {
+        if (!(await store.policies.add(record, VERSIONS_MAX, queries))) throw new Overtaken()
+      })
+      return true
+    } catch (error) {
+      if (error instanceof Overtaken) return false
+      throw error
+    }
   }
 
   /** For the metrics of what can be loaded anew. */
@@ -260,3 +274,6 @@ const MISSING = 'the database has no policy any more'
 const VERSIONS_MAX = 50
 const PROBLEMS_SAID_MAX = 10
 const HASH_SHOWN = 12
+
+/** Undoes what was begun in the database. */
+class Overtaken extends Error {}

@@ -1,4 +1,4 @@
-import type { Kysely, Selectable } from 'kysely'
+import { type Kysely, type Selectable, sql } from 'kysely'
 import type { DatabaseKind, Queries } from './database.ts'
 import { type Order, partOf, type Stretch, type StretchOf } from './page.ts'
 import type { TaskStatus, TaskTable } from './tables/tasks.ts'
@@ -74,8 +74,15 @@ export class TaskStore {
     this.#kind = kind
   }
 
-  async add(task: NewTask): Promise<void> {
-    await this.#write(async (queries) => {
+  /** `false`: as many of its principal's as that are not finished, and it is not added. */
+  async add(task: NewTask, openMax = Number.POSITIVE_INFINITY): Promise<boolean> {
+    return this.#write(async (queries) => {
+      if (openMax !== Number.POSITIVE_INFINITY) {
+        // Who adds at the same moment waits, and counts this one. SQLite's transaction holds the file by itself.
+        if (this.#kind === 'postgres')
+          await sql`select pg_advisory_xact_lock(${LOCKS}, hashtext(${task.principal}))`.execute(queries)
+        if ((await countOpen(task.principal, queries)) >= openMax) return false
+      }
       await queries
         .insertInto('tasks')
         .values({ ...columnsOf(task), status: 'queued', completed: 0, failed: 0, attempts: 0 })
@@ -85,6 +92,7 @@ export class TaskStore {
           .insertInto('task_chunks')
           .values({ task_id: task.id, number, from_item: from, items: JSON.stringify(items) })
           .execute()
+      return true
     })
   }
 
@@ -154,17 +162,6 @@ export class TaskStore {
       .limit(limit)
       .execute()
     return rows.map(record)
-  }
-
-  /** Those that are not finished. */
-  async countOpen(principal: string): Promise<number> {
-    const { count } = await this.#db
-      .selectFrom('tasks')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where('principal', '=', principal)
-      .where('finished_at_ms', 'is', null)
-      .executeTakeFirstOrThrow()
-    return Number(count)
   }
 
   /** Of those that are done, in their order: `limit` of them, after the first `skip`. */
@@ -360,6 +357,20 @@ export class TaskStore {
     return this.#db.transaction().execute(work)
   }
 }
+
+/** Those that are not finished. */
+async function countOpen(principal: string, queries: Queries): Promise<number> {
+  const { count } = await queries
+    .selectFrom('tasks')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('principal', '=', principal)
+    .where('finished_at_ms', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Those of one principal, each by its own: pairs of numbers do not meet the single ones that others lock. */
+const LOCKS = 71_642_019
 
 /**
  * Its status has changed: in the transaction that changes it, so that nothing is lost between. What is being told, or is

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { test } from 'tap'
 import { METHODS } from '../../src/manage/a2a/methods.ts'
 import { TOOLS, VERSIONS } from '../../src/manage/api/operations.ts'
 import { jsonSchemaOf } from '../../src/manage/api/tools.ts'
-import { KINDS } from '../store/databases.ts'
+import { newSigner } from '../identity/signer.ts'
+import { type Continue, GnapClient, type Token } from '../manage/gnap-client.ts'
+import { legacy, listening, modern, sent } from '../manage/mcp-client.ts'
+import { KINDS, openAt } from '../store/databases.ts'
 import type { Answered } from '../manage/management.ts'
 import { FormBrowser } from '../manage/form-browser.ts'
 import { clientFor, tokenFor } from '../manage/oauth-client.ts'
@@ -19,6 +23,7 @@ const NAMED = VERSIONS.flatMap(({ prefix, operations }) =>
 )
 /** What may be said of what one has seen. */
 const CONDITIONS: readonly Record<string, string>[] = [{}, { 'if-match': '*' }, { 'if-none-match': '*' }]
+const APPROVAL = { interact: { start: ['redirect'] } }
 /** Like an id of ours, and none. */
 const ABSENT = 'zzz_AAAAAAAAAAAAAAAA'
 
@@ -92,6 +97,131 @@ test('a task of another is not there for A2A, whatever is asked of it, and not f
   assert.deepEqual(changedIn(before, await tablesOf(manage.storeUrl)), [])
 })
 
+test('over HTTP+JSON, too, a task of another and what is told of it are like what is not there', async (t) => {
+  const estate = await Estate.start(t, 'sqlite')
+  const { manage } = estate
+  const own = estate.nameFor(VERSIONS[0]!.operations.find(({ id }) => id === 'getTask')!)
+  const config = { url: 'https://hooks.example/x', token: 'x', id: 'theirs' }
+  const configs = (id: string) => `/tasks/${id}/pushNotificationConfigs`
+  const asWho = async (path: string, method: string, authorization: string, body?: object) =>
+    manage.ask(method, `/a2a/v1${path}`, body, { authorization, 'a2a-version': '1.0' })
+  const owner = `Bearer ${estate.key}`
+  assert.equal((await asWho(configs(own), 'POST', owner, config)).status, 201)
+  const stranger = `Bearer ${await manage.key({ scopes: ['read', 'detect', 'write', 'mcp'] })}`
+  const before = await tablesOf(manage.storeUrl)
+  const tried: readonly (readonly [method: string, path: (id: string) => string, body?: object])[] = [
+    ['GET', (id) => `/tasks/${id}`],
+    ['POST', (id) => `/tasks/${id}:cancel`],
+    ['POST', (id) => `/tasks/${id}:subscribe`],
+    ['GET', configs],
+    ['POST', configs, config],
+    ['POST', configs, { ...config, id: 'mine' }],
+    ['GET', (id) => `${configs(id)}/theirs`],
+    ['DELETE', (id) => `${configs(id)}/theirs`],
+  ]
+  for (const [method, path, body] of tried) {
+    const [found, missed] = [own, ABSENT].map((id) => asWho(path(id), method, stranger, body))
+    assert.equal((await found!).status, 404, `${method} ${path(own)}`)
+    assert.deepEqual(told(await found!, own), told(await missed!, ABSENT), `${method} ${path(own)}`)
+  }
+  assert.deepEqual(changedIn(before, await tablesOf(manage.storeUrl)), [])
+  assert.equal((await asWho(`${configs(own)}/theirs`, 'GET', owner)).status, 200)
+})
+
+test('what a client has of GNAP is of no use to others, and like what is not there', async (t) => {
+  const estate = await Estate.start(t, 'sqlite', { gnap: { tokenTtlS: 600, allowsBearer: true } })
+  const { manage } = estate
+  const [owner, waiting, other, another] = [newClient(), newClient(), newClient(), newClient()]
+  const store = await openAt(t, manage.storeUrl)
+  for (const { thumbprint } of [owner, other])
+    await store.trust.add({
+      ...{ id: `trs_${thumbprint.slice(0, 12)}`, kind: 'key', subject: thumbprint, name: null },
+      ...{ scopes: ['read'], plan: 'standard', document: null, createdAtMs: 0 },
+    })
+  const token: Token = (await owner.grant(['read'])).body.access_token
+  const grant: Continue = (await waiting.grant(['read'], APPROVAL)).body.continue
+  // Both of its own, with which it asks for what is another's.
+  const theirs: Token = (await other.grant(['read'])).body.access_token
+  const mine: Continue = (await another.grant(['read'], APPROVAL)).body.continue
+  const managed = (id: string) => ({
+    ...theirs,
+    manage: { ...theirs.manage, uri: `${manage.url}/gnap/token/${id}` },
+  })
+  const continued = (id: string) => ({ ...mine, uri: `${manage.url}/gnap/continue/${id}` })
+  const [tokenId, grantId] = [token.manage.uri, grant.uri].map((uri) => uri.split('/').at(-1)!)
+  const before = await tablesOf(manage.storeUrl)
+  const tried: Readonly<Record<string, readonly [own: string, ask: (id: string) => Promise<Answered>]>> = {
+    rotate: [tokenId!, (id) => other.rotate(managed(id))],
+    revoke: [tokenId!, (id) => other.revoke(managed(id))],
+    continue: [grantId!, (id) => another.continue(continued(id))],
+    'continue with a reference': [grantId!, (id) => another.continue(continued(id), 'x')],
+    withdraw: [grantId!, (id) => another.withdraw(continued(id))],
+    'decide on': [grantId!, (id) => other.ask('POST', `/v1/grants/${id}`, theirs, { decision: 'approve' })],
+  }
+  for (const [name, [own, ask]] of Object.entries(tried)) {
+    const [found, missed] = [await ask(own), await ask(ABSENT)]
+    assert.ok(found.status >= 400 && found.status < 500, `${name}: ${found.status}`)
+    assert.deepEqual(told(found, own), told(missed, ABSENT), name)
+  }
+  // With the very token: it is bound to a key.
+  assert.equal((await other.ask('GET', '/v1/agents', token)).status, 401)
+  assert.equal((await other.rotate(token)).status, 401)
+  assert.equal((await other.revoke(token)).status, 401)
+  assert.equal((await other.continue(grant)).status, 401)
+  assert.equal((await other.withdraw(grant)).status, 401)
+  const asBearer = { authorization: `Bearer ${token.value}` }
+  assert.equal((await manage.ask('GET', '/v1/agents', undefined, asBearer)).status, 401)
+  assert.deepEqual(
+    changedIn(before, await tablesOf(manage.storeUrl)).filter((table) => /^gnap/.test(table)),
+    [],
+  )
+  assert.equal((await owner.ask('GET', '/v1/agents', token)).status, 200)
+  assert.equal((await waiting.withdraw(grant)).status, 204)
+  assert.deepEqual(manage.failures, [])
+
+  function newClient(): GnapClient {
+    return new GnapClient(manage.url, newSigner())
+  }
+})
+
+test('a stream of MCP belongs to who opened it: nobody else ends it, resumes it, or is told that there is one', async (t) => {
+  const { manage, key } = await Estate.start(t, 'sqlite')
+  const stranger = await manage.key({ scopes: ['mcp', 'read'] })
+  const open = await listening(manage.url, key)
+  t.teardown(() => open.destroy())
+  const said = async (id: unknown, method: string, headers: Record<string, string>) => {
+    const answered = await manage.ask(method, '/mcp', undefined, {
+      ...{ authorization: `Bearer ${stranger}`, accept: 'text/event-stream', 'mcp-session-id': String(id) },
+      ...headers,
+    })
+    return told(answered, String(id))
+  }
+  // What listens has the id 1; 77 is there for nobody.
+  for (const method of ['GET', 'DELETE'])
+    for (const name of ['last-event-id', 'mcp-session-id'])
+      assert.deepEqual(await said(1, method, { [name]: '1' }), await said(77, method, { [name]: '77' }))
+  for (const [method, params] of [
+    ['notifications/cancelled', (id: number) => ({ requestId: id })],
+    ['subscriptions/unlisten', (id: number) => ({ subscriptionId: id })],
+    ['resources/unsubscribe', (id: number) => ({ uri: `gatehouse://agents/${id}` })],
+    ['resources/subscribe', (id: number) => ({ uri: `gatehouse://tasks/${id}` })],
+    ['tasks/get', (id: number) => ({ taskId: String(id) })],
+    ['tasks/cancel', (id: number) => ({ taskId: String(id) })],
+    ['tasks/result', (id: number) => ({ taskId: String(id) })],
+  ] as const)
+    for (const form of [modern, legacy]) {
+      const [found, missed] = [1, 77].map((id) => {
+        const name: Record<string, string> = method.startsWith('tasks/') ? { 'mcp-name': String(id) } : {}
+        return sent(manage.url, stranger, form(method, params(id), 5), name)
+      })
+      assert.deepEqual(told(await found!, '1'), told(await missed!, '77'), method)
+    }
+  const heard = once(open, 'data')
+  await manage.publish({ rules: [{ name: 'another', when: {}, action: 'tag' }] })
+  assert.match(String((await heard)[0]), /resources\/list_changed/)
+  assert.deepEqual(manage.failures, [])
+})
+
 test('an Idempotency-Key and an entity tag are of use to who got them, and to nobody else', async (t) => {
   const estate = await Estate.start(t, 'sqlite')
   const { manage } = estate
@@ -147,7 +277,8 @@ test('a session of a browser opens no operation: only what a page of ours asks f
 /** All that tells one answer from another, but what was asked for. */
 function told({ status, headers, body }: Answered, name: string): unknown {
   const kept = ['content-type', 'cache-control', 'etag', 'www-authenticate', 'allow', 'link', 'location']
-  const text = JSON.stringify({ ...body, request_id: null, duration_ms: null })
+  const text = JSON.stringify({ ...body, duration_ms: null })
+    .replaceAll(/"request_id":"[^"]*"/g, '')
     .replaceAll(`/${name}`, '/NAME')
     .replaceAll(`"${name}"`, '"NAME"')
   return [status, text, kept.map((each) => headers.get(each))]

@@ -85,6 +85,19 @@ test('of many at once with the same tag, one wins', async (t) => {
   assert.equal(items.filter(({ action }) => action === 'putPolicy').length, 1)
 })
 
+for (const kind of KINDS)
+  test(`${kind}: of many at once that take the place of whatever is there, each does`, async (t) => {
+    const manage = await TestManagement.start(t, { storeUrl: await freshUrl(kind, t) })
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => {
+        const policy = { rules: [{ name: `rule-${index}`, when: {}, action: 'tag' }] }
+        return manage.ask('PUT', '/v1/policy', policy, ANY)
+      }),
+    )
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+    assert.equal((await manage.ask('GET', '/v1/policy/versions')).body.total, 12)
+  })
+
 test('a refused policy says which rule and why, and changes nothing', async (t) => {
   const manage = await TestManagement.start(t)
   const rule = (more: object) => ({ rules: [{ name: 'api', when: {}, action: 'block', ...more }] })

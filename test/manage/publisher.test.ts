@@ -64,8 +64,11 @@ test('accepted signatures: those that judge, as lines, also while the database i
   )
   assert.equal(await accepted.load(), '')
   const store = await openFresh('sqlite', t)
+  assert.equal(await accepted.isBehind(), false, 'there is nothing to be asked')
   assert.equal(await accepted.attach(store), false)
+  assert.equal(await accepted.isBehind(), false)
   await put(store)
+  assert.equal(await accepted.isBehind(), true)
   const lines = (await accepted.load()).split('\n').map((line) => JSON.parse(line))
   assert.deepEqual(
     lines.map(({ id, software, ja4 }) => id ?? [software, ja4]),
@@ -73,7 +76,23 @@ test('accepted signatures: those that judge, as lines, also while the database i
   )
   assert.equal(lines[1].date, '2023-11-14')
   assert.match(said.join(''), /left out/)
+  assert.equal(await accepted.isBehind(), false)
+  const key = { type: 'ja4', value: JA4, softwareId: 'acme' } as const
+  const turn = (status: 'trial' | 'active') =>
+    store.transaction((queries) => store.catalogue.setStatus(key, status, queries))
+  await turn('trial')
+  const read = t.intercept(store.catalogue, 'accepted', {
+    value: () => Promise.reject(new Error('the connection is gone')),
+  })
+  await accepted.load()
+  assert.equal(await accepted.isBehind(), true, 'they could not be read')
+  read.restore()
+  assert.equal((await accepted.load()).includes(JA4), false)
+  assert.equal(await accepted.isBehind(), false)
+  await turn('active')
+  await accepted.load()
   await store.close()
+  await assert.rejects(accepted.isBehind())
   const before = JSON.stringify(lines)
   const after = (await accepted.load()).split('\n').map((line) => JSON.parse(line))
   assert.equal(JSON.stringify(after), before)

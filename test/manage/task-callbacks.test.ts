@@ -200,7 +200,7 @@ class Site {
     this.#sealer = sealer
   }
 
-  task(id: string, principal = 'key_1'): Promise<void> {
+  task(id: string, principal = 'key_1'): Promise<boolean> {
     const chunks = [{ number: 0, from: 0, items: [1] }]
     return this.store.tasks.add({ id, principal, type: 'slow', atMs: Date.now(), chunks })
   }

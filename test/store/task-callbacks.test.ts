@@ -133,7 +133,7 @@ const NO_FILTER: {
   readonly changedAfterMs: number | null
 } = { contextId: null, status: null, changedAfterMs: null }
 
-function add({ tasks }: Pick<Store, 'tasks'>, id: string, principal: string, atMs = 1000): Promise<void> {
+function add({ tasks }: Pick<Store, 'tasks'>, id: string, principal: string, atMs = 1000): Promise<boolean> {
   const chunks = [{ number: 0, from: 0, items: ['item'] }]
   return tasks.add({ id, principal, type: 'slow', atMs, chunks })
 }

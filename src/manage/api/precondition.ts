@@ -27,7 +27,7 @@ export function etagOf(body: unknown): string {
   return tagOf(Buffer.from(JSON.stringify(body)))
 }
 
-export function changedMeanwhile(etag: string): Refusal {
+function changedMeanwhile(etag: string): Refusal {
   return new Refusal('precondition_failed', 'it is not what If-Match says any more: read it again', {
     headers: { ETag: etag },
   })

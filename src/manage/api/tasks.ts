@@ -227,12 +227,12 @@ async function queue(
   { id: principal }: Principal,
   { store, tasks, nowMs }: Management,
 ): Promise<z.output<typeof taskWithResults>> {
-  if ((await store.tasks.countOpen(principal)) >= OPEN_MAX)
+  const id = newId('tsk')
+  const task = { id, principal, type: type.type, atMs: nowMs(), chunks: chunksOf(items, type) }
+  if (!(await store.tasks.add(task, OPEN_MAX)))
     throw new Refusal('rate_limited', `there are ${OPEN_MAX} tasks that are not finished`, {
       headers: { 'Retry-After': '10' },
     })
-  const id = newId('tsk')
-  await store.tasks.add({ id, principal, type: type.type, atMs: nowMs(), chunks: chunksOf(items, type) })
   tasks.wake()
   return shownTask((await store.tasks.byId(id))!)
 }
