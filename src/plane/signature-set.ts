@@ -58,22 +58,60 @@ export async function makeSignatureSet(
   if (hash === newest) return null
   const random = randomBytes(8)
   const bytes = fingerprints.build([random.readInt32LE(0), random.readInt32LE(4)])
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  const index = await writeIndexFile(join(folder, indexFileName(hash)), bytes)
+  const index = await placeIndex(hash, bytes, { folder, isFirst: newest === null, isLasting: true })
   await keepIndexFiles([hash, newest], folder)
   return { hash, ...said, index }
 }
 
-/** Of the set with that hash. */
-export function indexFileName(hash: string): string {
-  return `${hash}${SUFFIX}`
+export interface IndexPlace {
+  readonly folder: string
+  /** The first of this process: whatever is there was left by one before it, and nobody reads it any more. */
+  readonly isFirst: boolean
+  /** See writeIndexFile. */
+  readonly isLasting: boolean
+}
+
+/**
+ * Writes the index of the set with that hash. Where a disk is full, those that one before has left make room, so that
+ * whoever ran on it can start on it again.
+ */
+export async function placeIndex(
+  hash: string,
+  bytes: Uint8Array,
+  { folder, isFirst, isLasting }: IndexPlace,
+): Promise<IndexFile> {
+  const write = () => writeIndexFile(join(folder, `${hash}${SUFFIX}`), bytes, isLasting)
+  await makeFolder(folder)
+  if (!isFirst) return write()
+  await removeAll(folder, (name) => name.endsWith('.tmp')) // whoever wrote them was killed
+  try {
+    return await write()
+  } catch (error) {
+    if (!NO_ROOM.has((error as { readonly cause?: NodeJS.ErrnoException }).cause?.code)) throw error
+    await keepIndexFiles([], folder)
+    return write()
+  }
 }
 
 /** Removes the files of all other sets. */
 export async function keepIndexFiles(hashes: readonly (string | null)[], folder: string): Promise<void> {
   const kept = new Set(hashes.map((hash) => `${hash}${SUFFIX}`))
-  const files = (await readdir(folder)).filter((name) => name.endsWith(SUFFIX) && !kept.has(name))
-  await Promise.all(files.map((name) => rm(join(folder, name), { force: true })))
+  await removeAll(folder, (name) => name.endsWith(SUFFIX) && !kept.has(name))
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    const why = `the index of signatures cannot be kept in ${folder} (${(error as Error).message})`
+    const cause = { cause: error }
+    throw new Fault('INDEX_FILE_UNWRITABLE', `${why}; give --data a folder that can be written`, cause)
+  }
+}
+
+async function removeAll(folder: string, isMeant: (name: string) => boolean): Promise<void> {
+  const names = (await readdir(folder)).filter(isMeant)
+  await Promise.all(names.map((name) => rm(join(folder, name), { force: true })))
 }
 
 /** Makes knowledge from sets as they come: in pieces, so that requests are answered in between. */
@@ -86,7 +124,7 @@ export class KnowledgeReader {
     if (this.#newest?.hash === set.hash) return this.#newest.knowledge
     if (hashOf(set) !== set.hash) throw new Fault('SNAPSHOT_INVALID', 'the signatures are not whole')
     await turn()
-    const list = MADE_HERE.get(set.pieces) ?? (await readPieces(set.pieces))
+    const list = await softwareOf(set)
     const index = await this.#loader.load(set.index)
     if (index.softwareCount > list.length)
       throw new Fault('SNAPSHOT_INVALID', 'the index is of more software than there is')
@@ -104,11 +142,17 @@ export class KnowledgeReader {
   }
 }
 
-async function readPieces(pieces: readonly string[]): Promise<readonly Software[]> {
+/** In pieces, as it may be asked while requests are served. `isWanted`: of which pieces, where they have to be read. */
+export async function softwareOf(
+  { pieces }: Pick<SignatureSet, 'pieces'>,
+  isWanted: (piece: string) => boolean = () => true,
+): Promise<readonly Software[]> {
+  const made = MADE_HERE.get(pieces)
+  if (made !== undefined) return made
   const list: Software[] = []
   for (const piece of pieces) {
     // A manager may be of a version that says more of software than this one knows of.
-    list.push(...parseSoftwareList(jsonIn(piece), true))
+    if (isWanted(piece)) list.push(...parseSoftwareList(jsonIn(piece), true))
     await turn()
   }
   return list
@@ -167,3 +211,5 @@ const MADE_HERE = new WeakMap<readonly string[], readonly Software[]>()
 /** A millisecond of parsing. */
 const PIECE = 32
 const SUFFIX = '.index'
+/** The disk is full, or what one may have of it. */
+const NO_ROOM: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT'])

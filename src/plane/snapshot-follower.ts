@@ -190,7 +190,7 @@ export class SnapshotFollower {
 
   async #put(bytes: Buffer): Promise<void> {
     const before = this.#inUse?.signatures?.hash ?? null
-    const document = await unpackSnapshot(bytes, this.#folder)
+    const document = await unpackSnapshot(bytes, this.#folder, this.#inUse === null)
     if (document.number <= (this.#inUse?.number ?? 0))
       throw new Fault('SNAPSHOT_INVALID', 'a Snapshot has a number that was there before')
     parseSnapshot(document) // before anybody else has to: its policy may be of a later version

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { Fault } from '../fault.ts'
-import { writeIndexFile } from './index-file.ts'
-import { indexFileName, type SignatureSet } from './signature-set.ts'
+import { placeIndex, type SignatureSet } from './signature-set.ts'
 import { isSnapshotDocument, type SnapshotDocument } from './snapshot.ts'
 
 /**
@@ -18,8 +16,12 @@ export async function packSnapshot(document: SnapshotDocument): Promise<Buffer> 
   return Buffer.concat([Buffer.from(`${head}\n`), index])
 }
 
-/** Its index goes into a file in `folder`. Throws a Fault that says what is wrong. */
-export async function unpackSnapshot(bytes: Buffer, folder: string): Promise<SnapshotDocument> {
+/** Its index goes into a file in `folder`. Throws a Fault that says what is wrong. `isFirst`: see placeIndex. */
+export async function unpackSnapshot(
+  bytes: Buffer,
+  folder: string,
+  isFirst: boolean,
+): Promise<SnapshotDocument> {
   const { document, index } = split(bytes)
   const { signatures } = document
   if (signatures === null) return document
@@ -27,12 +29,8 @@ export async function unpackSnapshot(bytes: Buffer, folder: string): Promise<Sna
   if (index.length !== said.bytes || digestOf(index) !== said.sha256)
     throw unreadable('has another index than it says')
   if (!HASH.test(signatures.hash)) throw unreadable('has signatures with no hash')
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  const file = await writeIndexFile(
-    join(folder, indexFileName(signatures.hash)),
-    index,
-    false, // the next start takes it out of its package
-  )
+  // Lasting it need not be: the next start takes it out of its package.
+  const file = await placeIndex(signatures.hash, index, { folder, isFirst, isLasting: false })
   return { ...document, signatures: { ...signatures, index: file } }
 }
 

@@ -251,6 +251,8 @@ test('what keeps it from starting is said in one line or more, with what to do, 
   const cert = file('cert.pem', first.certificate)
   const pair = ['--cert', cert, '--key', file('key.pem', first.key)]
   const upstream = ['--upstream', 'http://127.0.0.1:1']
+  mkdirSync(join(folder, 'odd'))
+  file('odd/snapshots', 'no folder')
   const badPolicy = file('bad.yaml', 'rules:\n  - name: x\n    when: {pth: /}\n    action: pass\n')
   const cases: readonly (readonly [string[], RegExp])[] = [
     [
@@ -268,6 +270,10 @@ test('what keeps it from starting is said in one line or more, with what to do, 
     [
       [...upstream, '--data', join(cert, 'x')],
       /cannot be kept in .*give --data a folder that can be written/,
+    ],
+    [
+      [...upstream, ...pair, '--data', join(folder, 'odd')],
+      /signatures cannot be kept in .*give --data a folder that can be written/,
     ],
     [[...upstream, ...pair, '--policy', badPolicy], /bad\.yaml:3:\d+: rule "x": .*pth/],
     [pair, /upstream/],

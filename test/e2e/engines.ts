@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '@nats-io/transport-node'
 import pg from 'pg'
-import type { Test } from 'tap'
+import type { Owner } from '../store/databases.ts'
 import { endWithProcess } from './programs.ts'
 
 /** A server of the test's own, that may die. */
@@ -25,7 +25,7 @@ export interface Engine {
 
 /** NATS with JetStream, which keeps what it has been given in `folder`. `lines`: of its configuration. */
 export async function startNats(
-  t: Test,
+  t: Owner,
   lines: readonly string[] = [],
   folder = folderFor(t, 'nats'),
 ): Promise<Engine> {
@@ -42,7 +42,7 @@ export async function startNats(
  * `settings`: `name=value`; its own user may read the folder they name files in.
  */
 export async function startPostgres(
-  t: Test,
+  t: Owner,
   folder = folderFor(t, 'postgres'),
   settings: readonly string[] = [],
 ): Promise<Engine> {
@@ -78,14 +78,14 @@ export async function startPostgres(
 }
 
 /** Gone with its children, and with the test. */
-export function folderFor(t: Test, name: string): string {
+export function folderFor(t: Owner, name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `gatehouse-${name}-`))
   t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   return folder
 }
 
 async function started(
-  t: Test,
+  t: Owner,
   place: Pick<Engine, 'url' | 'port' | 'folder'>,
   run: () => ChildProcess,
 ): Promise<Engine> {

@@ -2,26 +2,26 @@ import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { type Test, test } from 'tap'
-import { freshUrl } from '../store/databases.ts'
-import { Relay } from '../store/relay.ts'
-import { type App, startApp } from './app.ts'
-import { folderFor, freshBusName, startNats, startPostgres } from './engines.ts'
+import { test } from 'tap'
+import { hashOf } from '../../src/manage/policy-keeper.ts'
+import { signatureOf, softwareOf } from '../contract/catalogue.ts'
+import { openAt } from '../store/databases.ts'
+import { folderFor } from './engines.ts'
 import {
   asked,
   counted,
+  echoApp,
   eventually,
-  type FleetPlace,
+  OF_A_LOST_DATABASE,
   requested,
+  sharedPlace,
   startFleetProxy,
   startLoad,
   startManager,
+  statusOf,
 } from './fleet.ts'
-import type { RunningGatehouse } from './gatehouse.ts'
 
-const NATS = 'nats://127.0.0.1:4222'
-/** The database is away, and whoever asks for it says so. */
-const OF_A_LOST_DATABASE = /STORE_|cannot be stored|database|ECONNREFUSED|tidied up/
+const CLOSED = { name: 'closed', when: { path: '/closed' }, action: 'block' }
 
 test('what one manager accepts decides in every proxy; another one leads when the leader dies', async (t) => {
   const place = { ...(await sharedPlace(t)), expects: OF_A_LOST_DATABASE }
@@ -51,6 +51,23 @@ test('what one manager accepts decides in every proxy; another one leads when th
   }
   const id = await accept('Acme Bot')
   await asked(other, 'POST', `/v1/submissions/${id}/review`, { decision: 'rollback' })
+  for (const proxy of proxies)
+    await eventually(async () => (await requested(proxy, '/')).headers['x-agent-name'] === undefined)
+  // What nobody could be told of, as who changed it is gone, or has not heard that it is there.
+  const store = await openAt(t, place.postgres)
+  const key = { type: 'ja4', value: ja4, softwareId: 'untold' } as const
+  await store.transaction(async (queries) => {
+    await store.catalogue.addSoftware(softwareOf({ id: 'untold', name: 'Untold Bot' }), Date.now(), queries)
+    await store.catalogue.addSignature(signatureOf(key), queries)
+    const document = JSON.stringify({ rules: [CLOSED] })
+    const policy = { version: 1, hash: hashOf(document), author: 'nobody', restoredVersion: null }
+    await store.policies.add({ ...policy, createdAtMs: Date.now(), document }, 50, queries)
+  })
+  for (const proxy of proxies) {
+    await eventually(async () => (await requested(proxy, '/')).headers['x-agent-name'] === 'Untold Bot')
+    await eventually(async () => (await statusOf(proxy, '/closed')) === 403)
+  }
+  await store.transaction((queries) => store.catalogue.setStatus(key, 'retired', queries))
   for (const proxy of proxies)
     await eventually(async () => (await requested(proxy, '/')).headers['x-agent-name'] === undefined)
   await leader.kill()
@@ -88,63 +105,17 @@ test('a proxy serves while nothing else is there: by what comes with it, then by
     'PUT',
     '/v1/policy',
     {
-      rules: [{ name: 'closed', when: { path: '/closed' }, action: 'block' }],
+      rules: [CLOSED],
     },
     { 'if-match': '*' },
   )
   const second = await startFleetProxy(t, place, app.url, data)
-  await eventually(async () => (await requestedText(second, '/closed')) === 403)
+  await eventually(async () => (await statusOf(second, '/closed')) === 403)
   await second.stop()
   await manager.stop()
   const third = await startFleetProxy(t, nowhere, app.url, data)
-  assert.equal(await requestedText(third, '/closed'), 403)
+  assert.equal(await statusOf(third, '/closed'), 403)
   assert.equal((await requested(third, '/')).status, 200)
-})
-
-test('NATS dies and comes back: no request fails, and each is counted once', async (t) => {
-  const nats = await startNats(t)
-  const place = { nats: nats.url, postgres: await freshUrl('postgres', t), bus: freshBusName() }
-  const app = await echoApp(t)
-  const managers = [await startManager(t, place), await startManager(t, place)]
-  const proxies = [
-    await startFleetProxy(t, place, app.url, folderFor(t, 'proxy'), {
-      GATEHOUSE_SIGHTINGS_SPOOL_BYTES: '16MiB',
-    }),
-    await startFleetProxy(t, place, app.url, folderFor(t, 'proxy')),
-  ]
-  const load = startLoad(proxies)
-  await eventually(async () => (await counted(managers[0]!)) > 200)
-  for (let round = 0; round < 2; round++) {
-    await nats.kill()
-    await wait(2_000)
-    await nats.start()
-    await wait(1_000)
-  }
-  const sent = await load.stop()
-  await eventually(async () => (await counted(managers[0]!)) === sent)
-  await wait(1_500)
-  assert.equal(await counted(managers[1]!), sent)
-})
-
-test('PostgreSQL and managers die and come back: no request fails, and each is counted once', async (t) => {
-  const postgres = await startPostgres(t)
-  const nats = await startNats(t)
-  const place = { nats: nats.url, postgres: postgres.url, bus: freshBusName(), expects: OF_A_LOST_DATABASE }
-  const app = await echoApp(t)
-  const doomed = await startManager(t, place)
-  const manager = await startManager(t, place)
-  const proxies = [await startFleetProxy(t, place, app.url, folderFor(t, 'proxy'))]
-  const load = startLoad(proxies)
-  await eventually(async () => (await counted(manager)) > 200)
-  await postgres.kill()
-  await wait(1_500)
-  await doomed.kill()
-  await postgres.start()
-  await eventually(async () => (await asked(manager, 'GET', '/v1/fleet'))['leads'])
-  const sent = await load.stop()
-  await eventually(async () => (await counted(manager)) === sent)
-  await wait(1_500)
-  assert.equal(await counted(manager), sent)
 })
 
 test('a proxy dies: what it had sent is counted, the others serve, and it comes back as the same one', async (t) => {
@@ -196,83 +167,9 @@ test('what comes twice, or in another order, is counted once; what is no batch i
   assert.equal(await counted(manager), 31)
 })
 
-test('a network that swallows what a proxy sends: it serves, and all arrives when that is over', async (t) => {
-  const place = await sharedPlace(t)
-  const relay = await Relay.before(place.nats)
-  t.teardown(() => relay.stop())
-  const app = await echoApp(t)
-  const manager = await startManager(t, place)
-  const proxy = await startFleetProxy(t, { ...place, nats: relay.url }, app.url, folderFor(t, 'proxy'))
-  const load = startLoad([proxy])
-  await eventually(async () => (await counted(manager)) > 100)
-  relay.stall(true)
-  await wait(3_000)
-  relay.stall(false)
-  const sent = await load.stop()
-  await eventually(async () => (await counted(manager)) === sent)
-})
-
-test('NATS and PostgreSQL that take a tenth of a second for each answer: no request waits for them, and each is counted once', async (t) => {
-  const place = await sharedPlace(t)
-  const relays = [await Relay.before(place.nats), await Relay.before(place.postgres)]
-  for (const relay of relays) t.teardown(() => relay.stop())
-  const [nats, postgres] = relays.map(({ url }) => url)
-  const slow = { ...place, nats: nats!, postgres: postgres! }
-  const app = await echoApp(t)
-  const manager = await startManager(t, slow)
-  const proxy = await startFleetProxy(t, slow, app.url, folderFor(t, 'proxy'))
-  for (const relay of relays) relay.delay(50)
-  const load = startLoad([proxy])
-  await eventually(async () => (await counted(manager)) > 300)
-  const sent = await load.stop()
-  await eventually(async () => (await counted(manager)) === sent)
-  for (const relay of relays) relay.delay(0)
-  await wait(1_500)
-  assert.equal(await counted(manager), sent)
-})
-
 interface Shown {
   readonly state: string
   readonly current: boolean
   readonly snapshot_source: string
   readonly workers: readonly unknown[]
-}
-
-async function sharedPlace(t: Test): Promise<FleetPlace> {
-  return { nats: NATS, postgres: await freshUrl('postgres', t), bus: await freshBus(t) }
-}
-
-async function freshBus(t: Test): Promise<string> {
-  const bus = freshBusName()
-  t.teardown(async () => {
-    const client = await connect({ servers: NATS })
-    const { streams } = await jetstreamManager(client, { checkAPI: false })
-    for await (const { config } of streams.list())
-      if (config.name.includes(bus)) await streams.delete(config.name)
-    await client.close()
-  })
-  return bus
-}
-
-/** Tells what it is told. */
-function echoApp(t: Test): Promise<App> {
-  return startApp(t, {
-    '/': ({ headers }, response) => void response.end(JSON.stringify(headers)),
-    '/last': (_, response) => void response.end('{}'),
-    ...Object.fromEntries(Array.from({ length: 30 }, (_, each) => [`/${each}`, answerEmpty])),
-  })
-}
-
-function answerEmpty(_: unknown, response: { end(text: string): unknown }): void {
-  response.end('{}')
-}
-
-async function requestedText({ port, ca }: RunningGatehouse, path: string): Promise<number> {
-  const { get } = await import('node:https')
-  return new Promise((resolve, reject) => {
-    get({ host: 'localhost', port, path, ca, agent: false }, (response) => {
-      response.resume()
-      response.on('end', () => resolve(response.statusCode!))
-    }).on('error', reject)
-  })
 }

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
-import { Agent, request } from 'node:https'
+import { Agent, get, request } from 'node:https'
 import { setTimeout as wait } from 'node:timers/promises'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
 import type { Test } from 'tap'
-import { folderFor } from './engines.ts'
+import { freshUrl } from '../store/databases.ts'
+import { type App, startApp } from './app.ts'
+import { folderFor, freshBusName } from './engines.ts'
 import { type RunningGatehouse, type ServingProcess, startGatehouse, startProcess } from './gatehouse.ts'
 
 export interface FleetPlace {
@@ -88,6 +92,15 @@ export async function requested(
   })
 }
 
+/** The same where it may not be the app that answers. */
+export async function statusOf({ port, ca }: RunningGatehouse, path: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    get({ host: 'localhost', port, path, ca, agent: false }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode!))
+    }).on('error', reject)
+  })
+}
+
 /** How many requests the managers have counted. */
 export async function counted(manager: ServingProcess): Promise<number> {
   return (await asked(manager, 'GET', '/v1/stats?window=24h'))['detection'].requests
@@ -134,3 +147,37 @@ export function startLoad(proxies: readonly RunningGatehouse[]): { stop(): Promi
 export const ADMIN_KEY = 'the key of whoever runs this test'
 /** Longer than a busy machine takes; what waits for a server that is away waits longer. */
 const SLOW_MS = 2_000
+
+/** On the NATS and the PostgreSQL of this machine. */
+export async function sharedPlace(t: Test): Promise<FleetPlace> {
+  return { nats: NATS, postgres: await freshUrl('postgres', t), bus: await freshBus(t) }
+}
+
+async function freshBus(t: Test): Promise<string> {
+  const bus = freshBusName()
+  t.teardown(async () => {
+    const client = await connect({ servers: NATS })
+    const { streams } = await jetstreamManager(client, { checkAPI: false })
+    for await (const { config } of streams.list())
+      if (config.name.includes(bus)) await streams.delete(config.name)
+    await client.close()
+  })
+  return bus
+}
+
+/** Tells what it is told. */
+export function echoApp(t: Test): Promise<App> {
+  return startApp(t, {
+    '/': ({ headers }, response) => void response.end(JSON.stringify(headers)),
+    '/last': (_, response) => void response.end('{}'),
+    ...Object.fromEntries(Array.from({ length: 30 }, (_, each) => [`/${each}`, answerEmpty])),
+  })
+}
+
+function answerEmpty(_: unknown, response: { end(text: string): unknown }): void {
+  response.end('{}')
+}
+
+/** The database is away, and whoever asks for it says so. */
+export const OF_A_LOST_DATABASE = /STORE_|cannot be stored|database|ECONNREFUSED|tidied up/
+const NATS = 'nats://127.0.0.1:4222'

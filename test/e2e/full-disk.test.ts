@@ -6,10 +6,23 @@ import { type Test, test } from 'tap'
 import { freshUrl } from '../store/databases.ts'
 import { type App, startApp } from './app.ts'
 import { folderFor, freshBusName, startNats, startPostgres } from './engines.ts'
-import { asked, counted, eventually, startFleetProxy, startLoad, startManager } from './fleet.ts'
+import {
+  ADMIN_KEY,
+  asked,
+  counted,
+  eventually,
+  sharedPlace,
+  startFleetProxy,
+  startLoad,
+  startManager,
+  statusOf,
+} from './fleet.ts'
+import { startGatehouse } from './gatehouse.ts'
 import { mountSmallDisk } from './small-disk.ts'
 
 const MEBIBYTE = 1024 ** 2
+const CLOSED = { name: 'closed', when: { path: '/closed' }, action: 'block' }
+const NOWHERE = 'nats://127.0.0.1:9'
 const MAY_NOT_MOUNT = 'whoever runs this may not mount a disk that it could fill'
 
 test('the disk of NATS is full: no request fails, and each is counted once when there is room', async (t) => {
@@ -72,6 +85,46 @@ test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothin
   )
 })
 
+test('its own disk is full when it starts again: it serves, and knows what it knew when there is room', async (t) => {
+  const disk = mountSmallDisk(t, 'disk', 48 * MEBIBYTE)
+  if (disk === null) return void t.pass(MAY_NOT_MOUNT, { skip: MAY_NOT_MOUNT })
+  const app = await emptyApp(t)
+  const start = () =>
+    startGatehouse(t, {
+      ...{ command: 'up', upstream: app.url, expects: /./ },
+      argv: ['--data', disk.folder],
+      variables: { GATEHOUSE_ADMIN_KEY: ADMIN_KEY },
+    })
+  const first = await start()
+  await asked(first, 'PUT', '/v1/policy', { rules: [CLOSED] }, { 'if-match': '*' })
+  await asked(first, 'POST', '/v1/keys', { name: 'kept', scopes: ['read'] })
+  await eventually(async () => (await statusOf(first, '/closed')) === 403)
+  await first.kill()
+  disk.fill()
+  const again = await start()
+  assert.deepEqual([await statusOf(again, '/'), await statusOf(again, '/closed')], [200, 403])
+  disk.free()
+  await eventually(async () => {
+    const { keys } = await asked(again, 'GET', '/v1/keys')
+    return keys.some(({ name }: { readonly name: string }) => name === 'kept')
+  })
+})
+
+test("the disk of a fleet's proxy is full when it starts again: it serves by what it had last", async (t) => {
+  const disk = mountSmallDisk(t, 'disk', 48 * MEBIBYTE)
+  if (disk === null) return void t.pass(MAY_NOT_MOUNT, { skip: MAY_NOT_MOUNT })
+  const place = { ...(await sharedPlace(t)), expects: /./ }
+  const app = await emptyApp(t)
+  const manager = await startManager(t, place)
+  const first = await startFleetProxy(t, place, app.url, disk.folder)
+  await asked(manager, 'PUT', '/v1/policy', { rules: [CLOSED] }, { 'if-match': '*' })
+  await eventually(async () => (await statusOf(first, '/closed')) === 403)
+  await first.kill()
+  disk.fill()
+  const again = await startFleetProxy(t, { ...place, nats: NOWHERE }, app.url, disk.folder)
+  assert.deepEqual([await statusOf(again, '/'), await statusOf(again, '/closed')], [200, 403])
+})
+
 function emptyApp(t: Test): Promise<App> {
   return startApp(t, { '/': (_, response) => void response.end('{}') })
 }
@@ -80,7 +133,7 @@ function emptyApp(t: Test): Promise<App> {
 async function publisher(t: Test, url: string, subject: string): Promise<() => Promise<unknown>> {
   const client = await connect({ servers: url })
   t.teardown(() => client.close())
-  const js = jetstream(client, { timeout: 2_000 })
+  const js = jetstream(client, { timeout: 10_000 })
   return () => js.publish(subject, Buffer.alloc(10_000))
 }
 

@@ -10,13 +10,14 @@ import { after, test } from 'tap'
 import { compiled } from '../../src/commands/signature-compiler.ts'
 import { Fault } from '../../src/fault.ts'
 import { type Announcement, readAnnouncement, writeAnnouncement } from '../../src/plane/announcement.ts'
-import { type Heartbeat, readHeartbeat, writeHeartbeat } from '../../src/plane/heartbeat.ts'
+import { readHeartbeat, writeHeartbeat } from '../../src/plane/heartbeat.ts'
 import { packSightings, unpackSightings } from '../../src/plane/sighting-batch.ts'
 import { KnowledgeReader } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { applyDelta, grow, makeDelta, shrink } from '../../src/plane/snapshot-delta.ts'
 import { digestOf, packSnapshot, unpackSnapshot } from '../../src/plane/snapshot-package.ts'
 import { sighting } from '../contract/bus.ts'
+import { HEARTBEAT } from './heartbeat.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'gatehouse-messages-'))
 after(() => rm(folder, { recursive: true, force: true }))
@@ -74,7 +75,7 @@ test('a Snapshot with signatures goes from machine to machine, and no part of it
   const { set } = await compiled({ sources, folder: join(folder, 'here'), newest: null, copies: [] })
   const document = makeSnapshot(3, { rules: [{ name: 'a', when: { path: '/' }, action: 'tag' }] }, 5, set)
   const bytes = await packSnapshot(document)
-  const there = await unpackSnapshot(bytes, join(folder, 'there'))
+  const there = await unpackSnapshot(bytes, join(folder, 'there'), true)
   assert.equal(there.signatures!.index.path.startsWith(join(folder, 'there')), true)
   assert.deepEqual(await readFile(there.signatures!.index.path), await readFile(set!.index.path))
   const said = (each: typeof document) => {
@@ -84,16 +85,16 @@ test('a Snapshot with signatures goes from machine to machine, and no part of it
   assert.ok((await new KnowledgeReader().read(there.signatures!)).fingerprints !== null)
   const end = bytes.indexOf(0x0a)
   for (const cut of [0, 1, end - 1, end, end + 1, bytes.length - 1])
-    await assert.rejects(unpackSnapshot(bytes.subarray(0, cut), join(folder, 'cut')), {
+    await assert.rejects(unpackSnapshot(bytes.subarray(0, cut), join(folder, 'cut'), true), {
       code: 'SNAPSHOT_INVALID',
     })
   const other = Buffer.from(bytes)
   other[bytes.length - 7]! ^= 1
-  await assert.rejects(unpackSnapshot(other, join(folder, 'cut')), { code: 'SNAPSHOT_INVALID' })
+  await assert.rejects(unpackSnapshot(other, join(folder, 'cut'), true), { code: 'SNAPSHOT_INVALID' })
   const escaping = changed(bytes, 'signatures', { ...there.signatures, hash: '../../out' })
-  await assert.rejects(unpackSnapshot(escaping, join(folder, 'cut')), { code: 'SNAPSHOT_INVALID' })
+  await assert.rejects(unpackSnapshot(escaping, join(folder, 'cut'), true), { code: 'SNAPSHOT_INVALID' })
   await assert.rejects(
-    unpackSnapshot(changed(bytes, 'format', 2), folder),
+    unpackSnapshot(changed(bytes, 'format', 2), folder, true),
     /format 2, and this version reads 1/,
   )
 })
@@ -147,22 +148,6 @@ test('Sightings travel in messages that are not too long, in their order', async
   const bomb = await promisify(zstdCompress)(Buffer.alloc(300 * 1024 ** 2))
   await assert.rejects(unpackSightings(bomb), { code: 'SIGHTINGS_INVALID' })
 })
-
-const HEARTBEAT: Heartbeat = {
-  ...{
-    id: 'a1-b2',
-    host: 'one',
-    version: '0.1.0',
-    configHash: 'ab'.repeat(32),
-    startedAtMs: 1,
-    everyMs: 1_000,
-  },
-  ...{ snapshot: { number: 3, hash: 'x', madeAtMs: 2 }, source: 'disk', refused: { number: 4, why: 'no' } },
-  workers: [
-    { number: 0, pid: null, state: 'gone', sinceMs: null, snapshot: null, dropped: 2, unready: ['no'] },
-  ],
-  ...{ sightings: { waiting: 1, dropped: 2 }, isLast: false },
-}
 
 function refused(read: () => unknown): void {
   assert.throws(read, (error) => error instanceof Fault)

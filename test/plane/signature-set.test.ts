@@ -49,6 +49,21 @@ class Sets {
   }
 }
 
+test('what was half written when its writer was killed is gone with the next start, and only then', async (t) => {
+  const folder = temporaryFolder(t)
+  const leave = () => {
+    for (const name of ['a.index.x.tmp', 'newest.snapshot.x.tmp', 'newest.snapshot'])
+      writeFileSync(join(folder, name), '')
+  }
+  const sets = new Sets(folder)
+  leave()
+  const { hash } = await sets.make(software(3), WEIGHTS)
+  assert.deepEqual(readdirSync(folder).toSorted(), [`${hash}.index`, 'newest.snapshot'].toSorted())
+  leave()
+  await sets.make(software(4), WEIGHTS)
+  assert.equal(readdirSync(folder).length, 5)
+})
+
 test('what was made is what is read, and made once', async (t) => {
   const sets = new Sets(temporaryFolder(t))
   const reader = new KnowledgeReader()

@@ -30,7 +30,7 @@ for (const version of RECORDED) {
     const before = await promisify(zstdDecompress)(await read('package-before'))
     const after = await applyDelta(before, announcement.delta!.bytes, announcement.bytes)
     assert.deepEqual([digestOf(before), digestOf(after)], [announcement.delta!.from, announcement.digest])
-    const document = await unpackSnapshot(after, join(folder, version))
+    const document = await unpackSnapshot(after, join(folder, version), true)
     assert.equal(parseSnapshot(document).policy.rules.length, 1)
     assert.ok((await new KnowledgeReader().read(document.signatures!)).userAgents !== null)
     const batch = await unpackSightings(await read('sightings'))
@@ -51,7 +51,7 @@ test('what a later version says of software beside what is known here is passed 
     policy: { rules: [] },
     signatures: later,
   })
-  assert.deepEqual((await unpackSnapshot(packed, folder)).signatures!.pieces, later.pieces)
+  assert.deepEqual((await unpackSnapshot(packed, folder, true)).signatures!.pieces, later.pieces)
 })
 
 test('a policy that asks for what is not known here is refused: without that condition it would be another one', async () => {
