@@ -43,10 +43,29 @@ test('the package, packed and installed in an empty folder', async (t) => {
     )
   })
 
+  t.test('says nothing of where, when and by whom it was packed', async () => {
+    const entries = run('env', ['TZ=UTC', 'tar', '-tvf', tarball], '.').trim().split('\n')
+    for (const entry of entries)
+      assert.match(entry, /^-rw[x-]r-[x-]r-[x-] 0\/0 +\d+ 1985-10-26 08:15 package\//)
+    const unpacked = join(folder, 'unpacked')
+    mkdirSync(unpacked)
+    run('tar', ['-xf', tarball, '-C', unpacked], '.')
+    const { stdout } = spawnSync('grep', ['-rlF', process.cwd(), unpacked], { encoding: 'utf8' })
+    assert.equal(stdout, '')
+  })
+
   t.test('runs', async () => {
     assert.match(run('npx', ['gatehouse', '--version'], app), /^gatehouse \d+\.\d+\.\d+\n$/)
     assert.match(run('npx', ['gatehouse', '--help'], app), /^Usage: gatehouse COMMAND/)
     assert.match(run('npx', ['gatehouse', 'completion', 'bash'], app), /^_gatehouse\(\) \{/)
+  })
+
+  t.test('knows what the files of signatures say', async () => {
+    const inPackage = run('npx', ['gatehouse', 'signatures', 'export', '--format', 'json'], app)
+    assert.equal(
+      inPackage,
+      run(process.execPath, ['src/bin.js', 'signatures', 'export', '--format', 'json'], '.'),
+    )
   })
 
   t.test('serves, with its workers and its other processes, the API and the page about it', async (t) => {

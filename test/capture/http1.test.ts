@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import http from 'node:http'
-import net, { type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { test } from 'tap'
@@ -14,6 +13,7 @@ import {
   REQUEST_LINE_BYTES_MAX,
 } from '../../src/capture/http1.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
+import { recorded } from './recorded.ts'
 
 const skip = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl here'
 
@@ -430,26 +430,12 @@ async function record(
   clients: (port: number) => Promise<void>,
 ): Promise<{ sent: Buffer; seen: RequestHead[] }> {
   const seen: RequestHead[] = []
-  const chunks: Buffer[] = []
   const server = http.createServer((request, response) => {
     const version = request.httpVersion === '1.0' ? '10' : '11'
     seen.push(head(request.method!, request.url!, version, request.rawHeaders))
     request.resume().on('end', () => response.end())
   })
-  const recorder = net.createServer((client) => {
-    const toServer = net.connect((server.address() as AddressInfo).port)
-    client.on('data', (chunk) => chunks.push(chunk))
-    client.pipe(toServer).pipe(client)
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  await once(recorder.listen(0, '127.0.0.1'), 'listening')
-  try {
-    await clients((recorder.address() as AddressInfo).port)
-  } finally {
-    recorder.close()
-    server.close()
-  }
-  return { sent: Buffer.concat(chunks), seen }
+  return { sent: await recorded(server, clients), seen }
 }
 
 async function ask(options: http.RequestOptions, body = ''): Promise<void> {

@@ -9,6 +9,7 @@ import { test } from 'tap'
 import { Http1Requests } from '../../src/capture/http1.ts'
 import { BLOCK_BYTES_MAX, HTTP2_PREFACE, Http2Requests, type Http2State } from '../../src/capture/http2.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
+import { recorded } from './recorded.ts'
 
 const skip = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl here'
 
@@ -426,7 +427,6 @@ async function record(
   client: (port: number) => Promise<void>,
 ): Promise<{ sent: Buffer; seen: Seen[] }> {
   const seen: Seen[] = []
-  const chunks: Buffer[] = []
   const server = http2.createServer({ settings }, undefined)
   server.on('stream', (stream, headers, _flags, rawHeaders) => {
     const raw = rawHeaders as unknown as string[]
@@ -434,20 +434,7 @@ async function record(
     stream.respond({ ':status': 200 })
     stream.resume().on('end', () => stream.end())
   })
-  const recorder = net.createServer((socket) => {
-    const toServer = net.connect((server.address() as AddressInfo).port)
-    socket.on('data', (chunk) => chunks.push(chunk))
-    socket.pipe(toServer).pipe(socket)
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  await once(recorder.listen(0, '127.0.0.1'), 'listening')
-  try {
-    await client((recorder.address() as AddressInfo).port)
-  } finally {
-    recorder.close()
-    server.close()
-  }
-  return { sent: Buffer.concat(chunks), seen }
+  return { sent: await recorded(server, client), seen }
 }
 
 function connect(port: number, options: http2.ClientSessionOptions): http2.ClientHttp2Session {

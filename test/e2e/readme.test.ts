@@ -167,7 +167,7 @@ async function startBench(t: Test, all: readonly Example[]): Promise<Bench> {
       cwd: folder,
       env,
       detached: true,
-      timeout: 60_000,
+      timeout: 180_000,
     })
     child.stdin.on('error', () => undefined).end(input ?? '')
     const [out, err, [status]] = await Promise.all([

@@ -12,6 +12,7 @@ import { KnowledgeReader } from '../../src/plane/signature-set.ts'
 import { parseSnapshot, type SnapshotDocument } from '../../src/plane/snapshot.ts'
 import { applyDelta, grow } from '../../src/plane/snapshot-delta.ts'
 import { packSnapshot, unpackSnapshot } from '../../src/plane/snapshot-package.ts'
+import { HEARTBEAT } from '../plane/heartbeat.ts'
 import { fixedKey } from './fixed-key.ts'
 
 /**
@@ -56,8 +57,8 @@ async function batch(bytes: Uint8Array): Promise<void> {
 
 async function snapshot(bytes: Buffer): Promise<void> {
   // No index has the digest that it says, so that nothing is written.
-  const read = await unpackSnapshot(bytes, 'nowhere')
-  const again = await unpackSnapshot(await packSnapshot(read), 'nowhere')
+  const read = await unpackSnapshot(bytes, 'nowhere', true)
+  const again = await unpackSnapshot(await packSnapshot(read), 'nowhere', true)
   assert.deepEqual(again, read)
   assert.equal(parseSnapshot(read).number, read.number)
 }
@@ -112,18 +113,7 @@ export function busSeeds(): Buffer[] {
     dropped: 2,
     unready: ['no'],
   } as const
-  const heartbeat: Heartbeat = {
-    ...{
-      id: 'a1-b2',
-      host: 'one',
-      version: '0.1.0',
-      configHash: 'ab'.repeat(32),
-      startedAtMs: 1,
-      everyMs: 1_000,
-    },
-    ...{ snapshot: { number: 3, hash: 'x', madeAtMs: 2 }, source: 'disk', refused: { number: 4, why: 'no' } },
-    ...{ workers: [worker, { ...worker, pid: null }], sightings: { waiting: 1, dropped: 2 }, isLast: false },
-  }
+  const heartbeat: Heartbeat = { ...HEARTBEAT, workers: [worker, { ...worker, pid: null }] }
   const software = { id: 'a', name: 'A', kind: 'tool', signatures: [] }
   const signatures = {
     ...{ hash: '0'.repeat(64), pieces: ['[]'], weights: null, fingerprints: '' },

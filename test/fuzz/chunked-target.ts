@@ -106,6 +106,7 @@ const UPSTREAM_REQUEST: UpstreamRequest = upstreamRequest(
 )!
 const RECEIVER: Receiver = {
   request: UPSTREAM_REQUEST,
+  isBodyWhole: false,
   opened() {},
   writable() {},
   informed() {},

@@ -202,6 +202,7 @@ function trimmed(text: string): string {
 /** Keeps what was said to it. */
 class Answered implements Receiver {
   readonly request = REQUEST
+  readonly isBodyWhole = true
   readonly answers: {
     readonly status: number
     readonly headers: readonly string[]

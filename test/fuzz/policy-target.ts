@@ -5,6 +5,7 @@ import { explain } from '../../src/policy/explain.ts'
 import type { Facts } from '../../src/policy/facts.ts'
 import { PartialPolicy } from '../../src/policy/partial.ts'
 import { type Policy, policyWarnings } from '../../src/policy/policy.ts'
+import { FACTS, SIGNED } from '../policy/request-facts.ts'
 import { filesIn, placesIn, textOf, valueIn } from './config-target.ts'
 
 /**
@@ -91,39 +92,7 @@ export function policySeeds(): Buffer[] {
 const NAME = 'policy.yaml'
 const OTHERWISE = 'otherwise'
 const NOW_MS = 1_800_000_000_000
-const PLAIN: Facts = {
-  method: 'GET',
-  host: 'Shop.Example.test:8443',
-  path: '/api/items?id=1',
-  address: '192.0.2.7',
-  rawHeaders: [
-    'Host',
-    'Shop.Example.test:8443',
-    'USER-AGENT',
-    'GPTBot/1.2',
-    'Accept',
-    'text/html',
-    'accept',
-    '*/*',
-  ],
-  print: {
-    connection: {
-      ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
-      stable: 'gs1-t13d1514h2-8daaf6152771-de4a06bb82e3',
-      http2: '1:65536;2:0|15663105|0|m,a,s,p',
-      noHello: null,
-    },
-    ja4h: 'ge11nn05enus_9ed1ff1f7b03_000000000000_000000000000',
-  },
-  verdict: {
-    ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
-    software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
-    proof: { method: 'web-bot-auth', agent: 'https://a.test', key: null },
-    conflicts: [],
-    evidence: [{ kind: 'spoofed-browser', detail: 'no browser greets like this', weight: 0.3 }],
-  },
-  forged: ['x-agent-verdict'],
-}
+const PLAIN: Facts = { ...FACTS, verdict: { ...FACTS.verdict, proof: SIGNED } }
 /** One that everything is known of, one of which nothing is, and one whose path has two forms. */
 const REQUESTS: readonly Facts[] = [
   PLAIN,

@@ -4,10 +4,14 @@ import net from 'node:net'
 import { test } from 'tap'
 import { Traffic } from '../../src/classify/traffic.ts'
 import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
-import { ApiKeys, newKey } from '../../src/manage/auth/api-keys.ts'
+import { ApiKeys, newKey, newSecret } from '../../src/manage/auth/api-keys.ts'
+import { ACCESS_PREFIX, GnapTokens } from '../../src/manage/auth/gnap/gnap-tokens.ts'
 import { MinuteThrottle } from '../../src/manage/auth/minute-throttle.ts'
+import { Trust } from '../../src/manage/auth/trust.ts'
+import { InFlight } from '../../src/manage/mcp/in-flight.ts'
 import { RecentDetections } from '../../src/manage/detections.ts'
 import { FailureBudget } from '../../src/identity/failure-budget.ts'
+import { FetchPlaces } from '../../src/identity/fetch-places.ts'
 import { KeyBook } from '../../src/identity/key-book.ts'
 import { PlaceBook } from '../../src/identity/place-book.ts'
 import { ReplayMemory } from '../../src/identity/replay-memory.ts'
@@ -153,6 +157,43 @@ const MEMORIES: readonly {
     make() {
       const throttle = new MinuteThrottle(10)
       return (number) => throttle.count(address6(number), 1_000)
+    },
+  },
+  {
+    name: 'tokens of GNAP that there are not',
+    full: 11_000,
+    make() {
+      const tokens = new GnapTokens({ byHash: async () => null } as never, {} as never, null)
+      return () => tokens.find(newSecret(ACCESS_PREFIX))
+    },
+  },
+  {
+    name: 'keys and agents that nobody trusts',
+    full: 11_000,
+    make() {
+      const trust = new Trust({ of: async () => null } as never, () => 1_000)
+      return (number) => trust.scopesOfAgent(`https://a${number}.example/${hex(number, 64)}`)
+    },
+  },
+  {
+    name: 'hosts that documents are fetched from',
+    full: 11_000,
+    make() {
+      const places = new FetchPlaces()
+      const signal = new AbortController().signal
+      return async (number) => (await places.take(`${hex(number, 40)}${number}.example`, 1_000, signal))?.()
+    },
+  },
+  {
+    name: 'requests of MCP, by ids that callers choose',
+    full: 11_000,
+    make() {
+      const inFlight = new InFlight()
+      return (number) => {
+        const { leave } = inFlight.enter('key_1', hex(number, 64))
+        inFlight.cancel('key_1', hex(number + 1, 64))
+        leave()
+      }
     },
   },
   {

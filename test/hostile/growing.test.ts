@@ -31,10 +31,13 @@ test('limits that are named are there, and are looked at', async () => {
 
 test('what looks for them sees fields, modules, what constructors make, and no tables', async () => {
   const seen = growing(
-    'src/{proxy/rate-limiter,fingerprint/ja4plus/ja4h,classify/traffic,manage/api-keys}.ts',
+    'src/{identity/fetch-places,fingerprint/ja4plus/ja4h,classify/traffic,manage/api-keys}.ts',
   )
   assert.deepEqual(
     seen.map(({ name, kind }) => `${kind} ${name}`),
-    ['Map Recent.#newer', 'Map Recent.#older', 'Map hashes', 'LRUCache RateLimiter.#due'],
+    [
+      ...['Map Recent.#newer', 'Map Recent.#older', 'Map hashes'],
+      ...['Map FetchPlaces.#running', 'Set FetchPlaces.#waiting', 'LRUCache FetchPlaces.#minutes'],
+    ],
   )
 })

@@ -6,11 +6,10 @@ import tls from 'node:tls'
 import { test } from 'tap'
 import { run, skipped } from '../e2e/programs.ts'
 import { startHolder } from './holder.ts'
+import { PATIENCE_MS, tell } from './tell.ts'
 import { startVictim, startWitness, type Victim } from './victim.ts'
 import { IS_WHOLE } from './whole.ts'
 
-/** Far above all that is waited for here on a busy machine. */
-const PATIENCE_MS = 60_000
 /** So that nothing has to be waited for long. */
 const LIMITS = {
   headerTimeoutMs: 300,
@@ -227,20 +226,4 @@ async function beSlow(victim: Victim, { name, first, drip, isDeaf = false, gets 
 async function isLetGo(victim: Victim): Promise<boolean> {
   await wait(50)
   return (await victim.read(false)).metrics['connections_open h1'] === 0
-}
-
-/** All that is heard, however much of it can be sent. */
-async function tell(port: number, sent: string): Promise<string> {
-  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  let heard = ''
-  socket
-    .on('error', () => undefined)
-    .setEncoding('latin1')
-    .on('data', (text) => (heard += text))
-  socket.write(sent)
-  const timer = setTimeout(() => socket.destroy(), PATIENCE_MS)
-  socket.on('end', () => socket.destroy())
-  await new Promise((resolve) => socket.once('close', resolve))
-  clearTimeout(timer)
-  return heard
 }

@@ -13,6 +13,7 @@ interface Locked {
   /** For tests, and what something in a release could make use of. */
   readonly devOptional?: boolean
   readonly hasInstallScript?: boolean
+  readonly license?: string
 }
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
@@ -21,6 +22,11 @@ const { packages, lockfileVersion } = JSON.parse(readFileSync('package-lock.json
   readonly lockfileVersion: number
 }
 const EXACT = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/
+/** Those that ask for no more than to be named. Of two, ours is the first. */
+const LICENCES: ReadonlySet<string> = new Set([
+  ...['0BSD', 'Apache-2.0', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'Unlicense'],
+  '(BSD-3-Clause OR GPL-2.0)',
+])
 const LOCKED = Object.entries(packages).filter(([place]) => place !== '')
 
 test('the lockfile says of each package which bytes it is', async () => {
@@ -62,6 +68,11 @@ test('what is installed runs nothing while it is installed, in what is released'
   assert.equal(manifest.scarfSettings.enabled, false)
   const hooks = ['preinstall', 'install', 'postinstall', 'prepare', 'dependencies']
   for (const hook of hooks) assert.equal(manifest.scripts[hook], undefined, hook)
+})
+
+test('what is released may be used by everybody, and passed on', async () => {
+  for (const [place, { dev, license }] of LOCKED)
+    if (dev !== true) assert.ok(license !== undefined && LICENCES.has(license), `${place}: ${license}`)
 })
 
 test('the list of what is in a release is made of the lockfile, and leaves nothing out', async (t) => {

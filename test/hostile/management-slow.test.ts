@@ -5,12 +5,11 @@ import { test } from 'tap'
 import { run, skipped } from '../e2e/programs.ts'
 import { TestManagement } from '../manage/management.ts'
 import { ADMIN_KEY } from './management-estate.ts'
+import { PATIENCE_MS, tell } from './tell.ts'
 import { IS_WHOLE } from './whole.ts'
 
 /** Connections are looked at once a second, see front/server.ts. */
 const FRONT = { requestTimeoutMs: 1_000, connectionsMax: 100 }
-/** Far above all that is waited for here on a busy machine. */
-const PATIENCE_MS = 60_000
 const KEY = `Host: a\r\nAuthorization: Bearer ${ADMIN_KEY}\r\nContent-Type: application/json\r\n`
 
 /** What is sent at first, and then again and again. */
@@ -118,18 +117,6 @@ async function beSlow(port: number, name: string, first: string, drip?: string):
   assert.notEqual(socket.errored?.message, name, 'not let go of')
   clearInterval(dripping)
   clearTimeout(timer)
-}
-
-async function tell(port: number, sent: string): Promise<string> {
-  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  let heard = ''
-  socket
-    .on('error', () => undefined)
-    .setEncoding('latin1')
-    .on('data', (text) => (heard += text))
-  socket.on('end', () => socket.destroy()).write(sent)
-  await new Promise((resolve) => socket.once('close', resolve))
-  return heard
 }
 
 function portOf({ url }: TestManagement): number {

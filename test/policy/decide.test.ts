@@ -6,43 +6,7 @@ import { type Decision, decide } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
 import { plainForm } from '../../src/policy/path-form.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
-
-const JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
-const STABLE = 'gs1-t13d1514h2-8daaf6152771-de4a06bb82e3'
-const JA4H = 'ge11nn05enus_9ed1ff1f7b03_000000000000_000000000000'
-
-const SIGNED = { method: 'web-bot-auth', agent: 'https://a.test', key: null } as const
-const FACTS: Facts = {
-  method: 'GET',
-  host: 'Shop.Example.test:8443',
-  path: '/api/items?id=1',
-  address: '192.0.2.7',
-  rawHeaders: [
-    'Host',
-    'Shop.Example.test:8443',
-    'USER-AGENT',
-    'GPTBot/1.2',
-    'Accept',
-    'text/html',
-    'accept',
-    '*/*',
-  ],
-  print: {
-    connection: { ja4: JA4, stable: STABLE, http2: '1:65536;2:0|15663105|0|m,a,s,p', noHello: null },
-    ja4h: JA4H,
-  },
-  verdict: {
-    ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
-    software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
-    proof: null,
-    conflicts: [],
-    evidence: [
-      { kind: 'user-agent', detail: 'GPTBot', weight: 0.5 },
-      { kind: 'spoofed-browser', detail: 'no browser greets like this', weight: 0.3 },
-    ],
-  },
-  forged: ['x-agent-verdict'],
-}
+import { FACTS, JA4, SIGNED } from './request-facts.ts'
 
 /** Each is tried under `when` and, turned round, under `not`. */
 const CONDITIONS: readonly (readonly [holds: boolean, when: object, facts?: Partial<Facts>])[] = [
