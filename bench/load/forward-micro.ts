@@ -62,6 +62,7 @@ class Answered implements Exchange {
   readonly head: Exchange['head']
   readonly authority = 'app.example.test'
   readonly body = NO_BODY
+  readonly isBodyWhole = true
   readonly bodyLength = 0
   readonly expectsContinue = false
   readonly acceptsTrailers = false

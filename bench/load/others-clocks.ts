@@ -1,0 +1,3 @@
+import { runOthers } from './others.ts'
+
+await runOthers(Number(process.argv[2]))
