@@ -4,6 +4,7 @@ import type { Failure } from '../soak/messages.ts'
 import type { Random } from '../soak/random.ts'
 import type { SmallDisk } from '../../test/e2e/disk.ts'
 import type { FaultsFile } from './faults-file.ts'
+import type { Fleet } from './fleet-place.ts'
 import type { ChaosGateway } from './gateway.ts'
 import type { MemoryGroup } from './memory-group.ts'
 import type { AppRelay } from './relay.ts'
@@ -23,6 +24,13 @@ export interface Scene {
   readonly problems: string[]
   /** Workers that were killed; failures of their clients are theirs. */
   readonly kills: Kill[]
+  /** Something else is done at the same time. */
+  readonly isBeside: boolean
+}
+
+/** The same of a fleet. */
+export interface FleetScene extends Pick<Scene, 'random' | 'problems' | 'kills'> {
+  readonly fleet: Fleet
 }
 
 /** Something that is done to the gateway or around it, and then is over. */
@@ -41,6 +49,8 @@ export interface Disturbance {
   readonly harmsApi: boolean
   /** What the probe is to say: always yes; no at least once; or what it likes. */
   readonly readiness: 'yes' | 'no' | 'any'
+  /** Whose readiness it is, of a fleet's proxies; of those it does not start anew it is always yes. */
+  readonly restarts?: string
   /** What workers have recorded and not delivered may be lost. */
   readonly losesSightings: boolean
 }
@@ -56,3 +66,8 @@ export const HARMLESS = {
   readiness: 'yes',
   losesSightings: false,
 } as const satisfies Partial<Disturbance>
+
+/** It came to nothing before a request was sent. */
+export function hadNoConnection({ id }: Failure): boolean {
+  return id === null
+}

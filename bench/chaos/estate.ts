@@ -1,27 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Random } from '../soak/random.ts'
-
-/** A call of the API that was not answered as it should be. */
-export interface ApiFailure {
-  readonly fromMs: number
-  readonly toMs: number
-  readonly what: string
-}
+import { until } from '../soak/until.ts'
+import type { Api } from './api.ts'
 
 /** Makes things by the API all the time, asks for statistics in between, and remembers what was acknowledged. */
 export class Estate {
-  readonly failures: ApiFailure[] = []
   readonly #made: Record<Thing, string[]> = { keys: [], webhooks: [], submissions: [] }
-  readonly #url: string
-  readonly #key: string
+  readonly #api: Api
   readonly #random: Random
   readonly #stop = new AbortController()
   readonly #going: Promise<void>
   #count = 0
 
-  constructor(manageUrl: string, key: string, random: Random) {
-    this.#url = manageUrl
-    this.#key = key
+  constructor(api: Api, random: Random) {
+    this.#api = api
     this.#random = random
     this.#going = this.#go()
   }
@@ -38,10 +30,9 @@ export class Estate {
   /** Whether it was acknowledged. */
   async make(): Promise<boolean> {
     const picked = this.#random.pick(THINGS)
-    // There may be no more than a hundred.
-    const thing = this.#made.webhooks.length < WEBHOOKS_MAX || picked !== 'webhooks' ? picked : 'keys'
+    const thing = this.#made[picked].length < MOST[picked] ? picked : 'keys'
     const number = ++this.#count
-    const answer = await this.#ask('POST', ...WANTED[thing](number))
+    const answer = await this.#api.ask<Answer>('POST', ...WANTED[thing](number))
     if (answer === null) return false
     this.#made[thing].push(thing === 'submissions' ? answer.submissions![0]!.id : answer.id!)
     return true
@@ -49,8 +40,22 @@ export class Estate {
 
   /** All requests that the statistics of the last 30 days have; `null`: they are not to be had now. */
   async requests(): Promise<number | null> {
-    const answer = await this.#ask('GET', '/v1/stats?window=30d')
+    const answer = await this.#api.ask<Answer>('GET', '/v1/stats?window=30d')
     return answer === null ? null : answer.detection!.requests
+  }
+
+  /** The same, once all of what is certain to come has, and nothing more comes. */
+  async settled(least: number): Promise<number> {
+    let before = -1
+    let same = 0
+    const isSettled = async () => {
+      const now = await this.requests()
+      same = now !== null && now === before ? same + 1 : 0
+      before = now ?? -1
+      return same >= SETTLED_TIMES && before >= least
+    }
+    await until(isSettled, SETTLED_MS_MAX)
+    return before
   }
 
   /** What was acknowledged and is not there. */
@@ -66,8 +71,8 @@ export class Estate {
   async #list(thing: Thing): Promise<ReadonlySet<string>> {
     const ids = new Set<string>()
     for (let page = 1; ; page++) {
-      const answer = await this.#ask('GET', `/v1/${thing}?limit=${PAGE}&page=${page}`)
-      if (answer === null) throw new Error(`${thing} cannot be listed: ${this.failures.at(-1)?.what}`)
+      const answer = await this.#api.ask<Answer>('GET', `/v1/${thing}?limit=${PAGE}&page=${page}`)
+      if (answer === null) throw new Error(`${thing} cannot be listed: ${this.#api.lastFailure}`)
       const found = answer[thing]!
       for (const { id } of found) ids.add(id)
       if (found.length < PAGE) return ids
@@ -81,33 +86,6 @@ export class Estate {
       await this.requests()
       await wait(PAUSE_MS, null, { signal }).catch(() => undefined)
     }
-  }
-
-  /** `null`: it failed, which is noted. */
-  async #ask(method: string, path: string, body?: object): Promise<Answer | null> {
-    const fromMs = Date.now()
-    try {
-      const response = await fetch(`${this.#url}${path}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${this.#key}`,
-          connection: 'close',
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(ANSWER_MS_MAX),
-      })
-      const text = await response.text()
-      if (response.ok) return JSON.parse(text)
-      this.#failed(fromMs, `${method} ${path}: ${response.status} ${text.slice(0, 300)}`)
-    } catch (error) {
-      this.#failed(fromMs, `${method} ${path}: ${(error as Error).cause ?? error}`)
-    }
-    return null
-  }
-
-  #failed(fromMs: number, what: string): void {
-    this.failures.push({ fromMs, toMs: Date.now(), what })
   }
 }
 
@@ -138,7 +116,14 @@ const WANTED: Readonly<Record<Thing, (number: number) => readonly [path: string,
     },
   ],
 }
-const WEBHOOKS_MAX = 80
+/** There may be a hundred webhooks, and a thousand submissions that nobody has looked at. */
+const MOST: Readonly<Record<Thing, number>> = {
+  keys: Number.POSITIVE_INFINITY,
+  webhooks: 80,
+  submissions: 900,
+}
 const PAUSE_MS = 500
 const PAGE = 200
-const ANSWER_MS_MAX = 20_000
+const SETTLED_TIMES = 10
+/** What a manager had taken when it was killed comes again after a while. */
+const SETTLED_MS_MAX = 90_000

@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { isAlive, startTicksOf } from '../soak/sockets.ts'
+import { until } from '../soak/until.ts'
+import { isAlive, startTicksOf, stateOf } from '../soak/sockets.ts'
 import type { SoakFiles } from '../soak/files.ts'
-import { type GatewayMetrics, SoakedGateway } from '../soak/gateway.ts'
+import { type GatewayMetrics, SoakedGateway, type Started } from '../soak/gateway.ts'
 
 /** The ports that a gateway is told to have; 0 is any. */
 export interface Ports {
@@ -17,28 +18,29 @@ export class ChaosGateway {
   readonly #began = new Map<number, string>()
   readonly #files: SoakFiles
   readonly #config: (ports: Ports) => string
-  readonly #preloads: readonly string[]
+  readonly #how: Partial<Started>
   #current: SoakedGateway
-  #isStarting = false
+  #restart: Promise<void> | null = null
+  #isKilled = false
 
   static async start(
     files: SoakFiles,
     config: (ports: Ports) => string,
-    preloads: readonly string[],
+    how: Partial<Started>,
   ): Promise<ChaosGateway> {
-    const first = await SoakedGateway.start(files, config({ listenPort: 0, managePort: 0 }), preloads)
-    return new ChaosGateway(files, config, preloads, first)
+    const first = await SoakedGateway.start(files, config({ listenPort: 0, managePort: 0 }), how)
+    return new ChaosGateway(files, config, how, first)
   }
 
   private constructor(
     files: SoakFiles,
     config: (ports: Ports) => string,
-    preloads: readonly string[],
+    how: Partial<Started>,
     first: SoakedGateway,
   ) {
     this.#files = files
     this.#config = config
-    this.#preloads = preloads
+    this.#how = how
     this.#current = first
     this.notePids()
   }
@@ -56,7 +58,12 @@ export class ChaosGateway {
   }
 
   get workers(): readonly number[] {
-    return this.#isStarting || !isAlive(this.#current.pid) ? [] : this.#current.workers.filter(isAlive)
+    return this.isStarting || !isAlive(this.#current.pid) ? [] : this.#current.workers.filter(isAlive)
+  }
+
+  /** It has been killed and does not serve yet. */
+  get isStarting(): boolean {
+    return this.#restart !== null
   }
 
   metrics(): Promise<GatewayMetrics> {
@@ -78,30 +85,46 @@ export class ChaosGateway {
 
   /** As by a machine that runs out of memory; resolves when it serves again. */
   async killAndRestart(): Promise<void> {
+    // One that is on its way up is as good as killed.
+    this.#restart ??= this.#killAndRestart().finally(() => {
+      this.#restart = null
+    })
+    await this.#restart
+    this.notePids()
+  }
+
+  /** For good, with all that it has started. */
+  async kill(): Promise<void> {
+    this.#isKilled = true
+    await this.#restart?.catch(() => undefined)
+    this.notePids()
+    for (const pid of this.processes) process.kill(pid, 'SIGKILL')
+    await this.#current.exit
+    await until(() => this.processes.length === 0, GONE_MS_MAX)
+  }
+
+  async #killAndRestart(): Promise<void> {
     this.notePids()
     const { port: listenPort, managePort } = this.#current
-    this.#isStarting = true
     this.#current.signal('SIGKILL')
     await this.#current.exit
+    // A worker that is held cannot hear that it is alone, and nobody else could listen where it does.
+    for (const pid of this.processes) if (stateOf(pid) === 'T') process.kill(pid, 'SIGCONT')
     const deadlineMs = performance.now() + RESTART_MS_MAX
-    for (;;) {
+    while (!this.#isKilled) {
       try {
-        this.#current = await SoakedGateway.start(
-          this.#files,
-          this.#config({ listenPort, managePort }),
-          this.#preloads,
-        )
-        break
+        const config = this.#config({ listenPort, managePort })
+        this.#current = await SoakedGateway.start(this.#files, config, this.#how)
+        return
       } catch (error) {
         this.failedStarts++
         if (performance.now() > deadlineMs) throw error
         await wait(RESTART_PAUSE_MS)
       }
     }
-    this.#isStarting = false
-    this.notePids()
   }
 }
 
 const RESTART_MS_MAX = 30_000
 const RESTART_PAUSE_MS = 200
+const GONE_MS_MAX = 5000

@@ -5,7 +5,7 @@ import type { Failure } from '../soak/messages.ts'
 import { Reloads } from '../soak/reloads.ts'
 import { descriptorsOf, isAlive } from '../soak/sockets.ts'
 import { until } from '../soak/until.ts'
-import { type Disturbance, HARMLESS, type Scene } from './disturbance.ts'
+import { type Disturbance, HARMLESS, hadNoConnection, type Scene } from './disturbance.ts'
 import type { Faults } from './faults-file.ts'
 import type { RelayMode } from './relay.ts'
 
@@ -28,7 +28,8 @@ function killOne({ gateway, random, kills, problems }: Scene): Disturbance {
     ...HARMLESS,
     losesSightings: true,
     begin: async () => {
-      kills.push(await killWorker(gateway, random.pick(gateway.workers), problems))
+      const pid = anyWorker(gateway, random)
+      if (pid !== null) kills.push(await killWorker(gateway, pid, problems))
     },
   }
 }
@@ -65,16 +66,24 @@ function killManager({ gateway }: Scene): Disturbance {
 
 /** As on a machine that is out of breath: nothing fails, it takes longer. */
 function holdWorker({ gateway, random }: Scene): Disturbance {
-  const pid = random.pick(gateway.workers)
+  let pid: number | null = null
   return {
     ...HARMLESS,
     holdMs: random.between(1000, 4000),
-    begin: async () => void process.kill(pid, 'SIGSTOP'),
+    begin: async () => {
+      pid = anyWorker(gateway, random)
+      if (pid !== null) process.kill(pid, 'SIGSTOP')
+    },
     end: async () => {
       // It may have been killed meanwhile.
-      if (gateway.workers.includes(pid)) process.kill(pid, 'SIGCONT')
+      if (pid !== null && gateway.workers.includes(pid)) process.kill(pid, 'SIGCONT')
     },
   }
+}
+
+/** As they are when it begins; `null`: what was begun before has killed all of them. */
+function anyWorker({ workers }: Scene['gateway'], random: Scene['random']): number | null {
+  return workers.length === 0 ? null : random.pick(workers)
 }
 
 /** The policy and the certificates change, for better and for worse, twice; SIGHUP. */
@@ -140,17 +149,18 @@ function takeDescriptors({ gateway, random }: Scene): Disturbance {
 }
 
 /** The kernel kills whoever wants more than there is. */
-function squeezeMemory({ gateway, memory, random, problems }: Scene): Disturbance {
-  let pid = 0
+function squeezeMemory({ gateway, memory, random, problems, isBeside }: Scene): Disturbance {
   return {
     ...HARMLESS,
     losesSightings: true,
     recoversMs: 40_000,
     begin: async () => {
-      pid = random.pick(gateway.workers)
+      const pid = anyWorker(gateway, random)
+      if (pid === null) return
       memory!.squeeze(pid, SQUEEZED_BYTES)
-      if (!(await until(() => !isAlive(pid), KILLED_MS_MAX)))
-        problems.push(`worker ${pid} does without any new memory`)
+      const isKilled = await until(() => !isAlive(pid), KILLED_MS_MAX)
+      // One whose app hangs has nothing to do that it would need any for.
+      if (!isKilled && !isBeside) problems.push(`worker ${pid} does without any new memory`)
     },
     end: async () => memory!.relax(),
     accountsFor: isCut,
@@ -187,9 +197,20 @@ function loseName({ faults, relays, random }: Scene): Disturbance {
   }
 }
 
-/** It came to nothing before a request was sent. */
-function hadNoConnection({ id }: Failure): boolean {
-  return id === null
+/** The gateway begins while its app cannot be found, and has nothing open to it. */
+function startNameless(scene: Scene): Disturbance {
+  const [killed, nameless] = [killManager(scene), loseName(scene)]
+  return {
+    ...killed,
+    detail: nameless.detail,
+    holdMs: nameless.holdMs,
+    begin: async () => {
+      await nameless.begin()
+      await killed.begin()
+    },
+    end: () => nameless.end(),
+    accountsFor: (failure) => killed.accountsFor(failure) || nameless.accountsFor(failure),
+  }
 }
 
 /** When a session of HTTP/2 ends, Node's client (24.21) drops what a slow reader of it has not taken yet. */
@@ -249,6 +270,7 @@ const KINDS = {
   'app-resets': app('resets', { accountsFor: isOfUpstream }),
   'app-slow': app('is slow', { accountsFor: ({ code }) => code === 'upstream_head_timeout' }),
   names: loseName,
+  'names-at-start': startNameless,
 } satisfies Readonly<Record<string, (scene: Scene) => Disturbance>>
 
 export const ALL_KINDS = Object.keys(KINDS) as readonly Kind[]

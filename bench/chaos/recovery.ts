@@ -1,9 +1,9 @@
-import { once } from 'node:events'
-import { request } from 'node:https'
-import { SERVER_NAMES, type SoakFiles } from '../soak/files.ts'
-import { encodePlan, type Plan, pathOf, planFor, type Route } from '../soak/plan.ts'
+import type { SoakFiles } from '../soak/files.ts'
+import type { Route } from '../soak/plan.ts'
 import type { Random } from '../soak/random.ts'
 import { until } from '../soak/until.ts'
+import type { Api } from './api.ts'
+import { askApp } from './ask-app.ts'
 import type { Estate } from './estate.ts'
 import type { ChaosGateway } from './gateway.ts'
 import type { ReadinessWatch } from './readiness.ts'
@@ -14,6 +14,7 @@ export class Recovery {
   readonly #files: SoakFiles
   readonly #readiness: ReadinessWatch
   readonly #estate: Estate
+  readonly #api: Api
   readonly #random: Random
   readonly #workers: number
   /** Requests that were sent to find out; the app has answered them as any others. */
@@ -27,6 +28,7 @@ export class Recovery {
       readonly files: SoakFiles
       readonly readiness: ReadinessWatch
       readonly estate: Estate
+      readonly api: Api
       readonly random: Random
     },
     workers: number,
@@ -35,6 +37,7 @@ export class Recovery {
     this.#files = parts.files
     this.#readiness = parts.readiness
     this.#estate = parts.estate
+    this.#api = parts.api
     this.#random = parts.random
     this.#workers = workers
   }
@@ -64,28 +67,17 @@ export class Recovery {
         const wrong = await this.#ask(route)
         if (wrong !== null) return `a request to /${route} fails: ${wrong}`
       }
-    if (!(await this.#estate.make())) return `the API fails: ${this.#estate.failures.at(-1)?.what}`
+    if (!(await this.#estate.make())) return `the API fails: ${this.#api.lastFailure}`
     return null
   }
 
   async #ask(route: Route): Promise<string | null> {
-    const plan: Plan = { ...planFor(this.#random, 'get'), route, framing: 'length' }
-    const { port } = this.#gateway
     this.asked++
-    const sent = request({
-      ...{ host: '127.0.0.1', port, servername: SERVER_NAMES[0], ca: this.#files.ca, agent: false },
-      path: pathOf(plan),
-      headers: { 'x-soak-plan': encodePlan(plan), cookie: 'a=1; b=2' },
-      signal: AbortSignal.timeout(ANSWER_MS_MAX),
-    }).end()
-    const [response] = await once(sent, 'response')
-    let text = ''
-    for await (const piece of response.setEncoding('latin1')) text += piece
-    const isRight = response.statusCode === 200 && response.headers['x-soak-id'] === plan.id
-    return isRight ? null : `${response.statusCode} ${text.slice(0, 300)}`
+    const { port } = this.#gateway
+    const told = await askApp({ port, ca: this.#files.ca, route, random: this.#random })
+    return typeof told === 'string' ? told : null
   }
 }
 
 /** More than there are workers, so that each is likely to be among them. */
 const ASKED_EACH = 4
-const ANSWER_MS_MAX = 10_000

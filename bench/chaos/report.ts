@@ -1,10 +1,9 @@
 import type { Round } from './rounds.ts'
-import { ALL_KINDS } from './kinds.ts'
 
 /** What was done to it, and how long it took to be well again. */
-export function roundsReport(rounds: readonly Round[]): string {
+export function roundsReport(rounds: readonly Round[], allKinds: readonly string[]): string {
   const lines = [row(['disturbance', 'rounds', 'with another', 'recovered in ms', 'at most'])]
-  for (const kind of ALL_KINDS) {
+  for (const kind of allKinds) {
     const its = rounds.filter(({ kinds }) => kinds.includes(kind))
     if (its.length === 0) continue
     const times = its.map(({ recoveredMs }) => recoveredMs).toSorted((a, b) => a - b)

@@ -2,32 +2,38 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Trouble } from '../soak/ledger.ts'
 import type { Failure } from '../soak/messages.ts'
 import type { Random } from '../soak/random.ts'
-import type { Disturbance, Scene } from './disturbance.ts'
-import { disturbanceOf, type Kind } from './kinds.ts'
-import type { Recovery } from './recovery.ts'
+import type { Disturbance } from './disturbance.ts'
 
 /** One disturbance, or several at once, from its begin until all was well again. */
 export interface Round extends Trouble {
-  readonly kinds: readonly Kind[]
+  readonly kinds: readonly string[]
   readonly disturbances: readonly Disturbance[]
   /** How long it took once it was over. */
   readonly recoveredMs: number
 }
 
+/** What goes through them. */
+export interface Disturbed<Kind> {
+  readonly random: Random
+  readonly problems: string[]
+  /** `isBeside`: it is one of several at once. */
+  disturbance(kind: Kind, isBeside: boolean): Disturbance
+  /** What is still missing after that time before all is well; `null`: nothing. */
+  missing(withinMs: number): Promise<string | null>
+}
+
 /** One after the other: first each kind by itself, in any order, then also two at once. */
-export class Rounds {
+export class Rounds<Kind extends string> {
   readonly done: Round[] = []
-  readonly #scene: Scene
-  readonly #recovery: Recovery
+  readonly #disturbed: Disturbed<Kind>
   readonly #random: Random
   readonly #kinds: readonly Kind[]
   #turn: Kind[] = []
   #turns = 0
 
-  constructor(scene: Scene, recovery: Recovery, kinds: readonly Kind[]) {
-    this.#scene = scene
-    this.#recovery = recovery
-    this.#random = scene.random
+  constructor(disturbed: Disturbed<Kind>, kinds: readonly Kind[]) {
+    this.#disturbed = disturbed
+    this.#random = disturbed.random
     this.#kinds = kinds
   }
 
@@ -55,7 +61,7 @@ export class Rounds {
   }
 
   async #round(kinds: readonly Kind[]): Promise<Round> {
-    const disturbances = kinds.map((kind) => disturbanceOf(kind, this.#scene))
+    const disturbances = kinds.map((kind) => this.#disturbed.disturbance(kind, kinds.length > 1))
     const name = disturbances
       .map(({ detail }, at) => `${kinds[at]}${detail === '' ? '' : ` (${detail})`}`)
       .join(' with ')
@@ -65,8 +71,8 @@ export class Rounds {
     for (const disturbance of disturbances.toReversed()) await disturbance.end()
     const overMs = Date.now()
     const withinMs = Math.max(...disturbances.map(({ recoversMs }) => recoversMs))
-    const missing = await this.#recovery.missing(withinMs)
-    if (missing !== null) this.#scene.problems.push(`${name}: ${withinMs} ms after it, ${missing}`)
+    const missing = await this.#disturbed.missing(withinMs)
+    if (missing !== null) this.#disturbed.problems.push(`${name}: ${withinMs} ms after it, ${missing}`)
     const toMs = Date.now()
     return {
       ...{ name, kinds, disturbances, fromMs, toMs: toMs + HEARD_MS, recoveredMs: toMs - overMs },

@@ -1,7 +1,7 @@
 import { descriptorsOf } from '../soak/sockets.ts'
 import type { Ledger } from '../soak/ledger.ts'
 import { until } from '../soak/until.ts'
-import type { ApiFailure } from './estate.ts'
+import type { ApiFailure } from './api.ts'
 import type { ChaosGateway } from './gateway.ts'
 import type { Sample } from './readiness.ts'
 import type { Round } from './rounds.ts'
@@ -31,21 +31,32 @@ export function apiProblems(failures: readonly ApiFailure[], rounds: readonly Ro
   })
 }
 
+/** What became of requests beside those of the clients: how many were sent, and had their answer for certain. */
+export interface Asked {
+  readonly asked: number
+  readonly answered: number
+}
+
 /**
- * Statistics against what was answered. A process that is killed takes with it what it has recorded and not delivered:
- * a beat of 200 ms, and what had to wait because the database or the manager was away at the same time.
+ * How many requests statistics have at least. A process that is killed takes with it what it has recorded and not
+ * delivered: a beat of 200 ms, and what had to wait because the database or the manager was away at the same time.
  */
+export function leastCounted(ledger: Ledger, { answered }: Asked, rounds: readonly Round[]): number {
+  const lossy = rounds.filter(({ disturbances }) => disturbances.some(({ losesSightings }) => losesSightings))
+  const lost = lossy.map(({ fromMs, toMs }) => ledger.answersBetween(fromMs - UNSENT_MS, toMs))
+  return ledger.total('right') + answered - lost.reduce((sum, count) => sum + count, 0)
+}
+
+/** Statistics against what was answered. */
 export function statisticsProblems(
   counted: number,
   ledger: Ledger,
-  asked: number,
+  beside: Asked,
   rounds: readonly Round[],
 ): readonly string[] {
-  const right = ledger.total('right')
-  const sent = ledger.total(null) + asked
-  const lossy = rounds.filter(({ disturbances }) => disturbances.some(({ losesSightings }) => losesSightings))
-  const least =
-    right - lossy.reduce((sum, { fromMs, toMs }) => sum + ledger.answersBetween(fromMs - UNSENT_MS, toMs), 0)
+  const right = ledger.total('right') + beside.answered
+  const sent = ledger.total(null) + beside.asked
+  const least = leastCounted(ledger, beside, rounds)
   if (counted < least)
     return [`statistics have ${counted} requests, ${right} were answered, ${least} of them for certain`]
   return counted > sent ? [`statistics have ${counted} requests, and ${sent} were sent`] : []

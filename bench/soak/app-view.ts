@@ -8,6 +8,8 @@ export interface View {
   /** Which policy decided. */
   readonly revision: string | null
   readonly forwardedFor: string | null
+  /** Who it is taken for. */
+  readonly agent: string | null
 }
 
 /** And what it should never have been sent. */
@@ -19,6 +21,7 @@ export function appView(request: AppRequest, { route }: Plan): { view: View; pro
     http2: text('x-http2-fingerprint'),
     revision: text('x-agent-revision'),
     forwardedFor: text('x-forwarded-for'),
+    agent: text('x-agent-name'),
   }
   const problems: string[] = []
   for (const [name, value] of Object.entries(headers)) {

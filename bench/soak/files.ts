@@ -87,7 +87,7 @@ export class SoakFiles {
   }
 }
 
-function policy(revision: string): string {
+export function policy(revision: string): string {
   return `otherwise: {tag: {headers: {X-Agent-Revision: ${revision}}}}
 rules:
   - {name: pass, when: {path: '/pass/*'}, action: pass}

@@ -2,11 +2,21 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { SoakFiles } from './files.ts'
 import { commandOf } from './sockets.ts'
 import { until } from './until.ts'
 
-/** The `gatehouse up` that is soaked, as an operator starts it. */
+/** What is started, and how. */
+export interface Started {
+  readonly command: 'up' | 'proxy' | 'manage'
+  /** What its files are called. */
+  readonly name: string
+  /** Modules that are loaded into each of its processes before anything of its own. */
+  readonly preloads: readonly string[]
+}
+
+/** The gatehouse that is soaked, as an operator starts it: `up`, or another command that serves. */
 export class SoakedGateway {
   readonly port: number
   readonly managePort: number
@@ -15,22 +25,21 @@ export class SoakedGateway {
   readonly #child: ChildProcess
   readonly #liveFile: string
 
-  /** `preloads`: modules that are loaded into each of its processes before anything of its own. */
   static async start(
     files: SoakFiles,
     config: string,
-    preloads: readonly string[] = [],
+    { command = 'up', name = 'gatehouse', preloads = [] }: Partial<Started> = {},
   ): Promise<SoakedGateway> {
-    const configFile = join(files.folder, 'gatehouse.yaml')
+    const configFile = join(files.folder, `${name}.yaml`)
     writeFileSync(configFile, config)
     const liveFile = join(files.folder, 'live-memory.txt')
     const imports = [LIVE_MEMORY, ...preloads].flatMap((module) => ['--import', module])
-    const child = spawn(process.execPath, [...imports, PROGRAM, 'up', '--config', configFile], {
+    const child = spawn(process.execPath, [...imports, PROGRAM, command, '--config', configFile], {
       cwd: files.folder,
       env: { ...process.env, SOAK_LIVE_FILE: liveFile },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
-    const logFile = join(files.folder, 'gatehouse.log')
+    const logFile = join(files.folder, `${name}.log`)
     const log = createWriteStream(logFile, { flags: 'a' })
     child.stderr.pipe(log)
     const exit = once(child, 'exit') as Promise<[number | null, string | null]>
@@ -39,11 +48,15 @@ export class SoakedGateway {
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
         said = said.length > LOG_START_MAX ? said : said + text
         const line = said.split('\n').find((each) => each.includes('"message":"ready"'))
-        if (line !== undefined) resolve(JSON.parse(line))
+        if (line?.endsWith('}') === true) resolve(JSON.parse(line))
       })
     })
-    const first = await Promise.race([ready, exit.then(() => null)])
-    if (first === null) throw new Error(`gatehouse has not started: ${said}`)
+    const late = wait(START_MS_MAX, null, { ref: false })
+    const first = await Promise.race([ready, exit.then(() => null), late])
+    if (first === null) {
+      child.kill('SIGKILL')
+      throw new Error(`gatehouse has not started: ${said}`)
+    }
     return new SoakedGateway(child, exit, liveFile, portOf(first['listen']), portOf(first['manage']))
   }
 
@@ -172,12 +185,14 @@ policy: {file: '${files.policyFile}'}
 `
 }
 
+/** Who has no such listener says nothing of it. */
 function portOf(address: unknown): number {
   return Number(String(address).split(':').at(-1))
 }
 
 const PROGRAM = new URL('../../src/bin.js', import.meta.url).pathname
 const LIVE_MEMORY = new URL('live-memory.ts', import.meta.url).href
+const START_MS_MAX = 60_000
 const LIVE_MS_MAX = 60_000
 const LOG_START_MAX = 100_000
 export const DRAIN_S = 20

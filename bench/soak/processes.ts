@@ -10,18 +10,23 @@ export class SoakProcesses {
   readonly #children: ChildProcess[] = []
   readonly #crash = Promise.withResolvers<never>()
   #app: ChildProcess | null = null
-  #clients: readonly ChildProcess[] = []
+  readonly #clients: ChildProcess[] = []
 
   constructor() {
     this.crash.catch(() => undefined) // whoever waits for something else hears of it next
-    // Whoever ends it early leaves no gateway behind.
+    // Whoever ends it early leaves no gateway behind, also who says so twice.
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.once(signal, () => this.#crash.reject(new Error(`ended by ${signal}`)))
+      process.on(signal, () => this.end(`ended by ${signal}`))
   }
 
   /** Rejects when one of them has ended: a bug of the soak. */
   get crash(): Promise<never> {
     return this.#crash.promise
+  }
+
+  /** Whatever is waited for: it is over. */
+  end(why: string): void {
+    this.#crash.reject(new Error(why))
   }
 
   async startApp(ledger: Ledger): Promise<AppPorts> {
@@ -45,6 +50,7 @@ export class SoakProcesses {
     })
   }
 
+  /** Once for each gateway there is. */
   async startClients(
     wanted: Pick<ClientsOrder, 'port' | 'ca' | 'kinds' | 'sendsGarbage'> & { readonly connections: number },
     ledger: Ledger,
@@ -52,8 +58,9 @@ export class SoakProcesses {
   ): Promise<void> {
     const { connections, ...order } = wanted
     const count = Math.ceil(connections / LANES_EACH)
-    this.#clients = Array.from({ length: count }, () => this.#start('clients.ts'))
-    for (const [index, clients] of this.#clients.entries()) {
+    const started = Array.from({ length: count }, () => this.#start('clients.ts'))
+    this.#clients.push(...started)
+    for (const [index, clients] of started.entries()) {
       await message(clients, 'clients:ready')
       clients.on('message', (said: FromClients) => {
         if (said.kind === 'clients:tally') ledger.tally(said.tally)

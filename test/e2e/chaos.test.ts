@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { type Test, test } from 'tap'
+
+test('three minutes of chaos: nothing is wrong, and nothing stays', async (t) => {
+  const child = startChaos(t, ['--minutes', '3', '--connections', '4', '--seed', '11'])
+  const [said, complaints] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  assert.equal(child.exitCode, 0, said + complaints)
+  assert.match(said, /^Nothing is wrong\.$/m)
+  assert.match(said, /\d+ s: .*\n\d+ s: /, 'more than one thing was done to it')
+  assert.deepEqual(groupOf(child.pid!), [])
+})
+
+test('a chaos that is ended in the middle of something leaves nothing behind', async (t) => {
+  const sizes = ['--seconds', '600', '--connections', '4', '--only', 'manager-killed,worker-held']
+  const child = startChaos(t, sizes)
+  const complaints = text(child.stderr)
+  let said = ''
+  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    said += piece
+    if (said.includes('well again')) child.kill('SIGTERM')
+  })
+  await once(child, 'exit')
+  assert.match(await complaints, /ended by SIGTERM/, said)
+  assert.deepEqual(groupOf(child.pid!), [])
+})
+
+/** In a group of its own, all of which ends with the test, however that ends. */
+function startChaos(t: Test, sizes: readonly string[]): ChildProcessByStdio<null, Readable, Readable> {
+  const child = spawn(process.execPath, ['bench/chaos/chaos.ts', ...sizes], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const killAll = () => {
+    if (groupOf(child.pid!).length > 0) process.kill(-child.pid!, 'SIGKILL')
+  }
+  t.teardown(killAll)
+  // SIGALRM is how tap ends a test that takes too long.
+  for (const signal of ['SIGALRM', 'SIGTERM', 'SIGINT'] as const)
+    process.once(signal, () => {
+      killAll()
+      process.kill(process.pid, signal)
+    })
+  return child
+}
+
+/** The command lines of its processes. */
+function groupOf(group: number): readonly string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const [state, , its] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+        const isIn = Number(its) === group && state !== 'Z'
+        return isIn ? readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ') : []
+      } catch {
+        return [] // gone since it was listed
+      }
+    })
+}
