@@ -1,6 +1,8 @@
 /** What the probe was answered. `null`: nobody answered. */
 export interface Sample {
-  readonly atMs: number
+  /** When it was asked, and when it was told. */
+  readonly fromMs: number
+  readonly toMs: number
   readonly isReady: boolean | null
   readonly said: string
 }
@@ -17,8 +19,9 @@ export class ReadinessWatch {
   }
 
   async ask(): Promise<Sample> {
-    const atMs = Date.now()
-    const sample = await this.#answer(atMs)
+    const fromMs = Date.now()
+    const answer = await this.#answer()
+    const sample = { fromMs, toMs: Date.now(), ...answer }
     this.samples.push(sample)
     return sample
   }
@@ -27,19 +30,20 @@ export class ReadinessWatch {
     clearInterval(this.#timer)
   }
 
-  async #answer(atMs: number): Promise<Sample> {
+  async #answer(): Promise<Pick<Sample, 'isReady' | 'said'>> {
     try {
       const response = await fetch(this.#url, {
         headers: { connection: 'close' },
         signal: AbortSignal.timeout(ANSWER_MS_MAX),
       })
-      return { atMs, isReady: response.status === 200, said: await response.text() }
+      return { isReady: response.status === 200, said: await response.text() }
     } catch (error) {
-      return { atMs, isReady: null, said: String((error as Error).cause ?? error) }
+      return { isReady: null, said: String((error as Error).cause ?? error) }
     }
   }
 }
 
-const ASK_MS = 250
+/** A worker that is started anew is not there for longer than that. */
+const ASK_MS = 100
 /** On a machine that has much else to do. */
 const ANSWER_MS_MAX = 20_000

@@ -9,23 +9,34 @@ import type { Round } from './rounds.ts'
 /** What the probe said, against what it should have. */
 export function readinessProblems(samples: readonly Sample[], rounds: readonly Round[]): readonly string[] {
   const problems: string[] = []
-  for (const { atMs, isReady, said } of samples) {
+  for (const sample of samples) {
+    const { isReady, said } = sample
     if (isReady === true) continue
-    const within = rounds.filter(({ fromMs, toMs }) => atMs >= fromMs && atMs <= toMs)
+    const within = rounds.filter((round) => isDuring(sample, round))
     const mayBe = within.some(({ disturbances }) => disturbances.some(({ readiness }) => readiness !== 'yes'))
     if (!mayBe) problems.push(`not ready (${said}), in ${within[0]?.name ?? 'no disturbance'}`)
   }
-  for (const { name, disturbances, fromMs, toMs } of rounds) {
-    if (!disturbances.some(({ readiness }) => readiness === 'no')) continue
-    const said = samples.some(({ atMs, isReady }) => atMs >= fromMs && atMs <= toMs && isReady === false)
-    if (!said) problems.push(`${name}: it never said that it is not ready`)
+  for (const round of rounds) {
+    if (!round.disturbances.some(({ readiness }) => readiness === 'no')) continue
+    const said = samples.some((sample) => sample.isReady === false && isDuring(sample, round))
+    if (!said) problems.push(`${round.name}: it never said that it is not ready`)
   }
   return problems
 }
 
+/** Some of it at least: what one disturbance lets begin may be ended by the next. */
+function isDuring(asked: Stretch, round: Stretch): boolean {
+  return asked.fromMs <= round.toMs && asked.toMs >= round.fromMs
+}
+
+interface Stretch {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
 export function apiProblems(failures: readonly ApiFailure[], rounds: readonly Round[]): readonly string[] {
   return failures.flatMap((failure) => {
-    const within = rounds.filter(({ fromMs, toMs }) => failure.fromMs <= toMs && failure.toMs >= fromMs)
+    const within = rounds.filter((round) => isDuring(failure, round))
     const mayBe = within.some(({ disturbances }) => disturbances.some(({ harmsApi }) => harmsApi))
     return mayBe ? [] : [`the API, in ${within[0]?.name ?? 'no disturbance'}: ${failure.what}`]
   })

@@ -5,6 +5,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Test, test } from 'tap'
+import { HARMLESS } from '../../bench/chaos/disturbance.ts'
+import { readinessProblems } from '../../bench/chaos/verdict.ts'
 
 test('three minutes of chaos: nothing is wrong, and nothing stays', async (t) => {
   const child = startChaos(t, ['--minutes', '3', '--connections', '4', '--seed', '11'])
@@ -29,6 +31,22 @@ test('a chaos that is ended in the middle of something leaves nothing behind', a
   await once(child, 'exit')
   assert.match(await complaints, /ended by SIGTERM/, said)
   assert.deepEqual(groupOf(child.pid!), [])
+})
+
+test('a probe that was asked during one disturbance and cut off by the next is not held against it', async () => {
+  const round = (name: string, readiness: 'yes' | 'any', fromMs: number, toMs: number) => {
+    const disturbance = { ...HARMLESS, begin: async () => undefined, readiness }
+    return {
+      ...{ name, fromMs, toMs, kinds: [name], disturbances: [disturbance], recoveredMs: 0 },
+      accountsFor: () => false,
+    }
+  }
+  const rounds = [round('app-resets', 'yes', 1000, 2250), round('manager-killed', 'any', 2001, 5000)]
+  const cutOff = { isReady: null, said: 'ECONNRESET' }
+  assert.deepEqual(readinessProblems([{ ...cutOff, fromMs: 1999, toMs: 2002 }], rounds), [])
+  assert.deepEqual(readinessProblems([{ ...cutOff, fromMs: 1500, toMs: 1600 }], rounds), [
+    'not ready (ECONNRESET), in app-resets',
+  ])
 })
 
 /** In a group of its own, all of which ends with the test, however that ends. */
