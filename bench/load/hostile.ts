@@ -15,7 +15,7 @@ import { measure, median, portOf, startGate, type Taken } from './others.ts'
 
 /**
  * `npm run bench:hostile [-- ROUNDS [NAME…]]`: how long others wait beside each kind of attack by slowness and number, and
- * beside none, in turns. Each is made at a rate of its own by one process of the lowest priority; wanted is that the slowest of
+ * beside none, in turns. Each is made at a rate of its own by one process that has what others leave; wanted is that the slowest of
  * a hundred of the others wait no more than three times as long as beside none. The gateway has one processor; the app, the
  * attack and the others have the other.
  */

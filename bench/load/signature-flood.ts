@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { made } from '../../test/identity/forgeries.ts'
 import { newSigner } from '../../test/identity/signer.ts'
+import { listening, makePlace, startApp } from './contenders.ts'
 import { connect, measure, median, portOf, startGate, type Taken } from './others.ts'
 
 /**
@@ -17,13 +18,14 @@ import { connect, measure, median, portOf, startGate, type Taken } from './other
  */
 async function main(rounds: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'flood-'))
-  const app = createServer((_, response) => response.end('ok')).listen(0, '127.0.0.1')
-  await once(app, 'listening')
+  const place = makePlace(folder, APP_PORT)
+  const app = startApp(place)
+  await listening(place.appPort)
   const agents = createServer((_, response) =>
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys: [signer.jwk] })),
   ).listen(0, '127.0.0.1')
   await once(agents, 'listening')
-  const gate = await startGate(folder, portOf(app), SETTINGS)
+  const gate = await startGate(folder, place.appPort, SETTINGS)
   const id = `http://127.0.0.1:${portOf(agents)}`
   const taken = new Map<string, Taken[]>(KINDS.map((kind) => [kind, []]))
   try {
@@ -37,7 +39,9 @@ async function main(rounds: number): Promise<void> {
   } finally {
     gate.child.kill('SIGINT')
     await once(gate.child, 'exit')
-    for (const server of [app, agents]) server.close().closeAllConnections()
+    agents.close().closeAllConnections()
+    app.kill()
+    await once(app, 'exit')
     rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -89,7 +93,8 @@ async function runFlood(port: number, id: string, kind: Kind, thumbprint: string
       socket.waiting.push(() => answered++)
       socket.write(requests[sent % requests.length]!)
     }
-    await wait(2)
+    // So that each comes by itself, and not some at once.
+    await turn()
   }
 }
 
@@ -105,7 +110,7 @@ function requestOf(port: number, id: string, kind: Kind, thumbprint: string): st
     const { headers } = made({ agent, stranger: signer, authority, nowS }, making)
     for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`)
   }
-  return `GET /cart?id=7 HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`
+  return `GET /?id=7 HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`
 }
 
 async function signatures(manage: string): Promise<string> {
@@ -116,6 +121,7 @@ async function signatures(manage: string): Promise<string> {
 const KINDS = ['none', 'unsigned', 'signed wrongly'] as const
 const SETTINGS = 'proxy:\n  trusted_proxies: [127.0.0.1]\nfetch:\n  allow_private_addresses: true\n'
 const FLOOD_PER_SECOND = 5_000
+const APP_PORT = 18_081
 const signer = newSigner('ed25519')
 
 const [role = '5', port, id = '', kind, thumbprint = ''] = process.argv.slice(2)
