@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +10,8 @@ import { ABUSES } from '../../test/hostile/http2-abuse-cases.ts'
 import { address6, hex } from '../../test/hostile/made-up.ts'
 import { helloMessage, records } from '../../test/hostile/tls-hellos.ts'
 import { PREFACE, settings } from '../../test/proxy/http2-frames.ts'
-import { measure, median, portOf, startGate, type Taken } from './others.ts'
+import { listening, makePlace, startApp } from './contenders.ts'
+import { measure, median, startGate, type Taken } from './others.ts'
 
 /**
  * `npm run bench:hostile [-- ROUNDS [NAME…]]`: how long others wait beside each kind of attack by slowness and number, and
@@ -21,13 +21,10 @@ import { measure, median, portOf, startGate, type Taken } from './others.ts'
  */
 async function main(rounds: number, names: readonly string[]): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'hostile-'))
-  const large = Buffer.alloc(1_000_000, 'x')
-  const app = createServer((request, response) => {
-    // An answer ahead of its body would end the connection, and its attack would be one by handshakes.
-    request.resume().once('end', () => response.end(request.url === '/large' ? large : 'ok'))
-  }).listen(0, '127.0.0.1')
-  await once(app, 'listening')
-  const gate = await startGate(folder, portOf(app), SETTINGS)
+  const place = makePlace(folder, APP_PORT)
+  const app = startApp(place)
+  await listening(place.appPort)
+  const gate = await startGate(folder, place.appPort, SETTINGS)
   const kinds = [NONE, ...Object.keys(ATTACKS).filter((name) => names.length === 0 || names.includes(name))]
   const taken = new Map<string, Taken[]>(kinds.map((name) => [name, []]))
   try {
@@ -44,7 +41,8 @@ async function main(rounds: number, names: readonly string[]): Promise<void> {
   } finally {
     gate.child.kill('SIGINT')
     await once(gate.child, 'exit')
-    app.close().closeAllConnections()
+    app.kill()
+    await once(app, 'exit')
     rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -203,14 +201,16 @@ const ABUSES_PER_SECOND = 2
 const FRAMES_AT_ONCE = 100
 const ADDRESSES = 16
 const REST_MS = 1_000
+const APP_PORT = 18_081
 const NONE = 'none'
 const SETTINGS = 'proxy:\n  trusted_proxies: [127.0.1.0/24]\n'
 const HELLO = records(helloMessage())
 
 const ATTACKS: Readonly<Record<string, Attack>> = {
   'slow headers': slow('GET / HTTP/1.1\r\nHost: localhost\r\n', 'X-A: b\r\n'),
-  'slow bodies': slow('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n', 'x'),
-  'slow reads': slow('GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n', '', true),
+  // An answer ahead of its body would end the connection, and its attack would be one by handshakes.
+  'slow bodies': slow('POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n', 'x'),
+  'slow reads': slow('GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n', '', true),
   'half open': { perSecond: 500, act: (port, number) => raw(port, number, HELLO.subarray(0, -1)) },
   'connection flood': {
     perSecond: 100,

@@ -11,6 +11,7 @@ import type { Exchange } from './exchange.ts'
 import { EXCHANGE, Http2Exchange, type ServedStream } from './exchange-h2.ts'
 import type { Http2Opening } from './http2-opening.ts'
 import { SessionMemory } from './http2-memory.ts'
+import { OUTBOX } from './outbox.ts'
 import { checkHttp2, type RequestLimits } from './request-check.ts'
 
 export interface Http2Limits extends RequestLimits {
@@ -116,7 +117,7 @@ class Http2Connection implements Swept {
     // Not by the session's own time-out: to set that anew for whatever moves is a tenth of a request.
     this.#expectRequest()
     session.on('error', (error: Error & { code?: string }) => this.#error(error))
-    session.on('stream', (stream, _headers, flags, rawHeaders) => this.#stream(stream, flags, rawHeaders))
+    session.on('stream', (stream, _headers, flags, rawHeaders) => this.#came(stream, flags, rawHeaders))
   }
 
   get streamCount(): number {
@@ -127,11 +128,16 @@ class Http2Connection implements Swept {
     if (!this.#session.closed && !this.#session.destroyed) this.#session.close()
   }
 
-  #stream(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
+  /** Whoever takes it back at once has nothing done for it (CVE-2023-44487). */
+  #came(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
     stream.on('error', ignore) // its close says all there is to say
     this.#completePrint(rawHeaders)
-    // Announced a tick later than it came: it may be over by now.
-    if (stream.destroyed || stream.closed) return
+    OUTBOX.beforehand({ begin: () => this.#begin(stream, flags, rawHeaders) })
+  }
+
+  #begin(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
+    if (stream.destroyed) return
+    if (stream.closed) return void stream.destroy() // see aborted
     const { limits, handlers } = this.#server
     this.#requests++
     this.#expectRequest()

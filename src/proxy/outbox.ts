@@ -3,21 +3,40 @@ export interface Sender {
   send(text: string): void
 }
 
+/** What has come, and may be taken back before this turn of the event loop has ended. */
+export interface Arrival {
+  begin(): void
+}
+
 /**
  * Texts that leave together at the end of this turn of the event loop. A write to somebody who sleeps has to wake him,
- * which costs as much as the write; of several one after the other only the first does.
+ * which costs as much as the write; of several one after the other only the first does. Just before, what has come
+ * begins, so that what it has to say leaves with the rest.
  */
 class Outbox {
+  #arrivals: Arrival[] = []
   #senders: Sender[] = []
   #texts: string[] = []
 
   put(sender: Sender, text: string): void {
-    if (this.#senders.length === 0) setImmediate(this.#empty)
+    this.#expect()
     this.#senders.push(sender)
     this.#texts.push(text)
   }
 
+  beforehand(arrival: Arrival): void {
+    this.#expect()
+    this.#arrivals.push(arrival)
+  }
+
+  #expect(): void {
+    if (this.#senders.length === 0 && this.#arrivals.length === 0) setImmediate(this.#empty)
+  }
+
   readonly #empty = (): void => {
+    // What begins puts more into it, which is not to set another turn.
+    for (const arrival of this.#arrivals) arrival.begin()
+    this.#arrivals = []
     const senders = this.#senders
     const texts = this.#texts
     this.#senders = []

@@ -8,7 +8,8 @@ import { data, type Frame, frame, framesOf, getRequest, headers, PREFACE, settin
 
 const TOTAL = 12_000_000
 const SMALL = { headerCountMax: 20, headerBytesMax: 8192, requestLineBytesMax: 1024 }
-const [PROTOCOL_ERROR, ENHANCE_YOUR_CALM] = [1, 11]
+const [PROTOCOL_ERROR, CANCEL, ENHANCE_YOUR_CALM] = [1, 8, 11]
+const RST_STREAM = 3
 const INITIAL_WINDOW_SIZE = 4
 
 /** Reset by nghttp2, before anybody hears of it. */
@@ -98,6 +99,32 @@ test('what nghttp2 lets pass and cannot be forwarded is answered, and reported',
   }
   assert.equal(front.exchanges.length, REFUSED.length * 2)
   await front.close()
+})
+
+test('what is taken back as it comes is nobody’s request, and nothing of it stays', async () => {
+  const front = await startFront()
+  const cancel = (stream: number) => frame(RST_STREAM, 0, stream, Buffer.of(0, 0, 0, CANCEL))
+  const open = { hasEnded: false }
+  const post = getRequest({ ':method': 'POST' })
+  const peer = await dialTls(front.port, { ALPNProtocols: ['h2'] })
+  const isAnswered = (wanted: number) =>
+    framesOf(peer.bytes).some(({ type, stream }) => type === 1 && stream === wanted)
+  peer.write(Buffer.concat([PREFACE, settings(), headers(1, getRequest())]))
+  await peer.hears(() => isAnswered(1))
+  const pairs = [
+    ...[headers(3, getRequest()), cancel(3)],
+    ...[headers(5, post, open), cancel(5)],
+    ...[headers(7, post, open), data(7, 'x'), cancel(7)],
+  ]
+  peer.write(Buffer.concat([...pairs, headers(9, getRequest({ ':path': '/stays' }))]))
+  await peer.hears(() => isAnswered(9))
+  peer.socket.destroy()
+  assert.deepEqual(
+    front.exchanges.map(({ head }) => head.target),
+    ['/', '/stays'],
+  )
+  assert.deepEqual(front.failures, [])
+  await front.close() // which waits for what is still open
 })
 
 test('what breaks the session is reported once', async () => {

@@ -24,3 +24,21 @@ test('what is put in while it is emptied leaves with the next turn', async () =>
   await new Promise(setImmediate)
   assert.deepEqual(sent, ['now', 'later'])
 })
+
+test('what has come begins once the turn is over, before anything leaves, and what it says leaves with the rest', async () => {
+  const done: string[] = []
+  const sender = { send: (text: string) => void done.push(text) }
+  OUTBOX.put(sender, 'an answer')
+  OUTBOX.beforehand({
+    begin: () => {
+      done.push('one begins')
+      OUTBOX.put(sender, 'what one says')
+    },
+  })
+  OUTBOX.beforehand({ begin: () => void done.push('another begins') })
+  assert.deepEqual(done, [])
+  await new Promise(setImmediate)
+  assert.deepEqual(done, ['one begins', 'another begins', 'an answer', 'what one says'])
+  await new Promise(setImmediate)
+  assert.equal(done.length, 4)
+})
