@@ -75,12 +75,14 @@ interface Attack {
 async function attack(port: number, { perSecond, act }: Attack): Promise<void> {
   const startMs = performance.now()
   let done = 0
+  let hasBegun = false
   process.once('message', () => {
     process.send!(done / ((performance.now() - startMs) / 1_000), () => process.exit(0))
   })
   for (;;) {
     const due = ((performance.now() - startMs) / 1_000) * perSecond
     for (; done < due; done++) act(port, done)
+    if (!hasBegun && done >= perSecond) hasBegun = process.send!('begun')
     await wait(2)
   }
 }

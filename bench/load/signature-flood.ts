@@ -79,6 +79,7 @@ async function runFlood(port: number, id: string, kind: Kind, thumbprint: string
   const connections = await Promise.all(Array.from({ length: 16 }, () => connect(port)))
   const requests = Array.from({ length: 2_000 }, () => requestOf(port, id, kind, thumbprint))
   let answered = 0
+  process.send!('begun')
   const startMs = performance.now()
   process.once('message', () => {
     process.send!(answered / ((performance.now() - startMs) / 1_000), () => process.exit(0))
