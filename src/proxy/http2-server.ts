@@ -117,7 +117,7 @@ class Http2Connection implements Swept {
     // Not by the session's own time-out: to set that anew for whatever moves is a tenth of a request.
     this.#expectRequest()
     session.on('error', (error: Error & { code?: string }) => this.#error(error))
-    session.on('stream', (stream, _headers, flags, rawHeaders) => this.#came(stream, flags, rawHeaders))
+    session.on('stream', (stream, _headers, flags, rawHeaders) => this.#stream(stream, flags, rawHeaders))
   }
 
   get streamCount(): number {
@@ -128,14 +128,10 @@ class Http2Connection implements Swept {
     if (!this.#session.closed && !this.#session.destroyed) this.#session.close()
   }
 
-  /** Whoever takes it back at once has nothing done for it (CVE-2023-44487). */
-  #came(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
+  #stream(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
     stream.on('error', ignore) // its close says all there is to say
     this.#completePrint(rawHeaders)
-    OUTBOX.beforehand({ begin: () => this.#begin(stream, flags, rawHeaders) })
-  }
-
-  #begin(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
+    // Announced a tick later than it came: it may be over by now.
     if (stream.destroyed) return
     if (stream.closed) return void stream.destroy() // see aborted
     const { limits, handlers } = this.#server
@@ -158,7 +154,8 @@ class Http2Connection implements Swept {
       stream.on('aborted', aborted)
       if (limits.bodyIdleTimeoutMs > 0 && !isGrpc(rawHeaders)) this.#watchBody(stream)
     }
-    handlers.request(exchange)
+    // Whoever takes it back at once has nothing done for it (CVE-2023-44487).
+    OUTBOX.beforehand({ begin: () => exchange.isOver || handlers.request(exchange) })
     if (this.#requests === limits.requestsPerConnectionMax) this.#session.close()
   }
 

@@ -5,7 +5,7 @@ export interface Sender {
 
 /** What has come, and may be taken back before this turn of the event loop has ended. */
 export interface Arrival {
-  begin(): void
+  begin(): unknown
 }
 
 /**

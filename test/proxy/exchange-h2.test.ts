@@ -101,6 +101,24 @@ test('what nghttp2 lets pass and cannot be forwarded is answered, and reported',
   await front.close()
 })
 
+test('a request that comes whole has its body and its trailers', async () => {
+  const front = await startFront()
+  const peer = await dialTls(front.port, { ALPNProtocols: ['h2'] })
+  const isAnswered = (wanted: number) =>
+    framesOf(peer.bytes).some(({ type, stream }) => type === 1 && stream === wanted)
+  peer.write(Buffer.concat([PREFACE, settings(), headers(1, getRequest())]))
+  await peer.hears(() => isAnswered(1))
+  const post = getRequest({ ':method': 'POST' })
+  const whole = [headers(3, post, { hasEnded: false }), data(3, 'x', false), headers(3, ['a', 'b'])]
+  peer.write(Buffer.concat(whole))
+  await peer.hears(() => isAnswered(3))
+  const exchange = front.exchanges.at(-1)!
+  assert.equal(exchange.head.method, 'POST')
+  assert.deepEqual(exchange.trailers, ['a', 'b'])
+  peer.socket.destroy()
+  await front.close()
+})
+
 test('what is taken back as it comes is nobody’s request, and nothing of it stays', async () => {
   const front = await startFront()
   const cancel = (stream: number) => frame(RST_STREAM, 0, stream, Buffer.of(0, 0, 0, CANCEL))
