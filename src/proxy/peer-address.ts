@@ -69,8 +69,7 @@ export interface HopClaims {
 export function clientAddress(connection: Connection, claims: HopClaims, trusted: AddressSet): string {
   if (!connection.isTrusted) return connection.address
   const { forwardedFor, forwarded } = claims
-  const hops =
-    forwardedFor !== null ? forwardedFor.split(',') : forwarded !== null ? forwardedNodes(forwarded) : []
+  const hops = forwardedFor !== null ? lastEntries(forwardedFor) : forwardedNodes(forwarded ?? '')
   let client = connection.address
   for (let i = hops.length - 1; i >= 0; i--) {
     const address = nodeAddress(hops[i]!)
@@ -184,11 +183,20 @@ function colons(words: Words): string {
   return length === 1 ? hex(all) : `${hex(all.slice(0, from))}::${hex(all.slice(from + length))}`
 }
 
+/** In order. What a client has written before them may be long. */
+function lastEntries(list: string): string[] {
+  let before = list.length
+  for (let count = 0; count < HOPS_MAX && before > 0; count++) before = list.lastIndexOf(',', before - 1)
+  return list.slice(before + 1).split(',')
+}
+
 /**
  * The `for` of each element of a Forwarded header, in order, `''` where it has none. One that is not written as RFC
- * 7239 §4 wants it has no elements: what it says cannot be told from what it was made to seem to say.
+ * 7239 §4 wants it, or longer than hops make it, has no elements: what it says cannot be told from what it was made to
+ * seem to say.
  */
 function forwardedNodes(value: string): string[] {
+  if (value.length > FORWARDED_LENGTH_MAX) return []
   const nodes: string[] = []
   let node = ''
   let at = 0
@@ -226,6 +234,10 @@ function nodeAddress(text: string): string | null {
   return isIP(host) === 4 ? host : null
 }
 
+/** More trusted hops than any request passes. */
+const HOPS_MAX = 64
+/** So many hops with all that RFC 7239 has to say of each are less. */
+const FORWARDED_LENGTH_MAX = 8_192
 /** RFC 7239 §4: `name=token` or `name="quoted"`, or nothing at all; blanks around it. Sticky: one step at a time. */
 const PAIR =
   /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:([!#$%&'*+.^_`|~\w:[\]-]+)|"([^"\\]*(?:\\.[^"\\]*)*)"))?[ \t]*/y

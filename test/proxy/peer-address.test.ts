@@ -207,6 +207,21 @@ test('the client is the first hop back that is not trusted', async () => {
   }
 })
 
+test('of X-Forwarded-For the last 64 hops are walked, of Forwarded all of 8 KiB', async () => {
+  const trusted = AddressSet.parse(['10.0.0.0/8'])!
+  const client = (forwardedFor: string | null, forwarded: string | null) =>
+    clientAddress(peer('10.0.0.1', true), { forwardedFor, forwarded }, trusted)
+  const hops = (count: number) => Array.from({ length: count }, (_, at) => `10.0.1.${at}`)
+  assert.equal(client(['192.0.2.1', ...hops(63)].join(), null), '192.0.2.1')
+  assert.equal(client(['192.0.2.1', ...hops(64)].join(), null), '10.0.1.0')
+  assert.equal(client(`${','.repeat(60_000)}192.0.2.1`, null), '192.0.2.1')
+  assert.equal(client(',192.0.2.1', null), '192.0.2.1')
+  const end = 'for=192.0.2.1'
+  const filled = (length: number) => `${';'.repeat(length - end.length)}${end}`
+  assert.equal(client(null, filled(8_192)), '192.0.2.1')
+  assert.equal(client(null, filled(8_193)), '10.0.0.1')
+})
+
 test('no header makes it throw, take long, or name what is no address', async () => {
   const trusted = AddressSet.parse(['0.0.0.0/0', '::/0'])!
   const text = fc.string({ unit: fc.constantFrom(...'for=192.0:[]",;\\_ \tx'), maxLength: 60 })
