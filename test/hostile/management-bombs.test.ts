@@ -55,6 +55,19 @@ test('what unpacks to a thousand times as much is refused, and not unpacked', as
   assert.deepEqual(manage.failures, [])
 })
 
+test('a packed body that is too large holds up no request behind it', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true, adminKey: ADMIN_KEY })
+  const caller = new Caller(t, manage.url, { authorization: `Bearer ${ADMIN_KEY}`, accept: '*/*' }, 1)
+  // All of it has been sent when the answer comes, and most of it has not been read.
+  const body = Buffer.concat(new Array<Buffer>(8).fill(PACKED.gzip))
+  const packed = await caller.ask('POST', '/v1/detect', body, { 'content-encoding': 'gzip' })
+  assert.equal(packed.status, 413)
+  const next = await caller.ask('POST', '/v1/detect', '{"user_agent":"curl/8.17.0"}')
+  assert.equal(next.status, 200)
+  assert.ok(next.ms < 4_000, `${next.ms} ms`)
+  assert.deepEqual(manage.failures, [])
+})
+
 test('JSON that is deep, wide, doubled, endless or none is refused or read, and nothing else waits', async (t) => {
   const manage = await TestManagement.start(t, { knows: true, adminKey: ADMIN_KEY })
   const caller = new Caller(t, manage.url, {

@@ -13,9 +13,10 @@ export interface Heard {
 export class Caller {
   readonly #url: string
   readonly #headers: Readonly<Record<string, string>>
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  readonly #agent: Agent
 
-  constructor(t: Owner, url: string, headers: Readonly<Record<string, string>>) {
+  constructor(t: Owner, url: string, headers: Readonly<Record<string, string>>, maxSockets = 4) {
+    this.#agent = new Agent({ keepAlive: true, maxSockets })
     this.#url = url
     this.#headers = headers
     t.teardown(() => this.#agent.destroy())

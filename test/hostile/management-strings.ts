@@ -67,7 +67,7 @@ export const HOSTILE_TEXTS: readonly string[] = [
   '\ufffd\uffff',
   '😀'.repeat(60),
   // numbers, where a number is a text
-  '-1',
+  '-2147483649', // of -1 there may be some, in a name that is not shown
   '0',
   '-0',
   '1e9',

@@ -120,8 +120,9 @@ function parserFor(bytesMax: number): Koa.Middleware {
     encoding: 'binary',
     parsedMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     onError: (error, ctx) => {
-      // Whoever sends more than is taken reads the answer all the same, until the time of the request is up.
-      ctx.req.resume()
+      // Whoever sends more than is taken reads the answer all the same, until the time of the request is up; what unpacks
+      // it takes no more, and would hold the rest, and with it the next request on the connection.
+      ctx.req.unpipe().resume()
       const { status } = error as Error & { status?: number }
       if (status === 413) throw tooLarge(bytesMax)
       throw new Refusal('invalid_request', 'the body is damaged, or was cut off')
