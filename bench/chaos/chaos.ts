@@ -65,7 +65,7 @@ async function chaos(place: Place): Promise<readonly string[]> {
   const estate = new Estate(api, random)
   place.teardown(() => estate.stop())
   const scene: Scene = {
-    ...{ gateway, files, faults, relays, disk, memory, random },
+    ...{ gateway, files, faults, relays, disk, memory, readiness, random },
     ...{ problems: [], kills: [], isBeside: false },
   }
   const order = { port: gateway.port, ca: files.ca, connections, kinds: REQUESTS, sendsGarbage: false }

@@ -7,6 +7,7 @@ import type { FaultsFile } from './faults-file.ts'
 import type { Fleet } from './fleet-place.ts'
 import type { ChaosGateway } from './gateway.ts'
 import type { MemoryGroup } from './memory-group.ts'
+import type { ReadinessWatch } from './readiness.ts'
 import type { AppRelay } from './relay.ts'
 
 /** What disturbances are made of. */
@@ -19,6 +20,7 @@ export interface Scene {
   readonly disk: SmallDisk | null
   /** `null`: there is none to be had here. */
   readonly memory: MemoryGroup | null
+  readonly readiness: ReadinessWatch
   readonly random: Random
   /** What did not go as it should. */
   readonly problems: string[]

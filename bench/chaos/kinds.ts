@@ -23,9 +23,10 @@ export function disturbanceOf(kind: Kind, scene: Scene): Disturbance {
   return KINDS[kind](scene)
 }
 
-function killOne({ gateway, random, kills, problems }: Scene): Disturbance {
+function killOne({ gateway, random, kills, problems, isBeside }: Scene): Disturbance {
   return {
     ...HARMLESS,
+    readiness: besideOthers(isBeside),
     losesSightings: true,
     begin: async () => {
       const pid = anyWorker(gateway, random)
@@ -34,14 +35,21 @@ function killOne({ gateway, random, kills, problems }: Scene): Disturbance {
   }
 }
 
+/** Of who ends one worker, while another disturbance may have ended the others. */
+function besideOthers(isBeside: boolean): 'any' | 'yes' {
+  return isBeside ? 'any' : 'yes'
+}
+
 /** The socket that they share goes with the last of them: until there is a new one nobody listens. */
-function killAll({ gateway, kills, problems }: Scene): Disturbance {
+function killAll({ gateway, readiness, kills, problems }: Scene): Disturbance {
   return {
     ...HARMLESS,
     readiness: 'no',
     losesSightings: true,
     begin: async () => {
       kills.push(...(await Promise.all(gateway.workers.map((pid) => killWorker(gateway, pid, problems)))))
+      // At once, and not when the watch comes to it: the next ones are there soon.
+      await until(async () => (await readiness.ask()).isReady === false, NOTICED_MS_MAX)
     },
     accountsFor: hadNoConnection,
   }
@@ -152,6 +160,7 @@ function takeDescriptors({ gateway, random }: Scene): Disturbance {
 function squeezeMemory({ gateway, memory, random, problems, isBeside }: Scene): Disturbance {
   return {
     ...HARMLESS,
+    readiness: besideOthers(isBeside),
     losesSightings: true,
     recoversMs: 40_000,
     begin: async () => {
@@ -253,6 +262,7 @@ const CLOCK_HOURS_MAX = 47
 export const CLOCK_MS_MAX = CLOCK_HOURS_MAX * HOUR_MS
 const SQUEEZED_BYTES = 1024 * 1024
 const KILLED_MS_MAX = 30_000
+const NOTICED_MS_MAX = 2_000
 
 const KINDS = {
   'worker-killed': killOne,
