@@ -162,7 +162,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['proxy/investigation-line.ts', 'ours', 'InvestigationDesk.#channels', 'RemoteInvestigator.#early'],
   ['proxy/investigation-line.ts', 'open', 'RemoteInvestigator.#claims'],
   ['proxy/listener.ts', 'open', 'ClientListener.#open', 'ClientListener.#openByAddress'],
-  ['proxy/outbox.ts', 'open', 'Outbox.#senders', 'Outbox.#texts'],
+  ['proxy/outbox.ts', 'open', 'Outbox.#arrivals', 'Outbox.#senders', 'Outbox.#texts'],
   ['proxy/prover.ts', 'ASKED_MAX', 'Prover.#asked'],
   ['proxy/prover.ts', 'WAITING_MAX', 'Prover.#waiting'],
   ['proxy/rate-limiter.ts', 'KEYS_MAX', 'RateLimiter.#newer', 'RateLimiter.#older'],
