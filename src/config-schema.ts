@@ -215,7 +215,7 @@ const PROXY = section('The data plane.', {
   upstreams: sections(UPSTREAM, 'What is behind the gate. The first gets what no rule routes.'),
   trusted_proxies: list(
     addressRange,
-    'Whose X-Forwarded-For, Forwarded and PROXY header are believed: of the first the last 64 entries, of Forwarded one of 8 KiB at most.',
+    'Whose X-Forwarded-For, Forwarded and PROXY header are believed: of the first the last 64 entries, of Forwarded one of 4 KiB at most.',
     wide('anybody there can claim to be any address'),
   ),
   proxy_protocol: setting(

@@ -201,14 +201,18 @@ function forwardedNodes(value: string): string[] {
   let node = ''
   let at = 0
   for (;;) {
-    PAIR.lastIndex = at
-    const [text, name, token, quoted] = PAIR.exec(value)! // it matches nothing at all, too
-    at += text.length
-    if (name?.toLowerCase() === 'for') {
-      if (node !== '') return [] // RFC 7239 §4: no parameter twice in an element
-      node = token ?? quoted!.replace(/\\(.)/g, '$1')
+    let next = value[at]
+    if (next !== ';' && next !== ',') {
+      PAIR.lastIndex = at
+      const [text, name, token, quoted] = PAIR.exec(value)! // it matches nothing at all, too
+      at += text.length
+      if (name?.toLowerCase() === 'for') {
+        if (node !== '') return [] // RFC 7239 §4: no parameter twice in an element
+        node = token ?? quoted!.replace(/\\(.)/g, '$1')
+      }
+      next = value[at]
     }
-    const next = value[at++]
+    at++
     if (next === ';') continue
     nodes.push(node)
     node = ''
@@ -236,8 +240,8 @@ function nodeAddress(text: string): string | null {
 
 /** More trusted hops than any request passes. */
 const HOPS_MAX = 64
-/** So many hops with all that RFC 7239 has to say of each are less. */
-const FORWARDED_LENGTH_MAX = 8_192
+/** Of some thirty hops, with all that RFC 7239 has to say of each. */
+const FORWARDED_LENGTH_MAX = 4_096
 /** RFC 7239 §4: `name=token` or `name="quoted"`, or nothing at all; blanks around it. Sticky: one step at a time. */
 const PAIR =
   /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:([!#$%&'*+.^_`|~\w:[\]-]+)|"([^"\\]*(?:\\.[^"\\]*)*)"))?[ \t]*/y
