@@ -33,5 +33,7 @@ VOLUME /var/lib/gatehouse
 EXPOSE 8443 9080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:9080/health/live').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# What bin.js would else start Node again with: a tenth of the time that a sidecar takes to start.
+ENV GLIBC_TUNABLES=glibc.malloc.hugetlb=1 NODE_OPTIONS=--max-semi-space-size=16
 ENTRYPOINT ["node", "/app/dist/bin.js"]
 CMD ["up"]

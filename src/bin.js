@@ -19,13 +19,10 @@ if (Number(major) >= 24) {
 /**
  * V8 reads the size of its young generation once, before it runs anything. Left alone it grows it under load to some
  * 150 MiB of pages that it has to be given one by one, which is what the slowest requests of the first seconds wait for
- * (bench/README.md). Whoever sets a size keeps it; where a process can't replace itself (Windows, a child that talks to
- * its parent), it goes on with V8's. `--expose-gc` is for proxy/garbage.ts, which has it collected once.
- *
- * Where objects have lived long, V8 makes those that follow from the same line of code old at once, for good. A while of
- * slow uploads would have the requests of all connections after them born old, and be garbage that only a look at the
- * whole heap can find. That look stops everybody for 10 to 15 ms, and as it costs little on the whole, V8 would take it
- * every other second under load. So the heap may grow to two and a half times of what was found to be in use.
+ * (bench/README.md). Whoever sets a size keeps it, and is not started twice, as in the image; where a process can't replace
+ * itself (Windows, a child that talks to its parent), it goes on with V8's. What else V8 is told can be told it later
+ * (proxy/garbage.ts), and has to be: nearly any other flag here has it throw away what Node has compiled beforehand of its
+ * own code, which is 50 ms of each start.
  *
  * The C library, too, reads once how memory is to be had: in pages of 2 MiB where the kernel gives them on request. To
  * start a process, which is how signatures are compiled, is to copy a table of all pages, and everybody waits for it.
@@ -33,9 +30,7 @@ if (Number(major) >= 24) {
 function startAgainForTraffic() {
   const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
   if (process.execve === undefined || process.connected || /[-_]semi[-_]space[-_]/.test(given)) return
-  const youngGeneration = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring']
-  const flags = [...youngGeneration, '--heap-growing-percent=150', '--expose-gc']
-  const args = [...flags, ...process.execArgv, ...process.argv.slice(1)]
+  const args = ['--max-semi-space-size=16', ...process.execArgv, ...process.argv.slice(1)]
   // Of two that say different things, the later one has the last word.
   const tunables = ['glibc.malloc.hugetlb=1', process.env.GLIBC_TUNABLES].filter(Boolean).join(':')
   process.execve(process.execPath, [process.execPath, ...args], { ...process.env, GLIBC_TUNABLES: tunables })

@@ -1,21 +1,29 @@
 import v8 from 'node:v8'
+import vm from 'node:vm'
+
+/**
+ * For a process that serves, once what it needs is loaded: V8 takes no code that was compiled before under other flags.
+ *
+ * Where objects have lived long, V8 makes those that follow from the same line of code old at once, for good. A while of
+ * slow uploads would have the requests of all connections after them born old, and be garbage that only a look at the
+ * whole heap can find. That look stops everybody for 10 to 15 ms, and as it costs little on the whole, V8 would take it
+ * every other second under load. So the heap may grow to two and a half times of what was found to be in use. Not in a
+ * process that serves no traffic: what it has dropped but not yet found would grow to 70 MiB, and nobody waits for its looks.
+ */
+export function tuneForTraffic(): void {
+  v8.setFlagsFromString('--no-allocation-site-pretenuring')
+  v8.setFlagsFromString('--heap-growing-percent=150')
+}
 
 /**
  * Gives back what the start has taken: a young generation grown to its full size by files and signatures that were
  * read, which V8 would hold on to until garbage is collected with memory short. It stops everything for 50 to 100 ms,
- * and so belongs where nobody has been told to come yet. Without `--expose-gc`, which bin.js sets, it does nothing.
+ * and so belongs where nobody has been told to come yet. From here on `gc` is there, for noteBuffer.
  */
 export function dropStartGarbage(): void {
-  globalThis.gc?.({ type: 'major', flavor: 'last-resort' })
-}
-
-/**
- * Leaves it to V8 again when to look through the whole heap, where bin.js has told it to wait: for a process that serves
- * no traffic, so that nobody waits for the look. In the primary, which drops little, it came four times in twenty minutes
- * of a reload every 400 ms, and what was dropped but not yet found grew to 70 MiB resident, much of it outside the heap.
- */
-export function collectAsUsual(): void {
-  v8.setFlagsFromString('--heap-growing-percent=0')
+  v8.setFlagsFromString('--expose-gc')
+  globalThis.gc ??= vm.runInNewContext('gc') as NodeJS.GCFunction
+  globalThis.gc({ type: 'major', flavor: 'last-resort' })
 }
 
 /**

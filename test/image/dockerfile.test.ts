@@ -38,3 +38,12 @@ test('it is of the Node that the packages bring, runs as nobody, and has no npm'
   assert.equal(of('HEALTHCHECK').length, 1)
   assert.ok(of('ENV').every((line) => !line.includes('GATEHOUSE_'))) // they would be stronger than a file
 })
+
+test('it starts Node as bin.js wants it for traffic, so that it need not be started twice', async () => {
+  const program = readFileSync('src/bin.js', 'utf8')
+  const [flag] = /--max-semi-space-size=\d+/.exec(program)!
+  const [tunable] = /glibc\.malloc\.[a-z]+=\d/.exec(program)!
+  const set = final!.steps.filter(({ word }) => word === 'ENV').flatMap(({ rest }) => rest.split(' '))
+  assert.ok(set.includes(`NODE_OPTIONS=${flag}`), String(set))
+  assert.ok(set.includes(`GLIBC_TUNABLES=${tunable}`), String(set))
+})

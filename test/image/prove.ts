@@ -65,6 +65,12 @@ function run({ base, steps }: Stage, root: Root, roots: ReadonlyMap<string, Root
   }
 }
 
+/** The variables of an image. */
+function setBy(steps: Stage['steps']): Record<string, string> {
+  const pairs = steps.filter(({ word }) => word === 'ENV').flatMap(({ rest }) => rest.split(' '))
+  return Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s)))
+}
+
 async function start(root: Root, { steps }: Stage): Promise<void> {
   const last = (word: string) => steps.findLast((step) => step.word === word)!.rest
   const [uid, gid] = last('USER').split(':')
@@ -82,7 +88,7 @@ async function start(root: Root, { steps }: Stage): Promise<void> {
     env: {
       ...{
         PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-        NODE_ENV: 'production',
+        ...setBy(steps),
         GATEHOUSE_PROXY_UPSTREAM: 'http://127.0.0.1:9',
       },
       ...{ GATEHOUSE_PROXY_LISTEN: '127.0.0.1:19443', GATEHOUSE_MANAGE_LISTEN: '127.0.0.1:19080' },
