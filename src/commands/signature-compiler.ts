@@ -3,10 +3,11 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../fault.ts'
-import { makeSignatureSet, type SignatureSet } from '../plane/signature-set.ts'
+import { keepIndexFiles, makeSignatureSet, prepareFolder, type SignatureSet } from '../plane/signature-set.ts'
 import type { MergeCounts } from '../store/catalogue-merge.ts'
+import { builtSet } from './built-set.ts'
 import { ListCopies, type ListCopy } from './list-copies.ts'
-import { loadContent, type SignatureSources } from './signature-content.ts'
+import { isBuiltinAlone, loadContent, type SignatureSources } from './signature-content.ts'
 
 /** What the other process is given. */
 export type CompilerWork = CompileWork | MergeWork
@@ -158,6 +159,12 @@ export async function compiled({
   newest,
   copies,
 }: Omit<CompileWork, 'kind' | 'newest'> & { readonly newest: string | null }): Promise<CompiledSet> {
+  const built = isBuiltinAlone(sources) ? await builtSet() : null
+  if (built !== null) {
+    await prepareFolder(folder, newest === null)
+    await keepIndexFiles([newest], folder)
+    return { set: built.hash === newest ? null : built, copies: [] }
+  }
   const read = new ListCopies(copies)
   const set = await makeSignatureSet(await loadContent(sources, read), folder, newest)
   return { set, copies: read.used }

@@ -27,6 +27,25 @@ export interface SignatureSources {
   readonly weightsFile: string | null
 }
 
+/** Nobody has anything of his own. */
+export const BUILTIN_ALONE: SignatureSources = {
+  feeds: [],
+  accepted: '',
+  paths: [],
+  ranges: [],
+  weightsFile: null,
+}
+
+export function isBuiltinAlone({
+  feeds,
+  accepted = '',
+  paths,
+  ranges = [],
+  weightsFile,
+}: SignatureSources): boolean {
+  return [feeds, accepted, paths, ranges].every(({ length }) => length === 0) && weightsFile === null
+}
+
 /** Throws a ConfigFault with everything that is wrong in the files. */
 export async function loadContent(sources: SignatureSources, copies = new ListCopies()): Promise<SetContent> {
   const content = new Content()

@@ -35,32 +35,48 @@ export interface SetContent {
   readonly weights: unknown
 }
 
+/** A set whose index has no place yet. */
+export interface SetDraft extends Omit<SignatureSet, 'index'> {
+  /** What the pieces say. */
+  readonly list: readonly Software[]
+}
+
+/** Throws a Fault at weights that are none. */
+export function draftSet({ list, fingerprints, weights }: SetContent): SetDraft {
+  parseWeights(weights)
+  const judgedBy = list.map(judged)
+  const pieces: string[] = []
+  for (let at = 0; at < judgedBy.length; at += PIECE)
+    pieces.push(JSON.stringify(judgedBy.slice(at, at + PIECE).map(softwareDocument)))
+  const inIndex = createHash('sha256')
+  for (const memory of fingerprints.memory()) inIndex.update(memory)
+  const said = { pieces, weights, fingerprints: inIndex.digest('hex') }
+  return { hash: hashOf(said), ...said, list: judgedBy }
+}
+
+export function placedSet({ list, ...said }: SetDraft, index: IndexFile): SignatureSet {
+  MADE_HERE.set(said.pieces, list)
+  return { ...said, index }
+}
+
 /**
  * Makes a set, and keeps its file in a folder, with that of the `newest` one before, which a proxy may still be reading;
  * `null`: it is the same as that. Takes seconds for a million signatures. Throws a Fault at weights that are none, and
  * where the file of the index cannot be written.
  */
 export async function makeSignatureSet(
-  { list, fingerprints, weights }: SetContent,
+  content: SetContent,
   folder: string,
   newest: string | null,
 ): Promise<SignatureSet | null> {
-  parseWeights(weights)
-  const judgedBy = list.map(judged)
-  const pieces: string[] = []
-  for (let at = 0; at < judgedBy.length; at += PIECE)
-    pieces.push(JSON.stringify(judgedBy.slice(at, at + PIECE).map(softwareDocument)))
-  MADE_HERE.set(pieces, judgedBy)
-  const inIndex = createHash('sha256')
-  for (const memory of fingerprints.memory()) inIndex.update(memory)
-  const said = { pieces, weights, fingerprints: inIndex.digest('hex') }
-  const hash = hashOf(said)
+  const draft = draftSet(content)
+  const { hash } = draft
   if (hash === newest) return null
   const random = randomBytes(8)
-  const bytes = fingerprints.build([random.readInt32LE(0), random.readInt32LE(4)])
+  const bytes = content.fingerprints.build([random.readInt32LE(0), random.readInt32LE(4)])
   const index = await placeIndex(hash, bytes, { folder, isFirst: newest === null, isLasting: true })
   await keepIndexFiles([hash, newest], folder)
-  return { hash, ...said, index }
+  return placedSet(draft, index)
 }
 
 export interface IndexPlace {
@@ -81,9 +97,8 @@ export async function placeIndex(
   { folder, isFirst, isLasting }: IndexPlace,
 ): Promise<IndexFile> {
   const write = () => writeIndexFile(join(folder, `${hash}${SUFFIX}`), bytes, isLasting)
-  await makeFolder(folder)
+  await prepareFolder(folder, isFirst)
   if (!isFirst) return write()
-  await removeAll(folder, (name) => name.endsWith('.tmp')) // whoever wrote them was killed
   try {
     return await write()
   } catch (error) {
@@ -91,6 +106,12 @@ export async function placeIndex(
     await keepIndexFiles([], folder)
     return write()
   }
+}
+
+/** `isFirst`: see IndexPlace. Throws a Fault where it cannot be made. */
+export async function prepareFolder(folder: string, isFirst: boolean): Promise<void> {
+  await makeFolder(folder)
+  if (isFirst) await removeAll(folder, (name) => name.endsWith('.tmp')) // whoever wrote them was killed
 }
 
 /** Removes the files of all other sets. */
