@@ -22,4 +22,6 @@ for (const [signal, exitCode] of [
   })
 }
 
-process.exitCode = await runCli(COMMANDS, process.argv.slice(2), processIo())
+void runCli(COMMANDS, process.argv.slice(2), processIo()).then((exitCode) => {
+  process.exitCode = exitCode
+})

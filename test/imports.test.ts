@@ -72,6 +72,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   commands: ['*', '!main.ts', '!bin.js'],
   'main.ts': ['*', '!bin.js'],
   'bin.js': ['main.ts'],
+  'build.ts': ['node:*', 'npm:rolldown'],
 }
 
 /** In these, the same input gives the same output at once: no clock, no chance, no console, no waiting. */

@@ -29,7 +29,7 @@ test('the package, packed and installed in an empty folder', async (t) => {
     for (const file of [
       'package.json',
       'dist/bin.js',
-      'dist/main.js',
+      'dist/LICENSES',
       'dist/dashboard/index.html',
       'LICENSE',
       'NOTICE',

@@ -316,7 +316,9 @@ function channelTo(child: Child): Channel {
 }
 
 /** Beside this file, in src/ and in dist/ alike. */
-const WORKER_PROCESS = fileURLToPath(import.meta.url).replace(/worker-pool(\.[jt]s)$/, 'worker-process$1')
+const WORKER_PROCESS = fileURLToPath(
+  new URL(`./worker-process${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+)
 const BEAT_MS = 1_000
 /** Far above any pause of a process that works. In beats, so that a machine that slept finds nobody guilty. */
 const SILENT_BEATS_MAX = 30

@@ -60,4 +60,4 @@ async function main(): Promise<void> {
 
 const EVERY_MS = 1_500
 
-await main()
+void main()

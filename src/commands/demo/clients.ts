@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
+import { findPackageJSON } from 'node:module'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pathOf } from './app.ts'
@@ -133,7 +134,7 @@ function isThere({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
 /** It is there where the sources are, and not where the package alone is. */
 function absentPackage(name: string): string | null {
   try {
-    import.meta.resolve(name)
+    findPackageJSON(name, import.meta.url)
     return null
   } catch {
     return 'is not installed'
