@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from './late-cache.ts'
 
 export interface BudgetLimits {
   readonly perAddress: number
@@ -18,8 +18,8 @@ export interface BudgetLimits {
  */
 export class FailureBudget {
   readonly #limits: BudgetLimits
-  readonly #failures = new LRUCache<string, Level>({ max: COUNTED_MAX })
-  readonly #proven = new LRUCache<string, true>({ max: PROVEN_MAX, ttl: PROVEN_MS, ttlResolution: 1_000 })
+  readonly #failures = new LateCache<Level>({ max: COUNTED_MAX })
+  readonly #proven = new LateCache<true>({ max: PROVEN_MAX, ttl: PROVEN_MS, ttlResolution: 1_000 })
   readonly #all: Level = { atMs: 0, count: 0 }
   readonly #read: Level = { atMs: 0, count: 0 }
 

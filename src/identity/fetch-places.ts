@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from './late-cache.ts'
 
 export interface FetchLimits {
   /** Under way. */
@@ -18,7 +18,7 @@ export class FetchPlaces {
   readonly #running = new Map<string, number>()
   #total = 0
   readonly #waiting = new Set<Waiting>()
-  readonly #minutes = new LRUCache<string, Minute>({ max: HOSTS_MAX })
+  readonly #minutes = new LateCache<Minute>({ max: HOSTS_MAX })
   #minute: Minute = { startMs: Number.NEGATIVE_INFINITY, fetches: 0 }
 
   /** Those that are not given are what documents have. */

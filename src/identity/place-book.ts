@@ -1,10 +1,10 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from './late-cache.ts'
 import type { PlaceFinding } from '../classify/proof.ts'
 import type { Finding } from './inquiry.ts'
 
 /** What a worker knows of addresses; bounded. */
 export class PlaceBook {
-  readonly #known = new LRUCache<string, Known>({ max: PLACES_MAX })
+  readonly #known = new LateCache<Known>({ max: PLACES_MAX })
 
   take({ address, place, untilMs }: Finding & { readonly kind: 'place' }): void {
     this.#known.set(address, { place, untilMs })

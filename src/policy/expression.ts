@@ -47,7 +47,8 @@ function answer(program: ParseResult, facts: ExpressionFacts): boolean | null {
 
 function parse(text: string): ParseResult | string {
   try {
-    return ENVIRONMENT.parse(text)
+    made ??= environment()
+    return made.parse(text)
   } catch (error) {
     return said(text, error as Error)
   }
@@ -286,4 +287,5 @@ const FUNCTIONS: ReadonlyMap<string, true | string> = new Map<string, true | str
   ['bind', 'is left out'],
   ['timestamp', 'is left out: an expression has no clock; see `expires`'],
 ])
-const ENVIRONMENT = environment()
+/** By the first expression: most policies have none. */
+let made: Environment | null = null

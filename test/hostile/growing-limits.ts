@@ -64,6 +64,8 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['identity/key-book.ts', 'proxy/prover.ts WAITING_MAX', 'KeyBook.#waiting'],
   ['identity/key-directories.ts', 'RESTS_MAX', 'KeyDirectories.#rests'],
   ['identity/key-uses.ts', 'identity/replay-memory.ts usesPerKeyMax', 'KeyUses.#blocks'],
+  // Each of those above has its own.
+  ['identity/late-cache.ts', 'identity/failure-budget.ts COUNTED_MAX', 'LateCache.#cache'],
   ['identity/place-book.ts', 'PLACES_MAX', 'PlaceBook.#known'],
   ['identity/place-lookups.ts', 'REMEMBERED_BYTES_MAX', 'PlaceLookups.#known'],
   ['identity/ranges-refresher.ts', 'LISTS_MAX', 'RangesRefresher.#lists'],

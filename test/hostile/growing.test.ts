@@ -37,7 +37,7 @@ test('what looks for them sees fields, modules, what constructors make, and no t
     seen.map(({ name, kind }) => `${kind} ${name}`),
     [
       ...['Map Recent.#newer', 'Map Recent.#older', 'Map hashes'],
-      ...['Map FetchPlaces.#running', 'Set FetchPlaces.#waiting', 'LRUCache FetchPlaces.#minutes'],
+      ...['Map FetchPlaces.#running', 'Set FetchPlaces.#waiting', 'LateCache FetchPlaces.#minutes'],
     ],
   )
 })

@@ -62,7 +62,7 @@ function kindOf({ type, callee, elements }: Node): string | null {
 function isFixed(type: unknown, value: Node): boolean {
   if (/"name":"Readonly(?:Map|Set|Array)"|"operator":"readonly"/.test(JSON.stringify(type ?? null)))
     return true
-  const isFilled = (value.arguments?.length ?? 0) > 0 && value.callee?.name !== 'LRUCache'
+  const isFilled = (value.arguments?.length ?? 0) > 0 && !CACHES.has(value.callee?.name ?? '')
   return isFilled && value.typeArguments == null && type == null
 }
 
@@ -105,4 +105,6 @@ interface Module {
 /** The page has one reader; commands, and the reading of settings, are over soon. */
 const ELSEWHERE = /^src\/(?:dashboard|commands)\/|^src\/config/
 /** A WeakMap grows with what is there anyway. */
-const KINDS: ReadonlySet<string> = new Set(['Map', 'Set', 'LRUCache'])
+/** What they are given are settings, and not what is in them. */
+const CACHES: ReadonlySet<string> = new Set(['LRUCache', 'LateCache'])
+const KINDS: ReadonlySet<string> = new Set(['Map', 'Set', ...CACHES])
