@@ -21,7 +21,7 @@ import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../pr
 import { InvestigationDesk } from '../proxy/investigation-line.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { SingleWorker } from '../proxy/single-worker.ts'
-import { dropStartGarbage, tuneForTraffic } from '../proxy/garbage.ts'
+import { endStart } from '../proxy/garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
@@ -268,7 +268,7 @@ export class Gateway {
     if (this.#fleet === null) this.#maker.begin()
     else this.#fleet.start((document) => this.#bus.publish(document))
     const isApart = this.settings.workers !== null
-    if (isApart) dropStartGarbage()
+    if (isApart) endStart({ servesTraffic: false })
     this.#addresses = await this.#dataPlane.start(this.#live)
     if (!isFirst) {
       await wait(FIRST_SERVED_MS)
@@ -277,8 +277,7 @@ export class Gateway {
     // Who is served already would else have waited for as long before.
     if (!isApart) {
       if (this.settings.identity.mode !== 'off') await fetchCode()
-      tuneForTraffic() // first: each look decides when the next one comes
-      dropStartGarbage()
+      endStart({ servesTraffic: true })
     }
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())

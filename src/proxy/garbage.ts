@@ -3,26 +3,23 @@ import v8 from 'node:v8'
 import vm from 'node:vm'
 
 /**
- * For a process that serves, once what it needs is loaded: V8 takes no code that was compiled before under other flags.
+ * Ends the start of a process. First what has been compiled is kept for the next one (`NODE_COMPILE_CACHE`), for which V8 wants
+ * the flags it had then. The rest belongs where nobody has been told to come yet, as it stops everything for 50 to 100 ms: what
+ * the start has taken is given back, a young generation grown to its full size by files and signatures that were read, which
+ * V8 would hold on to until garbage is collected with memory short. From here on `gc` is there, for noteBuffer.
  *
- * Where objects have lived long, V8 makes those that follow from the same line of code old at once, for good. A while of
- * slow uploads would have the requests of all connections after them born old, and be garbage that only a look at the
- * whole heap can find. That look stops everybody for 10 to 15 ms, and as it costs little on the whole, V8 would take it
- * every other second under load. So the heap may grow to two and a half times of what was found to be in use. Not in a
- * process that serves no traffic: what it has dropped but not yet found would grow to 70 MiB, and nobody waits for its looks.
+ * Who serves traffic has V8 told of it. Where objects have lived long, V8 makes those that follow from the same line of code
+ * old at once, for good. A while of slow uploads would have the requests of all connections after them born old, and be
+ * garbage that only a look at the whole heap can find. That look stops everybody for 10 to 15 ms, and as it costs little on
+ * the whole, V8 would take it every other second under load. So the heap may grow to two and a half times of what was found
+ * to be in use. Where nobody waits for the looks it is left to V8: what is dropped but not yet found would grow to 70 MiB.
  */
-export function tuneForTraffic(): void {
-  flushCompileCache() // of NODE_COMPILE_CACHE: what is compiled from here on is of no use to the next start
-  v8.setFlagsFromString('--no-allocation-site-pretenuring')
-  v8.setFlagsFromString('--heap-growing-percent=150')
-}
-
-/**
- * Gives back what the start has taken: a young generation grown to its full size by files and signatures that were
- * read, which V8 would hold on to until garbage is collected with memory short. It stops everything for 50 to 100 ms,
- * and so belongs where nobody has been told to come yet. From here on `gc` is there, for noteBuffer.
- */
-export function dropStartGarbage(): void {
+export function endStart({ servesTraffic }: { readonly servesTraffic: boolean }): void {
+  flushCompileCache()
+  if (servesTraffic) {
+    v8.setFlagsFromString('--no-allocation-site-pretenuring')
+    v8.setFlagsFromString('--heap-growing-percent=150') // before gc: each look decides when the next one comes
+  }
   v8.setFlagsFromString('--expose-gc')
   globalThis.gc ??= vm.runInNewContext('gc') as NodeJS.GCFunction
   globalThis.gc({ type: 'major', flavor: 'last-resort' })

@@ -2,7 +2,7 @@ import cluster from 'node:cluster'
 import { Fault } from '../fault.ts'
 import { createLog, type Log } from '../log.ts'
 import { type Channel, type ChannelMessage, LocalProxyBus } from '../plane/local-bus.ts'
-import { dropStartGarbage, tuneForTraffic } from './garbage.ts'
+import { endStart } from './garbage.ts'
 import { RemoteInvestigator } from './investigation-line.ts'
 import { Worker } from './worker.ts'
 import type { FromWorker, ToWorker } from './worker-messages.ts'
@@ -48,10 +48,9 @@ class WorkerProcess {
   async #start({ settings, state }: ToWorker & { kind: 'worker:start' }): Promise<void> {
     this.#drainTimeoutMs = settings.drainTimeoutMs
     this.#log = createLog(settings.log).with({ worker: process.pid })
-    this.#starting = Worker.start(settings, state, this.#bus, this.#log, this.#investigator, null, () => {
-      tuneForTraffic()
-      dropStartGarbage()
-    })
+    this.#starting = Worker.start(settings, state, this.#bus, this.#log, this.#investigator, null, () =>
+      endStart({ servesTraffic: true }),
+    )
     try {
       const worker = await this.#starting
       say({ kind: 'worker:listening' })

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'tap'
 import { noteBuffer } from '../../src/proxy/garbage.ts'
 
@@ -10,13 +13,13 @@ const MIB = 1024 * 1024
 function dropped(): readonly [before: number, after: number] {
   const program = `
     import v8 from 'node:v8'
-    import { dropStartGarbage } from ${JSON.stringify(MODULE)}
+    import { endStart } from ${JSON.stringify(MODULE)}
     const young = () => v8.getHeapSpaceStatistics().find((space) => space.space_name === 'new_space').space_size
     let kept = []
     for (let i = 0; i < 400_000; i++) kept.push({ i, text: String(i) })
     const before = young()
     kept = []
-    dropStartGarbage()
+    endStart({ servesTraffic: true })
     console.log(JSON.stringify([before, young()]))`
   const args = ['--max-semi-space-size=16', '--input-type=module', '--eval', program]
   return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }))
@@ -30,11 +33,10 @@ test('what the start has grown is given back', async () => {
 
 test('who serves has the heap grow before all of it is looked through, and others have it as V8 does', async () => {
   // By how much the heap may grow until then, as V8 says after each look.
-  const factors = (isServing: boolean) => {
+  const factors = (servesTraffic: boolean) => {
     const program = `
-      import { dropStartGarbage, tuneForTraffic } from ${JSON.stringify(MODULE)}
-      if (${isServing}) tuneForTraffic()
-      dropStartGarbage()
+      import { endStart } from ${JSON.stringify(MODULE)}
+      endStart({ servesTraffic: ${servesTraffic} })
       for (let i = 0; i < 6; i++) {
         globalThis.kept = Array.from({ length: 20_000 }, (_, n) => ({ n }))
         gc()
@@ -65,4 +67,21 @@ test('bytes of bodies have the young generation looked through, and not in the m
   Object.assign(globalThis, { gc: undefined })
   noteBuffer(MIB * 4)
   await new Promise(setImmediate)
+})
+
+test('what has been compiled until then is taken by the next start, which has no other flags', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'compiled-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'start.cjs')
+  writeFileSync(file, `import(${JSON.stringify(MODULE)}).then((m) => m.endStart({ servesTraffic: true }))`)
+  const start = () =>
+    spawnSync(process.execPath, ['--max-semi-space-size=16', file], {
+      env: { ...process.env, NODE_COMPILE_CACHE: folder, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' },
+      encoding: 'utf8',
+    }).stderr
+  start()
+  const said = start()
+  assert.match(said, /cache for CommonJS \S+start\.cjs was accepted/)
+  assert.doesNotMatch(said, /rejected/)
+  assert.match(start(), /start\.cjs was accepted/)
 })
