@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -86,7 +86,7 @@ export async function listening(port: number): Promise<void> {
 }
 
 /** Gatehouse with a worker on each of two processors. */
-export const TWO_WORKERS: Contender = {
+export const GATEHOUSE_TWO_WORKERS: Contender = {
   name: 'gatehouse, two workers',
   speaksHttp2: true,
   isDirect: false,
@@ -95,6 +95,18 @@ export const TWO_WORKERS: Contender = {
     return startGatehouse({ ...place, folder: join(place.folder, 'two'), processor: both }, port, {
       workers: 2,
     })
+  },
+}
+
+/** nginx with as many, for what the machine makes of a second one. */
+export const NGINX_TWO_WORKERS: Contender = {
+  name: 'nginx, two workers',
+  speaksHttp2: true,
+  isDirect: false,
+  start: (place, port) => {
+    const folder = join(place.folder, 'nginx-two')
+    mkdirSync(folder)
+    return startNginx({ ...place, folder, processor: `${place.processor},${place.loadProcessor}` }, port, 2)
   },
 }
 
@@ -137,11 +149,11 @@ export function startGatehouse(place: Place, port: number, start: GatehouseStart
   return pinned(place.processor, process.execPath, [...nodeArgs, ...all])
 }
 
-function startNginx(place: Place, port: number): ChildProcess {
+function startNginx(place: Place, port: number, workers = 1): ChildProcess {
   const file = join(place.folder, 'proxy.conf')
   writeFileSync(
     file,
-    `${nginxHead(place.folder, 'proxy')}
+    `${nginxHead(place.folder, 'proxy', workers)}
     upstream app { server 127.0.0.1:${place.appPort}; keepalive 256; keepalive_requests 100000000; }
     server { listen 127.0.0.1:${port} ssl http2; keepalive_requests 100000000; http2_max_requests 100000000;
       ssl_certificate ${place.certificate}; ssl_certificate_key ${place.key}; ssl_protocols TLSv1.2 TLSv1.3;
@@ -182,8 +194,8 @@ function startHttpProxy(place: Place, port: number): ChildProcess {
   return pinned(place.processor, process.execPath, args)
 }
 
-function nginxHead(folder: string, name: string): string {
-  return `daemon off; worker_processes 1; pid ${folder}/${name}.pid; error_log stderr crit; user root;
+function nginxHead(folder: string, name: string, workers = 1): string {
+  return `daemon off; worker_processes ${workers}; pid ${folder}/${name}.pid; error_log stderr crit; user root;
   events { worker_connections 4096; }
   http { access_log off; sendfile on; client_max_body_size 0; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
     fastcgi_temp_path ${folder}/fcgi; uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;`
