@@ -122,10 +122,10 @@ export class Play {
 
   /** One whole request, which must get its own answer and no other. */
   async #ask(peer: Peer, mark: string, who: string): Promise<Forwarded> {
-    const before = peer.byteCount
+    peer.forget()
     const target = `/${mark}/${who}`
     peer.write(`GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`)
-    const answers = () => answersIn(peer.bytes.subarray(before), ['GET'], false).whole
+    const answers = () => answersIn(peer.bytes, ['GET'], false).whole
     await inTime(
       peer.hears(() => answers().length > 0),
       () => who,

@@ -115,6 +115,8 @@ export interface Peer {
   /** The socket is gone, and with which error. */
   readonly closed: Promise<string | null>
   write(bytes: string | Uint8Array): void
+  /** What was heard until now: who is asked a hundred thousand times would else read all of it each time. */
+  forget(): void
   /** Until it has heard this; fails when the socket closes without. */
   hears(wanted: RegExp | string | (() => boolean)): Promise<string>
 }
@@ -156,6 +158,10 @@ export function listenOn(socket: net.Socket): Peer {
       return this.bytes.toString('latin1')
     },
     write: (bytes) => void socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
+    forget() {
+      chunks.length = 0
+      byteCount = 0
+    },
     async hears(wanted) {
       const isHeard = () => {
         if (typeof wanted === 'function') return wanted()
