@@ -98,6 +98,20 @@ export const GATEHOUSE_TWO_WORKERS: Contender = {
   },
 }
 
+/** Gatehouse as its image starts it: once, with what was compiled beforehand. */
+export const GATEHOUSE_IN_IMAGE: Contender = {
+  name: 'gatehouse, as in its image',
+  speaksHttp2: true,
+  isDirect: false,
+  start: (place, port) =>
+    startGatehouse({ ...place, folder: join(place.folder, 'image') }, port, {
+      env: {
+        NODE_OPTIONS: '--max-semi-space-size=16',
+        NODE_COMPILE_CACHE: join(place.folder, 'compiled'),
+      },
+    }),
+}
+
 /** nginx with as many, for what the machine makes of a second one. */
 export const NGINX_TWO_WORKERS: Contender = {
   name: 'nginx, two workers',
@@ -131,10 +145,11 @@ export interface GatehouseStart {
   readonly nodeArgs?: readonly string[]
   /** Behind all others. */
   readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export function startGatehouse(place: Place, port: number, start: GatehouseStart = {}): ChildProcess {
-  const { workers = 1, program = PROGRAM, nodeArgs = [], args = [] } = start
+  const { workers = 1, program = PROGRAM, nodeArgs = [], args = [], env = {} } = start
   const upstream = ['--upstream', `http://127.0.0.1:${place.appPort}`, '--workers', String(workers)]
   const where = [
     '--listen',
@@ -146,7 +161,7 @@ export function startGatehouse(place: Place, port: number, start: GatehouseStart
   ]
   const tls = ['--cert', place.certificate, '--key', place.key]
   const all = [program, 'proxy', ...upstream, ...where, ...tls, ...args]
-  return pinned(place.processor, process.execPath, [...nodeArgs, ...all])
+  return pinned(place.processor, process.execPath, [...nodeArgs, ...all], env)
 }
 
 function startNginx(place: Place, port: number, workers = 1): ChildProcess {
@@ -201,8 +216,16 @@ function nginxHead(folder: string, name: string, workers = 1): string {
     fastcgi_temp_path ${folder}/fcgi; uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;`
 }
 
-function pinned(processor: string, program: string, args: readonly string[]): ChildProcess {
-  return spawn('taskset', ['-c', processor, program, ...args], { stdio: ['ignore', 'ignore', 'inherit'] })
+function pinned(
+  processor: string,
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): ChildProcess {
+  return spawn('taskset', ['-c', processor, program, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
 }
 
 function certificate(into: string): { certificate: string; key: string } {

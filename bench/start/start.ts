@@ -10,6 +10,7 @@ import {
   CONTENDERS,
   type Contender,
   earlier,
+  GATEHOUSE_IN_IMAGE,
   listening,
   makePlace,
   startApp,
@@ -29,7 +30,7 @@ const folder = mkdtempSync(join(tmpdir(), 'start-'))
 const place = makePlace(folder, 18_080)
 const app = startApp(place)
 const others = values.before === undefined ? [] : [earlier(values.before)]
-const contenders = [...CONTENDERS.filter(({ isDirect }) => !isDirect), ...others].filter(
+const contenders = [...CONTENDERS.filter(({ isDirect }) => !isDirect), GATEHOUSE_IN_IMAGE, ...others].filter(
   ({ name }) => version(name) !== null,
 )
 const taken = new Map<string, Start[]>(contenders.map(({ name }) => [name, []]))
