@@ -83,6 +83,7 @@ function variantsFor(name: string): Variant[] {
         for (const replaced of [0, 1]) {
           const byte = String.fromCharCode(value)
           const text = template.slice(0, place) + byte + template.slice(place + replaced)
+          if (text.slice(0, text.indexOf(NAMED)).includes('?')) continue // a Sighting has no query, and so no name
           const where = `${title}, ${value} ${replaced === 1 ? 'for' : 'before'} byte ${place}`
           variants.push({ title: where, door: 'plain', text, template })
         }

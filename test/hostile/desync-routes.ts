@@ -229,7 +229,8 @@ const UPGRADES: readonly Row[] = [
     `GET /${MARK} HTTP/1.0\r\n${HOST}${WEB_SOCKET}\r\n${INNER}`,
     GET_SEEN,
   ),
-  servedLast('behind another request', NEXT + get(WEB_SOCKET) + INNER, NEXT_SEEN, GET_SEEN),
+  // One only where it comes when the answer before it is out.
+  servedLast('behind another request', NEXT + get(WEB_SOCKET) + INNER, NEXT_SEEN, UPGRADED),
   refused(
     'two framings, and it asks for it',
     400,
