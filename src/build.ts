@@ -43,9 +43,11 @@ function licencesOf(modules: readonly string[]): string {
   const folders = modules.map((module) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(module)?.[0])
   const packages = [...new Set(folders)].filter((folder) => folder !== undefined)
   const texts = packages.map((folder) => {
-    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const { name, version, license, author } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
     const files = readdirSync(folder).filter((file) => /^(?:licen[cs]e|copying|notice)/i.test(file))
-    const text = files.map((file) => readFileSync(join(folder, file), 'utf8').trim()).join('\n\n')
+    const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim())
+    const by = typeof author === 'string' ? author : (author?.name ?? 'those who contributed to it')
+    const text = texts.length > 0 ? texts.join('\n\n') : `By ${by}; it comes without the text of its licence.`
     return `${name} ${version} (${license})\n\n${text}\n`
   })
   return texts.toSorted().join(`\n${'-'.repeat(80)}\n\n`)

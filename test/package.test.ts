@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -41,6 +41,15 @@ test('the package, packed and installed in an empty folder', async (t) => {
       files.filter((file) => !SHIPPED.test(file) || file.endsWith('.ts')),
       [],
     )
+  })
+
+  t.test('has the licence of each package whose code is in the program', async () => {
+    const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
+    const said = run('tar', ['-xOf', tarball, 'package/dist/LICENSES'], '.').split(`\n${'-'.repeat(80)}\n\n`)
+    const names = said.map((text) => text.slice(0, text.indexOf(' ')))
+    for (const name of Object.keys(dependencies))
+      assert.equal(names.includes(name), name !== 'better-sqlite3', name) // which stays as it is
+    for (const text of said) assert.match(text, /^\S+ \d\S+ \(.+\)\n\n\S/)
   })
 
   t.test('says nothing of where, when and by whom it was packed', async () => {
