@@ -48,9 +48,10 @@ export function version(name: string): string | null {
   if (name.startsWith('gatehouse')) return `Node ${process.versions.node}`
   if (name === 'http-proxy') return `http-proxy ${DEPENDENCIES[name]}`
   if (name === 'app, directly') return 'the app without TLS'
-  const { error, stdout, stderr } = spawnSync(name, ['-v'], { encoding: 'utf8' })
+  const program = name.split(',')[0]!
+  const { error, stdout, stderr } = spawnSync(program, ['-v'], { encoding: 'utf8' })
   if (error !== undefined) return null
-  return `${name} ${/\d+\.\d+\.\d+/.exec(stdout + stderr)?.[0]}`
+  return `${program} ${/\d+\.\d+\.\d+/.exec(stdout + stderr)?.[0]}`
 }
 
 /** What the app has under `/file-BYTES`. */
