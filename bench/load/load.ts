@@ -156,6 +156,7 @@ async function twoWorkers(): Promise<string> {
 /** What is waited for when nobody is short of anything: half of what we can do, and the same for all. */
 async function halfLoad(): Promise<Load> {
   const ours = entrants.find(({ name }) => name === 'gatehouse')!
+  for (let i = 0; i < 3; i++) await measure(ours, LOADS[0]!) // nobody may have asked it for anything yet
   const { requests, seconds: took } = await measure(ours, LOADS[0]!)
   return steady(Math.floor(requests / took / 2))
 }
