@@ -104,7 +104,8 @@ async function alternate(those: readonly Entrant[], load: Load): Promise<Readonl
 async function compare(load: Load): Promise<string> {
   const able = entrants.filter(({ speaksHttp2 }) => speaksHttp2 || !load.isHttp2)
   const samples = await alternate(able, load)
-  const nginx = quartile(samples.get('nginx')?.map(({ cpuMicros }) => cpuMicros) ?? [])
+  const ofNginx = samples.get('nginx') ?? []
+  const nginx = quartile(ofNginx.map(({ cpuMicros }) => cpuMicros))
   const columns: Column<readonly Sample[]>[] = [
     ['CPU µs/request', (taken) => quartile(taken.map(({ cpuMicros }) => cpuMicros)).toFixed(1)],
     ['× nginx', (taken) => (quartile(taken.map(({ cpuMicros }) => cpuMicros)) / nginx).toFixed(2)],
@@ -114,6 +115,11 @@ async function compare(load: Load): Promise<string> {
     ],
     ['p50 ms', (taken) => quartile(taken.map(({ p50Ms }) => p50Ms)).toFixed(2)],
     ['p99 ms', (taken) => quartile(taken.map(({ p99Ms }) => p99Ms)).toFixed(2)],
+    [
+      '× nginx',
+      (taken) =>
+        median(taken.map(({ p99Ms }, round) => p99Ms / (ofNginx[round]?.p99Ms ?? Number.NaN))).toFixed(2),
+    ],
     ['errors', (taken) => String(taken.reduce((sum, { errors }) => sum + errors, 0))],
   ]
   return table(load.name, columns, samples)
@@ -184,6 +190,11 @@ function put(text: string): void {
   const [before, rest] = readFileSync(README, 'utf8').split(BEGIN) as [string, string]
   const after = rest.slice(rest.indexOf(END))
   writeFileSync(README, `${before}${BEGIN}\n${text}${after}`)
+}
+
+/** Of one round each: what keeps the processor from one keeps it from the next. */
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }
 
 /** The machine is noisy upwards only: the 25th percentile is what a request costs. */
