@@ -116,7 +116,7 @@ async function compare(load: Load): Promise<string> {
     ['p50 ms', (taken) => quartile(taken.map(({ p50Ms }) => p50Ms)).toFixed(2)],
     ['p99 ms', (taken) => quartile(taken.map(({ p99Ms }) => p99Ms)).toFixed(2)],
     [
-      '× nginx',
+      'p99 × nginx',
       (taken) =>
         median(taken.map(({ p99Ms }, round) => p99Ms / (ofNginx[round]?.p99Ms ?? Number.NaN))).toFixed(2),
     ],

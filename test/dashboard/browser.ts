@@ -31,7 +31,7 @@ export async function openDashboard(t: Test, options: DashboardOptions = {}): Pr
   t.teardown(() => browser.close())
   const context = await browser.newContext({ viewport: DESK, timezoneId: 'Europe/Berlin', ...look })
   const page = await context.newPage()
-  page.setDefaultTimeout(15_000)
+  page.setDefaultTimeout(60_000)
   const complaints = complaintsOf(page, manage.url)
   t.teardown(() => assert.deepEqual(complaints, []))
   const goTo = async (path: string) => {
