@@ -15,5 +15,4 @@ function say(file: string): void {
 const { SOAK_LIVE_FILE: file } = process.env
 // Neither the workers nor what starts itself again with another flag. `gc` is there once it serves.
 const hasStarted = process.execArgv.some((flag) => flag.includes('semi-space'))
-if (file !== undefined && process.argv[2] === 'up' && hasStarted)
-  process.on('SIGUSR2', () => say(file))
+if (file !== undefined && process.argv[2] === 'up' && hasStarted) process.on('SIGUSR2', () => say(file))
