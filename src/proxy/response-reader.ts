@@ -72,8 +72,14 @@ export class ResponseReader {
 
   /** Lets go of a response that nobody waits for any more. */
   stop(): void {
-    this.#state = 'idle'
+    this.#rest()
     this.#held.clear()
+  }
+
+  /** What was asked may be long, and a connection lives on: also one that is closed, until V8 looks at what has grown old. */
+  #rest(): void {
+    this.#state = 'idle'
+    this.#asked = NOTHING_ASKED
   }
 
   #step(): void {
@@ -219,7 +225,7 @@ export class ResponseReader {
   }
 
   #finish(trailers: readonly string[]): void {
-    this.#state = 'idle'
+    this.#rest()
     this.#events.ended(trailers, this.#at < this.#end)
   }
 

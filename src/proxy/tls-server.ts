@@ -54,8 +54,11 @@ export interface Handshake {
   readonly hello: ClientHello | null
 }
 
-interface Underway extends Handshake {
+interface Underway {
+  readonly connection: ClientConnection
   readonly begunMs: number
+  /** `null` when it is over: what is asynchronous about a socket keeps this for as long as the socket lives. */
+  handshake: Handshake | null
 }
 
 /**
@@ -92,10 +95,10 @@ export class TlsServer {
       cause = error.code ?? null
     })
     // A peer that leaves in mid-handshake is reported without its context: only its raw socket tells whose it was.
+    const underway: Underway = { connection, begunMs: performance.now(), handshake }
     raw.once('close', () => {
-      if (connection.stage === 'handshake') this.#report(handshake, cause ?? 'closed')
+      if (connection.stage === 'handshake') this.#report(underway, cause ?? 'closed')
     })
-    const underway = { ...handshake, begunMs: performance.now() }
     this.#underway.run(underway, () => this.#server.emit('connection', raw))
   }
 
@@ -124,31 +127,37 @@ export class TlsServer {
 
   #chooseContext(name: string, done: (error: Error | null, context?: SecureContext) => void): void {
     try {
-      done(null, this.#options.certificates.contextFor(name, this.#underway.getStore()?.hello ?? null))
+      done(
+        null,
+        this.#options.certificates.contextFor(name, this.#underway.getStore()?.handshake?.hello ?? null),
+      )
     } catch (error) {
       done(error as Error)
     }
   }
 
   #secured(socket: TLSSocket): void {
-    const handshake = this.#underway.getStore()!
-    const { connection, hello } = handshake
+    const underway = this.#underway.getStore()!
+    const { connection, begunMs } = underway
+    const handshake = underway.handshake!
+    underway.handshake = null
     socket.on('error', () => socket.destroy()) // TLS reports what breaks it, and leaves the socket open
     connection.stream = socket
-    connection.serverName = hello?.serverName ?? null
+    connection.serverName = handshake.hello?.serverName ?? null
     connection.print = printOf(handshake, socket, this.#options)
-    this.#handlers.secured(connection, socket, performance.now() - handshake.begunMs)
+    this.#handlers.secured(connection, socket, performance.now() - begunMs)
   }
 
   #failed(error: Error & { code?: string }, socket: TLSSocket): void {
     socket.destroy()
-    const handshake = this.#underway.getStore()
-    if (handshake !== undefined) this.#report(handshake, error.code ?? 'ERROR')
+    const underway = this.#underway.getStore()
+    if (underway !== undefined) this.#report(underway, error.code ?? 'ERROR')
   }
 
-  #report({ connection, hello }: Handshake, code: string): void {
+  #report({ connection, handshake }: Underway, code: string): void {
     const isLate = code === 'ERR_TLS_HANDSHAKE_TIMEOUT'
-    const reason = isLate ? 'handshake-timeout' : hello === null ? 'malformed-hello' : 'handshake'
+    const isMalformed = handshake?.hello === null
+    const reason = isLate ? 'handshake-timeout' : isMalformed ? 'malformed-hello' : 'handshake'
     this.#handlers.failed(connection, reason, code)
   }
 }

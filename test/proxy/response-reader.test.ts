@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
+import { isCollected } from '../collected.ts'
 import { bytesCopied } from '../wire/bytes-copied.ts'
 import { type Asked, FIELDS_MAX, type ResponseHead } from '../../src/proxy/response-head.ts'
 import {
@@ -620,3 +621,37 @@ test('hostile bytes never throw, and how they are cut changes nothing', async ()
   )
   fc.assert(property, { numRuns: 4000 })
 })
+
+test('what was asked is not kept once its answer is over, whatever became of it', async () => {
+  const ends: Readonly<Record<string, (reader: ResponseReader) => void>> = {
+    answered: (reader) => readBytes(reader, `${OK}Content-Length: 5\r\n\r\nhello`),
+    'answered until the end': (reader) => {
+      readBytes(reader, `${OK}\r\nhello`)
+      reader.close()
+    },
+    'answered by what is no answer': (reader) => readBytes(reader, 'SSH-2.0\r\n\r\n'),
+    'cut off': (reader) => {
+      readBytes(reader, `${OK}Content-Length: 5\r\n\r\nhel`)
+      reader.close()
+    },
+    'not waited for': (reader) => reader.stop(),
+  }
+  for (const [name, end] of Object.entries(ends)) {
+    const reader = new ResponseReader(new ResponseRecorder())
+    const asked = beginAnew(reader)
+    end(reader)
+    assert.ok(await isCollected(asked), name)
+    reader.begin(GET) // it is still there, and may be asked again
+  }
+})
+
+function beginAnew(reader: ResponseReader): WeakRef<object> {
+  const asked = { ...GET }
+  reader.begin(asked)
+  return new WeakRef(asked)
+}
+
+function readBytes(reader: ResponseReader, text: string): void {
+  const bytes = Buffer.from(text, 'latin1')
+  reader.read(bytes, bytes.length)
+}
