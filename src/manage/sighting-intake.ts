@@ -1,5 +1,5 @@
 import { readSighting } from '../plane/sighting-document.ts'
-import type { Sighting } from '../plane/sighting.ts'
+import { type Sighting, SIGHTING_TEXT_MAX } from '../plane/sighting.ts'
 import { idPlace } from '../store/place-ranges.ts'
 import { Address } from '../wire/address-ranges.ts'
 
@@ -22,21 +22,21 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
     address: plain(sighting.address, NAME_MAX),
     method: plain(sighting.method, NAME_MAX),
     host: plainOrNull(sighting.host, NAME_MAX),
-    path: plain(sighting.path, TEXT_MAX),
-    userAgent: plainOrNull(sighting.userAgent, TEXT_MAX),
+    path: plain(sighting.path, SIGHTING_TEXT_MAX),
+    userAgent: plainOrNull(sighting.userAgent, SIGHTING_TEXT_MAX),
     ja4: fingerprint(sighting.ja4),
     stable: fingerprint(sighting.stable),
     ja4s: fingerprint(sighting.ja4s),
     ja4h: fingerprint(sighting.ja4h),
     ja4x: fingerprint(sighting.ja4x),
-    http2: plainOrNull(sighting.http2, TEXT_MAX),
+    http2: plainOrNull(sighting.http2, SIGHTING_TEXT_MAX),
     category: plainOrNull(sighting.category, NAME_MAX),
     software: plainOrNull(sighting.software, NAME_MAX),
     verified: plainOrNull(sighting.verified, NAME_MAX),
-    signer: plainOrNull(sighting.signer, TEXT_MAX),
+    signer: plainOrNull(sighting.signer, SIGHTING_TEXT_MAX),
     key: fingerprint(sighting.key),
     signatureFault: plainOrNull(sighting.signatureFault, NAME_MAX),
-    allegedSigner: plainOrNull(sighting.allegedSigner, TEXT_MAX),
+    allegedSigner: plainOrNull(sighting.allegedSigner, SIGHTING_TEXT_MAX),
     evidence: plainList(sighting.evidence),
     rule: plain(sighting.rule, NAME_MAX),
     action: plain(sighting.action, NAME_MAX),
@@ -87,6 +87,4 @@ const FINGERPRINT = /^[\w-]+$/
 const FINGERPRINT_MAX = 80
 const UNPLAIN = /[\0\ud800-\udfff]/
 const NAME_MAX = 255
-/** Of paths and User-Agents: what comes behind that tells nobody anything. */
-const TEXT_MAX = 1_024
 const LIST_MAX = 32

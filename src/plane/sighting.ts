@@ -2,6 +2,9 @@ import type { Brand } from '../brand.ts'
 
 export type SightingId = Brand<string, 'SightingId'>
 
+/** Of what clients make as long as they like: what comes behind that tells nobody anything. */
+export const SIGHTING_TEXT_MAX = 1_024
+
 /** One request as one proxy saw it: the only thing the data plane says to the management plane. No cookie, token or body. */
 export interface Sighting {
   readonly id: SightingId

@@ -4,10 +4,11 @@ import { NO_PROOFS, type Proofs, type SignatureFinding } from '../classify/proof
 import { UNKNOWN, type Verdict } from '../classify/verdict.ts'
 import { ja4h } from '../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
-import type { Sighting, SightingId } from '../plane/sighting.ts'
+import { type Sighting, SIGHTING_TEXT_MAX, type SightingId } from '../plane/sighting.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import { type Decision, decide } from '../policy/decide.ts'
 import type { Facts } from '../policy/facts.ts'
+import { shortText } from '../wire/own-text.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import { BARRED, type Bar, barOf } from './bar.ts'
 import { type Connection, NOTHING_KNOWN } from './connection.ts'
@@ -117,7 +118,7 @@ function sighting(
     proxy: proxy.name,
     address: judged.address,
     method: head.method,
-    host: authority,
+    host: authority === null ? null : shortText(authority, SIGHTING_TEXT_MAX),
     path: pathOf(head.target),
     userAgent: userAgentOf(received.kept),
     ja4,
@@ -151,13 +152,13 @@ function sighting(
 
 function pathOf(target: string): string {
   const query = target.indexOf('?')
-  return query === -1 ? target : target.slice(0, query)
+  return shortText(target, SIGHTING_TEXT_MAX, query === -1 ? target.length : query)
 }
 
 function userAgentOf(headers: readonly string[]): string | null {
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i]!.length === USER_AGENT.length && headers[i]!.toLowerCase() === USER_AGENT)
-      return headers[i + 1]!
+      return shortText(headers[i + 1]!, SIGHTING_TEXT_MAX)
   }
   return null
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Verdict } from '../classify/verdict.ts'
 import type { Print } from '../fingerprint/print.ts'
 import type { Decision } from '../policy/decide.ts'
+import { shortText } from '../wire/own-text.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { DecisionId } from './decision-id.ts'
@@ -116,12 +117,14 @@ function ofRequest(
   const userAgent = received.kept.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'user-agent')
   return [
     text('http.request.method', method),
-    text('url.path', end === -1 ? target : target.slice(0, end)),
+    text('url.path', shortText(target, TEXT_LENGTH_MAX, end === -1 ? target.length : end)),
     text('url.scheme', connection.isTls ? 'https' : 'http'),
-    ...(authority === null ? [] : [text('server.address', authority)]),
+    ...(authority === null ? [] : [text('server.address', shortText(authority, TEXT_LENGTH_MAX))]),
     text('network.protocol.version', version === '20' ? '2' : `${version[0]}.${version[1]}`),
     text('client.address', address),
-    ...(userAgent === -1 ? [] : [text('user_agent.original', received.kept[userAgent + 1]!)]),
+    ...(userAgent === -1
+      ? []
+      : [text('user_agent.original', shortText(received.kept[userAgent + 1]!, TEXT_LENGTH_MAX))]),
     ...ofStatus(status),
   ]
 }

@@ -57,6 +57,19 @@ test('pass: what a trusted hop says of the client goes on', async (t) => {
   assert.equal(gate.sightings[0]!.address, '192.0.2.7')
 })
 
+test('a Sighting has the first of a text that a client may make as long as it likes', async (t) => {
+  const { gate } = await gateWithApp(t, { policy: { rules: [], otherwise: 'pass' } })
+  for (const protocol of PROTOCOLS)
+    for (const long of ['x'.repeat(1_024), 'x'.repeat(1_025), 'x'.repeat(9_000)]) {
+      await ask(gate, protocol, { path: `/${long}?q=1`, headers: ['user-agent', long] })
+      const { path, userAgent, host } = gate.sightings.at(-1)!
+      assert.deepEqual([path, userAgent], [`/${long}`.slice(0, 1_024), long.slice(0, 1_024)])
+      assert.equal(host, 'a.example.test')
+    }
+  await ask(gate, 'h1', { path: `/short?${'q'.repeat(9_000)}`, headers: [] })
+  assert.deepEqual([gate.sightings.at(-1)!.path, gate.sightings.at(-1)!.userAgent], ['/short', null])
+})
+
 test('a listed hop says the JA4 of its client, once and as a JA4', async (t) => {
   const ja4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
   const { gate, seen } = await gateWithApp(t, { options: { ja4Hops: LOOPBACK } })
