@@ -24,13 +24,16 @@ if (Number(major) >= 24) {
  * (proxy/garbage.ts), and has to be: nearly any other flag here has it throw away what Node has compiled beforehand of its
  * own code, which is 50 ms of each start.
  *
+ * Each worker has a processor, which it shares with the threads that help V8. One helper takes half of it while the whole
+ * heap is looked through; four, which Node starts with, take four fifths, and a request waits for that in turns of 3 ms.
+ *
  * The C library, too, reads once how memory is to be had: in pages of 2 MiB where the kernel gives them on request. To
  * start a process, which is how signatures are compiled, is to copy a table of all pages, and everybody waits for it.
  */
 function startAgainForTraffic() {
   const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
   if (process.execve === undefined || process.connected || /[-_]semi[-_]space[-_]/.test(given)) return
-  const args = ['--max-semi-space-size=16', ...process.execArgv, ...process.argv.slice(1)]
+  const args = ['--max-semi-space-size=16', '--v8-pool-size=1', ...process.execArgv, ...process.argv.slice(1)]
   // Of two that say different things, the later one has the last word.
   const tunables = ['glibc.malloc.hugetlb=1', process.env.GLIBC_TUNABLES].filter(Boolean).join(':')
   process.execve(process.execPath, [process.execPath, ...args], { ...process.env, GLIBC_TUNABLES: tunables })

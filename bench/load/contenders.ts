@@ -107,7 +107,7 @@ export const GATEHOUSE_IN_IMAGE: Contender = {
   start: (place, port) =>
     startGatehouse({ ...place, folder: join(place.folder, 'image') }, port, {
       env: {
-        NODE_OPTIONS: '--max-semi-space-size=16',
+        NODE_OPTIONS: '--max-semi-space-size=16 --v8-pool-size=1',
         NODE_COMPILE_CACHE: join(place.folder, 'compiled'),
       },
     }),

@@ -38,7 +38,12 @@ const body = {
 }
 
 /** As bin.js starts `up`. */
-const FLAGS = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring', '--heap-growing-percent=150']
+const FLAGS = [
+  '--max-semi-space-size=16',
+  '--v8-pool-size=1',
+  '--no-allocation-site-pretenuring',
+  '--heap-growing-percent=150',
+]
 const WARM_REQUESTS = 15_000
 
 class Contender {

@@ -339,7 +339,7 @@ test('fish completes from the script', { skip: isMissing('fish') }, async (t) =>
   assert.deepEqual(complete('gatehouse keys create oth'), [])
 })
 
-test('what carries traffic starts with generations of its own sizes, unless one is given', async () => {
+test('what carries traffic starts with sizes of its own, unless they are given', async () => {
   const starts = (...nodeOptions: string[]) => {
     const report = `--import=data:text/javascript,console.error(JSON.stringify(process.execArgv))`
     const argv = [process.execPath, ...nodeOptions, PROGRAM, 'proxy', '--help']
@@ -347,14 +347,14 @@ test('what carries traffic starts with generations of its own sizes, unless one 
     assert.equal(status, 0)
     return stderr.trim().split('\n')
   }
-  assert.deepEqual(starts(), ['[]', '["--max-semi-space-size=16"]'])
+  assert.deepEqual(starts(), ['[]', '["--max-semi-space-size=16","--v8-pool-size=1"]'])
   assert.deepEqual(starts('--max-semi-space-size=4'), ['["--max-semi-space-size=4"]'])
 })
 
 test('what carries traffic starts with flags under which Node takes its own compiled code', async () => {
   const tag = (...flags: string[]) =>
     execFileSync(process.execPath, [...flags, '-p', 'v8.cachedDataVersionTag()'], { encoding: 'utf8' })
-  assert.equal(tag('--max-semi-space-size=16'), tag())
+  assert.equal(tag('--max-semi-space-size=16', '--v8-pool-size=1'), tag())
   assert.notEqual(tag('--expose-gc'), tag())
 })
 

@@ -67,8 +67,9 @@ function run({ base, steps }: Stage, root: Root, roots: ReadonlyMap<string, Root
 
 /** The variables of an image. */
 function setBy(steps: Stage['steps']): Record<string, string> {
-  const pairs = steps.filter(({ word }) => word === 'ENV').flatMap(({ rest }) => rest.split(' '))
-  return Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s)))
+  const lines = steps.filter(({ word }) => word === 'ENV').map(({ rest }) => rest)
+  const pairs = [...lines.join(' ').matchAll(/(\S+?)=(?:"([^"]*)"|(\S*))/g)]
+  return Object.fromEntries(pairs.map(([, name, quoted, plain]) => [name!, quoted ?? plain!]))
 }
 
 async function start(root: Root, { steps }: Stage): Promise<void> {
