@@ -23,11 +23,13 @@ export async function run(
   const ends: (() => unknown)[] = [() => processes.kill()]
   const teardown = (end: () => unknown) => void ends.push(end)
   const lateS = seconds + LATE_S
+  let isWell = false
   const late = setTimeout(() => processes.end(`it is still not done after ${lateS} s`), lateS * 1000)
   try {
     const problems = await Promise.race([work({ folder, processes, teardown }), processes.crash])
     writeFileSync(join(folder, 'problems.txt'), problems.join('\n'))
-    return problems.length === 0 ? 0 : 1
+    isWell = problems.length === 0
+    return isWell ? 0 : 1
   } finally {
     clearTimeout(late)
     // Whatever one of them comes to, the others have their turn.
@@ -37,7 +39,8 @@ export async function run(
       } catch (error) {
         process.stderr.write(`${error}\n`)
       }
-    if (keep) say(`kept: ${folder}`)
+    // What is wrong once in thousands of requests may not be had again: the log has what led to it.
+    if (keep || !isWell) say(`kept: ${folder}`)
     else rmSync(folder, { recursive: true, force: true })
   }
 }
