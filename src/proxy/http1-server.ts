@@ -264,7 +264,14 @@ class Http1Connection implements Http1Turn {
     const next = this.#waiting.shift()
     if (next !== undefined) this.#begin(next)
     else if (this.#lastWords !== null) this.#say(this.#lastWords)
-    else if (this.#server.isDraining && this.#connection.stream.writable) closeSoftly(this.#connection.stream) // it did not say so in time
+    else if (this.#server.isDraining) this.#endUnsaid()
+  }
+
+  /** The answer did not say in time that it is the last: a client may have sent more, which would have none. */
+  #endUnsaid(): void {
+    this.#isClosing = true
+    const { stream } = this.#connection
+    if (stream.writable) closeSoftly(stream)
   }
 
   #say(words: string): void {

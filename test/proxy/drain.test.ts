@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http2 from 'node:http2'
 import net from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import type { Exchange } from '../../src/proxy/exchange.ts'
 import { answerText, dialPlain, dialTls, type Front, type FrontPlan, startFront } from './front.ts'
@@ -42,6 +43,29 @@ test('a drain lets every request under way have its answer, and ends all else', 
     await drained
     assert.deepEqual([await asking.closed, await answering.closed], [null, null])
     assert.equal(front.listener.counts.connections, 0)
+  }
+})
+
+test('what comes behind an answer that could not say it is the last is not begun', async () => {
+  // The first is of the fast lane; the second is left to node:http, and its connection with it.
+  for (const first of [GET, 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n']) {
+    const { front, asked } = await holding({})
+    const peer = await dialTls(front.port)
+    peer.write(first)
+    const exchange = await asked(1)
+    exchange.answer(200, [], null)
+    exchange.write(Buffer.from('be'))
+    await peer.hears('be')
+    const drained = front.listener.drain(5000, 100)
+    peer.socket.pause() // it has not heard that nothing more is taken
+    exchange.end([])
+    await wait(50)
+    peer.write('POST /now HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi')
+    await wait(50)
+    peer.socket.resume()
+    await Promise.all([drained, peer.closed])
+    assert.equal(front.exchanges.length, 1, first)
+    assert.ok(peer.bytes.toString().endsWith('0\r\n\r\n'))
   }
 })
 
