@@ -111,7 +111,7 @@ async function chaos(place: Place): Promise<readonly string[]> {
     ...(await leftovers(gateway, descriptors)),
     ...live.problems,
   ]
-  const { accounts, unaccounted } = await ledger.accounts(scene.kills, done)
+  const { accounts, unaccounted } = await ledger.accounts(scene.kills, [...done, ...gateway.drains])
   problems.push(...unaccounted)
   gateway.current.signal('SIGTERM')
   await gateway.current.exit

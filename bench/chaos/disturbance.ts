@@ -1,6 +1,6 @@
 import type { SoakFiles } from '../soak/files.ts'
 import type { Kill } from '../soak/kill.ts'
-import type { Failure } from '../soak/messages.ts'
+import type { Failure, Seen } from '../soak/messages.ts'
 import type { Random } from '../soak/random.ts'
 import type { SmallDisk } from '../../test/e2e/disk.ts'
 import type { FaultsFile } from './faults-file.ts'
@@ -46,7 +46,7 @@ export interface Disturbance {
   begin(): Promise<void>
   end(): Promise<void>
   /** Whether a request may fail in this way while it lasts. */
-  accountsFor(failure: Failure): boolean
+  accountsFor(failure: Failure, seen: Seen): boolean
   /** Calls of the API may fail while it lasts. */
   readonly harmsApi: boolean
   /** What the probe is to say: always yes; no at least once; or what it likes. */
@@ -72,4 +72,9 @@ export const HARMLESS = {
 /** It came to nothing before a request was sent. */
 export function hadNoConnection({ id }: Failure): boolean {
   return id === null
+}
+
+/** A connection of HTTP/1 that was idle was closed just as it was sent, which nobody can know; nor has it done anything. */
+export function isUnheard({ what }: Failure, { times }: Seen): boolean {
+  return what.startsWith('h1: no answer') && times === 0
 }

@@ -2,7 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { until } from '../soak/until.ts'
 import { isAlive, startTicksOf, stateOf } from '../soak/sockets.ts'
 import type { SoakFiles } from '../soak/files.ts'
-import { type GatewayMetrics, SoakedGateway, type Started } from '../soak/gateway.ts'
+import { DRAIN_S, type GatewayMetrics, SoakedGateway, type Started } from '../soak/gateway.ts'
+import type { Trouble } from '../soak/ledger.ts'
+import { isUnheard } from './disturbance.ts'
 
 /** The ports that a gateway is told to have; 0 is any. */
 export interface Ports {
@@ -14,6 +16,8 @@ export interface Ports {
 export class ChaosGateway {
   /** Starts that came to nothing, and were tried again. */
   failedStarts = 0
+  /** Those whose primary was killed: their workers end what they have, and so each connection behind its last answer. */
+  readonly drains: Trouble[] = []
   /** Every process there was, and when it began: a number is given to others in time. */
   readonly #began = new Map<number, string>()
   readonly #files: SoakFiles
@@ -107,6 +111,11 @@ export class ChaosGateway {
     this.notePids()
     const { port: listenPort, managePort } = this.#current
     this.#current.signal('SIGKILL')
+    const fromMs = Date.now()
+    this.drains.push({
+      ...{ name: 'a drain', fromMs, toMs: fromMs + DRAIN_S * 1000 },
+      accountsFor: (failure, seen) => failure.connectedMs <= fromMs && isUnheard(failure, seen),
+    })
     await this.#current.exit
     // A worker that is held cannot hear that it is alone, and nobody else could listen where it does.
     for (const pid of this.processes) if (stateOf(pid) === 'T') process.kill(pid, 'SIGCONT')

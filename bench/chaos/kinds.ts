@@ -5,7 +5,7 @@ import type { Failure } from '../soak/messages.ts'
 import { Reloads } from '../soak/reloads.ts'
 import { descriptorsOf, isAlive } from '../soak/sockets.ts'
 import { until } from '../soak/until.ts'
-import { type Disturbance, HARMLESS, hadNoConnection, type Scene } from './disturbance.ts'
+import { type Disturbance, HARMLESS, hadNoConnection, isUnheard, type Scene } from './disturbance.ts'
 import type { Faults } from './faults-file.ts'
 import type { RelayMode } from './relay.ts'
 
@@ -64,11 +64,11 @@ function killManager({ gateway }: Scene): Disturbance {
     losesSightings: true,
     recoversMs: 40_000,
     begin: () => gateway.killAndRestart(),
-    accountsFor: (failure) =>
+    accountsFor: (failure, seen) =>
       hadNoConnection(failure) ||
       failure.kind === 'websocket' ||
       isDroppedByItsClient(failure) ||
-      isUnheard(failure),
+      isUnheard(failure, seen),
   }
 }
 
@@ -218,18 +218,13 @@ function startNameless(scene: Scene): Disturbance {
       await killed.begin()
     },
     end: () => nameless.end(),
-    accountsFor: (failure) => killed.accountsFor(failure) || nameless.accountsFor(failure),
+    accountsFor: (failure, seen) => killed.accountsFor(failure, seen) || nameless.accountsFor(failure, seen),
   }
 }
 
 /** When a session of HTTP/2 ends, Node's client (24.21) drops what a slow reader of it has not taken yet. */
 function isDroppedByItsClient({ kind, what }: Failure): boolean {
   return kind === 'slow-read' && what.startsWith('h2: cut off')
-}
-
-/** A connection of HTTP/1 that was idle was closed just as it was sent, which nobody can know. */
-function isUnheard({ what }: Failure): boolean {
-  return what.startsWith('h1: no answer')
 }
 
 /** Nobody has said why. */

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Trouble } from '../soak/ledger.ts'
-import type { Failure } from '../soak/messages.ts'
+import type { Failure, Seen } from '../soak/messages.ts'
 import type { Random } from '../soak/random.ts'
 import type { Disturbance } from './disturbance.ts'
 
@@ -76,7 +76,8 @@ export class Rounds<Kind extends string> {
     const toMs = Date.now()
     return {
       ...{ name, kinds, disturbances, fromMs, toMs: toMs + HEARD_MS, recoveredMs: toMs - overMs },
-      accountsFor: (failure: Failure) => disturbances.some((each) => each.accountsFor(failure)),
+      accountsFor: (failure: Failure, seen: Seen) =>
+        disturbances.some((each) => each.accountsFor(failure, seen)),
     }
   }
 }

@@ -46,7 +46,7 @@ export class Ledger {
     const accounts = new Map<string, number>()
     const unaccounted: string[] = []
     for (const { failure, seen } of this.#lost) {
-      const account = this.#accountOf(failure, kills, await seen) ?? troubleOf(failure, troubles)
+      const account = this.#accountOf(failure, kills, await seen) ?? troubleOf(failure, await seen, troubles)
       if (account === null) unaccounted.push(`${inWords(failure, await seen)}; ${killsNear(failure, kills)}`)
       else accounts.set(account, (accounts.get(account) ?? 0) + 1)
     }
@@ -128,13 +128,13 @@ export interface Trouble {
   readonly name: string
   readonly fromMs: number
   readonly toMs: number
-  accountsFor(failure: Failure): boolean
+  accountsFor(failure: Failure, seen: Seen): boolean
 }
 
-function troubleOf(failure: Failure, troubles: readonly Trouble[]): string | null {
+function troubleOf(failure: Failure, seen: Seen, troubles: readonly Trouble[]): string | null {
   const { startedMs, endedMs } = failure
   const trouble = troubles.find(
-    (each) => startedMs <= each.toMs && endedMs >= each.fromMs && each.accountsFor(failure),
+    (each) => startedMs <= each.toMs && endedMs >= each.fromMs && each.accountsFor(failure, seen),
   )
   return trouble?.name ?? null
 }
