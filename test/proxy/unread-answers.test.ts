@@ -8,6 +8,8 @@ import { settingsFor, upstream } from './upstream-fixture.ts'
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 /** On a machine that has much else to do, nobody may have had the processor for half a second. */
 const TIMEOUT_MS = 1_000
+/** So slow that it is not done before. */
+const PAUSE_MS = 15
 const TOTAL = 24 * 1024 * 1024
 
 for (const fastLane of [true, false]) {
@@ -57,5 +59,5 @@ async function asked(t: Test, fastLane: boolean, dial: (port: number) => Promise
 }
 
 function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 5))
+  return new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
 }
