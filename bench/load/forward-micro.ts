@@ -15,7 +15,8 @@ async function compare(rounds: number): Promise<void> {
   const agent = new http.Agent({ keepAlive: true, maxSockets: LANES })
   for (const { name, path, bytes, count } of LOADS) {
     const ways: Record<string, (done: () => void) => void> = {
-      forward: (done) => forward(new Answered(path, bytes, done), group, HEADERS, () => {}),
+      forward: (done) =>
+        forward(new Answered(path, bytes, done), group, { own: HEADERS, introduction: null }, () => {}),
       'node:http': (done) => askNode(agent, port, path, bytes, done),
     }
     const samples = new Map<string, number[]>(Object.keys(ways).map((way) => [way, []]))

@@ -59,8 +59,8 @@ function tags(
   more: readonly string[],
 ): readonly string[] {
   const headers: string[] = []
-  pushTags(headers, print, facts.verdict, action.kind, DECISION_ID)
-  headers.push(...more)
+  pushTags(headers, print, facts.verdict, action.kind)
+  headers.push('X-Agent-Decision-Id', DECISION_ID, ...more)
   return headers.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${headers[i + 1]}`] : []))
 }
 

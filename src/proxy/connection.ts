@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Conduct } from '../classify/conduct.ts'
 import type { ConnectionPrint } from '../fingerprint/print.ts'
+import type { Introduction } from './introduction.ts'
 
 /** One client connection, made once and asked by every request on it. */
 export interface Connection {
@@ -20,6 +21,8 @@ export interface Connection {
   readonly print: ConnectionPrint
   /** What the client has done on it so far; `null` before its first request, and of who sends for others. */
   conduct: Conduct | null
+  /** Of its last request; `null` where none was passed on yet, or a trusted hop sends them. */
+  introduction: Introduction | null
   /** `address` is a trusted proxy's: what its requests say of where they come from is to be believed. */
   readonly isTrusted: boolean
   /** `address` is that of a hop whose JA4 header is taken over. */
@@ -90,6 +93,7 @@ export class ClientConnection implements Connection {
   serverName: string | null = null
   print: ConnectionPrint = NOTHING_KNOWN
   conduct: Conduct | null = null
+  introduction: Introduction | null = null
   stage: Stage = 'opening'
   /** What is counted for the address of this connection; `null` while nothing is. */
   countedAs: string | null = null

@@ -1,6 +1,7 @@
 import type { Exchange } from './exchange.ts'
 import { trailersToPass } from './field-syntax.ts'
 import { RequestBody, type RequestBodyEvents } from './request-body.ts'
+import type { HeadersForApp } from './headers-for-app.ts'
 import { receiveHeaders } from './request-headers.ts'
 import type { UpstreamGroup, UpstreamTarget } from './upstream.ts'
 import { type UpstreamRequest, upstreamRequest } from './upstream-request.ts'
@@ -34,13 +35,12 @@ export type ForwardOutcome =
     }
 
 /**
- * Forwards a request to an upstream and its answer to the client, both streaming. `headers` is the complete list for
- * the app but for framing. Calls `done` once, maybe before it returns; with `failed` the answer is the caller's.
+ * Forwards a request to an upstream and its answer to the client, both streaming. Calls `done` once, maybe before it returns; with `failed` the answer is the caller's.
  */
 export function forward(
   exchange: Exchange,
   group: UpstreamGroup,
-  headers: readonly string[],
+  headers: HeadersForApp,
   done: (outcome: ForwardOutcome) => void,
 ): void {
   group.began()

@@ -95,7 +95,7 @@ class Question implements Receiver {
 const REQUEST: UpstreamRequest = {
   method: 'GET',
   target: '/',
-  headers: ['User-Agent', 'gatehouse-health-check', 'Accept', '*/*'],
+  headers: { own: ['User-Agent', 'gatehouse-health-check', 'Accept', '*/*'], introduction: null },
   lines: 'User-Agent: gatehouse-health-check\r\nAccept: */*\r\n',
   hostAt: -1,
   bodyLength: 0,

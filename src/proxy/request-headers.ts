@@ -84,13 +84,7 @@ export function pushForwarding(
 }
 
 /** What we know of the client, for the app. What is not known has no header. */
-export function pushTags(
-  headers: string[],
-  print: Print,
-  verdict: Verdict,
-  action: string,
-  decisionId: string,
-): void {
+export function pushTags(headers: string[], print: Print, verdict: Verdict, action: string): void {
   const { ja4, ja4s, http2, ja4Source } = print.connection
   if (ja4 !== null) headers.push('X-JA4-Fingerprint', ja4)
   if (ja4Source === 'hop') headers.push('X-JA4-Source', ja4Source)
@@ -104,7 +98,7 @@ export function pushTags(
   headers.push('X-Agent-Confidence', verdict.confidence.toFixed(2))
   if (verdict.proof !== null) pushProof(headers, verdict.proof)
   if (verdict.conflicts.length > 0) headers.push('X-Agent-Conflict', verdict.conflicts.join(', '))
-  headers.push('X-Agent-Action', action, 'X-Agent-Decision-Id', decisionId)
+  headers.push('X-Agent-Action', action)
 }
 
 /** Who has signed need be nobody we know: he is told by where his keys are. */
@@ -115,7 +109,7 @@ function pushProof(headers: string[], { method, agent, key }: Proof): void {
 }
 
 /** Most names pass at their first letter and length; the others are looked at closely. */
-function mayBeSpecial(name: string): boolean {
+export function mayBeSpecial(name: string): boolean {
   switch (name.charCodeAt(0) | 0x20) {
     case 0x78: // x-agent-…, x-ja4-…, x-forwarded-…
     case 0x66: // forwarded
@@ -187,7 +181,7 @@ const NO_HOP: Readonly<HopHeaders> = {
 }
 
 /** Content-Length and Transfer-Encoding are framing; Expect and Upgrade have doors of their own. */
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
+export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   CONNECTION,
   'content-length',
   'expect',

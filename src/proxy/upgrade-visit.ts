@@ -3,7 +3,7 @@ import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import { FAILURE_STATUS, NOT_REACHED, OUR_OWN } from './forward.ts'
-import { headersForApp } from './headers-for-app.ts'
+import { headersForApp, listed } from './headers-for-app.ts'
 import type { Upgrade } from './http1-server.ts'
 import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
@@ -56,7 +56,7 @@ export class UpgradeVisit implements Visit {
 
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
     this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
-    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace)
+    const headers = listed(headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace))
     upstream.began()
     this.#ask({ judged, upstream, headers, tried: NONE_TRIED }, upstream.pick(NONE_TRIED)!)
   }

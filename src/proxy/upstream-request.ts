@@ -1,15 +1,17 @@
 import type { Exchange } from './exchange.ts'
 import { areFieldLines, fieldLines, isToken } from './field-syntax.ts'
+import { type HeadersForApp, listed } from './headers-for-app.ts'
+import { HOP_BY_HOP, mayBeSpecial } from './request-headers.ts'
 
 /** A request as it goes to an upstream. Checked: nothing in it can be taken for framing, or for a second request. */
 export interface UpstreamRequest {
   readonly method: string
   /** In origin form, or `*`. */
   readonly target: string
-  readonly headers: readonly string[]
+  readonly headers: HeadersForApp
   /** The same as lines of HTTP/1. */
   readonly lines: string
-  /** Where the Host field stands in `headers`; -1 without one. */
+  /** Where the Host field stands in their list; -1 without one. */
   readonly hostAt: number
   readonly bodyLength: number | null
   readonly expectsContinue: boolean
@@ -19,18 +21,21 @@ export interface UpstreamRequest {
 }
 
 /** `null` for what cannot be put in a request without saying something else. */
-export function upstreamRequest(exchange: Exchange, headers: readonly string[]): UpstreamRequest | null {
+export function upstreamRequest(exchange: Exchange, headers: HeadersForApp): UpstreamRequest | null {
   const { method } = exchange.head
   const target = originForm(method, exchange.head.target)
   if (target === null || method === 'CONNECT' || !isToken(method)) return null
-  const lines = fieldLines(headers)
-  if (!areFieldLines(lines, headers.length / 2)) return null
+  const { own, introduction } = headers
+  const ownLines = fieldLines(own)
+  if (!areFieldLines(ownLines, own.length / 2)) return null
+  const introduced = introduction === null ? '' : introduction.lines
+  if (introduced === null) return null
   let hostAt = -1
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i]!
-    if (SPECIAL_LENGTHS[name.length] !== true) continue
+  for (let i = 0; i < own.length; i += 2) {
+    const name = own[i]!
+    if (!mayBeSpecial(name)) continue
     const lower = name.toLowerCase()
-    if (WRITTEN_BY_US.has(lower)) return null
+    if (HOP_BY_HOP.has(lower)) return null // framing is written by who sends it
     if (lower !== 'host') continue
     if (hostAt !== -1) return null
     hostAt = i
@@ -39,7 +44,7 @@ export function upstreamRequest(exchange: Exchange, headers: readonly string[]):
     method,
     target,
     headers,
-    lines,
+    lines: ownLines + introduced,
     hostAt,
     bodyLength: exchange.bodyLength,
     expectsContinue: exchange.expectsContinue && exchange.bodyLength !== 0,
@@ -54,7 +59,8 @@ export function requestText(request: UpstreamRequest, authority: string, ownHost
   let text = `${request.method} ${request.target} HTTP/1.1\r\n`
   // A request without Host would be refused, and it is the first field by custom (RFC 9110 §7.2).
   if (hostAt === -1) text += `Host: ${authority}\r\n`
-  text += hostAt === -1 || ownHost === null ? request.lines : fieldLines(headers.with(hostAt + 1, ownHost))
+  text +=
+    hostAt === -1 || ownHost === null ? request.lines : fieldLines(listed(headers).with(hostAt + 1, ownHost))
   if (bodyLength === null) text += 'Transfer-Encoding: chunked\r\n'
   else if (bodyLength > 0 || EXPECTING_A_BODY.has(request.method)) text += `Content-Length: ${bodyLength}\r\n`
   return request.expectsContinue ? `${text}Expect: 100-continue\r\n\r\n` : `${text}\r\n`
@@ -67,7 +73,8 @@ export function requestList(
   authority: string,
   ownHost: string | null,
 ): string[] {
-  const { headers, hostAt, bodyLength } = request
+  const { hostAt, bodyLength } = request
+  const headers = listed(request.headers)
   const host = hostAt === -1 ? authority : (ownHost ?? headers[hostAt + 1]!)
   const pseudo = [':method', request.method, ':scheme', scheme, ':authority', host, ':path', request.target]
   const list: string[] = pseudo
@@ -101,10 +108,3 @@ const ABSOLUTE = /^https?:\/\/[^/?]+/i
 const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE'])
 /** Methods that mean a body, and are asked for its length even when there is none (RFC 9110 §8.6). */
 const EXPECTING_A_BODY: ReadonlySet<string> = new Set(['PATCH', 'POST', 'PUT'])
-const WRITTEN_BY_US: ReadonlySet<string> = new Set([
-  ...['connection', 'content-length', 'expect', 'http2-settings', 'keep-alive', 'proxy-connection'],
-  ...['transfer-encoding', 'upgrade'],
-])
-const SPECIAL_LENGTHS: readonly boolean[] = Array.from({ length: 18 }, (_, length) =>
-  [...WRITTEN_BY_US, 'host'].some((name) => name.length === length),
-)

@@ -102,7 +102,7 @@ const FORBIDDEN =
   /^(?:content-length|transfer-encoding|host|connection|trailer|cookie|authorization|forwarded|x[-_](?:agent|forwarded|ja4|http2)(?:[-_].*)?)$/i
 const UPSTREAM_REQUEST: UpstreamRequest = upstreamRequest(
   new MemoryExchange({ method: 'POST', bodyLength: null }),
-  ['Host', 'app.test'],
+  { own: ['Host', 'app.test'], introduction: null },
 )!
 const RECEIVER: Receiver = {
   request: UPSTREAM_REQUEST,

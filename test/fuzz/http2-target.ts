@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { type ClientHttp2Session, constants } from 'node:http2'
+import { UNKNOWN } from '../../src/classify/verdict.ts'
+import type { Print } from '../../src/fingerprint/print.ts'
 import { framedHeaders, receivedTrailers } from '../../src/proxy/answer-framing.ts'
 import { answerHead, interimHead } from '../../src/proxy/answer-head.ts'
 import { Beat } from '../../src/proxy/beat.ts'
 import type { ClientConnection } from '../../src/proxy/connection.ts'
 import { Http2Exchange, type ServedStream } from '../../src/proxy/exchange-h2.ts'
 import { fieldLines, trailersToPass } from '../../src/proxy/field-syntax.ts'
+import { type HeadersForApp, listed } from '../../src/proxy/headers-for-app.ts'
+import { introduce } from '../../src/proxy/introduction.ts'
 import { checkHttp2, type RequestFacts } from '../../src/proxy/request-check.ts'
-import { pushForwarding, receiveHeaders } from '../../src/proxy/request-headers.ts'
+import { receiveHeaders } from '../../src/proxy/request-headers.ts'
 import { H2Stream, type H2StreamOwner } from '../../src/proxy/upstream-h2-stream.ts'
 import { requestList, requestText, upstreamRequest } from '../../src/proxy/upstream-request.ts'
 import type { Receiver } from '../../src/proxy/upstream-stream.ts'
@@ -45,13 +49,13 @@ function request(raw: readonly string[], hasEnded: boolean): void {
   const { kept, hop } = receiveHeaders(raw, facts.authority)
   assert.ok(kept.length <= raw.length + 2)
   for (const trusted of [null, hop]) {
-    const own = kept.length
-    const headers = [...kept]
-    pushForwarding(headers, CONNECTION, facts.authority, trusted)
+    const introduction = introduce(CONNECTION, facts.authority, trusted, PRINT, UNKNOWN, null)
+    const sending: HeadersForApp = { own: kept, introduction }
     const exchange = Object.assign(new MemoryExchange(), { head, bodyLength: facts.bodyLength })
-    const sent = upstreamRequest(Object.assign(exchange, { expectsContinue: facts.expectsContinue }), headers)
+    const sent = upstreamRequest(Object.assign(exchange, { expectsContinue: facts.expectsContinue }), sending)
     if (sent === null) continue
-    names(headers.slice(0, own))
+    names(kept)
+    const headers = listed(sending)
     asHttp1(requestText(sent, 'app.test', null), method, facts, headers)
     asHttp2(requestList(sent, 'http', 'app.test', null), method, facts)
   }
@@ -323,7 +327,11 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
   ...['transfer-encoding', 'upgrade'],
 ])
 const { connection: CONNECTION } = new MemoryExchange()
-const REQUEST = upstreamRequest(new MemoryExchange({ acceptsTrailers: true }), ['Host', 'app.test'])!
+const PRINT: Print = { connection: CONNECTION.print, ja4h: null }
+const REQUEST = upstreamRequest(new MemoryExchange({ acceptsTrailers: true }), {
+  own: ['Host', 'app.test'],
+  introduction: null,
+})!
 const OWNER: Omit<H2StreamOwner, 'session'> = {
   beat: new Beat(),
   times: { connectTimeoutMs: 0, headTimeoutMs: 0, idleTimeoutMs: 0, keepAliveMs: 0 },

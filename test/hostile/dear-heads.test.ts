@@ -99,7 +99,14 @@ function* lazily(measure: () => number): Generator<number> {
 function connection(isTrusted: boolean): Connection {
   return {
     ...{ id: 1, address: '192.0.2.1', port: 1, peerAddress: '192.0.2.1', localPort: 1, localAddress: '' },
-    ...{ protocol: 'h2', isTls: false, serverName: null, print: NOTHING_KNOWN, conduct: null },
+    ...{
+      protocol: 'h2',
+      isTls: false,
+      serverName: null,
+      print: NOTHING_KNOWN,
+      conduct: null,
+      introduction: null,
+    },
     ...{ isTrusted, isJa4Hop: false },
   }
 }

@@ -261,7 +261,15 @@ function connectionOf(number: number): Connection {
   const ja4 = ja4Of(number)
   return {
     ...{ id: number, address, port: 1, peerAddress: address, localPort: 443, localAddress: '' },
-    ...{ protocol: 'h2', isTls: true, serverName: null, conduct: null, isTrusted: false, isJa4Hop: false },
+    ...{
+      protocol: 'h2',
+      isTls: true,
+      serverName: null,
+      conduct: null,
+      introduction: null,
+      isTrusted: false,
+      isJa4Hop: false,
+    },
     print: {
       ...NOTHING_KNOWN,
       ...{ ja4, stable: `g${ja4}`, ja4s: `t130200_1301_${hex(number, 12)}`, ja4x: `${hex(number, 12)}_0_0` },

@@ -159,6 +159,7 @@ const CONNECTION: Connection = {
     ja4Source: null,
   },
   conduct: new Conduct(),
+  introduction: null,
   isTrusted: false,
   isJa4Hop: false,
 }

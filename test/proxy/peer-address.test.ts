@@ -298,6 +298,7 @@ function peer(address: string, isTrusted: boolean): Connection {
     peerAddress: address,
     print,
     conduct: new Conduct(),
+    introduction: null,
     isTrusted,
     isJa4Hop: false,
   }

@@ -147,17 +147,8 @@ test('the client is named to the app anew, or after a trusted hop', async () => 
 
 test('what is known is said, and nothing is said of what is not', async () => {
   const headers: string[] = []
-  pushTags(headers, { connection: connection('192.0.2.1').print, ja4h: null } as Print, UNKNOWN, 'tag', 'id')
-  const known = [
-    'X-Agent-Verdict',
-    'unknown',
-    'X-Agent-Confidence',
-    '0.00',
-    'X-Agent-Action',
-    'tag',
-    'X-Agent-Decision-Id',
-    'id',
-  ]
+  pushTags(headers, { connection: connection('192.0.2.1').print, ja4h: null } as Print, UNKNOWN, 'tag')
+  const known = ['X-Agent-Verdict', 'unknown', 'X-Agent-Confidence', '0.00', 'X-Agent-Action', 'tag']
   assert.deepEqual(headers, known)
 
   const agent = { id: 'gptbot', name: 'GPTBot', category: 'crawler' }
@@ -171,7 +162,7 @@ test('what is known is said, and nothing is said of what is not', async () => {
     evidence: [],
   }
   const all: string[] = []
-  pushTags(all, { connection: connection('192.0.2.1').print, ja4h: 'h' } as Print, verdict, 'pass', 'id')
+  pushTags(all, { connection: connection('192.0.2.1').print, ja4h: 'h' } as Print, verdict, 'pass')
   assert.ok(
     all
       .join('|')
@@ -184,7 +175,7 @@ test('what is known is said, and nothing is said of what is not', async () => {
   const conflicts = ['signed-as-another', 'address-foreign']
   const signed: string[] = []
   const stranger = { ...verdict, agent: null, proof, conflicts }
-  pushTags(signed, { connection: connection('192.0.2.1').print, ja4h: null } as Print, stranger, 'pass', 'id')
+  pushTags(signed, { connection: connection('192.0.2.1').print, ja4h: null } as Print, stranger, 'pass')
   assert.ok(!signed.includes('X-Agent-Name'))
   assert.ok(
     signed
@@ -223,6 +214,13 @@ function connection(address: string): Connection {
       protocol: 'h1',
       isTls: true,
     },
-    ...{ serverName: null, print, conduct: new Conduct(), isTrusted: false, isJa4Hop: false },
+    ...{
+      serverName: null,
+      print,
+      conduct: new Conduct(),
+      introduction: null,
+      isTrusted: false,
+      isJa4Hop: false,
+    },
   }
 }

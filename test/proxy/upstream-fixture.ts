@@ -106,7 +106,7 @@ export function ask(
   const exchange = new MemoryExchange(request)
   const outcomes: ForwardOutcome[] = []
   const outcome = new Promise<ForwardOutcome>((resolve) => {
-    forward(exchange, group, headers, (outcome) => {
+    forward(exchange, group, { own: headers, introduction: null }, (outcome) => {
       outcomes.push(outcome)
       resolve(outcome)
     })

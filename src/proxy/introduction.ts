@@ -1,0 +1,54 @@
+import type { Verdict } from '../classify/verdict.ts'
+import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
+import type { Connection } from './connection.ts'
+import { areFieldLines, fieldLines } from './field-syntax.ts'
+import { type HopHeaders, pushForwarding, pushTags } from './request-headers.ts'
+
+/** What an app is told of who asks. It is the same for most requests of a connection, and is written out once for them. */
+export interface Introduction {
+  readonly authority: string | null
+  readonly print: ConnectionPrint
+  readonly ja4h: string | null
+  readonly verdict: Verdict
+  /** `null`: the app is told no more than where the request comes from. */
+  readonly action: string | null
+  readonly headers: readonly string[]
+  /** The same as lines of HTTP/1; `null` for what cannot be written without saying something else. */
+  readonly lines: string | null
+}
+
+/** `hop`: what a trusted hop says of each of its requests. */
+export function introduce(
+  connection: Connection,
+  authority: string | null,
+  hop: Readonly<HopHeaders> | null,
+  print: Print,
+  verdict: Verdict,
+  action: string | null,
+): Introduction {
+  const last = hop === null ? connection.introduction : null
+  // Objects that are remembered of a connection, and short texts: all of it is compared in no time.
+  const isSame =
+    last !== null &&
+    last.verdict === verdict &&
+    last.print === print.connection &&
+    last.action === action &&
+    last.ja4h === print.ja4h &&
+    last.authority === authority
+  if (isSame) return last
+  const headers: string[] = []
+  pushForwarding(headers, connection, authority, hop)
+  if (action !== null) pushTags(headers, print, verdict, action)
+  const lines = fieldLines(headers)
+  const made: Introduction = {
+    authority,
+    print: print.connection,
+    ja4h: print.ja4h,
+    verdict,
+    action,
+    headers,
+    lines: areFieldLines(lines, headers.length / 2) ? lines : null,
+  }
+  if (hop === null) connection.introduction = made
+  return made
+}

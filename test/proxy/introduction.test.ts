@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { UNKNOWN, type Verdict } from '../../src/classify/verdict.ts'
+import type { Ja4 } from '../../src/fingerprint/ja4.ts'
+import type { Ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
+import type { Print } from '../../src/fingerprint/print.ts'
+import type { Connection } from '../../src/proxy/connection.ts'
+import { fieldLines } from '../../src/proxy/field-syntax.ts'
+import { type Introduction, introduce } from '../../src/proxy/introduction.ts'
+import { pushForwarding, pushTags } from '../../src/proxy/request-headers.ts'
+import { MemoryExchange } from './memory-exchange.ts'
+
+const HUMAN: Verdict = { ...UNKNOWN, kind: 'human', confidence: 0.9 }
+const HOP = {
+  forwardedFor: '192.0.2.1',
+  forwardedProto: 'http',
+  forwardedHost: null,
+  forwardedPort: null,
+  forwarded: null,
+}
+
+test('a client that is the same is introduced with the same words, and one that is not, anew', async () => {
+  const connection = newConnection()
+  const print: Print = { connection: connection.print, ja4h: 'ge11nn01' as Ja4h }
+  const first = introduce(connection, 'app.test', null, print, HUMAN, 'tag')
+  assertSays(first, connection, 'app.test', print, HUMAN, 'tag')
+  // Objects that are made for each request, of the same content.
+  const again = introduce(connection, ['app', 'test'].join('.'), null, { ...print }, HUMAN, 'tag')
+  assert.equal(again, first)
+
+  const other: Print = {
+    connection: { ...connection.print, ja4: 't13d1516h2_8daaf6152771_d8a2da3f94cd' as Ja4 },
+    ja4h: null,
+  }
+  const changes: [string | null, Print, Verdict, string | null][] = [
+    ['other.test', print, HUMAN, 'tag'],
+    [null, print, HUMAN, 'tag'],
+    ['app.test', { ...print, ja4h: 'po11nn01' as Ja4h }, HUMAN, 'tag'],
+    ['app.test', { ...print, ja4h: null }, HUMAN, 'tag'],
+    ['app.test', other, HUMAN, 'tag'],
+    ['app.test', print, UNKNOWN, 'tag'],
+    ['app.test', print, HUMAN, 'route'],
+    ['app.test', print, HUMAN, null],
+  ]
+  for (const change of changes) {
+    const [authority, shown, verdict, action] = change
+    introduce(connection, 'app.test', null, print, HUMAN, 'tag')
+    const changed = introduce(connection, authority, null, shown, verdict, action)
+    assertSays(changed, connection, authority, shown, verdict, action)
+    assert.notEqual(changed.lines, first.lines)
+  }
+})
+
+test('what a hop says of one request is not said of the next', async () => {
+  const connection = newConnection()
+  const print: Print = { connection: connection.print, ja4h: null }
+  const before = introduce(connection, 'app.test', null, print, HUMAN, 'tag')
+  const relayed = introduce(connection, 'app.test', HOP, print, HUMAN, 'tag')
+  assert.match(relayed.lines!, /^X-Forwarded-For: 192\.0\.2\.1, /)
+  const another = introduce(
+    connection,
+    'app.test',
+    { ...HOP, forwardedFor: '192.0.2.2' },
+    print,
+    HUMAN,
+    'tag',
+  )
+  assert.match(another.lines!, /^X-Forwarded-For: 192\.0\.2\.2, /)
+  assert.equal(introduce(connection, 'app.test', null, print, HUMAN, 'tag'), before)
+})
+
+test('what would be another line is not written', async () => {
+  const connection = newConnection()
+  const print: Print = { connection: connection.print, ja4h: null }
+  const hop = { ...HOP, forwardedFor: '192.0.2.1\r\nX-Agent-Verified: ip-range' }
+  assert.equal(introduce(connection, 'app.test', hop, print, HUMAN, 'tag').lines, null)
+})
+
+function newConnection(): Connection {
+  return { ...new MemoryExchange().connection, introduction: null }
+}
+
+function assertSays(
+  { headers, lines }: Introduction,
+  connection: Connection,
+  authority: string | null,
+  print: Print,
+  verdict: Verdict,
+  action: string | null,
+): void {
+  const anew: string[] = []
+  pushForwarding(anew, connection, authority, null)
+  if (action !== null) pushTags(anew, print, verdict, action)
+  assert.deepEqual(headers, anew)
+  assert.equal(lines, fieldLines(anew))
+}
