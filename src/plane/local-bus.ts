@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { Fault } from '../fault.ts'
 import type { ManageBus, ProxyBus } from './bus.ts'
 import type { Sighting } from './sighting.ts'
+import { fromColumns, type SightingColumns, toColumns } from './sighting-columns.ts'
 import type { SnapshotDocument } from './snapshot.ts'
 
 /**
@@ -9,6 +10,8 @@ import type { SnapshotDocument } from './snapshot.ts'
  * and a worker, or nothing but function calls. Others may use the same line: each takes the kinds it knows.
  */
 export interface Channel {
+  /** Messages become bytes, and objects again: who sends much says it shortly. */
+  readonly isWire: boolean
   /** `false` when the line is broken. */
   send(message: ChannelMessage): boolean
   onMessage(listener: (message: ChannelMessage) => void): void
@@ -22,6 +25,8 @@ export interface ChannelMessage {
 type LocalBusMessage =
   | { readonly kind: 'bus:snapshot'; readonly document: SnapshotDocument }
   | { readonly kind: 'bus:sightings'; readonly number: number; readonly batch: readonly Sighting[] }
+  /** The same on a wire. */
+  | { readonly kind: 'bus:columns'; readonly number: number; readonly columns: SightingColumns }
   | { readonly kind: 'bus:answer'; readonly number: number; readonly taken: boolean }
 
 /** The management plane's end, on which any number of proxies hang. */
@@ -36,6 +41,7 @@ export class LocalManageBus implements ManageBus {
     channel.onMessage((message) => {
       const known = message as LocalBusMessage
       if (known.kind === 'bus:sightings') this.#answer(channel, known.number, known.batch)
+      if (known.kind === 'bus:columns') this.#answer(channel, known.number, fromColumns(known.columns))
     })
     if (this.#newest !== null) send(channel, { kind: 'bus:snapshot', document: this.#newest })
   }
@@ -92,7 +98,10 @@ export class LocalProxyBus implements ProxyBus {
     const number = ++this.#batches
     const underWay = Promise.withResolvers<void>()
     this.#underWay.set(number, underWay)
-    if (!send(this.#channel, { kind: 'bus:sightings', number, batch })) this.close()
+    const message: LocalBusMessage = this.#channel.isWire
+      ? { kind: 'bus:columns', number, columns: toColumns(batch) }
+      : { kind: 'bus:sightings', number, batch }
+    if (!send(this.#channel, message)) this.close()
     return underWay.promise
   }
 
@@ -117,6 +126,7 @@ export class LocalProxyBus implements ProxyBus {
         return
       }
       case 'bus:sightings':
+      case 'bus:columns':
         return assert.fail('a proxy takes no Sightings')
     }
   }
@@ -132,6 +142,7 @@ export function channelPair(): [Channel, Channel] {
 }
 
 class LocalChannel implements Channel {
+  readonly isWire = false
   other: LocalChannel | null = null
   readonly #listeners: ((message: ChannelMessage) => void)[] = []
 

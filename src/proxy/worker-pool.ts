@@ -309,6 +309,7 @@ function send(child: Child, message: ToWorker | ChannelMessage): boolean {
 
 function channelTo(child: Child): Channel {
   return {
+    isWire: true,
     send: (message) => send(child, message),
     onMessage: (listener) => void child.on('message', (message: ChannelMessage) => listener(message)),
     onClose: (listener) => void child.once('disconnect', listener),

@@ -94,6 +94,7 @@ class WorkerProcess {
 
 function channelToPrimary(): Channel {
   return {
+    isWire: true,
     send: say,
     onMessage: (listener) => void process.on('message', (message: ChannelMessage) => listener(message)),
     onClose: (listener) => void process.once('disconnect', listener),

@@ -29,6 +29,7 @@ busContract('local bus, over IPC', async () => {
     })
     children.push(child)
     const end = (to: string, from: string): Channel => ({
+      isWire: true,
       send: (message) => {
         if (child.connected) child.send({ to, message })
         return child.connected
@@ -67,7 +68,9 @@ test('a Snapshot that comes again, or late, is not given twice', async () => {
 })
 
 test('a line that breaks between two messages is found out by the next one', async () => {
-  const bus = new LocalProxyBus({ send: () => false, onMessage: () => undefined, onClose: () => undefined })
+  const bus = new LocalProxyBus({
+    ...{ isWire: true, send: () => false, onMessage: () => undefined, onClose: () => undefined },
+  })
   await assert.rejects(bus.sendSightings([sighting(1)]), { code: 'BUS_CLOSED' })
   await assert.rejects(bus.sendSightings([sighting(2)]), { code: 'BUS_CLOSED' })
 })
@@ -97,6 +100,7 @@ function breakable(channel: Channel): Channel & { break(): void } {
   const closed: (() => void)[] = []
   let broken = false
   return {
+    isWire: channel.isWire,
     send: (message) => !broken && channel.send(message),
     onMessage: (listener) => channel.onMessage((message) => !broken && listener(message)),
     onClose: (listener) => void closed.push(listener),

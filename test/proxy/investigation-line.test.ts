@@ -45,6 +45,7 @@ class TestFinder implements Finder {
 }
 
 class BreakableLine implements Channel {
+  readonly isWire = true
   readonly sent: ChannelMessage[] = []
   isBroken = false
   receive: (message: ChannelMessage) => void = () => undefined
