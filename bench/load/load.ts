@@ -36,6 +36,8 @@ const README = new URL('../README.md', import.meta.url)
 const BEGIN = '<!-- npm run bench:load -->'
 const END = '<!-- end -->'
 const MIB = 2 ** 20
+/** Until V8 has compiled what a new connection takes, which is the most, and has put it in its place. */
+const WARM_UP_S = 6
 const TWO_WORKERS: readonly (readonly [one: string, two: Contender])[] = [
   ['gatehouse', GATEHOUSE_TWO_WORKERS],
   ['nginx', NGINX_TWO_WORKERS],
@@ -89,13 +91,13 @@ function enter(contender: Contender, port: number) {
   }
 }
 
-/** Everyone in turn, `rounds` times; the first round warms up. */
+/** Everyone in turn, `rounds` times, once each has warmed up: what is compiled as it runs has to have run. */
 async function alternate(those: readonly Entrant[], load: Load): Promise<ReadonlyMap<string, Sample[]>> {
   const samples = new Map<string, Sample[]>()
-  for (let round = 0; round <= rounds; round++) {
+  for (const entrant of those) await measure(entrant, load, WARM_UP_S)
+  for (let round = 0; round < rounds; round++) {
     for (const entrant of those) {
-      const sample = await measure(entrant, load)
-      if (round > 0) samples.set(entrant.name, [...(samples.get(entrant.name) ?? []), sample])
+      samples.set(entrant.name, [...(samples.get(entrant.name) ?? []), await measure(entrant, load)])
     }
   }
   return samples
@@ -125,11 +127,11 @@ async function compare(load: Load): Promise<string> {
   return table(load.name, columns, samples)
 }
 
-function measure({ pid, port, isDirect }: Entrant, load: Load): Promise<Sample> {
+function measure({ pid, port, isDirect }: Entrant, load: Load, forS = seconds): Promise<Sample> {
   return sampled(pid, () =>
     isDirect
-      ? load.run('http', place.appPort, seconds, place.loadProcessor)
-      : load.run('https', port, seconds, place.loadProcessor),
+      ? load.run('http', place.appPort, forS, place.loadProcessor)
+      : load.run('https', port, forS, place.loadProcessor),
   )
 }
 
@@ -162,7 +164,7 @@ async function twoWorkers(): Promise<string> {
 /** What is waited for when nobody is short of anything: half of what we can do, and the same for all. */
 async function halfLoad(): Promise<Load> {
   const ours = entrants.find(({ name }) => name === 'gatehouse')!
-  for (let i = 0; i < 3; i++) await measure(ours, LOADS[0]!) // nobody may have asked it for anything yet
+  await measure(ours, LOADS[0]!, WARM_UP_S) // nobody may have asked it for anything yet
   const { requests, seconds: took } = await measure(ours, LOADS[0]!)
   return steady(Math.floor(requests / took / 2))
 }
