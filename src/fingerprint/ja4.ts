@@ -24,7 +24,7 @@ export interface Ja4Forms {
 
 /** The JA4 of a client. Spec: FoxIO ja4/technical_details/JA4.md. */
 export function ja4(hello: ClientHello, transport: Transport): Ja4 {
-  return `${prefix(hello, transport)}_${sortedCiphers(hello).hash12()}_${sortedExtensions(hello).hash12()}` as Ja4
+  return `${prefix(hello, transport)}_${ciphersHash(hello)}_${sortedExtensions(hello).hash12()}` as Ja4
 }
 
 /** What the JA4 of a hello that resumes a session would be without that: only what says so is left out. `null`: it resumes none. */
@@ -53,8 +53,19 @@ export function prefix(hello: ClientHello, transport: Transport, leftOut: LeftOu
   return `${TRANSPORT_MARKS[transport]}${version}${sni}${counts}${alpnMark(hello.alpn[0])}`
 }
 
-/** Part b. */
-export function sortedCiphers(hello: ClientHello): FingerprintText {
+/** Part b, which is asked for several times of a hello. */
+export function ciphersHash(hello: ClientHello): string {
+  if (hello.ciphers !== lastCiphers) {
+    lastHash = sortedCiphers(hello).hash12()
+    lastCiphers = hello.ciphers
+  }
+  return lastHash
+}
+
+let lastCiphers: readonly number[] | null = null
+let lastHash = ''
+
+function sortedCiphers(hello: ClientHello): FingerprintText {
   return TEXT.clear().sorted(hello.ciphers)
 }
 

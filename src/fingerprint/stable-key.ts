@@ -1,6 +1,6 @@
 import type { Brand } from '../brand.ts'
 import type { ClientHello, Transport } from '../wire/client-hello.ts'
-import { prefix, sortedCiphers, sortedExtensions } from './ja4.ts'
+import { ciphersHash, prefix, sortedExtensions } from './ja4.ts'
 import { FLEETING, GREASE } from './left-out.ts'
 
 /** What a client's first, resumed and retried hellos have in common. Not a JA4, and not written like one. */
@@ -14,7 +14,7 @@ export type StableKey = Brand<string, 'StableKey'>
  */
 export function stableKey(hello: ClientHello, transport: Transport): StableKey {
   const a = prefix(hello, transport, LEFT_OUT)
-  return `gs1-${a}-${sortedCiphers(hello).hash12()}-${sortedExtensions(hello, LEFT_OUT).hash12()}` as StableKey
+  return `gs1-${a}-${ciphersHash(hello)}-${sortedExtensions(hello, LEFT_OUT).hash12()}` as StableKey
 }
 
 const LEFT_OUT = GREASE | FLEETING

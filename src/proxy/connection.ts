@@ -99,13 +99,13 @@ export class ClientConnection implements Connection {
   countedAs: string | null = null
   hasFailed = false
 
-  constructor(id: number, raw: Socket, isTls: boolean, peerAddress: string) {
+  constructor(id: number, raw: Socket, isTls: boolean, peerAddress: string, localPort = raw.localPort ?? 0) {
     this.id = id
     this.raw = raw
     this.stream = raw
     this.isTls = isTls
     this.peerAddress = peerAddress
-    this.localPort = raw.localPort ?? 0
+    this.localPort = localPort
     this.address = peerAddress
     this.port = raw.remotePort ?? 0
   }

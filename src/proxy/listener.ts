@@ -122,6 +122,8 @@ class ClientListener implements Listener {
   readonly #open = new Set<ClientConnection>()
   readonly #openByAddress = new Map<string, number>()
   readonly #unread: UnreadAnswers
+  /** That of all its connections, which each of them would ask the kernel for. */
+  #port = 0
   #drained: Promise<void> | null = null
   #onEmpty: (() => void) | null = null
 
@@ -168,6 +170,7 @@ class ClientListener implements Listener {
       this.#server.off('error', refused)
       // Out of file descriptors, say: the connection is lost, and the next one may be accepted.
       this.#server.on('error', () => {})
+      this.#port = this.address?.port ?? 0
       resolve()
     })
     return promise
@@ -185,7 +188,8 @@ class ClientListener implements Listener {
   #accept(raw: Socket): void {
     raw.on('error', () => {}) // its close follows, and is what counts
     const peerAddress = normalAddress(raw.remoteAddress ?? '') ?? raw.remoteAddress ?? ''
-    const connection = new ClientConnection(nextId++, raw, this.#options.tls !== null, peerAddress)
+    const { tls } = this.#options
+    const connection = new ClientConnection(nextId++, raw, tls !== null, peerAddress, this.#port)
     const { limits, proxyProtocol, trusted } = this.#options
     if (this.#open.size >= limits.connectionsMax)
       return this.#drop(connection, 'too-many-connections', 'total')
