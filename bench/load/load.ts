@@ -72,14 +72,14 @@ try {
 
 type Entrant = NonNullable<ReturnType<typeof enter>>
 
-function enter(contender: Contender, port: number) {
+function enter(contender: Contender, port: number, where = place) {
   const { name, isDirect } = contender
   const program = version(name)
   if (program === null) {
     process.stdout.write(`${name} is not installed: left out\n`)
     return null
   }
-  const child = contender.start(place, port)
+  const child = contender.start(where, port)
   return {
     name,
     isDirect,
@@ -137,16 +137,19 @@ function measure({ pid, port, isDirect }: Entrant, load: Load, forS = seconds): 
 
 /**
  * How much more two workers on two processors can do than one, which what a request takes of a processor decides. They share
- * the second one with the load; what nginx makes of it is what the machine leaves anybody.
+ * the second one with the load; what nginx makes of it is what the machine leaves anybody. All of them are new: one that has
+ * just had another load is compiled for both, and takes more until that is done.
  */
 async function twoWorkers(): Promise<string> {
   const pairs = TWO_WORKERS.flatMap(([name, contender], index) => {
-    const one = entrants.find((entrant) => entrant.name === name)
-    return one === undefined ? [] : [[one, enter(contender, 18_500 + index)!] as const]
+    const one = CONTENDERS.find((each) => each.name === name)!
+    if (version(name) === null) return []
+    const apart = { ...place, folder: mkdtempSync(join(folder, 'one-')) }
+    return [[enter(one, 18_500 + 2 * index, apart)!, enter(contender, 18_501 + 2 * index)!] as const]
   })
-  for (const [, two] of pairs) {
-    entrants.push(two) // ended with the others
-    await listening(two.port)
+  for (const entrant of pairs.flat()) {
+    entrants.push(entrant) // ended with the others
+    await listening(entrant.port)
   }
   const taken = await alternate(pairs.flat(), LOADS[0]!)
   const cpu = ({ name }: Entrant) => quartile(taken.get(name)!.map(({ cpuMicros }) => cpuMicros))
