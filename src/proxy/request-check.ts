@@ -1,3 +1,4 @@
+import { ownText } from '../wire/own-text.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
 import { isToken } from './field-syntax.ts'
 
@@ -181,7 +182,7 @@ function withTarget(
   }
   const parts = ABSOLUTE_FORM.exec(url)
   if (parts === null) return BAD.target
-  const authority = parts[1]!
+  const authority = ownText(parts[1]!) // a connection remembers it, and not the whole URL
   const rest = parts[2]!
   if (!isAuthority(authority) || !isTarget(rest)) return BAD.target
   const target =

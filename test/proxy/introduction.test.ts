@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { test } from 'tap'
 import { UNKNOWN, type Verdict } from '../../src/classify/verdict.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
@@ -74,6 +75,25 @@ test('what would be another line is not written', async () => {
   const print: Print = { connection: connection.print, ja4h: null }
   const hop = { ...HOP, forwardedFor: '192.0.2.1\r\nX-Agent-Verified: ip-range' }
   assert.equal(introduce(connection, 'app.test', hop, print, HUMAN, 'tag').lines, null)
+})
+
+test('of a whole URL a connection remembers no more than the host', async () => {
+  const program = `
+    import { checkHttp1 } from ${JSON.stringify(new URL('../../src/proxy/request-check.ts', import.meta.url).href)}
+    const used = () => { gc(); gc(); return process.memoryUsage().heapUsed }
+    const limits = { requestLineBytesMax: 100_000, headerBytesMax: 100_000, headerCountMax: 100 }
+    const before = used()
+    const kept = []
+    for (let i = 0; i < 1000; i++) {
+      const url = 'http://app.example.test:8443/' + Buffer.alloc(60_000, 'text ' + i).toString('latin1').replaceAll(' ', '')
+      const facts = checkHttp1('GET', url, '11', ['Host', 'app.example.test:8443'], limits)
+      kept.push(facts.authority)
+    }
+    if (kept[0] !== 'app.example.test:8443') throw new Error(String(kept[0]))
+    console.log(used() - before)`
+  const args = ['--expose-gc', '--input-type=module', '--eval', program]
+  const held = Number(execFileSync(process.execPath, args, { encoding: 'utf8' }))
+  assert.ok(held < 2_000_000, `${held} bytes`)
 })
 
 function newConnection(): Connection {
