@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Conduct } from '../classify/conduct.ts'
 import type { ConnectionPrint } from '../fingerprint/print.ts'
-import type { Introduction } from './introduction.ts'
+import type { Introduction } from './app-headers.ts'
 
 /** One client connection, made once and asked by every request on it. */
 export interface Connection {

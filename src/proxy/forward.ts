@@ -1,7 +1,7 @@
 import type { Exchange } from './exchange.ts'
 import { trailersToPass } from './field-syntax.ts'
 import { RequestBody, type RequestBodyEvents } from './request-body.ts'
-import type { HeadersForApp } from './headers-for-app.ts'
+import type { AppHeaders } from './app-headers.ts'
 import { receiveHeaders } from './request-headers.ts'
 import type { UpstreamGroup, UpstreamTarget } from './upstream.ts'
 import { type UpstreamRequest, upstreamRequest } from './upstream-request.ts'
@@ -40,7 +40,7 @@ export type ForwardOutcome =
 export function forward(
   exchange: Exchange,
   group: UpstreamGroup,
-  headers: HeadersForApp,
+  headers: AppHeaders,
   done: (outcome: ForwardOutcome) => void,
 ): void {
   group.began()

@@ -1,16 +1,10 @@
+import type { AppHeaders } from './app-headers.ts'
 import type { ProxyContext } from './context.ts'
-import { type Introduction, introduce } from './introduction.ts'
+import { introduce } from './introduction.ts'
 import type { Judged } from './judge.ts'
 import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from './upstream.ts'
 import type { Visit } from './visit.ts'
-
-/** All headers for an app but for framing. */
-export interface HeadersForApp {
-  /** Of this request alone, the client's first: name, value, … */
-  readonly own: readonly string[]
-  readonly introduction: Introduction | null
-}
 
 /** `ruleHeaders` as in `Visit.pass`. */
 export function headersForApp(
@@ -20,7 +14,7 @@ export function headersForApp(
   upstream: UpstreamGroup,
   ruleHeaders: readonly string[] | null,
   trace: Trace | null,
-): HeadersForApp {
+): AppHeaders {
   const own = received.kept
   if (trace !== null) proxy.tracer!.tell(trace, own)
   const hop = connection.isTrusted ? received.hop : null
@@ -42,9 +36,4 @@ export function headersForApp(
     own.push('X-Agent-Signature', proxy.signer.sign(signed, tags, nowS))
   }
   return { own, introduction }
-}
-
-/** As one list: name, value, … */
-export function listed({ own, introduction }: HeadersForApp): string[] {
-  return introduction === null ? [...own] : [...own, ...introduction.headers]
 }

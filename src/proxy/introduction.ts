@@ -1,23 +1,11 @@
 import type { Verdict } from '../classify/verdict.ts'
-import type { ConnectionPrint, Print } from '../fingerprint/print.ts'
+import type { Print } from '../fingerprint/print.ts'
+import type { Introduction } from './app-headers.ts'
 import type { Connection } from './connection.ts'
 import { areFieldLines, fieldLines } from './field-syntax.ts'
 import { type HopHeaders, pushForwarding, pushTags } from './request-headers.ts'
 
-/** What an app is told of who asks. It is the same for most requests of a connection, and is written out once for them. */
-export interface Introduction {
-  readonly authority: string | null
-  readonly print: ConnectionPrint
-  readonly ja4h: string | null
-  readonly verdict: Verdict
-  /** `null`: the app is told no more than where the request comes from. */
-  readonly action: string | null
-  readonly headers: readonly string[]
-  /** The same as lines of HTTP/1; `null` for what cannot be written without saying something else. */
-  readonly lines: string | null
-}
-
-/** `hop`: what a trusted hop says of each of its requests. */
+/** As the request before on its connection was introduced, or anew. `hop`: what a trusted hop says of each of its requests. */
 export function introduce(
   connection: Connection,
   authority: string | null,

@@ -1,6 +1,6 @@
 import type { Exchange } from './exchange.ts'
 import { areFieldLines, fieldLines, isToken } from './field-syntax.ts'
-import { type HeadersForApp, listed } from './headers-for-app.ts'
+import { type AppHeaders, listed } from './app-headers.ts'
 import { HOP_BY_HOP, mayBeSpecial } from './request-headers.ts'
 
 /** A request as it goes to an upstream. Checked: nothing in it can be taken for framing, or for a second request. */
@@ -8,7 +8,7 @@ export interface UpstreamRequest {
   readonly method: string
   /** In origin form, or `*`. */
   readonly target: string
-  readonly headers: HeadersForApp
+  readonly headers: AppHeaders
   /** The same as lines of HTTP/1. */
   readonly lines: string
   /** Where the Host field stands in their list; -1 without one. */
@@ -21,7 +21,7 @@ export interface UpstreamRequest {
 }
 
 /** `null` for what cannot be put in a request without saying something else. */
-export function upstreamRequest(exchange: Exchange, headers: HeadersForApp): UpstreamRequest | null {
+export function upstreamRequest(exchange: Exchange, headers: AppHeaders): UpstreamRequest | null {
   const { method } = exchange.head
   const target = originForm(method, exchange.head.target)
   if (target === null || method === 'CONNECT' || !isToken(method)) return null

@@ -9,7 +9,7 @@ import { Beat } from '../../src/proxy/beat.ts'
 import type { ClientConnection } from '../../src/proxy/connection.ts'
 import { Http2Exchange, type ServedStream } from '../../src/proxy/exchange-h2.ts'
 import { fieldLines, trailersToPass } from '../../src/proxy/field-syntax.ts'
-import { type HeadersForApp, listed } from '../../src/proxy/headers-for-app.ts'
+import { type AppHeaders, listed } from '../../src/proxy/app-headers.ts'
 import { introduce } from '../../src/proxy/introduction.ts'
 import { checkHttp2, type RequestFacts } from '../../src/proxy/request-check.ts'
 import { receiveHeaders } from '../../src/proxy/request-headers.ts'
@@ -50,7 +50,7 @@ function request(raw: readonly string[], hasEnded: boolean): void {
   assert.ok(kept.length <= raw.length + 2)
   for (const trusted of [null, hop]) {
     const introduction = introduce(CONNECTION, facts.authority, trusted, PRINT, UNKNOWN, null)
-    const sending: HeadersForApp = { own: kept, introduction }
+    const sending: AppHeaders = { own: kept, introduction }
     const exchange = Object.assign(new MemoryExchange(), { head, bodyLength: facts.bodyLength })
     const sent = upstreamRequest(Object.assign(exchange, { expectsContinue: facts.expectsContinue }), sending)
     if (sent === null) continue
