@@ -2,8 +2,9 @@ import { Fault } from '../../fault.ts'
 import type { Log } from '../../log.ts'
 import type { Store } from '../../store/store.ts'
 import { changed } from '../audit.ts'
+import { digestOf } from '../../store/sealed.ts'
 import { Refusal } from '../refusal.ts'
-import type { MinuteThrottle } from './minute-throttle.ts'
+import { type MinuteThrottle, networkOf } from './minute-throttle.ts'
 
 /** What counting failures needs of the management plane. */
 export interface FailureCounting {
@@ -25,11 +26,20 @@ export async function refusalAfterFailure(
   if (throttled.isFirst) {
     const entry = { action: 'throttleAuthentication', subject: null, detail: { reason: refusal.code } }
     const nobody = { id: 'anonymous', address, requestId }
-    await changed(store, nobody, entry, nowMs(), async () => undefined).catch((error: unknown) => {
+    try {
+      if (await isFirstOfAll(store, address, throttled.retryAfterS * 1000, nowMs()))
+        await changed(store, nobody, entry, nowMs(), async () => undefined)
+    } catch (error) {
       if (!(error instanceof Fault)) throw error
       log.warn('the audit log could not be written', { error })
-    })
+    }
   }
   const detail = 'too many credentials from this address were refused; one that is good is taken at any time'
   return new Refusal('rate_limited', detail, { headers: { 'Retry-After': String(throttled.retryAfterS) } })
+}
+
+/** Two processes may find at once that it was too many: each has counted what the other does not know yet. */
+async function isFirstOfAll(store: Store, address: string, leftMs: number, nowMs: number): Promise<boolean> {
+  const key = `throttled:${digestOf('network', networkOf(address))}`
+  return (await store.rateLimits.add(key, 1, leftMs, nowMs)).points === 1
 }
