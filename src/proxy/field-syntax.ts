@@ -51,7 +51,8 @@ const LINES: RegExp[] = []
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 
 const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
-  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
+  ...['connection', 'http2-settings', 'keep-alive', 'proxy-connection', 'te', 'trailer'],
+  ...['transfer-encoding', 'upgrade'],
   ...['content-length', 'content-encoding', 'content-range', 'content-type'],
   ...['age', 'cache-control', 'date', 'expires', 'host', 'location', 'max-forwards', 'retry-after', 'vary'],
   ...['expect', 'if-match', 'if-modified-since', 'if-none-match', 'if-range', 'if-unmodified-since', 'range'],
