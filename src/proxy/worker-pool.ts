@@ -64,6 +64,7 @@ export class WorkerPool implements DataPlane {
     cluster.schedulingPolicy = cluster.SCHED_NONE
     cluster.setupPrimary({ exec: WORKER_PROCESS, args: [], serialization: 'advanced' })
     this.#beat = setInterval(() => this.#look(), beatMs)
+    process.on('exit', this.#leave)
   }
 
   get counts(): PoolCounts {
@@ -128,11 +129,17 @@ export class WorkerPool implements DataPlane {
     await Promise.all(this.#slots.map((slot) => slot.gone?.promise))
     clearTimeout(late)
     clearInterval(this.#beat)
+    process.off('exit', this.#leave)
   }
 
   kill(): void {
     this.#isDraining = true
     for (const { child } of this.#slots) child?.process.kill('SIGKILL')
+  }
+
+  /** Those that serve go on until they have nobody left; one that has not begun would have nobody to ask what to do. */
+  readonly #leave = (): void => {
+    for (const { child, isListening } of this.#slots) if (!isListening) child?.process.kill('SIGKILL')
   }
 
   #fork(slot: Slot): void {

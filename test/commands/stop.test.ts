@@ -68,6 +68,30 @@ test('told to stop while it starts, it ends, and so does all that it has started
   while (processesIn(folder).length > 0) await wait(50)
 })
 
+test('told to stop before its workers run, it ends with all of them, and none complains', async (t) => {
+  const folder = folderWith(t, 'sqlite:data.db')
+  const child = spawn(process.execPath, [GATEHOUSE, 'up', '--workers', '2', '--config', 'g.yaml'], {
+    cwd: folder,
+    env: plainEnvironment(folder),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  endWith(t, child)
+  const said = text(child.stderr)
+  // As on a machine that is busy: they have not come to the first line of theirs when it is over.
+  let workers: readonly string[] = []
+  while (workers.length < 2 && child.exitCode === null) {
+    workers = processesIn(folder).filter((pid) => isWorker(pid))
+    for (const pid of workers) process.kill(Number(pid), 'SIGSTOP')
+    await wait(1)
+  }
+  child.kill('SIGTERM')
+  const [code] = await once(child, 'exit')
+  for (const pid of workers) signalled(pid, 'SIGCONT')
+  assert.equal(code, 0)
+  assertCalm(await said)
+  while (processesIn(folder).length > 0) await wait(50)
+})
+
 /** Lines that ask for somebody's attention, from when it was told to stop. */
 function complaintsAtTheEnd(said: string): readonly string[] {
   const lines = said.slice(said.indexOf('"message":"stop')).split('\n').slice(1)
@@ -78,6 +102,22 @@ function assertCalm(said: string): void {
   const lines = complaintsAtTheEnd(said)
   assert.ok(!lines.some((line) => line.includes('"level":"error"') || line.includes('    at ')), said)
   assert.doesNotMatch(said, /"stack"/)
+}
+
+function isWorker(pid: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('worker-process')
+  } catch {
+    return false
+  }
+}
+
+function signalled(pid: string, signal: NodeJS.Signals): void {
+  try {
+    process.kill(Number(pid), signal)
+  } catch {
+    // It has ended.
+  }
 }
 
 function processesIn(folder: string): readonly string[] {
