@@ -37,6 +37,9 @@ export function introduce(
     headers,
     lines: areFieldLines(lines, headers.length / 2) ? lines : null,
   }
-  if (hop === null) connection.introduction = made
+  if (hop === null && lines.length <= REMEMBERED_LENGTH_MAX) connection.introduction = made
   return made
 }
+
+/** A client that waits keeps no more of its host than that, however long it makes it. Usual are 600. */
+const REMEMBERED_LENGTH_MAX = 2_048

@@ -71,6 +71,22 @@ test('what a hop says of one request is not said of the next', async () => {
   assert.equal(introduce(connection, 'app.test', null, print, HUMAN, 'tag'), before)
 })
 
+test('what a client makes long is not remembered', async () => {
+  const connection = newConnection()
+  const print: Print = { connection: connection.print, ja4h: null }
+  const short = introduce(connection, 'app.test', null, print, HUMAN, 'tag')
+  const authority = 'a'.repeat(2_000)
+  assertSays(
+    introduce(connection, authority, null, print, HUMAN, 'tag'),
+    connection,
+    authority,
+    print,
+    HUMAN,
+    'tag',
+  )
+  assert.equal(connection.introduction, short)
+})
+
 test('what would be another line is not written', async () => {
   const connection = newConnection()
   const print: Print = { connection: connection.print, ja4h: null }
