@@ -34,6 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'did-you-mean.ts': [],
   'problem.ts': ['fault.ts', 'did-you-mean.ts'],
   'node-http.ts': ['type node:http'],
+  'helper-process.ts': ['fault.ts', 'node:*'],
   'secret.ts': ['node:util'],
   'log.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:pino'],
   'metrics.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:prom-client'],

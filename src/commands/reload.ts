@@ -27,8 +27,9 @@ export class Reloader<Value> {
   readonly #outcomes = { loaded: 0, failed: 0 }
   #hash = ''
   #triedHash = ''
+  /** Why the last try failed; `mayPass`: for no fault of the files. */
+  #failure: { readonly message: string; readonly mayPass: boolean } | null = null
   #loadedAtMs = 0
-  #isCurrent = true
   #version = 0
   #checking: Promise<void> = Promise.resolve()
 
@@ -54,7 +55,8 @@ export class Reloader<Value> {
   }
 
   /**
-   * Loads it if its files are others than at the last try, or if somebody asks for it. One at a time; never rejects.
+   * Loads it if its files are others than at the last try, if that failed for no fault of theirs, or if somebody asks
+   * for it. One at a time; never rejects.
    */
   check(isAskedFor: boolean): Promise<void> {
     this.#checking = this.#checking.then(() => this.#check(isAskedFor))
@@ -68,27 +70,30 @@ export class Reloader<Value> {
       hash: this.#hash,
       version: this.#version,
       loadedAtMs: this.#loadedAtMs,
-      isCurrent: this.#isCurrent,
+      isCurrent: this.#failure === null,
       ...this.#outcomes,
     }
   }
 
   async #check(isAskedFor: boolean): Promise<void> {
     const { what } = this.#part
+    const before = this.#failure
     let hash = this.#triedHash
     try {
       hash = await this.#hashes.of(await this.#part.files())
-      if (hash === this.#triedHash && !isAskedFor) return
+      if (hash === this.#triedHash && before?.mayPass !== true && !isAskedFor) return
       this.#part.use(await this.#part.load())
       this.#outcomes.loaded++
       this.#loaded(hash)
       this.#log.info('reloaded', { what, version: this.#version, hash: hash.slice(0, HASH_SHOWN) })
     } catch (error) {
       this.#outcomes.failed++
-      this.#isCurrent = false
+      const { message } = error as Error
+      this.#failure = { message, mayPass: !isOfContent(error) }
+      const isSaid = hash === this.#triedHash && message === before?.message
       this.#triedHash = hash
-      const problems = error instanceof Fault ? error.message.split('\n') : null
-      const fields = problems === null ? { error: error as Error } : { problems }
+      if (isSaid && !isAskedFor) return
+      const fields = error instanceof Fault ? { problems: message.split('\n') } : { error: error as Error }
       this.#log.error('not reloaded: the one before stays in use', {
         what,
         version: this.#version,
@@ -100,10 +105,15 @@ export class Reloader<Value> {
   #loaded(hash: string): void {
     this.#hash = hash
     this.#triedHash = hash
+    this.#failure = null
     this.#loadedAtMs = Date.now()
-    this.#isCurrent = true
     this.#version++
   }
+}
+
+/** It stays so until the files change; a full disk does not, nor does a process that was killed. */
+function isOfContent(error: unknown): boolean {
+  return error instanceof Fault && CONTENT_CODE.test(error.code)
 }
 
 export interface ReloadStatus {
@@ -197,6 +207,7 @@ async function hashOf(path: string): Promise<string> {
   }
 }
 
+const CONTENT_CODE = /_(?:INVALID|TOO_MANY|NOT_INDEXED)$/
 /** Hashed in one go: a small part of a millisecond. */
 const CHUNK_BYTES = 64 * 1024
 const LARGE_BYTES = 1024 * 1024

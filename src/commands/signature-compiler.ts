@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork } from 'node:child_process'
-import { setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../fault.ts'
+import { HelperProcess } from '../helper-process.ts'
 import { keepIndexFiles, makeSignatureSet, prepareFolder, type SignatureSet } from '../plane/signature-set.ts'
 import type { MergeCounts } from '../store/catalogue-merge.ts'
 import { builtSet } from './built-set.ts'
@@ -52,9 +51,9 @@ export class SignatureCompiler {
   readonly #folder: string
   #newest: SignatureSet | null = null
   #copies: readonly ListCopy[] = []
-  readonly #children = new Set<ChildProcess>()
+  readonly #helpers = new Set<HelperProcess>()
   /** Waits for work; `null`: there is none, or it has some. */
-  #idle: ChildProcess | null = null
+  #idle: HelperProcess | null = null
   #isReady = false
   #isClosed = false
 
@@ -80,7 +79,7 @@ export class SignatureCompiler {
   stayReady(): void {
     if (this.#isReady || this.#isClosed) return
     this.#isReady = true
-    this.#idle = this.#fork()
+    this.#idle = this.#helper()
   }
 
   /** Throws a Fault where the sources are no good, or the database cannot be used. */
@@ -93,7 +92,7 @@ export class SignatureCompiler {
   /** Nobody waits for a set any more: what is under way is given up, and never settled. */
   close(): void {
     this.#isClosed = true
-    for (const child of this.#children) child.removeAllListeners('exit').kill('SIGKILL')
+    for (const helper of this.#helpers) helper.giveUp()
   }
 
   async #compile(work: CompileWork): Promise<CompiledSet> {
@@ -103,53 +102,38 @@ export class SignatureCompiler {
   }
 
   async #inProcess(work: CompilerWork): Promise<CompilerAnswer> {
-    await turn() // to start it takes long enough by itself
     if (this.#isClosed) return new Promise(() => undefined)
     // A merge takes its time, and nobody waits for it as they do for a set.
     const waiting = work.kind === 'compile' ? this.#idle : null
     if (waiting !== null) this.#idle = null
-    const child = waiting ?? this.#fork()
+    const helper = waiting ?? this.#helper()
     let answer: CompilerAnswer | null = null
     try {
-      answer = await answerOf(child, work)
-      return answer
+      answer = await helper.ask<CompilerAnswer>(work)
     } finally {
-      this.#release(child, answer)
+      this.#release(helper, answer)
     }
+    if (answer.kind === 'fault') throw new Fault(answer.code, answer.message)
+    return answer
   }
 
-  #fork(): ChildProcess {
-    const child = fork(PROGRAM, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-    this.#children.add(child)
-    endWithThis(child)
-    child.once('exit', () => {
-      this.#children.delete(child)
-      if (this.#idle === child) this.#idle = null
+  #helper(): HelperProcess {
+    const helper = new HelperProcess(PROGRAM, 'the process that compiles signatures', {}, () => {
+      this.#helpers.delete(helper)
+      if (this.#idle === helper) this.#idle = null
     })
-    child.on('error', () => undefined) // whoever waits for it hears of it
-    return child
+    this.#helpers.add(helper)
+    return helper
   }
 
   /** One that has had large work ends: its memory would stay with it. */
-  #release(child: ChildProcess, answer: CompilerAnswer | null): void {
+  #release(helper: HelperProcess, answer: CompilerAnswer | null): void {
     const isSmall = answer?.kind === 'set' && (answer.set?.index.bytes ?? 0) < KEPT_BYTES_MAX
-    if (this.#isReady && !this.#isClosed && isSmall && child.connected) this.#idle ??= child
-    if (this.#idle === child) return
-    if (child.connected) child.disconnect()
-    if (this.#isReady && !this.#isClosed) this.#idle ??= this.#fork()
+    if (this.#isReady && !this.#isClosed && isSmall && helper.isThere) this.#idle ??= helper
+    if (this.#idle === helper) return
+    helper.leave()
+    if (this.#isReady && !this.#isClosed) this.#idle ??= this.#helper()
   }
-}
-
-/** However this process ends, but by SIGKILL: what it has written into may be gone with it. */
-function endWithThis(child: ChildProcess): void {
-  if (!isEndHeard) {
-    isEndHeard = true
-    process.prependOnceListener('exit', () => {
-      for (const each of ALIVE) each.kill('SIGKILL')
-    })
-  }
-  ALIVE.add(child)
-  child.once('close', () => ALIVE.delete(child))
 }
 
 /** Throws a ConfigFault with everything that is wrong in the files. */
@@ -170,33 +154,7 @@ export async function compiled({
   return { set, copies: read.used }
 }
 
-async function answerOf(child: ChildProcess, work: CompilerWork): Promise<CompilerAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<CompilerAnswer>()
-  const answered = (message: unknown) => resolve(message as CompilerAnswer)
-  const failed = (error: Error) => reject(notCompiled(`cannot be started: ${error.message}`, error))
-  const ended = () => reject(notCompiled('has ended'))
-  child.once('message', answered).once('error', failed).once('exit', ended)
-  setImmediate(() => {
-    if (child.killed) return
-    child.send(work, (error) => error !== null && reject(notCompiled('cannot be reached', error)))
-  })
-  try {
-    const answer = await promise
-    if (answer.kind === 'fault') throw new Fault(answer.code, answer.message)
-    return answer
-  } finally {
-    child.off('message', answered).off('error', failed).off('exit', ended)
-  }
-}
-
-function notCompiled(what: string, cause?: Error): Fault {
-  return new Fault('SIGNATURES_NOT_COMPILED', `the process that compiles signatures ${what}`, { cause })
-}
-
 const KEPT_BYTES_MAX = 8 * 1024 ** 2
 const PROGRAM = fileURLToPath(
   new URL(`./signature-process${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
 )
-/** Of all compilers. */
-const ALIVE = new Set<ChildProcess>()
-let isEndHeard = false

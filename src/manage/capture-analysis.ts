@@ -1,8 +1,8 @@
-import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import * as z from 'zod'
 import type { CaptureFault } from '../capture/capture-file.ts'
 import type { Finding } from '../capture/finding.ts'
+import { HelperProcess } from '../helper-process.ts'
 import { comparedFingerprint } from './api/analysis.ts'
 import { withOwners } from './comparison.ts'
 import { knowledgeOf } from './detection.ts'
@@ -117,25 +117,20 @@ function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
 
 let turn: Promise<unknown> = Promise.resolve()
 
-function inProcess(work: CaptureWork): Promise<CaptureAnswer> {
-  const child = fork(PROGRAM, {
-    serialization: 'advanced',
+async function inProcess(work: CaptureWork): Promise<CaptureAnswer> {
+  const helper = new HelperProcess(PROGRAM, 'the process that reads captures', {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     execArgv: [`--max-old-space-size=${MEMORY_MIB_MAX}`],
     env: {},
     timeout: TIME_MAX_MS,
     killSignal: 'SIGKILL',
   })
-  return new Promise((resolve, reject) => {
-    const refuse = () =>
-      reject(
-        new Refusal('too_large', `the capture takes more than ${TIME_MAX_MS / 1000} s, or memory, to read`),
-      )
-    child.once('message', (message) => resolve(message as CaptureAnswer))
-    child.once('error', refuse)
-    child.once('exit', refuse)
-    child.send(work, (error) => error !== null && refuse())
-  })
+  try {
+    return await helper.ask<CaptureAnswer>(work)
+  } catch (error) {
+    if (!helper.hasBegun) throw new Refusal('unavailable', (error as Error).message)
+    throw new Refusal('too_large', `the capture takes more than ${TIME_MAX_MS / 1000} s, or memory, to read`)
+  }
 }
 
 const FINDINGS_MAX = 1000

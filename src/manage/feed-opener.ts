@@ -1,5 +1,5 @@
-import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { HelperProcess } from '../helper-process.ts'
 import { type FeedFacts, FeedFault, type FeedKey, type FeedReason, openFeed } from '../plane/feed.ts'
 
 /** What the other process is given. */
@@ -21,7 +21,7 @@ export type FeedAnswer =
 export class FeedOpener {
   #isServing = false
   #turn: Promise<unknown> = Promise.resolve()
-  #child: ChildProcess | null = null
+  #helper: HelperProcess | null = null
 
   /** From now on nothing may take long here. */
   leave(): void {
@@ -44,19 +44,13 @@ export class FeedOpener {
   /** Nobody waits for a feed any more: what is under way is given up, and never settled. */
   close(): void {
     this.#turn = new Promise(() => undefined)
-    this.#child?.removeAllListeners().kill('SIGKILL')
+    this.#helper?.giveUp()
   }
 
   /** `null`: it ended without an answer. */
   #inProcess(work: FeedWork): Promise<FeedAnswer | null> {
-    const child = fork(PROGRAM, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-    this.#child = child
-    return new Promise((resolve) => {
-      child.once('message', (message) => resolve(message as FeedAnswer))
-      child.once('error', () => resolve(null))
-      child.once('exit', () => resolve(null))
-      child.send(work, (error) => error !== null && resolve(null))
-    })
+    this.#helper = new HelperProcess(PROGRAM, 'the process that opens feeds')
+    return this.#helper.ask<FeedAnswer>(work).catch(() => null)
   }
 }
 

@@ -102,6 +102,29 @@ test('a bad file leaves the old one in use, and is said once', async (t) => {
   assert.deepEqual([reloader.status.isCurrent, reloader.status.hash], [true, hash])
 })
 
+test('what fails for no fault of the files is tried again at the next look, and said once', async (t) => {
+  const { file, used, lines, reloader, part: given } = await part(t, 'one')
+  const { load } = given
+  const failWith = (error: Error) => {
+    given.load = () => Promise.reject(error)
+  }
+  failWith(new Fault('HELPER_GONE', 'the process that compiles signatures has ended'))
+  writeFileSync(file, 'two')
+  for (let i = 0; i < 3; i++) await reloader.check(false)
+  assert.deepEqual([lines().length, reloader.status.failed, reloader.status.isCurrent], [1, 3, false])
+  failWith(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }))
+  for (let i = 0; i < 2; i++) await reloader.check(false)
+  assert.equal(lines().length, 2, 'another reason is said')
+  writeFileSync(file, 'three')
+  await reloader.check(false)
+  assert.equal(lines().length, 3, 'as it is of other files')
+  given.load = load
+  await reloader.check(false)
+  await reloader.check(false)
+  assert.deepEqual(used, ['three'])
+  assert.equal(reloader.status.isCurrent, true)
+})
+
 test('a first load that is no good is thrown', async (t) => {
   await assert.rejects(part(t, 'bad'), { code: 'TEST_INVALID' })
 })

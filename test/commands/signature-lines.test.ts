@@ -23,6 +23,7 @@ import { loadContent } from '../../src/commands/signature-content.ts'
 import { loadSoftware } from '../../src/commands/signature-files.ts'
 import { parseWeights } from '../../src/classify/weights.ts'
 import { KnowledgeReader } from '../../src/plane/signature-set.ts'
+import { withoutDescriptors } from '../descriptors.ts'
 import { memoryIo } from './memory-io.ts'
 
 const SOURCE = { source: 'measured here', date: '2026-11-21' }
@@ -217,10 +218,27 @@ test('a process that dies leaves the set there was, and the next one is made by 
   const sources = { feeds: [], paths: [at('long.jsonl', [MINE])], weightsFile: null }
   const first = await compiler.make(sources)
   at('long.jsonl', [MINE, of('mine', 1)])
-  const failed = assert.rejects(compiler.make(sources), { code: 'SIGNATURES_NOT_COMPILED' })
+  const failed = assert.rejects(compiler.make(sources), { code: 'HELPER_GONE' })
   process.kill(await child(), 'SIGKILL')
   await failed
   assert.notEqual(await compiler.make(sources), first)
+})
+
+test('where no process can be started the set there was stays, and the next one is made', async (t) => {
+  const { at, folder } = workbench(t)
+  const compiler = new SignatureCompiler(join(folder, 'snapshots'))
+  t.teardown(() => compiler.close())
+  const sources = { feeds: [], paths: [at('long.jsonl', [MINE])], weightsFile: null }
+  const first = await compiler.make(sources)
+  at('long.jsonl', [MINE, of('mine', 1)])
+  await withoutDescriptors(async () => {
+    compiler.stayReady()
+    for (let i = 0; i < 2; i++) await assert.rejects(compiler.make(sources), { code: 'HELPER_GONE' })
+  })
+  const second = await compiler.make(sources)
+  assert.notEqual(second, first)
+  at('long.jsonl', [MINE, of('mine', 2)])
+  assert.notEqual(await compiler.make(sources), second)
 })
 
 test('a line is software or a fingerprint', async () => {

@@ -3,6 +3,7 @@ import { createPrivateKey } from 'node:crypto'
 import { test } from 'tap'
 import { FeedOpener } from '../../src/manage/feed-opener.ts'
 import { type FeedFault, feedKeyOf, makeFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
+import { withoutDescriptors } from '../descriptors.ts'
 
 const KEY = createPrivateKey(makeFeedPrivateKey())
 const KEYS = [feedKeyOf(KEY)]
@@ -45,6 +46,14 @@ test('one after the other, each gets its own', async () => {
     opened.map(({ status }) => status),
     ['fulfilled', 'rejected', 'fulfilled'],
   )
+})
+
+test('nor is one that cannot be started, then or later', async () => {
+  const opener = serving()
+  await withoutDescriptors(async () => {
+    assert.equal((await opener.open(FEED, 'vendor', KEYS)).version, 7)
+  })
+  assert.equal((await opener.open(FEED, 'vendor', KEYS)).version, 7)
 })
 
 test('a process that does not start is no reason to be without a feed', async (t) => {

@@ -5,8 +5,12 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import type { ItemResult } from '../../src/manage/task-types.ts'
+import { ANALYZE_CAPTURE } from '../../src/manage/capture-analysis.ts'
+import type { Management } from '../../src/manage/management.ts'
+import type { ToolCaller } from '../../src/manage/tools.ts'
 import { TaskRunner } from '../../src/manage/task-runner.ts'
 import { Store } from '../../src/store/store.ts'
+import { withoutDescriptors } from '../descriptors.ts'
 import { freshUrl, KINDS } from '../store/databases.ts'
 import { TestManagement } from './management.ts'
 import { slowManagement, slowTypes } from './slow-tasks.ts'
@@ -159,6 +163,15 @@ test('captures are read elsewhere, and broken ones do no harm', async (t) => {
   const noise = await analyze(Buffer.concat([sample.subarray(0, 200), Buffer.alloc(4_000_000, 0xa5)]))
   assert.equal(noise.status, 'ok')
   assert.deepEqual(manage.failures, [])
+})
+
+test('where no process can be started to read a capture, it is not said to be too large', async () => {
+  const management = { snapshot: () => ({ knowledge: {} }), ja4plus: true } as unknown as Management
+  const capture = readFileSync('test/captures/sample.pcapng').toString('base64')
+  await withoutDescriptors(async () => {
+    const analyzed = ANALYZE_CAPTURE.tool.run({ capture }, {} as ToolCaller, management)
+    await assert.rejects(Promise.resolve(analyzed), { code: 'unavailable', message: /EMFILE/ })
+  })
 })
 
 for (const kind of KINDS) {
