@@ -94,13 +94,18 @@ function anyWorker({ workers }: Scene['gateway'], random: Scene['random']): numb
   return workers.length === 0 ? null : random.pick(workers)
 }
 
-/** The policy and the certificates change, for better and for worse, twice; SIGHUP. */
-function reload({ gateway, files, random, problems }: Scene): Disturbance {
+/**
+ * The policy and the certificates change, for better and for worse, twice; SIGHUP. Beside another disturbance it may be
+ * long until they are noticed.
+ */
+function reload({ gateway, files, random, problems, isBeside }: Scene): Disturbance {
   return {
     ...HARMLESS,
     holdMs: 0,
+    recoversMs: isBeside ? 40_000 : HARMLESS.recoversMs,
     begin: async () => {
       const reloads = new Reloads(gateway.current, files, random)
+      if (isBeside) return reloads.unseen()
       for (let turn = 0; turn < 2; turn++) await reloads.one()
       problems.push(...reloads.problems)
     },

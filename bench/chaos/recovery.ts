@@ -60,6 +60,8 @@ export class Recovery {
     const metrics = await this.#gateway.metrics()
     const listening = metrics.sum('workers_listening')
     if (listening !== this.#workers) return `${listening} of ${this.#workers} workers listen`
+    const stale = LOADED.find((part) => metrics.sum('reload_current', `what="${part}"`) !== 1)
+    if (stale !== undefined) return `${stale}: the files are not what is in use`
     const { isReady, said } = await this.#readiness.ask()
     if (isReady !== true) return `it says that it is not ready: ${said}`
     for (const route of ['', 'h2c'] as const)
@@ -79,5 +81,7 @@ export class Recovery {
   }
 }
 
+/** What there is a metric of when it is not as its files say. */
+const LOADED = ['policy', 'certificates', 'ticket-keys', 'signatures'] as const
 /** More than there are workers, so that each is likely to be among them. */
 const ASKED_EACH = 4

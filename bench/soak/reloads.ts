@@ -54,6 +54,20 @@ export class Reloads {
     }
   }
 
+  /** Changes that nobody waits for, as Gatehouse may be long about them; the files are good at the end. */
+  unseen(): void {
+    const what = this.#random.pick(UNSEEN)
+    const files = this.#files
+    if (what === 'SIGHUP') this.#gateway.signal('SIGHUP')
+    else if (what === 'policy') {
+      files.writeBadPolicy()
+      files.writePolicy(this.#random.pick(['plainly', 'by rename']))
+    } else {
+      if (what === 'plain') files.writeBadKey()
+      files.nextCertificate(what)
+    }
+  }
+
   async #replaceCertificate(what: string, name: CertificateName): Promise<void> {
     let wanted = ''
     await this.#expect(what, 'certificates', 'loaded', () => {
@@ -100,6 +114,7 @@ const RELOADS = [
   ...(['policy, written', 'policy, renamed', 'policy, bad'] as const),
   ...(['certificate, written', 'certificate, swapped', 'certificate, bad', 'SIGHUP'] as const),
 ] as const
+const UNSEEN = ['policy', 'plain', 'mounted', 'SIGHUP'] as const
 /** More often than there are workers, so that each is likely to be among them. */
 const LEAVES_ASKED = 5
 /** A watcher tells at once; where it does not, the poll comes after 30 s, which would be a finding. */
