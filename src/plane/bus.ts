@@ -3,6 +3,8 @@ import type { SnapshotDocument } from './snapshot.ts'
 
 /** What a proxy holds of the connection between the planes: Snapshots come down, Sightings go up. */
 export interface ProxyBus {
+  /** As many are best sent at once: a message costs what hundreds of Sightings do, and all of it is made in one go. */
+  readonly batchMax: number
   /**
    * Calls with the newest Snapshot as soon as there is one, then with each newer one; numbers only rise, and some may
    * be left out. One listener.

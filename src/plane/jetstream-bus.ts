@@ -23,6 +23,7 @@ import { digestOf } from './snapshot-package.ts'
 
 /** A proxy's end. It asks NATS for little, so that there may be thousands of them. */
 export class JetStreamProxyBus implements ProxyBus {
+  readonly batchMax = 512
   readonly connection: JetStreamConnection
   readonly #names: StreamNames
   readonly #snapshots: SnapshotLine

@@ -74,6 +74,7 @@ export class LocalManageBus implements ManageBus {
 
 /** A proxy's end. */
 export class LocalProxyBus implements ProxyBus {
+  readonly batchMax: number
   readonly #channel: Channel
   readonly #underWay = new Map<number, PromiseWithResolvers<void>>()
   #newest: SnapshotDocument | null = null
@@ -83,6 +84,7 @@ export class LocalProxyBus implements ProxyBus {
 
   constructor(channel: Channel) {
     this.#channel = channel
+    this.batchMax = channel.isWire ? ON_WIRE_MAX : HERE_MAX
     channel.onMessage((message) => this.#receive(message as LocalBusMessage))
     channel.onClose(() => this.close())
   }
@@ -171,3 +173,8 @@ function send(channel: Channel, message: LocalBusMessage): boolean {
 function closed(): Fault {
   return new Fault('BUS_CLOSED', 'the management plane cannot be reached')
 }
+
+/** Said in half a millisecond, between some 70 ms of requests; the primary, which wakes for it, takes 0.2 ms each time. */
+const ON_WIRE_MAX = 2048
+/** Taken in well under a millisecond, for which requests wait. */
+const HERE_MAX = 512

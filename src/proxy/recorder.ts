@@ -23,6 +23,7 @@ export interface RecorderOptions {
 export class Recorder {
   readonly counts: RecorderCounts = { recorded: 0, delivered: 0, dropped: 0 }
   readonly #bus: ProxyBus
+  readonly #batchMax: number
   readonly #ring: (Sighting | null)[]
   readonly #beat: NodeJS.Timeout
   #oldest = 0
@@ -32,6 +33,7 @@ export class Recorder {
 
   constructor(bus: ProxyBus, { waitingMax = WAITING_MAX, beatMs = BEAT_MS }: RecorderOptions = {}) {
     this.#bus = bus
+    this.#batchMax = bus.batchMax
     this.#ring = new Array<Sighting | null>(waitingMax).fill(null)
     this.#beat = setInterval(() => this.#flush(), beatMs).unref()
   }
@@ -46,7 +48,7 @@ export class Recorder {
     if (at >= this.#ring.length) at -= this.#ring.length
     this.#ring[at] = sighting
     // A full batch leaves at once: under load the beat alone would fill the ring.
-    if (++this.#waiting % BATCH_MAX === 0 && this.#sending === null) setImmediate(() => this.#flush())
+    if (++this.#waiting % this.#batchMax === 0 && this.#sending === null) setImmediate(() => this.#flush())
   }
 
   /** Sends what waits, as far as the deadline lets it. Nothing is taken from here on. */
@@ -80,7 +82,7 @@ export class Recorder {
 
   #batch(): Sighting[] {
     const batch: Sighting[] = []
-    const size = Math.min(this.#waiting, BATCH_MAX)
+    const size = Math.min(this.#waiting, this.#batchMax)
     for (let i = 0; i < size; i++) batch.push(this.#ring[(this.#oldest + i) % this.#ring.length]!)
     return batch
   }
@@ -94,7 +96,7 @@ export class Recorder {
       this.#oldest = (this.#oldest + 1) % this.#ring.length
     }
     this.#waiting -= size
-    if (this.#waiting >= BATCH_MAX) setImmediate(() => this.#flush())
+    if (this.#waiting >= this.#batchMax) setImmediate(() => this.#flush())
   }
 }
 
@@ -102,5 +104,3 @@ export class Recorder {
 const WAITING_MAX = 8192
 /** What is shown live is this old at most. */
 const BEAT_MS = 200
-/** Serialised in well under a millisecond, so that no request waits for it. */
-const BATCH_MAX = 512

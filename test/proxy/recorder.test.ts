@@ -9,6 +9,7 @@ import { sighting } from '../contract/bus.ts'
 const NEVER = 1_000_000
 
 class FakeBus implements ProxyBus {
+  readonly batchMax = 512
   readonly batches: (readonly Sighting[])[] = []
   readonly taken: number[] = []
   answer: 'take' | 'refuse' | 'hold' = 'take'
