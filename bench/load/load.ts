@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import {
@@ -14,7 +14,8 @@ import {
   GATEHOUSE_TWO_WORKERS,
   version,
 } from './contenders.ts'
-import { LOADS, type Load, type Sample, sampled, steady, usage } from './loads.ts'
+import { costInHalves } from './halves.ts'
+import { family, LOADS, type Load, type Sample, sampled, steady, usage } from './loads.ts'
 import { type Column, table } from './table.ts'
 
 /**
@@ -38,6 +39,8 @@ const END = '<!-- end -->'
 const MIB = 2 ** 20
 /** Until V8 has compiled what a new connection takes, which is the most, and has put it in its place. */
 const WARM_UP_S = 6
+/** As `nice` counts. */
+const BEHIND_THE_LOAD = 10
 const TWO_WORKERS: readonly (readonly [one: string, two: Contender])[] = [
   ['gatehouse', GATEHOUSE_TWO_WORKERS],
   ['nginx', NGINX_TWO_WORKERS],
@@ -137,8 +140,9 @@ function measure({ pid, port, isDirect }: Entrant, load: Load, forS = seconds): 
 
 /**
  * How much more two workers on two processors can do than one, which what a request takes of a processor decides. They share
- * the second one with the load; what nginx makes of it is what the machine leaves anybody. All of them are new: one that has
- * just had another load is compiled for both, and takes more until that is done.
+ * the second one with the load, which comes first there, so that both have all that they can do; what nginx makes of it is
+ * what the machine leaves anybody. All of them are new: one that has just had another load is compiled for both, and takes
+ * more until that is done.
  */
 async function twoWorkers(): Promise<string> {
   const pairs = TWO_WORKERS.flatMap(([name, contender], index) => {
@@ -147,12 +151,22 @@ async function twoWorkers(): Promise<string> {
     const apart = { ...place, folder: mkdtempSync(join(folder, 'one-')) }
     return [[enter(one, 18_500 + 2 * index, apart)!, enter(contender, 18_501 + 2 * index)!] as const]
   })
-  for (const entrant of pairs.flat()) {
+  const all = pairs.flat()
+  for (const entrant of all) {
     entrants.push(entrant) // ended with the others
     await listening(entrant.port)
+    for (const pid of family(entrant.pid)) setPriority(pid, BEHIND_THE_LOAD)
+    await measure(entrant, LOADS[0]!, WARM_UP_S)
   }
-  const taken = await alternate(pairs.flat(), LOADS[0]!)
-  const cpu = ({ name }: Entrant) => quartile(taken.get(name)!.map(({ cpuMicros }) => cpuMicros))
+  const taken = new Map<string, number[]>()
+  // In each the halves begin one after the other.
+  for (let round = 0; round < rounds; round++)
+    for (const { name, pid, port } of all)
+      taken.set(name, [
+        ...(taken.get(name) ?? []),
+        await costInHalves(pid, port, seconds + 1, place.loadProcessor),
+      ])
+  const cpu = ({ name }: Entrant) => quartile(taken.get(name)!)
   const rows = pairs.flatMap(([one, two]) => [
     [one.name, { micros: cpu(one), timesOne: 1 }] as const,
     [two.name, { micros: cpu(two), timesOne: (2 * cpu(one)) / cpu(two) }] as const,

@@ -85,7 +85,8 @@ export function usage(pid: number): { readonly cpuSeconds: number; readonly rssB
   return { cpuSeconds, rssBytes }
 }
 
-function family(pid: number): number[] {
+/** It, and all below it. */
+export function family(pid: number): readonly number[] {
   const children = new Map<number, number[]>()
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
