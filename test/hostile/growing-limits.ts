@@ -51,6 +51,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['classify/user-agent.ts', 'ours', 'UserAgentIndex.#patterns', 'UserAgentIndex.#names'],
   ['classify/user-agent.ts', 'CLAIMS_MAX', 'UserAgentIndex.#claims', 'UserAgentIndex.#olderClaims'],
   ['fingerprint/ja4plus/ja4h.ts', 'HASHES_MAX', 'hashes'],
+  ['helper-process.ts', 'turns', 'ALIVE'],
   ['identity/document-fetch.ts', 'ENTRIES_MAX', 'Documents.#known'],
   ['identity/document-fetch.ts', 'identity/investigations.ts UNDER_WAY_MAX', 'Documents.#onTheWay'],
   ['identity/failure-budget.ts', 'COUNTED_MAX', 'FailureBudget.#failures'],
@@ -191,5 +192,6 @@ export const REASONS: Readonly<Record<string, string>> = {
   streams: 'as many as there are answers that take their time, which open-streams.ts bounds',
   ours: 'as many as we, or operators with settings and signatures, have named: nothing that others send makes one',
   kinds: 'one for each of a few kinds that are written down',
+  turns: 'one for each use there is of it, which takes one after the other, and gone with its process',
   batch: 'of one piece of work, bounded by what it is given, and gone with it',
 }
