@@ -35,9 +35,10 @@ export class HelperProcess {
     endWithThis(this.#child)
     this.#child
       .on('message', (answer) => this.#waiting?.resolve(answer))
-      // Where it could not be started no 'exit' follows.
+      // Where it could not be started no 'close' follows.
       .on('error', ({ message }) => this.#child?.pid === undefined && gone(`cannot be started: ${message}`))
-      .once('exit', () => gone('has ended'))
+      // Behind all that it has said: 'exit' may come before its last message.
+      .once('close', () => gone('has ended'))
   }
 
   /** There was one, whatever has become of it. */
@@ -56,11 +57,12 @@ export class HelperProcess {
     assert(this.#waiting === null)
     const waiting = Promise.withResolvers<unknown>()
     this.#waiting = waiting
-    if (this.#gone !== null) waiting.reject(this.#failure(this.#gone))
+    const failed = (why: string) => {
+      if (!this.#isGivenUp) waiting.reject(this.#failure(why))
+    }
+    if (this.#gone !== null) failed(this.#gone)
     else if (!this.#isGivenUp)
-      this.#child!.send(work, (error) => {
-        if (error !== null) waiting.reject(this.#failure(`cannot be reached: ${error.message}`))
-      })
+      this.#child!.send(work, (error) => error !== null && failed(`cannot be reached: ${error.message}`))
     try {
       return (await waiting.promise) as Answer
     } finally {

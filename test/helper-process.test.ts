@@ -33,6 +33,17 @@ test('whoever asks hears that it has ended, also when it ended before', async (t
   await assert.rejects(broken.ask({}), { code: 'HELPER_GONE' })
 })
 
+test('an answer comes, however long, also from one that ends as soon as it has sent it', async (t) => {
+  const once = program(
+    t,
+    `process.once('message', ({ length }) => process.send('x'.repeat(length), () => process.exit()))`,
+  )
+  for (const length of [1, 200_000, 8_000_000]) {
+    const answer = await new HelperProcess(once, 'the hasty').ask<string>({ length })
+    assert.equal(answer.length, length)
+  }
+})
+
 test('what was asked of one that is given up is never settled', async (t) => {
   let gone = 0
   const helper = new HelperProcess(program(t, ECHO), 'the echo', {}, () => gone++)
@@ -45,6 +56,11 @@ test('what was asked of one that is given up is never settled', async (t) => {
   const neverSent = before.ask({})
   before.giveUp()
   assert.equal(await Promise.race([neverSent, wait(100, 'given up')]), 'given up')
+  await wait(200)
+  const afterIt = new HelperProcess(program(t, ECHO), 'the echo')
+  afterIt.giveUp()
+  await until(() => !afterIt.isThere)
+  assert.equal(await Promise.race([afterIt.ask({}), wait(100, 'given up')]), 'given up')
   assert.equal(gone, 0)
 })
 
