@@ -6,7 +6,7 @@ import { type Asked, SignatureCheck } from '../../src/identity/signature-check.t
 import type { SignatureAlgorithm } from '../../src/identity/signature-key.ts'
 import { readBotSignature } from '../../src/identity/web-bot-auth.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
-import { AddressSet } from '../../src/proxy/peer-address.ts'
+import { AddressSet } from '../../src/wire/ip-address.ts'
 import { Prover } from '../../src/proxy/prover.ts'
 import { ServedHosts } from '../../src/proxy/served-hosts.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'

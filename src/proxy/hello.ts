@@ -4,7 +4,7 @@ import { ByteQueue } from '../wire/byte-queue.ts'
 import { type ClientHello, parseClientHello } from '../wire/client-hello.ts'
 import { HelloReader } from '../wire/record.ts'
 import type { FailureReason } from './connection.ts'
-import { type ProxySource, parseProxyHeader } from './proxy-protocol.ts'
+import { type ProxySource, parseProxyHeader } from '../wire/proxy-protocol.ts'
 
 export interface OpeningOptions {
   readonly isTls: boolean

@@ -3,7 +3,7 @@ import type { Print } from '../fingerprint/print.ts'
 import type { RateLimitAction } from '../policy/action.ts'
 import type { Decision } from '../policy/decide.ts'
 import type { ProxyContext } from './context.ts'
-import { clientNetwork } from './peer-address.ts'
+import { clientNetwork } from '../wire/ip-address.ts'
 
 /** Counts a request by the limit of its rule: how many milliseconds it is over that; 0 where there is none. */
 export function overLimit(

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { HostOwner } from '../identity/signature-check.ts'
 import type { Connection } from './connection.ts'
-import { normalAddress } from './peer-address.ts'
+import { normalAddress } from '../wire/ip-address.ts'
 
 /** Which hosts are ours: those that settings say, or, where they say none, those of the certificates we show. */
 export class ServedHosts {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isIP } from 'node:net'
-import { normalAddress } from '../../src/proxy/peer-address.ts'
-import { parseProxyHeader, type ProxyRead } from '../../src/proxy/proxy-protocol.ts'
+import { normalAddress } from '../../src/wire/ip-address.ts'
+import { parseProxyHeader, type ProxyRead } from '../../src/wire/proxy-protocol.ts'
 import { headerV1, headerV2 } from '../proxy/proxy-header.ts'
 
 /**

@@ -11,7 +11,7 @@ import {
   type ListenerLimits,
   type ListenerOptions,
 } from '../../src/proxy/listener.ts'
-import { AddressSet } from '../../src/proxy/peer-address.ts'
+import { AddressSet } from '../../src/wire/ip-address.ts'
 import { CertificateStore } from '../../src/proxy/certificates.ts'
 import type { TlsOptions } from '../../src/proxy/tls-server.ts'
 import { testCa, testLeaf, testPair, testRsa } from './test-certificates.ts'

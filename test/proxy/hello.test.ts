@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { test } from 'tap'
 import { type Opening, type OpeningOptions, readOpening } from '../../src/proxy/hello.ts'
-import type { ProxySource } from '../../src/proxy/proxy-protocol.ts'
+import type { ProxySource } from '../../src/wire/proxy-protocol.ts'
 import { alpn, clientHello, every, records, serverName } from '../vectors/hello-builder.ts'
 import { headerV1, headerV2 } from './proxy-header.ts'
 

@@ -5,13 +5,8 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { Conduct } from '../../src/classify/conduct.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
-import {
-  AddressSet,
-  clientAddress,
-  clientNetwork,
-  hopJa4,
-  normalAddress,
-} from '../../src/proxy/peer-address.ts'
+import { clientAddress, hopJa4 } from '../../src/proxy/peer-address.ts'
+import { AddressSet, clientNetwork, normalAddress } from '../../src/wire/ip-address.ts'
 
 test('an address has one form', async () => {
   const forms: readonly [string, string | null][] = [
@@ -308,7 +303,8 @@ test('the address of a client keeps nothing of the header it stood in', async ()
   const source = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
   const program = `
     import { Traffic } from ${source('classify/traffic.ts')}
-    import { clientAddress, clientNetwork } from ${source('proxy/peer-address.ts')}
+    import { clientAddress } from ${source('proxy/peer-address.ts')}
+    import { clientNetwork } from ${source('wire/ip-address.ts')}
     const used = () => { gc(); gc(); return process.memoryUsage().heapUsed }
     const traffic = new Traffic()
     const connection = { isTrusted: true, address: '10.0.0.1' }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { parseProxyHeader } from '../../src/proxy/proxy-protocol.ts'
+import { parseProxyHeader } from '../../src/wire/proxy-protocol.ts'
 import { headerV1, headerV2 } from './proxy-header.ts'
 
 const SOURCES: readonly [title: string, bytes: Buffer, source: { address: string; port: number } | null][] = [

@@ -1,5 +1,4 @@
-import { isIP } from 'node:net'
-import { normalAddress } from './peer-address.ts'
+import { ipFamily, normalAddress } from './ip-address.ts'
 
 /** What stands before the first byte of a connection that a load balancer passes on (HAProxy's proxy-protocol.txt). */
 export type ProxyRead =
@@ -59,7 +58,7 @@ function parseVersion1(bytes: Uint8Array): ProxyRead {
   if ((family !== 'TCP4' && family !== 'TCP6') || destinationPort === undefined || more.length > 0)
     return malformed('words')
   const version = family === 'TCP4' ? 4 : 6
-  if (isIP(source!) !== version || isIP(destination!) !== version) return malformed('address')
+  if (ipFamily(source!) !== version || ipFamily(destination!) !== version) return malformed('address')
   if (!isPort(sourcePort!) || !isPort(destinationPort)) return malformed('address')
   return { kind: 'header', length, source: { address: normalAddress(source!)!, port: Number(sourcePort) } }
 }
