@@ -6,7 +6,7 @@ import { tokenizer } from 'acorn'
 import { test } from 'tap'
 import { transformWithOxc } from 'vite'
 
-const SHARED = ['brand.ts', 'fault.ts', 'log.ts', 'metrics.ts', 'node-http.ts']
+const SHARED = ['shared', 'brand.ts', 'fault.ts', 'log.ts', 'metrics.ts', 'node-http.ts']
 const CONFIG = [
   ...[
     'config-items.ts',
@@ -29,6 +29,7 @@ const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:b
  * packages it may import. A folder may import itself; of another one, it may be a single file that it may import. `type` before a name: only by `import type`; `!`: never.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  shared: ['node:*'],
   'brand.ts': [],
   'fault.ts': [],
   'did-you-mean.ts': [],

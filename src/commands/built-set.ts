@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { BUILT_FOLDER } from '../shared/package-files.ts'
 import type { Seed } from '../classify/fingerprint-key.ts'
 import type { IndexFile } from '../plane/index-file.ts'
 import {
@@ -20,7 +20,7 @@ import {
  * checked more than the program is.
  */
 export function builtSet(): Promise<SignatureSet | null> {
-  return setIn(FOLDER)
+  return setIn(BUILT_FOLDER)
 }
 
 export async function setIn(folder: string): Promise<SignatureSet | null> {
@@ -52,7 +52,5 @@ interface BuiltSet extends SetDraft {
 
 const NAME = 'signature-set.json'
 const INDEX_NAME = 'signature-set.index'
-/** dist/, and of a checkout src/, which has none. */
-const FOLDER = fileURLToPath(new URL('..', import.meta.url))
 /** Nobody can add signatures to these, so that anybody may know it. */
 const SEED: Seed = [0, 0]

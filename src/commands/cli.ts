@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { didYouMean } from '../did-you-mean.ts'
 import { Fault } from '../fault.ts'
+import { version } from '../shared/package-files.ts'
 import { HELP, parseArguments, unknownOption, USAGE, VERSION } from './arguments.ts'
 import type { Action, Command, CommandEntry, ExitCode, Option } from './command.ts'
 import { commandHelp, programHelp } from './help.ts'
@@ -96,11 +96,4 @@ function show(text: string, stream: Io['stdout'], exitCode: ExitCode = 0): ExitC
   return exitCode
 }
 
-function version(): string {
-  const packageJson: { version: string } = JSON.parse(readFileSync(PACKAGE_JSON, 'utf8'))
-  return packageJson.version
-}
-
 const PROGRAM = 'gatehouse'
-/** One folder above src/ and above dist/ alike. */
-const PACKAGE_JSON = new URL('../../package.json', import.meta.url)

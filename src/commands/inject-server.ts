@@ -17,7 +17,7 @@ import type { Io } from './io.ts'
 import { ManagePort } from './manage-port.ts'
 import { addReloadMetrics, type Reloader } from './reload.ts'
 import { portSettings } from './startup.ts'
-import { version } from './version.ts'
+import { version } from '../shared/package-files.ts'
 
 export interface InjectSettings {
   readonly config: StartupConfig

@@ -1,5 +1,5 @@
+import { WEIGHTS_FILE } from '../shared/package-files.ts'
 import { randomBytes } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 import { buildSignatureIndex, type IndexBuilder } from '../classify/index-builder.ts'
 import { compileKnowledge, fingerprintsOf, type Knowledge } from '../classify/knowledge.ts'
 import { SignatureIndex } from '../classify/signature-index.ts'
@@ -37,7 +37,7 @@ export async function loadWeights(file: string | null): Promise<Weights> {
 /** As they travel to proxies; `null` for those that come with Gatehouse. Throws a Fault that says what is wrong, and where. */
 export async function loadWeightsDocument(file: string | null): Promise<unknown> {
   // What comes with Gatehouse is JSON, of which nobody will be told the line.
-  if (file === null) return JSON.parse(await readText(BUILTIN_WEIGHTS))
+  if (file === null) return JSON.parse(await readText(WEIGHTS_FILE))
   const source = readSource(await textOf(file), file)
   placed(source, () => parseWeights(source.value))
   return source.value
@@ -51,5 +51,3 @@ async function textOf(path: string): Promise<string> {
     throw new ConfigFault([{ where: path, what: error.message }], 'WEIGHTS_INVALID')
   }
 }
-
-export const BUILTIN_WEIGHTS = fileURLToPath(new URL('../../signatures/weights.json', import.meta.url))

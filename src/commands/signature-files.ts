@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { BUILT_SIGNATURES, SIGNATURES_FOLDER } from '../shared/package-files.ts'
 import { parseSoftwareList, type Software } from '../classify/software.ts'
 import { ConfigFault, type Problem, placed, pointerTo, readSource, type Source } from '../config-source.ts'
 import { Fault } from '../fault.ts'
@@ -38,7 +38,7 @@ export async function loadSoftware(
 
 /** What comes with Gatehouse, by id, as the package has it: of two that are as likely, the first is meant. */
 export async function loadBuiltin(copies: ListCopies): Promise<readonly Software[]> {
-  if (existsSync(BUILT)) return JSON.parse(await readText(BUILT))
+  if (existsSync(BUILT_SIGNATURES)) return JSON.parse(await readText(BUILT_SIGNATURES))
   ours ??= softwareAt(null, () => true, copies).then((list) =>
     list.toSorted((one, other) => (one.id < other.id ? -1 : 1)),
   )
@@ -59,7 +59,8 @@ async function softwareAt(
 /** Of what comes with Gatehouse: in hexadecimal. */
 export async function builtinHash(): Promise<string> {
   const hash = createHash('sha256')
-  for (const path of existsSync(BUILT) ? [BUILT] : await files(null)) hash.update(await readText(path))
+  for (const path of existsSync(BUILT_SIGNATURES) ? [BUILT_SIGNATURES] : await files(null))
+    hash.update(await readText(path))
   return hash.digest('hex')
 }
 
@@ -142,7 +143,7 @@ function areNew({ list, places: ofList }: CopiedList, path: string, places: Map<
 
 /** The files that are read for `paths`, in the order in which they are read; what is not there stands for itself. */
 export async function files(paths: readonly string[] | null): Promise<readonly string[]> {
-  const found = await Promise.all((paths ?? [BUILTIN_FOLDER]).map(filesAt))
+  const found = await Promise.all((paths ?? [SIGNATURES_FOLDER]).map(filesAt))
   return [...new Set(found.flat())]
 }
 
@@ -218,13 +219,6 @@ function lineThatIsNotUtf8(bytes: Buffer): number {
   }
 }
 
-/**
- * What the folder's files say, made of them by `npm run build`: as it was when it had been checked, and part of the program
- * like its code. The files would take twenty times as long, and as much memory.
- */
-const BUILT = fileURLToPath(new URL('../signatures.json', import.meta.url))
-/** One folder above src/ and above dist/ alike. */
-export const BUILTIN_FOLDER = fileURLToPath(new URL('../../signatures', import.meta.url))
 /** Four bytes a character is the most that a text which can be read takes. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024
 const LF = 0x0a

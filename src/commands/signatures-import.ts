@@ -1,3 +1,4 @@
+import { SIGNATURES_FOLDER } from '../shared/package-files.ts'
 import { randomBytes } from 'node:crypto'
 import { realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -10,7 +11,7 @@ import type { Io } from './io.ts'
 import { JSON_OPTION, printJson } from './json-option.ts'
 import { ja4plusFrom } from './ja4plus-setting.ts'
 import { type Change, edited } from './signature-edits.ts'
-import { BUILTIN_FOLDER, loadSignatureFiles, type SignatureFile, type TextFile } from './signature-files.ts'
+import { loadSignatureFiles, type SignatureFile, type TextFile } from './signature-files.ts'
 import { isCorpus, Measurements, measureCorpus } from './signature-measurements.ts'
 import { many } from './signature-options.ts'
 import { visible } from './table.ts'
@@ -54,7 +55,7 @@ export const importSignatures: Action = {
 }
 
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
-  const folder = given.value('into') ?? BUILTIN_FOLDER
+  const folder = given.value('into') ?? SIGNATURES_FOLDER
   if (given.value('source') === '') throw new Fault(USAGE, '--source is empty')
   await checkFolder(folder)
   const files = (await loadSignatureFiles([folder])).filter(isText) // nothing is added to long lists

@@ -17,7 +17,7 @@ import type { GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
 import type { ManagerSettings } from './manager.ts'
 import { storePlace } from './store-place.ts'
-import { version } from './version.ts'
+import { version } from '../shared/package-files.ts'
 
 export interface Startup {
   readonly settings: GatewaySettings

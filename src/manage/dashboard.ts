@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { DASHBOARD_FOLDER } from '../shared/package-files.ts'
 import type { RequestContext } from './api/router.ts'
 import { DASHBOARD_PATH } from './dashboard-path.ts'
 import { pathIn } from './front/address.ts'
@@ -11,7 +11,7 @@ import { Refusal } from './refusal.ts'
  * The dashboard's files, for everybody: what it shows, it asks the API for, with what its reader shows it. Any address
  * below it is one of its pages. `false`: it is none of that.
  */
-export function dashboard(folder = BUILT): (ctx: RequestContext) => boolean {
+export function dashboard(folder = DASHBOARD_FOLDER): (ctx: RequestContext) => boolean {
   let files: ReadonlyMap<string, DashboardFile> | null = null
   return (ctx) => {
     const path = pathIn(ctx.req.url!)
@@ -83,5 +83,3 @@ const TYPES: Readonly<Record<string, string>> = {
 const PAGE = 'index.html'
 const ASSETS = 'assets/'
 const YEAR_S = 31_536_000
-/** The same from src/ and from dist/. */
-const BUILT = fileURLToPath(new URL('../../dist/dashboard', import.meta.url))

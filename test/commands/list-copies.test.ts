@@ -1,3 +1,4 @@
+import { SIGNATURES_FOLDER } from '../../src/shared/package-files.ts'
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -5,14 +6,14 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { ListCopies, type ListCopy } from '../../src/commands/list-copies.ts'
 import { compiled, SignatureCompiler } from '../../src/commands/signature-compiler.ts'
-import { BUILTIN_FOLDER, SignatureReading } from '../../src/commands/signature-files.ts'
+import { SignatureReading } from '../../src/commands/signature-files.ts'
 import type { SignatureSet } from '../../src/plane/signature-set.ts'
 
 test('a copy says of each file that comes with Gatehouse what the file says', async () => {
-  const names = readdirSync(BUILTIN_FOLDER).filter((name) => name.endsWith('.yaml'))
+  const names = readdirSync(SIGNATURES_FOLDER).filter((name) => name.endsWith('.yaml'))
   assert.ok(names.length > 10)
   for (const name of names) {
-    const path = join(BUILTIN_FOLDER, name)
+    const path = join(SIGNATURES_FOLDER, name)
     const [copies, fromFile] = await read([path], [])
     const [used, fromCopy] = await read([path], copies)
     assert.equal(copies.length, 1, name)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { constrainedMemory } from 'node:process'
-import { version } from '../version.ts'
+import { version } from '../../shared/package-files.ts'
 import { bad, type Finding, good, warning } from './finding.ts'
 
 /** The versions, the clock, and what the system lets one process have. */
