@@ -25,8 +25,10 @@ const CONFIG = [
 const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:better-sqlite3', '!npm:pg']
 
 /**
- * Who may import whom: a folder of src/ (or a file at its top) and the folders, files, `node:` modules and `npm:`
- * packages it may import. A folder may import itself; of another one, it may be a single file that it may import. `type` before a name: only by `import type`; `!`: never.
+ * The map of src/: each room (a folder, or a file at the top of src/) and what it may import: rooms, files, `node:`
+ * modules and `npm:` packages. A room holds everything below its folder that has no row of its own. It may import
+ * itself and the rooms inside it, and what its row and the rows of the folders around it name. A rule that names a
+ * folder covers the rooms inside it. `type` before a name: only by `import type`; `!`: never.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   shared: ['node:*'],
@@ -199,9 +201,9 @@ const REFUSED: readonly (readonly [title: string, sources: Record<string, string
   [
     'a cycle',
     { 'wire/a.ts': `import './b.ts'`, 'wire/b.ts': `import './a.ts'` },
-    /cycle: wire\/a\.ts → wire\/b\.ts → wire\/a\.ts/,
+    /cycle of files: wire\/a\.ts → wire\/b\.ts → wire\/a\.ts/,
   ],
-  ['an import of itself', { 'wire/a.ts': `import './a.ts'` }, /cycle: wire\/a\.ts → wire\/a\.ts/],
+  ['an import of itself', { 'wire/a.ts': `import './a.ts'` }, /cycle of files: wire\/a\.ts → wire\/a\.ts/],
   ['a default export', { 'wire/a.ts': 'export default 1' }, /default export/],
   ['a default export by name', { 'wire/a.ts': 'export { x as default }' }, /default export/],
   ['a barrel', { 'wire/index.ts': '' }, /barrel/],
@@ -216,6 +218,18 @@ test('the check refuses', async (t) => {
       assert.match(problems[0]!, problem)
     })
   }
+})
+
+test('the check finds a cycle of rooms where no files import each other', async () => {
+  const sources = new Map([
+    ['proxy/a.ts', `import { x } from '../identity/x.ts'`],
+    ['identity/x.ts', `import type { Y } from '../proxy/y.ts'`],
+    ['proxy/y.ts', ''],
+  ])
+  assert.deepEqual(problemsIn(sources), [
+    'identity/x.ts:1: identity may not import proxy',
+    'a cycle of rooms: proxy → identity → proxy',
+  ])
 })
 
 test('the check lets pass', async () => {
@@ -254,7 +268,22 @@ function problemsIn(sources: ReadonlyMap<string, string>): string[] {
       ...shapeProblems(file, source, words),
     )
   }
-  return [...problems, ...cycleProblems(imports)]
+  return [...problems, ...cycleProblems(imports, 'files'), ...cycleProblems(roomsOf(imports), 'rooms')]
+}
+
+/** The same imports between rooms. A room inside another one is no circle with it: the outer one composes it. */
+function roomsOf(imports: ReadonlyMap<string, readonly Import[]>): Map<string, Import[]> {
+  const rooms = new Map<string, Import[]>()
+  for (const [file, found] of imports) {
+    const room = zoneOf(file)
+    const others = found.flatMap((each) => {
+      if (each.target === null) return []
+      const target = zoneOf(each.target)
+      return isWithin(target, room) || isWithin(room, target) ? [] : [{ ...each, target }]
+    })
+    rooms.set(room, [...(rooms.get(room) ?? []), ...others])
+  }
+  return rooms
 }
 
 /** A token. TypeScript's are JavaScript's, so that no TypeScript parser is needed to find the imports. */
@@ -326,31 +355,47 @@ function targetOf(file: string, specifier: string): string {
 function arrowProblems(file: string, imports: readonly Import[]): string[] {
   const zone = zoneOf(file)
   if (MAY_IMPORT[zone] === undefined) return [`${file}: ${zone} is not in the table of who may import whom`]
-  const rules = [...MAY_IMPORT[zone], ...(file === zone ? [] : (MAY_IMPORT[file] ?? []))]
+  const rules = rowsFor(file)
   return imports.flatMap(({ target, isType, line }) => {
     if (target === null) return [`${file}:${line}: import() of no plain string cannot be checked`]
     const to = zoneOf(target)
-    if (to === zone || isAllowed(rules, to, target, isType)) return []
+    if (isWithin(target, zone) || isAllowed(rules, target, isType)) return []
     return [`${file}:${line}: ${zone} may not import ${to}${isType ? '' : ' at run time'}`]
   })
 }
 
-function isAllowed(rules: readonly string[], to: string, target: string, isType: boolean): boolean {
-  const matches = (pattern: string): boolean => {
-    return pattern.endsWith('*') ? to.startsWith(pattern.slice(0, -1)) : to === pattern || target === pattern
-  }
+function isAllowed(rules: readonly string[], target: string, isType: boolean): boolean {
+  const matches = (pattern: string): boolean =>
+    pattern.endsWith('*') ? target.startsWith(pattern.slice(0, -1)) : isWithin(target, pattern)
   if (rules.some((rule) => rule.startsWith('!') && matches(rule.slice(1)))) return false
   return rules.some((rule) => matches(rule) || (isType && rule.startsWith('type ') && matches(rule.slice(5))))
 }
 
-/** A folder of src/, or the file that stands at its top; packages and node's modules are zones of their own. */
+/** The rows of a file: its own, and those of each folder around it. */
+function rowsFor(file: string): string[] {
+  return [file, ...foldersOf(file)].flatMap((place) => MAY_IMPORT[place] ?? [])
+}
+
+/** The room of a file: the innermost folder with a row. Packages and node's modules are rooms of their own. */
 function zoneOf(path: string): string {
-  return path.includes(':') ? path : path.split('/')[0]!
+  if (path.includes(':')) return path
+  const folders = foldersOf(path)
+  return folders.find((folder) => MAY_IMPORT[folder] !== undefined) ?? folders.at(-1) ?? path
+}
+
+/** Innermost first: `a/b/c.ts` is in `a/b` and `a`. */
+function foldersOf(path: string): string[] {
+  const parts = path.split('/').slice(0, -1)
+  return parts.map((_, index) => parts.slice(0, parts.length - index).join('/'))
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`)
 }
 
 function purityProblems(file: string, words: readonly Word[]): string[] {
   const zone = zoneOf(file)
-  if (!PURE.includes(zone)) return []
+  if (!PURE.some((pure) => isWithin(file, pure))) return []
   return words.flatMap(({ text, line }, index) => {
     const member = `${text}.${words[index + 2]?.text}`
     const used = IMPURE.find((name) => name === text || name === member)
@@ -371,13 +416,13 @@ function shapeProblems(file: string, source: string, words: readonly Word[]): st
   return problems
 }
 
-/** Files that import each other, however far around, by types or at run time. */
-function cycleProblems(imports: ReadonlyMap<string, readonly Import[]>): string[] {
+/** Files, or rooms, that import each other, however far around, by types or at run time. */
+function cycleProblems(imports: ReadonlyMap<string, readonly Import[]>, what: 'files' | 'rooms'): string[] {
   const problems: string[] = []
   const done = new Set<string>()
   const visit = (file: string, trail: readonly string[]): void => {
     const start = trail.indexOf(file)
-    if (start !== -1) problems.push(`a cycle: ${[...trail.slice(start), file].join(' → ')}`)
+    if (start !== -1) problems.push(`a cycle of ${what}: ${[...trail.slice(start), file].join(' → ')}`)
     if (start !== -1 || done.has(file)) return
     for (const { target } of imports.get(file) ?? []) if (target !== null) visit(target, [...trail, file])
     done.add(file)
