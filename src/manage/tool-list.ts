@@ -52,6 +52,9 @@ function toolFrom(operation: AnyOperation, from: FromOperation): Tool {
       return listName === undefined ? result : { [listName]: result }
     },
     ...(from.follow === undefined ? {} : { follow: from.follow }),
+    ...(operation.moreScopes === null
+      ? {}
+      : { moreScopes: (given: unknown) => operation.moreScopes!(given)?.needs ?? [] }),
   }
 }
 

@@ -1,7 +1,8 @@
 import type * as z from 'zod'
 import type { AnyOperation } from './api/operation.ts'
 import { validated } from './api/validate.ts'
-import { mayDo, type Principal, type Scope } from './auth/principal.ts'
+import { insufficientScope, mayDoAll, type NamedNeeds, type Needs } from './auth/needed-scopes.ts'
+import type { Principal, Scope } from './auth/principal.ts'
 import type { Management } from './management.ts'
 import { Refusal } from './refusal.ts'
 
@@ -12,6 +13,8 @@ export interface Tool {
   readonly description: string
   /** One of these is needed, as for what it does in the API, besides `mcp` to be here at all. */
   readonly scopes: readonly Scope[]
+  /** More of them, where they depend on the arguments, which nothing has checked yet. */
+  moreScopes?(given: unknown): Needs
   readonly protocols: readonly ToolProtocol[]
   readonly annotations: ToolAnnotations
   readonly input: z.ZodType
@@ -82,7 +85,9 @@ export class Tools {
     pointer: string,
     following: Following | null = null,
   ): Promise<ToolOutcome> {
-    if (!mayDo(caller.principal, tool.scopes)) throw insufficient(tool)
+    const needed = neededBy(tool, given)
+    if (!mayDoAll(caller.principal, needed.needs))
+      throw insufficientScope(withDoor(needed), caller.principal, management.publicUrl)
     const input = argumentsOf(tool, given, pointer)
     try {
       const begun = await tool.run(input, caller, management)
@@ -143,10 +148,16 @@ function argumentsOf(tool: Tool, given: unknown, pointer: string): unknown {
   }
 }
 
-function insufficient({ name, scopes }: Tool): Refusal {
-  return new Refusal('insufficient_scope', `the tool ${name} needs the scope ${scopes.join(' or ')}`, {
-    headers: { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` },
-  })
+/** The scopes of a call of the tool, besides `mcp`, which every tool needs. `given` may be anything. */
+export function neededBy(tool: Tool, given: unknown): NamedNeeds {
+  return { what: `the tool ${tool.name}`, needs: [tool.scopes, ...(tool.moreScopes?.(given) ?? [])] }
 }
+
+/** With `mcp`, without which no tool is called. */
+export function withDoor({ what, needs }: NamedNeeds): NamedNeeds {
+  return { what, needs: [DOOR, ...needs] }
+}
+
+const DOOR = ['mcp'] as const
 
 export const TOOL_PROTOCOLS = ['rest', 'mcp', 'a2a'] as const

@@ -45,7 +45,10 @@ test('tools at a Gatehouse that runs', async (t) => {
     const places = ['--url', manage.url, '--key-file', file]
     const { code, out, err } = await run(['call', 'detect_agent', GPTBOT, ...places], {})
     assert.deepEqual([code, out], [1, ''])
-    assert.match(err, /^gatehouse tools call: this needs the scope mcp \(insufficient_scope\)$/m)
+    assert.match(
+      err,
+      /^gatehouse tools call: the tool detect_agent needs the scopes mcp and detect \(insufficient_scope\)$/m,
+    )
   })
 
   const wrong = [

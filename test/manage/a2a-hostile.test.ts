@@ -185,7 +185,7 @@ test('who may not come in is told so in the form of the protocol, with the usual
       await bearer({ scopes: ['read', 'detect'] }),
       403,
       'PERMISSION_DENIED',
-      /error="insufficient_scope".*scope="mcp"/,
+      /error="insufficient_scope", scope="mcp detect read", resource_metadata=/,
     ],
     [limited, 429, 'RESOURCE_EXHAUSTED', null],
   ] as const) {

@@ -172,10 +172,10 @@ for (const binding of BINDINGS) {
     )
     await assert.rejects(
       client.sendMessage(calling('get_agent', { agent_id: 'gptbot' })),
-      /needs the scope read/,
+      /needs the scopes mcp and read/,
     )
     const without = await clientOf(manage, await manage.key({ scopes: ['read', 'detect'] }), binding)
-    await assert.rejects(without.sendMessage(sending({ text: GPTBOT })), /needs the scope mcp/)
+    await assert.rejects(without.sendMessage(sending({ text: GPTBOT })), /needs the scopes mcp and detect/)
     assert.deepEqual(manage.failures, [])
   })
 }

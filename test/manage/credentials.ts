@@ -143,7 +143,7 @@ async function losingAll<Result>(
   return answered
 }
 
-async function gnapToken(
+export async function gnapToken(
   manage: TestManagement,
   scopes: readonly Scope[],
   flags: readonly string[],

@@ -49,32 +49,32 @@ test('the scope mcp opens the endpoint, and each thing needs what it needs in th
   }
   const outside = await manage.key({ name: 'a', scopes: ['read', 'detect', 'write'] })
   const refused = await sent(manage.url, outside, modern('tools/list'))
-  assert.deepEqual([refused.status, refused.body.id], [403, null])
-  assert.match(refused.headers.get('www-authenticate') ?? '', /scope="read detect write mcp"/)
+  assert.deepEqual([refused.status, refused.body.id], [403, 1])
+  assert.match(refused.headers.get('www-authenticate') ?? '', /scope="mcp read detect write"/)
   const bare = await manage.key({ name: 'b', scopes: ['mcp'] })
   const reader = await manage.key({ name: 'c', scopes: ['mcp', 'read'] })
   for (const form of [modern, legacy]) {
     assert.equal(await scopesIn(bare, form('tools/list')), null)
-    assert.equal(await scopesIn(bare, form('tools/call', CALL)), 'read mcp')
+    assert.equal(await scopesIn(bare, form('tools/call', CALL)), 'mcp read')
     assert.equal(
       await scopesIn(bare, form('tools/call', { name: 'nothing' })),
       null,
       'which is none to be kept from',
     )
-    assert.equal(await scopesIn(bare, form('resources/read', { uri: 'gatehouse://agents' })), 'read mcp')
+    assert.equal(await scopesIn(bare, form('resources/read', { uri: 'gatehouse://agents' })), 'mcp read')
     assert.equal(await scopesIn(bare, form('resources/read', { uri: 'gatehouse://openapi' })), null)
     assert.equal(await scopesIn(reader, form('tools/call', CALL)), null)
-    assert.equal(await scopesIn(reader, form('tools/call', { name: 'detect_agent' })), 'read detect mcp')
+    assert.equal(await scopesIn(reader, form('tools/call', { name: 'detect_agent' })), 'mcp detect read')
     assert.equal(
       await scopesIn(reader, form('resources/read', { uri: 'gatehouse://policy' })),
-      'read admin mcp',
+      'mcp admin read',
     )
     assert.equal(await scopesIn(manage.adminKey, form('resources/read', { uri: 'gatehouse://policy' })), null)
   }
   const listening = modern('subscriptions/listen', {
     notifications: { resourceSubscriptions: ['gatehouse://agents', 'gatehouse://policy'] },
   })
-  assert.equal(await scopesIn(reader, listening), 'read admin mcp')
+  assert.equal(await scopesIn(reader, listening), 'mcp read admin')
   // What may not be read is not listed.
   const seen = async (key: string) =>
     (await sent(manage.url, key, modern('resources/list'))).body.result.resources.map(

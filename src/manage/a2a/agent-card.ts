@@ -1,12 +1,12 @@
 import { AgentCard, canonicalizeAgentCard, generateAgentCardSignature } from '@a2a-js/sdk'
-import type { Principal } from '../auth/principal.ts'
+import type { Principal, Scope } from '../auth/principal.ts'
 import { SIGNATURES, ROUTES } from '../auth/oauth/routes.ts'
 import { wellKnownUrl } from '../auth/oauth/resources.ts'
 import { tagOf } from '../front/entity-tags.ts'
 import type { Management } from '../management.ts'
 import type { Tools } from '../tools.ts'
 import { RPC_PATH, REST_PATH, VERSION } from './protocol.ts'
-import { SKILLS, type Skill, skillsFor } from './skills.ts'
+import { SKILLS, type Skill, scopesOf, skillsFor } from './skills.ts'
 
 /** A card, and what tells it from the one before. */
 export interface SignedCard {
@@ -41,7 +41,8 @@ export class AgentCards {
 
   /** For who asks, as far as it may do something. */
   extended(principal: Principal): Promise<unknown> {
-    return this.#signed(this.#card(skillsFor(principal, this.#tools)))
+    const { scopes } = principal
+    return this.#signed(this.#card(skillsFor(principal, this.#tools), scopes))
   }
 
   /** As JSON. */
@@ -52,8 +53,12 @@ export class AgentCards {
     return AgentCard.toJSON(await generateAgentCardSignature(privateJwk, header)(card))
   }
 
-  #card(skills: readonly Skill[]): AgentCard {
+  /** `held`: the scopes of the principal that it is for. */
+  #card(skills: readonly Skill[], held?: ReadonlySet<Scope>): AgentCard {
     const { publicUrl, version } = this.#management
+    const securitySchemes = schemesAt(publicUrl, this.#hasPeople)
+    const requirementsOf = (of: readonly Skill[]) =>
+      requirements(Object.keys(securitySchemes), scopesOf(of, this.#tools, held))
     return AgentCard.fromJSON({
       name: 'Gatehouse',
       description:
@@ -65,15 +70,20 @@ export class AgentCards {
         { url: publicUrl + REST_PATH, protocolBinding: 'HTTP+JSON', protocolVersion: VERSION },
       ],
       capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
-      ...security(publicUrl, this.#hasPeople),
+      securitySchemes,
+      // Whatever is sent is a call of a tool: a token for all of them, and below for each skill alone.
+      securityRequirements: requirementsOf(skills),
       defaultInputModes: ['application/json', 'text/plain'],
       defaultOutputModes: ['application/json', 'text/plain'],
-      skills: skills.map(({ tools: _tools, ...skill }) => skill),
+      skills: skills.map((skill) => {
+        const { tools: _tools, ...shown } = skill
+        return { ...shown, securityRequirements: requirementsOf([skill]) }
+      }),
     })
   }
 }
 
-function security(publicUrl: string, hasPeople: boolean) {
+function schemesAt(publicUrl: string, hasPeople: boolean) {
   const metadata = wellKnownUrl(publicUrl, 'oauth-authorization-server')
   const tokenUrl = publicUrl + ROUTES.token
   const flow = { tokenUrl, scopes: SCOPES }
@@ -87,7 +97,7 @@ function security(publicUrl: string, hasPeople: boolean) {
     ...{ ...flow, authorizationUrl: publicUrl + ROUTES.authorization },
     ...{ refreshUrl: tokenUrl, pkceRequired: true },
   }
-  const schemes = {
+  return {
     oauth2: oauth2({ clientCredentials: flow }, 'A client that acts for itself.'),
     ...(hasPeople && {
       oauth2_code: oauth2({ authorizationCode: code }, 'A client that acts for somebody who signs in.'),
@@ -99,13 +109,11 @@ function security(publicUrl: string, hasPeople: boolean) {
       `A token of OAuth that is bound to a key (RFC 9449): ${SIGNATURES.join(', ')}.`,
     ),
   }
-  const isOfOAuth = (name: string) => name !== 'api_key'
-  return {
-    securitySchemes: schemes,
-    securityRequirements: Object.keys(schemes).map((name) => ({
-      schemes: { [name]: { list: isOfOAuth(name) ? ['mcp'] : [] } },
-    })),
-  }
+}
+
+/** Any one of the schemes, with all of these scopes: an API key needs them as much as a token of OAuth does. */
+function requirements(schemes: readonly string[], scopes: readonly Scope[]) {
+  return schemes.map((name) => ({ schemes: { [name]: { list: [...scopes] } } }))
 }
 
 const SCOPES = {

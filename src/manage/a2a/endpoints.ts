@@ -2,11 +2,10 @@ import type Koa from 'koa'
 import { TOOLS } from '../api/operations.ts'
 import type { RequestContext, RequestState } from '../api/router.ts'
 import { admit } from '../auth/admission.ts'
-import { challenge } from '../auth/challenge.ts'
+import { insufficientScope } from '../auth/needed-scopes.ts'
 import { mayDo } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
 import { sayPublicDocument } from '../front/public-document.ts'
-import { Refusal } from '../refusal.ts'
 import { A2AError, a2aErrorOf, restErrorOf, rpcErrorOf } from './a2a-error.ts'
 import { CARD_PATH, REST_PATH, REST_TYPE, RPC_PATH } from './protocol.ts'
 import type { A2AService } from './service.ts'
@@ -38,7 +37,8 @@ export function a2aEndpoints(
       const present = management()
       if (present === null) throw notOpen()
       if (binding === 'card') return await sayCard(ctx, await serviceOf(present))
-      await letIn(ctx, present)
+      await admit(ctx, present)
+      if (!mayDo(ctx.state.principal, ['mcp'])) await refuse(ctx, present)
       const service = await serviceOf(present)
       if (binding === 'json-rpc') await (await import('./json-rpc.ts')).answerRpc(ctx, service)
       else await (await import('./rest.ts')).answerRest(ctx, service)
@@ -67,13 +67,10 @@ async function sayCard(ctx: RequestContext, { cards }: A2AService): Promise<void
   ctx.set('ETag', tag)
 }
 
-async function letIn(ctx: RequestContext, management: Management): Promise<void> {
-  await admit(ctx, management)
-  if (mayDo(ctx.state.principal, ['mcp'])) return
-  const needed = `${challenge(management.publicUrl, 'insufficient_scope')}, scope="mcp"`
-  throw new Refusal('insufficient_scope', 'this needs the scope mcp', {
-    headers: { 'WWW-Authenticate': needed },
-  })
+/** With a challenge that names what the message needs besides `mcp`. */
+async function refuse(ctx: RequestContext, { publicUrl }: Management): Promise<never> {
+  const { neededFor } = await import('./scope-needed.ts')
+  throw insufficientScope(await neededFor(ctx, TOOLS), ctx.state.principal, publicUrl)
 }
 
 type Binding = 'card' | 'json-rpc' | 'http+json'

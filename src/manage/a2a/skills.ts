@@ -1,5 +1,6 @@
-import { mayDo, type Principal } from '../auth/principal.ts'
-import type { Tool, Tools } from '../tools.ts'
+import { leastScopes } from '../auth/needed-scopes.ts'
+import { mayDo, type Principal, type Scope } from '../auth/principal.ts'
+import { neededBy, type Tool, type Tools, withDoor } from '../tools.ts'
 
 /** A group of tools, as the agent card has it. */
 export interface Skill {
@@ -76,6 +77,20 @@ export function skillsFor(principal: Principal, tools: Tools): readonly Skill[] 
       const tool = tools.find(name)
       return tool !== null && mayDo(principal, tool.scopes) ? [skillOf(tool, skill)] : []
     }),
+  )
+}
+
+/** A token with just these can call every tool of the skills. */
+export function scopesOf(
+  skills: readonly Skill[],
+  tools: Tools,
+  held?: ReadonlySet<Scope>,
+): readonly Scope[] {
+  const names = skills.flatMap((skill) => skill.tools)
+  const found = names.flatMap((name) => tools.find(name) ?? [])
+  return leastScopes(
+    found.flatMap((tool) => withDoor(neededBy(tool, null)).needs),
+    held,
   )
 }
 

@@ -22,6 +22,16 @@ export function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): unkno
   return bytes instanceof Promise ? bytes.then(jsonIn) : jsonIn(bytes)
 }
 
+/** The same, to say more about a request that is refused anyway; `null` where the body is missing or invalid. */
+export async function bodyIfAny(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<unknown> {
+  try {
+    return await readBody(ctx, bytesMax)
+  } catch (error) {
+    if (error instanceof Refusal) return null
+    throw error
+  }
+}
+
 /** For what takes none: some clients send an empty one, and some an empty object. */
 export function readNoBody(ctx: Koa.ParameterizedContext): Promise<void> | void {
   if (hasBody(ctx)) return readEmptyBody(ctx)

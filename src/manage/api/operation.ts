@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { Actor } from '../audit.ts'
+import type { NamedNeeds } from '../auth/needed-scopes.ts'
 import type { Principal, Scope } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
 import type { ProblemCode } from '../refusal.ts'
@@ -23,6 +24,8 @@ export interface Operation<
   readonly description: string
   /** One of these is enough; `admin` always is. */
   readonly scopes: readonly Scope[]
+  /** More scopes, where they depend on the body; `null`: none do. `sent` may be anything: nothing has checked it. */
+  readonly moreScopes: ((sent: unknown) => NamedNeeds | null) | null
   readonly params: Params
   readonly query: Query
   /** `null`: it takes none. */
@@ -110,6 +113,7 @@ export function actorOf({ principal, address, requestId }: Call<unknown, unknown
 /** What most operations leave out. */
 type Optional =
   | 'description'
+  | 'moreScopes'
   | 'params'
   | 'query'
   | 'body'
@@ -134,6 +138,7 @@ export function operation<
 ): Operation<Params, Query, Body, Result, Subject> {
   return {
     description: '',
+    moreScopes: null,
     params: NOTHING as unknown as Params,
     query: NOTHING as unknown as Query,
     body: null,

@@ -1,11 +1,12 @@
 import Router from '@koa/router'
 import type Koa from 'koa'
+import { insufficientScope, mayDoAll, type NamedNeeds } from '../auth/needed-scopes.ts'
 import { mayDo, type Principal } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
 import { withoutCodings } from '../front/entity-tags.ts'
 import { addHeaders } from '../front/head.ts'
 import { invalid, Refusal } from '../refusal.ts'
-import { type CheckBody, readBody, readNoBody } from './body.ts'
+import { bodyIfAny, type CheckBody, readBody, readNoBody } from './body.ts'
 import { type GivenAnswer, Idempotency } from './idempotency.ts'
 import { type Answer, type AnyOperation, type Call, NOTHING } from './operation.ts'
 import { pointerToZero, validated } from './validate.ts'
@@ -94,7 +95,7 @@ async function serve(
   const { req, state } = ctx
   state.operation = operation.id
   const { principal, requestId } = state
-  if (!mayDo(principal, operation.scopes)) throw insufficient(operation)
+  if (!mayDo(principal, operation.scopes)) throw await insufficient(ctx, operation, management)
   const params: unknown = inPath === NO_PARAMS ? NO_PARAMS : named(operation, inPath)
   const found: unknown = operation.find({ params, principal }, management)
   const subject = found instanceof Promise ? await found : found
@@ -104,6 +105,9 @@ async function serve(
   const reading = operation.body === null ? readNoBody(ctx) : readBody(ctx, operation.bodyBytesMax)
   const sent: unknown = reading instanceof Promise ? await reading : reading
   const body: unknown = operation.body === null ? null : validated(operation.body, sent, 'body')
+  const more = operation.moreScopes === null ? null : operation.moreScopes(body)
+  if (more !== null && !mayDoAll(principal, more.needs))
+    throw insufficientScope(withOwn(operation, more), principal, management.publicUrl)
   const ifMatch = req.headers['if-match']
   // In one literal: a spread costs more than all that is in it.
   const call: Call<unknown, unknown, unknown, unknown> = {
@@ -165,11 +169,19 @@ function isWellEncoded(text: string): boolean {
   }
 }
 
-function insufficient({ scopes }: AnyOperation): Refusal {
-  const needed = scopes.join(' or ')
-  return new Refusal('insufficient_scope', `this needs the scope ${needed}`, {
-    headers: { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` },
-  })
+/** Names all the scopes of the call: the body is read for those that depend on it, and an invalid one has none. */
+async function insufficient(
+  ctx: RequestContext,
+  operation: AnyOperation,
+  { publicUrl }: Management,
+): Promise<Refusal> {
+  const { moreScopes, bodyBytesMax } = operation
+  const more = moreScopes === null ? null : moreScopes(await bodyIfAny(ctx, bodyBytesMax))
+  return insufficientScope(withOwn(operation, more), ctx.state.principal, publicUrl)
+}
+
+function withOwn({ scopes }: AnyOperation, more: NamedNeeds | null): NamedNeeds {
+  return { what: more?.what ?? 'this', needs: [scopes, ...(more?.needs ?? [])] }
 }
 
 function notThere(): Refusal {

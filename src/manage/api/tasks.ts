@@ -152,6 +152,12 @@ function createTask(types: Types): AnyOperation {
     description:
       'A small task is finished in the answer, with its results. A larger one is queued; `GET /tasks/{task_id}` says how far it is. An item that is wrong fails alone.',
     scopes: ['detect'],
+    moreScopes: (sent) => {
+      const type = types.get(String((Object(sent) as { type?: unknown }).type))
+      return type === undefined
+        ? null
+        : { what: `a task of the type ${type.type}`, needs: [type.tool.scopes] }
+    },
     body: taskRequest,
     bodyBytesMax: BODY_BYTES_MAX,
     answer: taskWithResults,
@@ -164,11 +170,6 @@ function createTask(types: Types): AnyOperation {
       const type = types.get(body.type)!
       const items = itemsIn(body, type)
       const callbackUrl = await callbackUrlIn(body, management)
-      if (!mayDo(principal, type.tool.scopes))
-        throw new Refusal(
-          'insufficient_scope',
-          `${body.type} needs the scope ${type.tool.scopes.join(' or ')}`,
-        )
       const make = items.length <= type.atOnceMax ? doNow : queue
       const made = await make(type, items, principal, management)
       if (callbackUrl === null) return { body: made }

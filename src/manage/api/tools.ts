@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { SCOPES } from '../auth/principal.ts'
 import { Refusal } from '../refusal.ts'
 import { didYouMean } from '../../did-you-mean.ts'
-import { type Tool, TOOL_PROTOCOLS, type Tools } from '../tools.ts'
+import { neededBy, type Tool, TOOL_PROTOCOLS, type Tools } from '../tools.ts'
 import { type AnyOperation, operation } from './operation.ts'
 
 const jsonSchema = z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema.' })
@@ -73,6 +73,11 @@ function executeTool(tools: Tools): AnyOperation {
     description:
       'A tool that is not there is 404, arguments that it does not take are 400. What the tool refuses, like an agent that nobody knows, is an answer with `is_error`.',
     scopes: ['mcp'],
+    moreScopes: (sent) => {
+      const { tool: name, arguments: given } = Object(sent) as { tool?: unknown; arguments?: unknown }
+      const asked = tools.find(String(name))
+      return asked === null ? null : neededBy(asked, given)
+    },
     body: executeRequest,
     bodyBytesMax: BODY_BYTES_MAX,
     answer: executeAnswer,

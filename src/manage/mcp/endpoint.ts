@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import { readBody } from '../api/body.ts'
+import { bodyIfAny, readBody } from '../api/body.ts'
 import { TOOLS } from '../api/operations.ts'
 import type { RequestContext } from '../api/router.ts'
 import { admit } from '../auth/admission.ts'
+import { mayDo } from '../auth/principal.ts'
 import { beginStream } from '../auth/stream-life.ts'
 import { sayEventStream } from '../event-stream.ts'
 import type { Management } from '../management.ts'
@@ -11,7 +12,7 @@ import { Refusal } from '../refusal.ts'
 import { InFlight } from './in-flight.ts'
 import { checkPlace } from './place.ts'
 import { rpcIdIn, sayRpcError } from './rpc-error.ts'
-import { checkMay, checkScopes } from './scope-needed.ts'
+import { checkScopes, MAY } from './scope-needed.ts'
 import type { MakeServer } from './asker.ts'
 import type { McpServing } from './serving.ts'
 
@@ -47,7 +48,11 @@ export class McpEndpoint {
       checkPlace(ctx.req, this.#settings.publicUrl, this.#settings.origins)
       if (management === null) throw closed()
       await this.#letIn(ctx, management)
-      message = await readBody(ctx, BODY_BYTES_MAX)
+      // The challenge for a caller without `mcp` names what the message needs besides.
+      message = mayDo(ctx.state.principal, MAY)
+        ? await readBody(ctx, BODY_BYTES_MAX)
+        : await bodyIfAny(ctx, BODY_BYTES_MAX)
+      checkScopes(message, ctx.state.principal, TOOLS, this.#settings.publicUrl)
       this.#check(message, ctx)
       await this.#serve(ctx, message, management)
     } catch (error) {
@@ -83,7 +88,6 @@ export class McpEndpoint {
           headers: { Allow: 'POST' },
         },
       )
-    checkMay('MCP', MAY, ctx.state.principal, management.publicUrl)
   }
 
   #check(message: unknown, { state }: RequestContext): void {
@@ -92,7 +96,6 @@ export class McpEndpoint {
       throw new Refusal('invalid_request', 'messages are sent one by one, not in a list')
     if (typeof message !== 'object' || message === null)
       throw new Refusal('invalid_request', 'a message is an object, as JSON-RPC 2.0 has it')
-    checkScopes(message, state.principal, TOOLS, this.#settings.publicUrl)
     this.#cancelFor(message, state.principal.id)
   }
 
@@ -154,4 +157,3 @@ function closed(): Refusal {
 const TAKEN = /^(?:accept|content-type|last-event-id|mcp-[a-z-]+)$/
 /** A task's items may come through here. */
 const BODY_BYTES_MAX = 8 * 1_048_576
-const MAY = ['mcp'] as const

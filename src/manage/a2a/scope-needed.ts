@@ -1,0 +1,34 @@
+import { bodyIfAny } from '../api/body.ts'
+import type { RequestContext } from '../api/router.ts'
+import type { NamedNeeds } from '../auth/needed-scopes.ts'
+import { neededBy, type Tools, withDoor } from '../tools.ts'
+import { askedTool } from './asked-tool.ts'
+import { BODY_BYTES_MAX } from './json-rpc.ts'
+import { REST_PATH } from './protocol.ts'
+import { sendParams } from './requests.ts'
+
+/** The scopes of a call in either binding: `mcp`, and those of the tool that its message names. Reads the body. */
+export async function neededFor(ctx: RequestContext, tools: Tools): Promise<NamedNeeds> {
+  return withDoor(ofMessage(paramsIn(ctx, await bodyIfAny(ctx, BODY_BYTES_MAX)), tools))
+}
+
+/** What a method that sends a message is given; `null` where it is another one. */
+function paramsIn(ctx: RequestContext, body: unknown): unknown {
+  const path = ctx.req.url!.split('?', 1)[0]!
+  if (path.startsWith(`${REST_PATH}/`)) return path.startsWith(`${REST_PATH}/message:`) ? body : null
+  const { method, params } = Object(body) as { method?: unknown; params?: unknown }
+  return method === 'SendMessage' || method === 'SendStreamingMessage' ? params : null
+}
+
+function ofMessage(params: unknown, tools: Tools): NamedNeeds {
+  const read = sendParams.safeParse(params)
+  if (!read.success) return A2A
+  try {
+    const { tool, given } = askedTool(read.data.message, tools)
+    return neededBy(tool, given)
+  } catch {
+    return A2A // a message that names no tool
+  }
+}
+
+const A2A: NamedNeeds = { what: 'this', needs: [] }
