@@ -1,5 +1,6 @@
 import { PROOF_METHODS, type ProofMethod } from '../classify/proof.ts'
 import { AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
+import { isRegisteredMethod } from '../wire/methods.ts'
 import { asBytes, Glob, matchesAny } from './glob.ts'
 import { readExpression } from './expression.ts'
 import { isOurs } from './our-headers.ts'
@@ -171,7 +172,15 @@ function method(place: Place): Test | null {
     if (name === null || METHOD.test(name)) return name
     return item.refuse(`is ${shown(name)}; methods are upper case letters, like GET`)
   })
-  return methods && ((request) => methods.includes(request.facts.method))
+  return methods && (({ facts: { method } }) => methods.includes(method) || isMiscased(method, methods))
+}
+
+/**
+ * Apps that fold the case of methods take `purge` for PURGE. The proxy refuses a registered method in another case, so
+ * only others are folded here.
+ */
+function isMiscased(method: string, methods: readonly string[]): boolean {
+  return !isRegisteredMethod(method) && methods.includes(method.toUpperCase())
 }
 
 function address(place: Place): Test | null {
@@ -397,7 +406,7 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
   ['stable', { takes: 'stable keys', about: 'likewise', compile: stable }],
   ['ja4h', { takes: 'JA4Hs', about: 'likewise', compile: ja4h }],
   ['http2', { takes: 'patterns', about: "the HTTP/2 fingerprint, in Akamai's form", compile: http2 }],
-  ['method', { takes: 'methods', about: 'upper case, as they are sent', compile: method }],
+  ['method', { takes: 'methods', about: 'the method, written in upper case', compile: method }],
   ['address', { takes: 'addresses, ranges', about: 'where the client is', compile: address }],
   ['host', { takes: 'patterns', about: 'the host asked for, without its port; in any case', compile: host }],
   ['path', { takes: 'patterns', about: 'the path asked for, without its query; see below', compile: path }],

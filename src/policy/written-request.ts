@@ -7,6 +7,7 @@ import { type FingerprintType, isFingerprint } from '../classify/signature.ts'
 import { CATEGORIES, SOFTWARE_KINDS } from '../classify/software.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { isMiscasedMethod } from '../wire/methods.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
 import type { Facts } from './facts.ts'
 
@@ -54,12 +55,14 @@ function readRequest(place: Place): WrittenRequest {
   const host = textOf('host') ?? headerOf(rawHeaders ?? [], 'host')
   const path = textOf('path') ?? '/'
   if (!path.startsWith('/')) members.get('path')!.refuse(`is ${shown(path)}; a path starts with /`)
+  const method = textOf('method')
+  if (method !== null) checkMethod(method, members.get('method')!)
   const verdict = members.get('verdict')
   const noHello = members.get('hello')?.choice(['malformed', 'not-tls'] as const) ?? null
   const [ja4, http2] = [fingerprintOf('ja4'), fingerprintOf('http2')]
   const description = describeRequest(
     {
-      ...{ method: textOf('method'), target: path, version: readVersion(members.get('http'), ja4, http2) },
+      ...{ method, target: path, version: readVersion(members.get('http'), ja4, http2) },
       ...{ rawHeaders, userAgent: null, address: textOf('address') },
       ...{ ja4, http2, stable: fingerprintOf('stable'), ja4h: fingerprintOf('ja4h'), ja4s: null, ja4x: null },
       ...{ noHello, isTls: noHello !== 'not-tls' },
@@ -69,6 +72,13 @@ function readRequest(place: Place): WrittenRequest {
   const { print, head, address, forged } = description
   const facts = { method: head.method, host, path, address, rawHeaders: head.rawHeaders, print, forged }
   return { facts, description, verdict: verdict === undefined ? null : readVerdict(verdict) }
+}
+
+/** As the proxy does: it forwards neither. */
+function checkMethod(method: string, place: Place): void {
+  if (!TOKEN.test(method)) place.refuse(`is ${shown(method)}, which is not a method`)
+  else if (isMiscasedMethod(method))
+    place.refuse(`is ${shown(method)}; the proxy refuses it (400): write ${method.toUpperCase()}`)
 }
 
 function readFingerprint(place: Place | undefined, type: FingerprintType): string | null {

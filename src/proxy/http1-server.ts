@@ -6,8 +6,15 @@ import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { Http1Exchange, type Http1Turn } from './exchange-h1.ts'
 import { closeSoftly, lastWords } from './farewell.ts'
-import { type BadRequest, checkHttp1, type RequestFacts, type RequestLimits } from './request-check.ts'
+import {
+  type BadRequest,
+  checkHttp1,
+  METHOD_CASE,
+  type RequestFacts,
+  type RequestLimits,
+} from './request-check.ts'
 import { createServer } from '../node-http.ts'
+import { isMiscasedMethod, METHOD_LENGTH_MAX } from '../wire/methods.ts'
 
 export interface Http1Limits extends RequestLimits {
   readonly headerTimeoutMs: number
@@ -189,13 +196,15 @@ class Http1Connection implements Http1Turn {
   }
 
   /** What the parser and the socket say when they cannot go on. */
-  error(error: Error & { code?: string }): void {
+  error(error: ParserError): void {
     const code = error.code ?? 'ERROR'
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
       const isSilent = this.#requests === 0 && this.#connection.stream.bytesRead === 0
       this.breakDown(isSilent ? null : 408, 'header-timeout', isSilent ? 'silent' : 'cut')
     } else if (code === 'HPE_CLOSED_CONNECTION') {
       this.#isClosing = true // more after its own `Connection: close`, which nobody answers
+    } else if (code === 'HPE_INVALID_METHOD' && isAtMiscasedMethod(error)) {
+      this.breakDown(400, 'bad-request', METHOD_CASE)
     } else if (code.startsWith('HPE_')) this.breakDown(PARSER_STATUS[code] ?? 400, 'bad-request', code)
     else this.#connection.stream.destroy()
   }
@@ -280,6 +289,27 @@ class Http1Connection implements Http1Turn {
     stream.write(words)
     closeSoftly(stream)
   }
+}
+
+/** What node:http adds to an error of its parser. */
+interface ParserError extends Error {
+  readonly code?: string
+  /** The piece that the parser was given last, and how much of it was good. */
+  readonly rawPacket?: Buffer
+  readonly bytesParsed?: number
+}
+
+/**
+ * The parser takes methods in upper case only, and stops within any other one. A request may begin anywhere in the piece.
+ * A method that is cut off by the end of the piece is unknown.
+ */
+function isAtMiscasedMethod({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
+  const end = rawPacket?.indexOf(' ', bytesParsed) ?? -1
+  if (end === -1) return false
+  const first = Math.max(0, end - METHOD_LENGTH_MAX)
+  for (let from = bytesParsed; from >= first; from--)
+    if (isMiscasedMethod(rawPacket!.toString('latin1', from, end))) return true
+  return false
 }
 
 /** A GET without a body (what came behind it is the other protocol's), for something else than another HTTP. */

@@ -1,3 +1,4 @@
+import { isMiscasedMethod, isRegisteredMethod } from '../wire/methods.ts'
 import { ownText } from '../wire/own-text.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
 import { isToken } from './field-syntax.ts'
@@ -151,7 +152,10 @@ export function checkHttp2(
   if (counted > limits.headerCountMax) return BAD.manyHeaders
   // nghttp2 holds to the limit that we announce only once the client has agreed to it.
   if (bytes > limits.headerBytesMax) return BAD.largeHeaders
-  if (!isToken(method)) return BAD.method
+  if (!isRegisteredMethod(method)) {
+    if (!isToken(method)) return BAD.method
+    if (isMiscasedMethod(method)) return BAD.methodCase
+  }
   if (authority !== null && host !== null && authority.toLowerCase() !== host.toLowerCase()) return BAD.hosts
   const named = authority ?? host
   if (named === null) return BAD.noHost
@@ -253,6 +257,9 @@ function bad(status: BadRequest['status'], code: string): BadRequest {
   return { isGood: false, status, code }
 }
 
+/** The code for a method that is a registered one in another case. */
+export const METHOD_CASE = 'method-case'
+
 const BAD = {
   version: bad(505, 'version'),
   longTarget: bad(414, 'long-target'),
@@ -260,6 +267,7 @@ const BAD = {
   largeHeaders: bad(431, 'large-headers'),
   connect: bad(501, 'connect'),
   method: bad(400, 'method'),
+  methodCase: bad(400, METHOD_CASE),
   scheme: bad(400, 'scheme'),
   name: bad(400, 'name'),
   noHost: bad(400, 'no-host'),

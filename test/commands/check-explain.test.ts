@@ -294,6 +294,20 @@ verdict: {confidence: 2, agent: {name: x}}
     assert.ok(err.includes(problem), `${problem}\n${err}`)
 })
 
+test('a request that the proxy refuses is refused', async (t) => {
+  const { at, check } = workbench(t)
+  for (const [request, problem] of [
+    ['{"method": "post"}', 'method: is "post"; the proxy refuses it (400): write POST'],
+    ['{"method": "Version-Control"}', 'the proxy refuses it (400): write VERSION-CONTROL'],
+    ['{"method": "GET /"}', 'method: is "GET /", which is not a method'],
+  ] as const) {
+    const { exitCode, err } = await check(at('r.json', request), null)
+    assert.equal(exitCode, 1)
+    assert.ok(err.includes(problem), err)
+  }
+  assert.equal((await check(at('r.json', '{"method": "purge"}'), null)).exitCode, 0)
+})
+
 test('files that cannot be read, and policies that cannot be used', async (t) => {
   const { at, check } = workbench(t)
   const good = at('r.json', '{}')

@@ -203,8 +203,8 @@ const VERSIONS: readonly Row[] = [
 
 const METHODS: readonly Row[] = [
   ['nobody knows', 'FOO', 501],
-  ['in lower case', 'get', 501],
-  ['in mixed case', 'Get', 501],
+  ['in lower case', 'get', 400],
+  ['in mixed case', 'Get', 400],
   ['with NUL', 'GE\0T', 501],
   ['with a byte beyond ASCII', 'GET\xff', 501],
   ['with a suffix', 'GETX', 501],

@@ -95,7 +95,20 @@ const REFUSED: readonly [title: string, status: number, code: string, request: s
   ['a URL without a host', 400, 'target', `GET http:///x HTTP/1.1\r\n${HOST}\r\n`],
   ['CONNECT', 501, 'connect', `CONNECT a:443 HTTP/1.1\r\n${HOST}\r\n`],
   ['a method nobody knows', 501, 'HPE_INVALID_METHOD', `FOO / HTTP/1.1\r\n${HOST}\r\n`],
-  ['a method in lower case', 501, 'HPE_INVALID_METHOD', `get / HTTP/1.1\r\n${HOST}\r\n`],
+  ['a registered method in lower case', 400, 'method-case', `get / HTTP/1.1\r\n${HOST}\r\n`],
+  ['a registered method in mixed case', 400, 'method-case', `GeT / HTTP/1.1\r\n${HOST}\r\n`],
+  ['a registered method with one small letter', 400, 'method-case', `POSt / HTTP/1.1\r\n${HOST}\r\n`],
+  ['a method of WebDAV in lower case', 400, 'method-case', `version-control / HTTP/1.1\r\n${HOST}\r\n`],
+  ['a registered method in lower case, in HTTP/1.0', 400, 'method-case', 'post / HTTP/1.0\r\n\r\n'],
+  ['a miscased CONNECT', 400, 'method-case', `Connect a:443 HTTP/1.1\r\n${HOST}\r\n`],
+  [
+    'a miscased method that asks for an upgrade',
+    400,
+    'method-case',
+    `get / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+  ],
+  ['an unregistered method in lower case', 501, 'HPE_INVALID_METHOD', `purge / HTTP/1.1\r\n${HOST}\r\n`],
+  ['a miscased method behind a blank', 501, 'HPE_INVALID_METHOD', ` get / HTTP/1.1\r\n${HOST}\r\n`],
   [
     'another expectation',
     417,
@@ -139,6 +152,31 @@ test('what is ambiguous, broken or too much is refused, reported once, and shown
   }
   assert.equal(front.exchanges.length, 0)
   await front.close()
+})
+
+test('a miscased method is refused in both lanes, also behind another request', async () => {
+  const before = [
+    '',
+    `GET / HTTP/1.1\r\n${HOST}\r\n`,
+    `POST / HTTP/1.1\r\n${HOST}Content-Length: 3\r\n\r\nabc`,
+  ]
+  for (const fastLane of [true, false]) {
+    const front = await startFront({ tls: null, options: { fastLane } })
+    for (const first of before) {
+      const reported = front.failures.length
+      const peer = await dialPlain(front.port)
+      peer.write(`${first}post / HTTP/1.1\r\n${HOST}\r\n`)
+      await peer.hears('HTTP/1.1 400')
+      const codes = front.failures.slice(reported).map(({ code }) => code)
+      assert.deepEqual(codes, ['method-case'], first)
+      peer.socket.destroy()
+    }
+    assert.deepEqual(
+      front.exchanges.map(({ head }) => head.method),
+      ['GET', 'POST'],
+    )
+    await front.close()
+  }
 })
 
 /** These begin like a request that is fine. */
