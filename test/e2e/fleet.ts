@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import type { Test } from 'tap'
+import { services, USUAL } from '../services/services.ts'
 import { freshUrl } from '../store/databases.ts'
 import { type App, startApp } from './app.ts'
 import { folderFor, freshBusName } from './engines.ts'
@@ -180,4 +181,4 @@ function answerEmpty(_: unknown, response: { end(text: string): unknown }): void
 
 /** The database is away, and whoever asks for it says so. */
 export const OF_A_LOST_DATABASE = /STORE_|cannot be stored|database|ECONNREFUSED|tidied up/
-const NATS = 'nats://127.0.0.1:4222'
+const NATS = services().nats ?? USUAL.nats

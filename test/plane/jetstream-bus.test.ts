@@ -11,14 +11,17 @@ import { JetStreamManageBus, JetStreamProxyBus } from '../../src/plane/jetstream
 import type { BusSettings } from '../../src/plane/jetstream-connection.ts'
 import type { SnapshotDocument } from '../../src/plane/snapshot.ts'
 import { type BusUnderTest, busContract, document, sighting, until } from '../contract/bus.ts'
+import { services, USUAL, withoutNats } from '../services/services.ts'
 import { Relay } from '../store/relay.ts'
 
-const NATS = 'nats://127.0.0.1:4222'
+const NATS = services().nats ?? USUAL.nats
+const needsNats = { skip: withoutNats() }
 const log = silentLog()
 const folders: string[] = []
 const names: string[] = []
 
 after(async () => {
+  if (needsNats.skip) return
   await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })))
   const client = await connect({ servers: NATS })
   const { streams } = await jetstreamManager(client, { checkAPI: false })
@@ -27,20 +30,24 @@ after(async () => {
   await client.close()
 })
 
-busContract('JetStream', async (): Promise<BusUnderTest> => {
-  const fleet = await newFleet()
-  return {
-    manage: fleet.manage,
-    isDirect: false,
-    async join() {
-      const { bus, relay } = await fleet.proxy()
-      return { bus, lose: () => relay.stop() }
-    },
-    close: () => fleet.close(),
-  }
-})
+busContract(
+  'JetStream',
+  async (): Promise<BusUnderTest> => {
+    const fleet = await newFleet()
+    return {
+      manage: fleet.manage,
+      isDirect: false,
+      async join() {
+        const { bus, relay } = await fleet.proxy()
+        return { bus, lose: () => relay.stop() }
+      },
+      close: () => fleet.close(),
+    }
+  },
+  needsNats,
+)
 
-test('a manager takes nothing for published that another one has overtaken', async () => {
+test('a manager takes nothing for published that another one has overtaken', needsNats, async () => {
   const fleet = await newFleet()
   const other = await fleet.manager()
   const { bus } = await fleet.proxy()
@@ -56,7 +63,7 @@ test('a manager takes nothing for published that another one has overtaken', asy
   await fleet.close()
 })
 
-test('what is announced already is not announced again, and stays to be had whole', async () => {
+test('what is announced already is not announced again, and stays to be had whole', needsNats, async () => {
   const fleet = await newFleet()
   fleet.manage.publish(document(5))
   await until(() => fleet.manage.followed.inUse?.number === 5)
@@ -75,7 +82,7 @@ test('what is announced already is not announced again, and stays to be had whol
   await fleet.close()
 })
 
-test('who may no longer publish does not', async () => {
+test('who may no longer publish does not', needsNats, async () => {
   const fleet = await newFleet()
   const deposed = await fleet.manager(async () => false)
   const { bus } = await fleet.proxy()
@@ -89,7 +96,7 @@ test('who may no longer publish does not', async () => {
   await fleet.close()
 })
 
-test('a small change travels as a change, and what was missed is asked for', async () => {
+test('a small change travels as a change, and what was missed is asked for', needsNats, async () => {
   const fleet = await newFleet()
   const { bus, relay } = await fleet.proxy()
   const seen: SnapshotDocument[] = []
@@ -108,7 +115,7 @@ test('a small change travels as a change, and what was missed is asked for', asy
   await fleet.close()
 })
 
-test('a proxy starts with what it had, while there is no NATS', async () => {
+test('a proxy starts with what it had, while there is no NATS', needsNats, async () => {
   const fleet = await newFleet()
   const { bus, folder } = await fleet.proxy()
   bus.onSnapshot(() => undefined)
@@ -125,7 +132,7 @@ test('a proxy starts with what it had, while there is no NATS', async () => {
   await alone.closed()
 })
 
-test('what a dead manager had taken and not stored goes to another one', async () => {
+test('what a dead manager had taken and not stored goes to another one', needsNats, async () => {
   const fleet = await newFleet()
   const { bus } = await fleet.proxy()
   fleet.manage.onSightings(() => Promise.reject(new Error('no database')))
@@ -140,40 +147,52 @@ test('what a dead manager had taken and not stored goes to another one', async (
   await fleet.close()
 })
 
-test('what proxies say of themselves is heard by every manager, also by one that comes later', async () => {
-  const fleet = await newFleet()
-  const { bus } = await fleet.proxy()
-  const heartbeat = {
-    ...{
-      id: 'a1',
-      host: 'one',
-      version: '0.1.0',
-      configHash: 'ab'.repeat(32),
-      startedAtMs: 1,
-      everyMs: 1_000,
-    },
-    ...{ snapshot: { number: 3, hash: 'x', madeAtMs: 2 }, source: 'bus' as const, refused: null },
-    workers: [
-      { number: 0, pid: 7, state: 'serving' as const, sinceMs: 5, snapshot: 3, dropped: 2, unready: ['no'] },
-    ],
-    ...{ sightings: { waiting: 1, dropped: 2 }, isLast: false },
-  }
-  const heard: unknown[] = []
-  fleet.manage.onHeartbeat((each) => heard.push(each))
-  await until(() => {
-    bus.sendHeartbeat(heartbeat)
-    return heard.length > 0
-  })
-  const late: unknown[] = []
-  const other = await fleet.manager()
-  other.onHeartbeat((each) => late.push(each))
-  await until(() => late.length > 0)
-  assert.deepEqual(heard[0], heartbeat)
-  assert.deepEqual(late[0], heartbeat)
-  await fleet.close()
-})
+test(
+  'what proxies say of themselves is heard by every manager, also by one that comes later',
+  needsNats,
+  async () => {
+    const fleet = await newFleet()
+    const { bus } = await fleet.proxy()
+    const heartbeat = {
+      ...{
+        id: 'a1',
+        host: 'one',
+        version: '0.1.0',
+        configHash: 'ab'.repeat(32),
+        startedAtMs: 1,
+        everyMs: 1_000,
+      },
+      ...{ snapshot: { number: 3, hash: 'x', madeAtMs: 2 }, source: 'bus' as const, refused: null },
+      workers: [
+        {
+          number: 0,
+          pid: 7,
+          state: 'serving' as const,
+          sinceMs: 5,
+          snapshot: 3,
+          dropped: 2,
+          unready: ['no'],
+        },
+      ],
+      ...{ sightings: { waiting: 1, dropped: 2 }, isLast: false },
+    }
+    const heard: unknown[] = []
+    fleet.manage.onHeartbeat((each) => heard.push(each))
+    await until(() => {
+      bus.sendHeartbeat(heartbeat)
+      return heard.length > 0
+    })
+    const late: unknown[] = []
+    const other = await fleet.manager()
+    other.onHeartbeat((each) => late.push(each))
+    await until(() => late.length > 0)
+    assert.deepEqual(heard[0], heartbeat)
+    assert.deepEqual(late[0], heartbeat)
+    await fleet.close()
+  },
+)
 
-test('who publishes hears that it is nudged', async () => {
+test('who publishes hears that it is nudged', needsNats, async () => {
   const fleet = await newFleet()
   const other = await fleet.manager()
   await until(() => other.connection.isUp)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import type { DatabaseKind } from '../../src/store/database.ts'
 import { Store } from '../../src/store/store.ts'
+import { services } from '../services/services.ts'
 
 /** What a tap test has, and a program without one can have too. */
 export interface Owner {
@@ -57,5 +58,5 @@ export async function inServer(statement: string): Promise<void> {
 }
 
 /** A user in it may make databases. */
-export const POSTGRES = process.env['GATEHOUSE_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
+export const POSTGRES = services().postgres
 export const KINDS: readonly DatabaseKind[] = ['sqlite', 'postgres']
