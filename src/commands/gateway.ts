@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SigningConfig } from '../config.ts'
 import type { Log, LogSettings } from '../log.ts'
@@ -13,7 +14,9 @@ import { Investigations } from '../identity/investigations.ts'
 import { type DirectorySettings, KeyDirectories } from '../identity/key-directories.ts'
 import { type SigningKeys, signingKeysText } from '../identity/signing-key.ts'
 import { PlaceLookups } from '../identity/place-lookups.ts'
+import { ReplayFloor } from '../identity/replay-floor.ts'
 import { ReverseDns } from '../identity/reverse-dns.ts'
+import { SKEW_S } from '../identity/web-bot-auth.ts'
 import type { FleetProxy, FleetProxySettings } from '../plane/fleet-proxy.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import type { Sighting } from '../plane/sighting.ts'
@@ -154,6 +157,7 @@ export class Gateway {
     const { reverseDns, resolvers, asnFile } = settings.identity
     this.#asnFile = asnFile === null ? null : new AsnPart(asnFile)
     const nowMs = Date.now
+    const startedMs = Date.now() - performance.now()
     this.#places =
       reverseDns || asnFile !== null
         ? new PlaceLookups({
@@ -165,6 +169,10 @@ export class Gateway {
     this.#investigations = new Investigations({
       directories: new KeyDirectories({ ...settings.identity, nowMs, log, metrics: this.#documentMetrics }),
       places: this.#places,
+      openFloor: () => {
+        const file = join(dataFolder, 'signature-uses.json')
+        return ReplayFloor.open({ file, startedMs, skewS: SKEW_S, nowMs }, log)
+      },
       nowMs,
     })
     const desk = new InvestigationDesk(this.#investigations)

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { type Metrics, Tally } from '../metrics.ts'
 import type { Finding, Inquiry, Investigator, SignatureUse } from './inquiry.ts'
 import type { KeyDirectories } from './key-directories.ts'
+import type { ReplayFloor } from './replay-floor.ts'
 import { ReplayMemory } from './replay-memory.ts'
 
 /** Finds out what addresses are. */
@@ -15,6 +16,8 @@ export interface InvestigationParts {
   readonly directories: Pick<KeyDirectories, 'find' | 'close'>
   /** `null`: nobody asks. */
   readonly places: PlaceFinder | null
+  /** Called when the first signature is used: most gateways never see one. */
+  openFloor(): Promise<Pick<ReplayFloor, 'floorOf' | 'cover'>>
   nowMs(): number
 }
 
@@ -24,7 +27,8 @@ export interface InvestigationParts {
  */
 export class Investigations implements Investigator {
   readonly #parts: InvestigationParts
-  readonly #replays = new ReplayMemory()
+  #uses: Promise<SignatureUses> | null = null
+  #replays: ReplayMemory | null = null
   readonly #ofListed = new Subject()
   /** Apart, as addresses are: whoever sends requests may name as many as he likes. */
   readonly #ofStrangers = new Subject()
@@ -60,7 +64,10 @@ export class Investigations implements Investigator {
   }
 
   async claim(use: SignatureUse): Promise<boolean | null> {
-    const isTaken = this.#replays.claim(use, this.#parts.nowMs())
+    this.#uses ??= this.#openUses()
+    const { floor, replays } = await this.#uses
+    await floor.cover(use.thumbprint, use.createdS)
+    const isTaken = replays.claim(use, this.#parts.nowMs())
     this.#claims.add(isTaken === null ? 'untold' : isTaken ? 'taken' : 'refused')
     return isTaken
   }
@@ -73,15 +80,16 @@ export class Investigations implements Investigator {
   }
 
   addMetrics(metrics: Metrics): void {
-    const replays = this.#replays
     const uses = 'Signatures that are remembered, so that none is used twice.'
-    metrics.gauge('signature_uses_remembered', uses, 'sum', () => [{ labels: {}, value: replays.size }])
+    metrics.gauge('signature_uses_remembered', uses, 'sum', () => [
+      { labels: {}, value: this.#replays?.size ?? 0 },
+    ])
     const floors = 'Uses that were forgotten before their time; of their keys, nothing older is taken.'
     metrics.counter('signature_uses_forgotten_total', floors, () => [
-      { labels: {}, value: replays.floorsRaised },
+      { labels: {}, value: this.#replays?.floorsRaised ?? 0 },
     ])
     const claims =
-      'Right signatures, by whether they were used before: taken, refused, or untold where that is forgotten.'
+      'Right signatures, by whether they were used before: taken, refused, or untold where that is forgotten or from before the start.'
     metrics.counter('signature_uses_total', claims, () => this.#claims.samples())
     const agents = 'Agents of which keys are known: those that signatures and settings name, and others.'
     metrics.gauge('signers_known', agents, 'sum', () =>
@@ -95,6 +103,12 @@ export class Investigations implements Investigator {
     metrics.gauge('places_known', places, 'sum', () => [
       { labels: {}, value: this.#ofPlaces.known(this.#parts.nowMs()).length },
     ])
+  }
+
+  async #openUses(): Promise<SignatureUses> {
+    const floor = await this.#parts.openFloor()
+    this.#replays = new ReplayMemory((thumbprint) => floor.floorOf(thumbprint))
+    return { floor, replays: this.#replays }
   }
 
   #find(inquiry: Inquiry): Promise<Finding | null> {
@@ -116,6 +130,11 @@ export class Investigations implements Investigator {
       return { labels: { signer }, value: count(known.filter((finding) => finding.kind === 'keys')) }
     })
   }
+}
+
+interface SignatureUses {
+  readonly floor: Pick<ReplayFloor, 'cover'>
+  readonly replays: ReplayMemory
 }
 
 type KeyFinding = Finding & { readonly kind: 'keys' }

@@ -16,11 +16,14 @@ export interface ReplayLimits {
  * is never taken, and who signs each request when he sends it is not touched.
  */
 export class ReplayMemory {
+  readonly #floorOf: (thumbprint: string) => number
   readonly #listed: Shelf
   /** Of their own: with keys that he makes himself, nobody pushes out those of others who are known. */
   readonly #strangers: Shelf
 
-  constructor(limits: ReplayLimits = LIMITS) {
+  /** `floorOf`: up to when a key's signatures may have been accepted by a process before this one. */
+  constructor(floorOf: (thumbprint: string) => number = NO_FLOOR, limits: ReplayLimits = LIMITS) {
+    this.#floorOf = floorOf
     this.#listed = new Shelf(limits)
     this.#strangers = new Shelf(limits)
   }
@@ -51,10 +54,11 @@ export class ReplayMemory {
     return true
   }
 
-  /** Of a key that was forgotten, nobody knows what it was used for. */
+  /** Of a key that was forgotten, or that a process before this one may have seen, the older uses are unknown. */
   #newcomer(thumbprint: string, isAtListed: boolean): KeyUses {
     const stranger = isAtListed ? this.#strangers.take(thumbprint) : undefined
-    return stranger ?? new KeyUses(Math.max(this.#listed.floorS, this.#strangers.floorS))
+    if (stranger !== undefined) return stranger
+    return new KeyUses(Math.max(this.#listed.floorS, this.#strangers.floorS, this.#floorOf(thumbprint)))
   }
 }
 
@@ -130,6 +134,7 @@ class Shelf {
   }
 }
 
+const NO_FLOOR = () => Number.NEGATIVE_INFINITY
 /** Some 35 MB at most, in the one process that has it. */
 const LIMITS: ReplayLimits = { usesMax: 131_072, usesPerKeyMax: 65_536, keysMax: 4_096 }
 /** What is forgotten of a key at once, at most. */

@@ -34,7 +34,8 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
   'no-directory': 'the keys of the agent cannot be had',
   'not-listed': 'keys of this agent are not asked for',
   'too-many': 'too many that do not hold have come',
-  'no-answer': 'nobody can say whether it was used before, or not in time',
+  'no-answer':
+    'whether it was used before is unknown: it is older than this process, or its use was forgotten, or the answer took too long',
 }
 
 /** What only shows where it is checked by what is known here. */

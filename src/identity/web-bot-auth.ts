@@ -87,6 +87,8 @@ function asText(value: BareItem): string | null {
   return typeof value === 'string' ? value : null
 }
 
+/** By how much clocks may differ. */
+export const SKEW_S = 60
 const AGENT = 'signature-agent'
 const POLICY: SignaturePolicy = {
   tag: 'web-bot-auth',
@@ -95,7 +97,7 @@ const POLICY: SignaturePolicy = {
   // Of real ones a third at most; parsing it costs no more than to check a signature then.
   fieldLengthMax: 2_048,
   ageMaxS: 86_400,
-  skewS: 60,
+  skewS: SKEW_S,
 }
 const FIELD_LENGTH_MAX = 2_048
 /** SHA-256. */

@@ -251,7 +251,7 @@ async function gateFor(t: Test, app: App, options: GateOptions): Promise<Running
   const policy = join(folder, 'policy.yaml')
   writeFileSync(policy, `unknown_signer: ${unknownSigner}\n`)
   const workers = command === 'up' ? ['--workers', '2', '--data', folder] : []
-  return startGatehouse(t, {
+  const gate = await startGatehouse(t, {
     ...{ command, upstream: app.url, argv: ['--policy', policy, ...workers] },
     settings: isBehindProxy ? ['trusted_proxies: [127.0.0.1]'] : [],
     variables: {
@@ -260,6 +260,10 @@ async function gateFor(t: Test, app: App, options: GateOptions): Promise<Running
       ...(isBehindProxy && { GATEHOUSE_IDENTITY_HOSTS: 'localhost' }),
     },
   })
+  // What was created in the second of the start may have been used before it.
+  const readyS = Math.floor(Date.now() / 1_000)
+  await until(async () => Math.floor(Date.now() / 1_000) > readyS)
+  return gate
 }
 
 async function untilVerified(gate: RunningGatehouse, app: App, scene: Scene): Promise<void> {

@@ -127,7 +127,8 @@ function started(hasPlaces = true) {
     find: (address: string) => find(address) as Promise<PlaceFinding | null>,
     close: () => void closed.push('places'),
   }
-  const parts = { directories, places: hasPlaces ? places : null, nowMs: () => clock.nowMs }
+  const openFloor = async () => ({ floorOf: () => NOW_MS / 1_000 - 1, cover: async () => undefined })
+  const parts = { directories, places: hasPlaces ? places : null, openFloor, nowMs: () => clock.nowMs }
   const investigations = new Investigations(parts)
   investigations.onFinding((finding) => told.push(finding))
   const answer = async (key: string, finding: Finding | null = found(key)) => {

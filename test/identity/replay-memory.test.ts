@@ -21,7 +21,7 @@ test('what was used once is not used again, whoever has it; without a nonce its 
 })
 
 test('of a full memory the oldest is forgotten, and what is as old is not taken any more', async () => {
-  const memory = new ReplayMemory({ usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
+  const memory = new ReplayMemory(undefined, { usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
   for (let i = 0; i < 17; i++)
     assert.equal(memory.claim(use({ id: `${i}`, createdS: NOW_S + i }), NOW_MS), true, `${i}`)
   assert.equal(memory.size, 16)
@@ -37,14 +37,14 @@ test('of a full memory the oldest is forgotten, and what is as old is not taken 
 })
 
 test('what is over makes room without a floor', async () => {
-  const memory = new ReplayMemory({ usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
+  const memory = new ReplayMemory(undefined, { usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
   for (let i = 0; i < 16; i++) memory.claim(use({ id: `${i}`, goodUntilMs: NOW_MS + 1_000 }), NOW_MS)
   for (let i = 16; i < 32; i++) assert.equal(memory.claim(use({ id: `${i}` }), NOW_MS + 1_000), true)
   assert.deepEqual([memory.size, memory.floorsRaised], [16, 0])
 })
 
 test('keys that come and go cannot make a used signature good again', async () => {
-  const memory = new ReplayMemory({ usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
+  const memory = new ReplayMemory(undefined, { usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
   memory.claim(use({ id: 'mine', thumbprint: 'victim' }), NOW_MS)
   for (let i = 0; i < 50; i++)
     memory.claim(use({ id: `${i}`, thumbprint: `${i}`, createdS: NOW_S + 1 + i }), NOW_MS)
@@ -52,7 +52,7 @@ test('keys that come and go cannot make a used signature good again', async () =
 })
 
 test('strangers with any number of keys push out nothing of agents that are listed', async () => {
-  const memory = new ReplayMemory({ usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
+  const memory = new ReplayMemory(undefined, { usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
   const listed = (id: string, createdS: number) => use({ id, createdS, thumbprint: 'known', isListed: true })
   assert.equal(memory.claim(listed('before', NOW_S - 60), NOW_MS), true)
   for (let i = 0; i < 500; i++)
@@ -63,7 +63,7 @@ test('strangers with any number of keys push out nothing of agents that are list
 })
 
 test('who was a stranger and is listed now has not used less, nor who was listed and is no more', async () => {
-  const memory = new ReplayMemory({ usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
+  const memory = new ReplayMemory(undefined, { usesMax: 32, usesPerKeyMax: 16, keysMax: 4 })
   assert.equal(memory.claim(use({ id: 'a' }), NOW_MS), true)
   assert.equal(memory.claim(use({ id: 'a', isListed: true }), NOW_MS), false)
   assert.equal(memory.claim(use({ id: 'b', isListed: true }), NOW_MS), true)
@@ -96,7 +96,7 @@ for (const limits of [
     const steps = fc.array(step, { minLength: 100, maxLength: 400 })
     fc.assert(
       fc.property(signatures, steps, (signatures, steps) => {
-        const memory = new ReplayMemory(limits)
+        const memory = new ReplayMemory(undefined, limits)
         const endless = new Map<string, string | null>()
         let nowMs = NOW_MS
         for (const { pick, holder, passedMs, isListed } of steps) {
@@ -120,7 +120,7 @@ for (const limits of [
   })
 
 test('who signs each request when he sends it is taken each time, however many he sends', async () => {
-  const memory = new ReplayMemory({ usesMax: 300, usesPerKeyMax: 200, keysMax: 4 })
+  const memory = new ReplayMemory(undefined, { usesMax: 300, usesPerKeyMax: 200, keysMax: 4 })
   for (let i = 0; i < 5_000; i++) {
     const createdS = NOW_S + Math.floor(i / 20)
     const goodUntilMs = (createdS + 3_600) * 1_000
