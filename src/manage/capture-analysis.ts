@@ -1,15 +1,22 @@
 import { fileURLToPath } from 'node:url'
-import * as z from 'zod'
 import type { CaptureFault } from '../capture/capture-file.ts'
 import type { Finding } from '../capture/finding.ts'
 import { HelperProcess } from '../helper-process.ts'
-import { comparedFingerprint } from './api/analysis.ts'
-import { withOwners } from './comparison.ts'
+import { type ComparedFingerprint, withOwners } from './comparison.ts'
 import { knowledgeOf } from './detection.ts'
 import type { Management } from './management.ts'
 import { invalid, Refusal } from './refusal.ts'
-import type { TaskType } from './task-types.ts'
-import { TOOL_PROTOCOLS } from './tools.ts'
+
+export interface CaptureRequest {
+  /** In base64. */
+  readonly capture: string
+  readonly keylog?: string | undefined
+}
+
+export type CaptureAnalysis = Omit<CaptureAnswer, 'findings'> & {
+  findings: Record<string, unknown>[]
+  fingerprints: ComparedFingerprint[]
+}
 
 /** What the other process is given. */
 export interface CaptureWork {
@@ -28,70 +35,11 @@ export interface CaptureAnswer {
   readonly found: number
 }
 
-/** In base64: what fits a body of 8 MiB with a key log beside it. */
-const CAPTURE_TEXT_MAX = 6_291_456
-const KEYLOG_LENGTH_MAX = 1_048_576
-
-const captureRequest = z
-  .strictObject({
-    capture: z.base64('is no base64').max(CAPTURE_TEXT_MAX, 'is longer than 6 MiB').meta({
-      description: 'A pcap or pcapng file, in base64.',
-    }),
-    keylog: z
-      .string()
-      .max(KEYLOG_LENGTH_MAX, 'is longer than 1 MiB')
-      .optional()
-      .meta({ description: 'Secrets of TLS, as SSLKEYLOGFILE has them.' }),
-  })
-  .meta({ id: 'CaptureRequest' })
-
-const captureAnswer = z
-  .strictObject({
-    format: z.enum(['pcap', 'pcapng']).nullable(),
-    frames: z.int(),
-    fault: z
-      .strictObject({ kind: z.string(), offset: z.int(), detail: z.string() })
-      .nullable()
-      .meta({ description: 'Where the file is cut off or broken; what stands before that was read.' }),
-    findings: z
-      .array(z.record(z.string(), z.unknown()))
-      .meta({ description: 'TLS handshakes and HTTP requests, as `gatehouse analyze --json` has them.' }),
-    found: z
-      .int()
-      .meta({ description: 'How many there are; of more than 1000, the first are in `findings`.' }),
-    fingerprints: z
-      .array(comparedFingerprint)
-      .meta({ description: 'Each JA4 among the findings, and who is known to have it.' }),
-  })
-  .meta({ id: 'CaptureAnalysis' })
-
-/** The task of that name: it has no tool, because a capture is not what models have at hand. */
-export const ANALYZE_CAPTURE: TaskType = {
-  type: 'analyze_capture',
-  title: 'Analyze a packet capture',
-  description:
-    'Finds the TLS handshakes and HTTP requests in a capture, their fingerprints, and who is known to have them.',
-  itemsMax: 8,
-  atOnceMax: 1,
-  tool: {
-    name: 'analyze_capture',
-    title: 'Analyze a packet capture',
-    description: '',
-    scopes: ['detect'],
-    protocols: TOOL_PROTOCOLS,
-    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-    input: captureRequest,
-    output: captureAnswer,
-    run: async (given, _caller, management) =>
-      analyzeCapture(given as z.output<typeof captureRequest>, management),
-  },
-}
-
-/** Anybody may have made it, and it may be made to take long: another process reads it, for so long and with so much. */
-async function analyzeCapture(
-  { capture, keylog }: z.output<typeof captureRequest>,
-  management: Management,
-): Promise<z.output<typeof captureAnswer>> {
+/** The capture may be hostile: another process reads it, within limits of time and memory. */
+export async function analyzeCapture(
+  { capture, keylog }: CaptureRequest,
+  management: Pick<Management, 'snapshot' | 'ja4plus'>,
+): Promise<CaptureAnalysis> {
   const knowledge = knowledgeOf(management)
   const { ja4plus } = management
   const work = {

@@ -83,7 +83,7 @@ export function judgedIn(
   }
 }
 
-export function knowledgeOf({ snapshot }: Management): Knowledge {
+export function knowledgeOf({ snapshot }: Pick<Management, 'snapshot'>): Knowledge {
   const knowledge = snapshot()?.knowledge ?? null
   if (knowledge !== null) return knowledge
   throw new Refusal('unavailable', 'the signatures are still being loaded', {

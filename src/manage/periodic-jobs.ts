@@ -1,6 +1,6 @@
 import { KEPT_MIN, WRITTEN_EVERY_MS } from './detections.ts'
 import type { Management } from './management.ts'
-import type { PeriodicJob } from './periodic.ts'
+import { forgetting, type PeriodicJob } from './periodic.ts'
 import { TASK_KEPT_MS } from './task-runner.ts'
 
 export interface EventRetention {
@@ -108,23 +108,10 @@ export function periodicJobs(
   ]
 }
 
-/** A slice at a time, until one is not full. */
-export function forgetting(
-  what: string,
-  everyMs: number,
-  forget: (nowMs: number, rowsMax: number) => Promise<number>,
-  slice = SLICE_ROWS,
-): PeriodicJob {
-  const run = async (nowMs: number) => ((await forget(nowMs, slice)) < slice ? 'done' : 'more')
-  return { name: `forget ${what}`, everyMs, isOnce: true, run }
-}
-
 const MINUTE_MS = 60_000
 const TEN_MINUTES_MS = 600_000
 const HOUR_MS = 3_600_000
 /** For somebody to consent. */
 const REGISTERED_KEPT_MS = 86_400_000
-/** Some milliseconds of SQLite. */
-const SLICE_ROWS = 500
 /** Each may have some megabytes. */
 const SLICE_TASKS = 5

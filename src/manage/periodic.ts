@@ -65,5 +65,18 @@ export class Periodic {
   }
 }
 
+/** A job that deletes old rows, a slice at a time until a slice is not full. */
+export function forgetting(
+  what: string,
+  everyMs: number,
+  forget: (nowMs: number, rowsMax: number) => Promise<number>,
+  slice = SLICE_ROWS,
+): PeriodicJob {
+  const run = async (nowMs: number) => ((await forget(nowMs, slice)) < slice ? 'done' : 'more')
+  return { name: `forget ${what}`, everyMs, isOnce: true, run }
+}
+
 /** Several times what a slice takes. */
 const PAUSE_MS = 100
+/** A slice takes SQLite some milliseconds. */
+const SLICE_ROWS = 500

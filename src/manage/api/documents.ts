@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { PAGE_HEADERS } from '../docs/html.ts'
 import { type DocsPlaces, docsPage } from '../docs/page.ts'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_PATH } from '../docs/passkey-script.ts'
 import { STYLE } from '../docs/style.ts'
@@ -71,11 +72,4 @@ function documentsOf(
   ]
 }
 
-/** No script, nothing from elsewhere, in nobody's frame. */
-export const PAGE_HEADERS = {
-  'Content-Security-Policy':
-    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-  'Referrer-Policy': 'no-referrer',
-  'X-Frame-Options': 'DENY',
-}
 const FILTER_LENGTH_MAX = 100

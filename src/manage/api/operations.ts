@@ -1,4 +1,4 @@
-import { ANALYZE_CAPTURE } from '../capture-analysis.ts'
+import { ANALYZE_CAPTURE } from './capture-task.ts'
 import { taskTypesOf } from '../task-types.ts'
 import { toolsOf } from '../tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'

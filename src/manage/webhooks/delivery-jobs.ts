@@ -1,6 +1,5 @@
 import type { Management } from '../management.ts'
-import type { PeriodicJob } from '../periodic.ts'
-import { forgetting } from '../periodic-jobs.ts'
+import { forgetting, type PeriodicJob } from '../periodic.ts'
 import type { DeliveryMetrics } from './delivery-metrics.ts'
 
 /** What is done on the side for deliveries to webhooks. */

@@ -1,7 +1,6 @@
 import type { GnapGrantRecord } from '../../../store/gnap-grants.ts'
-import { PAGE_HEADERS } from '../../api/documents.ts'
 import type { RequestContext } from '../../api/router.ts'
-import { type Html, html } from '../../docs/html.ts'
+import { type Html, html, PAGE_HEADERS } from '../../docs/html.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, looksLikeSecret, newSecret } from '../api-keys.ts'
 import { sessionOf } from '../oauth/interactions.ts'

@@ -1,0 +1,64 @@
+import * as z from 'zod'
+import { analyzeCapture } from '../capture-analysis.ts'
+import type { TaskType } from '../task-types.ts'
+import { TOOL_PROTOCOLS } from '../tools.ts'
+import { comparedFingerprint } from './analysis.ts'
+
+/** In base64: fits a body of 8 MiB with a key log beside it. */
+const CAPTURE_TEXT_MAX = 6_291_456
+const KEYLOG_LENGTH_MAX = 1_048_576
+
+const captureRequest = z
+  .strictObject({
+    capture: z.base64('is no base64').max(CAPTURE_TEXT_MAX, 'is longer than 6 MiB').meta({
+      description: 'A pcap or pcapng file, in base64.',
+    }),
+    keylog: z
+      .string()
+      .max(KEYLOG_LENGTH_MAX, 'is longer than 1 MiB')
+      .optional()
+      .meta({ description: 'Secrets of TLS, as SSLKEYLOGFILE has them.' }),
+  })
+  .meta({ id: 'CaptureRequest' })
+
+const captureAnswer = z
+  .strictObject({
+    format: z.enum(['pcap', 'pcapng']).nullable(),
+    frames: z.int(),
+    fault: z
+      .strictObject({ kind: z.string(), offset: z.int(), detail: z.string() })
+      .nullable()
+      .meta({ description: 'Where the file is cut off or broken; what stands before that was read.' }),
+    findings: z
+      .array(z.record(z.string(), z.unknown()))
+      .meta({ description: 'TLS handshakes and HTTP requests, as `gatehouse analyze --json` has them.' }),
+    found: z
+      .int()
+      .meta({ description: 'How many there are; of more than 1000, the first are in `findings`.' }),
+    fingerprints: z
+      .array(comparedFingerprint)
+      .meta({ description: 'Each JA4 among the findings, and who is known to have it.' }),
+  })
+  .meta({ id: 'CaptureAnalysis' })
+
+/** The task `analyze_capture`. It has no tool, because models have no captures at hand. */
+export const ANALYZE_CAPTURE: TaskType = {
+  type: 'analyze_capture',
+  title: 'Analyze a packet capture',
+  description:
+    'Finds the TLS handshakes and HTTP requests in a capture, their fingerprints, and who is known to have them.',
+  itemsMax: 8,
+  atOnceMax: 1,
+  tool: {
+    name: 'analyze_capture',
+    title: 'Analyze a packet capture',
+    description: '',
+    scopes: ['detect'],
+    protocols: TOOL_PROTOCOLS,
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+    input: captureRequest,
+    output: captureAnswer,
+    run: async (given, _caller, management) =>
+      analyzeCapture(given as z.output<typeof captureRequest>, management),
+  },
+}
