@@ -1,4 +1,5 @@
 import {
+  busName,
   busUrl,
   choice,
   type HostPort,
@@ -42,12 +43,12 @@ export interface SidecarConfig {
   /** `null`: none. */
   readonly plainPort: number | null
   readonly managePort: number
+  readonly manageScheme: ManageScheme
   readonly upstreamScheme: UpstreamScheme
-  /** Names of what is in the Pod's own namespace; `null`: none. */
+  /** Names of ConfigMaps and Secrets in the Pod's own namespace; `null`: none. */
   readonly configMap: string | null
   readonly certificate: string | null
-  readonly busUrls: readonly string[]
-  readonly busSecret: string | null
+  readonly bus: SidecarBusConfig
   readonly user: number
   readonly cpu: string
   readonly cpuMax: string
@@ -55,6 +56,19 @@ export interface SidecarConfig {
   readonly memoryMax: string
 }
 
+/** How the sidecar reaches NATS and logs in. Secrets and ConfigMaps are in the Pod's own namespace; `null`: none. */
+export interface SidecarBusConfig {
+  readonly urls: readonly string[]
+  /** `null`: the default of `bus.name`, or what the ConfigMap of the Pod says. */
+  readonly name: string | null
+  /** With a user, the Secret has its password; without, it has a `.creds` file. */
+  readonly user: string | null
+  readonly secret: string | null
+  readonly certificate: string | null
+  readonly caConfigMap: string | null
+}
+
+export type ManageScheme = 'http' | 'https'
 export type UpstreamScheme = 'http' | 'https' | 'h2c' | 'h2'
 
 /** Of Secrets, ConfigMaps and most else in Kubernetes (RFC 1123). */
@@ -81,6 +95,11 @@ export const kubernetesLabel: Kind<string> = {
 export const sidecarPort: Kind<number> = integer(1024, 65_535)
 
 export const upstreamScheme: Kind<UpstreamScheme> = choice('http', 'https', 'h2c', 'h2')
+
+export const manageScheme: Kind<ManageScheme> = choice('http', 'https')
+
+/** The user name that a sidecar logs in to NATS with. */
+export const busUser: Kind<string> = text
 
 export const cpu: Kind<string> = {
   takes: '10m to 64',
@@ -179,6 +198,11 @@ export const INJECT = section(
           port === null ? null : 'all that is sent there can be read and changed on its way, in each Pod',
       ),
       manage_port: setting(sidecarPort, 9080, 'Its health and metrics. `gatehouse.dev/manage-port`.'),
+      manage_scheme: setting(
+        manageScheme,
+        'http',
+        'How probes ask that port: `https` where the ConfigMap sets `manage.tls`. `gatehouse.dev/manage-scheme`.',
+      ),
       upstream_scheme: setting(
         upstreamScheme,
         'http',
@@ -195,10 +219,30 @@ export const INJECT = section(
         "A Secret in the Pod's namespace with `tls.crt` and `tls.key`. `gatehouse.dev/certificate`. `null`: what the ConfigMap says, else each sidecar makes one that nobody trusts.",
       ),
       bus_url: list(busUrl, 'Its `bus.url`. None: what the ConfigMap says.'),
+      bus_name: setting(
+        optional(busName),
+        null,
+        'Its `bus.name`. `null`: what the ConfigMap says, else the default.',
+      ),
+      bus_user: setting(
+        optional(busUser),
+        null,
+        'Its `bus.user`; the password is in `bus_secret`. `gatehouse.dev/bus-user`.',
+      ),
       bus_secret: setting(
         optional(kubernetesName),
         null,
-        "A Secret in the Pod's namespace, whose `nats.creds` are its `bus.credentials_file`.",
+        "A Secret in the Pod's namespace with what the sidecar logs in to NATS with: the key `password` if there is a `bus_user`, else the key `nats.creds`, a credentials file. If the Secret or the key is missing, the Pod does not start, and its events say why. `gatehouse.dev/bus-secret`.",
+      ),
+      bus_certificate: setting(
+        optional(kubernetesName),
+        null,
+        "A Secret in the Pod's namespace with `tls.crt` and `tls.key`: the client certificate for NATS. `gatehouse.dev/bus-certificate`.",
+      ),
+      bus_ca_config_map: setting(
+        optional(kubernetesName),
+        null,
+        "A ConfigMap in the Pod's namespace whose `ca.crt` has the CAs that NATS is trusted by. `null`: those of the system.",
       ),
       user: setting(integer(1, 2_147_483_647), 65_532, 'The number of the user it runs as.'),
       cpu: setting(cpu, '50m', 'What it asks for. `gatehouse.dev/cpu`.'),
@@ -230,11 +274,18 @@ export function injectConfig({ tls, sidecar, ...inject }: InjectSettings): Injec
       listenPort: sidecar.listen_port,
       plainPort: sidecar.plain_port,
       managePort: sidecar.manage_port,
+      manageScheme: sidecar.manage_scheme,
       upstreamScheme: sidecar.upstream_scheme,
       configMap: sidecar.config_map,
       certificate: sidecar.certificate,
-      busUrls: sidecar.bus_url,
-      busSecret: sidecar.bus_secret,
+      bus: {
+        urls: sidecar.bus_url,
+        name: sidecar.bus_name,
+        user: sidecar.bus_user,
+        secret: sidecar.bus_secret,
+        certificate: sidecar.bus_certificate,
+        caConfigMap: sidecar.bus_ca_config_map,
+      },
       user: sidecar.user,
       cpu: sidecar.cpu,
       cpuMax: sidecar.cpu_max,
@@ -255,19 +306,26 @@ export function checkInject({ sidecar }: PartlyInject, refuse: Say): void {
   if (cpu && cpu_max && cpuAmount(cpu) > cpuAmount(cpu_max)) refuse(`${at}/cpu`, 'is more than cpu_max')
   if (memory && memory_max && memoryAmount(memory) > memoryAmount(memory_max))
     refuse(`${at}/memory`, 'is more than memory_max')
+  if (sidecar.bus_user && sidecar.bus_secret === null)
+    refuse(`${at}/bus_user`, 'needs bus_secret: the Secret with the password of this user')
 }
 
 /** What does nothing, or less than it seems to. */
 export function warnInject({ tls, sidecar }: InjectSettings, warn: Say): void {
   if (tls.cert_file === null && tls.key_file !== null)
     warn('/inject/tls/key_file', 'has no effect without cert_file')
-  if (sidecar.bus_secret !== null && sidecar.bus_url.length === 0 && sidecar.config_map === null)
-    warn('/inject/sidecar/bus_secret', 'has no effect without bus_url or a config_map that says it')
+  if (sidecar.bus_url.length > 0 || sidecar.config_map !== null) return
+  for (const name of ['bus_name', 'bus_secret', 'bus_certificate', 'bus_ca_config_map'] as const)
+    if (sidecar[name] !== null)
+      warn(`/inject/sidecar/${name}`, 'has no effect without bus_url or a config_map that says it')
 }
 
 type InjectSettings = ValueOf<typeof INJECT>
 type Say = (pointer: string, what: string) => void
-type Compared = 'listen_port' | 'plain_port' | 'manage_port' | 'cpu' | 'cpu_max' | 'memory' | 'memory_max'
+type Compared =
+  | ('listen_port' | 'plain_port' | 'manage_port')
+  | ('cpu' | 'cpu_max' | 'memory' | 'memory_max')
+  | ('bus_user' | 'bus_secret')
 interface PartlyInject {
   readonly sidecar: { readonly [Name in Compared]: InjectSettings['sidecar'][Name] | undefined }
 }

@@ -97,9 +97,11 @@ test('every setting outside of lists has a variable, which sets what the file wo
   for (const [variable, { pointer, item }] of variablesOf(SETTINGS.members)) {
     const sample = sampleOf(item, pointer)
     if (sample === null) continue
-    // An issuer goes with a client_id, a key with its certificate; what a sidecar asks for stays below a maximum.
+    // An issuer needs a client_id, a key its certificate, a user of NATS the Secret with the password; a sidecar
+    // requests no more than its maximum.
     const env = {
       GATEHOUSE_AUTH_OPENID_CLIENT_ID: 'another',
+      GATEHOUSE_INJECT_SIDECAR_BUS_SECRET: 'nats',
       GATEHOUSE_INJECT_SIDECAR_CPU_MAX: '64',
       GATEHOUSE_INJECT_SIDECAR_MEMORY_MAX: '64Gi',
       ...BUS_FILES,

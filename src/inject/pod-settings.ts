@@ -1,9 +1,13 @@
 import {
+  busUser,
   cpu,
   cpuAmount,
   kubernetesName,
+  type ManageScheme,
+  manageScheme,
   memory,
   memoryAmount,
+  type SidecarBusConfig,
   type SidecarConfig,
   sidecarPort,
   type UpstreamScheme,
@@ -20,6 +24,7 @@ export interface PodSettings {
   readonly listenPort: number
   readonly plainPort: number | null
   readonly managePort: number
+  readonly manageScheme: ManageScheme
   readonly upstreamScheme: UpstreamScheme
   /** A number, or the name of a port; `null`: nothing is said. */
   readonly upstreamPort: number | string | null
@@ -27,6 +32,7 @@ export interface PodSettings {
   readonly takePort: string | null
   readonly configMap: string | null
   readonly certificate: string | null
+  readonly bus: SidecarBusConfig
   readonly cpu: string
   readonly memory: string
 }
@@ -55,11 +61,18 @@ export function readPodSettings(pod: Pod, defaults: SidecarConfig): ReadPodSetti
     listenPort: read('listen-port', sidecarPort, defaults.listenPort),
     plainPort: read('plain-port', portOrNone, defaults.plainPort),
     managePort: read('manage-port', sidecarPort, defaults.managePort),
+    manageScheme: read('manage-scheme', manageScheme, defaults.manageScheme),
     upstreamScheme: read('upstream-scheme', upstreamScheme, defaults.upstreamScheme),
     upstreamPort: read('upstream-port', portOrName, null),
     takePort: read('take-port', portName, null),
     configMap: read('config', kubernetesName, defaults.configMap),
     certificate: read('certificate', kubernetesName, defaults.certificate),
+    bus: {
+      ...defaults.bus,
+      user: read('bus-user', busUser, defaults.bus.user),
+      secret: read('bus-secret', kubernetesName, defaults.bus.secret),
+      certificate: read('bus-certificate', kubernetesName, defaults.bus.certificate),
+    },
     cpu: read('cpu', cpu, defaults.cpu),
     memory: read('memory', memory, defaults.memory),
   }
@@ -70,6 +83,10 @@ export function readPodSettings(pod: Pod, defaults: SidecarConfig): ReadPodSetti
   if (memoryAmount(settings.memory) > memoryAmount(defaults.memoryMax))
     problems.push(
       `annotation ${PREFIX}memory is "${settings.memory}"; at most "${defaults.memoryMax}" may be asked for`,
+    )
+  if (settings.bus.user !== null && settings.bus.secret === null)
+    problems.push(
+      `annotation ${PREFIX}bus-secret is missing: it names the Secret with the password of ${PREFIX}bus-user`,
     )
   return { settings, problems, warnings: unknownAnnotations(pod) }
 }
@@ -126,11 +143,15 @@ const ANNOTATIONS = [
   'listen-port',
   'plain-port',
   'manage-port',
+  'manage-scheme',
   'upstream-scheme',
   'upstream-port',
   'take-port',
   'config',
   'certificate',
+  'bus-user',
+  'bus-secret',
+  'bus-certificate',
   'cpu',
   'memory',
 ] as const

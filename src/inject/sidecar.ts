@@ -21,7 +21,7 @@ export function makeSidecar(
   ports: PortPlan,
   common: SidecarSettings,
 ): Sidecar {
-  const volumes = volumesOf(pod, settings, common)
+  const volumes = volumesOf(pod, settings)
   const container = {
     name: SIDECAR,
     image: common.image,
@@ -63,12 +63,8 @@ interface Volume {
   readonly source: object
 }
 
-/** Secrets come by reference only, as files: what stands in a Pod is read by everybody who may list Pods. */
-function volumesOf(
-  pod: Pod,
-  { configMap, certificate }: PodSettings,
-  { busSecret }: SidecarConfig,
-): Volume[] {
+/** Secrets are mounted by reference: anyone who may list Pods can read what is written in a Pod. */
+function volumesOf(pod: Pod, { configMap, certificate, bus }: PodSettings): Volume[] {
   const volume = (name: string, mountPath: string, source: object, isWritable = false): Volume => {
     return { name: freeVolumeName(pod, name), mountPath, source, isWritable }
   }
@@ -78,8 +74,29 @@ function volumesOf(
     ...(certificate === null
       ? []
       : [volume('gatehouse-tls', CERTIFICATE, { secret: { secretName: certificate } })]),
-    ...(busSecret === null ? [] : [volume('gatehouse-bus', BUS, { secret: { secretName: busSecret } })]),
+    ...(bus.secret === null
+      ? []
+      : [volume('gatehouse-bus', BUS, secretKeys(bus.secret, [bus.user === null ? CREDENTIALS : PASSWORD]))]),
+    ...(bus.certificate === null
+      ? []
+      : [volume('gatehouse-bus-tls', BUS_TLS, secretKeys(bus.certificate, ['tls.crt', 'tls.key']))]),
+    ...(bus.caConfigMap === null
+      ? []
+      : [
+          volume('gatehouse-bus-ca', BUS_CA, {
+            configMap: { name: bus.caConfigMap, items: items(['ca.crt']) },
+          }),
+        ]),
   ]
+}
+
+/** Each key by its name: if one is missing, the kubelet says so in an event and does not start the Pod. */
+function secretKeys(secretName: string, keys: readonly string[]): object {
+  return { secret: { secretName, items: items(keys) } }
+}
+
+function items(keys: readonly string[]) {
+  return keys.map((key) => ({ key, path: key }))
 }
 
 function freeVolumeName({ volumes }: Pod, wanted: string): string {
@@ -106,9 +123,9 @@ function containerPorts(pod: Pod, { listenPort, plainPort, managePort }: PodSett
 }
 
 function environment(
-  { listenPort, plainPort, managePort, upstreamScheme, configMap, certificate }: PodSettings,
+  { listenPort, plainPort, managePort, upstreamScheme, configMap, certificate, bus }: PodSettings,
   { upstreamPort }: PortPlan,
-  { listenAddress, busUrls, busSecret }: SidecarConfig,
+  { listenAddress }: SidecarConfig,
 ) {
   const at = (port: number) => (listenAddress === '::' ? `[::]:${port}` : `${listenAddress}:${port}`)
   const variables: readonly (readonly [name: string, value: string | null])[] = [
@@ -123,15 +140,25 @@ function environment(
     ],
     ['GATEHOUSE_PROXY_TLS_CERT_FILE', certificate === null ? null : `${CERTIFICATE}/tls.crt`],
     ['GATEHOUSE_PROXY_TLS_KEY_FILE', certificate === null ? null : `${CERTIFICATE}/tls.key`],
-    ['GATEHOUSE_BUS_URL', busUrls.length === 0 ? null : busUrls.join(',')],
-    ['GATEHOUSE_BUS_CREDENTIALS_FILE', busSecret === null ? null : `${BUS}/nats.creds`],
+    ['GATEHOUSE_BUS_URL', bus.urls.length === 0 ? null : bus.urls.join(',')],
+    ['GATEHOUSE_BUS_NAME', bus.name],
+    ['GATEHOUSE_BUS_USER', bus.user],
+    ['GATEHOUSE_BUS_PASSWORD_FILE', bus.user === null ? null : `${BUS}/${PASSWORD}`],
+    [
+      'GATEHOUSE_BUS_CREDENTIALS_FILE',
+      bus.secret === null || bus.user !== null ? null : `${BUS}/${CREDENTIALS}`,
+    ],
+    ['GATEHOUSE_BUS_CERTIFICATE_FILE', bus.certificate === null ? null : `${BUS_TLS}/tls.crt`],
+    ['GATEHOUSE_BUS_KEY_FILE', bus.certificate === null ? null : `${BUS_TLS}/tls.key`],
+    ['GATEHOUSE_BUS_CA_FILE', bus.caConfigMap === null ? null : `${BUS_CA}/ca.crt`],
   ]
   return variables.flatMap(([name, value]) => (value === null ? [] : [{ name, value }]))
 }
 
-/** Of the numbers, not the names: those may be taken over. */
-function probe(path: string, { managePort }: PodSettings) {
-  return { httpGet: { path, port: managePort }, timeoutSeconds: 2 }
+/** By number: another port may take over the name. */
+function probe(path: string, { managePort, manageScheme }: PodSettings) {
+  const scheme = manageScheme === 'https' ? { scheme: 'HTTPS' } : {}
+  return { httpGet: { path, port: managePort, ...scheme }, timeoutSeconds: 2 }
 }
 
 export const SIDECAR = 'gatehouse'
@@ -139,3 +166,7 @@ const DATA = '/var/lib/gatehouse'
 const CONFIG = '/etc/gatehouse'
 const CERTIFICATE = '/etc/gatehouse-tls'
 const BUS = '/etc/gatehouse-bus'
+const BUS_TLS = '/etc/gatehouse-bus-tls'
+const BUS_CA = '/etc/gatehouse-bus-ca'
+const PASSWORD = 'password'
+const CREDENTIALS = 'nats.creds'

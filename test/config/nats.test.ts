@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
@@ -11,13 +9,13 @@ import { JetStreamManageBus, JetStreamProxyBus } from '../../src/plane/jetstream
 import type { BusSettings } from '../../src/plane/jetstream-connection.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { document, sighting, until } from '../contract/bus.ts'
-import { folderFor, freePort } from '../e2e/engines.ts'
+import { folderFor } from '../e2e/engines.ts'
+import { PASSWORDS, startGuardedNats } from './nats-server.ts'
 
-const PASSWORDS = { manage: 'what managers say', proxy: 'what proxies say' }
 const log = silentLog()
 
 test('with config/nats.conf a fleet works, and a proxy may do no more than it needs', async (t) => {
-  const port = await start(t, (text) => text)
+  const port = await startGuardedNats(t, (text) => text)
   const { manage, proxy } = buses(t, { url: `nats://127.0.0.1:${port}` })
   await works(manage, proxy)
   const client = await connect({
@@ -54,7 +52,7 @@ test('with config/nats.conf a fleet works, and a proxy may do no more than it ne
 })
 
 test('who has another password is not let in, and who comes later with the right one is', async (t) => {
-  const port = await start(t, (text) => text)
+  const port = await startGuardedNats(t, (text) => text)
   const said: string[] = []
   const spy = {
     ...log,
@@ -85,7 +83,7 @@ test('over TLS the server says who it is, and nothing is sent to who cannot, or 
   const key = file('tls.key', leaf.key)
   const caFile = file('ca.crt', ca.certificate)
   const tls = `tls { cert_file: "${cert}", key_file: "${key}" }`
-  const port = await start(t, (text) => `${tls}\n${text}`)
+  const port = await startGuardedNats(t, (text) => `${tls}\n${text}`)
   const url = `tls://localhost:${port}`
   const { manage, proxy } = buses(t, { url, tls: { caFile, certificateFile: null, keyFile: null } })
   await works(manage, proxy)
@@ -96,7 +94,7 @@ test('over TLS the server says who it is, and nothing is sent to who cannot, or 
     log,
   )
   t.teardown(() => stranger.closed())
-  const plain = await start(t, (text) => text)
+  const plain = await startGuardedNats(t, (text) => text)
   const downgraded = new JetStreamProxyBus(
     settings({ url: `tls://localhost:${plain}`, user: 'proxy', password: PASSWORDS.proxy }),
     'd',
@@ -158,36 +156,6 @@ function settings({ url, ...more }: Partial<BusSettings> & { readonly url: strin
     ...{ tls: { caFile: null, certificateFile: null, keyFile: null }, retryMs: 100 },
     ...more,
   }
-}
-
-/** What the file says, at another place. */
-async function start(t: Test, change: (text: string) => string): Promise<number> {
-  const folder = folderFor(t, 'nats')
-  const port = await freePort()
-  const text = readFileSync('config/nats.conf', 'utf8')
-    .replace('port: 4222', `port: ${port}\nhost: "127.0.0.1"`)
-    .replace('store_dir: /data', `store_dir: "${join(folder, 'store')}"`)
-  writeFileSync(join(folder, 'nats.conf'), change(text))
-  const env = {
-    PATH: process.env['PATH'],
-    GATEHOUSE_NATS_MANAGE_PASSWORD: JSON.stringify(PASSWORDS.manage),
-    GATEHOUSE_NATS_PROXY_PASSWORD: JSON.stringify(PASSWORDS.proxy),
-  }
-  const child = spawn('nats-server', ['-c', join(folder, 'nats.conf')], {
-    env,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  t.teardown(async () => {
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-  })
-  let said = ''
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    said += chunk
-  })
-  child.on('exit', (code) => code !== null && t.fail(said))
-  await until(() => said.includes('Server is ready'))
-  return port
 }
 
 async function watch(client: NatsConnection, refused: string[]): Promise<void> {

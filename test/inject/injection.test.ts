@@ -2,7 +2,15 @@ import assert from 'node:assert/strict'
 import type { IPod } from 'kubernetes-models/v1/Pod'
 import { Pod } from 'kubernetes-models/v1/Pod'
 import { test } from 'tap'
-import { again, answerTo, checkReferences, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
+import {
+  again,
+  answerTo,
+  busSettings,
+  checkReferences,
+  podAfter,
+  REVIEWS,
+  sidecarSettings,
+} from './reviews.ts'
 
 const PATCHED = [
   ...['daemon-set', 'deployment', 'dry-run', 'host-network', 'init-containers', 'job'],
@@ -219,8 +227,10 @@ test("the webhook's own settings", async () => {
     ...{
       configMap: 'gate',
       certificate: 'gate-tls',
-      busUrls: ['tls://nats-0.gate.svc:4222', 'tls://nats-1.gate.svc:4222'],
-      busSecret: 'gate-nats',
+      bus: busSettings({
+        urls: ['tls://nats-0.gate.svc:4222', 'tls://nats-1.gate.svc:4222'],
+        secret: 'gate-nats',
+      }),
     },
     ...{ user: 1000, cpu: '1', memory: '1Gi', upstreamScheme: 'https' },
   })
@@ -245,6 +255,79 @@ test("the webhook's own settings", async () => {
   const withoutPlain = podAfter(off, answerTo(off, settings)).spec!.initContainers![0]!
   const { GATEHOUSE_PROXY_PLAIN_LISTEN } = environment(withoutPlain)
   assert.equal(GATEHOUSE_PROXY_PLAIN_LISTEN, undefined)
+})
+
+const BUS = busSettings({
+  ...{ urls: ['tls://nats.gate.svc:4222'], name: 'gate', user: 'proxy', secret: 'gate-bus' },
+  ...{ certificate: 'gate-bus-tls', caConfigMap: 'nats-ca' },
+})
+
+test('the sidecar gets all that it needs for NATS; secrets are named and never written in the Pod', async () => {
+  const text = REVIEWS.get('deployment')!
+  const after = podAfter(text, answerTo(text, sidecarSettings({ bus: BUS })))
+  checkReferences(after)
+  const sidecar = after.spec!.initContainers![0]!
+  const ofBus = Object.entries(environment(sidecar)).filter(([name]) => name.startsWith('GATEHOUSE_BUS_'))
+  assert.deepEqual(Object.fromEntries(ofBus), {
+    GATEHOUSE_BUS_URL: 'tls://nats.gate.svc:4222',
+    GATEHOUSE_BUS_NAME: 'gate',
+    GATEHOUSE_BUS_USER: 'proxy',
+    GATEHOUSE_BUS_PASSWORD_FILE: '/etc/gatehouse-bus/password',
+    GATEHOUSE_BUS_CERTIFICATE_FILE: '/etc/gatehouse-bus-tls/tls.crt',
+    GATEHOUSE_BUS_KEY_FILE: '/etc/gatehouse-bus-tls/tls.key',
+    GATEHOUSE_BUS_CA_FILE: '/etc/gatehouse-bus-ca/ca.crt',
+  })
+  const item = (key: string) => ({ key, path: key })
+  // Not optional, and each key by its name: the kubelet starts no Pod without them.
+  assert.deepEqual(after.spec!.volumes!.slice(-3), [
+    { name: 'gatehouse-bus', secret: { secretName: 'gate-bus', items: [item('password')] } },
+    {
+      name: 'gatehouse-bus-tls',
+      secret: { secretName: 'gate-bus-tls', items: [item('tls.crt'), item('tls.key')] },
+    },
+    { name: 'gatehouse-bus-ca', configMap: { name: 'nats-ca', items: [item('ca.crt')] } },
+  ])
+  assert.deepEqual(
+    sidecar.volumeMounts!.slice(-3).map(({ name, mountPath, readOnly }) => [name, mountPath, readOnly]),
+    [
+      ['gatehouse-bus', '/etc/gatehouse-bus', true],
+      ['gatehouse-bus-tls', '/etc/gatehouse-bus-tls', true],
+      ['gatehouse-bus-ca', '/etc/gatehouse-bus-ca', true],
+    ],
+  )
+})
+
+test('a Pod may log in to NATS with a user and a Secret of its own', async () => {
+  const pod = annotated(REVIEWS.get('deployment')!, {
+    'gatehouse.dev/bus-user': 'proxy-web',
+    'gatehouse.dev/bus-secret': 'web-bus',
+    'gatehouse.dev/bus-certificate': 'web-bus-tls',
+  })
+  const after = podAfter(pod, answerTo(pod, sidecarSettings({ bus: BUS })))
+  const { GATEHOUSE_BUS_USER, GATEHOUSE_BUS_NAME } = environment(after.spec!.initContainers![0]!)
+  assert.deepEqual([GATEHOUSE_BUS_USER, GATEHOUSE_BUS_NAME], ['proxy-web', 'gate'])
+  assert.deepEqual(
+    after.spec!.volumes!.flatMap(({ secret }) => secret?.secretName ?? []),
+    ['web-bus', 'web-bus-tls'],
+  )
+  const alone = annotated(REVIEWS.get('deployment')!, { 'gatehouse.dev/bus-user': 'proxy-web' })
+  assert.match(
+    answerTo(alone).status!.message,
+    /annotation gatehouse\.dev\/bus-secret is missing: it names the Secret with the password of gatehouse\.dev\/bus-user$/,
+  )
+})
+
+test('probes use the scheme of the management port', async () => {
+  const scheme = (settings: Parameters<typeof sidecarSettings>[0], annotations: Record<string, string>) => {
+    const pod = annotated(REVIEWS.get('deployment')!, annotations)
+    const sidecar = podAfter(pod, answerTo(pod, sidecarSettings(settings))).spec!.initContainers![0]!
+    const { startupProbe, livenessProbe, readinessProbe } = sidecar
+    return [startupProbe, livenessProbe, readinessProbe].map((probe) => probe!.httpGet!.scheme ?? 'HTTP')
+  }
+  assert.deepEqual(scheme({}, {}), ['HTTP', 'HTTP', 'HTTP'])
+  assert.deepEqual(scheme({ manageScheme: 'https' }, {}), ['HTTPS', 'HTTPS', 'HTTPS'])
+  assert.deepEqual(scheme({}, { 'gatehouse.dev/manage-scheme': 'https' }), ['HTTPS', 'HTTPS', 'HTTPS'])
+  assert.deepEqual(scheme({ manageScheme: 'https' }, { 'gatehouse.dev/manage-scheme': 'http' })[0], 'HTTP')
 })
 
 test('where the app is: its annotation, then the port that is taken, then its only one, then the ConfigMap', async () => {

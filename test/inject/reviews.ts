@@ -25,6 +25,11 @@ export function sidecarSettings(given: Partial<SidecarSettings> = {}): SidecarSe
   return { ...config.inject.sidecar, image: 'gatehouse:0.1.0', ...given }
 }
 
+/** A sidecar without NATS, except for what is given. */
+export function busSettings(given: Partial<SidecarSettings['bus']> = {}): SidecarSettings['bus'] {
+  return { urls: [], name: null, user: null, secret: null, certificate: null, caConfigMap: null, ...given }
+}
+
 export interface Answer {
   readonly uid: string
   readonly allowed: boolean

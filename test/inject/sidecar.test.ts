@@ -11,14 +11,14 @@ import { test } from 'tap'
 import { parseConfig } from '../../src/config.ts'
 import { endWith, GATEHOUSE, plainEnvironment, temporaryFolder } from '../e2e/programs.ts'
 import { certificateFiles } from './certificates.ts'
-import { again, answerTo, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
+import { again, answerTo, busSettings, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
 
 test('the settings of a sidecar are ones that the proxy takes', async () => {
   const env = environmentOf(
     { 'gatehouse.dev/certificate': 'web-tls', 'gatehouse.dev/upstream-scheme': 'h2c' },
     {
       ...{ listenAddress: '::', plainPort: 8080 },
-      ...{ busUrls: ['tls://nats-0:4222', 'tls://nats-1:4222'], busSecret: 'gate-nats' },
+      bus: busSettings({ urls: ['tls://nats-0:4222', 'tls://nats-1:4222'], secret: 'gate-nats' }),
     },
   )
   const { config } = parseConfig({ flags: {}, env, file: null, role: 'proxy' })

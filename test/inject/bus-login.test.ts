@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { IPod } from 'kubernetes-models/v1/Pod'
+import { type Test, test } from 'tap'
+import { PASSWORDS, startGuardedNats } from '../config/nats-server.ts'
+import { echoApp, asked, eventually, startManager } from '../e2e/fleet.ts'
+import { freePort } from '../e2e/engines.ts'
+import { plainEnvironment, run, skipped, temporaryFolder } from '../e2e/programs.ts'
+import { testCa, testLeaf } from '../proxy/test-certificates.ts'
+import { freshUrl } from '../store/databases.ts'
+import { FailedMount, startSidecar } from './pod-process.ts'
+import { again, answerTo, busSettings, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
+
+const skip = skipped('nats-server') || skipped('openssl')
+
+test('an injected sidecar logs in to a NATS with users, TLS and client certificates', { skip }, async (t) => {
+  const nats = await startTlsNats(t)
+  const manager = await startManager(
+    t,
+    { nats: nats.url, postgres: await freshUrl('postgres', t), bus: 'gatehouse' },
+    {
+      ...{ GATEHOUSE_BUS_USER: 'manage', GATEHOUSE_BUS_PASSWORD: PASSWORDS.manage },
+      ...{ GATEHOUSE_BUS_CA_FILE: nats.caFile, GATEHOUSE_BUS_CERTIFICATE_FILE: nats.client.certificateFile },
+      GATEHOUSE_BUS_KEY_FILE: nats.client.keyFile,
+    },
+  )
+  const bus = busSettings({
+    ...{ urls: [nats.url], name: 'gatehouse', user: 'proxy', secret: 'gatehouse-bus' },
+    ...{ certificate: 'gatehouse-bus-tls', caConfigMap: 'nats-ca' },
+  })
+  const pod = await injectedPod(t, { bus })
+  assert.ok(!JSON.stringify(pod).includes(PASSWORDS.proxy))
+  const namespace = {
+    secrets: {
+      'gatehouse-bus': { password: PASSWORDS.proxy },
+      'gatehouse-bus-tls': {
+        'tls.crt': textIn(nats.client.certificateFile),
+        'tls.key': textIn(nats.client.keyFile),
+      },
+    },
+    configMaps: { 'nats-ca': { 'ca.crt': textIn(nats.caFile) } },
+  }
+  await startSidecar(t, pod, namespace)
+  await eventually(async () => {
+    const { proxies } = await asked(manager, 'GET', '/v1/fleet/proxies')
+    return proxies.length === 1 && proxies[0].snapshot_source === 'bus'
+  })
+
+  // Without any one of them the kubelet does not start the Pod, and says why.
+  for (const [missing, said] of [
+    [{ ...namespace, secrets: {} }, 'secret "gatehouse-bus" not found'],
+    [
+      { ...namespace, secrets: { ...namespace.secrets, 'gatehouse-bus': { 'proxy-password': 'x' } } },
+      'secret "gatehouse-bus" references non-existent key: password',
+    ],
+    [{ ...namespace, configMaps: {} }, 'configmap "nats-ca" not found'],
+  ] as const)
+    assert.throws(() => startSidecar(t, pod, missing), new FailedMount(said))
+})
+
+test('an injected sidecar with a wrong password is not let in, and its log says why', {
+  skip,
+}, async (t) => {
+  const port = await startGuardedNats(t, (text) => text)
+  const bus = busSettings({ urls: [`nats://127.0.0.1:${port}`], user: 'proxy', secret: 'gatehouse-bus' })
+  const namespace = { secrets: { 'gatehouse-bus': { password: 'a guess' } }, configMaps: {} }
+  const sidecar = await startSidecar(t, await injectedPod(t, { bus }), namespace)
+  await eventually(async () => /Authorization Violation/.test(sidecar.said()))
+  assert.ok(!sidecar.said().includes('a guess'))
+  const metrics = await (await fetch(`${sidecar.manage}/metrics`)).text()
+  assert.match(metrics, /^gatehouse_bus_up 0$/m)
+})
+
+/** The Pod of a plain Deployment in front of a running app, as the webhook answers for it. */
+async function injectedPod(t: Test, settings: Parameters<typeof sidecarSettings>[0]): Promise<IPod> {
+  const app = await echoApp(t)
+  const review = REVIEWS.get('deployment')!
+  const pod = JSON.parse(review).request.object
+  pod.metadata.annotations = {
+    'gatehouse.dev/upstream-port': new URL(app.url).port,
+    'gatehouse.dev/listen-port': String(await freePort()),
+    'gatehouse.dev/manage-port': String(await freePort()),
+  }
+  const text = again(review, pod)
+  return podAfter(text, answerTo(text, sidecarSettings(settings)))
+}
+
+/** A NATS that requires a client certificate, and the files that its clients need. */
+async function startTlsNats(t: Test) {
+  const ca = await testCa()
+  const leaf = await testLeaf(ca, ['localhost'])
+  const folder = temporaryFolder(t)
+  const file = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content, { mode: 0o600 })
+    return join(folder, name)
+  }
+  const caFile = file('ca.crt', ca.certificate)
+  const certificate = file('tls.crt', leaf.certificate)
+  const key = file('tls.key', leaf.key)
+  const client = { certificateFile: join(folder, 'client.crt'), keyFile: join(folder, 'client.key') }
+  const { status, stderr } = await run(
+    'openssl',
+    [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'],
+      ...['-subj', '/CN=gatehouse', '-addext', 'extendedKeyUsage=clientAuth'],
+      ...['-keyout', client.keyFile, '-out', client.certificateFile],
+    ],
+    { env: plainEnvironment(folder) },
+  )
+  assert.equal(status, 0, stderr)
+  const files = `cert_file: "${certificate}", key_file: "${key}", ca_file: "${client.certificateFile}"`
+  const port = await startGuardedNats(t, (text) => `tls { ${files}, verify: true }\n${text}`)
+  return { url: `tls://localhost:${port}`, caFile, client }
+}
+
+function textIn(file: string): string {
+  return readFileSync(file, 'utf8')
+}
