@@ -235,6 +235,7 @@ export const FLAGS = {
   key: '/proxy/tls/key_file',
   workers: '/proxy/workers',
   policy: '/policy/file',
+  'log-format': '/log/format',
 } as const
 
 /** Variables that are not called like their setting. */

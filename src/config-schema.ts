@@ -677,6 +677,11 @@ export const SETTINGS = section('', {
       'info',
       'The least important that is logged.',
     ),
+    format: setting(
+      choice('auto', 'text', 'json'),
+      'auto',
+      'How lines are written: `text` for people, `json` for programs. `auto`: text on a terminal, else JSON.',
+    ),
     per_second: setting(
       optional(integer(1, 1_000_000)),
       null,

@@ -396,7 +396,11 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     threats: threatsConfig(others.threats),
     inject: injectConfig(others.inject),
     fingerprints: others.fingerprints,
-    log: { level: others.log.level, perSecond: others.log.per_second },
+    log: {
+      level: others.log.level,
+      perSecond: others.log.per_second,
+      format: others.log.format,
+    },
   }
 }
 

@@ -1,6 +1,8 @@
 import { write, writeSync } from 'node:fs'
 import { type Level as PinoLevel, pino } from 'pino'
+import { isatty } from 'node:tty'
 import { Fault } from './fault.ts'
+import { logText } from './log-text.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
@@ -29,17 +31,23 @@ export interface LogSettings {
   readonly level: LogLevel
   /** How many lines of one message are written in a second; `null`: all. */
   readonly perSecond: number | null
+  /** `auto`: text for a person on a terminal, else JSON. */
+  readonly format: LogFormat
 }
 
-/** Writes to a file descriptor without waiting for who reads it. */
-export function createLog({ level, perSecond }: LogSettings, fileDescriptor = STDERR): Log {
+export type LogFormat = 'auto' | 'text' | 'json'
+
+/** Writes to a file descriptor without waiting for its reader. */
+export function createLog({ level, perSecond, format }: LogSettings, fileDescriptor = STDERR): Log {
   const lines = new LineWriter(fileDescriptor)
-  return createLogTo(level, lines, () => lines.flush(), perSecond)
+  const isText = format === 'text' || (format === 'auto' && isatty(fileDescriptor))
+  const stream: LogStream = isText ? { write: (line) => lines.write(logText(line)) } : lines
+  return createLogTo(level, stream, () => lines.flush(), perSecond)
 }
 
 /** Nobody hears it. */
 export function silentLog(): Log {
-  return createLog({ level: 'silent', perSecond: null })
+  return createLog({ level: 'silent', perSecond: null, format: 'json' })
 }
 
 /** For a test: lines go to `stream`. */

@@ -141,7 +141,7 @@ function memoryLog(level: LogLevel = 'debug') {
 
 function start(script: string, stdin: 'ignore' | 'pipe' = 'ignore') {
   const module = new URL('../src/log.ts', import.meta.url).href
-  const source = `const { createLog } = await import('${module}'); const log = createLog({ level: 'info', perSecond: null }); ${script}`
+  const source = `const { createLog } = await import('${module}'); const log = createLog({ level: 'info', perSecond: null, format: 'json' }); ${script}`
   const { NODE_OPTIONS: _, ...env } = process.env
   return spawn(process.execPath, ['--input-type=module', '-e', source], {
     env,

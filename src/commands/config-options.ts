@@ -26,6 +26,11 @@ export const CONFIG_OPTIONS: readonly Option[] = [
   { name: 'workers', value: 'N', description: 'Processes that serve' },
   { name: 'policy', value: 'FILE', description: 'The rules' },
   {
+    name: 'log-format',
+    value: 'FORMAT',
+    description: 'auto, text or json (default: auto, which is text on a terminal and JSON elsewhere)',
+  },
+  {
     name: 'config',
     value: 'FILE',
     description:

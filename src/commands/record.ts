@@ -87,7 +87,7 @@ async function recordUntilStopped(
   limits: Limits,
   io: Io,
 ): Promise<void> {
-  const log = createLog({ level: 'warn', perSecond: null })
+  const log = createLog({ level: 'warn', perSecond: null, format: 'auto' })
   const bus = new LocalManageBus()
   const worker = new SingleWorker({ ...settings.worker, plainListen: null }, bus, log, null, recording)
   bus.publish(makeSnapshot(1, PASS_ALL, Date.now()))

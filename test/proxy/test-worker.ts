@@ -72,7 +72,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
       ...{ areStrangersAsked: true, areNetworksKnown: false, agents: [] },
       ...{ isSignatureChecked: true, isPlaceAsked: true, needsNonce: false, allowPrivate: true, hosts: [] },
     },
-    log: { level: 'silent', perSecond: null },
+    log: { level: 'silent', perSecond: null, format: 'json' },
     ...more,
   }
 }
