@@ -115,6 +115,13 @@ export function warnTogether(
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (tls.client_ca_file !== null && tls.client_certificates === 'off')
     warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
+  if (tls.sni_mismatch === 'reject' && tls.require_sni === false)
+    warn(
+      '/proxy/tls/require_sni',
+      'is false with sni_mismatch: reject: a client that names no host in its hello can ask for any',
+    )
+  if (proxy.hosts.length === 0 && proxy.unknown_host === 'pass')
+    warn('/proxy/unknown_host', 'has no effect without hosts')
   if (store.url?.startsWith('postgres') && store.encryption_key === null)
     warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
   if (manage.tls.cert_file === null && manage.tls.key_file !== null)

@@ -4,6 +4,7 @@ import { Fault } from './fault.ts'
 import { parseAddressRange } from './wire/address-ranges.ts'
 import { parseDurationMs } from './policy/duration.ts'
 import { shown } from './problem.ts'
+import { asciiHint } from './wire/host.ts'
 
 /** How the value of a setting is written, and what it is for the program. */
 export interface Kind<Value> {
@@ -299,12 +300,16 @@ export const hostName: Kind<string> = {
   fromText: same,
 }
 
-/** A host name, or `*.` and one: of any label in front of it. */
+/** A host name, `*.` and one (any label in front of it), or an address as it stands in a Host header. */
 export const hostPattern: Kind<string> = {
-  takes: 'host name, or *.host name',
+  takes: 'host name, *.host name, or address',
   parse(raw) {
-    if (typeof raw === 'string' && isHostName(raw.replace(/^\*\./, ''))) return raw
-    throw refused(raw, 'a host name, or *. and one')
+    if (typeof raw === 'string' && isHostPattern(raw)) return raw
+    const hint = typeof raw === 'string' ? asciiHint(raw) : ''
+    throw refused(
+      raw,
+      `a host name, *. and one, or an address like 192.0.2.1 or [2001:db8::1], without a port${hint}`,
+    )
   },
   fromText: same,
 }
@@ -395,6 +400,13 @@ function upstreamHint(raw: string): string {
   const url = URL.parse(raw)
   const hasPath = url !== null && (url.pathname.length > 1 || url.search !== '')
   return hasPath ? '; without a path: the one that is asked for is passed on' : ''
+}
+
+function isHostPattern(text: string): boolean {
+  const address = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
+  const family = isIP(address)
+  if (family !== 0) return (family === 6) === (address !== text)
+  return isHostName(text.replace(/^\*\./, ''))
 }
 
 function isHostName(host: string): boolean {

@@ -6,7 +6,7 @@ import {
   duration,
   feedKey,
   headerName,
-  hostName,
+  hostPattern,
   httpsUrl,
   integer,
   isEverywhere,
@@ -23,7 +23,6 @@ import {
   syslogUrl,
   text,
   upstreamUrl,
-  urlPath,
   webOrigin,
   webUrl,
   wide,
@@ -31,61 +30,8 @@ import {
 import { BUS } from './config-fleet.ts'
 import { IDENTITY, SIGNING } from './config-identity.ts'
 import { INJECT } from './config-inject.ts'
+import { UPSTREAM } from './config-upstream.ts'
 import { list, secret, section, sections, setting, short } from './config-items.ts'
-
-const UPSTREAM = section('', {
-  name: setting(name, 'default', 'What rules and metrics call it.'),
-  urls: list(
-    upstreamUrl,
-    'Where it is; with several, each gets a request in turn. `h2c` and `h2` are HTTP/2 without and with TLS.',
-  ),
-  host: setting(
-    choice('preserve', 'upstream'),
-    'preserve',
-    "The Host it sees: the client's, or that of its own URL.",
-  ),
-  connect_timeout: setting(
-    duration('1ms', '10m'),
-    '5s',
-    'For a connection, and for a free one when all are in use.',
-  ),
-  head_timeout: setting(
-    duration('0', '24h'),
-    '60s',
-    'From when all of a request has left to the head of the answer, and how long its body may wait to be taken. 0: for ever.',
-  ),
-  idle_timeout: setting(
-    duration('0', '24h'),
-    0,
-    'How long an answer may be silent. 0: for ever, as streams of events need it.',
-  ),
-  keep_alive: setting(duration('0', '24h'), '60s', 'How long an idle connection is kept. 0: for ever.'),
-  connections_max: setting(
-    integer(1, 65_535),
-    256,
-    'Connections to one URL, or with HTTP/2 requests to it at once, for each worker. Requests whose bodies are still coming, as those of gRPC streams, hold three quarters of them at most.',
-  ),
-  connections_idle_max: setting(integer(0, 65_535), 64, 'Of these, how many are kept idle.'),
-  retries: setting(
-    integer(0, 10),
-    1,
-    'How many other URLs a request tries that could not be sent to the first.',
-  ),
-  health: section('When a URL is left out.', {
-    path: setting(optional(urlPath), null, 'Is asked with GET at each interval. `null`: only requests tell.'),
-    interval: setting(duration('10ms', '1h'), '10s', 'Between two such GETs.'),
-    timeout: setting(duration('10ms', '10m'), '2s', 'For the answer to such a GET.'),
-    unhealthy_after: setting(integer(1, 1000), 3, 'Failures in a row that leave it out.'),
-    healthy_after: setting(integer(1, 1000), 2, 'Answers in a row that take it back.'),
-  }),
-  tls: section('For `https://` and `h2://`.', {
-    verify: setting(boolean, true, "Whether the upstream's certificate is checked.", (isVerified) =>
-      isVerified ? null : 'whoever is between here and the upstream can read and change everything',
-    ),
-    ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
-    server_name: setting(optional(hostName), null, 'The name in its certificate, where it is not the host.'),
-  }),
-})
 
 const CERTIFICATE = section('', {
   cert_file: setting(path, undefined, 'PEM with its chain, DER, or PKCS#12 with its key.'),
@@ -227,6 +173,15 @@ const PROXY = section('The data plane.', {
     addresses: list(addressRange, 'Who they are.', wide('anybody there can claim any fingerprint')),
     header: setting(headerName, 'x-ja4-fingerprint', 'Where they say the JA4.'),
   }),
+  hosts: list(
+    hostPattern,
+    'Hosts that requests may be for, without a port: `shop.example`, `*.shop.example` (one label in front), `192.0.2.1`, `[2001:db8::1]`. None: any host.',
+  ),
+  unknown_host: setting(
+    choice('refuse', 'pass'),
+    'refuse',
+    'What happens to a request for a host that `hosts` does not name: refused (421), or passed on and counted. Rules with `host` do not hold for it unless they name it.',
+  ),
   tls: section('', {
     cert_file: short(CERTIFICATE.members.cert_file, 'Short for one certificate.'),
     key_file: short(CERTIFICATE.members.key_file, 'Its key.'),
@@ -251,6 +206,11 @@ const PROXY = section('The data plane.', {
       choice('allow', 'reject'),
       'allow',
       'Whether a request may be for another host than its connection asked for (421).',
+    ),
+    require_sni: setting(
+      optional(boolean),
+      null,
+      'Whether a connection has to name a host in its hello (421). `null`: with `sni_mismatch: reject`. Clients that connect to an address name none.',
     ),
   }),
   fast_lane: setting(

@@ -105,6 +105,9 @@ export interface ProxyConfig {
   readonly trustedProxies: readonly string[]
   readonly proxyProtocol: 'off' | 'optional' | 'required'
   readonly ja4Hops: { readonly addresses: readonly string[]; readonly header: string }
+  /** None: any. */
+  readonly hosts: readonly string[]
+  readonly unknownHost: 'refuse' | 'pass'
   readonly tls: TlsConfig
   readonly limits: LimitsConfig
   readonly drainTimeoutMs: number
@@ -214,6 +217,7 @@ export interface TlsConfig {
   readonly clientCaFile: string | null
   readonly ticketKeyFile: string | null
   readonly sniMismatch: 'allow' | 'reject'
+  readonly requireSni: boolean
 }
 
 export interface CertificateConfig {
@@ -321,6 +325,8 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       trustedProxies: proxy.trusted_proxies,
       proxyProtocol: proxy.proxy_protocol,
       ja4Hops: proxy.ja4_hops,
+      hosts: proxy.hosts,
+      unknownHost: proxy.unknown_host,
       tls: tlsConfig(proxy.tls),
       limits: limitsConfig(proxy.limits),
       drainTimeoutMs: proxy.drain_timeout,
@@ -529,6 +535,7 @@ function tlsConfig(tls: Settings['proxy']['tls']): TlsConfig {
     clientCaFile: tls.client_ca_file,
     ticketKeyFile: tls.ticket_key_file,
     sniMismatch: tls.sni_mismatch,
+    requireSni: tls.require_sni ?? tls.sni_mismatch === 'reject',
   }
 }
 

@@ -687,5 +687,6 @@ const LISTED: ReadonlyMap<string, string> = new Map([
   ['/bus/url', 'nats://nats.example:4222'],
   ['/inject/sidecar/bus_url', 'tls://nats.example:4222'],
   ['/identity/hosts', '*.example.com'],
+  ['/proxy/hosts', '*.example.com'],
   ['/identity/resolvers', '192.0.2.53:53'],
 ])

@@ -19,6 +19,7 @@ const CONFIG = [
     'config-inject.ts',
     'config-schema.ts',
     'config-source.ts',
+    'config-upstream.ts',
   ],
   ...['did-you-mean.ts', 'problem.ts', 'secret.ts'],
 ]
@@ -48,6 +49,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'config-checks.ts': CONFIG,
   'config-fleet.ts': CONFIG,
   'config-identity.ts': CONFIG,
+  'config-upstream.ts': CONFIG,
   'config-inject.ts': [...SHARED, ...CONFIG],
   'config-schema.ts': [...SHARED, ...CONFIG, 'wire', 'node:net'],
   'config-items.ts': [...SHARED, ...CONFIG],

@@ -261,7 +261,12 @@ async function workerSettings({
       minVersion: tls.minVersion,
       clientCertificates: tls.clientCertificates,
       clientCa: await pemIn(tls.clientCaFile),
+    },
+    hosts: {
+      hosts: proxy.hosts,
+      unknownHost: proxy.unknownHost,
       sniMismatch: tls.sniMismatch,
+      requireSni: tls.requireSni,
     },
     limits,
     upgradeIdleTimeoutMs: limits.upgradeIdleTimeoutMs,

@@ -242,4 +242,6 @@ const OPEN_MAX = 1000
 const KEYS_MAX = 100_000
 const WHAT_WAS_DONE = 'what was done: only what this rule, on trial, would have done was recorded'
 /** What stands in the place of a rule where no rule was asked. */
-const OF_SETTINGS: ReadonlySet<string> = new Set(['proxy.fail', 'proxy.tls.sni_mismatch'])
+const OF_SETTINGS: ReadonlySet<string> = new Set([
+  ...['proxy.fail', 'proxy.hosts', 'proxy.tls.require_sni', 'proxy.tls.sni_mismatch'],
+])

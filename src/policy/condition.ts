@@ -1,5 +1,6 @@
 import { PROOF_METHODS, type ProofMethod } from '../classify/proof.ts'
 import { AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
+import { asciiHint, hostOf } from '../wire/host.ts'
 import { isRegisteredMethod } from '../wire/methods.ts'
 import { asBytes, Glob, matchesAny } from './glob.ts'
 import { readExpression } from './expression.ts'
@@ -175,10 +176,7 @@ function method(place: Place): Test | null {
   return methods && (({ facts: { method } }) => methods.includes(method) || isMiscased(method, methods))
 }
 
-/**
- * Apps that fold the case of methods take `purge` for PURGE. The proxy refuses a registered method in another case, so
- * only others are folded here.
- */
+/** Apps that fold the case of methods take `purge` for PURGE. */
 function isMiscased(method: string, methods: readonly string[]): boolean {
   return !isRegisteredMethod(method) && methods.includes(method.toUpperCase())
 }
@@ -201,8 +199,12 @@ function host(place: Place): Test | null {
   const globs = all(place, (item) => {
     const name = item.text('a host, like shop.example.test or *.example.test')
     if (name === null) return null
-    if (HOST.test(name)) return Glob.parse(name.replace(/\.$/, ''), 'ignore-case')
-    return item.refuse(`is ${shown(name)}; it takes a host without a scheme, a port or a path`)
+    // Without a star it is one host, in the form that requests have it in.
+    if (HOST.test(name))
+      return Glob.parse(name.includes('*') ? name.replace(/\.$/, '') : hostOf(name), 'ignore-case')
+    return item.refuse(
+      `is ${shown(name)}; it takes a host without a scheme, a port or a path${asciiHint(name)}`,
+    )
   })
   return globs && (({ host, hostEnd }) => host !== null && matchesAny(globs, host, 0, hostEnd))
 }

@@ -1,4 +1,5 @@
 import { Address } from '../wire/address-ranges.ts'
+import { hostEnd, hostOf } from '../wire/host.ts'
 import { UNKNOWN } from '../classify/verdict.ts'
 import type { Facts } from './facts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'
@@ -59,9 +60,12 @@ export class PolicyRequest {
     return this.stepsLeft >= 0
   }
 
-  #readHost(host: string | null): void {
-    this.host = host === null ? null : host.toLowerCase()
-    if (host !== null) this.hostEnd = hostEnd(host)
+  #readHost(authority: string | null): void {
+    this.host = authority
+    if (authority === null) return
+    const isLiteral = authority.charCodeAt(0) === OPEN_BRACKET
+    this.host = isLiteral ? hostOf(authority) : authority.toLowerCase()
+    this.hostEnd = isLiteral ? this.host.length : hostEnd(authority)
   }
 
   #readPath(target: string): void {
@@ -87,14 +91,6 @@ export function isNamed(sent: string, name: string): boolean {
   return true
 }
 
-/** Without the port, and without the dot of the root. */
-function hostEnd(host: string): number {
-  const colon = host.lastIndexOf(':')
-  // `[::1]`: the last colon of an address in brackets begins no port.
-  const end = colon === -1 || host.indexOf(']', colon) !== -1 ? host.length : colon
-  return host.charCodeAt(end - 1) === DOT ? end - 1 : end
-}
-
 function pathEnd(target: string): number {
   for (let at = 0; at < target.length; at++) {
     const code = target.charCodeAt(at)
@@ -116,7 +112,7 @@ function userAgentOf(rawHeaders: readonly string[]): string | null {
 /** Of all the expressions of a policy: some ten milliseconds at most, where the head is not long. */
 export const REQUEST_STEPS_MAX = 20_000
 const USER_AGENT = 'user-agent'
-const DOT = 0x2e
+const OPEN_BRACKET = 0x5b
 const QUESTION_MARK = 0x3f
 const NUMBER_SIGN = 0x23
 /** Before the first request. */

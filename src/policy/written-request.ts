@@ -7,6 +7,7 @@ import { type FingerprintType, isFingerprint } from '../classify/signature.ts'
 import { CATEGORIES, SOFTWARE_KINDS } from '../classify/software.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { isAuthority } from '../wire/host.ts'
 import { isMiscasedMethod } from '../wire/methods.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
 import type { Facts } from './facts.ts'
@@ -53,6 +54,10 @@ function readRequest(place: Place): WrittenRequest {
   const textOf = (name: string) => members.get(name)?.text('a text', TEXT_LENGTH_MAX) ?? null
   const rawHeaders = readHeaders(members.get('headers'))
   const host = textOf('host') ?? headerOf(rawHeaders ?? [], 'host')
+  if (host !== null && !isAuthority(host)) {
+    const at = members.get('host') ?? members.get('headers')!
+    at.refuse(`${shown(host)} is not a valid host; the proxy refuses it (400)`)
+  }
   const path = textOf('path') ?? '/'
   if (!path.startsWith('/')) members.get('path')!.refuse(`is ${shown(path)}; a path starts with /`)
   const method = textOf('method')

@@ -23,6 +23,8 @@ export interface Connection {
   conduct: Conduct | null
   /** Of its last request; `null` where none was passed on yet, or a trusted hop sends them. */
   introduction: Introduction | null
+  /** The host of an earlier request on it that settings admit (`HostGate`). */
+  admittedAuthority: string | null
   /** `address` is a trusted proxy's: what its requests say of where they come from is to be believed. */
   readonly isTrusted: boolean
   /** `address` is that of a hop whose JA4 header is taken over. */
@@ -93,6 +95,7 @@ export class ClientConnection implements Connection {
   serverName: string | null = null
   print: ConnectionPrint = NOTHING_KNOWN
   conduct: Conduct | null = null
+  admittedAuthority: string | null = null
   introduction: Introduction | null = null
   stage: Stage = 'opening'
   /** What is counted for the address of this connection; `null` while nothing is. */

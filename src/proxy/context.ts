@@ -4,6 +4,7 @@ import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Decision } from '../policy/decide.ts'
 import type { ConnectionFailure, SecuredConnection } from './connection.ts'
+import type { HostGate } from './host-gate.ts'
 import type { DecisionId, DecisionIds } from './decision-id.ts'
 import type { AddressSet } from '../wire/ip-address.ts'
 import type { Prover } from './prover.ts'
@@ -28,8 +29,8 @@ export interface ProxyContext {
   readonly ja4plus: boolean
   /** What becomes of a TLS client whose hello could not be read. */
   readonly fail: 'open' | 'closed'
-  /** What becomes of a request for another host than its connection asked for. */
-  readonly sniMismatch: 'allow' | 'reject'
+  /** `null`: a request may be for any host. */
+  readonly hostGate: HostGate | null
   readonly upgradeIdleTimeoutMs: number
   signer: TagSigner | null
   /** `null`: proofs are not looked for. */

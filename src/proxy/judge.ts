@@ -39,7 +39,7 @@ export function judge(
   proxy: ProxyContext,
   connection: Connection,
   head: RequestHead,
-  authority: string | null,
+  authority: string,
   proofs: Proofs = NO_PROOFS,
 ): Judged {
   const { snapshot } = proxy // read once: one request, one Snapshot
@@ -106,7 +106,7 @@ function sighting(
   proxy: ProxyContext,
   judged: Judged,
   head: RequestHead,
-  authority: string | null,
+  authority: string,
   signature: SignatureFinding | null,
   snapshot: number,
 ): Sighting {
@@ -119,7 +119,7 @@ function sighting(
     proxy: proxy.name,
     address: judged.address,
     method: head.method,
-    host: authority === null ? null : shortText(authority, SIGHTING_TEXT_MAX),
+    host: shortText(authority, SIGHTING_TEXT_MAX),
     path: pathOf(head.target),
     userAgent: userAgentOf(received.kept),
     ja4,

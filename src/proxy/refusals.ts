@@ -8,6 +8,10 @@ export function barred({ id }: Judged, bar: Bar): Refusal {
   switch (bar) {
     case 'no-fingerprint':
       return own(id, 403, 'no_fingerprint', 'This connection could not be recognised.')
+    case 'unknown-host':
+      return own(id, 421, 'unknown_host', 'This host is not served here.')
+    case 'no-server-name':
+      return own(id, 421, 'no_server_name', 'This connection named no host (TLS SNI).')
     case 'misdirected':
       return own(id, 421, 'misdirected', 'This connection was opened for another host.')
   }

@@ -1,3 +1,4 @@
+import { isAuthority } from '../wire/host.ts'
 import { isMiscasedMethod, isRegisteredMethod } from '../wire/methods.ts'
 import { ownText } from '../wire/own-text.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
@@ -226,33 +227,6 @@ function isTarget(text: string): boolean {
   return true
 }
 
-/**
- * A host and perhaps a port. Of what RFC 3986 §3.2.2 allows in a name only what names are made of in practice: no user
- * information, no delimiters that a reader further on could cut at.
- */
-function isAuthority(text: string): boolean {
-  let at = 0
-  if (text.charCodeAt(0) === OPEN_BRACKET) {
-    at = text.indexOf(']') + 1
-    if (at < 4) return false
-    for (let i = 1; i < at - 1; i++) if (!isIn(text.charCodeAt(i), ADDRESS_BYTE)) return false
-  } else {
-    while (at < text.length && isIn(text.charCodeAt(at), NAME_BYTE)) at++
-    if (at === 0) return false
-  }
-  if (at === text.length) return true
-  if (text.charCodeAt(at) !== COLON || text.length - at > 6) return false
-  for (let i = at + 1; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code < 0x30 || code > 0x39) return false
-  }
-  return true
-}
-
-function isIn(code: number, kind: number): boolean {
-  return code < 128 && (KINDS[code]! & kind) !== 0
-}
-
 function bad(status: BadRequest['status'], code: string): BadRequest {
   return { isGood: false, status, code }
 }
@@ -287,17 +261,3 @@ const FIELD_OVERHEAD = 32
 const LENGTH_DIGITS_MAX = 15
 const SLASH = 0x2f
 const HASH = 0x23
-const COLON = 0x3a
-const OPEN_BRACKET = 0x5b
-
-const NAME_BYTE = 1
-const ADDRESS_BYTE = 2
-const KINDS = new Uint8Array(128)
-mark('0123456789abcdefABCDEF', NAME_BYTE | ADDRESS_BYTE)
-mark('ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ', NAME_BYTE)
-mark('-._~%', NAME_BYTE)
-mark(':.', ADDRESS_BYTE)
-
-function mark(characters: string, kind: number): void {
-  for (const character of characters) KINDS[character.charCodeAt(0)]! |= kind
-}

@@ -9,6 +9,7 @@ import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refuse } from './refuse.ts'
+import { suppliedHost } from './supplied-host.ts'
 import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from './upstream.ts'
 import type { Visit } from './visit.ts'
@@ -17,7 +18,7 @@ import type { Visit } from './visit.ts'
 export class RequestVisit implements Visit {
   readonly connection: Connection
   readonly head: RequestHead
-  readonly authority: string | null
+  readonly authority: string
   readonly #proxy: ProxyContext
   readonly #exchange: Exchange
   readonly #startedMs = performance.now()
@@ -29,7 +30,7 @@ export class RequestVisit implements Visit {
     this.#exchange = exchange
     this.connection = exchange.connection
     this.head = exchange.head
-    this.authority = exchange.authority
+    this.authority = exchange.authority ?? suppliedHost(exchange.connection, proxy.defaultUpstream)
   }
 
   wait({ proofs, letGo }: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void {

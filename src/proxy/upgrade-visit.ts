@@ -10,6 +10,7 @@ import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refusalText } from './refuse.ts'
+import { suppliedHost } from './supplied-host.ts'
 import { endSoftly, type UpgradeOutcome } from './upgrade.ts'
 import type { Trace } from './tracer.ts'
 import type { UpstreamGroup, UpstreamTarget } from './upstream.ts'
@@ -20,7 +21,7 @@ import type { Visit } from './visit.ts'
 export class UpgradeVisit implements Visit {
   readonly connection: Connection
   readonly head: RequestHead
-  readonly authority: string | null
+  readonly authority: string
   readonly #proxy: ProxyContext
   readonly #upgrade: Upgrade
   readonly #startedMs = performance.now()
@@ -33,7 +34,7 @@ export class UpgradeVisit implements Visit {
     this.#upgrade = upgrade
     this.connection = upgrade.connection
     this.head = upgrade.requestHead
-    this.authority = upgrade.authority
+    this.authority = upgrade.authority ?? suppliedHost(upgrade.connection, proxy.defaultUpstream)
   }
 
   wait({ proofs, letGo }: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void {

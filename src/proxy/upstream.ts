@@ -111,6 +111,11 @@ export class UpstreamGroup {
     return this.#targets.some(({ health }) => health.isHealthy)
   }
 
+  /** The host of its first URL. */
+  get authority(): string {
+    return this.#targets[0]!.address.authority
+  }
+
   get status(): TargetStatus[] {
     return this.#targets.map(({ address, pool, uploads, health }) => {
       const { connections, idle, waiting } = pool.counts

@@ -10,8 +10,8 @@ import type { UpstreamGroup } from './upstream.ts'
 export interface Visit {
   readonly connection: Connection
   readonly head: RequestHead
-  /** The host it is for, as sent. */
-  readonly authority: string | null
+  /** The host it is for: as sent, or as we supply it (`suppliedHost`). */
+  readonly authority: string
   /** `go` follows when they are there: once, also where the client leaves before that. */
   wait(pending: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void
   /** Nobody is there any more to be answered. */

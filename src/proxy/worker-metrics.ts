@@ -39,6 +39,7 @@ export class WorkerMetrics {
   readonly #signatures = new Tally({ finding: SIGNATURE_FINDINGS, why: SIGNATURE_FAULTS })
   readonly #metrics = new Metrics()
   #forgedHeaders = 0
+  #unknownHosts = 0
   #detectionsBegun = 0
 
   constructor(sources: CountSources) {
@@ -93,6 +94,11 @@ export class WorkerMetrics {
     this.#forgedHeaders += count
   }
 
+  /** A request for a host that `proxy.hosts` does not name. */
+  unknownHost(): void {
+    this.#unknownHosts++
+  }
+
   connectionFailed({ reason, code }: ConnectionFailure): void {
     this.#failures.add(reason)
     if (reason === 'handshake' || reason === 'malformed-hello') this.#handshakes.add(code ?? '')
@@ -113,6 +119,8 @@ export class WorkerMetrics {
     metrics.counter('forged_headers_total', 'Headers of ours that clients sent, and that were removed.', () =>
       one(this.#forgedHeaders),
     )
+    const unknown = 'Requests for a host that proxy.hosts does not name, refused or passed.'
+    metrics.counter('unknown_hosts_total', unknown, () => one(this.#unknownHosts))
     const signatures = 'Signed requests (Web Bot Auth), by what came of it, and why.'
     metrics.counter('signatures_total', signatures, () => this.#signatures.samples())
     const failures = 'Rules that were tried and whose expression had no answer: the worse one was taken.'

@@ -13,6 +13,7 @@ import type { ProxyContext } from './context.ts'
 import type { ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
 import { DecisionIds } from './decision-id.ts'
 import { createHandler } from './handler.ts'
+import { HostGate, type HostSettings } from './host-gate.ts'
 import { createListener, type Listener, type ListenerLimits, type ListenerOptions } from './listener.ts'
 import { AddressSet } from '../wire/ip-address.ts'
 import { Prover } from './prover.ts'
@@ -48,6 +49,7 @@ export interface WorkerSettings {
   readonly ja4plus: boolean
   /** `null`: requests are not traced. */
   readonly tracing: WorkerTracingSettings | null
+  readonly hosts: HostSettings
   readonly identity: WorkerIdentitySettings
   readonly log: LogSettings
 }
@@ -57,7 +59,6 @@ export interface WorkerTlsSettings {
   readonly clientCertificates: 'off' | 'request'
   /** PEM. */
   readonly clientCa: string | null
-  readonly sniMismatch: 'allow' | 'reject'
 }
 
 export interface WorkerTracingSettings {
@@ -230,7 +231,7 @@ export class Worker {
       hopJa4Header: settings.ja4Hops.header.toLowerCase(),
       ja4plus: settings.ja4plus,
       fail: settings.fail,
-      sniMismatch: settings.tls.sniMismatch,
+      hostGate: HostGate.for(settings.hosts, () => this.#metrics.unknownHost()),
       upgradeIdleTimeoutMs: settings.upgradeIdleTimeoutMs,
       signer: signerOf(settings.signatureKey, signingKey),
       prover: investigator === null ? null : this.#proverFor(investigator, trusted),

@@ -299,6 +299,8 @@ test('a request that the proxy refuses is refused', async (t) => {
   for (const [request, problem] of [
     ['{"method": "post"}', 'method: is "post"; the proxy refuses it (400): write POST'],
     ['{"method": "Version-Control"}', 'the proxy refuses it (400): write VERSION-CONTROL'],
+    ['{"host": "u@shop.example"}', 'host: "u@shop.example" is not a valid host; the proxy refuses it (400)'],
+    ['{"headers": {"Host": "shop.example.."}}', 'headers: "shop.example.." is not a valid host'],
     ['{"method": "GET /"}', 'method: is "GET /", which is not a method'],
   ] as const) {
     const { exitCode, err } = await check(at('r.json', request), null)

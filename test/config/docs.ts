@@ -133,7 +133,15 @@ patterns \`*\` stands for any run of characters.
 
 CONDITIONS
 
-**Hosts**: \`*.example.test\` is every host below \`example.test\`, and not \`example.test\` itself.
+**Hosts** are compared without port, final dot and case, IPv6 addresses (\`[2001:db8::1]\`) in any spelling; other letters are
+written as requests have them (\`xn--bcher-kva.example\`). \`*.example.test\` is every host below \`example.test\`, and not
+\`example.test\` itself. A rule is about the host that the client asks for. Under any other name a client reaches the same
+app, and a rule with \`host\` does not hold: list the hosts that are served in \`proxy.hosts\`, and others are refused before
+any rule is tried. With \`proxy.unknown_host: pass\` others are passed on and counted, and only rules without \`host\`, or with
+\`not: {host: […]}\`, hold for them. Where an upstream has \`host: upstream\`, its app sees its own host, and rules still judge the
+client's. A request of HTTP/1.0 without a Host gets the name in the TLS hello or, without one, the host of the first URL of
+the first upstream: rules judge it, and the app sees it. \`check --explain\` knows the policy alone, not what \`proxy.hosts\` and
+\`proxy.tls\` refuse.
 
 **Paths** have upper and lower case. \`/admin\` is that path alone, \`/admin/*\` all below it, \`/admin*\` both, and
 \`/administrator\` too. A path is compared decoded (\`%61dmin\` is \`admin\`). One that different servers read differently

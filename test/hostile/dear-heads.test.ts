@@ -106,6 +106,7 @@ function connection(isTrusted: boolean): Connection {
       print: NOTHING_KNOWN,
       conduct: null,
       introduction: null,
+      admittedAuthority: null,
     },
     ...{ isTrusted, isJa4Hop: false },
   }

@@ -267,6 +267,7 @@ function connectionOf(number: number): Connection {
       serverName: null,
       conduct: null,
       introduction: null,
+      admittedAuthority: null,
       isTrusted: false,
       isJa4Hop: false,
     },

@@ -166,6 +166,7 @@ const BAD: readonly Bad[] = [
   ],
   ['a host with a port', when({ host: 'a.example.test:443' }), ['when/host: is', 'without a scheme, a port']],
   ['a URL as host', when({ host: 'https://a.example.test' }), ['when/host: is']],
+  ['a host in other letters', when({ host: 'b\u00fccher.example' }), ['(write xn--bcher-kva.example)']],
   ['a path without a slash', when({ path: 'admin*' }), ['when/path: is "admin*"; a path starts with /']],
   ['a path with a query', when({ path: '/a?b=1' }), ['when/path: has a query']],
   [

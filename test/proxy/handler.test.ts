@@ -401,7 +401,7 @@ test('fail closed: who has no fingerprint over TLS is not served', async (t) => 
 })
 
 test('sni_mismatch reject: a connection serves the host it was opened for', async (t) => {
-  const { gate, seen } = await gateWithApp(t, { context: { sniMismatch: 'reject' } })
+  const { gate, seen } = await gateWithApp(t, { hosts: { sniMismatch: 'reject' } })
   for (const protocol of PROTOCOLS) {
     const statusFor = async (host: string) =>
       (await ask(gate, protocol, { host, tls: { servername: 'a.example.test' } })).status

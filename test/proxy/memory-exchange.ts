@@ -160,6 +160,7 @@ const CONNECTION: Connection = {
   },
   conduct: new Conduct(),
   introduction: null,
+  admittedAuthority: null,
   isTrusted: false,
   isJa4Hop: false,
 }

@@ -294,6 +294,7 @@ function peer(address: string, isTrusted: boolean): Connection {
     print,
     conduct: new Conduct(),
     introduction: null,
+    admittedAuthority: null,
     isTrusted,
     isJa4Hop: false,
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { UNKNOWN } from '../../src/classify/verdict.ts'
 import type { BlockAction } from '../../src/policy/action.ts'
-import type { ProxyContext } from '../../src/proxy/context.ts'
+import { HostGate, type HostSettings } from '../../src/proxy/host-gate.ts'
 import type { DecisionId } from '../../src/proxy/decision-id.ts'
 import { FAILURE_STATUS } from '../../src/proxy/forward.ts'
 import type { Judged } from '../../src/proxy/judge.ts'
@@ -10,6 +10,7 @@ import { type Bar, barOf } from '../../src/proxy/bar.ts'
 import { blocked, redirected, unserved } from '../../src/proxy/refusals.ts'
 import { type Refusal, refusalText, refuse } from '../../src/proxy/refuse.ts'
 import { MemoryExchange } from './memory-exchange.ts'
+import { ANY_HOST } from './test-gate.ts'
 
 const ID = '019aa4bb-1c00-7000-8000-0123456789ab' as DecisionId
 const BLOCK: BlockAction = { kind: 'block', status: 403, body: null, title: null }
@@ -163,27 +164,31 @@ test('settings bar whom the policy lets in', async () => {
     ...JUDGED,
     print: { ...JUDGED.print, connection: { ...connection.print, ja4: 'x' } },
   } as Judged
-  const strict = { fail: 'closed', sniMismatch: 'reject' } as ProxyContext
-  const lax = { fail: 'open', sniMismatch: 'allow' } as ProxyContext
-  const barFor = (context: ProxyContext, changes: object, authority: string | null, judged = known) =>
+  const gate = (changes: Partial<HostSettings>) => HostGate.for({ ...ANY_HOST, ...changes }, () => undefined)
+  const strict = { fail: 'closed', hostGate: gate({ sniMismatch: 'reject', requireSni: true }) } as const
+  const lax = { fail: 'open', hostGate: gate({}) } as const
+  type Context = Parameters<typeof barOf>[0]
+  const barFor = (context: Context, changes: object, authority: string, judged = known) =>
     barOf(context, { ...connection, ...changes }, authority, judged.print)
   assert.equal(barFor(strict, {}, 'app.example.test', JUDGED), 'no-fingerprint')
   assert.equal(barFor(strict, { isTls: false }, 'app.example.test', JUDGED), null)
   assert.equal(barFor(lax, {}, 'app.example.test', JUDGED), null)
-  const hosts: readonly [serverName: string | null, authority: string | null, bar: Bar | null][] = [
+  const hosts: readonly [serverName: string | null, authority: string, bar: Bar | null][] = [
     ['app.example.test', 'APP.example.test:8443', null],
     ['App.example.test', 'app.example.test', null],
     ['app.example.test', 'other.example.test', 'misdirected'],
     ['app.example.test', 'app.example.test.evil.example', 'misdirected'],
     ['app.example.test', '[2001:db8::1]', 'misdirected'],
     ['app.example.test', '[2001:db8::1]:443', 'misdirected'],
-    ['app.example.test', null, null],
-    [null, 'other.example.test', null],
+    ['app.example.test', 'app.example.test.', null],
+    ['app.example.test.', 'app.example.test', null],
+    [null, 'other.example.test', 'no-server-name'],
   ]
   for (const [serverName, authority, bar] of hosts) {
     assert.equal(barFor(strict, { serverName }, authority), bar, `${serverName} ${authority}`)
     assert.equal(barFor(lax, { serverName }, authority), null)
   }
+  assert.equal(barFor(strict, { isTls: false, serverName: null }, 'other.example.test'), null)
 })
 
 function answered(

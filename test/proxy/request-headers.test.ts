@@ -219,6 +219,7 @@ function connection(address: string): Connection {
       print,
       conduct: new Conduct(),
       introduction: null,
+      admittedAuthority: null,
       isTrusted: false,
       isJa4Hop: false,
     },

@@ -6,6 +6,7 @@ import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
 import type { ProxyContext } from '../../src/proxy/context.ts'
 import { DecisionIds } from '../../src/proxy/decision-id.ts'
 import { createHandler } from '../../src/proxy/handler.ts'
+import { HostGate, type HostSettings } from '../../src/proxy/host-gate.ts'
 import type { ListenerLimits, ListenerOptions } from '../../src/proxy/listener.ts'
 import { AddressSet } from '../../src/wire/ip-address.ts'
 import { RateLimiter } from '../../src/proxy/rate-limiter.ts'
@@ -20,6 +21,7 @@ export interface GatePlan {
   readonly policy?: unknown
   readonly knowledge?: Knowledge
   readonly context?: Partial<ProxyContext>
+  readonly hosts?: Partial<HostSettings>
   readonly options?: Partial<Omit<ListenerOptions, 'tls' | 'limits'>>
   readonly limits?: Partial<ListenerLimits>
 }
@@ -40,13 +42,19 @@ export interface Gate {
   readonly sightings: readonly Sighting[]
   readonly done: readonly Done[]
   readonly forged: number
+  readonly unknownHosts: number
   judgeBy(policy: unknown): void
+}
+
+export const ANY_HOST: HostSettings = {
+  ...{ hosts: [], unknownHost: 'refuse', sniMismatch: 'allow', requireSni: false },
 }
 
 export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
   const sightings: Sighting[] = []
   const done: Done[] = []
   let forged = 0
+  let unknownHosts = 0
   let number = 0
   const snapshotOf = (policy: unknown) => parseSnapshot(makeSnapshot(++number, policy, 0), plan.knowledge)
   const clock = { nowMs: Date.now() }
@@ -60,7 +68,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     hopJa4Header: 'x-ja4-fingerprint',
     ja4plus: true,
     fail: 'open',
-    sniMismatch: 'allow',
+    hostGate: HostGate.for({ ...ANY_HOST, ...plan.hosts }, () => unknownHosts++),
     upgradeIdleTimeoutMs: 0,
     signer: null,
     prover: null,
@@ -98,6 +106,9 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     ...{ context, clock, secure, plain, sightings, done },
     get forged() {
       return forged
+    },
+    get unknownHosts() {
+      return unknownHosts
     },
     judgeBy(policy) {
       context.snapshot = snapshotOf(policy)

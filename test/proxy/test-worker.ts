@@ -14,6 +14,7 @@ import type { UpstreamSettings } from '../../src/proxy/upstream.ts'
 import type { WorkerSettings } from '../../src/proxy/worker.ts'
 import { LIMITS } from './front.ts'
 import { testCa, testLeaf, testPair } from './test-certificates.ts'
+import { ANY_HOST } from './test-gate.ts'
 import { settingsFor } from './upstream-fixture.ts'
 
 export const CA = await testCa()
@@ -59,7 +60,8 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     proxyProtocol: 'off',
     ja4Hops: { addresses: [], header: 'x-ja4-fingerprint' },
     tracing: null,
-    tls: { minVersion: 'TLSv1.2', clientCertificates: 'off', clientCa: null, sniMismatch: 'allow' },
+    tls: { minVersion: 'TLSv1.2', clientCertificates: 'off', clientCa: null },
+    hosts: ANY_HOST,
     limits: LIMITS,
     upgradeIdleTimeoutMs: 0,
     websocketGraceMs: 1000,

@@ -1,0 +1,103 @@
+import { normalAddress } from './ip-address.ts'
+
+/**
+ * A host and perhaps a port (RFC 3986 §3.2.2), as names are in practice: no user information, no empty label, nothing that a
+ * reader further on could cut at or decode.
+ */
+export function isAuthority(text: string): boolean {
+  let at = 0
+  if (text.charCodeAt(0) === OPEN_BRACKET) {
+    at = text.indexOf(']') + 1
+    if (at < 4) return false
+    for (let i = 1; i < at - 1; i++) if (!isIn(text.charCodeAt(i), ADDRESS_BYTE)) return false
+  } else {
+    let before = DOT
+    for (; at < text.length; at++) {
+      const code = text.charCodeAt(at)
+      if (code === DOT ? before === DOT : !isIn(code, NAME_BYTE)) break
+      before = code
+    }
+    if (at === 0) return false
+  }
+  if (at === text.length) return true
+  if (text.charCodeAt(at) !== COLON || text.length - at > 6) return false
+  for (let i = at + 1; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code < 0x30 || code > 0x39) return false
+  }
+  return true
+}
+
+/** Where the host of an authority ends: in front of its port, and of the dot that stands for the root of DNS. */
+export function hostEnd(authority: string): number {
+  const colon = authority.lastIndexOf(':')
+  // The last colon of an address in brackets begins no port.
+  const end = colon === -1 || authority.indexOf(']', colon) !== -1 ? authority.length : colon
+  return authority.charCodeAt(end - 1) === DOT ? end - 1 : end
+}
+
+/**
+ * The host of an authority in the one form in which hosts are compared: lower case, without port and final dot, an IPv6
+ * address in its shortest spelling.
+ */
+export function hostOf(authority: string): string {
+  const end = hostEnd(authority)
+  const host = (end === authority.length ? authority : authority.slice(0, end)).toLowerCase()
+  return host.charCodeAt(0) === OPEN_BRACKET ? literal(host) : host
+}
+
+function literal(host: string): string {
+  const address = normalAddress(host.slice(1, -1))
+  if (address === null) return host
+  return address.includes(':') ? `[${address}]` : address
+}
+
+/** For a message about a host that is written in other letters than requests have: the form of it that they have. */
+export function asciiHint(host: string): string {
+  const ascii = NOT_ASCII.test(host) ? URL.parse(`http://${host}/`)?.hostname : undefined
+  return ascii === undefined ? '' : ` (write ${ascii})`
+}
+
+/** Hosts and patterns: `*.` in front of a host stands for one label. */
+export class HostSet {
+  readonly #hosts: ReadonlySet<string>
+  readonly #parents: ReadonlySet<string>
+
+  constructor(patterns: readonly string[]) {
+    const isWildcard = (pattern: string) => pattern.startsWith('*.')
+    this.#hosts = new Set(patterns.filter((pattern) => !isWildcard(pattern)).map(hostOf))
+    this.#parents = new Set(patterns.filter(isWildcard).map((pattern) => hostOf(pattern.slice(2))))
+  }
+
+  get isEmpty(): boolean {
+    return this.#hosts.size + this.#parents.size === 0
+  }
+
+  /** `host`: as `hostOf` gives it. */
+  has(host: string): boolean {
+    if (this.#hosts.has(host)) return true
+    if (this.#parents.size === 0) return false
+    const dot = host.indexOf('.')
+    return dot > 0 && this.#parents.has(host.slice(dot + 1))
+  }
+}
+
+function isIn(code: number, kind: number): boolean {
+  return code < 128 && (KINDS[code]! & kind) !== 0
+}
+
+const NOT_ASCII = /[^ -~]/
+const COLON = 0x3a
+const DOT = 0x2e
+const OPEN_BRACKET = 0x5b
+const NAME_BYTE = 1
+const ADDRESS_BYTE = 2
+const KINDS = new Uint8Array(128)
+mark('0123456789abcdefABCDEF', NAME_BYTE | ADDRESS_BYTE)
+mark('ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ', NAME_BYTE)
+mark('-_~', NAME_BYTE)
+mark(':.', ADDRESS_BYTE)
+
+function mark(characters: string, kind: number): void {
+  for (const character of characters) KINDS[character.charCodeAt(0)]! |= kind
+}
