@@ -28,7 +28,11 @@ async function manage(): Promise<{ port: number; key: string }> {
   const undoings: (() => unknown)[] = []
   const owner = { teardown: (undo: () => unknown) => void undoings.push(undo) }
   const rateLimits = { freePerDay: 1_000_000_000, standardPerHour: 1_000_000_000 }
-  const traffic = new ManageTraffic(OPERATION_IDS, false, createLog({ level: 'info', perSecond: null, format: 'json' }))
+  const traffic = new ManageTraffic(
+    OPERATION_IDS,
+    false,
+    createLog({ level: 'info', perSecond: null, format: 'json' }),
+  )
   const management = await TestManagement.start(owner, {
     ...{ knows: true, rateLimits },
     answered: (visit) => traffic.answered(visit),
