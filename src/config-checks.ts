@@ -55,6 +55,11 @@ export function checkTogether(
   }
   if (proxy.proxy_protocol === 'required' && proxy.trusted_proxies.length === 0)
     refuse('/proxy/proxy_protocol', 'is required, and without trusted_proxies nobody may send one')
+  if (manage.proxy_protocol === 'required' && manage.trusted_proxies.length === 0)
+    refuse(
+      '/manage/proxy_protocol',
+      'is required, and manage.trusted_proxies is empty: list the proxies there',
+    )
   if (isMore(limits.request_line_bytes, limits.header_bytes))
     refuse('/proxy/limits/request_line_bytes', 'is more than header_bytes, of which it is a part')
   if (manage.admin_key && UNSENDABLE.test(manage.admin_key.reveal()))
@@ -113,6 +118,8 @@ export function warnTogether(
   if (bus.password !== null && bus.user === null) warn('/bus/password', 'has no effect without bus.user')
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
+  if (manage.proxy_protocol === 'optional' && manage.trusted_proxies.length === 0)
+    warn('/manage/proxy_protocol', 'has no effect without manage.trusted_proxies')
   if (tls.client_ca_file !== null && tls.client_certificates === 'off')
     warn('/proxy/tls/client_ca_file', 'has no effect without client_certificates: request')
   if (tls.sni_mismatch === 'reject' && tls.require_sni === false)

@@ -256,6 +256,16 @@ const MANAGE = section('The management plane.', {
     key_file: setting(optional(path), null, 'Its private key, where that is in a file of its own.'),
     key_passphrase: secret('Of an encrypted key, or of PKCS#12.', 0),
   }),
+  trusted_proxies: list(
+    addressRange,
+    'The load balancers and proxies in front of this port, whose X-Forwarded-For, Forwarded and PROXY header are believed. Throttles, the audit log and the access log then use the address of the client behind them. Headers from other peers are ignored.',
+    wide('a client there can claim any address and evade every throttle'),
+  ),
+  proxy_protocol: setting(
+    choice('off', 'optional', 'required'),
+    'off',
+    'Whether trusted proxies begin a connection to this port with a PROXY header, v1 or v2. With `required` no other peer may connect: probes and scrapers that connect directly need `optional`.',
+  ),
   cors_origins: list(
     webOrigin,
     'Pages of these origins may use the API, with a key or token that they hold. Cookies are never taken from them.',

@@ -21,6 +21,9 @@ export interface StartupConfig {
     /** `null`: without TLS. */
     readonly certificate: CertificateConfig | null
     readonly corsOrigins: readonly string[]
+    /** Whose X-Forwarded-For, Forwarded and PROXY header are believed at this port. */
+    readonly trustedProxies: readonly string[]
+    readonly proxyProtocol: 'off' | 'optional' | 'required'
     readonly requestTimeoutMs: number
     readonly connectionsMax: number
     readonly isAccessLogged: boolean
@@ -433,6 +436,8 @@ function manageConfig(manage: Settings['manage']): StartupConfig['manage'] {
         ? null
         : { certificateFile: cert_file, keyFile: key_file, passphrase: key_passphrase },
     corsOrigins: manage.cors_origins,
+    trustedProxies: manage.trusted_proxies,
+    proxyProtocol: manage.proxy_protocol,
     requestTimeoutMs: manage.request_timeout,
     connectionsMax: manage.connections_max,
     isAccessLogged: manage.access_log,

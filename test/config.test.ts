@@ -58,6 +58,8 @@ test('the defaults', async () => {
     adminKey: null,
     certificate: null,
     corsOrigins: [],
+    trustedProxies: [],
+    proxyProtocol: 'off',
     requestTimeoutMs: 30_000,
     connectionsMax: 1_000,
     isAccessLogged: false,

@@ -31,7 +31,7 @@ export class ManagePort {
   constructor(
     settings: ManagePortSettings,
     operations: readonly string[],
-    links: Omit<ManageContext, 'failed' | 'answered'>,
+    links: Omit<ManageContext, 'failed' | 'answered' | 'refusedProxyHeader'>,
     log: Log,
   ) {
     this.#settings = settings
@@ -49,6 +49,7 @@ export class ManagePort {
         ...links,
         failed: (error) => log.error('the management plane failed at a request', { error }),
         answered: (visit) => this.traffic.answered(visit),
+        refusedProxyHeader: (fault) => this.traffic.refusedProxyHeader(fault),
       },
       front,
     )

@@ -178,6 +178,8 @@ export function portSettings({ manage }: StartupConfig) {
       connectionsMax: manage.connectionsMax,
       hasTls: manage.certificate !== null,
       corsOrigins: manage.corsOrigins,
+      trustedProxies: manage.trustedProxies,
+      proxyProtocol: manage.proxyProtocol,
     },
     certificate: manage.certificate === null ? null : keyPairSource(manage.certificate),
     isAccessLogged: manage.isAccessLogged,

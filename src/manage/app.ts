@@ -3,10 +3,12 @@ import Koa from 'koa'
 import { type MetricsType, metricsTypeFor } from '../metrics.ts'
 import type { RequestContext, RequestState } from './api/router.ts'
 import { pathIn } from './front/address.ts'
+import { ClientAddresses } from './front/client-address.ts'
 import { cors } from './front/cors.ts'
 import { putHead } from './front/head.ts'
 import { isSent, represent } from './front/representation.ts'
-import { createFrontServer, type ManageServer, type ServerSettings } from './front/server.ts'
+import type { ProxyHeaderFault } from './front/proxy-header.ts'
+import { createFrontServer, HEADERS_MAX, type ManageServer, type ServerSettings } from './front/server.ts'
 import { STABILITY_HEADER, stabilityOf } from './front/stability.ts'
 import type { Visit } from './front/traffic.ts'
 import { sayProblem } from './problem.ts'
@@ -22,6 +24,8 @@ export interface ManageContext {
   failed(error: Error): void
   /** A request has come to its end. */
   answered?(visit: Visit): void
+  /** A connection was closed because of its PROXY header. */
+  refusedProxyHeader?(fault: ProxyHeaderFault): void
   /** Answers what is no probe, or leaves it to the next; there is none where only the data plane runs. */
   readonly api?: Koa.Middleware<RequestState>
 }
@@ -36,6 +40,8 @@ export const FRONT_DEFAULTS: FrontSettings = {
   connectionsMax: 1_000,
   hasTls: false,
   corsOrigins: [],
+  trustedProxies: [],
+  proxyProtocol: 'off',
 }
 
 /** The management plane's HTTP side. */
@@ -44,8 +50,14 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
   // Whoever goes away in the middle of an answer is no failure of ours.
   app.on('error', (error: NodeJS.ErrnoException) => GONE.has(error.code ?? '') || context.failed(error))
   const isPreflight = cors(settings.corsOrigins)
+  const addresses = new ClientAddresses(settings.trustedProxies)
+  const links = {
+    addresses,
+    refusedProxyHeader: (fault: ProxyHeaderFault) => context.refusedProxyHeader?.(fault),
+  }
   // One function and no chain: a link costs every request a closure, a promise and a turn of the queue.
   const answered = async (ctx: RequestContext): Promise<boolean> => {
+    ctx.state.address = addresses.of(ctx.req)
     begin(ctx, context)
     if (isPreflight(ctx)) {
       putHead(ctx)
@@ -64,7 +76,7 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
     }
     return false
   }
-  return createFrontServer(settings, (req, res) => {
+  return createFrontServer(settings, links, (req, res) => {
     const ctx = app.createContext<RequestState>(req, res)
     res.statusCode = 404
     answered(ctx).then(
@@ -150,6 +162,9 @@ function checkHead(ctx: RequestContext): void {
     if (rawHeaders[i]!.length === HOST.length && rawHeaders[i]!.toLowerCase() === HOST) hosts++
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1'))
     throw new Refusal('invalid_request', 'a request has one Host header', { headers: CLOSE })
+  // Which of them the hop in front of us wrote could not be told.
+  if (rawHeaders.length > HEADERS_MAX * 2)
+    throw new Refusal('header_too_large', `a request may have ${HEADERS_MAX} headers`, { headers: CLOSE })
   if (!headers.expect) return
   if (headers.expect.toLowerCase() !== '100-continue')
     throw new Refusal('expectation_failed', 'only 100-continue can be expected', { headers: CLOSE })
@@ -166,7 +181,7 @@ function pathOf({ req }: RequestContext): string {
 }
 
 function visitOf({ req, res, state }: RequestContext, durationMs: number): Visit {
-  const { operation, problem, principal, requestId } = state
+  const { operation, problem, principal, requestId, address } = state
   return {
     method: req.method!,
     path: pathIn(req.url!).slice(0, URL_LENGTH_MAX),
@@ -176,7 +191,7 @@ function visitOf({ req, res, state }: RequestContext, durationMs: number): Visit
     durationMs,
     isComplete: res.writableFinished,
     principal: (principal as typeof principal | undefined)?.id ?? null,
-    address: req.socket.remoteAddress ?? '',
+    address,
     requestId,
   }
 }

@@ -34,6 +34,11 @@ export class FormBrowser {
     for (const [key, cookie] of other.#jar) this.#jar.set(key, cookie)
   }
 
+  /** As if the gateway had set it. */
+  putCookie(name: string, value: string): void {
+    this.#jar.set(`${name} /`, { name, value, path: '/', line: '' })
+  }
+
   async open(address: string | URL, headers: Record<string, string> = {}): Promise<this> {
     return this.#go(new URL(address), { method: 'GET', headers }, [])
   }

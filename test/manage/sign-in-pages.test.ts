@@ -51,6 +51,7 @@ test('behind https all cookies are bound to this host and to https; the Host hea
   await browser.submit('allow')
   assert.equal(browser.away?.origin, 'https://app.example')
   assert.deepEqual(browser.cookies.map(({ name }) => name).sort(), [
+    '__Host-gatehouse_device',
     '__Host-gatehouse_form',
     '__Host-gatehouse_session',
     '__Secure-gatehouse_interaction',

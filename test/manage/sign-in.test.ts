@@ -53,19 +53,45 @@ for (const kind of KINDS) {
   })
 }
 
-test('what is tried from one network is counted for all accounts, and what succeeds is not', async (t) => {
+test('thirty wrong passwords from one address lock nobody else behind it out', async (t) => {
+  const { attempt, quick } = await begun(t, 'sqlite')
+  await quick()
+  for (let time = 0; time < 30; time++) await attempt({ email: 'ben@example.com' })
+  for (let time = 0; time < 30; time++) await attempt({ email: `guess${time}@example.com` })
+  assert.equal((await attempt({})).kind, 'signed-in')
+})
+
+test('guesses at many accounts from one network are bounded, and what succeeds is not counted', async (t) => {
   const { attempt, passwords, quick } = await begun(t, 'sqlite')
   await quick()
   const kinds = new Map<string, number>()
-  for (let time = 0; time < 40; time++) {
+  for (let time = 0; time < 110; time++) {
     const { kind } = await attempt({ email: `guess${time}@example.com` })
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
   }
-  assert.deepEqual(Object.fromEntries(kinds), { refused: 30, throttled: 10 })
+  assert.deepEqual(Object.fromEntries(kinds), { refused: 100, throttled: 10 })
+  assert.equal((await attempt({})).kind, 'throttled')
+  assert.equal((await attempt({ device: 'of anna' })).kind, 'signed-in')
   passwords.hash = async () => QUICK
   // All of a /64 is one network.
-  for (let time = 0; time < 31; time++)
+  for (let time = 0; time < 101; time++)
     assert.equal((await attempt({ address: `2001:db8::${time}` })).kind, 'signed-in')
+})
+
+test('attempts on a known device are bounded by themselves, whatever others guess', async (t) => {
+  const { attempt, quick } = await begun(t, 'sqlite')
+  await quick()
+  const wrong = { password: 'wrong' }
+  for (let time = 0; time < 110; time++)
+    await attempt({ ...wrong, address: `192.0.2.${Math.floor(time / 10)}` })
+  assert.equal((await attempt({})).kind, 'throttled')
+  const device = 'laptop'
+  for (let time = 0; time < 9; time++)
+    assert.equal((await attempt({ ...wrong, device })).kind, 'refused', `${time}`)
+  assert.equal((await attempt({ device })).kind, 'signed-in')
+  assert.equal((await attempt({ ...wrong, device })).kind, 'refused')
+  assert.equal((await attempt({ device })).kind, 'throttled')
+  assert.equal((await attempt({ device: 'phone' })).kind, 'signed-in')
 })
 
 test('an account is tried a hundred times, wherever from', async (t) => {
@@ -202,7 +228,14 @@ async function begun(t: Test, kind: DatabaseKind) {
 const NOW_MS = 1_800_000_000_000
 const PASSWORD = 'a phrase of some words'
 const ATTEMPT: Attempt = {
-  ...{ email: 'anna@example.com', password: PASSWORD, code: '', address: '192.0.2.1', requestId: 'r1' },
+  ...{
+    email: 'anna@example.com',
+    password: PASSWORD,
+    code: '',
+    device: null,
+    address: '192.0.2.1',
+    requestId: 'r1',
+  },
 }
 /** Of the password, in a millisecond. */
 const QUICK =

@@ -65,8 +65,8 @@ async function* eventsOf(
 }
 
 function callOf({ state, req }: RequestContext, stop: AbortSignal): A2ACall {
-  const { principal, requestId } = state
-  const caller = { principal, requestId, address: req.socket.remoteAddress ?? '' }
+  const { principal, requestId, address } = state
+  const caller = { principal, requestId, address }
   return { caller, stop, waiting: (work) => silently(req.socket, work) }
 }
 

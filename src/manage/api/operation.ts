@@ -90,7 +90,7 @@ export interface Call<Params, Query, Body, Subject> extends Asked<Params> {
   readonly body: Body
   readonly subject: Subject
   readonly requestId: string
-  /** Who is connected. */
+  /** The client's. */
   readonly address: string
   /** The path and the query as asked for, for links. */
   readonly target: string

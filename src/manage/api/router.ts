@@ -14,6 +14,8 @@ import { pointerToZero, validated } from './validate.ts'
 /** What the middleware before has found out about a request. */
 export interface RequestState {
   requestId: string
+  /** The client's, see front/client-address.ts. */
+  address: string
   principal: Principal
   /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `preflight`; `none`. */
   operation: string
@@ -94,7 +96,7 @@ async function serve(
 ): Promise<void> {
   const { req, state } = ctx
   state.operation = operation.id
-  const { principal, requestId } = state
+  const { principal, requestId, address } = state
   if (!mayDo(principal, operation.scopes)) throw await insufficient(ctx, operation, management)
   const params: unknown = inPath === NO_PARAMS ? NO_PARAMS : named(operation, inPath)
   const found: unknown = operation.find({ params, principal }, management)
@@ -117,7 +119,7 @@ async function serve(
     subject,
     principal,
     requestId,
-    address: req.socket.remoteAddress ?? '',
+    address,
     target: req.url!,
     ifMatch: ifMatch === undefined ? null : withoutCodings(ifMatch) || null,
     lastEventId: ctx.get('Last-Event-ID') || null,

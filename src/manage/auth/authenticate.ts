@@ -63,8 +63,7 @@ async function foundOut(ctx: RequestContext, management: Management, resource: R
     return principalOf(key)
   } catch (error) {
     if (!GUESSES.has((error as Refusal).code)) throw error
-    const address = req.socket.remoteAddress ?? ''
-    throw await refusalAfterFailure(error as Refusal, address, state.requestId, management)
+    throw await refusalAfterFailure(error as Refusal, state.address, state.requestId, management)
   }
 }
 

@@ -3,8 +3,9 @@ import type { Log } from '../../log.ts'
 import type { Store } from '../../store/store.ts'
 import { changed } from '../audit.ts'
 import { digestOf } from '../../store/sealed.ts'
+import { clientNetwork } from '../../wire/ip-address.ts'
 import { Refusal } from '../refusal.ts'
-import { type MinuteThrottle, networkOf } from './minute-throttle.ts'
+import type { MinuteThrottle } from './minute-throttle.ts'
 
 /** What counting failures needs of the management plane. */
 export interface FailureCounting {
@@ -40,6 +41,6 @@ export async function refusalAfterFailure(
 
 /** Two processes may find at once that it was too many: each has counted what the other does not know yet. */
 async function isFirstOfAll(store: Store, address: string, leftMs: number, nowMs: number): Promise<boolean> {
-  const key = `throttled:${digestOf('network', networkOf(address))}`
+  const key = `throttled:${digestOf('network', clientNetwork(address))}`
   return (await store.rateLimits.add(key, 1, leftMs, nowMs)).points === 1
 }

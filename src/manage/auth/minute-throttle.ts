@@ -1,6 +1,6 @@
-import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import { digestOf } from '../../store/sealed.ts'
+import { clientNetwork } from '../../wire/ip-address.ts'
 
 export type Throttled =
   | { readonly kind: 'may' }
@@ -31,7 +31,7 @@ export class MinuteThrottle {
   }
 
   count(address: string, nowMs: number): Throttled {
-    const who = networkOf(address)
+    const who = clientNetwork(address)
     const minute = this.#minuteOf(who, nowMs)
     minute.count++
     minute.unshared++
@@ -83,13 +83,6 @@ interface Minute {
   unshared: number
   /** That it is too many. */
   isSaid: boolean
-}
-
-/** Who has an address of IPv6 has 2^64 of them. */
-export function networkOf(address: string): string {
-  if (!ipaddr.isValid(address)) return address
-  const parsed = ipaddr.process(address)
-  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString()
 }
 
 const MINUTE_MS = 60_000

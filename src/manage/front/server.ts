@@ -4,6 +4,8 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { problemBody } from '../problem.ts'
+import type { ClientAddresses } from './client-address.ts'
+import { type ProxyHeaderFault, takeProxyHeaders } from './proxy-header.ts'
 import { STABILITY_HEADER, stabilityOf } from './stability.ts'
 import { Refusal } from '../refusal.ts'
 import { createServer, STATUS_CODES } from '../../node-http.ts'
@@ -15,6 +17,16 @@ export interface ServerSettings {
   readonly connectionsMax: number
   /** Certificates come later, see `useCertificate`. */
   readonly hasTls: boolean
+  /** Addresses and ranges of the proxies whose X-Forwarded-For, Forwarded and PROXY header are believed. */
+  readonly trustedProxies: readonly string[]
+  /** Whether these begin a connection with a PROXY header. */
+  readonly proxyProtocol: 'off' | 'optional' | 'required'
+}
+
+/** What the server reports of connections. */
+export interface ServerLinks {
+  readonly addresses: ClientAddresses
+  refusedProxyHeader(fault: ProxyHeaderFault): void
 }
 
 /** A certificate with its chain, and its key, in PEM. */
@@ -26,7 +38,11 @@ export interface ManageCertificate {
 export type ManageServer = Server | TlsServer
 
 /** An HTTP/1.1 server with limits, which answers with a problem even to what is no HTTP. */
-export function createFrontServer(settings: ServerSettings, answer: RequestListener): ManageServer {
+export function createFrontServer(
+  settings: ServerSettings,
+  { addresses, refusedProxyHeader: refused }: ServerLinks,
+  answer: RequestListener,
+): ManageServer {
   const { requestTimeoutMs: requestTimeout } = settings
   const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
   const limits = { ...LIMITS, requestTimeout, headersTimeout }
@@ -37,7 +53,8 @@ export function createFrontServer(settings: ServerSettings, answer: RequestListe
   server.timeout = requestTimeout * SILENCE_FACTOR
   server.maxConnections = settings.connectionsMax
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION
-  server.maxHeadersCount = HEADERS_MAX
+  // Node drops the headers above its limit without a word: app.ts refuses a request that has one more than ours.
+  server.maxHeadersCount = HEADERS_MAX + 1
   const latest = new WeakMap<Duplex, ServerResponse>()
   const listener: RequestListener = (request, response) => {
     latest.set(request.socket, response)
@@ -48,6 +65,8 @@ export function createFrontServer(settings: ServerSettings, answer: RequestListe
   server.on('checkContinue', listener)
   server.on('checkExpectation', listener)
   server.on('clientError', (error, socket) => refuse(error, socket, latest.get(socket)))
+  const { proxyProtocol: mode } = settings
+  if (mode !== 'off') takeProxyHeaders(server, addresses, { mode, timeoutMs: headersTimeout, refused })
   return server
 }
 
@@ -120,6 +139,6 @@ const LIMITS = {
 /** An answer may be silent for longer than a request: some of them come a little at a time. */
 const SILENCE_FACTOR = 2
 /** Tokens are long, headers are few. */
-const HEADERS_MAX = 100
+export const HEADERS_MAX = 100
 /** So that load spreads anew. */
 const REQUESTS_PER_CONNECTION = 10_000

@@ -1,6 +1,7 @@
 import { DurationHistogram, type Metrics, Tally } from '../../metrics.ts'
 import type { Log } from '../../log.ts'
 import { PROBLEMS } from '../refusal.ts'
+import { PROXY_HEADER_FAULTS, type ProxyHeaderFault } from './proxy-header.ts'
 
 /** A request to the management port that has been answered, or whose caller has gone. */
 export interface Visit {
@@ -28,6 +29,7 @@ export class ManageTraffic {
   readonly #log: Log
   readonly #answers: Tally<'operation' | 'status'>
   readonly #problems = new Tally({ code: Object.keys(PROBLEMS) })
+  readonly #refusedHeaders = new Tally({ reason: PROXY_HEADER_FAULTS })
   readonly #durations = new DurationHistogram()
 
   /** `operations`: the ids there are. */
@@ -48,12 +50,22 @@ export class ManageTraffic {
     else this.#log.debug('answered', fields)
   }
 
+  refusedProxyHeader(fault: ProxyHeaderFault): void {
+    this.#refusedHeaders.add(fault)
+    this.#log.debug('closed a connection to the management port because of its PROXY header', { fault })
+  }
+
   addMetrics(metrics: Metrics): void {
     metrics.counter('manage_requests_total', 'Requests to the management port, by what they ask for.', () =>
       this.#answers.samples(),
     )
     metrics.counter('manage_problems_total', 'Of these, what was answered with a problem.', () =>
       this.#problems.samples(),
+    )
+    metrics.counter(
+      'manage_proxy_header_refused_total',
+      'Connections to the management port closed because of their PROXY header.',
+      () => this.#refusedHeaders.samples(),
     )
     metrics.histogram(
       'manage_request_duration_seconds',

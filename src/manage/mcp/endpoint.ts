@@ -116,7 +116,7 @@ export class McpEndpoint {
     })
     this.#serving ??= load(this.#settings.makeServer)
     const serving = await this.#serving
-    const caller = { principal, requestId, address: ctx.req.socket.remoteAddress ?? '' }
+    const caller = { principal, requestId, address: ctx.state.address }
     const response = await serving.answer({
       ...{ caller, management, message, left: left.signal, over: life.over, inFlight: this.#inFlight },
       headers: headersOf(ctx),

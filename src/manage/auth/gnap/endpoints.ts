@@ -61,7 +61,7 @@ async function grant(ctx: RequestContext, management: Management): Promise<GnapA
     },
     management,
     async () => readGrantRequest(await readBody(ctx, BODY_BYTES_MAX), management.publicUrl),
-    (request) => checkAsking(request, asking!, addressOf(ctx), management),
+    (request) => checkAsking(request, asking!, ctx.state.address, management),
   )
   return answerTo(request, asking!, management)
 }
@@ -94,7 +94,7 @@ async function told(
 ): Promise<GnapError> {
   if (management === null || !GUESSES.has(error.code)) return error
   const refusal = new Refusal('invalid_token', error.message)
-  const told = await refusalAfterFailure(refusal, addressOf(ctx), ctx.state.requestId, management)
+  const told = await refusalAfterFailure(refusal, ctx.state.address, ctx.state.requestId, management)
   return told === refusal
     ? error
     : new GnapError('too_many_attempts', told.message, { headers: told.headers })
@@ -123,10 +123,6 @@ function unavailable(description: string): GnapError {
 function notTaken(methods: readonly string[]): GnapError {
   const Allow = methods.join(', ')
   return new GnapError('invalid_request', `this takes ${Allow}`, { status: 405, headers: { Allow } })
-}
-
-function addressOf({ req }: RequestContext): string {
-  return req.socket.remoteAddress ?? ''
 }
 
 /** As sent: Koa's own `path` throws on what is no URL. */

@@ -53,7 +53,7 @@ export async function decidePage(ctx: RequestContext, secret: string, management
   const decide =
     (decision: 'approve' | 'deny') =>
     async ({ id }: Person, atMs: number, scopes: readonly Scope[] = []) => {
-      const actor = { id, address: ctx.req.socket.remoteAddress ?? '', requestId: ctx.state.requestId }
+      const actor = { id, address: ctx.state.address, requestId: ctx.state.requestId }
       // Where somebody was faster, it is as they have decided.
       await decideGrant(store, grant, { decision, scopes }, actor, atMs, nowMs())
       lead(ctx, interactUrl)

@@ -82,7 +82,7 @@ const authorize = inBrowser(async (ctx, management) => {
 })
 
 function countBeginning(ctx: Context, { oauth, nowMs }: Management): void {
-  oauth.beginnings.count(ctx.req.socket.remoteAddress ?? '', nowMs())
+  oauth.beginnings.count(ctx.state.address, nowMs())
 }
 
 /** The same, and then for the tokens that oidc-provider does not keep: it has found out who asks. */
@@ -110,7 +110,7 @@ const registration: Endpoint = async (ctx, { oauth, store, nowMs }) => {
   const body = await readBody(ctx, REGISTRATION_BYTES_MAX)
   const asked = {
     ...{ body, authorization: ctx.get('Authorization'), requestId: ctx.state.requestId },
-    address: ctx.req.socket.remoteAddress ?? '',
+    address: ctx.state.address,
   }
   ctx.body = await register(asked, oauth.settings, store, nowMs())
   ctx.status = 201
@@ -180,7 +180,7 @@ function askForConsentWhenOffline(ctx: Context): void {
 /** Who guesses is told to wait. */
 async function throttle(ctx: Context, management: Management): Promise<void> {
   const refusal = new Refusal('invalid_token', 'this client is not known here, or its credential is another')
-  const address = ctx.req.socket.remoteAddress ?? ''
+  const address = ctx.state.address
   const said = await refusalAfterFailure(refusal, address, ctx.state.requestId, management)
   if (said !== refusal)
     sayError(ctx, new OAuthError(said.status, 'invalid_client', said.message, said.headers))

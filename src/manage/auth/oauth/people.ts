@@ -2,7 +2,11 @@ import type Koa from 'koa'
 import type { Plan, Scope } from '../principal.ts'
 
 /** A request for a page. */
-export type BrowserContext = Koa.ParameterizedContext<{ requestId: string; isSecret?: boolean }>
+export type BrowserContext = Koa.ParameterizedContext<{
+  requestId: string
+  address: string
+  isSecret?: boolean
+}>
 
 /** Somebody who signs in and consents. */
 export interface Person {
@@ -54,6 +58,11 @@ export interface BrowserSession {
 export function isSignedIn(atMs: number, { signedInSinceMs }: Pick<Person, 'signedInSinceMs'>): boolean {
   // Sessions know whole seconds.
   return Math.floor(atMs / 1000) >= Math.ceil(signedInSinceMs / 1000)
+}
+
+/** Whether a sign-in at this moment was ended by a change of password or by signing out everywhere. */
+export function signedInBefore(atMs: number, { signedInSinceMs }: Pick<Person, 'signedInSinceMs'>): boolean {
+  return atMs < signedInSinceMs
 }
 
 /**

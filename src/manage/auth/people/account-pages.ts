@@ -19,13 +19,14 @@ import {
   recoveryCodesPage,
 } from './account-views.ts'
 import { type FormPages, fromOf, leadTo } from './form-pages.ts'
+import type { KnownDevices } from './known-devices.ts'
 import { addPasskey, endSessions, removePasskey, setPassword, startCodes, stopCodes } from './make-user.ts'
 import { newCodeSecret, stepOfCode } from './one-time-codes.ts'
 import { messagePage, type Page } from './page.ts'
 import { passwordProblem } from './password-hash.ts'
 import type { Passkeys } from './passkeys.ts'
 import type { SignIn, SignInParts } from './sign-in.ts'
-import { type SignInDesk, tooMany } from './sign-in-desk.ts'
+import { type DeskParts, type SignInDesk, tooMany } from './sign-in-desk.ts'
 
 /** Where people see what there is of them, and change it: `/account` and the pages below it. */
 export class AccountPages {
@@ -34,9 +35,11 @@ export class AccountPages {
   readonly #desk: SignInDesk
   readonly #signIn: SignIn
   readonly #passkeys: Passkeys
+  readonly #devices: KnownDevices
 
-  constructor(parts: SignInParts, pages: FormPages, desk: SignInDesk, signIn: SignIn, passkeys: Passkeys) {
+  constructor(parts: SignInParts, { pages, signIn, passkeys, devices }: DeskParts, desk: SignInDesk) {
     this.#passkeys = passkeys
+    this.#devices = devices
     this.#parts = parts
     this.#pages = pages
     this.#desk = desk
@@ -118,6 +121,7 @@ export class AccountPages {
     if (!(await setPassword(store, passwords, user, next!, actor(user, ctx), atMs))) return GONE
     // All sessions are over, this one too. Sessions know whole seconds, and this one begins after that.
     await session.signIn(user.id, { atMs: Math.ceil(atMs / 1000) * 1000, stays: false })
+    await this.#devices.remember(ctx, user.id, atMs)
     return donePage(
       this.#pages.publicUrl,
       'Your password is changed',

@@ -55,8 +55,8 @@ export function leadTo(ctx: BrowserContext, url: string): null {
 }
 
 /** For the audit log, and for who counts. */
-export function fromOf({ req, state }: BrowserContext): From {
-  return { address: req.socket.remoteAddress ?? '', requestId: state.requestId }
+export function fromOf({ state: { address, requestId } }: BrowserContext): From {
+  return { address, requestId }
 }
 
 /** For what a person can do something about; what else is thrown is for others. */

@@ -109,8 +109,8 @@ export class OutsideSignIn {
     const begun = await this.#begun(ctx, query.getAll('state').join())
     this.#setCookie(ctx, pathOf(ctx), '', 0)
     if (begun === null) return this.#back(ctx, 'over')
-    const address = ctx.req.socket.remoteAddress ?? ''
-    const may = await this.#throttle.begin(null, address)
+    const { address } = ctx.state
+    const may = await this.#throttle.beginOutside(address)
     if (may.kind === 'throttled') {
       if (may.isFirst) await this.#tell(ctx, 'throttleSignIn', null, {})
       return this.#back(ctx, 'throttled')
@@ -127,7 +127,7 @@ export class OutsideSignIn {
     this.#told = ''
     const { issuer } = this.#provider
     await this.#tell(ctx, 'signIn', found.user, { issuer })
-    await this.#throttle.succeeded(null, address)
+    await this.#throttle.succeededOutside(address)
     // Elsewhere they may stay signed in for as long as they like; here, until the browser is closed.
     await asked.signedIn(found.user.id, { atMs: signedInFrom(atMs, found.user), stays: false })
   }
@@ -256,7 +256,7 @@ function sealedFor(path: string): string {
 }
 
 function actorOf(ctx: BrowserContext, id: string): Actor {
-  return { id, address: ctx.req.socket.remoteAddress ?? '', requestId: ctx.state.requestId }
+  return { id, address: ctx.state.address, requestId: ctx.state.requestId }
 }
 
 function pathOf(ctx: BrowserContext): string {

@@ -91,26 +91,27 @@ export class Passkeys {
     return { id, publicKey: Buffer.from(publicKey).toString('base64url'), counter }
   }
 
-  /** Throws a Fault where the database cannot be used. */
+  /** A good passkey is taken whatever else is throttled. Throws a Fault if the database cannot be used. */
   async signIn({ sealed, response }: Performed, token: string, from: From): Promise<SignedIn> {
     const { store, nowMs } = this.#parts
     const atMs = nowMs()
-    const may = await this.#throttle.begin(null, from.address)
-    if (may.kind === 'throttled') {
-      if (may.isFirst) await tellOfSignIn(this.#parts, from, 'throttleSignIn', null)
-      return { kind: 'throttled', retryAfterS: may.retryAfterS }
-    }
     const passkey = await this.#used(sealed, response, token)
     const user = passkey === null ? null : await store.users.byId(passkey.userId)
-    if (passkey === null || user === null || user.isDisabled) return { kind: 'refused' }
+    if (passkey === null || user === null || user.isDisabled) return this.#refused(from)
     if (!(await store.passkeys.use(passkey.id, passkey.counter, atMs))) {
       // It is right, and was further before: there are two of it.
       await tellOfSignIn(this.#parts, from, 'suspectPasskey', user, { passkey: passkey.id })
-      return { kind: 'refused' }
+      return this.#refused(from)
     }
     await tellOfSignIn(this.#parts, from, 'signIn', user, { passkey: passkey.id })
-    await this.#throttle.succeeded(null, from.address)
     return { kind: 'signed-in', userId: user.id, atMs: signedInFrom(atMs, user) }
+  }
+
+  async #refused(from: From): Promise<SignedIn> {
+    const may = await this.#throttle.failedPasskey(from.address)
+    if (may.kind === 'may') return { kind: 'refused' }
+    if (may.isFirst) await tellOfSignIn(this.#parts, from, 'throttleSignIn', null)
+    return { kind: 'throttled', retryAfterS: may.retryAfterS }
   }
 
   /** With what it has counted up to now; `null`: not signed by one that is known. */

@@ -17,6 +17,7 @@ import { FormPages, fromOf, gone } from './form-pages.ts'
 import { scopesOf } from './make-user.ts'
 import type { OpenidProvider } from './openid-provider.ts'
 import { OutsideSignIn } from './outside-sign-in.ts'
+import { KnownDevices } from './known-devices.ts'
 import { messagePage, type Page } from './page.ts'
 import { Passkeys } from './passkeys.ts'
 import { SignIn, type SignInParts } from './sign-in.ts'
@@ -44,8 +45,10 @@ export class PeoplePages implements People {
     this.#pages = new FormPages(parts.publicUrl)
     const passkeys = new Passkeys(parts)
     this.#outside = parts.elsewhere === null ? null : new OutsideSignIn(parts.elsewhere, parts)
-    this.#desk = new SignInDesk(this.#pages, signIn, passkeys, this.#outside)
-    this.#account = new AccountPages(parts, this.#pages, this.#desk, signIn, passkeys)
+    const devices = new KnownDevices(parts)
+    const people = { pages: this.#pages, signIn, passkeys, outside: this.#outside, devices }
+    this.#desk = new SignInDesk(people)
+    this.#account = new AccountPages(parts, people, this.#desk)
     this.#decisions = new DecisionPages(this, this.#pages, this.#desk)
   }
 

@@ -1,10 +1,11 @@
 import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
 import type { BrowserContext } from '../oauth/people.ts'
+import type { KnownDevices } from './known-devices.ts'
 import { type FormPages, fromOf, gone } from './form-pages.ts'
 import type { Page } from './page.ts'
 import type { OutsideSignIn } from './outside-sign-in.ts'
 import type { Passkeys } from './passkeys.ts'
-import type { SignedIn, SignIn } from './sign-in.ts'
+import { accountIn, type SignedIn, type SignIn } from './sign-in.ts'
 import { type AskingWho, type SignInForm, signInPage } from './sign-in-pages.ts'
 
 /** Asks people who they are, whatever it is for. */
@@ -13,12 +14,14 @@ export class SignInDesk {
   readonly #signIn: SignIn
   readonly #passkeys: Passkeys
   readonly #outside: OutsideSignIn | null
+  readonly #devices: KnownDevices
 
-  constructor(pages: FormPages, signIn: SignIn, passkeys: Passkeys, outside: OutsideSignIn | null) {
+  constructor({ pages, signIn, passkeys, outside, devices }: DeskParts) {
     this.#outside = outside
     this.#passkeys = passkeys
     this.#pages = pages
     this.#signIn = signIn
+    this.#devices = devices
   }
 
   async page(ctx: BrowserContext, asking: AskingWho, form: URLSearchParams | null): Promise<Page | null> {
@@ -31,7 +34,9 @@ export class SignInDesk {
     switch (action) {
       case 'sign-in': {
         const [email, password, code] = [field('email'), field('password'), field('code')]
-        const found = await this.#signIn.attempt({ email, password, code, ...fromOf(ctx) })
+        const account = accountIn(email)
+        const device = account === null ? null : await this.#devices.idFor(ctx, account)
+        const found = await this.#signIn.attempt({ email, password, code, device, ...fromOf(ctx) })
         return this.#after(ctx, asking, found, { ...typed, stays: field('stay') === 'yes', wrong: WRONG })
       }
       case 'passkey': {
@@ -44,7 +49,7 @@ export class SignInDesk {
     }
   }
 
-  #after(
+  async #after(
     ctx: BrowserContext,
     asking: AskingWho,
     found: SignedIn,
@@ -52,6 +57,7 @@ export class SignInDesk {
   ): Promise<Page | null> {
     switch (found.kind) {
       case 'signed-in':
+        await this.#devices.remember(ctx, found.userId, found.atMs)
         return gone(asking.signedIn(found.userId, { atMs: found.atMs, stays }))
       case 'throttled': {
         const { retryAfterS } = found
@@ -71,6 +77,14 @@ export class SignInDesk {
     const page = signInPage(asking, { ...form, passkey, outside: this.#outside?.offer(ctx) ?? null })
     return passkey === null ? page : { ...page, script: `${this.#pages.publicUrl}${PASSKEY_SCRIPT_PATH}` }
   }
+}
+
+export interface DeskParts {
+  readonly pages: FormPages
+  readonly signIn: SignIn
+  readonly passkeys: Passkeys
+  readonly outside: OutsideSignIn | null
+  readonly devices: KnownDevices
 }
 
 interface Typed {

@@ -8,7 +8,7 @@ import { type From, signedInFrom } from '../oauth/people.ts'
 import { emailIn, sealedAs } from './make-user.ts'
 import { hashOfRecoveryCode, stepOfCode } from './one-time-codes.ts'
 import { isOutdated, type PasswordHasher } from './password-hash.ts'
-import { SignInThrottle } from './sign-in-throttle.ts'
+import { SignInThrottle, type Throttled as ThrottledNow } from './sign-in-throttle.ts'
 
 /** What somebody says to prove who they are. */
 export interface Attempt extends From {
@@ -16,6 +16,8 @@ export interface Attempt extends From {
   readonly password: string
   /** One-time or recovery; empty: none. */
   readonly code: string
+  /** The id of this browser, if the account has signed in there before (see known-devices.ts); `null`: unknown. */
+  readonly device: string | null
 }
 
 export type SignedIn =
@@ -55,10 +57,11 @@ export class SignIn {
   async attempt(attempt: Attempt): Promise<SignedIn> {
     const { store, passwords, nowMs } = this.#parts
     const atMs = nowMs()
-    const email = emailIn(attempt.email.slice(0, EMAIL_LENGTH_MAX))
-    const account = email ?? 'none'
-    const may = await this.#begin(account, attempt)
-    if (may.kind === 'throttled') return may
+    const email = accountIn(attempt.email)
+    const { address, device } = attempt
+    const attempted = { account: email ?? 'none', address, device }
+    const may = await this.#throttle.begin(attempted)
+    if (may.kind === 'throttled') return this.#throttled(may, attempt)
     const user = email === null ? null : await store.users.byEmail(email)
     // One too long to be anybody's takes as long, too.
     const isRight = await passwords.isRight(cut(attempt.password), user?.password ?? null)
@@ -67,30 +70,28 @@ export class SignIn {
       return { kind: 'refused' }
     }
     await tellOfSignIn(this.#parts, attempt, 'signIn', user)
-    await this.#throttle.succeeded(account, attempt.address)
+    await this.#throttle.succeeded(attempted)
     await this.#rehash(user, attempt.password)
     return { kind: 'signed-in', userId: user.id, atMs: signedInFrom(atMs, user) }
   }
 
-  /** For who is signed in already. It is counted as attempts to sign in are. Throws a Fault as those do. */
+  /** Confirms the password of a person who is signed in. Bounded like attempts to sign in. Throws a Fault as those do. */
   async prove({ email }: UserRecord, password: string, from: From): Promise<Proven> {
     const { store, passwords } = this.#parts
-    const may = await this.#begin(email, from)
-    if (may.kind === 'throttled') return may
+    const may = await this.#throttle.beginConfirming(email, from.address)
+    if (may.kind === 'throttled') return this.#throttled(may, from)
     const user = await store.users.byEmail(email)
     if (!(await passwords.isRight(cut(password), user?.password ?? null))) {
       if (may.isFirst) await tellOfSignIn(this.#parts, from, 'failSignIn', user)
       return { kind: 'refused' }
     }
-    await this.#throttle.succeeded(email, from.address)
+    await this.#throttle.confirmed(email, from.address)
     return { kind: 'right' }
   }
 
-  async #begin(account: string, from: From): Promise<Throttled | { readonly kind: 'may'; isFirst: boolean }> {
-    const may = await this.#throttle.begin(account, from.address)
-    if (may.kind === 'may') return may
-    if (may.isFirst) await tellOfSignIn(this.#parts, from, 'throttleSignIn', null)
-    return { kind: 'throttled', retryAfterS: may.retryAfterS }
+  async #throttled({ retryAfterS, isFirst }: ThrottledNow, from: From): Promise<Throttled> {
+    if (isFirst) await tellOfSignIn(this.#parts, from, 'throttleSignIn', null)
+    return { kind: 'throttled', retryAfterS }
   }
 
   async #hasCode({ id, codes }: UserRecord & UserProofs, code: string): Promise<boolean> {
@@ -127,6 +128,11 @@ export async function tellOfSignIn(
   const actor: Actor = { id: isIn ? user!.id : 'anonymous', address, requestId }
   const change = { action, subject: user?.id ?? null, detail }
   await changed(store, actor, change, nowMs(), async () => undefined)
+}
+
+/** The account that a text names; `null`: the text is not an address. */
+export function accountIn(email: string): string | null {
+  return emailIn(email.slice(0, EMAIL_LENGTH_MAX))
 }
 
 /** Whether it was about too many at once, and not about this one. */
