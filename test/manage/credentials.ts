@@ -12,7 +12,8 @@ import { basic, clientFor, postForm } from './oauth-client.ts'
 
 /** A way to prove who one is, which is made once and shown with each request. */
 export interface Credential {
-  ask(method: string, path: string): Promise<Answered>
+  /** `headers`: sent besides, and signed by none of them. */
+  ask(method: string, path: string, headers?: Readonly<Record<string, string>>): Promise<Answered>
   /** With the same, spoiled. */
   askSpoiled(method: string, path: string): Promise<Answered>
 }
@@ -38,10 +39,10 @@ export const PLAIN_CREDENTIALS: Readonly<Record<string, CredentialMaker>> = {
 }
 
 function bearer(manage: TestManagement, token: string): Credential {
-  const send = (method: string, path: string, text: string) =>
-    manage.ask(method, path, undefined, { authorization: `Bearer ${text}` })
+  const send = (method: string, path: string, text: string, headers = {}) =>
+    manage.ask(method, path, undefined, { ...headers, authorization: `Bearer ${text}` })
   return {
-    ask: (method, path) => send(method, path, token),
+    ask: (method, path, headers) => send(method, path, token, headers),
     askSpoiled: (method, path) => send(method, path, spoiled(token)),
   }
 }
@@ -56,13 +57,14 @@ export const boundByDpop: CredentialMaker = async (manage, scopes) => {
       .sign(privateKey)
   const token = await accessToken(manage, scopes, { dpop: await proof('POST', '/oauth/token', {}) })
   const ath = createHash('sha256').update(token).digest('base64url')
-  const send = async (method: string, path: string, claims: Record<string, string>) =>
+  const send = async (method: string, path: string, claims: Record<string, string>, headers = {}) =>
     manage.ask(method, path, undefined, {
+      ...headers,
       authorization: `DPoP ${token}`,
       dpop: await proof(method, path, claims),
     })
   return {
-    ask: (method, path) => send(method, path, { ath }),
+    ask: (method, path, headers) => send(method, path, { ath }, headers),
     askSpoiled: (method, path) => send(method, path, { ath: spoiled(ath) }),
   }
 }
@@ -70,7 +72,7 @@ export const boundByDpop: CredentialMaker = async (manage, scopes) => {
 export const boundByGnap: CredentialMaker = async (manage, scopes) => {
   const { client, token } = await gnapToken(manage, scopes, [])
   return {
-    ask: (method, path) => client.ask(method, path, token),
+    ask: (method, path, headers = {}) => client.ask(method, path, token, undefined, { headers }),
     askSpoiled: (method, path) => client.ask(method, path, token, undefined, { path: `${path}&more` }),
   }
 }
@@ -79,8 +81,13 @@ export const agentIdentity: CredentialMaker = async (manage, scopes, t) => {
   const signer = newSigner('ed25519')
   const agent = scopes.length === 0 ? await stranger(t, signer) : `https://agent.example/${randomUUID()}`
   if (scopes.length > 0) await trust(manage, { document: documentOf(agent, signer) }, scopes)
-  const from = (nonce?: string) => async (method: string, path: string) =>
-    send(await agentRequest(manage.url, signer, { method, path, agent, ...(nonce && { nonce }) }))
+  const from =
+    (nonce?: string) =>
+    async (method: string, path: string, more: Readonly<Record<string, string>> = {}) => {
+      const asked = { method, path, agent, ...(nonce && { nonce }) }
+      const sent = await agentRequest(manage.url, signer, asked)
+      return send({ ...sent, headers: { ...sent.headers, ...more } })
+    }
   const used = randomUUID()
   // Of who may do nothing nonces are not kept.
   if (scopes.length > 0) await from(used)('GET', '/v1/agents')

@@ -14,6 +14,7 @@ export interface SentEvent {
 export interface Asking {
   readonly key: string
   readonly lastEventId?: string
+  /** Events, unless it says otherwise. */
   readonly accept?: string
   readonly method?: string
 }
@@ -24,11 +25,14 @@ export class EventReader {
   #pieces: string[] = []
   #seen = 0
 
-  static async open(url: string, { key, lastEventId, accept, method = 'GET' }: Asking): Promise<EventReader> {
+  static async open(
+    url: string,
+    { key, lastEventId, accept = 'text/event-stream', method = 'GET' }: Asking,
+  ): Promise<EventReader> {
     const headers = {
       authorization: `Bearer ${key}`,
       ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
-      ...(accept === undefined ? {} : { accept }),
+      accept,
     }
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     const asked = request(url, { method, headers, agent: false }, resolve)

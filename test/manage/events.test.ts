@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { type IncomingMessage, request } from 'node:http'
 import { once } from 'node:events'
 import { test } from 'tap'
 import { Agent, EventSource } from 'undici'
@@ -75,7 +76,8 @@ test('a place that is gone, or was never there, is said; then comes all that is 
 
 test('what cannot be a stream is a problem, in the order of all others', async (t) => {
   const { manage, listen } = await started(t)
-  const ask = (query: string, headers = {}) => manage.ask('GET', `/v1/events${query}`, undefined, headers)
+  const ask = (query: string, headers = {}) =>
+    manage.ask('GET', `/v1/events${query}`, undefined, { accept: 'text/event-stream', ...headers })
   for (const wrong of ['x', '-1', '1.5', '9999999999999999', 'evt_', "1'", 'evt_a b']) {
     const { status, body } = await ask('', { 'last-event-id': wrong, accept: 'text/event-stream' })
     assert.deepEqual([status, body.errors[0].pointer], [400, '/last_event_id'], wrong)
@@ -141,11 +143,52 @@ test('a stream has what was asked for, from a time on, in /v2 too; and who reads
     reader.leave()
   }
   const response = await fetch(`${manage.url}${STREAM}?${since}`, {
-    headers: { authorization: `Bearer ${key}`, 'accept-encoding': 'gzip, br' },
+    headers: {
+      ...{ authorization: `Bearer ${key}`, accept: 'text/event-stream', 'accept-encoding': 'gzip, br' },
+    },
   })
   assert.equal(response.headers.get('content-encoding'), null)
   const { value } = await response.body!.getReader().read()
   assert.match(Buffer.from(value!).toString(), /^retry: 2000\nid: 1\nevent: position\n/)
+})
+
+test('JSON is the answer unless the client prefers a stream', async (t) => {
+  const { manage, store } = await started(t)
+  await addEvents(store, newEvent('evt_a'))
+  const typeFor = async (path: string, accept: string | null) => {
+    const response = await sentBare(`${manage.url}${path}`, {
+      authorization: `Bearer ${manage.adminKey}`,
+      ...(accept === null ? {} : { accept }),
+    })
+    const type = response.headers['content-type'] ?? ''
+    assert.match(response.headers.vary ?? '', /Accept/, String(accept))
+    response.destroy()
+    return [response.statusCode, type.split(';', 1)[0]]
+  }
+  const json = [200, 'application/json']
+  const stream = [200, 'text/event-stream']
+  for (const path of ['/v1/events', '/v2/events', '/v1/requests', '/v2/requests'])
+    for (const [accept, expected] of [
+      [null, json],
+      ['*/*', json],
+      ['application/json', json],
+      ['application/*', json],
+      ['text/html, application/xhtml+xml, */*;q=0.8', json],
+      ['application/json, text/event-stream', json],
+      ['application/json, text/event-stream;q=0.9', json],
+      ['text/event-stream;q=0.5, */*;q=0.8', json],
+      ['text/event-stream;q=0, */*', json],
+      ['text/event-stream', stream],
+      ['TEXT/Event-Stream', stream],
+      ['text/event-stream, */*', stream],
+      ['text/event-stream, application/json', stream],
+      ['application/json;q=0.9, text/event-stream', stream],
+      ['text/event-stream;q=0.5', stream],
+    ] as const)
+      assert.deepEqual(await typeFor(path, accept), expected, `${path} ${accept}`)
+  for (const accept of ['text/html', 'application/json;q=0, text/html'])
+    assert.deepEqual(await typeFor('/v1/events', accept), [406, 'application/problem+json'], accept)
+  assert.deepEqual(manage.failures, [])
 })
 
 test('who looks back has a list, and each event by itself', async (t) => {
@@ -243,4 +286,11 @@ async function started(t: Owner, options: TestOptions = {}) {
     return reader
   }
   return { manage, store, listen }
+}
+
+/** With these headers and no others: `fetch` adds an Accept of its own. */
+async function sentBare(url: string, headers: Record<string, string>): Promise<IncomingMessage> {
+  const asked = request(url, { headers, agent: false }).end()
+  const [response] = (await once(asked, 'response')) as [IncomingMessage]
+  return response
 }

@@ -17,7 +17,7 @@ for (const [what, [make, list]] of Object.entries(BOUND))
     const credential = await make(manage, ['read'], t)
     let isOver = false
     // It is answered when the stream has ended, with what is no JSON.
-    const answer = credential.ask('GET', '/v1/events')
+    const answer = credential.ask('GET', '/v1/events', { accept: 'text/event-stream' })
     const over = answer.then(
       ({ status }) => assert.fail(`answered with ${status}`),
       (error) => {

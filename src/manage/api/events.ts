@@ -62,9 +62,9 @@ const listEvents = listing({
   id: 'listEvents',
   path: '/events',
   tag: 'Events',
-  summary: 'Listen to events, or list them',
+  summary: 'List events, or listen to them',
   description:
-    'Server-Sent Events, unless `Accept` asks for `application/json`: then those that are kept, newest first. A stream goes on behind `Last-Event-ID`, else from `since`, else from now on. It ends after ten minutes, or with what it was opened with; clients ask again by themselves.',
+    'The events that are kept, newest first. With `Accept: text/event-stream`, Server-Sent Events: a stream continues behind `Last-Event-ID`, else from `since`, else from now on. It ends after ten minutes, or when the key or token does; clients connect again by themselves.',
   scopes: ['read'],
   name: 'events',
   filters,
@@ -82,7 +82,6 @@ const listEvents = listing({
   },
   items: { schema: event, show: (events) => events.map(shownEvent) as z.output<typeof event>[] },
   stream: {
-    isUsual: true,
     hasIds: true,
     description:
       'Each event has the `id` to go on behind, its type as `event`, and as `data` what a list has of it. First comes `position`, or `reset` where what is behind the given id is not all kept (`forgotten`), or it was never given here (`unknown`): then all that is kept follows. `position` comes again where long nothing of what was asked for has happened. `traffic` has no `id`.',
@@ -128,7 +127,7 @@ function checkOfStream(target: string): void {
   const query = new URLSearchParams(target.split('?', 2)[1] ?? '')
   const wrong = ['page', 'limit', 'cursor', 'until'].find((name) => query.has(name))
   if (wrong !== undefined)
-    throw invalid([{ pointer: `/${wrong}`, detail: 'is for lists: send Accept: application/json' }])
+    throw invalid([{ pointer: `/${wrong}`, detail: 'is for lists: ask without Accept: text/event-stream' }])
 }
 
 async function startOf(

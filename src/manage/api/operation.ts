@@ -59,8 +59,6 @@ export interface Operation<
 
 /** Of an operation that can be listened to. */
 export interface Stream<Params, Query, Body, Subject> {
-  /** Whether who says nothing of what he takes gets it, and not JSON. */
-  readonly isUsual: boolean
   /** Whether it can go on behind `Last-Event-ID`. */
   readonly hasIds: boolean
   /** For the document. */

@@ -80,7 +80,6 @@ const listRequests = operation({
     }
   },
   stream: {
-    isUsual: false,
     hasIds: false,
     description:
       'Each `request` has as `data` what a list has of it; the filters hold. Of what comes in faster than fifty a second the rest is counted: `skipped`. Nothing is told again.',

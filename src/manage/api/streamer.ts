@@ -5,12 +5,12 @@ import type { Management } from '../management.ts'
 import { Refusal } from '../refusal.ts'
 import type { SayStream } from './router.ts'
 
-/** Answers as Server-Sent Events where the caller would rather have these than JSON. */
+/** Answers as Server-Sent Events where `Accept` prefers these; a client that takes anything gets JSON, which ends. */
 export function streamer(management: Management): SayStream {
   return async (ctx, { stream, scopes }, call) => {
     if (stream === null) return false
     ctx.vary('Accept')
-    const type = ctx.accepts(...(stream.isUsual ? [EVENTS, JSON_TYPE] : [JSON_TYPE, EVENTS]))
+    const type = ctx.accepts(JSON_TYPE, EVENTS)
     if (type === false) throw new Refusal('not_acceptable', `this is there as ${EVENTS} and as ${JSON_TYPE}`)
     if (type === JSON_TYPE) return false
     const events = await stream.begin(call, management)
