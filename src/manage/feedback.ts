@@ -52,9 +52,8 @@ export async function giveFeedback(told: Told, actor: Actor, management: Managem
   return { ...feedback, outcome }
 }
 
-async function agentIdOf({ verdict, agent }: Told, { store }: Management): Promise<string | null> {
+async function agentIdOf({ agent }: Told, { store }: Management): Promise<string | null> {
   if (agent === null) return null
-  if (verdict === 'human') throw invalid([{ pointer: '/agent', detail: 'is for the verdict agent' }])
   const software = await store.catalogue.softwareNamed(agent)
   if (software?.kind === 'agent') return software.id
   throw invalid([{ pointer: '/agent', detail: 'names no agent that is known' }])

@@ -48,7 +48,8 @@ function typesOf({ operationId, parameters = [], requestBody, responses }: Docum
 function typeOf(schema: Schema): string {
   const { $ref, anyOf, enum: values, const: value, type } = schema
   if ($ref !== undefined) return $ref.split('/').at(-1)!
-  if (anyOf !== undefined) return [...new Set(anyOf.map(typeOf))].join(' | ')
+  if (anyOf !== undefined && schema.properties === undefined)
+    return [...new Set(anyOf.map(typeOf))].join(' | ')
   if (values !== undefined) return values.map((each) => JSON.stringify(each)).join(' | ')
   if (value !== undefined) return JSON.stringify(value)
   if (typeof type === 'object') return type.map((each) => typeOf({ ...schema, type: each })).join(' | ')

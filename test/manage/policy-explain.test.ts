@@ -94,6 +94,22 @@ test('without a policy it is the one in force, and nothing is changed or recorde
   assert.ok(!JSON.stringify(body).includes('explain'))
 })
 
+test('no request at all is not one of which nothing is known', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true })
+  for (const path of ['/v1/policy/explain', '/v2/policy/explain']) {
+    for (const body of [{ request: null }, {}, { policy: { rules: [] } }]) {
+      const { status, body: problem } = await manage.ask('POST', path, body)
+      assert.deepEqual([status, problem.errors[0].pointer], [400, '/request'], JSON.stringify(body))
+    }
+    assert.equal((await manage.ask('POST', path, { request: {} })).status, 200)
+    const none = await manage.ask('POST', path, { request: {}, policy: null })
+    assert.deepEqual([none.status, none.body.errors[0].pointer], [400, '/policy'])
+  }
+  const preview = await manage.ask('POST', '/v1/policy/preview', {})
+  assert.deepEqual([preview.status, preview.body.errors[0].pointer], [400, '/policy'])
+  assert.deepEqual(manage.failures, [])
+})
+
 test('all that is wrong is said at once, and where', async (t) => {
   const manage = await TestManagement.start(t, { knows: true })
   const request = {

@@ -65,6 +65,43 @@ test('who changes it says what they have seen', async (t) => {
   assert.equal((await manage.ask('PUT', '/v1/policy', PASS, ANY)).body.version, 2)
 })
 
+for (const prefix of ['/v1', '/v2'])
+  test(`${prefix}: what GET /policy answers PUT /policy takes, with all its members`, async (t) => {
+    const manage = await TestManagement.start(t)
+    const path = `${prefix}/policy`
+    await manage.ask('PUT', path, BLOCK, ANY)
+    const read = await manage.ask('GET', path)
+    const tag = () => manage.ask('GET', path).then(({ headers }) => ({ 'if-match': headers.get('etag')! }))
+    const whole = await manage.ask('PUT', path, read.body, await tag())
+    assert.deepEqual([whole.status, whole.body.policy, whole.body.version], [200, BLOCK, 2])
+    assert.equal(whole.body.hash, read.body.hash)
+    // Changed in it, and all else is as it was, or nonsense.
+    const nonsense = { version: -7, hash: null, author: [], warnings: 'none', in_force_since: 0, in_force: 1 }
+    const changed = await manage.ask('PUT', path, { ...read.body, ...nonsense, policy: PASS }, await tag())
+    assert.deepEqual([changed.status, changed.body.policy, changed.body.version], [200, PASS, 3])
+    assert.equal(changed.body.author, read.body.author)
+    const version = await manage.ask('GET', `${path}/versions/1`)
+    const restored = await manage.ask('PUT', path, version.body, await tag())
+    assert.deepEqual([restored.status, restored.body.policy, restored.body.version], [200, BLOCK, 4])
+    assert.equal(restored.body.restored_version, null)
+    assert.equal((await manage.ask('PUT', path, read.body)).status, 428)
+    const stale = { 'if-match': read.headers.get('etag')! }
+    assert.equal((await manage.ask('PUT', path, read.body, stale)).status, 412)
+    const bad = { name: 'bad', when: { path: 'x' }, action: 'block' }
+    for (const [body, errors] of [
+      [{ ...read.body, policy: null }, ['/policy']],
+      [{ ...read.body, policy: { rules: [bad] } }, ['/policy/rules/0/when/path']],
+      [{ ...read.body, rules: [], polcy: {} }, ['/rules', '/polcy']],
+      [{ policy: { policy: BLOCK } }, ['/policy/policy']],
+    ] as const) {
+      const refused = await manage.ask('PUT', path, body, ANY)
+      const pointers = refused.body.errors.map(({ pointer }: { pointer: string }) => pointer)
+      assert.deepEqual([refused.status, pointers.toSorted()], [400, [...errors].toSorted()])
+    }
+    assert.deepEqual(manage.policies, [BLOCK, BLOCK, PASS, BLOCK])
+    assert.deepEqual(manage.failures, [])
+  })
+
 test('of many at once with the same tag, one wins', async (t) => {
   const manage = await TestManagement.start(t)
   const tag = (await manage.ask('GET', '/v1/policy')).headers.get('etag')!
@@ -137,7 +174,8 @@ test('a refused policy says which rule and why, and changes nothing', async (t) 
       /has 20000 rules; at most 1000/,
     ],
     [{ rule: [] }, '/rule', /did you mean "rules"/],
-    [{ policy: BLOCK }, '/policy', /is not known/],
+    [{ policies: BLOCK }, '/policies', /is not known/],
+    [{ policy: [] }, '/policy', /is a list; it takes a mapping/],
     [{ rules: {} }, '/rules', /takes a list of rules/],
     [{ otherwise: 'maybe' }, '/otherwise', /takes pass, tag/],
     [{ constructor: {}, prototype: {} }, '/constructor', /is not known/],

@@ -295,7 +295,7 @@ export interface Operations {
   putPolicy: {
     path: {  }
     query: {  }
-    body: Policy
+    body: Policy | PolicyAnswered
     answer: PolicyInForce
   }
   listPolicyVersions: {
@@ -506,6 +506,10 @@ export type SigningKeyRequest = { readonly drop_old?: boolean }
 
 export type Policy = { readonly rules?: readonly (Readonly<Record<string, unknown>>)[]; readonly otherwise?: unknown }
 
+export type PolicyAnswered = { readonly policy: Policy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (string)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
+
+export type Time = string
+
 export type PolicyPreviewRequest = { readonly policy: Policy; readonly window?: "1h" | "24h" | "7d" | "30d"; readonly against?: "recorded" | "current" }
 
 export type PolicyExplanationRequest = { readonly request: WrittenRequest; readonly policy?: Policy }
@@ -541,8 +545,6 @@ export type Proof = { readonly method: "web-bot-auth" | "ip-range" | "reverse-dn
 export type Evidence = { readonly kind: string; readonly detail: string; readonly weight: number }
 
 export type Agent = { readonly id: string; readonly name: string; readonly description: string; readonly fingerprints: { readonly ja4: readonly (string)[]; readonly ja4s: readonly (string)[]; readonly ja4h: readonly (string)[]; readonly ja4x: readonly (string)[] }; readonly first_seen: Time; readonly last_seen: Time | null; readonly category: AgentCategory }
-
-export type Time = string
 
 export type AgentDetail = { readonly id: string; readonly name: string; readonly description: string; readonly fingerprints: { readonly ja4: readonly (string)[]; readonly ja4s: readonly (string)[]; readonly ja4h: readonly (string)[]; readonly ja4x: readonly (string)[] }; readonly first_seen: Time; readonly last_seen: Time | null; readonly category: AgentCategory | null; readonly kind: "agent" | "tool" | "browser"; readonly vendor: string | null; readonly homepage: string | null; readonly documentation: string | null; readonly user_agent_patterns: readonly ({ readonly pattern: string; readonly match: "product" | "whole" })[]; readonly robots_token: string | null; readonly verification: { readonly methods: readonly ("web-bot-auth" | "ip-range" | "reverse-dns")[]; readonly sources: readonly ({ readonly method: "web-bot-auth" | "ip-range" | "reverse-dns"; readonly source: string })[] }; readonly signatures: readonly (Signature)[]; readonly sightings: { readonly '24h': number; readonly '7d': number; readonly total: number }; readonly versions: readonly (string)[] }
 

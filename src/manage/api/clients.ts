@@ -5,6 +5,7 @@ import { PLANS, planFor, SCOPES } from '../auth/principal.ts'
 import { Refusal } from '../refusal.ts'
 import { plan, scope } from './keys.ts'
 import { listing } from './listing.ts'
+import { given, has, is, mayBe, rules, when } from './member-rules.ts'
 import { actorOf, operation } from './operation.ts'
 import { time, timeOf } from './schemas.ts'
 import type { Offered } from './version.ts'
@@ -59,7 +60,21 @@ const clientRequest = z
     jwks: jwks.optional(),
     plan: z.enum(PLANS).optional(),
   })
-  .meta({ id: 'ClientRequest' })
+  .meta({
+    id: 'ClientRequest',
+    override: rules(
+      when(
+        has('grant_types', 'authorization_code'),
+        is('redirect_uris', { minItems: 1 }),
+        rules(mayBe('redirect_uris', { maxItems: 0 }), { not: has('grant_types', 'refresh_token') }),
+      ),
+      when(is('token_endpoint_auth_method', { const: 'none' }), {
+        not: has('grant_types', 'client_credentials'),
+      }),
+      when(is('token_endpoint_auth_method', { const: 'private_key_jwt' }), given('jwks')),
+      when(given('jwks'), mayBe('token_endpoint_auth_method', { const: 'private_key_jwt' })),
+    ),
+  })
 
 const EXAMPLE = {
   ...{ client_id: 'cli_x7c1Jq0aT5b2', name: 'nightly build', grant_types: ['client_credentials' as const] },

@@ -4,12 +4,16 @@ import { type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-for
 import { PROOF_METHODS } from '../../classify/proof.ts'
 import { isFingerprint } from '../../classify/signature.ts'
 import { CATEGORIES } from '../../classify/software.ts'
-import { type DetectionRequest, hasSomething, versionIn } from '../detection.ts'
+import { type DetectionRequest, hasSomething } from '../detection.ts'
+import { is } from './member-rules.ts'
 import { withUsual } from './validate.ts'
 
 /** As long as what requests are recorded with. */
 const TEXT_LENGTH_MAX = 65_536
 const TOO_LONG = `is longer than ${TEXT_LENGTH_MAX} characters`
+
+/** `1.1`, `HTTP/1.1`, `h2`, in any case: what `versionIn` reads. Empty is none. JSON Schema has no flags. */
+const HTTP_VERSION = /^(?:(?:[hH][tT][tT][pP]\/)?(?:1\.[01]|[23](?:\.0)?)|[hH][123])?$/
 
 /** A JA4 or one of its kin, whole. Empty is none. */
 export function fingerprintText(type: Ja4Type) {
@@ -70,17 +74,17 @@ export const detectionFields = {
     .regex(/^(?:[/*][^\s\0]*)?$/, 'starts with /, and has no blanks')
     .nullish()
     .meta({ description: 'What was asked for, with the query.' }),
-  http_version: z
-    .string()
-    .refine((text) => text === '' || versionIn(text) !== null, 'takes 1.0, 1.1, 2, 3')
-    .nullish()
-    .meta({ example: '2' }),
+  http_version: z.string().regex(HTTP_VERSION, 'takes 1.0, 1.1, 2, 3').nullish().meta({ example: '2' }),
   ip: z
     .string()
     .refine((text) => text === '' || isIP(text) !== 0, 'is no IP address')
     .nullish()
     .meta({ description: "The client's address: agents are verified by those that their vendors publish." }),
 }
+
+/** Members one of which a detection needs: see `hasSomething`. */
+const TELLING_TEXTS = ['user_agent', 'ja4', 'ja4h', 'ja4s', 'ja4x', 'http2'] as const
+const HEADERS = is('headers', { type: 'object', minProperties: 1 })
 
 export const detectionRequest = withUsual(
   z
@@ -92,7 +96,11 @@ export const detectionRequest = withUsual(
     })
     .meta({
       id: 'DetectionRequest',
-      description: 'What is known of a request. What is not given says nothing.',
+      description:
+        'What is known of a request. What is not given says nothing. It needs one of `user_agent`, `headers` and the fingerprints.',
+      override: {
+        anyOf: [...TELLING_TEXTS.map((name) => is(name, { type: 'string', minLength: 1 })), HEADERS],
+      },
     }),
   isUsual,
 )

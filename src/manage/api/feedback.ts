@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { type Counted, giveFeedback, OUTCOMES } from '../feedback.ts'
+import { exactlyOne, given, is, rules, when } from './member-rules.ts'
 import { actorOf, type AnyOperation, operation } from './operation.ts'
 import { time, timeOf } from './schemas.ts'
 
@@ -15,11 +16,20 @@ const feedbackRequest = z
     }),
   })
   .superRefine((request, context) => {
-    if ((request.request_id === undefined) !== (request.decision_id === undefined)) return
-    const message = 'takes the place of request_id: give one of them'
-    context.addIssue({ code: 'custom', path: ['decision_id'], message })
+    if ((request.request_id === undefined) === (request.decision_id === undefined)) {
+      const message = 'takes the place of request_id: give one of them'
+      context.addIssue({ code: 'custom', path: ['decision_id'], message })
+    }
+    if (request.agent !== undefined && request.verdict === 'human')
+      context.addIssue({ code: 'custom', path: ['agent'], message: 'is for the verdict agent' })
   })
-  .meta({ id: 'FeedbackRequest' })
+  .meta({
+    id: 'FeedbackRequest',
+    override: rules(
+      exactlyOne('request_id', 'decision_id'),
+      when(given('agent'), is('verdict', { const: 'agent' })),
+    ),
+  })
 
 const feedback = z
   .strictObject({

@@ -41,6 +41,8 @@ export function exampleOf(given: JsonSchema, schemas: Schemas, depth = 0): unkno
   if (schema.const !== undefined) return schema.const
   if (schema.default !== undefined && schema.default !== null) return schema.default
   if (schema.enum !== undefined) return schema.enum[0]
+  // Beside properties they are rules between these, which the example of an operation follows.
+  if (schema.properties !== undefined) return simplest(schema, schemas, depth)
   const choice = (schema.oneOf ?? schema.anyOf)?.find(({ type }) => type !== 'null')
   if (choice !== undefined) return exampleOf(choice, schemas, depth)
   if (schema.allOf !== undefined)

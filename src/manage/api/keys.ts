@@ -6,6 +6,7 @@ import { makeKey, type WantedKey } from '../auth/make-key.ts'
 import { ACCESS, type Access, PLANS, planFor, SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { listing } from './listing.ts'
+import { exactlyOne } from './member-rules.ts'
 import { actorOf, operation } from './operation.ts'
 import { time, timeOf } from './schemas.ts'
 import type { Offered } from './version.ts'
@@ -36,7 +37,7 @@ const keyRequest = z
     plan: plan.optional(),
     expires_at: z.iso.datetime({ offset: true }).optional(),
   })
-  .meta({ id: 'KeyRequest' })
+  .meta({ id: 'KeyRequest', override: exactlyOne('access', 'scopes') })
 
 const createKey = operation({
   id: 'createKey',

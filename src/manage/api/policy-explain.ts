@@ -10,9 +10,12 @@ import { parsePolicy } from '../../policy/policy.ts'
 import { describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
 import { knowledgeOf } from '../detection.ts'
 import { evidence, proof, software } from './detect.ts'
+import { given, is, rules, when } from './member-rules.ts'
 import { operation } from './operation.ts'
 import { checked, checkPolicy, policyDocument } from './policy.ts'
+import { invalid } from '../refusal.ts'
 
+const SIGNED = { const: 'web-bot-auth' }
 const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
 
 /** An id alone, or with what else is known of it. */
@@ -69,6 +72,10 @@ const writtenRequest = z.unknown().meta({
         },
         additionalProperties: false,
         required: ['kind'],
+        ...rules(
+          when(given('signer'), is('verified', SIGNED)),
+          when(is('verified', SIGNED), given('signer')),
+        ),
         description: 'What its client is held for.',
       },
     },
@@ -77,6 +84,7 @@ const writtenRequest = z.unknown().meta({
   },
 })
 
+const REQUEST_MISSING = 'is missing or null; it takes an object: {} is a request of which nothing is known'
 const outcome = { rule: z.string(), action: z.string() }
 const policyExplanation = z
   .strictObject({
@@ -147,7 +155,9 @@ export const explainPolicy = operation({
       body.policy === undefined
         ? parsePolicy(management.policy.inForce().document, management.upstreams)
         : checkPolicy(body.policy, management, '/policy')
-    const written = checked('/request', () => readWrittenRequest(body.request))
+    const { request = null } = body
+    if (request === null) throw invalid([{ pointer: '/request', detail: REQUEST_MISSING }])
+    const written = checked('/request', () => readWrittenRequest(request))
     const { facts, isVerdictGiven } = describedRequest(written, () => knowledgeOf(management), nowMs)
     const { decision, rules } = explain(policy, facts, nowMs)
     const { wouldHave } = decision

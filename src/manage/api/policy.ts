@@ -1,5 +1,7 @@
 import * as z from 'zod'
 import { type Policy, parsePolicy } from '../../policy/policy.ts'
+import { pointerTo } from '../../config-source.ts'
+import { didYouMean } from '../../did-you-mean.ts'
 import { DocumentFault } from '../../problem.ts'
 import type { PolicyVersion } from '../../store/policies.ts'
 import type { Management } from '../management.ts'
@@ -55,6 +57,19 @@ const policyInForce = z
   })
   .meta({ id: 'PolicyInForce' })
 
+/** What `GET /policy` and `GET /policy/versions/{version}` answer: of it the policy counts. */
+const policyAnswered = z
+  .strictObject({
+    ...policyInForce.partial().shape,
+    in_force: z.boolean().optional(),
+    policy: policyDocument,
+  })
+  .meta({
+    id: 'PolicyAnswered',
+    description:
+      'A policy as it was answered. All other members are read-only: they are ignored, so that an answer can be changed and sent back. What it is to replace is for `If-Match` to say.',
+  })
+
 const getPolicy = operation({
   id: 'getPolicy',
   method: 'GET',
@@ -77,16 +92,17 @@ const putPolicy = operation({
   tag: 'Administration',
   summary: 'Put another policy in force',
   description:
-    'The body is a policy as in a policy file. With `If-Match`: the `ETag` of the one it is to take the place of, or `*`. It is in force in every worker at once, in other processes within a second, and after a restart. While the setting `policy.file` is set, that file says the policy, and this is refused (409).',
+    'The body is a policy as in a policy file, or what `GET /policy` has answered (`{"policy": …}`), whose other members are ignored. With `If-Match`: the `ETag` of the one it is to take the place of, or `*`. It is in force in every worker at once, in other processes within a second, and after a restart. While the setting `policy.file` is set, that file says the policy, and this is refused (409).',
   scopes: ['admin'],
-  body: policyDocument,
+  body: z.union([policyDocument, policyAnswered]),
   answer: policyInForce,
   problems: ['conflict', 'precondition_failed', 'precondition_required'],
   run: async (call, management) => {
     const keeper = keeperIn(management)
-    checkPolicy(call.body, management, '')
+    const { policy, pointer } = policyIn(call.body)
+    checkPolicy(policy, management, pointer)
     const wish = { ifMatch: call.ifMatch, restoredVersion: null }
-    return answer(await keeper.put(call.body, wish, actorOf(call), management.nowMs()), keeper.etag)
+    return answer(await keeper.put(policy, wish, actorOf(call), management.nowMs()), keeper.etag)
   },
 })
 
@@ -161,6 +177,20 @@ export const POLICY_OPERATIONS: readonly Offered[] = [
   ...[getPolicy, putPolicy, listPolicyVersions, getPolicyVersion, restorePolicy],
 ]
 
+/** The policy in a body, which may be one or have one. No policy has a member `policy`. */
+function policyIn(body: unknown): { readonly policy: unknown; readonly pointer: string } {
+  const isAnswered = typeof body === 'object' && body !== null && Object.hasOwn(body, 'policy')
+  if (!isAnswered) return { policy: body, pointer: '' }
+  const known = Object.keys(policyAnswered.shape)
+  const unknown = Object.keys(body).filter((name) => !known.includes(name))
+  const [first, ...more] = unknown.slice(0, ERRORS_MAX).map((name) => ({
+    pointer: pointerTo('', name),
+    detail: `is unknown beside policy${didYouMean(name, known)}`,
+  }))
+  if (first !== undefined) throw invalid([first, ...more])
+  return { policy: (body as { readonly policy: unknown }).policy, pointer: '/policy' }
+}
+
 function keeperIn({ policy }: Management): PolicyKeeper {
   if (policy.kind === 'stored') return policy
   const { file } = policy.inForce()
@@ -172,7 +202,10 @@ function keeperIn({ policy }: Management): PolicyKeeper {
 
 /** Throws a Refusal with every problem it has: the rule, the place, and why. `pointer`: where it is in the body. */
 export function checkPolicy(value: unknown, { upstreams }: Management, pointer: string): Policy {
-  if (value === null) throw invalid([{ pointer, detail: 'is null; a policy without rules is {"rules": []}' }])
+  if (value === null || value === undefined) {
+    const what = value === null ? 'is null' : 'is missing'
+    throw invalid([{ pointer, detail: `${what}; a policy without rules is {"rules": []}` }])
+  }
   return checked(pointer, () => parsePolicy(value, upstreams))
 }
 

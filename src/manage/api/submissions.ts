@@ -6,6 +6,7 @@ import type { Submitted } from '../submissions/analyse.ts'
 import { review } from '../submissions/review.ts'
 import { LIST_MAX, submit, type Taken } from '../submissions/submit.ts'
 import { listing } from './listing.ts'
+import { is, mayBe, rules } from './member-rules.ts'
 import { actorOf, type Call, operation } from './operation.ts'
 import { signature, signatureWithEvidence } from './signature-schemas.ts'
 import {
@@ -20,6 +21,9 @@ import {
   type,
 } from './submission-views.ts'
 import type { Offered, Versioned } from './version.ts'
+
+/** Nothing that only an acceptance takes. */
+const ONLY_DECISION = rules(mayBe('agent_id', { type: 'null' }), mayBe('despite_people', { const: false }))
 
 const agentName = z
   .string()
@@ -181,7 +185,10 @@ Of two who decide at once one gets 409, which names the state.`,
       if (typeof agent_id === 'string') context.addIssue({ code: 'custom', path: ['agent_id'], message })
       if (despite_people === true) context.addIssue({ code: 'custom', path: ['despite_people'], message })
     })
-    .meta({ id: 'SubmissionReview' }),
+    .meta({
+      id: 'SubmissionReview',
+      override: { anyOf: [is('decision', { const: 'accept' }), ONLY_DECISION] },
+    }),
   answer: submissionAnswer,
   problems: ['conflict', 'unavailable'],
   run: async (call, management) => {

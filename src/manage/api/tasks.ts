@@ -19,6 +19,7 @@ import {
   markOf,
   positionIn,
 } from './cursor.ts'
+import { exactlyOne } from './member-rules.ts'
 import { type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_FIELDS, time, timeOf } from './schemas.ts'
 import { jsonSchemaOf } from './tools.ts'
@@ -142,7 +143,7 @@ function createTask(types: Types): AnyOperation {
           'Is told when the task has ended, by a POST as Standard Webhooks have it: `{type, timestamp, data}`, where the type is `task_completed`, `task_failed` or `task_cancelled`, and the data the task without its results. It has https:// and leads to the public internet.',
       }),
     })
-    .meta({ id: 'TaskRequest' })
+    .meta({ id: 'TaskRequest', override: exactlyOne('items', 'input') })
   return operation({
     id: 'createTask',
     method: 'POST',

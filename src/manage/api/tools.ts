@@ -137,8 +137,15 @@ export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): Record<
       Object.assign(jsonSchema, override)
     },
   })
-  const root = $ref === undefined ? rest : $defs[$ref.slice(DEFS.length)]
-  return { type: 'object', ...root, ...(Object.keys($defs).length === 0 ? {} : { $defs }) }
+  const root = ($ref === undefined ? rest : $defs[$ref.slice(DEFS.length)]) as Record<string, unknown>
+  return { type: 'object', ...withoutRules(root), ...(Object.keys($defs).length === 0 ? {} : { $defs }) }
+}
+
+/** Vendors of models refuse tools with rules between the arguments at the root of the schema. The tool says what is wrong. */
+function withoutRules(root: Record<string, unknown>): Record<string, unknown> {
+  if (root['properties'] === undefined) return root
+  const { anyOf: _any, oneOf: _one, allOf: _all, if: _if, then: _then, else: _else, ...others } = root
+  return others
 }
 
 const DEFS = '#/$defs/'

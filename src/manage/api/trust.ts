@@ -5,6 +5,7 @@ import { knownPlan, knownScopes, SCOPES } from '../auth/principal.ts'
 import { Refusal } from '../refusal.ts'
 import { plan, scope } from './keys.ts'
 import { listing } from './listing.ts'
+import { given } from './member-rules.ts'
 import { actorOf, operation } from './operation.ts'
 import { time, timeOf } from './schemas.ts'
 import type { Offered } from './version.ts'
@@ -44,7 +45,10 @@ const trustRequest = z
       .optional(),
     plan: plan.optional(),
   })
-  .meta({ id: 'TrustRequest' })
+  .meta({
+    id: 'TrustRequest',
+    override: { oneOf: [given('jwk'), { anyOf: [given('agent_id'), given('document')] }] },
+  })
 
 const createTrust = operation({
   id: 'createTrust',

@@ -76,7 +76,7 @@ const userChanges = z
     }),
   })
   .refine((body) => Object.keys(body).length > 0, 'has nothing to change')
-  .meta({ id: 'UserChanges' })
+  .meta({ id: 'UserChanges', override: { minProperties: 1 } })
 
 const createUser = operation({
   id: 'createUser',

@@ -14,7 +14,8 @@ export function schemaRows(schema: JsonSchema, schemas: Schemas, prefix = '', de
   const at = resolved(schema, schemas)
   if (depth > DEPTH_MAX) return []
   const choices = at.oneOf ?? at.anyOf ?? at.allOf
-  if (choices !== undefined)
+  // Beside properties they are rules between these.
+  if (choices !== undefined && at.properties === undefined)
     return distinct(choices.flatMap((each) => schemaRows(each, schemas, prefix, depth)))
   if (at.items !== undefined) return schemaRows(at.items, schemas, `${prefix}[]`, depth)
   const members = Object.entries(at.properties ?? {}).flatMap(([name, member]) => {
@@ -36,7 +37,8 @@ export function schemaRows(schema: JsonSchema, schemas: Schemas, prefix = '', de
 export function typeOf(schema: JsonSchema, schemas: Schemas): string {
   const at = resolved(schema, schemas)
   const choices = at.oneOf ?? at.anyOf
-  if (choices !== undefined) return [...new Set(choices.map((each) => typeOf(each, schemas)))].join(' or ')
+  if (choices !== undefined && at.properties === undefined)
+    return [...new Set(choices.map((each) => typeOf(each, schemas)))].join(' or ')
   if (at.const !== undefined) return JSON.stringify(at.const)
   if (at.enum !== undefined) return at.enum.map((value) => String(value)).join(', ')
   const types = typeof at.type === 'string' ? [at.type] : (at.type ?? ['anything'])
