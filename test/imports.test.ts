@@ -78,7 +78,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   manage: ['*', '!proxy', '!commands', '!main.ts', '!bin.js'],
   commands: ['*', '!main.ts', '!bin.js'],
   'main.ts': ['*', '!bin.js'],
-  'bin.js': ['main.ts'],
+  'bin.js': ['main.ts', 'node:module', 'node:url'],
   'build.ts': ['node:*', 'npm:rolldown'],
 }
 
