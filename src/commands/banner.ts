@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
 import type { PolicyInForce } from '../manage/policy-keeper.ts'
 import type { ListenAddress } from '../proxy/data-plane.ts'
-import type { Gateway } from './gateway.ts'
+import { DASHBOARD_PATH } from '../manage/dashboard-path.ts'
+import type { Gateway, GatewaySettings } from './gateway.ts'
 import { type Io, paint } from './io.ts'
 
 /** What somebody at a terminal wants to know once it runs: where it is, what is behind it, and whom to trust. */
@@ -19,8 +20,12 @@ export function banner(gateway: Gateway, io: Io): string {
     }),
     ...certificateRows(gateway),
     ['Policy', policyText(gateway.policyInForce)],
+    ...managementRows(settings, manage),
     ['Health', `${manage}/health/ready`],
     ['Metrics', `${manage}/metrics`],
+    ...nextSteps(settings).map(
+      (step, index) => [index === 0 ? 'Next' : '', `${index + 1}. ${step}`] as const,
+    ),
   ]
   const lines = rows.map(([label, text]) => `  ${label.padEnd(LABEL_WIDTH)}${text}`)
   const title = paint(io, 'bold', `Gatehouse ${settings.version} is ready`)
@@ -37,6 +42,29 @@ function certificateRows(gateway: Gateway): (readonly [string, string])[] {
     [development.isNew ? 'New CA' : 'CA', quoted(file)],
     ['', `SHA-256 ${development.caFingerprint}`],
     ['Try it', `curl --cacert ${quoted(file)} https://localhost:${port}/`],
+  ]
+}
+
+/** Where the dashboard is, and how to make the key that opens it. */
+function managementRows(
+  { management, dataFolder }: GatewaySettings,
+  manage: string,
+): (readonly [string, string])[] {
+  if (management === null) return []
+  const command = `${PROGRAM} keys create --name admin --access admin --data ${quoted(resolve(dataFolder))}`
+  return [
+    ...(management.hasDashboard ? [['Dashboard', `${manage}${DASHBOARD_PATH}`] as const] : []),
+    ['First key', command],
+  ]
+}
+
+function nextSteps({ management }: GatewaySettings): readonly string[] {
+  return [
+    'send a request to the address above',
+    management === null
+      ? 'look at what it judges by: its managers have the dashboard'
+      : 'make the first key and sign in to the dashboard with it',
+    `write rules, starting from config/policy.yaml: ${PROGRAM} check finds mistakes`,
   ]
 }
 
@@ -64,3 +92,4 @@ function quoted(path: string): string {
 }
 
 const LABEL_WIDTH = 13
+const PROGRAM = import.meta.url.endsWith('.ts') ? 'npm run -s gatehouse --' : 'gatehouse'

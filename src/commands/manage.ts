@@ -1,3 +1,4 @@
+import { checkListenPlaces } from './listen-check.ts'
 import { createLog, type Log } from '../log.ts'
 import type { Command, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
@@ -48,6 +49,7 @@ async function serveManager(
 ): Promise<ExitCode> {
   const log = createLog(settings.log)
   const start = async (): Promise<Running> => {
+    await checkListenPlaces([{ place: settings.listen, by: '--manage' }])
     const manager = await Manager.start(settings, log)
     return {
       graceMs: GRACE_MS,

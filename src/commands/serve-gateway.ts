@@ -1,6 +1,7 @@
 import { createLog, type Log } from '../log.ts'
 import { banner } from './banner.ts'
 import type { ExitCode } from './command.ts'
+import { checkListenPlaces, type ListenWish } from './listen-check.ts'
 import { Gateway, type GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
 import { GRACE_MS, type Running, serve } from './serve.ts'
@@ -12,7 +13,9 @@ export async function serveGateway(
 ): Promise<ExitCode> {
   const log = createLog(settings.log)
   const { drainTimeoutMs } = settings.worker
+  if (io.isTerminal) io.stdout.write(startingText(settings))
   const start = async (): Promise<Running> => {
+    await checkListenPlaces(listenWishes(settings))
     const gateway = await Gateway.start(settings, log)
     return {
       graceMs: Math.min(GRACE_MS, drainTimeoutMs * GRACE_SHARE),
@@ -23,6 +26,20 @@ export async function serveGateway(
     }
   }
   return serve(start, warnings, log)
+}
+
+function listenWishes({ worker, manageListen }: GatewaySettings): ListenWish[] {
+  return [
+    { place: worker.listen, by: '--listen' },
+    ...(worker.plainListen === null ? [] : [{ place: worker.plainListen, by: 'proxy.plain_listen' }]),
+    { place: manageListen, by: '--manage' },
+  ]
+}
+
+/** Signatures, certificates and the database take a second or two. */
+function startingText({ version, worker }: GatewaySettings): string {
+  const urls = worker.upstreams.flatMap((upstream) => upstream.urls)
+  return `Gatehouse ${version} is starting in front of ${urls.join(', ')} …\n`
 }
 
 function sayReady(gateway: Gateway, log: Log, io: Io): void {

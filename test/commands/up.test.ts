@@ -238,11 +238,7 @@ test("Kubernetes' swap of a secret is a reload", async (t) => {
 })
 
 test('what keeps it from starting is said in one line or more, with what to do, and exit code 1', async (t) => {
-  const other = createTcpServer()
-  other.listen(0, '127.0.0.1')
-  await once(other, 'listening')
-  t.teardown(() => other.close())
-  const taken = `127.0.0.1:${(other.address() as AddressInfo).port}`
+  const [taken, alsoTaken] = [await takenPlace(t), await takenPlace(t)]
   const folder = temporaryFolder(t)
   const file = (name: string, content: string) => {
     writeFileSync(join(folder, name), content)
@@ -261,7 +257,11 @@ test('what keeps it from starting is said in one line or more, with what to do, 
     ],
     [
       [...upstream, ...pair, '--manage', taken],
-      /management plane cannot listen on 127\.0\.0\.1 port \d+: another program .*--manage/,
+      /cannot listen on 127\.0\.0\.1 port \d+: another program listens there; change it with --manage/,
+    ],
+    [
+      [...upstream, ...pair, '--listen', taken, '--manage', alsoTaken],
+      /port \d+: another program listens there; change it with --listen\n.*change it with --manage/,
     ],
     [
       [...upstream, '--cert', cert, '--key', file('other.pem', second.key)],
@@ -295,7 +295,10 @@ test('what keeps it from starting is said in one line or more, with what to do, 
 test('at a terminal it says where it is and whom to trust', async () => {
   const io = memoryIo('', { isTerminal: true })
   const upstreams = [{ name: 'default', urls: ['http://localhost:3000'] }]
-  const settings = { version: '1.2.3', workers: 2, worker: { upstreams } }
+  const settings = {
+    ...{ version: '1.2.3', workers: 2, worker: { upstreams } },
+    ...{ management: { hasDashboard: true }, dataFolder: '/data' },
+  }
   const development = {
     names: ['localhost', '127.0.0.1'],
     caFile: "/data/it's/ca.pem",
@@ -320,11 +323,25 @@ test('at a terminal it says where it is and whom to trust', async () => {
                SHA-256 AB:CD
   Try it       curl --cacert '/data/it'\\''s/ca.pem' https://localhost:8443/
   Policy       none: every request is tagged, none is blocked
+  Dashboard    http://localhost:9080/dashboard/
+  First key    npm run -s gatehouse -- keys create --name admin --access admin --data /data
   Health       http://localhost:9080/health/ready
   Metrics      http://localhost:9080/metrics
+  Next         1. send a request to the address above
+               2. make the first key and sign in to the dashboard with it
+               3. write rules, starting from config/policy.yaml: npm run -s gatehouse -- check finds mistakes
 `,
   )
 })
+
+/** Where another program listens. */
+async function takenPlace(t: Test): Promise<string> {
+  const other = createTcpServer()
+  other.listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  t.teardown(() => other.close())
+  return `127.0.0.1:${(other.address() as AddressInfo).port}`
+}
 
 interface App {
   readonly server: Server

@@ -1,6 +1,5 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import type { StartupConfig } from '../../config.ts'
+import { type ListenPlace, listenFailure } from '../listen-check.ts'
 import { bad, type Finding, good, skipped } from './finding.ts'
 
 /** Whether the ports can be had; whether a gateway has them already. */
@@ -21,14 +20,9 @@ export async function lookAtPorts(
   return [...ports, ...(running === null ? [] : [running])]
 }
 
-interface Place {
-  readonly host: string
-  readonly port: number
-}
-
-async function lookAtPort(name: string, { host, port }: Place, isRunning: boolean): Promise<Finding> {
+async function lookAtPort(name: string, { host, port }: ListenPlace, isRunning: boolean): Promise<Finding> {
   const about = `${name} ${host}:${port}`
-  const code = await whyNot({ host, port })
+  const code = await listenFailure({ host, port })
   if (code === null) return good(about, 'can be had')
   if (code === 'EADDRINUSE')
     return isRunning
@@ -49,21 +43,8 @@ async function lookAtPort(name: string, { host, port }: Place, isRunning: boolea
   return bad(about, `cannot be had (${code})`, `set ${name} to HOST:PORT of this machine`)
 }
 
-async function whyNot({ host, port }: Place): Promise<string | null> {
-  const server = createServer()
-  try {
-    server.listen({ host, port, exclusive: true })
-    await once(server, 'listening')
-    return null
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? 'unknown'
-  } finally {
-    server.close()
-  }
-}
-
 /** What a gateway that runs says of itself; `null`: none does. */
-async function healthOf({ host, port }: Place, hasTls: boolean): Promise<Finding | null> {
+async function healthOf({ host, port }: ListenPlace, hasTls: boolean): Promise<Finding | null> {
   // Its certificate is for others: who it is does not matter here.
   if (hasTls || port === 0) return null
   const local = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)

@@ -53,8 +53,8 @@ export function SignIn({ failure }: { readonly failure: string | null }) {
             error={wrong}
             hint={
               <>
-                Made with <code>gatehouse keys create --access admin NAME</code>; with less access there is
-                less to be seen. It is kept until this tab is closed.
+                Make one with <code>gatehouse keys create --name NAME --access admin</code>. The key is kept
+                until this tab is closed.
               </>
             }
           >

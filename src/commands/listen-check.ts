@@ -1,0 +1,50 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { Fault } from '../fault.ts'
+
+export interface ListenPlace {
+  readonly host: string
+  readonly port: number
+}
+
+export interface ListenWish {
+  readonly place: ListenPlace
+  /** What changes it: `--listen`, or the name of a setting without a flag. */
+  readonly by: string
+}
+
+/** Throws a Fault that names every place where this process cannot listen, before anything else is started. */
+export async function checkListenPlaces(wishes: readonly ListenWish[]): Promise<void> {
+  const lines = await Promise.all(
+    wishes.map(async ({ place, by }) => {
+      const code = await listenFailure(place)
+      if (code === null) return []
+      return [
+        `cannot listen on ${place.host} port ${place.port}: ${REASONS[code] ?? code}; change it with ${by}`,
+      ]
+    }),
+  )
+  const [first, ...others] = lines.flat()
+  if (first !== undefined) throw new Fault('LISTEN_FAILED', [first, ...others].join('\n  '))
+}
+
+/** The code of the error with which listening there fails; `null` where it does not. */
+export async function listenFailure({ host, port }: ListenPlace): Promise<string | null> {
+  const server = createServer()
+  try {
+    server.listen({ host, port, exclusive: true })
+    await once(server, 'listening')
+    return null
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown'
+  } finally {
+    server.close()
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program listens there',
+  EACCES: 'ports below 1024 need a privilege (CAP_NET_BIND_SERVICE)',
+  EADDRNOTAVAIL: 'this machine does not have the address',
+  ENOTFOUND: 'the name has no address',
+}
