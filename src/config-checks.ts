@@ -30,17 +30,19 @@ export function checkRole(
   if (!isOnBus) refuse('/bus/url', 'is missing: say where proxies are told and heard, nats://HOST:PORT')
   if (!store.url?.startsWith('postgres'))
     refuse('/store/url', 'takes postgres://: managers share their database')
-  else if (store.encryption_key === null)
-    refuse('/store/encryption_key', 'is missing: managers read the same secrets in the database')
+  else if (store.encryption_keys.length === 0 && store.encryption_key === null)
+    refuse('/store/encryption_keys', 'is missing: managers read the same secrets in the database')
 }
 
 /** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
 export function checkTogether(
-  { proxy, manage, auth, fetch, identity, signing, feeds, bus, inject, tracing }: Partly<Settings>,
+  { proxy, manage, auth, fetch, identity, signing, feeds, store, bus, inject, tracing }: Partly<Settings>,
   refuse: Say,
 ): void {
   const { upstreams, limits } = proxy
   checkInject(inject, refuse)
+  if (store.encryption_key && store.encryption_keys.length > 0)
+    refuse('/store/encryption_key', 'is short for store.encryption_keys, which is there too; leave one out')
   if (tracing.token && !BEARER_TOKEN.test(tracing.token.reveal())) refuse('/tracing/token', NO_TOKEN)
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
@@ -129,8 +131,12 @@ export function warnTogether(
     )
   if (proxy.hosts.length === 0 && proxy.unknown_host === 'pass')
     warn('/proxy/unknown_host', 'has no effect without hosts')
-  if (store.url?.startsWith('postgres') && store.encryption_key === null)
-    warn('/store/url', 'is shared, and without store.encryption_key each process reads its own secrets only')
+  if (
+    store.url?.startsWith('postgres') &&
+    store.encryption_keys.length === 0 &&
+    store.encryption_key === null
+  )
+    warn('/store/url', 'is shared, and without store.encryption_keys each process reads its own secrets only')
   if (manage.tls.cert_file === null && manage.tls.key_file !== null)
     warn('/manage/tls/key_file', 'has no effect without cert_file')
   if (auth.openid.client_id !== null && auth.openid.issuer === null)
@@ -159,6 +165,7 @@ export function warnTogether(
     ['/proxy/signature_key', proxy.signature_key],
     ['/manage/admin_key', manage.admin_key],
     ['/store/encryption_key', store.encryption_key],
+    ...store.encryption_keys.map((key, index) => [`/store/encryption_keys/${index}`, key] as const),
   ] as const) {
     if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
       warn(

@@ -41,6 +41,13 @@ export interface SecretSetting {
   readonly lengthMin: number
 }
 
+/** Several secrets; a file of them has one a line. */
+export interface SecretListSetting {
+  readonly item: 'secrets'
+  readonly about: string
+  readonly lengthMin: number
+}
+
 /** A shorter way to write a part of another setting: never both. */
 export interface ShortForm {
   readonly item: 'short'
@@ -54,6 +61,7 @@ export type Item =
   | List<unknown>
   | SectionList<Items>
   | SecretSetting
+  | SecretListSetting
   | ShortForm
 
 export interface Items {
@@ -72,7 +80,9 @@ export type ValueOf<Of> =
           ? readonly Value[]
           : Of extends SecretSetting
             ? Secret<string> | null
-            : null
+            : Of extends SecretListSetting
+              ? readonly Secret<string>[]
+              : null
 
 export function section<Members extends Items>(about: string, members: Members): Section<Members> {
   return { item: 'section', about, members }
@@ -104,6 +114,10 @@ export function sections<Members extends Items>(
 
 export function secret(about: string, lengthMin: number): SecretSetting {
   return { item: 'secret', about, lengthMin }
+}
+
+export function secrets(about: string, lengthMin: number): SecretListSetting {
+  return { item: 'secrets', about, lengthMin }
 }
 
 export function short(of: ShortForm['of'], about: string): ShortForm {

@@ -187,7 +187,8 @@ function usualVariable(pointer: string): string {
 }
 
 export function isSecret(item: Item): boolean {
-  return item.item === 'secret' || (item.item === 'short' && item.of.item === 'secret')
+  const { item: kind } = item.item === 'short' ? item.of : item
+  return kind === 'secret' || kind === 'secrets'
 }
 
 /** What a file would have where a variable or a flag has this text. */
@@ -198,6 +199,7 @@ function rawOf(item: Item, text: string, variable: string): unknown {
     case 'setting':
       return item.kind.fromText(text)
     case 'list':
+    case 'secrets':
       return text
         .split(',')
         .map((part) => part.trim())

@@ -5,6 +5,7 @@ import type {
   Item,
   Items,
   List,
+  SecretListSetting,
   SecretSetting,
   Section,
   SectionList,
@@ -16,7 +17,7 @@ import { nameOf, type Problem, pointerTo } from './config-source.ts'
 import { didYouMean } from './did-you-mean.ts'
 import { Fault } from './fault.ts'
 import { shown } from './problem.ts'
-import { REDACTED, Secret } from './secret.ts'
+import { REDACTED, Secret, secretLines, secretText } from './secret.ts'
 
 /** One value that is in force, as a file would have it, and who gave it. */
 export interface Effective {
@@ -90,6 +91,8 @@ export class ConfigReader {
         return this.#sections(item, around[name], pointer)
       case 'secret':
         return this.#secret(item, around[name], around[`${name}_file`], pointer)
+      case 'secrets':
+        return this.#secrets(item, around[name], around[`${name}_file`], pointer)
       case 'short':
         return null // the layers have put it where it belongs
     }
@@ -145,33 +148,67 @@ export class ConfigReader {
     fileInFile: unknown,
     pointer: string,
   ): Secret<string> | null {
+    const given = this.#givenSecret(inFile, fileInFile, pointer)
+    this.effective.push({ pointer, value: given === null ? null : REDACTED, from: given?.from ?? DEFAULT })
+    if (given === null || given.value === undefined) return null
+    const value = given.file === null ? given.value : secretText(given.value as string)
+    return this.#soundSecret(setting, value, given.at, given.file)
+  }
+
+  #secrets(
+    setting: SecretListSetting,
+    inFile: unknown,
+    fileInFile: unknown,
+    pointer: string,
+  ): readonly Secret<string>[] {
+    const given = this.#givenSecret(inFile, fileInFile, pointer)
+    this.effective.push({ pointer, value: given === null ? [] : REDACTED, from: given?.from ?? DEFAULT })
+    if (given === null || given.value === undefined) return []
+    const { value, at, file } = given
+    const values: readonly unknown[] =
+      file !== null ? secretLines(value as string) : Array.isArray(value) ? value : [value]
+    if (file !== null && values.length === 0) this.#layers.refuse(at, 'has no secret in it')
+    const sound = values.map((each, index) =>
+      this.#soundSecret(setting, each, file === null ? pointerTo(pointer, index) : at, file),
+    )
+    return sound.filter((each) => each !== null)
+  }
+
+  /** `null`: there is none. A `value` of undefined was refused. */
+  #givenSecret(inFile: unknown, fileInFile: unknown, pointer: string): GivenSecret | null {
     const direct = this.#layers.of(pointer, inFile)
-    const file = this.#layers.of(`${pointer}_file`, fileInFile)
-    if (direct !== null && file !== null && direct.level === file.level) {
+    const inOther = this.#layers.of(`${pointer}_file`, fileInFile)
+    if (direct !== null && inOther !== null && direct.level === inOther.level) {
       this.#layers.refuse(pointer, `and ${nameOf(`${pointer}_file`)} say the same thing; leave one out`)
       return null
     }
-    const given = (direct?.level ?? 0) > (file?.level ?? 0) ? direct : file
-    if (given === null || given.raw === null) {
-      this.effective.push({ pointer, value: null, from: given?.where ?? DEFAULT })
-      return null
-    }
-    const value = given === direct ? given.raw : this.#secretInFile(`${pointer}_file`, given.raw, given.level)
-    this.effective.push({ pointer, value: REDACTED, from: given.where })
-    if (value === undefined) return null
-    const at = given === direct ? pointer : `${pointer}_file`
+    const given = (direct?.level ?? 0) > (inOther?.level ?? 0) ? direct : inOther
+    if (given === null || given.raw === null) return null
+    const from = given.where
+    if (given === direct) return { value: given.raw, at: pointer, file: null, from }
+    const at = `${pointer}_file`
+    const file = this.#value(path, given.raw, at, given.level)
+    return file === undefined
+      ? { value: undefined, at, file: null, from }
+      : { value: this.#textOf(file, at), at, file, from }
+  }
+
+  #soundSecret(
+    { lengthMin }: SecretSetting | SecretListSetting,
+    value: unknown,
+    at: string,
+    file: string | null,
+  ): Secret<string> | null {
     if (typeof value !== 'string' || value === '') this.#layers.refuse(at, 'is no text; put it in quotes')
-    else if (value.length < setting.lengthMin)
-      this.#layers.refuse(at, `is shorter than ${setting.lengthMin} characters, and could be guessed`)
-    else return new Secret(value)
+    else if (value.length < lengthMin)
+      this.#layers.refuse(at, `is shorter than ${lengthMin} characters, and could be guessed`)
+    else return new Secret(value, file)
     return null
   }
 
-  #secretInFile(pointer: string, raw: unknown, level: number): unknown {
-    const file = this.#value(path, raw, pointer, level)
-    if (file === undefined) return undefined
+  #textOf(file: string, pointer: string): string | undefined {
     try {
-      return this.#readSecret(file).replace(/\r?\n$/, '')
+      return this.#readSecret(file)
     } catch (error) {
       this.#refuseFault(pointer, error)
       return undefined
@@ -198,6 +235,15 @@ export class ConfigReader {
     if (!(error instanceof Fault)) throw error
     this.#layers.refuse(pointer, error.message)
   }
+}
+
+interface GivenSecret {
+  readonly value: unknown
+  readonly at: string
+  /** That it was read from. */
+  readonly file: string | null
+  /** Who gave it. */
+  readonly from: string
 }
 
 /** The same name in another place. */

@@ -31,7 +31,7 @@ import { BUS } from './config-fleet.ts'
 import { IDENTITY, SIGNING } from './config-identity.ts'
 import { INJECT } from './config-inject.ts'
 import { UPSTREAM } from './config-upstream.ts'
-import { list, secret, section, sections, setting, short } from './config-items.ts'
+import { list, secret, secrets, section, sections, setting, short } from './config-items.ts'
 
 const CERTIFICATE = section('', {
   cert_file: setting(path, undefined, 'PEM with its chain, DER, or PKCS#12 with its key.'),
@@ -408,10 +408,11 @@ export const SETTINGS = section('', {
       '400d',
       'How long the audit log remembers who changed what.',
     ),
-    encryption_key: secret(
-      'Encrypts what is secret in the database (of webhooks, of one-time codes, and what OAuth signs with and remembers); the same for all processes that share one. Without it a key is made, in the file `store.key` of `data.dir`.',
+    encryption_keys: secrets(
+      'Encrypt what is secret in the database (of webhooks, of one-time codes, and what OAuth signs with and remembers): the first encrypts, all decrypt; the same for all processes that share a database. In a file, one a line; it is read again when it changes. `gatehouse rekey` encrypts everything with the first. Without them a key is made, in the file `store.key` of `data.dir`, which may have several lines too.',
       16,
     ),
+    encryption_key: secret('Short for `encryption_keys` with one key.', 16),
   }),
   bus: BUS,
   webhooks: section('Where others are told of events.', {

@@ -9,7 +9,7 @@ import { ConfigReader, type Effective } from './config-reader.ts'
 import { ConfigFault, type Problem } from './config-source.ts'
 import { Fault } from './fault.ts'
 import type { LogSettings } from './log.ts'
-import { REDACTED, type Secret } from './secret.ts'
+import { REDACTED, Secret } from './secret.ts'
 
 /** All that is set at the start and takes a restart to change. Times of 0 are for ever. */
 export interface StartupConfig {
@@ -43,7 +43,8 @@ export interface StartupConfig {
     readonly url: string | null
     readonly password: Secret<string> | null
     readonly auditRetentionMs: number
-    readonly encryptionKey: Secret<string> | null
+    /** The first encrypts, all decrypt. None: those of the file `store.key`. */
+    readonly encryptionKeys: readonly Secret<string>[]
   }
   readonly auth: {
     readonly failuresPerMinute: number
@@ -345,7 +346,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       url: others.store.url,
       password: others.store.password,
       auditRetentionMs: others.store.audit_retention,
-      encryptionKey: others.store.encryption_key,
+      encryptionKeys: encryptionKeys(others.store),
     },
     auth: {
       failuresPerMinute: others.auth.failures_per_minute,
@@ -565,6 +566,11 @@ function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
     h2SessionMemoryBytes: limits.h2_session_memory,
     upgradeIdleTimeoutMs: limits.upgrade_idle_timeout,
   }
+}
+
+/** One key is not read again when its file changes: with another one alone, nothing could be decrypted. */
+function encryptionKeys({ encryption_key: one, encryption_keys: ring }: Settings['store']) {
+  return one === null ? ring : [new Secret(one.reveal())]
 }
 
 /** Files of secrets that anybody on this machine can read. One that cannot be looked at is for others to complain of. */

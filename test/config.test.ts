@@ -118,6 +118,45 @@ test('every setting outside of lists has a variable, which sets what the file wo
   assert.ok(tried > 35, `${tried}`)
 })
 
+test('encryption keys are one, a list, or a file with one a line; each says which file it came from', async (t) => {
+  const folder = temporaryFolder(t)
+  const file = join(folder, 'keys')
+  writeFileSync(file, `\n${SECRET} 1\r\n${SECRET} 2\n\n`)
+  const short = join(folder, 'short')
+  writeFileSync(short, `${SECRET}\nshort\n`)
+  writeFileSync(join(folder, 'empty'), '\n')
+  const keysOf = (text: string, env = {}) =>
+    parse({ file: { name: join(folder, 'g.yaml'), text: `${ONLY_UPSTREAM}\nstore: {${text}}` }, env }).config
+      .store.encryptionKeys
+  const told = (text: string, env = {}) => keysOf(text, env).map((key) => [key.reveal(), key.file])
+  assert.deepEqual(told(''), [])
+  assert.deepEqual(told(`encryption_key: ${SECRET}`), [[SECRET, null]])
+  assert.deepEqual(told(`encryption_keys: ${SECRET}`), [[SECRET, null]])
+  assert.deepEqual(told(`encryption_keys: [${SECRET}, ${SECRET}2]`), [
+    [SECRET, null],
+    [`${SECRET}2`, null],
+  ])
+  assert.deepEqual(told('encryption_keys_file: keys'), [
+    [`${SECRET} 1`, file],
+    [`${SECRET} 2`, file],
+  ])
+  // One key, which has always been all that is in its file.
+  assert.deepEqual(told('encryption_key_file: keys'), [[`\n${SECRET} 1\r\n${SECRET} 2\n`, null]])
+  assert.deepEqual(told('', { GATEHOUSE_STORE_ENCRYPTION_KEYS: `${SECRET}1,${SECRET}2` }), [
+    [`${SECRET}1`, null],
+    [`${SECRET}2`, null],
+  ])
+  const faults = (text: string) =>
+    faultOf({ file: { name: join(folder, 'g.yaml'), text: `${ONLY_UPSTREAM}\nstore: {${text}}` } }).join()
+  assert.match(faults('encryption_keys_file: short'), /encryption_keys_file: is shorter than 16 characters/)
+  assert.match(faults('encryption_keys_file: empty'), /encryption_keys_file: has no secret in it/)
+  assert.match(faults(`encryption_keys: [${SECRET}, 7]`), /encryption_keys\[1\]: is no text/)
+  assert.match(
+    faults(`encryption_keys: ${SECRET}, encryption_key: ${SECRET}`),
+    /encryption_key: is short for/,
+  )
+})
+
 test('a manager needs the bus and a database that others can have; what has both planes has no bus', async () => {
   const bus = 'bus: {url: nats://nats.example:4222}'
   const store = 'store: {url: postgres://gatehouse@db.example/gatehouse, encryption_key: 0123456789abcdef}'
@@ -128,7 +167,7 @@ test('a manager needs the bus and a database that others can have; what has both
     'g.yaml:1:1: store.url: takes postgres://: managers share their database',
   ])
   assert.deepEqual(faults('manage', `${bus}\nstore: {url: postgres://gatehouse@db.example/gatehouse}`), [
-    'g.yaml:2:1: store.encryption_key: is missing: managers read the same secrets in the database',
+    'g.yaml:2:1: store.encryption_keys: is missing: managers read the same secrets in the database',
   ])
   assert.deepEqual(faults('up', `${bus}\n${ONLY_UPSTREAM}`), [
     'g.yaml:1:7: bus.url: is for `gatehouse manage` and `gatehouse proxy`: `up` has both planes on one machine',
@@ -645,8 +684,11 @@ function flattened(value: unknown, name: string): [string, unknown][] {
 /** Some text for a variable that is not the default; `null` for what other tests set. */
 function sampleOf(item: Item, pointer: string): string | null {
   if (item.item === 'list') return LISTED.get(pointer) ?? '192.0.2.0/24'
-  if (item.item === 'secret') return SECRET
-  if (item.item !== 'setting' || /(?:_passphrase|_key|_token|_secret|\/password|\/token)_file$/.test(pointer))
+  if (item.item === 'secret' || item.item === 'secrets') return SECRET
+  if (
+    item.item !== 'setting' ||
+    /(?:_passphrase|_keys?|_token|_secret|\/password|\/token)_file$/.test(pointer)
+  )
     return null
   if (item.fallback === false) return 'true'
   const candidates = [

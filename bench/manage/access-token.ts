@@ -19,7 +19,7 @@ const REQUEST = { proof: '', method: 'GET', path: '/v1/agents', resource: 'v1' }
 
 const store = await Store.open('sqlite::memory:')
 const nowMs = Date.now
-const sealer = new Sealer(new Secret('a key for the bench'), join('nowhere', 'store.key'))
+const sealer = new Sealer([new Secret('a key for the bench')], join('nowhere', 'store.key'))
 const keys = new SigningKeys(
   store,
   sealer,

@@ -113,6 +113,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./migrate.ts')).migrateTables,
   },
   {
+    name: 'rekey',
+    summary: 'Encrypt the secrets in the database with the first of the encryption keys',
+    load: async () => (await import('./rekey.ts')).rekeySecrets,
+  },
+  {
     name: 'backup',
     summary: 'Copy the database to a file, while the gateway runs',
     load: async () => (await import('./backup.ts')).backup,

@@ -28,6 +28,7 @@ import { endStart } from '../proxy/garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
+import { type EncryptionKeyPart, encryptionKeyPart } from './credential-parts.ts'
 import { FileWatch } from './file-watch.ts'
 import { AsnPart, CertificatePart, type OwnSources, SigningKeyPart, TicketKeyPart } from './live-parts.ts'
 import type { ManagePort } from './manage-port.ts'
@@ -92,6 +93,7 @@ export class Gateway {
   readonly #ticketKeys: TicketKeyPart
   /** `null`: nothing is signed with a key of our own. */
   readonly #signingKey: SigningKeyPart | null
+  readonly #encryptionKeys: EncryptionKeyPart | null
   readonly #maker: SnapshotMaker
   readonly #sightingFile: SightingFile | null
   readonly #documentMetrics = new DocumentMetrics()
@@ -137,6 +139,9 @@ export class Gateway {
         ? new SigningKeyPart(signing.keyFile, dataFolder, (keys) => this.#useSigning(keys))
         : null
     const { policyFile, signatures, feeds, identity, management } = settings
+    this.#encryptionKeys = encryptionKeyPart(management?.encryptionKeys ?? [], (keys) =>
+      this.#management?.useEncryptionKeys(keys),
+    )
     const { rangesRefreshMs, allowPrivate } = identity
     this.#maker = new SnapshotMaker(
       {
@@ -261,6 +266,9 @@ export class Gateway {
     const early = isFirst ? await this.#openPort() : []
     const signingKey = this.#signingKey === null ? null : await Reloader.load(this.#signingKey, this.#log)
     if (signingKey !== null) this.#useSigning(signingKey.value)
+    const encryptionKeys =
+      this.#encryptionKeys === null ? null : await Reloader.load(this.#encryptionKeys, this.#log)
+    if (encryptionKeys !== null) this.#management?.useEncryptionKeys(encryptionKeys.value)
     const startOfManagement = this.#startManagement()
     const asnFile = this.#asnFile === null ? null : await Reloader.load(this.#asnFile, this.#log)
     if (asnFile !== null) this.#asnFile!.use(asnFile.value)
@@ -270,7 +278,9 @@ export class Gateway {
       this.#startKnowledge(),
       startOfManagement,
     ])
-    const loaded = [certificates, ticketKeys, signingKey, asnFile].filter((each) => each !== null)
+    const loaded = [certificates, ticketKeys, signingKey, asnFile, encryptionKeys].filter(
+      (each) => each !== null,
+    )
     this.#reloaders = [...loaded.map(({ reloader }) => reloader), ...early, ...this.#maker.reloaders]
     this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     if (this.#fleet === null) this.#maker.begin()

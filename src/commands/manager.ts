@@ -19,6 +19,7 @@ import type { ListenAddress } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { LeaderLock } from '../store/leader-lock.ts'
+import { type EncryptionKeyPart, encryptionKeyPart } from './credential-parts.ts'
 import { FileWatch } from './file-watch.ts'
 import { type OwnSources, SigningKeyPart } from './live-parts.ts'
 import { ManagePort } from './manage-port.ts'
@@ -63,6 +64,7 @@ export class Manager {
   readonly #management: ManagementPlane
   readonly #port: ManagePort
   readonly #signingKey: SigningKeyPart | null
+  readonly #encryptionKeys: EncryptionKeyPart | null
   readonly #sightingFile: SightingFile | null
   #signingKeys: SigningKeys | null = null
   #reloaders: readonly Reloader<unknown>[] = []
@@ -100,6 +102,9 @@ export class Manager {
           this.#signingKeys = keys
         })
       : null
+    this.#encryptionKeys = encryptionKeyPart(management.encryptionKeys, (keys) =>
+      this.#management.useEncryptionKeys(keys),
+    )
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
     const documentMetrics = new DocumentMetrics()
     documentMetrics.addTo(this.#metrics)
@@ -161,6 +166,9 @@ export class Manager {
     const ofPort = await this.#port.start()
     const signingKey = this.#signingKey === null ? null : await Reloader.load(this.#signingKey, this.#log)
     if (signingKey !== null) this.#signingKeys = signingKey.value
+    const encryptionKeys =
+      this.#encryptionKeys === null ? null : await Reloader.load(this.#encryptionKeys, this.#log)
+    if (encryptionKeys !== null) this.#management.useEncryptionKeys(encryptionKeys.value)
     await this.#bus.restore()
     this.#bus.onSnapshot((document) => {
       this.#fleet.published(document.number)
@@ -173,8 +181,8 @@ export class Manager {
     this.#maker.begin()
     this.#maker.fetch()
     this.#leadership.start()
-    const ofKey = signingKey === null ? [] : [signingKey.reloader as Reloader<unknown>]
-    this.#reloaders = [...ofPort, ...ofKey, ...this.#maker.reloaders]
+    const own = [signingKey, encryptionKeys].flatMap((each) => (each === null ? [] : [each.reloader]))
+    this.#reloaders = [...ofPort, ...(own as Reloader<unknown>[]), ...this.#maker.reloaders]
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => {
       for (const reloader of this.#reloaders) void reloader.check(false)

@@ -141,7 +141,7 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
     events: config.events,
     sinks: await sinkSettings(config.sinks),
     dataFolder: data.dir,
-    encryptionKey: store.encryptionKey,
+    encryptionKeys: store.encryptionKeys,
     allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
     deliveries: await deliverySettings(config.webhooks),
     allowPrivateFetches: config.fetch.allowPrivateAddresses,

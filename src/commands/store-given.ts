@@ -26,7 +26,7 @@ export function placeGiven(given: Arguments, io: Io): StorePlace {
 /** What secrets in the store are sealed with: the same as the gateway has. */
 export function sealerGiven(given: Arguments, io: Io): Sealer {
   const { store, data } = configGiven(given, io)
-  return new Sealer(store.encryptionKey, join(data.dir, 'store.key'))
+  return new Sealer(store.encryptionKeys, join(data.dir, 'store.key'))
 }
 
 export function configGiven(given: Arguments, io: Io): StartupConfig {

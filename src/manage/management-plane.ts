@@ -105,8 +105,8 @@ export interface ManagementSettings {
   readonly sinks: SinkSettings
   /** For what lasts and is not in the database. */
   readonly dataFolder: string
-  /** With what secrets in the database are encrypted; `null`: with a key in the data folder. */
-  readonly encryptionKey: Secret<string> | null
+  /** Encrypt secrets in the database: the first encrypts, all decrypt. None: those of the file in the data folder. */
+  readonly encryptionKeys: readonly Secret<string>[]
   readonly allowPrivateWebhooks: boolean
   readonly deliveries: DelivererSettings & {
     /** Of those that have ended. */
@@ -179,6 +179,7 @@ export class ManagementPlane {
   #oauth: Koa.Middleware<RequestState> | null = null
   readonly #isLeading: () => boolean
   readonly #periodic: Periodic
+  readonly #sealer: Sealer
   #management: Management | null = null
   readonly #ingestMetrics = new IngestMetrics()
   readonly #deliveryMetrics = new DeliveryMetrics()
@@ -212,6 +213,7 @@ export class ManagementPlane {
     this.#dashboard = settings.hasDashboard ? dashboard() : null
     this.#isLeading = () => links.fleet?.isLeading() ?? true
     this.#periodic = new Periodic(log, this.#isLeading)
+    this.#sealer = new Sealer(settings.encryptionKeys, join(settings.dataFolder, 'store.key'))
     this.#sinks = new Sinks(settings.sinks)
     this.settings = new LiveSettings(settings.configured, log)
     this.settings.onRestored(() => {
@@ -310,6 +312,11 @@ export class ManagementPlane {
   }
 
   /** Resolves when the API judges by it, too, or cannot. */
+  /** The settings give other keys for the secrets in the database. */
+  useEncryptionKeys(keys: readonly Secret<string>[]): void {
+    this.#sealer.use(keys)
+  }
+
   use(document: SnapshotDocument): Promise<void> {
     return this.#snapshots.read(document).then(
       () => this.#mcp?.changed(document.policy),
@@ -410,13 +417,13 @@ export class ManagementPlane {
 
   /** What several processes on one database have to have in common, and have not: nothing else would say it in time. */
   async #sayForeign(store: Store, { sealer, nowMs }: Management): Promise<void> {
-    const key = sealer.givenKey
-    if (key !== null) {
+    const keys = sealer.givenKeyIds
+    if (keys.length > 0) {
       const before = (await store.settings.get(SEALED_BY))?.value ?? null
-      if (before !== key) await store.settings.put(SEALED_BY, key, null, nowMs())
-      if (before !== null && before !== key)
+      if (before !== keys[0]) await store.settings.put(SEALED_BY, keys[0], null, nowMs())
+      if (before !== null && !keys.includes(String(before)))
         this.#log.error(
-          'the database was last used with another store.encryption_key: what is secret in it cannot be read with this one',
+          `the secrets in the database were last encrypted with the key ${before}, which is not in store.encryption_keys (${keys.join(', ')}), and cannot be read: add it there as a further key`,
         )
     }
     const { fleet, signing } = this.#links
@@ -463,7 +470,7 @@ export class ManagementPlane {
 
   async #managementOf(store: Store, publicUrl: string): Promise<Management> {
     const { adminKey, authFailuresPerMinute, ja4plus } = this.#settings
-    const { gnap, upstreams, allowPrivateWebhooks, encryptionKey, dataFolder } = this.#settings
+    const { gnap, upstreams, allowPrivateWebhooks } = this.#settings
     const allowPrivate = this.#settings.allowPrivateFetches
     const nowMs = this.#links.nowMs ?? Date.now
     // SQLite's file is opened by one process.
@@ -473,7 +480,7 @@ export class ManagementPlane {
       freePerDay: this.settings.value('limits.free_per_day'),
       standardPerHour: this.settings.value('limits.standard_per_hour'),
     }
-    const sealer = new Sealer(encryptionKey, join(dataFolder, 'store.key'))
+    const sealer = this.#sealer
     const { oauth: settings, openid } = this.#settings
     const passwords = this.#links.passwords ?? new PasswordHasher()
     const elsewhere = openid === null ? null : new OpenidProvider(openid, nowMs, this.#documentMetrics)

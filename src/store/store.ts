@@ -30,6 +30,7 @@ import { PolicyStore } from './policies.ts'
 import { RateLimitStore } from './rate-limits.ts'
 import { ReplayStore } from './replays.ts'
 import { RollupStore } from './rollups.ts'
+import { SealedValueStore } from './sealed-values.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
 import { SubmissionStore } from './submissions.ts'
@@ -77,6 +78,7 @@ export class Store {
   readonly observed: ObservedStore
   readonly replays: ReplayStore
   readonly rollups: RollupStore
+  readonly sealedValues: SealedValueStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
   readonly submissions: SubmissionStore
@@ -128,6 +130,7 @@ export class Store {
     this.observed = new ObservedStore(db)
     this.replays = new ReplayStore(db)
     this.rollups = new RollupStore(db)
+    this.sealedValues = new SealedValueStore(db)
     this.settings = new SettingStore(db)
     this.sightings = new SightingStore(db, kind)
     this.submissions = new SubmissionStore(db)

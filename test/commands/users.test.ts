@@ -80,7 +80,7 @@ for (const kind of KINDS)
     )
     assert.equal(recovery.length, 10)
     const { codes: sealed } = (await store.users.byEmail('anna@example.com'))!
-    const secret = await new Sealer(null, join(data, 'store.key')).open(sealed!, sealedAs(id))
+    const secret = await new Sealer([], join(data, 'store.key')).open(sealed!, sealedAs(id))
     assert.equal(secret.reveal(), new URL(uri).searchParams.get('secret'))
     assert.equal((await run('', 'codes', '--off', id)).code, 0)
     assert.equal((await store.users.byId(id))?.hasCodes, false)

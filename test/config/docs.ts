@@ -57,6 +57,8 @@ function takesOf(item: Item): string {
       return 'list: see below'
     case 'secret':
       return item.lengthMin === 0 ? 'secret' : `secret, ${item.lengthMin} characters or more`
+    case 'secrets':
+      return `list: secret, ${item.lengthMin} characters or more`
     case 'short':
       return takesOf(item.of)
     case 'section':

@@ -112,6 +112,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['manage/mcp/in-flight.ts', 'streams', 'InFlight.#open'],
   ['manage/mcp/message-check.ts', 'kinds', 'SCHEMAS'],
   ['manage/open-streams.ts', 'LIMITS', 'OpenStreams.#of'],
+  ['manage/rekey.ts', 'PROBLEMS_COUNTED_MAX', 'Rekeying.problems'],
   ['manage/request-feed.ts', 'streams', 'RequestFeed.#waiting'],
   ['manage/sighting-file.ts', 'WAITING_MAX', 'SightingFile.#waiting'],
   ['manage/sighting-keeper.ts', 'CANDIDATES_MAX', 'SightingKeeper.#candidates'],

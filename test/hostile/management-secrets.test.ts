@@ -21,7 +21,8 @@ import { IS_WHOLE } from './whole.ts'
 /** Each setting that is a secret, with one that is known again wherever it turns up. */
 const CONFIGURED = new Map(
   [...variablesOf(SETTINGS.members)]
-    .filter(([, { item }]) => isSecret(item))
+    // store.encryption_key is short for store.encryption_keys: one of them.
+    .filter(([variable, { item }]) => isSecret(item) && variable !== 'GATEHOUSE_STORE_ENCRYPTION_KEY')
     .map(([variable]) => [variable, newSecret()] as const),
 )
 

@@ -221,8 +221,8 @@ for (const kind of KINDS)
   test(`${kind}: who signs out everywhere is out of every browser and every client, in every process`, async (t) => {
     const storeUrl = await freshUrl(kind, t)
     const encryptionKey = new Secret('x'.repeat(43))
-    const { manage, browser, other, account } = await begun(t, { storeUrl, encryptionKey })
-    const more = { storeUrl, encryptionKey, publicUrl: manage.url, admin: null }
+    const { manage, browser, other, account } = await begun(t, { storeUrl, encryptionKeys: [encryptionKey] })
+    const more = { storeUrl, encryptionKeys: [encryptionKey], publicUrl: manage.url, admin: null }
     const second = await TestManagement.start(t, more)
     await account()
     await browser.submit('sign-in', ANNA)
@@ -339,7 +339,7 @@ test('who has no password is offered none, and who is disabled is not there', as
 
 test('with codes a password alone shows nobody who they are', async (t) => {
   const { manage, browser, account, anna, store } = await begun(t)
-  await startCodes(store, new Sealer(null, `${manage.folder}/store.key`), anna, COMMAND_LINE, Date.now())
+  await startCodes(store, new Sealer([], `${manage.folder}/store.key`), anna, COMMAND_LINE, Date.now())
   await account('/password')
   await browser.submit('sign-in', ANNA)
   assert.equal(browser.page!.status, 403)

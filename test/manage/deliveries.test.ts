@@ -268,10 +268,17 @@ test('what cannot be signed is not sent, and says why', async (t) => {
   const receiver = await HookReceiver.start(t)
   const site = await WebhookSite.start(t, await openFresh('sqlite', t), { retryBaseMs: 60_000 })
   const { id } = await site.webhook(receiver.url)
-  await site.rotate(id, Date.now() + 60_000, new Sealer(new Secret('some other key that nobody has'), 'none'))
+  await site.rotate(
+    id,
+    Date.now() + 60_000,
+    new Sealer([new Secret('some other key that nobody has')], 'none'),
+  )
   await site.add(event())
   const [only] = await site.until(id, ([only]) => only!.attempts === 1)
-  assert.match(only!.log[0]!.error!, /^a secret in the database is sealed with another key/)
+  assert.match(
+    only!.log[0]!.error!,
+    /^a stored secret is encrypted with the key [0-9a-f]{8}, which is not in store\.encryption_keys/,
+  )
   assert.equal(receiver.connections, 0)
 })
 

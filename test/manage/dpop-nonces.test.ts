@@ -132,7 +132,12 @@ for (const kind of KINDS)
   test(`${kind}: one process takes the nonce of another, and a restart changes nothing`, async (t) => {
     const storeUrl = await freshUrl(kind, t)
     const encryptionKey = new Secret('a key that both processes have')
-    const options: TestOptions = { ...REQUIRED, storeUrl, encryptionKey, publicUrl: 'http://gate.example' }
+    const options: TestOptions = {
+      ...REQUIRED,
+      storeUrl,
+      encryptionKeys: [encryptionKey],
+      publicUrl: 'http://gate.example',
+    }
     const both = await Promise.all([TestManagement.start(t, options), TestManagement.start(t, options)])
     const client = await clientFor(both[0], {})
     // At once, so that each would make the secret.

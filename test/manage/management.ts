@@ -314,7 +314,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   },
   hasTls: false,
   corsOrigins: [],
-  encryptionKey: null,
+  encryptionKeys: [],
   allowPrivateWebhooks: false,
   deliveries: { ca: null, retryBaseMs: 10_000, retentionMs: 86_400_000 },
   allowPrivateFetches: false,

@@ -303,7 +303,7 @@ test('a forged token is a bad token, whatever its head says', async (t) => {
 
 test('a token of our own key that is not an access token of ours is none', async (t) => {
   const encryptionKey = new Secret('to be able to sign as it does')
-  const manage = await TestManagement.start(t, { encryptionKey })
+  const manage = await TestManagement.start(t, { encryptionKeys: [encryptionKey] })
   const client = await clientFor(manage, {})
   const good = await tokenFor(manage, client)
   const { kid } = jose.decodeProtectedHeader(good)
@@ -650,7 +650,7 @@ function open(manage: TestManagement, token: string, method = 'GET', path = '/v1
 async function signerOf(t: Owner, manage: TestManagement, encryptionKey: Secret<string>): Promise<KeyObject> {
   const store = await openAt(t, manage.storeUrl)
   const log = createLogTo('silent', { write: () => undefined })
-  const keys = new SigningKeys(store, new Sealer(encryptionKey, ''), log, 86_400_000, Date.now)
+  const keys = new SigningKeys(store, new Sealer([encryptionKey], ''), log, 86_400_000, Date.now)
   const { signer } = await keys.current()
   return createPrivateKey({ key: signer.privateJwk as JsonWebKey, format: 'jwk' })
 }

@@ -148,7 +148,7 @@ for (const kind of KINDS)
     const people = new TestPeople()
     const same = {
       storeUrl: await freshUrl(kind, t),
-      encryptionKey: KEY,
+      encryptionKeys: [KEY],
       publicUrl: 'http://gate.test',
       people,
     }

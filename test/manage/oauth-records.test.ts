@@ -97,7 +97,7 @@ for (const kind of KINDS) {
     assert.ok(rows.includes('RefreshToken') && rows.includes(signer.kid))
     assert.ok(!rows.includes('nobody-may-find') && !rows.includes(signer.privateJwk.d!))
     // Nor is one row of use in the place of another.
-    const stranger = new Sealer(new Secret('another key, of another installation'), '')
+    const stranger = new Sealer([new Secret('another key, of another installation')], '')
     const other = new Records('RefreshToken', {
       store,
       sealer: stranger,
@@ -247,7 +247,7 @@ async function keeping(kind: DatabaseKind, t: Owner) {
   const store = await openAt(t, url)
   const clock = { nowMs: 1_800_000_000_000 }
   const nowMs = () => clock.nowMs
-  const sealer = new Sealer(new Secret('the key that is not in the database'), join('nowhere', 'store.key'))
+  const sealer = new Sealer([new Secret('the key that is not in the database')], join('nowhere', 'store.key'))
   const denials = new Denials(store, nowMs)
   const adapter = (name: string) => new Records(name, { store, sealer, denials, nowMs })
   return { url, store, clock, sealer, denials, adapter, keys: keysOn(store, sealer, clock) }

@@ -16,8 +16,16 @@ for (const kind of KINDS)
   test(`${kind}: a client gets a token, which opens what it may and no more, in every process`, async (t) => {
     const storeUrl = await freshUrl(kind, t)
     const encryptionKey = SHARED
-    const manage = await TestManagement.start(t, { storeUrl, encryptionKey, publicUrl: 'http://gate.test' })
-    const other = await TestManagement.start(t, { storeUrl, encryptionKey, publicUrl: 'http://gate.test' })
+    const manage = await TestManagement.start(t, {
+      storeUrl,
+      encryptionKeys: [encryptionKey],
+      publicUrl: 'http://gate.test',
+    })
+    const other = await TestManagement.start(t, {
+      storeUrl,
+      encryptionKeys: [encryptionKey],
+      publicUrl: 'http://gate.test',
+    })
     const client = await clientFor(manage, { scopes: ['read', 'detect'] })
     const answer = await postForm(
       manage.url,
@@ -51,7 +59,7 @@ for (const kind of KINDS)
 for (const kind of KINDS)
   test(`${kind}: a client that is deleted gets no token, and its tokens are over within a second, everywhere`, async (t) => {
     const storeUrl = await freshUrl(kind, t)
-    const same = { storeUrl, encryptionKey: SHARED, publicUrl: 'http://gate.test' }
+    const same = { storeUrl, encryptionKeys: [SHARED], publicUrl: 'http://gate.test' }
     const [manage, other] = [await TestManagement.start(t, same), await TestManagement.start(t, same)]
     const client = await clientFor(manage, {})
     const bearer = { authorization: `Bearer ${await tokenFor(manage, client)}` }

@@ -108,8 +108,17 @@ test('what one process has begun another ends, with the same key and database', 
   const publicUrl = 'https://gate.example.test'
   const encryptionKey = new Secret('the key of all processes on one database')
   const storeUrl = await freshUrl('postgres', t)
-  const { outside, manage, client, openid } = await begun(t, { publicUrl, storeUrl, encryptionKey })
-  const other = await TestManagement.start(t, { publicUrl, storeUrl, encryptionKey, openid })
+  const { outside, manage, client, openid } = await begun(t, {
+    publicUrl,
+    storeUrl,
+    encryptionKeys: [encryptionKey],
+  })
+  const other = await TestManagement.start(t, {
+    publicUrl,
+    storeUrl,
+    encryptionKeys: [encryptionKey],
+    openid,
+  })
   const browser = new FormBrowser(manage.url, publicUrl)
   await browser.open(authorizeUrl(publicUrl, client))
   await browser.open(linkIn(browser))

@@ -203,10 +203,10 @@ test('a process with another key for secrets than those before it says so', asyn
   const { one, other } = await two(t)
   assert.deepEqual([one.said, other.said], [[], []])
   const foreign = await TestManagement.start(t, {
-    ...{ storeUrl: one.storeUrl, encryptionKey: new Secret('another than both have') },
+    ...{ storeUrl: one.storeUrl, encryptionKeys: [new Secret('another than both have')] },
   })
   assert.ok(
-    foreign.said.some((line) => line.includes('another store.encryption_key')),
+    foreign.said.some((line) => line.includes('which is not in store.encryption_keys')),
     `${foreign.said}`,
   )
   assert.ok(!foreign.said.join().includes('than both have'))
@@ -250,7 +250,7 @@ interface Two {
 async function two(t: Test, options: TestOptions = {}): Promise<Two> {
   const storeUrl = await freshUrl('postgres', t)
   const shared: TestOptions = {
-    ...{ storeUrl, publicUrl: 'https://gate.example', encryptionKey: new Secret('the same for both') },
+    ...{ storeUrl, publicUrl: 'https://gate.example', encryptionKeys: [new Secret('the same for both')] },
     ...options,
   }
   const one = await TestManagement.start(t, shared)

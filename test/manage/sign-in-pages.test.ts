@@ -452,7 +452,7 @@ async function begun(t: Test, options: TestOptions = {}) {
     addBen: () => user('ben@example.com'),
     browser: new FormBrowser(manage.url, options.publicUrl ?? manage.url),
     anna: (await store.users.byId(body.id))!,
-    sealer: new Sealer(null, `${manage.folder}/store.key`),
+    sealer: new Sealer([], `${manage.folder}/store.key`),
   }
 }
 

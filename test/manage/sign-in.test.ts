@@ -190,7 +190,7 @@ async function begun(t: Test, kind: DatabaseKind) {
   const store = await openAt(t, url)
   const said: string[] = []
   const log = createLogTo('info', { write: (line) => said.push(line) })
-  const sealer = new Sealer(null, join(temporaryFolder(t), 'store.key'))
+  const sealer = new Sealer([], join(temporaryFolder(t), 'store.key'))
   const passwords = quickHasher()
   let nowMs = NOW_MS
   const on = (its: typeof store) => new SignIn({ store: its, sealer, log, passwords, nowMs: () => nowMs })

@@ -173,7 +173,7 @@ class Site {
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-callbacks-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const said: string[] = []
-    const sealer = new Sealer(null, join(folder, 'store.key'))
+    const sealer = new Sealer([], join(folder, 'store.key'))
     const management = {
       ...{ store, sealer, nowMs: Date.now, allowPrivateWebhooks: allowPrivate },
       log: createLogTo('info', { write: (line) => said.push(line) }),

@@ -90,8 +90,8 @@ for (const kind of KINDS)
   test(`${kind}: a user is changed, and what is out in their name with them`, async (t) => {
     const storeUrl = await freshUrl(kind, t)
     const encryptionKey = new Secret('x'.repeat(43))
-    const manage = await TestManagement.start(t, { storeUrl, encryptionKey })
-    const more = { storeUrl, encryptionKey, publicUrl: manage.url, admin: null }
+    const manage = await TestManagement.start(t, { storeUrl, encryptionKeys: [encryptionKey] })
+    const more = { storeUrl, encryptionKeys: [encryptionKey], publicUrl: manage.url, admin: null }
     const second = await TestManagement.start(t, more)
     const anna = { email: 'anna@example.com', password: PASSWORD }
     const { body: made } = await manage.ask('POST', '/v1/users', { ...anna, scopes: ['read', 'detect'] })
@@ -158,7 +158,7 @@ for (const kind of KINDS)
     // In the same second, though sessions know whole ones.
     await consent()
     const store = await openAt(t, storeUrl)
-    const sealer = new Sealer(encryptionKey, '')
+    const sealer = new Sealer([encryptionKey], '')
     await startCodes(store, sealer, (await store.users.byId(made.id))!, COMMAND_LINE, Date.now())
     assert.equal((await change({ one_time_codes: false })).body.has_one_time_codes, false)
 

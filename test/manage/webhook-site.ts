@@ -55,7 +55,7 @@ export class WebhookSite {
     this.management = {
       ...{ store, nowMs, events: this.events, allowPrivateWebhooks: allowPrivate },
       // One key for all of them.
-      sealer: new Sealer(new Secret('a key that all processes share'), join(folder, 'store.key')),
+      sealer: new Sealer([new Secret('a key that all processes share')], join(folder, 'store.key')),
       log: createLogTo('info', { write: (line) => said.push(line) }),
       deliveries: { wake: () => this.deliverer.wake() },
       ownSignature: { headersFor: () => ({}) },

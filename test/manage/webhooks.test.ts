@@ -169,7 +169,7 @@ test('a secret is in the answer that made it and nowhere else, and deliveries ca
 
   const store = await Store.open(manage.storeUrl)
   t.teardown(() => store.close())
-  const sealer = new Sealer(null, join(manage.folder, 'store.key'))
+  const sealer = new Sealer([], join(manage.folder, 'store.key'))
   const secrets = await store.webhooks.secrets([id], Date.now())
   const opened = await Promise.all(
     secrets.map(async (each) => (await sealer.open(each.sealed, secretOf(id, each.id))).reveal()),
@@ -230,11 +230,11 @@ test('there are a hundred webhooks and no more', async (t) => {
 test('what was sealed opens with its key only, as what it is, and unchanged', async (t) => {
   const manage = await TestManagement.start(t)
   const file = join(manage.folder, 'some.key')
-  const sealer = new Sealer(null, file)
+  const sealer = new Sealer([], file)
   await assert.rejects(sealer.open('v1.00000000.' + 'A'.repeat(64), 'x'), { code: 'SEAL_KEY_UNUSABLE' })
   const [sealed, again] = await Promise.all([sealer.seal('ä secret', 'x'), sealer.seal('ä secret', 'x')])
   assert.notEqual(sealed, again)
-  assert.equal((await new Sealer(null, file).open(sealed, 'x')).reveal(), 'ä secret')
+  assert.equal((await new Sealer([], file).open(sealed, 'x')).reveal(), 'ä secret')
   await assert.rejects(sealer.open(sealed, 'y'), { code: 'SEAL_BROKEN' })
   for (let at = sealed.lastIndexOf('.') + 1; at < sealed.length - 1; at++) {
     const other = sealed[at] === 'A' ? 'B' : 'A'
@@ -243,16 +243,16 @@ test('what was sealed opens with its key only, as what it is, and unchanged', as
   }
   for (const broken of ['', 'x', 'v1', 'v1..', 'v1.aaaaaaaa.AAAA', `${sealed}.`, `v2${sealed.slice(2)}`])
     await assert.rejects(sealer.open(broken, 'x'), { code: 'SEAL_BROKEN' })
-  const given = new Sealer(new Secret('a key that all processes share'), file)
+  const given = new Sealer([new Secret('a key that all processes share')], file)
   await assert.rejects(given.open(sealed, 'x'), { code: 'SEAL_KEY_WRONG' })
   const shared = await given.seal('s', 'x')
-  const elsewhere = new Sealer(new Secret('a key that all processes share'), '/nowhere')
+  const elsewhere = new Sealer([new Secret('a key that all processes share')], '/nowhere')
   assert.equal((await elsewhere.open(shared, 'x')).reveal(), 's')
   writeFileSync(file, 'short')
-  await assert.rejects(new Sealer(null, file).seal('s', 'x'), { code: 'SEAL_KEY_UNUSABLE' })
+  await assert.rejects(new Sealer([], file).seal('s', 'x'), { code: 'SEAL_KEY_UNUSABLE' })
   const two = join(manage.folder, 'two.key')
-  const both = await Promise.all([1, 2, 3, 4].map(() => new Sealer(null, two).seal('s', 'x')))
-  for (const each of both) assert.equal((await new Sealer(null, two).open(each, 'x')).reveal(), 's')
+  const both = await Promise.all([1, 2, 3, 4].map(() => new Sealer([], two).seal('s', 'x')))
+  for (const each of both) assert.equal((await new Sealer([], two).open(each, 'x')).reveal(), 's')
   assert.deepEqual(
     readdirSync(manage.folder).filter((name) => name.startsWith('two.key')),
     ['two.key'],

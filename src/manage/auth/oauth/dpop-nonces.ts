@@ -53,13 +53,13 @@ export class DpopNonces {
   async #read(): Promise<Buffer> {
     const { store, sealer, nowMs } = this.#keeping
     const made = async () => {
-      const sealed = await sealer.seal(randomBytes(SECRET_BYTES).toString('base64url'), WHAT)
+      const sealed = await sealer.seal(randomBytes(SECRET_BYTES).toString('base64url'), NONCE_SECRET)
       // Of two processes at once one makes it.
       await store.oauthRecords.putOnce({ ...RECORD, sealed }, nowMs())
       return (await store.oauthRecords.byId(RECORD.id))!
     }
     const { sealed } = (await store.oauthRecords.byId(RECORD.id)) ?? (await made())
-    return Buffer.from((await sealer.open(sealed, WHAT)).reveal(), 'base64url')
+    return Buffer.from((await sealer.open(sealed, NONCE_SECRET)).reveal(), 'base64url')
   }
 }
 
@@ -73,8 +73,10 @@ const SECRET_BYTES = 32
 const STEP_MS = 60_000
 /** A minute ahead, so that it is good for three at least. */
 const NEXT = 3
-const WHAT = 'oauth dpop nonces'
+/** The kind of the record that holds the secret, and what that is sealed as: see Sealer. */
+export const NONCE_KIND = 'NonceSecret'
+export const NONCE_SECRET = 'oauth dpop nonces'
 const RECORD = {
-  ...{ id: digestOf('dpop nonces', 'secret'), kind: 'NonceSecret', grantId: null, uid: null },
+  ...{ id: digestOf('dpop nonces', 'secret'), kind: NONCE_KIND, grantId: null, uid: null },
   ...{ userCode: null, clientId: null, personId: null, expiresAtMs: Number.MAX_SAFE_INTEGER },
 }

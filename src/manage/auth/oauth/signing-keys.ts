@@ -128,7 +128,7 @@ export class SigningKeys {
 
   async #signer({ kid, sealed }: OAuthKey): Promise<KeySet['signer']> {
     if (this.#set?.signer.kid === kid) return this.#set.signer
-    const text = await this.#sealer.open(sealed, whatOf(kid))
+    const text = await this.#sealer.open(sealed, sealedAs(kid))
     return { kid, privateJwk: JSON.parse(text.reveal()) as JWK }
   }
 
@@ -141,12 +141,13 @@ export class SigningKeys {
     const { d, ...jwk } = privateKey.export({ format: 'jwk' }) as JWK
     const kid = await calculateJwkThumbprint(jwk)
     const publicJwk = { ...jwk, kid, alg: 'ES256', use: 'sig' }
-    const sealed = await this.#sealer.seal(JSON.stringify({ ...publicJwk, d }), whatOf(kid))
+    const sealed = await this.#sealer.seal(JSON.stringify({ ...publicJwk, d }), sealedAs(kid))
     return { number, kid, publicJwk, sealed, createdAtMs: this.#nowMs(), signsFromMs }
   }
 }
 
-function whatOf(kid: string): string {
+/** What the private part of a key is sealed as: see Sealer. */
+export function sealedAs(kid: string): string {
   return `oauth key ${kid}`
 }
 

@@ -1,0 +1,36 @@
+import type { SealedColumn } from '../store/sealed-values.ts'
+import { NONCE_KIND, NONCE_SECRET } from './auth/oauth/dpop-nonces.ts'
+import { sealedAs as recordSealedAs } from './auth/oauth/sealed-records.ts'
+import { sealedAs as keySealedAs } from './auth/oauth/signing-keys.ts'
+import { sealedAs as codesSealedAs } from './auth/people/make-user.ts'
+import { whatOf as callbackSealedAs } from './task-callbacks.ts'
+import { secretOf } from './webhooks/signing.ts'
+
+/** A column, and what its values are sealed as: see Sealer. That also names a record to an operator. */
+export interface SealedPlace extends SealedColumn {
+  sealedAs(row: Readonly<Record<string, string>>): string
+}
+
+/** Every column that holds what Sealer.seal gave. A test holds it against the code and against a database. */
+export const SEALED_COLUMNS: readonly SealedPlace[] = [
+  {
+    ...{ table: 'oauth_keys', column: 'sealed', key: ['number'], names: ['kid'] },
+    sealedAs: ({ kid }) => keySealedAs(kid!),
+  },
+  {
+    ...{ table: 'oauth_records', column: 'sealed', key: ['id'], names: ['kind'] },
+    sealedAs: ({ kind, id }) => (kind === NONCE_KIND ? NONCE_SECRET : recordSealedAs(kind!, id!)),
+  },
+  {
+    ...{ table: 'task_callbacks', column: 'sealed', key: ['task_id', 'id'], names: [] },
+    sealedAs: ({ task_id, id }) => callbackSealedAs(task_id!, id!),
+  },
+  {
+    ...{ table: 'users', column: 'totp', key: ['id'], names: [] },
+    sealedAs: ({ id }) => codesSealedAs(id!),
+  },
+  {
+    ...{ table: 'webhook_secrets', column: 'sealed', key: ['id'], names: ['webhook_id'] },
+    sealedAs: ({ webhook_id, id }) => secretOf(webhook_id!, id!),
+  },
+]
