@@ -1,4 +1,4 @@
-import { busName, busUrl, integer, optional, path, size, text } from './config-kinds.ts'
+import { busName, busUrl, choice, integer, optional, path, size, text } from './config-kinds.ts'
 import { list, secret, section, setting } from './config-items.ts'
 
 /** What is between managers and proxies that run apart. */
@@ -23,6 +23,20 @@ export const BUS = section('NATS with JetStream, between `gatehouse manage` and 
   ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
   certificate_file: setting(optional(path), null, 'A certificate that says who this is; PEM.'),
   key_file: setting(optional(path), null, 'Its private key.'),
+  first_snapshot: setting(
+    choice('wait', 'serve'),
+    'wait',
+    'What a proxy does that has never had a Snapshot of its fleet: there is no copy in `data.dir` and no `bootstrap_file`, and NATS is unreachable or has none. `wait`: it opens its ports for clients when it has one, and is not ready until then. `serve`: it serves with its own `policy.file` and the signatures that come with Gatehouse.',
+    (choice) =>
+      choice === 'serve'
+        ? 'a new proxy that cannot reach NATS serves requests that the policy of the fleet blocks'
+        : null,
+  ),
+  bootstrap_file: setting(
+    optional(path),
+    null,
+    'A Snapshot for a proxy that cannot reach NATS at its first start, written by `gatehouse snapshot export`. It is in use until NATS brings a newer one. If the copy in `data.dir` is newer, the file is ignored. Read at the start.',
+  ),
   sightings_bytes: setting(
     size('1MiB', '1000GiB'),
     '1GiB',

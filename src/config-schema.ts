@@ -227,6 +227,11 @@ const PROXY = section('The data plane.', {
     'open',
     'Whether a client with TLS whose hello could not be read is served.',
   ),
+  ready: setting(
+    choice('always', 'upstream'),
+    'always',
+    'What `/health/ready` says while an upstream has no healthy target. `always`: the proxy stays ready and answers 502. `upstream`: it is not ready (503), so that a load balancer sends requests elsewhere. Give each upstream a `health.path` then.',
+  ),
 })
 
 const MANAGE = section('The management plane.', {
@@ -288,6 +293,11 @@ const MANAGE = section('The management plane.', {
     boolean,
     false,
     'Whether every request but probes is logged, without query, headers and body. Else they are at the level debug.',
+  ),
+  ready_without_store: setting(
+    boolean,
+    false,
+    'Whether `gatehouse manage` is ready while its database is unreachable. `false`: `/health/ready` is 503 then, so that requests go to another manager. `gatehouse up` stays ready in any case: clients of the app do not need the database.',
   ),
 })
 

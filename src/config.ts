@@ -27,6 +27,8 @@ export interface StartupConfig {
     readonly requestTimeoutMs: number
     readonly connectionsMax: number
     readonly isAccessLogged: boolean
+    /** Whether a manager is ready while its database is unreachable. */
+    readonly isReadyWithoutStore: boolean
     readonly hasDashboard: boolean
   }
   readonly tracing: {
@@ -118,6 +120,7 @@ export interface ProxyConfig {
   readonly websocketGraceMs: number
   readonly signatureKey: Secret<string> | null
   readonly fail: 'open' | 'closed'
+  readonly ready: 'always' | 'upstream'
   readonly fastLane: boolean
 }
 
@@ -158,6 +161,10 @@ export interface BusConfig {
   readonly caFile: string | null
   readonly certificateFile: string | null
   readonly keyFile: string | null
+  /** What a proxy does that has never had a Snapshot of its fleet. */
+  readonly firstSnapshot: 'wait' | 'serve'
+  /** `null`: none. */
+  readonly bootstrapFile: string | null
   readonly sightingsBytesMax: number
   readonly replicas: number
 }
@@ -337,6 +344,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       websocketGraceMs: proxy.websocket_grace,
       signatureKey: proxy.signature_key,
       fail: proxy.fail,
+      ready: proxy.ready,
       fastLane: proxy.fast_lane,
     },
     manage: manageConfig(manage),
@@ -442,6 +450,7 @@ function manageConfig(manage: Settings['manage']): StartupConfig['manage'] {
     requestTimeoutMs: manage.request_timeout,
     connectionsMax: manage.connections_max,
     isAccessLogged: manage.access_log,
+    isReadyWithoutStore: manage.ready_without_store,
     hasDashboard: manage.dashboard,
   }
 }
@@ -457,6 +466,8 @@ function busConfig(bus: Settings['bus']): BusConfig {
     caFile: bus.ca_file,
     certificateFile: bus.certificate_file,
     keyFile: bus.key_file,
+    firstSnapshot: bus.first_snapshot,
+    bootstrapFile: bus.bootstrap_file,
     sightingsBytesMax: bus.sightings_bytes,
     replicas: bus.replicas,
   }

@@ -63,6 +63,7 @@ test('the defaults', async () => {
     requestTimeoutMs: 30_000,
     connectionsMax: 1_000,
     isAccessLogged: false,
+    isReadyWithoutStore: false,
     hasDashboard: true,
   })
   assert.deepEqual(config.limits, { freePerDay: 1_000, standardPerHour: 10_000 })

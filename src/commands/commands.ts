@@ -63,6 +63,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./signatures.ts')).signatures,
   },
   {
+    name: 'snapshot',
+    summary: 'Write the policy and the signatures of a fleet to a file, and show such a file',
+    load: async () => (await import('./snapshot.ts')).snapshot,
+  },
+  {
     name: 'record',
     summary: 'Record what clients send, for signatures and for labelled data',
     load: async () => (await import('./record.ts')).record,

@@ -19,7 +19,9 @@ import { ReverseDns } from '../identity/reverse-dns.ts'
 import { SKEW_S } from '../identity/web-bot-auth.ts'
 import type { FleetProxy, FleetProxySettings } from '../plane/fleet-proxy.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
+import { reasonsOfState, type UnreadyReason } from '../plane/readiness.ts'
 import type { Sighting } from '../plane/sighting.ts'
+import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/data-plane.ts'
 import { InvestigationDesk } from '../proxy/investigation-line.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
@@ -62,8 +64,13 @@ export interface GatewaySettings {
   /** `null`: the data plane alone, and of the management plane only probes and metrics. */
   readonly management: ManagementSettings | null
   /** `null`: it is none of a fleet, whose managers are elsewhere. */
-  readonly fleet: Omit<FleetProxySettings, 'dataFolder' | 'version'> | null
+  readonly fleet: FleetSettings | null
   readonly log: LogSettings
+}
+
+export interface FleetSettings extends Omit<FleetProxySettings, 'dataFolder' | 'version'> {
+  /** What a proxy does that has never had a Snapshot of its fleet. */
+  readonly firstSnapshot: 'wait' | 'serve'
 }
 
 export interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {
@@ -284,7 +291,10 @@ export class Gateway {
     this.#reloaders = [...loaded.map(({ reloader }) => reloader), ...early, ...this.#maker.reloaders]
     this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     if (this.#fleet === null) this.#maker.begin()
-    else this.#fleet.start((document) => this.#bus.publish(document))
+    else {
+      this.#fleet.start((document) => this.#bus.publish(document))
+      await this.#firstSnapshot(this.#fleet)
+    }
     const isApart = this.settings.workers !== null
     if (isApart) endStart({ servesTraffic: false })
     this.#addresses = await this.#dataPlane.start(this.#live)
@@ -334,18 +344,38 @@ export class Gateway {
     return port.start()
   }
 
-  /** One of a fleet begins with what it had last, and only at its first start with what comes with Gatehouse. */
+  /**
+   * No port for clients is open until then: a connection that is refused is sent elsewhere by every load balancer,
+   * health checks that only connect fail too, and no code can serve a request without the policy of the fleet.
+   */
+  async #firstSnapshot(fleet: FleetProxy): Promise<void> {
+    const reason = fleet.waitsFor
+    if (reason === null) return
+    this.#log.warn('the ports for clients stay closed until there is a Snapshot', { reason: reason.detail })
+    await fleet.hasFirst
+    this.#log.info('the first Snapshot of the fleet has arrived')
+  }
+
+  /** One of a fleet begins with the Snapshot on its disk; see `bus.first_snapshot` for where there is none. */
   async #startKnowledge(): Promise<void> {
     const { fleet, dataFolder, version } = this.settings
     if (fleet === null) return this.#maker.load()
     const { FleetProxy } = await import('../plane/fleet-proxy.ts')
-    const workers = () => this.#dataPlane.workers()
+    const workers = () => this.#workers()
     this.#fleet = await FleetProxy.open({ ...fleet, dataFolder, version }, workers, this.#log)
     this.#fleet.addMetrics(this.#metrics)
-    if (await this.#fleet.restore()) return
+    if ((await this.#fleet.restore()) || fleet.firstSnapshot === 'wait') return
+    this.#fleet.useBuiltin()
     await this.#maker.load()
     this.#bus.publish(this.#maker.first())
     this.#maker.close() // from here on, managers make them
+  }
+
+  /** Those that wait for the first Snapshot say so. */
+  #workers(): readonly WorkerStatus[] {
+    const reason = this.#fleet?.waitsFor ?? null
+    const workers = this.#dataPlane.workers()
+    return reason === null ? workers : workers.map((worker) => ({ ...worker, unready: [reason.detail] }))
   }
 
   /** Nobody's request waits for a database, but where nothing else knows the policy it is given a moment. */
@@ -381,8 +411,10 @@ export class Gateway {
     if (this.settings.signing.upstream) this.#use({ signingKey: signingKeysText([keys[0]]) })
   }
 
-  #unready(): readonly string[] {
-    return this.#state === 'serving' ? this.#dataPlane.unready() : [this.#state]
+  #unready(): readonly UnreadyReason[] {
+    if (this.#state === 'serving') return this.#dataPlane.unready()
+    const waitsFor = this.#state === 'starting' ? (this.#fleet?.waitsFor ?? null) : null
+    return waitsFor === null ? reasonsOfState(this.#state) : [waitsFor]
   }
 
   #addMetrics(): void {

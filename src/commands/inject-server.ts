@@ -10,6 +10,7 @@ import type { SidecarSettings } from '../inject/sidecar.ts'
 import { createWebhookServer, useCertificate } from '../inject/webhook-server.ts'
 import type { Log } from '../log.ts'
 import { Metrics, metricsText } from '../metrics.ts'
+import { reasonsOfState } from '../plane/readiness.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { certificateInFiles, type InjectCertificate, ownCertificate } from './inject-certificate.ts'
 import { FileWatch } from './file-watch.ts'
@@ -57,7 +58,10 @@ export class InjectServer {
       { ...portSettings(config), dataFolder: config.data.dir },
       [],
       {
-        unready: () => [...(this.#state === 'serving' ? [] : [this.#state]), ...this.#certificate.unready()],
+        unready: () => [
+          ...reasonsOfState(this.#state),
+          ...this.#certificate.unready().map((detail) => ({ code: 'certificate' as const, detail })),
+        ],
         metrics: async (type) => metricsText([this.#metrics.read()], type),
       },
       log,

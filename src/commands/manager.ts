@@ -11,9 +11,11 @@ import { Leadership } from '../manage/leadership.ts'
 import type { ManagementPlane, ManagementSettings } from '../manage/management-plane.ts'
 import { SightingFile, type SightingFileSettings } from '../manage/sighting-file.ts'
 import { Metrics, metricsText } from '../metrics.ts'
+import { FLEET_FOLDER } from '../plane/fleet-proxy.ts'
 import { JetStreamManageBus } from '../plane/jetstream-bus.ts'
 import type { BusSettings } from '../plane/jetstream-connection.ts'
 import type { StreamLimits } from '../plane/jetstream-streams.ts'
+import { reasonsOfState } from '../plane/readiness.ts'
 import type { SnapshotDocument } from '../plane/snapshot.ts'
 import type { ListenAddress } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
@@ -88,7 +90,7 @@ export class Manager {
     this.#log = log
     const { bus, dataFolder, management, signing } = settings
     this.#leadership = new Leadership(new LeaderLock(management.storeUrl, management.storePassword), log)
-    const folder = join(dataFolder, 'fleet')
+    const folder = join(dataFolder, FLEET_FOLDER)
     const mayPublish = () => this.#leadership.confirm()
     this.#bus = new JetStreamManageBus(bus, { ...bus, folder, mayPublish }, log)
     this.#maker = new SnapshotMaker(
@@ -125,7 +127,7 @@ export class Manager {
       code.OPERATION_IDS,
       {
         api: this.#management.middleware,
-        unready: () => (this.#state === 'serving' ? [] : [this.#state]),
+        unready: () => reasonsOfState(this.#state),
         metrics: async (type) => metricsText([this.#metrics.read()], type),
       },
       log,

@@ -191,7 +191,9 @@ function sightingFileSettings({ sightings }: StartupConfig): GatewaySettings['si
 }
 
 function fleetSettings({ config, hash }: ParsedConfig): NonNullable<GatewaySettings['fleet']> {
-  return { bus: busSettings(config), spoolBytesMax: config.sightings.spoolBytesMax, configHash: hash }
+  const { firstSnapshot, bootstrapFile } = config.bus
+  const spoolBytesMax = config.sightings.spoolBytesMax
+  return { bus: busSettings(config), spoolBytesMax, configHash: hash, firstSnapshot, bootstrapFile }
 }
 
 export function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {
@@ -276,6 +278,7 @@ async function workerSettings({
     drainTimeoutMs: proxy.drainTimeoutMs,
     signatureKey: proxy.signatureKey?.reveal() ?? null,
     fail: proxy.fail,
+    ready: proxy.ready,
     fastLane: proxy.fastLane,
     ja4plus: fingerprints.ja4plus,
     tracing:

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
 import { type MetricsType, metricsTypeFor } from '../metrics.ts'
+import type { UnreadyReason } from '../plane/readiness.ts'
 import type { RequestContext, RequestState } from './api/router.ts'
 import { pathIn } from './front/address.ts'
 import { ClientAddresses } from './front/client-address.ts'
@@ -16,8 +17,8 @@ import { Refusal } from './refusal.ts'
 
 /** What the management plane asks the rest of the process. */
 export interface ManageContext {
-  /** Why no traffic should come here now, in words for an operator; none when it may. */
-  unready(): readonly string[]
+  /** Why this process should get no requests now; none when it may. */
+  unready(): readonly UnreadyReason[]
   /** In the text form that Prometheus reads. */
   metrics(type: MetricsType): Promise<string>
   /** A bug of ours, met while answering. */
@@ -148,6 +149,10 @@ const metrics: Resource = async (ctx, context) => {
 const RESOURCES: ReadonlyMap<string, Resource> = new Map([
   ['/health/live', live],
   ['/health/ready', ready],
+  // The names that Kubernetes and load balancers use by default.
+  ['/healthz', live],
+  ['/livez', live],
+  ['/readyz', ready],
   ['/metrics', metrics],
 ])
 

@@ -4,12 +4,13 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
-import type { Heartbeat } from './heartbeat.ts'
 import { JetStreamProxyBus } from './jetstream-bus.ts'
 import type { BusSettings } from './jetstream-connection.ts'
 import type { Sighting } from './sighting.ts'
 import { SightingSpool } from './sighting-spool.ts'
+import type { UnreadyReason } from './readiness.ts'
 import type { SnapshotDocument } from './snapshot.ts'
+import { readSnapshotFile } from './snapshot-file.ts'
 import type { WorkerStatus } from './worker-status.ts'
 
 export interface FleetProxySettings {
@@ -21,6 +22,8 @@ export interface FleetProxySettings {
   /** SHA-256 of the settings, in hexadecimal. */
   readonly configHash: string
   readonly heartbeatMs?: number
+  /** A Snapshot for the first start; `null`: none. */
+  readonly bootstrapFile?: string | null
 }
 
 /**
@@ -35,7 +38,10 @@ export class FleetProxy {
   readonly #bus: JetStreamProxyBus
   readonly #spool: SightingSpool | null
   readonly #startedAtMs = Date.now()
-  #source: Heartbeat['source'] = 'builtin'
+  #source: SnapshotOrigin = 'none'
+  readonly #first = Promise.withResolvers<void>()
+  /** Why `bus.bootstrap_file` is not in use; `null`: it is, or there is none. */
+  #bootstrapFailure: string | null = null
   #beat: NodeJS.Timeout | null = null
   #draining: Promise<void> | null = null
   #isSpooling = false
@@ -66,7 +72,7 @@ export class FleetProxy {
     this.#log = log
     this.#id = id
     this.#spool = spool
-    const folder = join(settings.dataFolder, 'fleet')
+    const folder = join(settings.dataFolder, FLEET_FOLDER)
     this.#bus = new JetStreamProxyBus(settings.bus, id, { folder }, log)
   }
 
@@ -74,20 +80,47 @@ export class FleetProxy {
     return this.#bus.connection.isUp
   }
 
-  /** Takes what was in use last into use again; `false`: there is none. */
+  /** Takes the newer of the copy on disk and the bootstrap file into use; `false`: there is neither. */
   async restore(): Promise<boolean> {
-    const isRestored = await this.#bus.restore()
-    if (isRestored) this.#source = 'disk'
-    return isRestored
+    if (await this.#bus.restore()) this.#source = 'disk'
+    const { bootstrapFile = null } = this.#settings
+    if (bootstrapFile !== null) await this.#bootstrap(bootstrapFile)
+    return this.#source !== 'none'
+  }
+
+  /** Serves with what comes with Gatehouse until there is a Snapshot of the fleet. */
+  useBuiltin(): void {
+    this.#source = 'builtin'
+  }
+
+  /** Resolves when there is a Snapshot to serve with. */
+  get hasFirst(): Promise<void> {
+    return this.#source === 'none' ? this.#first.promise : Promise.resolve()
+  }
+
+  /** Why there is no Snapshot to serve with yet, and what to do; `null`: there is one. */
+  get waitsFor(): UnreadyReason | null {
+    if (this.#source !== 'none') return null
+    const { urls } = this.#settings.bus
+    const { refused } = this.#bus.followed
+    const why = this.isConnected
+      ? refused === null
+        ? 'no manager has published one on this bus; start "gatehouse manage" with the same bus.name'
+        : `Snapshot ${refused.number} cannot be used: ${refused.why}`
+      : `NATS is unreachable at ${urls.map(withoutUser).join(', ')}; check bus.url, or give the proxy a bus.bootstrap_file`
+    const bootstrap = this.#bootstrapFailure === null ? '' : `. bus.bootstrap_file: ${this.#bootstrapFailure}`
+    return { code: 'first_snapshot', detail: `waits for the first Snapshot of its fleet: ${why}${bootstrap}` }
   }
 
   /** From now on `use` gets each Snapshot, and managers are told how this one is. */
   start(use: (document: SnapshotDocument) => void): void {
-    let isFirst = this.#source === 'disk'
+    // The listener is called at once with the Snapshot that was restored.
+    let isRestored = this.#source === 'disk' || this.#source === 'bootstrap'
     this.#bus.onSnapshot((document) => {
-      if (!isFirst) this.#source = 'bus'
-      isFirst = false
+      if (!isRestored) this.#source = 'bus'
+      isRestored = false
       use(document)
+      this.#first.resolve()
       // Workers have it in a moment, and who waits for it hears of it.
       setTimeout(() => this.#sayHow(false), SETTLED_MS).unref()
     })
@@ -138,6 +171,10 @@ export class FleetProxy {
       'first',
       () => [{ labels: {}, value: Number(this.#bus.followed.refused !== null) }],
     )
+    const help = '1 for the origin of the Snapshot in use; none: the proxy waits for its first one.'
+    metrics.gauge('snapshot_source', help, 'first', () =>
+      SNAPSHOT_ORIGINS.map((source) => ({ labels: { source }, value: Number(source === this.#source) })),
+    )
     const spool = this.#spool
     if (spool === null) return
     metrics.gauge('spool_bytes', 'What was seen and waits on disk.', 'first', () => [
@@ -151,6 +188,20 @@ export class FleetProxy {
         { labels: { outcome: 'sent' }, value: spool.counts.sent },
       ],
     )
+  }
+
+  async #bootstrap(path: string): Promise<void> {
+    try {
+      const file = await readSnapshotFile(path)
+      const { number } = file.document
+      if (await this.#bus.bootstrap(file)) {
+        this.#source = 'bootstrap'
+        this.#log.info('the Snapshot of bus.bootstrap_file is in use', { path, number })
+      } else this.#log.info('bus.bootstrap_file is ignored: a newer Snapshot is on disk', { path, number })
+    } catch (error) {
+      this.#bootstrapFailure = (error as Error).message
+      this.#log.error('bus.bootstrap_file cannot be used', { path, error: error as Error })
+    }
   }
 
   #sayHow(isLast: boolean): void {
@@ -167,7 +218,8 @@ export class FleetProxy {
       startedAtMs: this.#startedAtMs,
       everyMs: heartbeatMs,
       snapshot: inUse === null ? null : { number, hash, madeAtMs },
-      source: this.#source,
+      // Managers of earlier versions know these three only.
+      source: this.#source === 'bootstrap' ? 'disk' : this.#source === 'none' ? 'builtin' : this.#source,
       refused,
       workers,
       sightings: { waiting: Math.max(0, waiting), dropped: sum(workers.map(({ dropped }) => dropped)) },
@@ -217,10 +269,21 @@ async function idIn(folder: string, log: Log): Promise<string> {
   return id
 }
 
+/** Neither name nor password. */
+export function withoutUser(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, '//')
+}
+
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, each) => all + each, 0)
 }
 
+/** Where the Snapshot in use is from; `none`: there is none yet. */
+type SnapshotOrigin = (typeof SNAPSHOT_ORIGINS)[number]
+
+const SNAPSHOT_ORIGINS = ['none', 'builtin', 'disk', 'bootstrap', 'bus'] as const
+/** In the data folder: the newest Snapshot of the fleet. */
+export const FLEET_FOLDER = 'fleet'
 const ID = /^[0-9a-f]{16}$/
 const NONE = { number: 0, hash: '', madeAtMs: 0 }
 const HEARTBEAT_MS = 10_000

@@ -19,6 +19,7 @@ import type { Sighting } from './sighting.ts'
 import { packSightings, unpackSightings } from './sighting-batch.ts'
 import type { SnapshotDocument } from './snapshot.ts'
 import type { FollowerStatus } from './snapshot-follower.ts'
+import type { SnapshotFile } from './snapshot-file.ts'
 import { digestOf } from './snapshot-package.ts'
 
 /** A proxy's end. It asks NATS for little, so that there may be thousands of them. */
@@ -46,6 +47,11 @@ export class JetStreamProxyBus implements ProxyBus {
   /** Takes what was in use last into use again; `false`: there is none. */
   restore(): Promise<boolean> {
     return this.#snapshots.restore()
+  }
+
+  /** See SnapshotFollower. */
+  bootstrap(file: SnapshotFile): Promise<boolean> {
+    return this.#snapshots.bootstrap(file)
   }
 
   onSnapshot(listener: (document: SnapshotDocument) => void): void {

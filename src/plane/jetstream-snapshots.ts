@@ -7,6 +7,7 @@ import { ANSWER_MS, managerOf, packagesOf, type StreamNames } from './jetstream-
 import type { SnapshotDocument } from './snapshot.ts'
 import { makeDelta, shrink } from './snapshot-delta.ts'
 import { type FollowerStatus, SnapshotFollower } from './snapshot-follower.ts'
+import type { SnapshotFile } from './snapshot-file.ts'
 import { digestOf, packSnapshot } from './snapshot-package.ts'
 
 export interface SnapshotLineOptions {
@@ -53,6 +54,11 @@ export class SnapshotLine {
 
   restore(): Promise<boolean> {
     return this.#follower.restore()
+  }
+
+  /** See SnapshotFollower. */
+  bootstrap(file: SnapshotFile): Promise<boolean> {
+    return this.#follower.bootstrap(file)
   }
 
   /** Calls with the newest as soon as there is one. */

@@ -6,6 +6,7 @@ import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import { type Announcement, readAnnouncement } from './announcement.ts'
 import { applyDelta, grow } from './snapshot-delta.ts'
+import type { SnapshotFile } from './snapshot-file.ts'
 import { digestOf, unpackSnapshot } from './snapshot-package.ts'
 import { keepIndexFiles } from './signature-set.ts'
 import { parseSnapshot, type SnapshotDocument } from './snapshot.ts'
@@ -81,6 +82,25 @@ export class SnapshotFollower {
       this.#log.warn('the Snapshot on disk cannot be used', { error: error as Error })
       return false
     }
+  }
+
+  /**
+   * Takes the Snapshot of a file into use if it is newer than the one in use; `false`: it is not. No copy is kept: the
+   * next start reads the file again. Throws a Fault if it is invalid.
+   */
+  async bootstrap(file: SnapshotFile): Promise<boolean> {
+    const { document, digest, package: bytes } = file
+    if (document.number <= (this.#inUse?.number ?? 0)) return false
+    // No Snapshot of the fleet would ever be newer.
+    if (document.number > Date.now() + CLOCKS_APART_MS)
+      throw new Fault(
+        'SNAPSHOT_INVALID',
+        `the number ${document.number} is a time in the future: set the clock`,
+      )
+    await this.#put(bytes)
+    // A large package is read from the copy on disk, and there is none of this one.
+    this.#package = bytes.length <= MEMORY_BYTES_MAX ? { digest, bytes } : null
+    return true
   }
 
   /** The package of the one in use; `null`: it could not be kept. */
@@ -202,7 +222,7 @@ export class SnapshotFollower {
 
   async #onDisk(): Promise<Buffer | null> {
     try {
-      return await readFile(join(this.#folder, FILE))
+      return await readFile(join(this.#folder, NEWEST_FILE))
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
       throw error
@@ -212,11 +232,11 @@ export class SnapshotFollower {
   /** Whoever reads it finds the one before or all of this one. */
   async #keep(bytes: Buffer, digest: string): Promise<void> {
     if (this.#package?.digest !== digest) return // there is a newer one by now
-    const unfinished = join(this.#folder, `${FILE}.${randomUUID()}.tmp`)
+    const unfinished = join(this.#folder, `${NEWEST_FILE}.${randomUUID()}.tmp`)
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 })
       await writeFile(unfinished, bytes, { mode: 0o600, flush: true })
-      await rename(unfinished, join(this.#folder, FILE))
+      await rename(unfinished, join(this.#folder, NEWEST_FILE))
     } catch (error) {
       if (this.#package?.digest === digest && this.#package.bytes === null) this.#package = null
       await rm(unfinished, { force: true }).catch(() => undefined)
@@ -247,7 +267,10 @@ function isRefusal(error: unknown): boolean {
   return error instanceof Fault && (error.code === 'SNAPSHOT_INVALID' || error.code === 'POLICY_INVALID')
 }
 
-const FILE = 'newest.snapshot'
+/** In the folder of the follower. */
+export const NEWEST_FILE = 'newest.snapshot'
 /** All that comes with Gatehouse is half a MiB. */
 const MEMORY_BYTES_MAX = 4 * 1024 ** 2
 const SPREAD_MS = 1_000
+/** Numbers are times of day in milliseconds; clocks of two machines may differ by this. */
+const CLOCKS_APART_MS = 86_400_000

@@ -34,6 +34,11 @@ export async function unpackSnapshot(
   return { ...document, signatures: { ...signatures, index: file } }
 }
 
+/** What a package says, without its index. Throws a Fault. */
+export function documentIn(bytes: Buffer): SnapshotDocument {
+  return split(bytes).document
+}
+
 /** SHA-256, in hexadecimal. */
 export function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')

@@ -1,5 +1,6 @@
 import type { LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
+import type { UnreadyReason } from '../plane/readiness.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { KeyPair } from './key-pair.ts'
 
@@ -12,8 +13,8 @@ export interface DataPlane {
   /** The least important that workers log, from now on. */
   logAt(level: LogLevel): void
   workers(): readonly WorkerStatus[]
-  /** Why no traffic should come, in words; none when it may. */
-  unready(): readonly string[]
+  /** Why it should get no requests now; none when it may. */
+  unready(): readonly UnreadyReason[]
   /** What has been counted, also by workers that are gone. */
   read(): Promise<readonly MetricsReading[]>
   /** Takes no more connections, and lets go of those there are; resolves when all is over, at the deadline at last. */

@@ -1,6 +1,7 @@
 import type { Log, LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import { channelPair, type LocalManageBus, LocalProxyBus } from '../plane/local-bus.ts'
+import { NO_WORKER, type UnreadyReason } from '../plane/readiness.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import { type InvestigationDesk, RemoteInvestigator } from './investigation-line.ts'
 import type { DataPlane, ListenAddresses, LiveState } from './data-plane.ts'
@@ -55,12 +56,12 @@ export class SingleWorker implements DataPlane {
     const state = worker === null ? 'starting' : 'serving'
     const snapshot = worker?.snapshot ?? null
     const dropped = worker?.dropped ?? 0
-    const unready = this.unready()
+    const unready = this.unready().map(({ detail }) => detail)
     return [{ number: 0, pid: process.pid, state, sinceMs: this.#sinceMs, snapshot, dropped, unready }]
   }
 
-  unready(): readonly string[] {
-    return this.#worker?.unready() ?? ['no worker is running']
+  unready(): readonly UnreadyReason[] {
+    return this.#worker?.unready() ?? [NO_WORKER]
   }
 
   async read(): Promise<readonly MetricsReading[]> {

@@ -1,5 +1,6 @@
 import type { LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
+import type { UnreadyReason } from '../plane/readiness.ts'
 import type { LiveState } from './data-plane.ts'
 import type { WorkerSettings } from './worker.ts'
 
@@ -21,7 +22,7 @@ export type FromWorker =
   /** `snapshot`: the number of the one it judges by; `dropped`: Sightings it had no room for. */
   | {
       readonly kind: 'worker:alive'
-      readonly unready: readonly string[]
+      readonly unready: readonly UnreadyReason[]
       readonly snapshot: number
       readonly dropped: number
     }

@@ -7,6 +7,7 @@ import { Fault } from '../fault.ts'
 import type { Log, LogLevel } from '../log.ts'
 import { departed, type MetricsReading } from '../metrics.ts'
 import type { Channel, ChannelMessage, LocalManageBus } from '../plane/local-bus.ts'
+import { NO_WORKER, type UnreadyReason } from '../plane/readiness.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
 import type { InvestigationDesk } from './investigation-line.ts'
@@ -106,9 +107,9 @@ export class WorkerPool implements DataPlane {
     return this.#slots.map((slot) => slot.status)
   }
 
-  unready(): readonly string[] {
+  unready(): readonly UnreadyReason[] {
     const listening = this.#slots.filter(({ isListening }) => isListening)
-    if (listening.length === 0) return ['no worker is running']
+    if (listening.length === 0) return [NO_WORKER]
     // One that can serve is enough: what the others lack, they say as well when they all lack it.
     return listening.some(({ unready }) => unready.length === 0) ? [] : listening[0]!.unready
   }
@@ -234,7 +235,7 @@ class Slot {
   isListening = false
   listeningSinceMs = 0
   silentBeats = 0
-  unready: readonly string[] = []
+  unready: readonly UnreadyReason[] = []
   snapshot: number | null = null
   dropped = 0
   reading: MetricsReading = []
@@ -257,7 +258,8 @@ class Slot {
   }
 
   get status(): WorkerStatus {
-    const { number, child, isListening, snapshot, dropped, unready } = this
+    const { number, child, isListening, snapshot, dropped } = this
+    const unready = this.unready.map(({ detail }) => detail)
     const state = isListening ? 'serving' : child === null ? 'gone' : 'starting'
     const sinceMs = isListening ? Math.round(performance.timeOrigin + this.listeningSinceMs) : null
     return { number, pid: child?.process.pid ?? null, state, sinceMs, snapshot, dropped, unready }

@@ -6,6 +6,7 @@ import type { MetricsReading } from '../metrics.ts'
 import type { Investigator } from '../identity/inquiry.ts'
 import { readSigningKeys } from '../identity/signing-key.ts'
 import type { ProxyBus } from '../plane/bus.ts'
+import type { UnreadyReason } from '../plane/readiness.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
 import { CertificateStore } from './certificates.ts'
@@ -45,6 +46,8 @@ export interface WorkerSettings {
   readonly drainTimeoutMs: number
   readonly signatureKey: string | null
   readonly fail: 'open' | 'closed'
+  /** Whether an upstream without a healthy target makes the proxy unready. */
+  readonly ready: 'always' | 'upstream'
   readonly fastLane: boolean
   readonly ja4plus: boolean
   /** `null`: requests are not traced. */
@@ -190,10 +193,11 @@ export class Worker {
     for (const listener of this.#listeners) listener.refreshTls(ticketKeys)
   }
 
-  unready(): readonly string[] {
+  unready(): readonly UnreadyReason[] {
+    if (this.#settings.ready === 'always') return []
     return this.#upstreams
       .filter(({ isHealthy }) => !isHealthy)
-      .map(({ name }) => `upstream ${name}: no target is healthy`)
+      .map(({ name }) => ({ code: 'upstream', detail: `upstream ${name}: no target is healthy` }))
   }
 
   read(): MetricsReading {

@@ -97,11 +97,13 @@ test('without an API server it says that it is not ready, and stops when it is t
   const said = text(child.stderr)
   while (api.asked.length < 2) await wait(20)
   const ready = await fetch(`http://${manage}/health/ready`)
-  const { reasons } = (await ready.json()) as { reasons: readonly string[] }
+  const { reasons } = (await ready.json()) as {
+    reasons: readonly { readonly code: string; readonly detail: string }[]
+  }
   assert.equal(ready.status, 503)
   assert.deepEqual(
-    [reasons[0], reasons[1]?.replace(/GET [^:]+/, 'GET it')],
-    ['starting', 'GET it: 403 secrets is forbidden'],
+    [reasons[0]?.code, reasons[1]?.code, reasons[1]?.detail.replace(/GET [^:]+/, 'GET it')],
+    ['starting', 'certificate', 'GET it: 403 secrets is forbidden'],
   )
   assert.equal((await fetch(`http://${manage}/health/live`)).status, 200)
   child.kill('SIGTERM')

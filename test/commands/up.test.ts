@@ -24,6 +24,7 @@ import { type Test, test } from 'tap'
 import { banner } from '../../src/commands/banner.ts'
 import type { Gateway } from '../../src/commands/gateway.ts'
 import { DEFAULT_POLICY } from '../../src/manage/policy-keeper.ts'
+import { DRAINING } from '../../src/plane/readiness.ts'
 import { GATEHOUSE } from '../e2e/programs.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
@@ -99,7 +100,7 @@ test('SIGTERM: first not ready, still serving, then requests under way end, then
   await until(() => held.length === 4)
   gateway.process.kill('SIGTERM')
   await untilAsync(async () => (await gateway.manage('/health/ready'))[0] === 503)
-  assert.deepEqual((await gateway.manage('/health/ready'))[1], { status: 'not-ready', reasons: ['draining'] })
+  assert.deepEqual((await gateway.manage('/health/ready'))[1], { status: 'not-ready', reasons: [DRAINING] })
   assert.equal((await gateway.manage('/health/live'))[0], 200)
   assert.equal((await ask(gateway.port)).body, 'ok', 'who has not heard of it yet is served')
   await untilAsync(() =>

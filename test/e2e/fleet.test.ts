@@ -96,7 +96,7 @@ test('a proxy serves while nothing else is there: by what comes with it, then by
   const nowhere = { nats: 'nats://127.0.0.1:9', bus: place.bus }
   const app = await echoApp(t)
   const data = folderFor(t, 'proxy')
-  const first = await startFleetProxy(t, nowhere, app.url, data)
+  const first = await startFleetProxy(t, nowhere, app.url, data, { GATEHOUSE_BUS_FIRST_SNAPSHOT: 'serve' })
   assert.equal((await requested(first, '/')).status, 200)
   await first.stop()
   const manager = await startManager(t, place)

@@ -5,9 +5,10 @@ import { text } from 'node:stream/consumers'
 import { type Test, test } from 'tap'
 import { createManageServer } from '../../src/manage/app.ts'
 import { METRICS_TYPE } from '../../src/metrics.ts'
+import { DRAINING, type UnreadyReason } from '../../src/plane/readiness.ts'
 
 test('a process that runs is live, whatever else', async (t) => {
-  const { get } = await manage(t, { reasons: ['everything is broken'] })
+  const { get } = await manage(t, { reasons: [reason('everything is broken')] })
   assert.deepEqual(await get('/health/live'), [200, { status: 'live' }])
 })
 
@@ -15,8 +16,27 @@ test('readiness says why not', async (t) => {
   const state: State = { reasons: [] }
   const { get } = await manage(t, state)
   assert.deepEqual(await get('/health/ready'), [200, { status: 'ready', reasons: [] }])
-  state.reasons = ['draining', 'no upstream is healthy']
+  state.reasons = [DRAINING, reason('upstream app: no target is healthy')]
   assert.deepEqual(await get('/health/ready'), [503, { status: 'not-ready', reasons: state.reasons }])
+})
+
+test('healthz, livez and readyz answer what the health paths answer, to GET and HEAD', async (t) => {
+  const state: State = { reasons: [] }
+  const { at, get } = await manage(t, state)
+  for (const reasons of [[], [DRAINING]]) {
+    state.reasons = reasons
+    for (const [alias, path] of [
+      ['/healthz', '/health/live'],
+      ['/livez', '/health/live'],
+      ['/readyz', '/health/ready'],
+    ] as const) {
+      const answer = await get(alias)
+      assert.deepEqual(answer, await get(path), alias)
+      const head = await fetch(at(alias), { method: 'HEAD' })
+      assert.deepEqual([head.status, await head.text()], [answer[0], ''], alias)
+      assert.equal((await fetch(at(alias), { method: 'POST' })).status, 405, alias)
+    }
+  }
 })
 
 test('metrics are in the form that Prometheus reads, and nothing is kept by caches', async (t) => {
@@ -101,8 +121,12 @@ async function problemIn(response: Response): Promise<Problem> {
   return (await response.json()) as Problem
 }
 
+function reason(detail: string): UnreadyReason {
+  return { code: 'upstream', detail }
+}
+
 interface State {
-  reasons: readonly string[]
+  reasons: readonly UnreadyReason[]
   broken?: Error
 }
 

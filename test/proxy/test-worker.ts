@@ -68,6 +68,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     drainTimeoutMs: 5000,
     signatureKey: null,
     fail: 'open',
+    ready: 'always',
     fastLane: true,
     ja4plus: true,
     identity: {

@@ -7,6 +7,7 @@ import { type Io, paint } from '../io.ts'
 import { visible } from '../table.ts'
 import { lookAtBus, lookAtStore } from './engines.ts'
 import { lookAtCertificates, lookAtDataFolder } from './files.ts'
+import { lookAtFirstSnapshot } from './first-snapshot.ts'
 import { bad, type Finding, good, skipped, type State, warning } from './finding.ts'
 import { lookAtMachine } from './machine.ts'
 import { lookAtPorts } from './ports.ts'
@@ -63,6 +64,7 @@ async function lookAtAll(config: StartupConfig, role: Role): Promise<readonly Fi
     lookAtDataFolder(config),
     hasStore ? lookAtStore(config) : null,
     hasBus ? lookAtBus(config, role === 'proxy' ? 'proxy' : 'manage') : null,
+    hasBus && role === 'proxy' ? lookAtFirstSnapshot(config) : null,
     isProxy ? lookAtUpstreams(config) : null,
   ]
   return (await Promise.all(looks.filter((look) => look !== null))).flat()

@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import type { StartupConfig } from '../../config.ts'
 import { Fault } from '../../fault.ts'
 import { createLogTo } from '../../log.ts'
+import { withoutUser } from '../../plane/fleet-proxy.ts'
 import { type BusRole, JetStreamConnection } from '../../plane/jetstream-connection.ts'
 import { missingStreams, streamNames } from '../../plane/jetstream-streams.ts'
 import type { DatabaseKind } from '../../store/database.ts'
@@ -125,11 +126,6 @@ export async function lookAtBus(config: StartupConfig, role: BusRole): Promise<r
 function reasonIn(line: string): string | null {
   const { error } = JSON.parse(line) as { error?: { message?: string } }
   return error?.message ?? null
-}
-
-/** Neither name nor password. */
-function withoutUser(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, '//')
 }
 
 const FIX_OF_STORE = {

@@ -54,10 +54,17 @@ async function healthOf({ host, port }: ListenPlace, hasTls: boolean): Promise<F
     const { status, reasons } = (await response.json()) as { status?: unknown; reasons?: unknown }
     if (status === 'ready') return good('the gateway that runs', 'is ready')
     if (status !== 'not-ready' || !Array.isArray(reasons)) return null
-    return bad('the gateway that runs', `is not ready: ${reasons.join('; ')}`, 'its log says more')
+    return bad('the gateway that runs', `is not ready: ${reasons.map(reasonText).join('; ')}`, 'see its log')
   } catch {
     return null
   }
+}
+
+/** Earlier versions say a text only. */
+function reasonText(reason: unknown): string {
+  if (typeof reason === 'string') return reason
+  const { code, detail } = (reason ?? {}) as { readonly code?: unknown; readonly detail?: unknown }
+  return `${detail} (${code})`
 }
 
 const TIMEOUT_MS = 2_000

@@ -1,0 +1,121 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { StartupConfig } from '../config.ts'
+import { Fault } from '../fault.ts'
+import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
+import { createLogTo, silentLog } from '../log.ts'
+import { AcceptedSignatures } from '../manage/accepted-signatures.ts'
+import { FeedStore, feedFolder } from '../manage/feed-store.ts'
+import { DEFAULT_POLICY } from '../manage/policy-keeper.ts'
+import { FLEET_FOLDER, withoutUser } from '../plane/fleet-proxy.ts'
+import { JetStreamProxyBus } from '../plane/jetstream-bus.ts'
+import { makeSnapshot, type SnapshotDocument } from '../plane/snapshot.ts'
+import { NEWEST_FILE } from '../plane/snapshot-follower.ts'
+import { documentIn, packSnapshot } from '../plane/snapshot-package.ts'
+import { sqliteFile } from '../store/open-database.ts'
+import { Store } from '../store/store.ts'
+import { feedSettings } from './feed-settings.ts'
+import { PolicyPart, withFetched } from './live-parts.ts'
+import { compiled } from './signature-compiler.ts'
+import { busSettings } from './startup.ts'
+import { storePlace } from './store-place.ts'
+
+/** The newest Snapshot on NATS, as it was packed. Throws a Fault where there is none. */
+export async function publishedSnapshot(config: StartupConfig): Promise<Buffer> {
+  const settings = busSettings(config)
+  if (settings.urls.length === 0)
+    throw new Fault('BUS_UNKNOWN', 'bus.url is missing: set it, or export --from store or --from files')
+  const place = settings.urls.map(withoutUser).join(', ')
+  let why: string | null = null
+  const log = createLogTo('warn', { write: (line) => (why = reasonIn(line) ?? why) })
+  return inTemporaryFolder(async (folder) => {
+    const bus = new JetStreamProxyBus(settings, 'snapshot-export', { folder, spreadMs: 0 }, log)
+    try {
+      const { promise: first, resolve } = Promise.withResolvers<SnapshotDocument>()
+      bus.onSnapshot(resolve)
+      const found = await Promise.race([first, wait(PUBLISHED_MS, null, { ref: false })])
+      if (found !== null) return await packSnapshot(found)
+      const what = bus.connection.isUp
+        ? `there is no Snapshot on ${place}${why === null ? '' : ` (${why})`}: start a manager with the same bus.name first`
+        : `${place} is unreachable${why === null ? '' : ` (${why})`}: check bus.url and its credentials`
+      throw new Fault('SNAPSHOT_MISSING', `${what}; or export --from disk, store or files`)
+    } finally {
+      await bus.closed()
+    }
+  })
+}
+
+/** The copy that a manager or a proxy keeps in its data folder. Throws a Fault where there is none. */
+export async function keptSnapshot({ data }: Pick<StartupConfig, 'data'>): Promise<Buffer> {
+  const path = join(data.dir, FLEET_FOLDER, NEWEST_FILE)
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    const fix = 'name the data folder of a manager or proxy that has had one with --data'
+    throw new Fault('SNAPSHOT_MISSING', `${path} cannot be read (${error.code}): ${fix}`, { cause: error })
+  })
+  documentIn(bytes)
+  return bytes
+}
+
+/** What is made of a new Snapshot, while its index is there. Throws a Fault with everything that is wrong. */
+export function madeSnapshot<Result>(
+  config: StartupConfig,
+  isFromStore: boolean,
+  use: (document: SnapshotDocument) => Promise<Result>,
+): Promise<Result> {
+  // Not the data folder: a gateway that runs has its own index there.
+  return inTemporaryFolder(async (folder) => {
+    const { policy, accepted } = isFromStore ? await stored(config) : { policy: null, accepted: '' }
+    const ofFile = new PolicyPart(config.policy.file, null, () => undefined)
+    const chosen = config.policy.file === null ? (policy ?? DEFAULT_POLICY.document) : await ofFile.load()
+    const own = { paths: config.signatures, weightsFile: config.weights.file }
+    const silent = silentLog()
+    const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), silent)
+    const ranges =
+      config.identity.rangesRefreshMs === null
+        ? null
+        : new RangesStore(rangesFolder(config.data.dir), silent, Date.now)
+    const sources = { ...(await withFetched(own, feeds, ranges)), accepted }
+    const { set } = await compiled({ sources, folder, newest: null, copies: [] })
+    return use(makeSnapshot(MADE_NUMBER, chosen, Date.now(), set))
+  })
+}
+
+/** What the API has changed: the policy (`null`: none was put) and the signatures that were accepted. */
+async function stored(
+  config: StartupConfig,
+): Promise<{ readonly policy: unknown; readonly accepted: string }> {
+  const { storeUrl, storePassword } = storePlace(config)
+  if (sqliteFile(storeUrl) === ':memory:')
+    throw new Fault('STORE_UNAVAILABLE', 'store.url is a database in memory: export --from files instead')
+  const store = await Store.open(storeUrl, storePassword)
+  try {
+    const newest = await store.policies.newest()
+    const record = newest === null ? null : await store.policies.byVersion(newest.version)
+    const accepted = new AcceptedSignatures(silentLog())
+    await accepted.attach(store)
+    return { policy: record === null ? null : JSON.parse(record.document), accepted: await accepted.load() }
+  } finally {
+    await store.close()
+  }
+}
+
+async function inTemporaryFolder<Result>(work: (folder: string) => Promise<Result>): Promise<Result> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-snapshot-'))
+  try {
+    return await work(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+function reasonIn(line: string): string | null {
+  const { error } = JSON.parse(line) as { error?: { message?: string } }
+  return error?.message ?? null
+}
+
+/** Snapshots that managers publish have the time of day in milliseconds, and win. */
+const MADE_NUMBER = 1
+/** To connect, to ask and to read 40 MB. */
+const PUBLISHED_MS = 15_000
