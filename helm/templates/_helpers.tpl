@@ -12,7 +12,7 @@
 {{- default (include "gatehouse.name" .) .Values.serviceAccount.name -}}
 {{- end }}
 
-{{/* Of one part: {root, part}. */}}
+{{/* Labels that select the Pods of one part: {root, part}. */}}
 {{- define "gatehouse.selector" -}}
 app.kubernetes.io/name: gatehouse
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -36,20 +36,54 @@ labels:
   {{- include "gatehouse.labels" . | nindent 2 }}
 {{- end }}
 
-{{- define "gatehouse.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
+{{/* Metadata of the Pods of a part: {root, part, values, config, secrets, configMaps}. */}}
+{{- define "gatehouse.podMetadata" -}}
+labels:
+  {{- include "gatehouse.labels" . | nindent 2 }}
+annotations:
+  checksum/config: {{ toJson .config | sha256sum }}
+  checksum/secrets: {{ include "gatehouse.versions" . | sha256sum }}
+  {{- if .root.Values.monitoring.annotations.enabled }}
+  prometheus.io/scrape: "true"
+  prometheus.io/port: "9080"
+  prometheus.io/path: /metrics
+  prometheus.io/scheme: {{ include "gatehouse.manageScheme" . | lower }}
+  {{- end }}
+  {{- with .root.Values.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
 
-{{- define "gatehouse.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
+{{/*
+What changes when a Secret or ConfigMap that exists before the release has changed: its version in the cluster, and
+never a hash of its content. Without a cluster (helm template) there are no versions.
+*/}}
+{{- define "gatehouse.versions" -}}
+{{- $root := .root -}}
+{{- $versions := list $root.Values.secretsVersion -}}
+{{- range $kind, $names := dict "Secret" .secrets "ConfigMap" .configMaps -}}
+{{- range $name := compact $names | uniq | sortAlpha -}}
+{{- $found := lookup "v1" $kind $root.Release.Namespace $name -}}
+{{- $versions = append $versions (printf "%s/%s=%s" $kind $name (dig "metadata" "resourceVersion" "" $found)) -}}
+{{- end -}}
+{{- end -}}
+{{- join " " $versions -}}
+{{- end }}
+
+{{/* The first lines of the spec of a Pod: {root, values}. */}}
+{{- define "gatehouse.podCommon" -}}
+enableServiceLinks: false
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  {{- toYaml .root.Values.podSecurityContext | nindent 2 }}
 {{- end }}
 
 {{/* Where Pods of a part are placed: {root, part, values}. */}}
@@ -66,6 +100,7 @@ tolerations:
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- if ne .part "migrate" }}
 topologySpreadConstraints:
   {{- if .values.topologySpreadConstraints }}
   {{- toYaml .values.topologySpreadConstraints | nindent 2 }}
@@ -80,30 +115,88 @@ topologySpreadConstraints:
   {{- end }}
   {{- end }}
 {{- end }}
+{{- end }}
 
+{{/* HTTPS if the settings or the variables of a part give its management port a certificate: {config, values}. */}}
+{{- define "gatehouse.manageScheme" -}}
+{{- $isSecure := dig "manage" "tls" "cert_file" "" .config -}}
+{{- range .values.extraEnv -}}
+{{- if eq .name "GATEHOUSE_MANAGE_TLS_CERT_FILE" -}}{{- $isSecure = "yes" -}}{{- end -}}
+{{- end -}}
+{{- if $isSecure -}}HTTPS{{- else -}}HTTP{{- end -}}
+{{- end }}
+
+{{/* The scheme of managers, for templates that do not have their settings. */}}
+{{- define "gatehouse.managersScheme" -}}
+{{- $config := dict "manage" (dict "tls" (dict "cert_file" .Values.manage.certificateSecret)) -}}
+{{- $config = mergeOverwrite $config (deepCopy .Values.manage.config) -}}
+{{- include "gatehouse.manageScheme" (dict "config" $config "values" .Values.manage) -}}
+{{- end }}
+
+{{/* {config, values} */}}
 {{- define "gatehouse.probes" -}}
+{{- $scheme := include "gatehouse.manageScheme" . -}}
 startupProbe:
-  httpGet: {path: /health/live, port: manage}
+  httpGet: {path: /health/live, port: manage, scheme: {{ $scheme }}}
   periodSeconds: 1
   failureThreshold: 60
 livenessProbe:
-  httpGet: {path: /health/live, port: manage}
+  httpGet: {path: /health/live, port: manage, scheme: {{ $scheme }}}
   periodSeconds: 10
   timeoutSeconds: 5
 readinessProbe:
-  httpGet: {path: /health/ready, port: manage}
+  httpGet: {path: /health/ready, port: manage, scheme: {{ $scheme }}}
   periodSeconds: 2
   timeoutSeconds: 2
 {{- end }}
 
-{{/* Settings of the bus for one of its users: {root, user}. */}}
+{{- define "gatehouse.podDisruptionBudget" -}}
+{{- if .values.podDisruptionBudget.enabled }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "gatehouse.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: {{ .values.podDisruptionBudget.maxUnavailable }}
+  # A Pod that is not ready does not hold up the drain of a node.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "gatehouse.selector" . | nindent 6 }}
+{{- end }}
+{{- end }}
+
+{{/* Whole seconds of a duration of the settings, rounded up: 500ms, 30s, 2m. */}}
+{{- define "gatehouse.seconds" -}}
+{{- $text := toString . -}}
+{{- $number := regexFind "^[0-9]+" $text | int -}}
+{{- $unit := regexFind "[a-z]+$" $text -}}
+{{- if eq $unit "ms" -}}{{ div (add $number 999) 1000 }}
+{{- else -}}{{ mul $number (get (dict "m" 60 "h" 3600 "d" 86400) $unit | default 1) }}{{- end -}}
+{{- end }}
+
+{{/* The port in a URL: {url, port}, where port is the default. */}}
+{{- define "gatehouse.port" -}}
+{{- regexFind ":[0-9]+(/|[?]|$)" .url | regexFind "[0-9]+" | default (toString .port) -}}
+{{- end }}
+
+{{/* Settings of the bus for managers or proxies: {root, user}. */}}
 {{- define "gatehouse.busConfig" -}}
-{{- with .root.Values.bus }}
+{{- with .root.Values.bus -}}
 url: {{ .url | quote }}
 name: {{ .name }}
 {{- if .existingSecret }}
+{{- if eq .login "credentials" }}
+credentials_file: /etc/gatehouse-bus/nats.creds
+{{- else }}
 user: {{ $.user }}
 password_file: /etc/gatehouse-bus/password
+{{- end }}
+{{- end }}
+{{- if include "gatehouse.busCertificate" $ }}
+certificate_file: /etc/gatehouse-bus-tls/tls.crt
+key_file: /etc/gatehouse-bus-tls/tls.key
 {{- end }}
 {{- if .caConfigMap }}
 ca_file: /etc/gatehouse-bus-ca/ca.crt
@@ -114,13 +207,29 @@ replicas: {{ .replicas }}
 {{- end }}
 {{- end }}
 
+{{- define "gatehouse.busCertificate" -}}
+{{- get .root.Values.bus (printf "%sCertificateSecret" .user) -}}
+{{- end }}
+
 {{- define "gatehouse.busVolumes" -}}
+{{- $isByFile := eq .root.Values.bus.login "credentials" }}
+{{- /* Only the group of the Pod can read them: a Pod of another chart may have no such group. */}}
+{{- $mode := ternary 292 288 (default false .isForeignPod) }}
 {{- with .root.Values.bus.existingSecret }}
 - name: bus
   secret:
     secretName: {{ . }}
-    defaultMode: 288
-    items: [{key: {{ $.user }}-password, path: password}]
+    defaultMode: {{ $mode }}
+    items:
+      {{- if $isByFile }}
+      - {key: {{ $.user }}.creds, path: nats.creds}
+      {{- else }}
+      - {key: {{ $.user }}-password, path: password}
+      {{- end }}
+{{- end }}
+{{- with include "gatehouse.busCertificate" . }}
+- name: bus-tls
+  secret: {secretName: {{ . }}, defaultMode: {{ $mode }}}
 {{- end }}
 {{- with .root.Values.bus.caConfigMap }}
 - name: bus-ca
@@ -132,6 +241,9 @@ replicas: {{ .replicas }}
 {{- if .root.Values.bus.existingSecret }}
 - {name: bus, mountPath: /etc/gatehouse-bus, readOnly: true}
 {{- end }}
+{{- if include "gatehouse.busCertificate" . }}
+- {name: bus-tls, mountPath: /etc/gatehouse-bus-tls, readOnly: true}
+{{- end }}
 {{- if .root.Values.bus.caConfigMap }}
 - {name: bus-ca, mountPath: /etc/gatehouse-bus-ca, readOnly: true}
 {{- end }}
@@ -140,9 +252,10 @@ replicas: {{ .replicas }}
 {{/*
 A sidecar for a Pod of another chart, for `initContainers`. It takes
 {root, upstream, configMap, certificateSecret, listenPort, resources}; the Pod needs the volumes of
-"gatehouse.sidecarVolumes" with the same.
+"gatehouse.sidecarVolumes" with the same arguments.
 */}}
 {{- define "gatehouse.sidecar" -}}
+{{- $bus := dict "root" .root "user" "proxy" -}}
 - name: gatehouse
   image: {{ include "gatehouse.image" .root }}
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -157,17 +270,9 @@ A sidecar for a Pod of another chart, for `initContainers`. It takes
     - {name: GATEHOUSE_PROXY_TLS_CERT_FILE, value: /etc/gatehouse-tls/tls.crt}
     - {name: GATEHOUSE_PROXY_TLS_KEY_FILE, value: /etc/gatehouse-tls/tls.key}
     {{- end }}
-    {{- with .root.Values.bus }}
-    {{- if .url }}
-    - {name: GATEHOUSE_BUS_URL, value: {{ .url | quote }}}
-    - {name: GATEHOUSE_BUS_NAME, value: {{ .name }}}
-    {{- if .existingSecret }}
-    - {name: GATEHOUSE_BUS_USER, value: proxy}
-    - {name: GATEHOUSE_BUS_PASSWORD_FILE, value: /etc/gatehouse-bus/password}
-    {{- end }}
-    {{- if .caConfigMap }}
-    - {name: GATEHOUSE_BUS_CA_FILE, value: /etc/gatehouse-bus-ca/ca.crt}
-    {{- end }}
+    {{- if .root.Values.bus.url }}
+    {{- range $name, $value := include "gatehouse.busConfig" $bus | fromYaml }}
+    - {name: GATEHOUSE_BUS_{{ upper $name }}, value: {{ $value | quote }}}
     {{- end }}
     {{- end }}
   ports:
@@ -183,11 +288,8 @@ A sidecar for a Pod of another chart, for `initContainers`. It takes
   resources:
     {{- toYaml (default .root.Values.gateway.resources .resources) | nindent 4 }}
   securityContext:
-    runAsNonRoot: true
-    runAsUser: 65532
-    runAsGroup: 65532
-    seccompProfile: {type: RuntimeDefault}
-    {{- include "gatehouse.containerSecurity" . | nindent 4 }}
+    {{- $securityContext := omit .root.Values.podSecurityContext "fsGroup" "fsGroupChangePolicy" "supplementalGroups" "sysctls" }}
+    {{- merge $securityContext .root.Values.containerSecurityContext | toYaml | nindent 4 }}
   volumeMounts:
     - {name: gatehouse-data, mountPath: /var/lib/gatehouse}
     {{- if .configMap }}
@@ -197,7 +299,7 @@ A sidecar for a Pod of another chart, for `initContainers`. It takes
     - {name: gatehouse-tls, mountPath: /etc/gatehouse-tls, readOnly: true}
     {{- end }}
     {{- if .root.Values.bus.url }}
-    {{- include "gatehouse.busMounts" (dict "root" .root) | nindent 4 }}
+    {{- include "gatehouse.busMounts" $bus | nindent 4 }}
     {{- end }}
 {{- end }}
 
@@ -213,6 +315,6 @@ A sidecar for a Pod of another chart, for `initContainers`. It takes
   secret: {secretName: {{ . }}}
 {{- end }}
 {{- if .root.Values.bus.url }}
-{{ include "gatehouse.busVolumes" (dict "root" .root "user" "proxy") }}
+{{ include "gatehouse.busVolumes" (dict "root" .root "user" "proxy" "isForeignPod" true) }}
 {{- end }}
 {{- end }}

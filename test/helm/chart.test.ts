@@ -9,6 +9,7 @@ import { SETTINGS } from '../../src/config-schema.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { chartReadme } from './docs.ts'
 import { ARE_REQUIRED, skipped } from '../e2e/programs.ts'
+import { matches, podsOf } from './pods.ts'
 import { CHART, type Manifest, NotRendered, problemOf, rendered, templates, type Values } from './chart.ts'
 
 const BUS = { bus: { url: 'nats://nats.data.svc:4222', existingSecret: 'nats-users' } }
@@ -19,9 +20,24 @@ const MANAGE = {
     ...{ existingSecret: 'gatehouse-manage', hasAdminKey: true, publicUrl: 'https://gatehouse.example' },
   },
 }
+const BUS_WITH_ALL = {
+  bus: {
+    ...{ url: 'tls://nats.data.svc:4222', name: 'fleet', login: 'credentials', existingSecret: 'nats-users' },
+    ...{
+      manageCertificateSecret: 'nats-manage',
+      proxyCertificateSecret: 'nats-proxy',
+      caConfigMap: 'nats-ca',
+    },
+  },
+}
+const OWNER = {
+  ...{ storeUrl: 'postgres://gatehouse_owner@postgres.data.svc:5432/gatehouse', existingSecret: 'owner' },
+  ...{ tolerations: [{ key: 'jobs', operator: 'Exists' }], nodeSelector: { pool: 'jobs' } },
+  serviceAccountName: 'migrator',
+}
 const ALL_MONITORING = {
   monitoring: {
-    serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+    podMonitor: { enabled: true, labels: { release: 'prometheus' } },
     prometheusRule: { enabled: true },
     dashboard: { enabled: true },
   },
@@ -51,6 +67,25 @@ const MODES: Readonly<Record<string, Values>> = {
       manageFrom: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
     },
   },
+  'a gateway of a fleet that keeps its Snapshot on a volume': {
+    ...BUS_WITH_ALL,
+    gateway: {
+      persistence: { enabled: true, size: '2Gi', storageClass: 'fast' },
+      service: { plainPort: 80, loadBalancerClass: 'lb', loadBalancerSourceRanges: ['192.0.2.0/24'] },
+      extraVolumes: [{ name: 'manage-tls', secret: { secretName: 'gate-manage-tls' } }],
+      extraVolumeMounts: [{ name: 'manage-tls', mountPath: '/etc/gatehouse-manage-tls' }],
+      config: {
+        manage: {
+          tls: {
+            cert_file: '/etc/gatehouse-manage-tls/tls.crt',
+            key_file: '/etc/gatehouse-manage-tls/tls.key',
+          },
+        },
+      },
+      priorityClassName: 'edge',
+    },
+    networkPolicy: { enabled: true, egress: { enabled: true } },
+  },
   'a gateway that is not scaled, of a fleet': {
     ...BUS,
     gateway: {
@@ -62,8 +97,19 @@ const MODES: Readonly<Record<string, Values>> = {
   'managers alone': { ...MANAGE, gateway: { enabled: false } },
   'managers that migrate themselves, with a CA for NATS': {
     ...MANAGE,
-    manage: { ...MANAGE.manage, migrations: false, hasAdminKey: false },
+    manage: { ...MANAGE.manage, migrations: { enabled: false }, hasAdminKey: false },
     bus: { ...BUS.bus, url: 'tls://nats:4222', caConfigMap: 'nats-ca', replicas: 3 },
+  },
+  'managers with TLS, whose tables have an owner': {
+    ...MANAGE,
+    ...BUS_WITH_ALL,
+    gateway: { enabled: false },
+    manage: {
+      ...MANAGE.manage,
+      ...{ certificateSecret: 'manage-tls', storeCaConfigMap: 'postgres-ca' },
+      migrations: OWNER,
+    },
+    networkPolicy: { enabled: true, egress: { enabled: true, extra: [{ ports: [{ port: 6514 }] }] } },
   },
   'the webhook alone': {
     gateway: { enabled: false },
@@ -79,7 +125,12 @@ const MODES: Readonly<Record<string, Values>> = {
       sidecar: { certificate: 'web-tls', cpu: '100m' },
     },
   },
-  everything: { ...MANAGE, ...ALL_MONITORING, inject: { enabled: true }, networkPolicy: { enabled: true } },
+  everything: {
+    ...MANAGE,
+    ...ALL_MONITORING,
+    inject: { enabled: true },
+    networkPolicy: { enabled: true, egress: { enabled: true } },
+  },
 }
 const LIBRARY = '/usr/share/gocode/src/github.com/Masterminds/sprig'
 const CLUSTER_WIDE = new Set(['MutatingWebhookConfiguration', 'ClusterRole', 'ClusterRoleBinding'])
@@ -144,17 +195,20 @@ for (const [mode, values] of Object.entries(MODES)) {
         COMMANDS.some(({ name }) => name === command),
         command,
       )
-      const config = spec.volumes.find(({ name }) => name === 'config')!.configMap!.name
-      const text = configs.get(config)!['gatehouse.yaml']!
+      const config = spec.volumes.find(({ name }) => name === 'config')?.configMap?.name
+      const text = config === undefined ? null : configs.get(config)!['gatehouse.yaml']!
       const role = (command === 'migrate' ? 'store' : command) as NonNullable<ConfigInput['role']>
       const { config: read } = parseConfig({
-        ...{ flags: {}, env: {}, file: { name: 'gatehouse.yaml', text }, role },
+        flags: {},
+        env: Object.fromEntries(container!.env?.map(({ name, value }) => [name, value]) ?? []),
+        file: text === null ? null : { name: 'gatehouse.yaml', text },
+        role,
         readSecret: () => 'a secret that is long enough for everything',
       })
       assert.equal(read.manage.listen.port, 9080)
       for (const { name } of container!.env ?? []) assert.ok(VARIABLES.has(name), name)
-      // Whatever file it names is mounted.
-      for (const [path] of text.matchAll(/\/etc\/gatehouse-[\w-]+/g))
+      // Every file that the settings name is mounted.
+      for (const [path] of `${text} ${JSON.stringify(container!.env)}`.matchAll(/\/etc\/gatehouse-[\w-]+/g))
         assert.ok(
           container!.volumeMounts.some(({ mountPath }) => mountPath === path),
           path,
@@ -173,8 +227,17 @@ test('what cannot work is refused in words', { skip }, async () => {
     [{ ...MANAGE, bus: {} }, /bus.url is missing/],
     [{ ...MANAGE, manage: { ...MANAGE.manage, existingSecret: '' } }, /existingSecret is missing/],
     [{ ...MANAGE, manage: { ...MANAGE.manage, storeUrl: 'postgres://u:p@h/d' } }, /storeUrl must match/],
+    [{ bus: { login: 'token' } }, /login must be equal to one of the allowed values/],
+    [{ manage: { migrations: true } }, /migrations must be object/],
+    [
+      { gateway: { terminationGracePeriodSeconds: 20 } },
+      /is 20, less than proxy.drain_timeout \(30s\): .* to at least 45/,
+    ],
+    [{ gateway: { autoscaling: { minReplicas: 20 } } }, /minReplicas is 20, more than maxReplicas \(10\)/],
+    [{ gateway: { persistence: { size: 'small' } } }, /size must match/],
+    [{ inject: { busSecret: '' } }, /busSecret must NOT have fewer/],
     [{ inject: { enabled: true, certManager: { enabled: true } } }, /issuerRef is missing/],
-    [{ monitoring: { serviceMonitor: { interval: '30' } } }, /interval must match/],
+    [{ monitoring: { podMonitor: { interval: '30' } } }, /interval must match/],
   ] as const)
     assert.throws(
       () => rendered(values),
@@ -237,7 +300,8 @@ function findsItsParts(manifests: readonly Manifest[], values: Values): void {
     }
     if (kind === 'HorizontalPodAutoscaler') {
       const { name } = spec['scaleTargetRef'] as { name: string }
-      assert.ok(manifests.some((each) => each.kind === 'Deployment' && each.metadata.name === name))
+      const { kind: target } = spec['scaleTargetRef'] as { kind: string }
+      assert.ok(manifests.some((each) => each.kind === target && each.metadata.name === name))
     }
   }
   const said = JSON.stringify(values)
@@ -245,7 +309,7 @@ function findsItsParts(manifests: readonly Manifest[], values: Values): void {
     manifests.some((each) => each.kind === kind && each.metadata.name === name)
   for (const { spec } of pods) {
     const account = spec.serviceAccountName
-    if (account !== undefined && !said.includes('"create":false'))
+    if (account !== undefined && !said.includes('"create":false') && !said.includes(`"${account}"`))
       assert.ok(made('ServiceAccount', account), account)
     for (const { name, secret, configMap } of spec.volumes) {
       if (configMap !== undefined)
@@ -263,73 +327,4 @@ function findsItsParts(manifests: readonly Manifest[], values: Values): void {
   }
 }
 
-function matches(
-  selector: Readonly<Record<string, string>>,
-  labels: Readonly<Record<string, string>>,
-): boolean {
-  return Object.entries(selector).every(([name, value]) => labels[name] === value)
-}
-
-function podsOf(manifests: readonly Manifest[]): readonly Pod[] {
-  return manifests.flatMap((manifest) => {
-    if (manifest.kind === 'Pod')
-      return [
-        {
-          name: manifest.metadata.name,
-          labels: manifest.metadata.labels ?? {},
-          spec: podSpec(manifest['spec']),
-        },
-      ]
-    const template = (
-      manifest['spec'] as
-        | { template?: { metadata: { labels: Record<string, string> }; spec: unknown } }
-        | undefined
-    )?.template
-    return template === undefined
-      ? []
-      : [{ name: manifest.metadata.name, labels: template.metadata.labels, spec: podSpec(template.spec) }]
-  })
-}
-
-function podSpec(spec: unknown): PodSpec {
-  const { volumes = [], ...rest } = spec as PodSpec & { readonly volumes?: PodSpec['volumes'] }
-  return { ...rest, volumes }
-}
-
 type Shape = Readonly<Record<string, unknown>>
-interface Pod {
-  readonly name: string
-  readonly labels: Readonly<Record<string, string>>
-  readonly spec: PodSpec
-}
-interface PodSpec {
-  readonly serviceAccountName?: string
-  readonly automountServiceAccountToken?: boolean
-  readonly securityContext: {
-    readonly runAsNonRoot: boolean
-    readonly runAsUser: number
-    readonly seccompProfile: { readonly type: string }
-  }
-  readonly volumes: readonly {
-    readonly name: string
-    readonly secret?: { readonly secretName: string }
-    readonly configMap?: { readonly name: string }
-  }[]
-  readonly containers: readonly {
-    readonly name: string
-    readonly image: string
-    readonly args?: readonly string[]
-    readonly env?: readonly { readonly name: string }[]
-    readonly ports: readonly { readonly name: string }[]
-    readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[]
-    readonly resources: {
-      readonly requests: Readonly<Record<string, string>>
-      readonly limits: Readonly<Record<string, string>>
-    }
-    readonly securityContext: {
-      readonly readOnlyRootFilesystem: boolean
-      readonly allowPrivilegeEscalation: boolean
-      readonly capabilities: { readonly drop: readonly string[] }
-    }
-  }[]
-}

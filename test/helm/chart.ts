@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { Ajv } from 'ajv'
 import { parse, parseAllDocuments } from 'yaml'
 
-/** An object of Kubernetes, as a template gives it. */
+/** An object of Kubernetes, as a template renders it. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string
@@ -22,12 +22,22 @@ export interface Manifest {
 
 export type Values = { readonly [name: string]: unknown }
 
-/** Why the chart is not rendered with these values. */
+/** Why the chart cannot be rendered with these values. */
 export class NotRendered extends Error {}
 
-/** All manifests of the chart, as `helm template` would give them. Throws NotRendered. */
-export function rendered(values: Values): readonly Manifest[] {
-  return Object.entries(templates(values))
+/** What a rendering depends on besides the values. */
+export interface Surroundings {
+  readonly cluster?: Cluster
+  /** One more template, as another chart has it that depends on this one. */
+  readonly template?: string
+}
+
+/** Objects of the namespace that `lookup` finds: by `Secret/NAME`. */
+export type Cluster = Readonly<Record<string, { readonly metadata: { readonly resourceVersion: string } }>>
+
+/** All manifests of the chart, as `helm install` would apply them. Throws NotRendered. */
+export function rendered(values: Values, around: Surroundings = {}): readonly Manifest[] {
+  return Object.entries(templates(values, around))
     .filter(([name]) => name.endsWith('.yaml'))
     .flatMap(([name, text]) =>
       parseAllDocuments(text).flatMap((document) => {
@@ -38,17 +48,17 @@ export function rendered(values: Values): readonly Manifest[] {
     )
 }
 
-/** By template, as it was rendered. */
-export function templates(values: Values): Readonly<Record<string, string>> {
+/** The rendered text of each template. */
+export function templates(values: Values, around: Surroundings = {}): Readonly<Record<string, string>> {
   const problem = schemaProblem(values)
   if (problem !== null) throw new NotRendered(problem)
-  const input = JSON.stringify({ values, release: 'gate', namespace: 'web' })
+  const input = JSON.stringify({ values, release: 'gate', namespace: 'web', ...around })
   const { status, stdout, stderr } = spawnSync(renderer(), [CHART], { input, encoding: 'utf8' })
   if (status !== 0) throw new NotRendered(stderr)
   return JSON.parse(stdout)
 }
 
-/** What Kubernetes would not take of it; `null` where it takes it, or where the kind is not its own. */
+/** Why Kubernetes would refuse it; `null` if it would not, or if the kind is not one of its own. */
 export function problemOf({ apiVersion, kind, ...rest }: Manifest): string | null {
   if (FOREIGN.has(`${apiVersion} ${kind}`)) return null
   const module = require(`kubernetes-models/${apiVersion}/${kind}`) as Record<string, Model>
@@ -106,7 +116,7 @@ function renderer(): string {
 let built: string | null = null
 const require = createRequire(import.meta.url)
 export const CHART = 'helm'
-/** Of others, whose schemas are not Kubernetes' own. */
+/** Kinds of other projects: kubernetes-models has no schema for them. */
 const FOREIGN = new Set([
   'monitoring.coreos.com/v1 PodMonitor',
   'monitoring.coreos.com/v1 ServiceMonitor',

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import type { IPod } from 'kubernetes-models/v1/Pod'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import { PASSWORDS, startGuardedNats } from '../config/nats-server.ts'
-import { echoApp, asked, eventually, startManager } from '../e2e/fleet.ts'
-import { freePort } from '../e2e/engines.ts'
-import { plainEnvironment, run, skipped, temporaryFolder } from '../e2e/programs.ts'
-import { testCa, testLeaf } from '../proxy/test-certificates.ts'
+import { asked, eventually, startManager } from '../e2e/fleet.ts'
+import { skipped } from '../e2e/programs.ts'
 import { freshUrl } from '../store/databases.ts'
 import { FailedMount, startSidecar } from './pod-process.ts'
-import { again, answerTo, busSettings, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
+import { injectedPod } from './injected-pod.ts'
+import { busSettings } from './reviews.ts'
+import { startTlsNats, textIn } from './tls-nats.ts'
 
 const skip = skipped('nats-server') || skipped('openssl')
 
@@ -71,49 +68,3 @@ test('an injected sidecar with a wrong password is not let in, and its log says 
   const metrics = await (await fetch(`${sidecar.manage}/metrics`)).text()
   assert.match(metrics, /^gatehouse_bus_up 0$/m)
 })
-
-/** The Pod of a plain Deployment in front of a running app, as the webhook answers for it. */
-async function injectedPod(t: Test, settings: Parameters<typeof sidecarSettings>[0]): Promise<IPod> {
-  const app = await echoApp(t)
-  const review = REVIEWS.get('deployment')!
-  const pod = JSON.parse(review).request.object
-  pod.metadata.annotations = {
-    'gatehouse.dev/upstream-port': new URL(app.url).port,
-    'gatehouse.dev/listen-port': String(await freePort()),
-    'gatehouse.dev/manage-port': String(await freePort()),
-  }
-  const text = again(review, pod)
-  return podAfter(text, answerTo(text, sidecarSettings(settings)))
-}
-
-/** A NATS that requires a client certificate, and the files that its clients need. */
-async function startTlsNats(t: Test) {
-  const ca = await testCa()
-  const leaf = await testLeaf(ca, ['localhost'])
-  const folder = temporaryFolder(t)
-  const file = (name: string, content: string) => {
-    writeFileSync(join(folder, name), content, { mode: 0o600 })
-    return join(folder, name)
-  }
-  const caFile = file('ca.crt', ca.certificate)
-  const certificate = file('tls.crt', leaf.certificate)
-  const key = file('tls.key', leaf.key)
-  const client = { certificateFile: join(folder, 'client.crt'), keyFile: join(folder, 'client.key') }
-  const { status, stderr } = await run(
-    'openssl',
-    [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'],
-      ...['-subj', '/CN=gatehouse', '-addext', 'extendedKeyUsage=clientAuth'],
-      ...['-keyout', client.keyFile, '-out', client.certificateFile],
-    ],
-    { env: plainEnvironment(folder) },
-  )
-  assert.equal(status, 0, stderr)
-  const files = `cert_file: "${certificate}", key_file: "${key}", ca_file: "${client.certificateFile}"`
-  const port = await startGuardedNats(t, (text) => `tls { ${files}, verify: true }\n${text}`)
-  return { url: `tls://localhost:${port}`, caFile, client }
-}
-
-function textIn(file: string): string {
-  return readFileSync(file, 'utf8')
-}

@@ -1,5 +1,6 @@
 // Renders a chart as helm does, for tests: helm itself is no package of Debian.
-// render CHART < {"values": …, "release": …, "namespace": …} > {"templates/…": "…"}
+// render CHART < {"values": …, "release": …, "namespace": …, "cluster": {"Secret/NAME": …},
+// "template": "…"} > {"templates/…": "…"}
 package main
 
 import (
@@ -20,6 +21,10 @@ type asked struct {
 	Values    map[string]interface{} `json:"values"`
 	Release   string                 `json:"release"`
 	Namespace string                 `json:"namespace"`
+	// What lookup finds in the namespace.
+	Cluster map[string]map[string]interface{} `json:"cluster"`
+	// One more template, as another chart has it that depends on this one.
+	Template string `json:"template"`
 }
 
 type files struct{ chart string }
@@ -55,7 +60,7 @@ func main() {
 		},
 	}
 	all := template.New("gatehouse").Option("missingkey=zero")
-	all.Funcs(functions(all))
+	all.Funcs(functions(all, what))
 	names := []string{}
 	folder := filepath.Join(chart, "templates")
 	fail(filepath.Walk(folder, func(path string, info os.FileInfo, err error) error {
@@ -73,17 +78,22 @@ func main() {
 		}
 		return nil
 	}))
+	if what.Template != "" {
+		_, err := all.New("templates/other.yaml").Parse(what.Template)
+		fail(err)
+		names = append(names, "templates/other.yaml")
+	}
 	rendered := map[string]string{}
 	for _, name := range names {
 		var out bytes.Buffer
 		fail(all.ExecuteTemplate(&out, name, context))
-		// What helm does with a value that is not there.
+		// As helm does with missing values.
 		rendered[name] = strings.ReplaceAll(out.String(), "<no value>", "")
 	}
 	fail(json.NewEncoder(os.Stdout).Encode(rendered))
 }
 
-func functions(all *template.Template) template.FuncMap {
+func functions(all *template.Template, given asked) template.FuncMap {
 	table := sprig.TxtFuncMap()
 	delete(table, "env")
 	delete(table, "expandenv")
@@ -128,7 +138,10 @@ func functions(all *template.Template) template.FuncMap {
 		}
 		return value, nil
 	}
-	table["lookup"] = func(string, string, string, string) map[string]interface{} {
+	table["lookup"] = func(_, kind, namespace, name string) map[string]interface{} {
+		if object, isThere := given.Cluster[kind+"/"+name]; isThere && namespace == given.Namespace {
+			return object
+		}
 		return map[string]interface{}{}
 	}
 	return table
