@@ -154,6 +154,8 @@ export function warnTogether(
     )
   if (signing.key_file !== null && !signing.webhooks && !signing.upstream)
     warn('/signing/key_file', 'has no effect without signing.webhooks or signing.upstream')
+  if (proxy.access_log === 'off' && proxy.access_log_file !== null)
+    warn('/proxy/access_log_file', 'has no effect without access_log: common or json')
   if (proxy.websocket_grace > proxy.drain_timeout)
     warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
   for (const [index, upstream] of proxy.upstreams.entries()) {

@@ -218,6 +218,17 @@ const PROXY = section('The data plane.', {
     true,
     'Whether requests of HTTP/1.1 that are written as nearly all are do without the parser that takes any.',
   ),
+  access_log: setting(
+    choice('off', 'common', 'json'),
+    'off',
+    'Writes a line for each request: in the common log format with the decision behind it, or as JSON. Queries are left out.',
+  ),
+  access_log_file: setting(
+    optional(path),
+    null,
+    'Where these lines go. A file that is moved away is opened anew within a second. `null`: standard output.',
+  ),
+  access_log_sample: setting(share, 1, 'The share of requests that are written: 1 is all.'),
   limits: LIMITS,
   drain_timeout: setting(duration('0', '1h'), '30s', 'At the end, for what is under way.'),
   websocket_grace: setting(duration('0', '1h'), '10s', 'At the end, for WebSockets and other upgrades.'),

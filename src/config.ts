@@ -122,6 +122,12 @@ export interface ProxyConfig {
   readonly fail: 'open' | 'closed'
   readonly ready: 'always' | 'upstream'
   readonly fastLane: boolean
+  /** `null`: requests are not written down. */
+  readonly accessLog: {
+    readonly format: 'common' | 'json'
+    readonly file: string | null
+    readonly sample: number
+  } | null
 }
 
 export interface UpstreamConfig {
@@ -346,6 +352,14 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       fail: proxy.fail,
       ready: proxy.ready,
       fastLane: proxy.fast_lane,
+      accessLog:
+        proxy.access_log === 'off'
+          ? null
+          : {
+              format: proxy.access_log,
+              file: proxy.access_log_file,
+              sample: proxy.access_log_sample,
+            },
     },
     manage: manageConfig(manage),
     limits: { freePerDay: others.limits.free_per_day, standardPerHour: others.limits.standard_per_hour },

@@ -280,6 +280,7 @@ async function workerSettings({
     fail: proxy.fail,
     ready: proxy.ready,
     fastLane: proxy.fastLane,
+    accessLog: proxy.accessLog,
     ja4plus: fingerprints.ja4plus,
     tracing:
       tracing.endpoint === null

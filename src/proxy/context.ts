@@ -3,6 +3,7 @@ import type { Verdict } from '../classify/verdict.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Decision } from '../policy/decide.ts'
+import type { AccessLog } from './access-log.ts'
 import type { ConnectionFailure, SecuredConnection } from './connection.ts'
 import type { HostGate } from './host-gate.ts'
 import type { DecisionId, DecisionIds } from './decision-id.ts'
@@ -44,6 +45,8 @@ export interface ProxyContext {
   readonly clock: { readonly nowMs: number }
   /** `null`: requests are not traced. */
   readonly tracer: Tracer | null
+  /** `null`: requests are not written to an access log. */
+  readonly accessLog: AccessLog | null
   readonly recorder: { record(sighting: Sighting): void }
   readonly metrics: {
     /** 0 for all those whose time is not taken, which are nearly all. */

@@ -24,6 +24,8 @@ export class RequestVisit implements Visit {
   readonly #startedMs = performance.now()
   /** `null`: it is not traced, or not yet. */
   #trace: Trace | null = null
+  /** When the app was asked, where that is written down. */
+  #askedMs = 0
 
   constructor(proxy: ProxyContext, exchange: Exchange) {
     this.#proxy = proxy
@@ -52,8 +54,10 @@ export class RequestVisit implements Visit {
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
     this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
     const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace)
+    if (this.#proxy.accessLog !== null) this.#askedMs = performance.now()
     forward(this.#exchange, upstream, headers, (outcome) => {
-      this.#done(judged, outcome.kind === 'client-gone' ? 0 : outcome.status)
+      const bytes = outcome.kind === 'answered' ? outcome.bytesReceived : null
+      this.#done(judged, outcome.kind === 'client-gone' ? 0 : outcome.status, bytes)
       if (outcome.kind === 'failed') refuse(this.#exchange, unserved(judged, outcome))
     })
   }
@@ -71,11 +75,13 @@ export class RequestVisit implements Visit {
     }
   }
 
-  #done(judged: Judged, status: number): void {
-    const { metrics, clock, tracer } = this.#proxy
+  #done(judged: Judged, status: number, bytes: number | null = null): void {
+    const { metrics, clock, tracer, accessLog } = this.#proxy
     const trace = tracer === null ? null : (this.#trace ?? tracer.begin(this.connection, judged))
     const traceId = trace?.isSampled ? trace.traceId : null
-    metrics.requestDone(judged, status, performance.now() - this.#startedMs, clock.nowMs, traceId)
+    const durationMs = performance.now() - this.#startedMs
+    metrics.requestDone(judged, status, durationMs, clock.nowMs, traceId)
+    accessLog?.add(this, { judged, status, bytes, durationMs, askedMs: this.#askedMs }, clock.nowMs)
     if (traceId !== null) tracer!.end(trace!, this, judged, status, this.#startedMs)
   }
 }

@@ -28,6 +28,8 @@ export class UpgradeVisit implements Visit {
   /** `null`: it is not traced, or not yet. */
   #trace: Trace | null = null
   #onGone: (() => void) | null = null
+  /** When the app was asked, where that is written down. */
+  #askedMs = 0
 
   constructor(proxy: ProxyContext, upgrade: Upgrade) {
     this.#proxy = proxy
@@ -59,6 +61,7 @@ export class UpgradeVisit implements Visit {
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
     this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
     const headers = listed(headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace))
+    if (this.#proxy.accessLog !== null) this.#askedMs = performance.now()
     upstream.began()
     this.#ask({ judged, upstream, headers, tried: NONE_TRIED }, upstream.pick(NONE_TRIED)!)
   }
@@ -143,10 +146,12 @@ export class UpgradeVisit implements Visit {
   }
 
   #done(judged: Judged, status: number): void {
-    const { metrics, clock, tracer } = this.#proxy
+    const { metrics, clock, tracer, accessLog } = this.#proxy
     const trace = tracer === null ? null : (this.#trace ?? tracer.begin(this.connection, judged))
     const traceId = trace?.isSampled ? trace.traceId : null
-    metrics.requestDone(judged, status, performance.now() - this.#startedMs, clock.nowMs, traceId)
+    const durationMs = performance.now() - this.#startedMs
+    metrics.requestDone(judged, status, durationMs, clock.nowMs, traceId)
+    accessLog?.add(this, { judged, status, bytes: null, durationMs, askedMs: this.#askedMs }, clock.nowMs)
     if (traceId !== null) tracer!.end(trace!, this, judged, status, this.#startedMs)
   }
 }

@@ -20,6 +20,7 @@ export interface CountSources {
   readonly traffic: { readonly size: number }
   /** `null`: requests are not traced. */
   readonly spans: { readonly counts: SpanCounts } | null
+  readonly accessLog: { readonly dropped: number } | null
   /** Requests that wait for the key of who has signed them. */
   readonly waiting: () => number
 }
@@ -48,6 +49,7 @@ export class WorkerMetrics {
     this.#addUpstreams(sources.upstreams)
     this.#addSightings(sources.recorder)
     if (sources.spans !== null) this.#addSpans(sources.spans)
+    if (sources.accessLog !== null) this.#addAccessLog(sources.accessLog)
     const help =
       'Clients, and TLS hellos that nobody is known to have, of which it is known what they asked for lately.'
     this.#metrics.gauge('traffic_remembered', help, 'sum', () => one(sources.traffic.size))
@@ -189,6 +191,11 @@ export class WorkerMetrics {
       'Sightings recorded, of them delivered, and of them dropped.',
       () => outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
     )
+  }
+
+  #addAccessLog(accessLog: NonNullable<CountSources['accessLog']>): void {
+    const help = 'Lines of the access log that were dropped because the disk or the reader was slow.'
+    this.#metrics.counter('access_log_dropped_total', help, () => one(accessLog.dropped))
   }
 
   #addSpans({ counts }: NonNullable<CountSources['spans']>): void {

@@ -9,6 +9,7 @@ import type { ProxyBus } from '../plane/bus.ts'
 import type { UnreadyReason } from '../plane/readiness.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import { AccessLog, type AccessLogSettings } from './access-log.ts'
 import { CertificateStore } from './certificates.ts'
 import type { ProxyContext } from './context.ts'
 import type { ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
@@ -49,6 +50,7 @@ export interface WorkerSettings {
   /** Whether an upstream without a healthy target makes the proxy unready. */
   readonly ready: 'always' | 'upstream'
   readonly fastLane: boolean
+  readonly accessLog: AccessLogSettings | null
   readonly ja4plus: boolean
   /** `null`: requests are not traced. */
   readonly tracing: WorkerTracingSettings | null
@@ -94,6 +96,7 @@ export class Worker {
   readonly #upstreams: readonly UpstreamGroup[]
   readonly #recorder: Recorder
   readonly #spans: SpanExporter | null
+  readonly #accessLog: AccessLog | null
   readonly #metrics: WorkerMetrics
   readonly #upgrades = new Upgrades()
   readonly #traffic = new Traffic()
@@ -152,10 +155,11 @@ export class Worker {
     this.#upstreams = settings.upstreams.map((upstream) => new UpstreamGroup(upstream, upstreamCounters()))
     this.#recorder = new Recorder(bus)
     this.#spans = settings.tracing === null ? null : exporterFor(settings.tracing, log)
+    this.#accessLog = settings.accessLog === null ? null : new AccessLog(settings.accessLog, log)
     const listeners: Listener[] = []
     this.#metrics = new WorkerMetrics({
       ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
-      spans: this.#spans,
+      ...{ spans: this.#spans, accessLog: this.#accessLog },
       waiting: () => this.#context.prover?.waiting ?? 0,
     })
     this.#context = this.#contextWith(snapshot, investigator, state.signingKey)
@@ -215,6 +219,7 @@ export class Worker {
     this.#context.prover?.close()
     const lastMs = Math.max(leftMs, LAST_SIGHTINGS_MS)
     await Promise.all([this.#recorder.close(lastMs), this.#spans?.close(lastMs)])
+    this.#accessLog?.close()
     this.#clock.stop()
     this.#bus.close()
   }
@@ -246,6 +251,7 @@ export class Worker {
       ids: this.#clock.ids,
       clock: this.#clock,
       recorder: this.#recorder,
+      accessLog: this.#accessLog,
       tracer: this.#spans === null ? null : new Tracer(settings.tracing!.sample, this.#spans),
       metrics: this.#metrics,
     }

@@ -50,7 +50,7 @@ export async function everyPage(t: Test): Promise<Readonly<Record<string, string
   writeFileSync(join(folder, 'asn.mmdb'), mmdbOf([['67.0.0.0/8', { autonomous_system_number: 64_999 }]]))
   writeFileSync(
     join(folder, 'feeds.yaml'),
-    `proxy: {upstream: "${app.url}", listen: "127.0.0.1:0"}
+    `proxy: {upstream: "${app.url}", listen: "127.0.0.1:0", access_log: json, access_log_file: ${folder}/access.log}
 manage: {listen: "127.0.0.1:0"}
 sightings: {file: ${folder}/sightings.jsonl}
 sinks: {file: ${folder}/events.jsonl}

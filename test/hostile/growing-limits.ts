@@ -156,6 +156,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['plane/replay.ts', 'KEYS_MAX', 'Tally.#counts'],
   ['plane/sighting-spool.ts', 'bytesMax', 'SightingSpool.#full', 'SightingSpool.#sizes'],
   ['policy/expression.ts', 'LENGTH_MAX', 'Walk.problems', 'Walk.asks', 'Walk.headers'],
+  ['proxy/access-log.ts', 'WAITING_LENGTH_MAX', 'AccessLog.#lines'],
   ['proxy/beat.ts', 'open', 'Beat.#members'],
   ['proxy/fast-lane.ts', 'open', 'FastLane.#open'],
   ['proxy/field-syntax.ts', 'kinds', 'LINES'],

@@ -79,6 +79,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     ids: new DecisionIds(clock.nowMs),
     clock,
     tracer: null,
+    accessLog: null,
     recorder: { record: (sighting) => void sightings.push(sighting) },
     metrics: {
       detectionBegins: () => 0,

@@ -70,6 +70,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     fail: 'open',
     ready: 'always',
     fastLane: true,
+    accessLog: null,
     ja4plus: true,
     identity: {
       ...{ areStrangersAsked: true, areNetworksKnown: false, agents: [] },

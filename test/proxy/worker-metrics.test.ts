@@ -92,6 +92,7 @@ test('what others count is read when somebody asks, over all listeners and targe
     recorder,
     traffic: { size: 12 },
     spans: { counts: { exported: 5, dropped: 4, refused: 3 } },
+    accessLog: { dropped: 8 },
     waiting: () => 3,
   })
   await metrics.read()
@@ -144,6 +145,7 @@ function sources(): CountSources {
     recorder: { counts: { recorded: 0, delivered: 0, dropped: 0 } },
     traffic: { size: 0 },
     spans: null,
+    accessLog: null,
     waiting: () => 0,
   }
 }
