@@ -1,3 +1,4 @@
+import { INDEXED, LITERAL_WITH_INDEXING, readInteger, SIZE_UPDATE } from '../wire/field-block.ts'
 import { Reader } from '../wire/reader.ts'
 
 /**
@@ -112,19 +113,6 @@ function isSizeUpdate(first: number): boolean {
   return first >= SIZE_UPDATE && first < LITERAL_WITH_INDEXING
 }
 
-/** §5.1. One that is too long is given as infinite: no index, no length and no size can be that. */
-function readInteger(r: Reader, first: number, prefixBits: number): number {
-  const prefixMax = (1 << prefixBits) - 1
-  let value = first & prefixMax
-  if (value < prefixMax) return value
-  for (let shift = 0; shift < INTEGER_BITS_MAX; shift += 7) {
-    const byte = r.u8()
-    value += (byte & 0x7f) << shift
-    if (byte < 0x80) return value
-  }
-  return Number.POSITIVE_INFINITY
-}
-
 /** §5.2. */
 function readString(r: Reader): string | null {
   const first = r.u8()
@@ -204,13 +192,8 @@ export const TABLE_BYTES_MAX = 64 * 1024
 /** As for HTTP/1; 32 bytes a field are counted in, as SETTINGS_MAX_HEADER_LIST_SIZE does. */
 export const LIST_BYTES_MAX = 256 * 1024
 export const FIELDS_MAX = 2000
-/** Enough for all lengths above. */
-const INTEGER_BITS_MAX = 28
 
-// The first byte of a field, §6, and of a string, §5.2.
-const INDEXED = 0x80
-const LITERAL_WITH_INDEXING = 0x40
-const SIZE_UPDATE = 0x20
+/** In the first byte of a string, §5.2. */
 const HUFFMAN_CODED = 0x80
 
 /** Appendix A. */

@@ -1,5 +1,5 @@
 import { ByteQueue } from '../wire/byte-queue.ts'
-import { Reader } from '../wire/reader.ts'
+import { blockFragment, END_HEADERS } from '../wire/field-block.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 import { HpackDecoder } from './hpack.ts'
 
@@ -96,7 +96,7 @@ export class Http2Requests {
     queue.skip(FRAME_HEADER_BYTES)
     this.#listBytesLeft += (FRAME_HEADER_BYTES + length) * LIST_BYTES_PER_BYTE
     const payload = queue.take(length)
-    const fragment = type === HEADERS ? headersFragment(payload, flags) : payload
+    const fragment = type === HEADERS ? blockFragment(payload, flags) : payload
     if (fragment === null) return this.#giveUp()
     this.#block.push(fragment)
     return flags & END_HEADERS ? this.#endBlock(stream, frame) : this.#keepBlock(stream)
@@ -141,14 +141,6 @@ export class Http2Requests {
   }
 }
 
-/** §6.2: the part of a HEADERS frame's payload that is header block. */
-function headersFragment(payload: Uint8Array, flags: number): Uint8Array | null {
-  const r = new Reader(payload)
-  const padding = flags & PADDED ? r.u8() : 0
-  if (flags & PRIORITY) r.skip(5)
-  return r.ok && padding <= r.left ? r.take(r.left - padding) : null
-}
-
 /** §8.3.1. CONNECT has no `:path`, its target is the authority (§8.5). */
 function requestHead(rawHeaders: readonly string[]): RequestHead | null {
   const method = pseudoHeader(rawHeaders, ':method')
@@ -176,7 +168,3 @@ const FRAME_HEADER_BYTES = 9
 const HEADERS = 0x1
 const PUSH_PROMISE = 0x5
 const CONTINUATION = 0x9
-// Flags of HEADERS and CONTINUATION.
-const END_HEADERS = 0x4
-const PADDED = 0x8
-const PRIORITY = 0x20

@@ -6,7 +6,6 @@ import {
 } from 'node:http2'
 import type { Readable } from 'node:stream'
 import type { RequestHead } from '../wire/request-head.ts'
-import { receivedTrailers } from './answer-framing.ts'
 import type { ClientConnection } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { isFieldValue } from './field-syntax.ts'
@@ -52,13 +51,7 @@ export class Http2Exchange implements Exchange, Sender {
   /** The client may send its body. */
   #isAwaited: boolean
 
-  constructor(
-    connection: ClientConnection,
-    head: RequestHead,
-    facts: RequestFacts,
-    stream: ServedStream,
-    hasEnded: boolean,
-  ) {
+  constructor(connection: ClientConnection, head: RequestHead, facts: RequestFacts, stream: ServedStream) {
     this.connection = connection
     this.head = head
     this.authority = facts.authority
@@ -68,7 +61,6 @@ export class Http2Exchange implements Exchange, Sender {
     this.body = stream
     this.#stream = stream
     stream[EXCHANGE] = this
-    if (!hasEnded) stream.on('trailers', cameTrailers)
   }
 
   get answered(): boolean {
@@ -231,11 +223,6 @@ export class Http2Exchange implements Exchange, Sender {
     this.abort()
     tell?.()
   }
-}
-
-function cameTrailers(this: ServedStream, _headers: unknown, _flags: number, raw: readonly string[]): void {
-  const exchange = this[EXCHANGE]
-  if (exchange) exchange.trailers = receivedTrailers(raw)
 }
 
 function drained(this: ServedStream): void {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { ByteQueue } from '../wire/byte-queue.ts'
+import { blockFragment, countFields, END_HEADERS } from '../wire/field-block.ts'
 import {
   type Http2Priority,
   type Http2Said,
@@ -11,7 +12,10 @@ import {
 } from '../fingerprint/http2.ts'
 import { HTTP2_PREFACE, type ReadAhead, readAhead } from './hello.ts'
 
-/** Reads what a client sends before its first request; `http2Fingerprint` says what counts of it. */
+/**
+ * Reads what a client sends before its first request; `http2Fingerprint` says what counts of it. Counts the fields of that
+ * request, too: nghttp2 leaves out malformed ones without a word, and only here are its bytes to be had.
+ */
 export class Http2Opening {
   /** The first SETTINGS frame has been read: some clients send nothing more before they have seen ours. */
   hasSettings = false
@@ -19,10 +23,12 @@ export class Http2Opening {
   readonly #priorities: Http2Priority[] = []
   #windowUpdate: number | null = null
   #isExcessive = false
+  /** `null`: it had not come whole. */
+  #first: { readonly stream: number; readonly fieldCount: number } | null = null
   #at = 0
   #isPrefaceRead = false
 
-  /** `queue` is all that has come. True once the first HEADERS have begun, or nothing more can be learnt. */
+  /** `queue` is all that has come. True once the first HEADERS are whole, or nothing more can be learnt. */
   read(queue: ByteQueue): boolean {
     const bytes = queue.rest()
     if (!this.#isPrefaceRead) {
@@ -35,10 +41,10 @@ export class Http2Opening {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     while (bytes.length - this.#at >= FRAME_HEADER_BYTES) {
       const type = bytes[this.#at + 3]!
-      if (type === HEADERS) return true
+      if (type === HEADERS) return !this.hasSettings || this.#readFirst(bytes, view)
       // RFC 9113 §3.4: for nghttp2 to refuse, at once.
       if (type !== SETTINGS && !this.hasSettings) return this.#fail()
-      const length = (view.getUint16(this.#at) << 8) | bytes[this.#at + 2]!
+      const length = lengthAt(view, this.#at)
       if (length > FRAME_BYTES_MAX || this.#at > OPENING_BYTES_MAX) return this.#fail()
       const end = this.#at + FRAME_HEADER_BYTES + length
       if (end > bytes.length) return false
@@ -54,10 +60,40 @@ export class Http2Opening {
     return { settings: this.#settings, windowUpdate: this.#windowUpdate, priorities: this.#priorities }
   }
 
+  /** Whether nghttp2 has left out a field of this request, which has `fieldCount` now. */
+  lacksField(stream: number, fieldCount: number): boolean {
+    return this.#first !== null && this.#first.stream === stream && this.#first.fieldCount > fieldCount
+  }
+
   /** `rawHeaders` are those of the first request. */
   text(rawHeaders: readonly string[]): string | null {
     const { said } = this
     return said === null ? null : http2Fingerprint(said, rawHeaders)
+  }
+
+  /** True once the block of the first HEADERS is whole, or is none: that is for nghttp2 to refuse. */
+  #readFirst(bytes: Uint8Array, view: DataView): boolean {
+    const fragments: Uint8Array[] = []
+    for (let at = this.#at; at + FRAME_HEADER_BYTES <= bytes.length; ) {
+      const [type, flags, length] = [bytes[at + 3]!, bytes[at + 4]!, lengthAt(view, at)]
+      const isFirst = at === this.#at
+      if (!isFirst && type !== CONTINUATION) return true
+      const end = at + FRAME_HEADER_BYTES + length
+      if (length > FRAME_BYTES_MAX || end - this.#at > BLOCK_BYTES_MAX) return true
+      if (end > bytes.length) return false
+      const payload = bytes.subarray(at + FRAME_HEADER_BYTES, end)
+      const fragment = isFirst ? blockFragment(payload, flags) : payload
+      if (fragment === null) return true
+      fragments.push(fragment)
+      if (flags & END_HEADERS) {
+        const fieldCount = countFields(fragments.length === 1 ? fragment : Buffer.concat(fragments))
+        const stream = view.getUint32(this.#at + 5) & STREAM_MASK
+        if (fieldCount !== null) this.#first = { stream, fieldCount }
+        return true
+      }
+      at = end
+    }
+    return false
   }
 
   #frame(view: DataView, type: number, length: number): void {
@@ -112,6 +148,10 @@ export function readHttp2Opening(
   )
 }
 
+function lengthAt(view: DataView, at: number): number {
+  return (view.getUint16(at) << 8) | view.getUint8(at + 2)
+}
+
 function priority(stream: number, dependency: number, weight: number): Http2Priority {
   const isExclusive = dependency >>> 31 === 1
   return { stream, isExclusive, dependsOn: dependency & STREAM_MASK, weight: weight + 1 }
@@ -122,10 +162,13 @@ const HEADERS_PATIENCE_MS = 5
 /** RFC 9113 §4.2: more only after we have allowed it, which we do not. */
 const FRAME_BYTES_MAX = 16_384
 const OPENING_BYTES_MAX = 32_768
+/** Of the first request, with the headers of its frames. */
+const BLOCK_BYTES_MAX = 65_536
 const FRAME_HEADER_BYTES = 9
 const HEADERS = 1
 const PRIORITY = 2
 const SETTINGS = 4
 const WINDOW_UPDATE = 8
+const CONTINUATION = 9
 const ACK = 1
 const STREAM_MASK = 0x7fff_ffff

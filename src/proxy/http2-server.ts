@@ -12,7 +12,8 @@ import { EXCHANGE, Http2Exchange, type ServedStream } from './exchange-h2.ts'
 import type { Http2Opening } from './http2-opening.ts'
 import { SessionMemory } from './http2-memory.ts'
 import { OUTBOX } from './outbox.ts'
-import { checkHttp2, type RequestLimits } from './request-check.ts'
+import { checkHttp2, hasBlankEnds, MALFORMED_FIELD, type RequestLimits } from './request-check.ts'
+import { receivedTrailers } from './answer-framing.ts'
 
 export interface Http2Limits extends RequestLimits {
   readonly bodyIdleTimeoutMs: number
@@ -97,6 +98,12 @@ class Http2Connection implements Swept {
   #idleMs = Number.POSITIVE_INFINITY
   /** Of its streams, when they close. */
   readonly #closed: (this: ServedStream) => void
+  readonly #trailersCame: (
+    this: ServedStream,
+    headers: unknown,
+    flags: number,
+    raw: readonly string[],
+  ) => void
 
   constructor(
     connection: ClientConnection,
@@ -112,6 +119,10 @@ class Http2Connection implements Swept {
     const end = (stream: ServedStream) => this.#ended(stream)
     this.#closed = function () {
       end(this)
+    }
+    const takeTrailers = (stream: ServedStream, raw: readonly string[]) => this.#trailers(stream, raw)
+    this.#trailersCame = function (_headers, _flags, raw) {
+      takeTrailers(this, raw)
     }
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
     // Not by the session's own time-out: to set that anew for whatever moves is a tenth of a request.
@@ -130,7 +141,8 @@ class Http2Connection implements Swept {
 
   #stream(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
     stream.on('error', ignore) // its close says all there is to say
-    this.#completePrint(rawHeaders)
+    const opening = this.#opening
+    if (opening !== null) this.#completePrint(opening, rawHeaders)
     // Announced a tick later than it came: it may be over by now.
     if (stream.destroyed) return
     if (stream.closed) return void stream.destroy() // see aborted
@@ -138,25 +150,41 @@ class Http2Connection implements Swept {
     this.#requests++
     this.#expectRequest()
     const hasEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
-    const facts = checkHttp2(rawHeaders, hasEnded, limits)
+    const isLacking = opening?.lacksField(stream.id!, rawHeaders.length / 2) === true
+    const facts = isLacking ? MALFORMED_FIELD : checkHttp2(rawHeaders, hasEnded, limits)
     if (!facts.isGood) {
       handlers.failed(this.#connection, 'bad-request', facts.code)
       return refuse(stream, facts.status)
     }
     const method = fieldOf(rawHeaders, ':method')
     const head = { method, target: facts.target, version: '20', rawHeaders } as const
-    const exchange = new Http2Exchange(this.#connection, head, facts, stream, hasEnded)
+    const exchange = new Http2Exchange(this.#connection, head, facts, stream)
     this.#exchanges.add(exchange)
     stream.on('close', this.#closed)
     stream.on('end', ended)
     if (!hasEnded) {
       // The body ends before the stream closes, as if it were whole.
       stream.on('aborted', aborted)
+      stream.on('trailers', this.#trailersCame)
       if (limits.bodyIdleTimeoutMs > 0 && !isGrpc(rawHeaders)) this.#watchBody(stream)
     }
     // Whoever takes it back at once has nothing done for it (CVE-2023-44487).
     OUTBOX.beforehand({ begin: () => exchange.isOver || handlers.request(exchange) })
     if (this.#requests === limits.requestsPerConnectionMax) this.#session.close()
+  }
+
+  #trailers(stream: ServedStream, raw: readonly string[]): void {
+    const exchange = stream[EXCHANGE]
+    if (!exchange) return
+    if (!hasBlankEnds(raw)) {
+      exchange.trailers = receivedTrailers(raw)
+      return
+    }
+    this.#server.handlers.failed(this.#connection, 'bad-request', MALFORMED_FIELD.code)
+    const isAnswered = exchange.answered
+    exchange.lose()
+    if (isAnswered) stream.destroy(new Error('malformed trailers'))
+    else refuse(stream, MALFORMED_FIELD.status)
   }
 
   #ended(stream: ServedStream): void {
@@ -171,9 +199,8 @@ class Http2Connection implements Swept {
   }
 
   /** The order of the pseudo-headers belongs to the fingerprint of the connection, and only a request shows it. */
-  #completePrint(rawHeaders: readonly string[]): void {
-    if (this.#opening === null) return
-    const http2 = this.#opening.text(rawHeaders)
+  #completePrint(opening: Http2Opening, rawHeaders: readonly string[]): void {
+    const http2 = opening.text(rawHeaders)
     this.#opening = null
     this.#connection.print = { ...this.#connection.print, http2 }
   }
@@ -269,6 +296,7 @@ function sessionOptions(limits: Http2Limits): ServerOptions {
     maxSessionInvalidFrames: limits.h2ResetBurst,
     streamResetRate: limits.h2ResetRate,
     strictSingleValueFields: false, // what the app repeats is passed on repeated
+    strictFieldWhitespaceValidation: false, // nghttp2 would leave such fields out, and their requests would go on
   }
 }
 
@@ -281,8 +309,8 @@ function megabytes(bytes: number): number {
 function refuse(stream: ServerHttp2Stream, status: number): void {
   if (stream.destroyed || stream.closed) return
   stream.respond({ ':status': status }, { endStream: true })
-  // RFC 9113 §8.1: the client need not send what nobody reads.
-  stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+  // RFC 9113 §8.1: the client need not send what nobody reads. A reset of a request that is whole overtakes its answer.
+  if (stream.state.remoteClose !== 1) stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
   stream.resume()
 }
 

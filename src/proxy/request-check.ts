@@ -111,6 +111,7 @@ export function checkHttp2(
     const name = rawHeaders[i]!
     const value = rawHeaders[i + 1]!
     bytes += name.length + value.length
+    if (isBlankEnded(value)) return MALFORMED_FIELD
     switch (name) {
       case ':method':
         method = value
@@ -166,6 +167,20 @@ export function checkHttp2(
   const announced = contentLength === null && !hasEnded ? null : lengthOf(contentLength)
   if (announced === -1) return BAD.contentLength
   return withTarget(method, path, named, hasEnded ? 0 : announced, expectsContinue, true)
+}
+
+/** Whether a value begins or ends with a blank: in HTTP/2 that is malformed (RFC 9113 §8.2.1). */
+export function hasBlankEnds(rawHeaders: readonly string[]): boolean {
+  for (let i = 1; i < rawHeaders.length; i += 2) if (isBlankEnded(rawHeaders[i]!)) return true
+  return false
+}
+
+function isBlankEnded(value: string): boolean {
+  return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09
 }
 
 /** RFC 9112 §3.2. A full URL has the last word on the host; what is forwarded has only the path. */
@@ -231,6 +246,8 @@ function bad(status: BadRequest['status'], code: string): BadRequest {
   return { isGood: false, status, code }
 }
 
+/** A field that HTTP/2 forbids (RFC 9113 §8.2.1). */
+export const MALFORMED_FIELD: BadRequest = bad(400, 'malformed-field')
 /** The code for a method that is a registered one in another case. */
 export const METHOD_CASE = 'method-case'
 

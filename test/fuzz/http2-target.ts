@@ -168,7 +168,7 @@ function toHttp2(
   const facts = { authority: 'a', bodyLength: 0, expectsContinue: false } as RequestFacts
   const head: RequestHead = { method: 'GET', target: '/', version: '20', rawHeaders: [] }
   const served = stream as unknown as ServedStream
-  const exchange = new Http2Exchange(CONNECTION as ClientConnection, head, facts, served, true)
+  const exchange = new Http2Exchange(CONNECTION as ClientConnection, head, facts, served)
   if (status < 200) exchange.inform(status, headers)
   else exchange.answer(status, headers, bodyLength)
   if (bodyLength === null) {

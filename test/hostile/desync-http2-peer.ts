@@ -14,10 +14,17 @@ export interface StreamEnd {
 export class Http2Peer {
   readonly #peer: Peer
 
-  static async open(gate: Gate, door: Door): Promise<Http2Peer> {
+  /** What is still to go out with the first frames. */
+  #opening = Buffer.concat([PREFACE, settings()])
+
+  /** `isLate`: its first frames are not read before nghttp2 reads them. Else they come with the preface. */
+  static async open(gate: Gate, door: Door, isLate = false): Promise<Http2Peer> {
     const peer = await gate.dial(door, 'h2')
-    peer.write(Buffer.concat([PREFACE, settings()]))
-    return new Http2Peer(peer)
+    const opened = new Http2Peer(peer)
+    if (!isLate) return opened
+    opened.write(Buffer.alloc(0))
+    await peer.hears(() => framesOf(peer.bytes).some(({ type }) => type === SETTINGS))
+    return opened
   }
 
   constructor(peer: Peer) {
@@ -25,7 +32,8 @@ export class Http2Peer {
   }
 
   write(bytes: Buffer): void {
-    this.#peer.write(bytes)
+    this.#peer.write(Buffer.concat([this.#opening, bytes]))
+    this.#opening = Buffer.alloc(0)
   }
 
   /** Until the stream has ended in one way or another. */
@@ -64,5 +72,5 @@ function endIn(frames: readonly Frame[], wanted: number, isClosed: boolean): Str
   return isClosed ? { status, body, end: 'gone' } : null
 }
 
-const [DATA, HEADERS, RST_STREAM, GOAWAY] = [0, 1, 3, 7]
+const [DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY] = [0, 1, 3, 4, 7]
 const END_STREAM = 1

@@ -38,7 +38,7 @@ export class Play {
     const title = `${one.family}: ${one.name} (${door})`
     await this.#play(title, door, async (mark, forwarded) => {
       forwarded.push(...marked(one.forwarded, mark))
-      const peer = await Http2Peer.open(this.#gate, door)
+      const peer = await Http2Peer.open(this.#gate, door, one.isLate)
       peer.write(withMark(one.frames, mark))
       await this.#hear(peer, one, forwarded)
       if (one.outcome !== 'gone') forwarded.push(await askHttp2(peer, mark))

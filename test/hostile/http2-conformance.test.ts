@@ -65,6 +65,11 @@ const OUTCOMES = {
     }
     await goesOn(peer)
   },
+  async refused(peer: Http2Peer, { stream, status }: Outcome<'refused'>): Promise<void> {
+    await peer.until(() => peer.isAnswered(stream))
+    assert.equal(peer.statusOf(stream), status)
+    await goesOn(peer)
+  },
   async ignored(peer: Http2Peer): Promise<void> {
     await goesOn(peer)
     assert.equal(peer.frames[0]!.type, SETTINGS, 'its preface comes first')

@@ -7,7 +7,17 @@ import { test } from 'tap'
 import { Http2Opening } from '../../src/proxy/http2-opening.ts'
 import { ByteQueue } from '../../src/wire/byte-queue.ts'
 import { answerText, dialPlain, dialTls, type Peer, startFront } from './front.ts'
-import { framesOf, getRequest, headers, PREFACE, priority, settings, windowUpdate } from './http2-frames.ts'
+import {
+  fieldBlock,
+  frame,
+  framesOf,
+  getRequest,
+  headers,
+  PREFACE,
+  priority,
+  settings,
+  windowUpdate,
+} from './http2-frames.ts'
 
 const CHROME = settings([1, 65_536], [2, 0], [4, 6_291_456], [6, 262_144])
 const MASP = [':method', 'GET', ':authority', 'a', ':scheme', 'https', ':path', '/']
@@ -50,6 +60,49 @@ test('an opening is written as it was sent, however it is cut', async () => {
       )
     }
     assert.equal(read(Array.from(bytes, (byte) => Uint8Array.of(byte))).text(MASP), text, title)
+  }
+})
+
+test('the fields of the first request are counted, however it is cut', async () => {
+  const fields = [...MASP, 'x smuggled', 'a']
+  const block = fieldBlock(fields)
+  const end = 4
+  const framed = [
+    [headers(3, fields)],
+    [frame(1, 0, 3, block.subarray(0, 7)), frame(9, 0, 3), frame(9, end, 3, block.subarray(7))],
+  ]
+  for (const frames of framed) {
+    const bytes = Buffer.concat([PREFACE, CHROME, ...frames])
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      const opening = read([bytes.subarray(0, cut), bytes.subarray(cut)])
+      const lacking = [
+        opening.lacksField(3, 4),
+        opening.lacksField(3, 5),
+        opening.lacksField(3, 6),
+        opening.lacksField(1, 4),
+      ]
+      assert.deepEqual(lacking, [true, false, false, false], `cut at ${cut}`)
+    }
+  }
+})
+
+test('a first request that is not whole, or broken, is not counted, and is not waited for without end', async () => {
+  const start = Buffer.concat([PREFACE, settings()])
+  const wrong: readonly (readonly [bytes: Buffer, isWaitedFor: boolean])[] = [
+    [frame(1, 0, 1, fieldBlock(MASP)), true],
+    [headers(1, MASP).subarray(0, -1), true],
+    [Buffer.concat([frame(1, 0, 1, fieldBlock(MASP)), frame(0, 0, 1)]), false],
+    [frame(1, 4, 1, Buffer.of(0xff)), false],
+    [frame(1, 12, 1, Buffer.of(9, 0x82)), false],
+    [Buffer.from('ffffff010400000001', 'hex'), false],
+    [Buffer.concat([frame(1, 0, 1), ...new Array<Buffer>(8000).fill(frame(9, 0, 1))]), false],
+  ]
+  for (const [index, [bytes, isWaitedFor]] of wrong.entries()) {
+    const opening = new Http2Opening()
+    const queue = new ByteQueue()
+    queue.push(Buffer.concat([start, bytes]))
+    assert.equal(opening.read(queue), !isWaitedFor, `${index}`)
+    assert.equal(opening.lacksField(1, 0), false, `${index}`)
   }
 })
 
