@@ -66,8 +66,12 @@ export interface SidecarBusConfig {
   readonly secret: string | null
   readonly certificate: string | null
   readonly caConfigMap: string | null
+  /** `null`: the default of `bus.first_snapshot`, or what the ConfigMap of the Pod says. */
+  readonly firstSnapshot: FirstSnapshot | null
+  readonly bootstrapConfigMap: string | null
 }
 
+export type FirstSnapshot = 'wait' | 'serve'
 export type ManageScheme = 'http' | 'https'
 export type UpstreamScheme = 'http' | 'https' | 'h2c' | 'h2'
 
@@ -244,6 +248,16 @@ export const INJECT = section(
         null,
         "A ConfigMap in the Pod's namespace whose `ca.crt` has the CAs that NATS is trusted by. `null`: those of the system.",
       ),
+      bus_first_snapshot: setting(
+        optional(choice('wait', 'serve')),
+        null,
+        'Its `bus.first_snapshot`. `null`: what the ConfigMap says, else the default.',
+      ),
+      bus_bootstrap_config_map: setting(
+        optional(kubernetesName),
+        null,
+        "A ConfigMap in the Pod's namespace whose `fleet.snapshot` is its `bus.bootstrap_file`. The Pod starts without it too.",
+      ),
       user: setting(integer(1, 2_147_483_647), 65_532, 'The number of the user it runs as.'),
       cpu: setting(cpu, '50m', 'What it asks for. `gatehouse.dev/cpu`.'),
       cpu_max: setting(cpu, '2', 'The most that an annotation may ask for.'),
@@ -285,6 +299,8 @@ export function injectConfig({ tls, sidecar, ...inject }: InjectSettings): Injec
         secret: sidecar.bus_secret,
         certificate: sidecar.bus_certificate,
         caConfigMap: sidecar.bus_ca_config_map,
+        firstSnapshot: sidecar.bus_first_snapshot,
+        bootstrapConfigMap: sidecar.bus_bootstrap_config_map,
       },
       user: sidecar.user,
       cpu: sidecar.cpu,
@@ -315,7 +331,7 @@ export function warnInject({ tls, sidecar }: InjectSettings, warn: Say): void {
   if (tls.cert_file === null && tls.key_file !== null)
     warn('/inject/tls/key_file', 'has no effect without cert_file')
   if (sidecar.bus_url.length > 0 || sidecar.config_map !== null) return
-  for (const name of ['bus_name', 'bus_secret', 'bus_certificate', 'bus_ca_config_map'] as const)
+  for (const name of BUS_SETTINGS)
     if (sidecar[name] !== null)
       warn(`/inject/sidecar/${name}`, 'has no effect without bus_url or a config_map that says it')
 }
@@ -334,6 +350,10 @@ function refused(raw: unknown, takes: string): Fault {
   return new Fault(INVALID, `is ${shown(raw)}; it takes ${takes}`)
 }
 
+const BUS_SETTINGS = [
+  ...(['bus_name', 'bus_secret', 'bus_certificate', 'bus_ca_config_map'] as const),
+  ...(['bus_first_snapshot', 'bus_bootstrap_config_map'] as const),
+] as const
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const SUBDOMAIN = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/
 const CPU = /^(\d{1,6}(?:\.\d{1,3})?)(m?)$/

@@ -87,6 +87,14 @@ function volumesOf(pod: Pod, { configMap, certificate, bus }: PodSettings): Volu
             configMap: { name: bus.caConfigMap, items: items(['ca.crt']) },
           }),
         ]),
+    ...(bus.bootstrapConfigMap === null
+      ? []
+      : [
+          volume('gatehouse-bootstrap', BOOTSTRAP, {
+            // Needed only while NATS is down: without it the Pod starts all the same.
+            configMap: { name: bus.bootstrapConfigMap, items: items([SNAPSHOT]), optional: true },
+          }),
+        ]),
   ]
 }
 
@@ -151,6 +159,8 @@ function environment(
     ['GATEHOUSE_BUS_CERTIFICATE_FILE', bus.certificate === null ? null : `${BUS_TLS}/tls.crt`],
     ['GATEHOUSE_BUS_KEY_FILE', bus.certificate === null ? null : `${BUS_TLS}/tls.key`],
     ['GATEHOUSE_BUS_CA_FILE', bus.caConfigMap === null ? null : `${BUS_CA}/ca.crt`],
+    ['GATEHOUSE_BUS_FIRST_SNAPSHOT', bus.firstSnapshot],
+    ['GATEHOUSE_BUS_BOOTSTRAP_FILE', bus.bootstrapConfigMap === null ? null : `${BOOTSTRAP}/${SNAPSHOT}`],
   ]
   return variables.flatMap(([name, value]) => (value === null ? [] : [{ name, value }]))
 }
@@ -168,5 +178,7 @@ const CERTIFICATE = '/etc/gatehouse-tls'
 const BUS = '/etc/gatehouse-bus'
 const BUS_TLS = '/etc/gatehouse-bus-tls'
 const BUS_CA = '/etc/gatehouse-bus-ca'
+const BOOTSTRAP = '/etc/gatehouse-bootstrap'
+const SNAPSHOT = 'fleet.snapshot'
 const PASSWORD = 'password'
 const CREDENTIALS = 'nats.creds'

@@ -112,6 +112,8 @@ export const anySettings = fc.record(
       secret: fc.constantFrom(null, 'gate-bus'),
       certificate: fc.constantFrom(null, 'gate-bus-tls'),
       caConfigMap: fc.constantFrom(null, 'nats-ca'),
+      firstSnapshot: fc.constantFrom(null, 'wait', 'serve'),
+      bootstrapConfigMap: fc.constantFrom(null, 'fleet'),
     }),
     listenAddress: fc.constantFrom('0.0.0.0' as const, '::' as const),
   },

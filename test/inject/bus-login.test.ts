@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { Agent, get } from 'node:https'
+import { join } from 'node:path'
 import { test } from 'tap'
 import { PASSWORDS, startGuardedNats } from '../config/nats-server.ts'
 import { asked, eventually, startManager } from '../e2e/fleet.ts'
-import { skipped } from '../e2e/programs.ts'
+import { GATEHOUSE, plainEnvironment, run, skipped, temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl } from '../store/databases.ts'
 import { FailedMount, startSidecar } from './pod-process.ts'
 import { injectedPod } from './injected-pod.ts'
@@ -60,11 +63,56 @@ test('an injected sidecar with a wrong password is not let in, and its log says 
   skip,
 }, async (t) => {
   const port = await startGuardedNats(t, (text) => text)
-  const bus = busSettings({ urls: [`nats://127.0.0.1:${port}`], user: 'proxy', secret: 'gatehouse-bus' })
+  const bus = busSettings({
+    ...{ urls: [`nats://127.0.0.1:${port}`], user: 'proxy', secret: 'gatehouse-bus' },
+    firstSnapshot: 'serve',
+  })
   const namespace = { secrets: { 'gatehouse-bus': { password: 'a guess' } }, configMaps: {} }
   const sidecar = await startSidecar(t, await injectedPod(t, { bus }), namespace)
   await eventually(async () => /Authorization Violation/.test(sidecar.said()))
   assert.ok(!sidecar.said().includes('a guess'))
   const metrics = await (await fetch(`${sidecar.manage}/metrics`)).text()
   assert.match(metrics, /^gatehouse_bus_up 0$/m)
+})
+
+test('while NATS is down an injected sidecar starts from the Snapshot in a ConfigMap, and waits without it', async (t) => {
+  const folder = temporaryFolder(t)
+  writeFileSync(
+    join(folder, 'fleet.yaml'),
+    'policy: {file: policy.yaml}\nproxy: {upstream: "http://127.0.0.1:9"}\ndata: {dir: data}\n',
+  )
+  writeFileSync(
+    join(folder, 'policy.yaml'),
+    'rules: [{name: closed, when: {path: /closed}, action: block}]\n',
+  )
+  const file = join(folder, 'fleet.snapshot')
+  const argv = ['snapshot', 'export', '--config', join(folder, 'fleet.yaml'), '--from', 'files']
+  const exported = await run(process.execPath, [GATEHOUSE, ...argv, '--output', file], {
+    env: plainEnvironment(folder),
+  })
+  assert.equal(exported.status, 0, exported.stderr)
+  const bus = busSettings({ urls: ['nats://127.0.0.1:9'], bootstrapConfigMap: 'fleet' })
+  const configMaps = { fleet: { 'fleet.snapshot': readFileSync(file) } }
+  const pod = await injectedPod(t, { bus })
+  const sidecar = await startSidecar(t, pod, { secrets: {}, configMaps })
+  const port = new URL(`https://${sidecar.ready['listen']}`).port
+  const insecure = new Agent({ rejectUnauthorized: false })
+  const status = await new Promise((resolve, reject) => {
+    const sent = get({ host: '127.0.0.1', port, path: '/closed', agent: insecure }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode))
+    })
+    sent.on('error', reject)
+  })
+  insecure.destroy()
+  assert.equal(status, 403)
+
+  const waiting = await injectedPod(t, { bus })
+  const { env } = waiting.spec!.initContainers!.find(({ name }) => name === 'gatehouse')!
+  const manage = env!.find(({ name }) => name === 'GATEHOUSE_MANAGE_LISTEN')!.value!.split(':')[1]
+  startSidecar(t, waiting, { secrets: {}, configMaps: {} }, /bootstrap_file/).catch(() => undefined)
+  await eventually(async () => {
+    const response = await fetch(`http://127.0.0.1:${manage}/health/ready`)
+    const text = await response.text()
+    return response.status === 503 && text.includes('first_snapshot')
+  })
 })

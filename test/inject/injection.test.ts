@@ -297,6 +297,25 @@ test('the sidecar gets all that it needs for NATS; secrets are named and never w
   )
 })
 
+test('a Snapshot to start with is in a ConfigMap that a Pod can do without', async () => {
+  const text = REVIEWS.get('deployment')!
+  const bus = { ...BUS, firstSnapshot: 'wait', bootstrapConfigMap: 'fleet' } as const
+  const after = podAfter(text, answerTo(text, sidecarSettings({ bus })))
+  checkReferences(after)
+  assert.deepEqual(after.spec!.volumes!.at(-1), {
+    name: 'gatehouse-bootstrap',
+    configMap: {
+      ...{ name: 'fleet', optional: true },
+      items: [{ key: 'fleet.snapshot', path: 'fleet.snapshot' }],
+    },
+  })
+  const { GATEHOUSE_BUS_FIRST_SNAPSHOT, GATEHOUSE_BUS_BOOTSTRAP_FILE } = environment(
+    after.spec!.initContainers![0]!,
+  )
+  assert.equal(GATEHOUSE_BUS_FIRST_SNAPSHOT, 'wait')
+  assert.equal(GATEHOUSE_BUS_BOOTSTRAP_FILE, '/etc/gatehouse-bootstrap/fleet.snapshot')
+})
+
 test('a Pod may log in to NATS with a user and a Secret of its own', async () => {
   const pod = annotated(REVIEWS.get('deployment')!, {
     'gatehouse.dev/bus-user': 'proxy-web',

@@ -7,7 +7,7 @@ import { type ServingProcess, startProcess } from '../e2e/gatehouse.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 
 /** By name: what the keys of a Secret or ConfigMap hold. */
-export type Objects = Readonly<Record<string, Readonly<Record<string, string>>>>
+export type Objects = Readonly<Record<string, Readonly<Record<string, string | Buffer>>>>
 
 /** The Secrets and ConfigMaps of the namespace that a Pod is in. */
 export interface Namespace {
@@ -57,19 +57,25 @@ type Volume = NonNullable<NonNullable<IPod['spec']>['volumes']>[number]
 function filesOf(
   { name, secret, configMap, emptyDir }: Volume,
   { secrets, configMaps }: Namespace,
-): Readonly<Record<string, string>> {
+): Readonly<Record<string, string | Buffer>> {
   if (emptyDir !== undefined) return {}
   if (secret !== undefined)
-    return keysOf(`secret "${secret.secretName}"`, secrets[secret.secretName!], secret.items)
+    return keysOf(`secret "${secret.secretName}"`, secrets[secret.secretName!], secret)
   assert.ok(configMap !== undefined, name)
-  return keysOf(`configmap "${configMap.name}"`, configMaps[configMap.name!], configMap.items)
+  return keysOf(`configmap "${configMap.name}"`, configMaps[configMap.name!], configMap)
+}
+
+interface Source {
+  readonly items?: readonly { readonly key: string; readonly path: string }[]
+  readonly optional?: boolean
 }
 
 function keysOf(
   what: string,
-  keys: Readonly<Record<string, string>> | undefined,
-  items: readonly { readonly key: string; readonly path: string }[] | undefined,
-): Readonly<Record<string, string>> {
+  keys: Readonly<Record<string, string | Buffer>> | undefined,
+  { items, optional = false }: Source,
+): Readonly<Record<string, string | Buffer>> {
+  if (keys === undefined && optional) return {}
   if (keys === undefined) throw new FailedMount(`${what} not found`)
   if (items === undefined) return keys
   return Object.fromEntries(

@@ -27,7 +27,11 @@ export function sidecarSettings(given: Partial<SidecarSettings> = {}): SidecarSe
 
 /** A sidecar without NATS, except for what is given. */
 export function busSettings(given: Partial<SidecarSettings['bus']> = {}): SidecarSettings['bus'] {
-  return { urls: [], name: null, user: null, secret: null, certificate: null, caConfigMap: null, ...given }
+  return {
+    ...{ urls: [], name: null, user: null, secret: null, certificate: null, caConfigMap: null },
+    ...{ firstSnapshot: null, bootstrapConfigMap: null },
+    ...given,
+  }
 }
 
 export interface Answer {
