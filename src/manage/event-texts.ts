@@ -2,6 +2,7 @@ import type { EventRecord } from '../store/events.ts'
 import { type EventFilter, isWanted } from './event-filter.ts'
 import type { EventTail } from './event-tail.ts'
 import type { TrafficPulse } from './traffic-pulse.ts'
+import type { Sight } from './personal-data.ts'
 import { shownEvent } from './shown-event.ts'
 
 /** Where somebody begins to listen. */
@@ -12,13 +13,19 @@ export interface EventStart {
   readonly reset: 'forgotten' | 'unknown' | null
 }
 
+/** Which events a listener is sent, and how much of them. */
+export interface EventView {
+  readonly filter: EventFilter
+  readonly sight: Sight
+}
+
 /**
  * Stored events as Server-Sent Events: first where it begins, so that nothing is missed by who loses the connection
  * before the first of them. Of those that are not wanted it is said now and then how far they are.
  */
 export async function* eventTexts(
   { position, reset }: EventStart,
-  filter: EventFilter,
+  { filter, sight }: EventView,
   tail: EventTail,
   stop: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
@@ -26,7 +33,7 @@ export async function* eventTexts(
   yield `${RETRY}${first}`
   let saidAtMs = performance.now()
   for await (const some of tail.follow(position, stop)) {
-    const text = some.events.map((event) => (isWanted(event, filter) ? textOf(event) : '')).join('')
+    const text = some.events.map((event) => (isWanted(event, filter) ? textOf(event, sight) : '')).join('')
     if (text === '' && performance.now() - saidAtMs < SILENCE_MS) continue
     yield text === '' ? placeText(some.position) : text
     saidAtMs = performance.now()
@@ -45,10 +52,11 @@ export async function* trafficTexts(
   }
 }
 
-/** Made once for all who are told it. */
-function textOf(event: EventRecord): string {
-  const text = TEXTS.get(event) ?? sseText(event.number, event.type, shownEvent(event))
-  TEXTS.set(event, text)
+/** Made once for all listeners of the same sight. */
+function textOf(event: EventRecord, sight: Sight): string {
+  const texts = TEXTS[sight]
+  const text = texts.get(event) ?? sseText(event.number, event.type, shownEvent(event, sight))
+  texts.set(event, text)
   return text
 }
 
@@ -65,7 +73,10 @@ function sseText(id: number, type: string, data: unknown): string {
   return `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-const TEXTS = new WeakMap<EventRecord, string>()
+const TEXTS: Readonly<Record<Sight, WeakMap<EventRecord, string>>> = {
+  full: new WeakMap(),
+  reduced: new WeakMap(),
+}
 /** What clients wait before they ask again. */
 const RETRY = 'retry: 2000\n'
 const SILENCE_MS = 60_000

@@ -1,7 +1,8 @@
 import type { EventRecord } from '../store/events.ts'
 import { storedObject } from '../store/stored.ts'
+import { type Sight, shownTo } from './personal-data.ts'
 
-/** An event as everybody is told of it. */
+/** An event as the API, webhooks and sinks have it. */
 export interface ShownEvent {
   readonly id: string
   readonly type: EventRecord['type']
@@ -9,6 +10,7 @@ export interface ShownEvent {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-export function shownEvent({ id, type, atMs, data }: EventRecord): ShownEvent {
-  return { id, type, timestamp: new Date(atMs).toISOString(), data: storedObject(data) }
+/** For a principal of this sight; webhooks and sinks are set up by administrators, and have everything. */
+export function shownEvent({ id, type, atMs, data }: EventRecord, sight: Sight): ShownEvent {
+  return { id, type, timestamp: new Date(atMs).toISOString(), data: shownTo(sight, storedObject(data)) }
 }

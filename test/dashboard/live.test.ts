@@ -54,6 +54,22 @@ test('Live shows what comes in as it does, and what came in before', { skip }, a
   await until(async () => (await crawlers()) === 6)
 })
 
+test('Live works with a read key, and shows networks instead of addresses', { skip }, async (t) => {
+  const { manage, page } = await openDashboard(t, { isStrange: true })
+  const { body: key } = await manage.ask('POST', '/v1/keys', { name: 'guest', access: 'read' })
+  await page.getByLabel('API key').fill(key.key)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByText('Listening').waitFor()
+  const nobody = { agent: null, software: null, category: null } as const
+  const client = { ...nobody, verdict: 'human', address: '198.51.100.77', path: '/reset/a1b2c3d4' } as const
+  await manage.take([seen(1, { ...client, seenAtMs: Date.now() })])
+  const feed = page.getByRole('list', { name: 'Requests, the newest first' })
+  await feed.getByText('198.51.100.0/24').waitFor()
+  await feed.getByText('/reset/[redacted]').waitFor()
+  const text = await page.content()
+  assert.ok(!text.includes('198.51.100.77') && !text.includes('a1b2c3d4'))
+})
+
 test('hours of requests take no more room than a minute of them', { skip }, async (t) => {
   const { manage, page } = await openDashboard(t)
   await page.getByText('Listening').waitFor()

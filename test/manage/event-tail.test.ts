@@ -166,7 +166,8 @@ class Listener {
     const stop = new AbortController()
     let left = lettersMax
     let rest = ''
-    const texts = eventTexts({ position: this.#last, reset: null }, EVERYTHING, this.#tail, stop.signal)
+    const view = { filter: EVERYTHING, sight: 'full' } as const
+    const texts = eventTexts({ position: this.#last, reset: null }, view, this.#tail, stop.signal)
     for await (const piece of texts) {
       const blocks = `${rest}${piece.slice(0, left)}`.split('\n\n')
       left -= piece.length

@@ -1,11 +1,13 @@
 import * as z from 'zod'
 import { CATEGORIES } from '../../classify/software.ts'
 import { didYouMean } from '../../did-you-mean.ts'
+import type { EventRecord } from '../../store/events.ts'
 import { SEVERITIES } from '../../store/tables/events.ts'
 import { type EventFilter, severitiesFrom } from '../event-filter.ts'
-import { type EventStart, eventTexts, trafficTexts } from '../event-texts.ts'
+import { type EventStart, type EventView, eventTexts, trafficTexts } from '../event-texts.ts'
 import type { Management } from '../management.ts'
 import { merged } from '../merged.ts'
+import { type Sight, sightOf } from '../personal-data.ts'
 import { invalid } from '../refusal.ts'
 import { shownEvent } from '../shown-event.ts'
 import { listing } from './listing.ts'
@@ -21,7 +23,10 @@ const event = z
     id: z.string().meta({ example: 'evt_x7c1Jq0aT5b2Lw9k' }),
     type: z.enum(TYPES),
     timestamp: time,
-    data: z.record(z.string(), z.unknown()).meta({ description: 'As webhooks are told it.' }),
+    data: z.record(z.string(), z.unknown()).meta({
+      description:
+        'As webhooks have it. Without the scope `admin`, addresses are networks (IPv4 /24, IPv6 /48), and parts of paths and User-Agents that look like secrets are redacted.',
+    }),
   })
   .meta({ id: 'Event' })
 
@@ -80,7 +85,7 @@ const listEvents = listing({
     const [sinceMs, untilMs] = [msOf(query.since), msOf(query.until)]
     return store.events.list(part, { ...wanted, severities, sinceMs, untilMs })
   },
-  items: { schema: event, show: (events) => events.map(shownEvent) as z.output<typeof event>[] },
+  items: { schema: event, show: (events, _, principal) => shownEvents(events, sightOf(principal)) },
   stream: {
     hasIds: true,
     description:
@@ -90,7 +95,8 @@ const listEvents = listing({
     begin: async (call: Call<unknown, Query, unknown, unknown>, management) => {
       checkOfStream(call.target)
       const start = await startOf(call, management)
-      return (over) => textsOf(call.query, start, management, over)
+      const view = { filter: filterOf(call.query), sight: sightOf(call.principal) }
+      return (over) => textsOf(call.query, start, view, management, over)
     },
   },
 })
@@ -109,17 +115,26 @@ const getEvent = operation({
     // A test is told to one alone.
     return found?.type === 'test' ? null : found
   },
-  run: ({ subject }) => ({ body: shownEvent(subject) as z.output<typeof event> }),
+  run: ({ subject, principal }) => ({ body: shownEvents([subject], sightOf(principal))[0]! }),
 })
 
 export const EVENT_OPERATIONS: readonly Offered[] = [listEvents, getEvent]
 
-function textsOf(query: Query, start: EventStart, { tail, pulse }: Management, over: AbortSignal) {
-  const hasTraffic = query.types?.includes(TRAFFIC) === true
-  const filter = filterOf(query)
-  if (!hasTraffic) return eventTexts(start, filter, tail, over)
+function shownEvents(events: readonly EventRecord[], sight: Sight): z.output<typeof event>[] {
+  return events.map((each) => shownEvent(each, sight)) as z.output<typeof event>[]
+}
+
+function textsOf(
+  { types }: Query,
+  start: EventStart,
+  view: EventView,
+  { tail, pulse }: Management,
+  over: AbortSignal,
+) {
+  if (types?.includes(TRAFFIC) !== true) return eventTexts(start, view, tail, over)
   const traffic = trafficTexts(pulse, over)
-  return filter.types.length === 0 ? traffic : merged([eventTexts(start, filter, tail, over), traffic])
+  const isAlone = view.filter.types.length === 0
+  return isAlone ? traffic : merged([eventTexts(start, view, tail, over), traffic])
 }
 
 /** Lists have parts and ends, and streams have none. */

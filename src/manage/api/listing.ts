@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { Part, PartOf } from '../../store/page.ts'
+import type { Principal } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
 import {
   CURSOR_ANSWER,
@@ -39,7 +40,7 @@ export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, 
 /** How items are answered with. */
 export interface Items<Kept, Shown> {
   readonly schema: z.ZodType<Shown>
-  show(items: readonly Kept[], management: Management): Promise<Shown[]> | Shown[]
+  show(items: readonly Kept[], management: Management, principal: Principal): Promise<Shown[]> | Shown[]
 }
 
 export function listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown = Shown, Owner = true>(
@@ -58,12 +59,12 @@ function byPage<Filters extends z.ZodRawShape, Kept, Shown, Owner>(
     ...describedIn(given),
     query: z.strictObject(fieldsOf(given, PAGE_FIELDS)),
     answer: z.strictObject({ [name]: z.array(items.schema), ...PAGE_ANSWER }) as z.ZodType,
-    run: async ({ query, target, subject }, management) => {
+    run: async ({ query, target, subject, principal }, management) => {
       const { page, limit, ...filters } = query as PageQuery & z.output<z.ZodObject<Filters>>
       const found = await given.part(filters as never, { page, limit }, management, subject as Owner)
       const { total } = found
       return {
-        body: { [name]: await items.show(found.items, management), total, page, limit },
+        body: { [name]: await items.show(found.items, management, principal), total, page, limit },
         headers: links(management.publicUrl, target, { page, limit }, total),
       }
     },
@@ -79,7 +80,7 @@ function byCursor<Filters extends z.ZodRawShape, Kept, Shown, Owner>(
     ...describedIn(given),
     query: z.strictObject(fieldsOf(given, CURSOR_FIELDS)),
     answer: z.strictObject({ [name]: z.array(items.schema), ...CURSOR_ANSWER }) as z.ZodType,
-    run: async ({ query, target, params, subject }, management) => {
+    run: async ({ query, target, params, subject, principal }, management) => {
       const { cursor, limit, ...filters } = query as CursorQuery & z.output<z.ZodObject<Filters>>
       const mark = given.of === undefined ? markOf(id, filters) : markOf(id, params, filters)
       const after = positionIn(cursor, mark)
@@ -88,7 +89,7 @@ function byCursor<Filters extends z.ZodRawShape, Kept, Shown, Owner>(
       )
       const next_cursor = found.next === null ? null : cursorFor(mark, found.next)
       return {
-        body: { [name]: await items.show(found.items, management), limit, next_cursor },
+        body: { [name]: await items.show(found.items, management, principal), limit, next_cursor },
         headers: cursorLinks(management.publicUrl, target, next_cursor),
       }
     },

@@ -4,7 +4,11 @@ import { CATEGORIES } from '../../classify/software.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
 import { ACTIONS } from '../../store/rollup-tally.ts'
+import { addressFilter } from '../address-filter.ts'
+import type { Principal } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
+import { type Sight, shownTo, sightOf } from '../personal-data.ts'
+import { shownPath } from '../shown-path.ts'
 import { fingerprintsOf, outlineOf } from '../sighting-account.ts'
 import { CURSOR_ANSWER, CURSOR_FIELDS, cursorFor, cursorLinks, markOf, positionIn } from './cursor.ts'
 import { invalid } from '../refusal.ts'
@@ -20,9 +24,17 @@ const request = z
     proxy: z.string(),
     method: z.string(),
     host: z.string().nullable(),
-    path: z.string().meta({ description: 'Without the query.' }),
-    address: z.string(),
-    user_agent: z.string().nullable(),
+    path: z.string().meta({
+      description:
+        'Without the query. Without the scope `admin`, segments that look like secrets are `[redacted]`.',
+    }),
+    address: z.string().meta({
+      description: 'Of the client; without the scope `admin` its network (IPv4 /24, IPv6 /48).',
+      example: '203.0.113.0/24',
+    }),
+    user_agent: z.string().nullable().meta({
+      description: 'Without the scope `admin`, parts that look like secrets are `[redacted]`.',
+    }),
     verdict: z.enum(VERDICTS),
     confidence: z.number(),
     agent_id: z.string().nullable(),
@@ -50,8 +62,11 @@ const filters = {
   agent_id: textInQuery('Only of this agent.', 100).optional(),
   action: z.enum(ACTIONS).optional().meta({ description: 'Only those to which this was done.' }),
   host: textInQuery('Only to this host, as it was asked for.').optional(),
-  path: textInQuery('Only to paths that begin so.', 2_000).optional(),
-  address: textInQuery('Only from this address.', 100).optional(),
+  path: textInQuery('Only to paths that begin so, as they are shown to the caller.', 2_000).optional(),
+  address: textInQuery(
+    'Only from this address or network. Without the scope `admin`, a network of IPv4 /24 or IPv6 /48, or a larger one (403).',
+    100,
+  ).optional(),
   ja4: textInQuery('Only with this JA4.', 100).optional(),
   proxy: textInQuery('Only those that this proxy took.').optional(),
 }
@@ -68,14 +83,15 @@ const listRequests = operation({
   scopes: ['read'],
   query: z.strictObject({ ...filters, ...CURSOR_FIELDS }),
   answer: z.strictObject({ requests: z.array(request), ...CURSOR_ANSWER }),
-  run: async ({ query, target }, { store, publicUrl }) => {
+  run: async ({ query, target, principal }, { store, publicUrl }) => {
     const { cursor, limit, ...wanted } = query
     const mark = markOf('listRequests', wanted)
     const [number = null] = positionIn(cursor, mark) ?? []
-    const { found, next } = await look(store.sightings, wanted, number as number | null, limit)
+    const isWanted = filterOf(wanted, principal, publicUrl)
+    const { found, next } = await look(store.sightings, isWanted, number as number | null, limit)
     const next_cursor = next === null ? null : cursorFor(mark, [next])
     return {
-      body: { requests: found.map(shown), limit, next_cursor },
+      body: { requests: found.map((each) => shown(each, sightOf(principal))), limit, next_cursor },
       headers: cursorLinks(publicUrl, target, next_cursor),
     }
   },
@@ -88,7 +104,8 @@ const listRequests = operation({
     begin: async (call, management) => {
       if (call.query.cursor !== undefined)
         throw invalid([{ pointer: '/cursor', detail: 'is for lists: send Accept: application/json' }])
-      return (over) => texts(call.query, management, over)
+      const isWanted = filterOf(call.query, call.principal, management.publicUrl)
+      return (over) => texts(isWanted, sightOf(call.principal), management, over)
     },
   },
 })
@@ -108,7 +125,7 @@ const getRequest = operation({
     const sighting = readSighting(await store.sightings.byId(params.id))
     return typeof sighting === 'string' ? null : sighting
   },
-  run: ({ subject }) => ({ body: shown(subject) }),
+  run: ({ subject, principal }) => ({ body: shown(subject, sightOf(principal)) }),
 })
 
 export const REQUEST_OPERATIONS: readonly AnyOperation[] = [listRequests, getRequest]
@@ -116,7 +133,7 @@ export const REQUEST_OPERATIONS: readonly AnyOperation[] = [listRequests, getReq
 /** As many as are asked for, of as many as may be looked at; `next`: before which number it goes on. */
 async function look(
   store: Management['store']['sightings'],
-  wanted: Filters,
+  isWanted: IsWanted,
   from: number | null,
   limit: number,
 ): Promise<{ readonly found: readonly Sighting[]; readonly next: number | null }> {
@@ -128,7 +145,7 @@ async function look(
     for (const { number, document } of slice) {
       next = number
       const sighting = readSighting(document)
-      if (typeof sighting !== 'string' && isWanted(sighting, wanted)) found.push(sighting)
+      if (typeof sighting !== 'string' && isWanted(sighting)) found.push(sighting)
       if (found.length === limit) return { found, next }
     }
     looked += slice.length
@@ -138,48 +155,53 @@ async function look(
   return { found, next }
 }
 
-function isWanted(sighting: Sighting, wanted: Filters): boolean {
+type IsWanted = (sighting: Sighting) => boolean
+
+/** By what the principal sees: else each answer would tell a little of what it does not. Throws a Refusal. */
+function filterOf(wanted: Filters, principal: Principal, publicUrl: string): IsWanted {
   const { verdict, category, agent_id, action, host, path, address, ja4, proxy } = wanted
-  return (
+  const isFrom = address === undefined ? null : addressFilter(address, principal, publicUrl)
+  const isFull = sightOf(principal) === 'full'
+  return (sighting) =>
     (verdict === undefined || sighting.verdict === verdict) &&
     (category === undefined || sighting.category === category) &&
     (agent_id === undefined || sighting.agent === agent_id) &&
     (action === undefined || sighting.done === action) &&
     (host === undefined || sighting.host === host) &&
-    (path === undefined || sighting.path.startsWith(path)) &&
-    (address === undefined || sighting.address === address) &&
     (ja4 === undefined || sighting.ja4 === ja4) &&
-    (proxy === undefined || sighting.proxy === proxy)
-  )
+    (proxy === undefined || sighting.proxy === proxy) &&
+    (isFrom === null || isFrom(sighting.address)) &&
+    (path === undefined || (isFull ? sighting.path : shownPath(sighting.path)).startsWith(path))
 }
 
 /** As Server-Sent Events without an id: they are never told again. */
 async function* texts(
-  wanted: Filters,
+  isWanted: IsWanted,
+  sight: Sight,
   { requests }: Management,
   over: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
   yield 'retry: 2000\n\n'
   for await (const fresh of requests.follow(over)) {
-    const of = fresh.requests.filter((each) => isWanted(each, wanted))
+    const of = fresh.requests.filter(isWanted)
     const told = of.slice(-TOLD_AT_ONCE)
     const skipped = fresh.skipped + of.length - told.length
-    const events = told.map((each) => `event: request\ndata: ${JSON.stringify(shown(each))}\n\n`)
+    const events = told.map((each) => `event: request\ndata: ${JSON.stringify(shown(each, sight))}\n\n`)
     if (skipped > 0) events.push(`event: skipped\ndata: ${JSON.stringify({ requests: skipped })}\n\n`)
     if (events.length > 0) yield events.join('')
   }
 }
 
-function shown(sighting: Sighting): z.output<typeof request> {
+function shown(sighting: Sighting, sight: Sight): z.output<typeof request> {
   const { agent, category, software, verified, signer, evidence } = sighting
-  return {
+  return shownTo(sight, {
     ...outlineOf(sighting),
     verdict: sighting.verdict as z.output<typeof request>['verdict'],
     ...{ agent_id: agent, agent_category: category, software_id: software, verified, identity: signer },
     conflicts: [...conflictsIn(evidence.map((kind) => ({ kind })))],
     fingerprints: fingerprintsOf(sighting),
     evidence: [...evidence],
-  }
+  })
 }
 
 const SLICE = 500

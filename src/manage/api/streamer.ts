@@ -1,7 +1,9 @@
 import { Readable } from 'node:stream'
+import type { Principal, Scope } from '../auth/principal.ts'
 import { beginStream } from '../auth/stream-life.ts'
 import { sayEvents, sayEventStream } from '../event-stream.ts'
 import type { Management } from '../management.ts'
+import { sightOf } from '../personal-data.ts'
 import { Refusal } from '../refusal.ts'
 import type { SayStream } from './router.ts'
 
@@ -15,9 +17,14 @@ export function streamer(management: Management): SayStream {
     if (type === JSON_TYPE) return false
     const events = await stream.begin(call, management)
     if (ctx.method === 'HEAD') sayEventStream(ctx, Readable.from([]))
-    else sayEvents(ctx, events(beginStream(ctx, management, scopes).over))
+    else sayEvents(ctx, events(beginStream(ctx, management, lastingScopes(call.principal, scopes)).over))
     return true
   }
+}
+
+/** What a stream shows is fixed when it begins: a principal that loses the scope `admin` has to begin anew. */
+function lastingScopes(principal: Principal, scopes: readonly Scope[]): readonly Scope[] {
+  return sightOf(principal) === 'full' ? ['admin'] : scopes
 }
 
 const EVENTS = 'text/event-stream'

@@ -88,5 +88,7 @@ export class Sinks {
 }
 
 export function lineOf(format: SinkFormat, version: string): LineOf {
-  return format === 'cef' ? (event) => cefOf(event, version) : (event) => JSON.stringify(shownEvent(event))
+  return format === 'cef'
+    ? (event) => cefOf(event, version)
+    : (event) => JSON.stringify(shownEvent(event, 'full'))
 }
