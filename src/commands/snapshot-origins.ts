@@ -29,9 +29,11 @@ export async function publishedSnapshot(config: StartupConfig): Promise<Buffer> 
     throw new Fault('BUS_UNKNOWN', 'bus.url is missing: set it, or export --from store or --from files')
   const place = settings.urls.map(withoutUser).join(', ')
   let why: string | null = null
+  // A configuration with PostgreSQL is that of a manager, and so is its login.
+  const role = config.store.url?.startsWith('postgres') ? 'manage' : 'proxy'
   const log = createLogTo('warn', { write: (line) => (why = reasonIn(line) ?? why) })
   return inTemporaryFolder(async (folder) => {
-    const bus = new JetStreamProxyBus(settings, 'snapshot-export', { folder, spreadMs: 0 }, log)
+    const bus = new JetStreamProxyBus(settings, 'snapshot-export', { folder, spreadMs: 0, role }, log)
     try {
       const { promise: first, resolve } = Promise.withResolvers<SnapshotDocument>()
       bus.onSnapshot(resolve)

@@ -5,7 +5,7 @@ import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { ManageBus, ProxyBus } from './bus.ts'
 import { type Heartbeat, readHeartbeat, writeHeartbeat } from './heartbeat.ts'
-import { type BusSettings, busClosed, JetStreamConnection } from './jetstream-connection.ts'
+import { type BusRole, type BusSettings, busClosed, JetStreamConnection } from './jetstream-connection.ts'
 import { SnapshotLine, type SnapshotLineOptions, SnapshotPress } from './jetstream-snapshots.ts'
 import {
   ANSWER_MS,
@@ -33,10 +33,10 @@ export class JetStreamProxyBus implements ProxyBus {
   #isClosed = false
 
   /** `id`: which proxy this is. */
-  constructor(settings: BusSettings, id: string, options: SnapshotLineOptions, log: Log) {
+  constructor(settings: BusSettings, id: string, options: ProxyBusOptions, log: Log) {
     this.#names = streamNames(settings.name)
     this.#shard = Number.parseInt(digestOf(Buffer.from(id)).slice(0, 8), 16) % SHARDS
-    this.connection = new JetStreamConnection(settings, 'proxy', log)
+    this.connection = new JetStreamConnection(settings, options.role ?? 'proxy', log)
     this.#snapshots = new SnapshotLine(this.connection, this.#names, options, log)
   }
 
@@ -100,6 +100,11 @@ export class JetStreamProxyBus implements ProxyBus {
       throw new Fault('BUS_REFUSED', 'NATS could not take the Sightings', { cause: error })
     }
   }
+}
+
+export interface ProxyBusOptions extends SnapshotLineOptions {
+  /** Whose login the settings have: NATS lets each read the answers to its own questions only. */
+  readonly role?: BusRole
 }
 
 export interface ManageBusOptions extends SnapshotLineOptions, StreamLimits {

@@ -16,15 +16,13 @@ const skip = skipped('nats-server') || skipped('openssl')
 
 test('an injected sidecar logs in to a NATS with users, TLS and client certificates', { skip }, async (t) => {
   const nats = await startTlsNats(t)
-  const manager = await startManager(
-    t,
-    { nats: nats.url, postgres: await freshUrl('postgres', t), bus: 'gatehouse' },
-    {
-      ...{ GATEHOUSE_BUS_USER: 'manage', GATEHOUSE_BUS_PASSWORD: PASSWORDS.manage },
-      ...{ GATEHOUSE_BUS_CA_FILE: nats.caFile, GATEHOUSE_BUS_CERTIFICATE_FILE: nats.client.certificateFile },
-      GATEHOUSE_BUS_KEY_FILE: nats.client.keyFile,
-    },
-  )
+  const login = {
+    ...{ GATEHOUSE_BUS_USER: 'manage', GATEHOUSE_BUS_PASSWORD: PASSWORDS.manage },
+    ...{ GATEHOUSE_BUS_CA_FILE: nats.caFile, GATEHOUSE_BUS_CERTIFICATE_FILE: nats.client.certificateFile },
+    GATEHOUSE_BUS_KEY_FILE: nats.client.keyFile,
+  }
+  const place = { nats: nats.url, postgres: await freshUrl('postgres', t), bus: 'gatehouse' }
+  const manager = await startManager(t, place, login)
   const bus = busSettings({
     ...{ urls: [nats.url], name: 'gatehouse', user: 'proxy', secret: 'gatehouse-bus' },
     ...{ certificate: 'gatehouse-bus-tls', caConfigMap: 'nats-ca' },
@@ -46,6 +44,18 @@ test('an injected sidecar logs in to a NATS with users, TLS and client certifica
     const { proxies } = await asked(manager, 'GET', '/v1/fleet/proxies')
     return proxies.length === 1 && proxies[0].snapshot_source === 'bus'
   })
+
+  // The login of a manager is enough to write a Snapshot for other sidecars to start with.
+  const folder = temporaryFolder(t)
+  const exported = await run(process.execPath, [GATEHOUSE, 'snapshot', 'export'], {
+    env: plainEnvironment(folder, {
+      GATEHOUSE_BUS_URL: nats.url,
+      GATEHOUSE_STORE_URL: place.postgres,
+      ...login,
+    }),
+  })
+  assert.equal(exported.status, 0, exported.stderr)
+  assert.ok(exported.stdout.length > 10_000)
 
   // Without any one of them the kubelet does not start the Pod, and says why.
   for (const [missing, said] of [
