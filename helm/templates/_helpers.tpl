@@ -86,6 +86,24 @@ securityContext:
   {{- toYaml .root.Values.podSecurityContext | nindent 2 }}
 {{- end }}
 
+{{/* Fails if settings have a secret in them, which would be readable in a ConfigMap: {value, at}. */}}
+{{- define "gatehouse.refuseSecrets" -}}
+{{- $secrets := list "password" "token" "signature_key" "admin_key" "key_passphrase" "registration_token" "client_secret" "encryption_key" "encryption_keys" -}}
+{{- if kindIs "map" .value -}}
+{{- range $name, $value := .value -}}
+{{- $at := printf "%s.%s" $.at $name -}}
+{{- if and (has $name $secrets) $value -}}
+{{- fail (printf "%s would be readable in a ConfigMap: put it into a Secret, and give it as a variable (extraEnv) or as a file (extraVolumes and %s_file)" $at $name) -}}
+{{- end -}}
+{{- include "gatehouse.refuseSecrets" (dict "value" $value "at" $at) -}}
+{{- end -}}
+{{- else if kindIs "slice" .value -}}
+{{- range $index, $value := .value -}}
+{{- include "gatehouse.refuseSecrets" (dict "value" $value "at" (printf "%s[%d]" $.at $index)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* Where Pods of a part are placed: {root, part, values}. */}}
 {{- define "gatehouse.placement" -}}
 {{- with .values.nodeSelector }}
@@ -203,6 +221,8 @@ ca_file: /etc/gatehouse-bus-ca/ca.crt
 {{- end }}
 {{- if eq $.user "manage" }}
 replicas: {{ .replicas }}
+{{- else }}
+first_snapshot: {{ .firstSnapshot }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -70,6 +70,7 @@ const MODES: Readonly<Record<string, Values>> = {
   'a gateway of a fleet that keeps its Snapshot on a volume': {
     ...BUS_WITH_ALL,
     gateway: {
+      bootstrapConfigMap: 'first-snapshot',
       persistence: { enabled: true, size: '2Gi', storageClass: 'fast' },
       service: { plainPort: 80, loadBalancerClass: 'lb', loadBalancerSourceRanges: ['192.0.2.0/24'] },
       extraVolumes: [{ name: 'manage-tls', secret: { secretName: 'gate-manage-tls' } }],
@@ -227,6 +228,7 @@ test('what cannot work is refused in words', { skip }, async () => {
     [{ ...MANAGE, bus: {} }, /bus.url is missing/],
     [{ ...MANAGE, manage: { ...MANAGE.manage, existingSecret: '' } }, /existingSecret is missing/],
     [{ ...MANAGE, manage: { ...MANAGE.manage, storeUrl: 'postgres://u:p@h/d' } }, /storeUrl must match/],
+    [{ bus: { firstSnapshot: 'waits' } }, /firstSnapshot must be equal to one of the allowed values/],
     [{ bus: { login: 'token' } }, /login must be equal to one of the allowed values/],
     [{ manage: { migrations: true } }, /migrations must be object/],
     [

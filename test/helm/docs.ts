@@ -53,7 +53,7 @@ helm -n gatehouse install gate helm/ --set image.repository=REGISTRY/gatehouse \
 \`\`\`
 
 Settings without a value of their own go into \`gateway.config\`, \`manage.config\` and \`inject.config\`, as in
-[config/README.md](../config/README.md). They end up in a ConfigMap, so never put a secret there: use a file
+[config/README.md](../config/README.md). They end up in a ConfigMap, so the chart refuses secrets there: use a file
 (\`extraVolumes\`) or a variable from a Secret (\`extraEnv\`).
 
 ## A fleet
@@ -132,14 +132,60 @@ spec:
 \`helm upgrade\` restarts the Pods whose Secrets or ConfigMaps have changed since the last time: it compares their
 \`resourceVersion\`, and never writes their content anywhere. It needs the right to get Secrets of the namespace, which Helm
 itself needs too. \`helm template\`, and with it Argo CD, sees no cluster: there, set \`secretsVersion\` to another text.
-Certificates of gateways, managers and the webhook are loaded again when they change, without a restart.
+Certificates, and the other files that the [README](../README.md#replacing-secrets-while-it-runs) lists, are loaded again
+without a restart, a minute or two after the Secret has changed.
+
+To replace the encryption key, follow the four steps there: \`encryption-key\` has one key a line. The third step is:
+
+\`\`\`sh
+kubectl -n gatehouse exec deploy/gate-manage -- node /app/dist/bin.js rekey --config /etc/gatehouse/gatehouse.yaml
+\`\`\`
+
+Pods with an injected sidecar get a new image or new settings of it when they are recreated: \`kubectl rollout restart\`.
 
 ## While NATS is down
 
-A proxy keeps the last Snapshot (signatures and policy) in \`data.dir\`. A container that restarts finds it there. A Pod that
-is recreated does not, unless \`gateway.persistence.enabled\` gives it a volume: gateways are then a StatefulSet, and a new Pod
-with the same name has the volume of the old one. Switching persistence on or off replaces all gateways at once, so do it
-while they have no traffic.
+A proxy keeps the last Snapshot (policy and signatures) in \`data.dir\`. A container that restarts finds it there. A Pod that is
+recreated has lost it. It is not ready until NATS is back (\`bus.firstSnapshot: wait\`), unless it has one of these:
+
+- **A volume** for each gateway: \`gateway.persistence.enabled\`. Gateways are then a StatefulSet, and a new Pod with the same
+  name has the volume of the old one. An update replaces one Pod at a time, without a spare one. Switching persistence on or
+  off replaces all gateways at once: do it while they have no traffic.
+- **A ConfigMap** with a Snapshot: \`gateway.bootstrapConfigMap\`, and for sidecars \`inject.bootstrapConfigMap\` in each of their
+  namespaces. It is optional, and a newer Snapshot from NATS takes its place. Whoever can write it decides what proxies block
+  until then. Repeat this from time to time:
+
+\`\`\`sh
+kubectl -n gatehouse exec deploy/gate-manage -- node /app/dist/bin.js snapshot export --config /etc/gatehouse/gatehouse.yaml > fleet.snapshot
+kubectl -n $NS create configmap first-snapshot --from-file=fleet.snapshot --dry-run=client -o yaml | kubectl apply --server-side -f -
+\`\`\`
+
+\`kubectl -n gatehouse exec deploy/gate-gateway -- node /app/dist/bin.js doctor --role proxy --config /etc/gatehouse/gatehouse.yaml\`
+says what a gateway waits for.
+
+## Settings that matter on Kubernetes
+
+\`\`\`yaml
+gateway:
+  upstream: http://app.default.svc:80
+  config:
+    proxy:
+      # Other hosts get 421: rules for a host cannot be avoided by naming another one.
+      hosts: [www.example.com]
+      # A load balancer that adds X-Forwarded-For.
+      trusted_proxies: [10.0.0.0/8]
+      # A gateway whose app is down is not ready, so that the Service uses another one.
+      ready: upstream
+bus: {url: "nats://nats.data.svc:4222", existingSecret: nats-users}
+manage:
+  enabled: true
+  storeUrl: postgres://gatehouse_runtime@postgres.data.svc/gatehouse
+  existingSecret: gate-manage
+  config:
+    manage:
+      # The ingress controller: throttles and the audit log then use the address of the client.
+      trusted_proxies: [10.0.0.0/8]
+\`\`\`
 
 ## Monitoring and network
 

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
+import { parse } from 'yaml'
+import { parseConfig } from '../../src/config.ts'
+import type { Item, Items } from '../../src/config-items.ts'
+import { SETTINGS } from '../../src/config-schema.ts'
 import { ARE_REQUIRED, skipped } from '../e2e/programs.ts'
 import { problemOf, rendered, templates, type Values } from './chart.ts'
 import { matches, podsOf } from './pods.ts'
@@ -15,7 +19,7 @@ const MANAGE = {
   ...{ enabled: true, storeUrl: 'postgres://gatehouse_runtime@postgres.data.svc:5432/gatehouse' },
   existingSecret: 'managers',
 }
-const FLEET = { bus: BUS, manage: MANAGE, inject: { enabled: true } }
+const FLEET = { bus: BUS, gateway: {}, manage: MANAGE, inject: { enabled: true } }
 
 test('each Pod is scraped once, by the operator or by annotations', { skip }, async () => {
   const monitored = rendered({ ...FLEET, monitoring: { podMonitor: { enabled: true } } })
@@ -256,6 +260,7 @@ spec:
     GATEHOUSE_BUS_CERTIFICATE_FILE: '/etc/gatehouse-bus-tls/tls.crt',
     GATEHOUSE_BUS_KEY_FILE: '/etc/gatehouse-bus-tls/tls.key',
     GATEHOUSE_BUS_CA_FILE: '/etc/gatehouse-bus-ca/ca.crt',
+    GATEHOUSE_BUS_FIRST_SNAPSHOT: 'wait',
   })
   assert.deepEqual([securityContext.readOnlyRootFilesystem, securityContext.runAsUser], [true, 65_532])
   const names = spec.volumes.map(({ name }) => name)
@@ -263,6 +268,86 @@ spec:
   // Another chart's Pod has no fsGroup: what only a group can read, the sidecar cannot.
   for (const { secret } of spec.volumes) assert.ok(((secret?.defaultMode ?? 0o644) & 0o004) !== 0)
 })
+
+test('a secret in the settings is refused: it would be readable in a ConfigMap', { skip }, async () => {
+  const secrets: string[] = []
+  const others = new Set<string>()
+  const walk = (members: Items, at: readonly string[]): void => {
+    for (const [name, item] of Object.entries(members)) {
+      const here = [...at, name]
+      if (item.item === 'section') walk(item.members, here)
+      else if (item.item === 'sections') walk(item.section.members, [...here, '0'])
+      else if (isSecret(item)) secrets.push(here.join('.'))
+      else others.add(name)
+    }
+  }
+  walk(SETTINGS.members, [])
+  assert.ok(secrets.length > 12)
+  for (const path of secrets) {
+    assert.ok(!others.has(path.split('.').at(-1)!), `${path}: another setting of this name is no secret`)
+    for (const part of ['gateway', 'manage', 'inject']) {
+      const values = { ...FLEET, [part]: { ...FLEET[part as 'manage'], config: nested(path.split('.')) } }
+      assert.throws(
+        () => rendered(values),
+        { message: /\.config\..* would be readable in a ConfigMap/ },
+        path,
+      )
+    }
+  }
+  const files = { store: { password_file: '/etc/x/password' }, bus: { password_file: '/etc/x/bus' } }
+  rendered({ ...FLEET, manage: { ...MANAGE, config: files } })
+})
+
+test('a Snapshot to start with is mounted where the settings of gateways and sidecars say', {
+  skip,
+}, async () => {
+  const manifests = rendered({
+    ...{ ...FLEET, bus: { ...BUS, firstSnapshot: 'serve' } },
+    ...{ gateway: { bootstrapConfigMap: 'fleet' }, inject: { enabled: true, bootstrapConfigMap: 'first' } },
+  })
+  const config = (name: string) => {
+    const map = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)!
+    return parse((map['data'] as Record<string, string>)['gatehouse.yaml']!)
+  }
+  const { bootstrap_file, first_snapshot } = config('gate-gateway').bus
+  assert.deepEqual([bootstrap_file, first_snapshot], ['/etc/gatehouse-bootstrap/fleet.snapshot', 'serve'])
+  const gateway = podsOf(manifests).find(({ name }) => name === 'gate-gateway')!.spec
+  assert.deepEqual(
+    gateway.volumes.find(({ name }) => name === 'bootstrap'),
+    { name: 'bootstrap', configMap: { name: 'fleet', optional: true } },
+  )
+  const { bus_bootstrap_config_map, bus_first_snapshot } = config('gate-inject').inject.sidecar
+  assert.deepEqual([bus_bootstrap_config_map, bus_first_snapshot], ['first', 'serve'])
+  assert.equal(config('gate-manage').bus.first_snapshot, undefined)
+})
+
+test('the examples of the README are values that the chart takes', { skip }, async () => {
+  const blocks = readFileSync('helm/README.md', 'utf8').matchAll(/```yaml\n([^`]*?)```/g)
+  const examples = [...blocks].map(([, text]) => text!).filter((text) => !text.includes('{{'))
+  assert.ok(examples.length >= 2)
+  for (const text of examples) {
+    const manifests = rendered(parse(text))
+    for (const manifest of manifests) assert.equal(problemOf(manifest), null)
+    const configs = manifests.filter(
+      ({ kind, metadata }) => kind === 'ConfigMap' && !/dashboard/.test(metadata.name),
+    )
+    for (const { metadata, ...map } of configs) {
+      const file = { name: metadata.name, text: (map['data'] as Record<string, string>)['gatehouse.yaml']! }
+      const role = /manage/.test(metadata.name) ? 'manage' : /inject/.test(metadata.name) ? 'inject' : 'proxy'
+      parseConfig({ flags: {}, env: {}, file, role, readSecret: () => 'a secret that is long enough' })
+    }
+  }
+})
+
+function isSecret(item: Item): boolean {
+  return item.item === 'secret' || item.item === 'secrets' || (item.item === 'short' && isSecret(item.of))
+}
+
+function nested(path: readonly string[]): unknown {
+  const [name, ...rest] = path
+  if (name === undefined) return 'a secret'
+  return name === '0' ? [nested(rest)] : { [name]: nested(rest) }
+}
 
 function migration(manage: Values) {
   const manifests = rendered({ ...FLEET, manage: { ...MANAGE, ...manage } })
