@@ -70,7 +70,9 @@ async function checkFiles(
     if (caFile !== null) await attempt(`proxy.upstreams[${index}].tls.ca_file`, () => checkCa(caFile))
   }
   const names = proxy.upstreams.map(({ name }) => name)
-  if (policy.file !== null) await attempt('policy.file', () => checkPolicy(policy.file!, names))
+  const servesAnyHost = role !== 'manage' && proxy.hosts.length === 0
+  if (policy.file !== null)
+    await attempt('policy.file', () => checkPolicy(policy.file!, names, servesAnyHost))
   if (signatures.length > 0) await attempt('signatures', () => checkSignatures(signatures))
   if (weights.file !== null) await attempt('weights.file', () => checkWeights(weights.file!))
   for (const [index, { caFile }] of feeds.entries()) {
@@ -87,8 +89,14 @@ async function checkFiles(
   return { problems, warnings }
 }
 
-async function checkPolicy(file: string, upstreams: readonly string[]): Promise<readonly string[]> {
-  return policyWarnings(parsePolicyText((await read(file)).toString('utf8'), file, upstreams).policy)
+async function checkPolicy(
+  file: string,
+  upstreams: readonly string[],
+  servesAnyHost: boolean,
+): Promise<readonly string[]> {
+  const { policy } = parsePolicyText((await read(file)).toString('utf8'), file, upstreams)
+  const warnings = policyWarnings(policy)
+  return servesAnyHost && policy.asked.host ? [...warnings, ANY_HOST] : warnings
 }
 
 async function checkSignatures(paths: readonly string[]): Promise<readonly string[]> {
@@ -141,4 +149,6 @@ const NO_CERTIFICATE: Problem = {
   where: 'proxy.tls.certificates',
   what: 'none is given; one is made for development, which no client trusts by itself',
 }
+const ANY_HOST =
+  'a rule asks for the host, and any other host reaches the same app: name those that are served in proxy.hosts'
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g

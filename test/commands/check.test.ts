@@ -177,6 +177,19 @@ test('what will disappoint: certificates out of their time, keys that everybody 
   assert.ok(!`${out}${err}`.includes(vectors.private['test-key-ed25519'].d))
 })
 
+test('rules about hosts where any host is served', async (t) => {
+  const { at, check } = workbench(t)
+  const upstream = ['--upstream', 'http://127.0.0.1:3000']
+  const rule = (when: string) => at('p.yaml', `rules: [{name: a, when: ${when}, action: block}]`)
+  const warning = /^warning: policy\.file: a rule asks for the host.* proxy\.hosts$/m
+  for (const when of ['{host: shop.example}', '{not: {host: shop.example}}', '\'request.host == "a"\''])
+    assert.match((await check([...upstream, '--policy', rule(when)])).err, warning, when)
+  assert.doesNotMatch((await check([...upstream, '--policy', rule('{path: /a}')])).err, warning)
+  const hosts = at('g.yaml', 'proxy: {hosts: [shop.example]}')
+  const named = await check([...upstream, '--policy', rule('{host: shop.example}'), '--config', hosts])
+  assert.doesNotMatch(named.err, warning)
+})
+
 test('what a policy may cost', async (t) => {
   const { at, check } = workbench(t)
   const when = `'[${'"a",'.repeat(159)}"a"].exists(x, request.path == x)'`

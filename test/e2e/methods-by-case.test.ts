@@ -1,29 +1,22 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import { dialHttp2 } from '../hostile/http2-peer.ts'
 import { dialTls } from '../proxy/front.ts'
 import { getRequest, headers, PREFACE, settings } from '../proxy/http2-frames.ts'
 import { startGatehouse } from './gatehouse.ts'
-import { endWith, heard, plainEnvironment, skipped, temporaryFolder } from './programs.ts'
+import { skipped, temporaryFolder } from './programs.ts'
+import { startWsgiApp } from './wsgi-app.ts'
 
 const POLICY = `rules:
   - {name: no writes, when: {method: [POST, DELETE, PURGE]}, action: block}
 `
 
-const APP = `def app(environ, start_response):
-    start_response('200 OK', [('Content-Type', 'text/plain')])
-    return [('the app saw ' + environ['REQUEST_METHOD']).encode()]
-`
-
 test('gunicorn: a method in another case does not walk around a rule', {
   skip: skipped('gunicorn'),
 }, async (t) => {
-  const app = await startApp(t)
+  const app = await startWsgiApp(t)
   const policy = join(temporaryFolder(t), 'policy.yaml')
   writeFileSync(policy, POLICY)
   const { port } = await startGatehouse(t, { upstream: `unix:${app.socket}`, argv: ['--policy', policy] })
@@ -81,31 +74,4 @@ test('gunicorn: a method in another case does not walk around a rule', {
 
 function seen(method: string): RegExp {
   return new RegExp(`the app saw ${method}`)
-}
-
-interface WsgiApp {
-  readonly socket: string
-  /** What it answers to these bytes. */
-  ask(bytes: string): Promise<string>
-}
-
-async function startApp(t: Test): Promise<WsgiApp> {
-  const folder = temporaryFolder(t)
-  const socket = join(folder, 'app.sock')
-  writeFileSync(join(folder, 'app.py'), APP)
-  const child = spawn('gunicorn', ['--bind', `unix:${socket}`, '--chdir', folder, 'app:app'], {
-    cwd: folder,
-    env: plainEnvironment(folder),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  endWith(t, child)
-  await heard(child.stderr, 'Booting worker')
-  return {
-    socket,
-    async ask(bytes) {
-      const asking = connect(socket)
-      asking.write(bytes)
-      return text(asking)
-    },
-  }
 }
