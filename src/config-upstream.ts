@@ -51,8 +51,12 @@ export const UPSTREAM = section('', {
     1,
     'How many other URLs a request tries that could not be sent to the first.',
   ),
-  health: section('When a URL is left out.', {
-    path: setting(optional(urlPath), null, 'Is asked with GET at each interval. `null`: only requests tell.'),
+  health: section('When a URL is unhealthy and left out. The only URL gets every request all the same.', {
+    path: setting(
+      optional(urlPath),
+      null,
+      'Is asked with GET at each interval. `null`: only requests tell, and connections to a URL that refused them.',
+    ),
     interval: setting(duration('10ms', '1h'), '10s', 'Between two such GETs.'),
     timeout: setting(duration('10ms', '10m'), '2s', 'For the answer to such a GET.'),
     unhealthy_after: setting(integer(1, 1000), 3, 'Failures in a row that leave it out.'),

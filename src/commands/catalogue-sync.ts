@@ -19,10 +19,22 @@ export class CatalogueSync {
   #running: Promise<void> | null = null
   #isClosed = false
   #retry: NodeJS.Timeout | null = null
+  #isFilled = false
+  readonly #firstEnd = Promise.withResolvers<void>()
 
   constructor(links: CatalogueLinks, log: Log) {
     this.#links = links
     this.#log = log
+  }
+
+  /** Whether the tables have had all that the sources say, once since the start. */
+  get isFilled(): boolean {
+    return this.#isFilled
+  }
+
+  /** Resolves when the tables are filled, or the first attempt has failed, or it is closed. */
+  get firstEnd(): Promise<void> {
+    return this.#firstEnd.promise
   }
 
   attach(store: Store): void {
@@ -37,13 +49,9 @@ export class CatalogueSync {
     this.#running ??= this.#run(this.#store)
   }
 
-  /** Resolves when what is under way is done; it never rejects. */
-  async settled(): Promise<void> {
-    await this.#running
-  }
-
   close(): void {
     this.#isClosed = true
+    this.#firstEnd.resolve()
     if (this.#retry !== null) clearTimeout(this.#retry)
   }
 
@@ -58,15 +66,35 @@ export class CatalogueSync {
   async #merge(store: Store): Promise<void> {
     try {
       const hash = await this.#links.hash()
-      if (hash === null || (await store.catalogueMerge.hash()) === hash) return
-      const counts = await this.#links.merge(hash)
-      this.#log.info('the catalogue is up to date', { ...counts })
+      if (hash === null) return await this.#lookForOthers(store)
+      if ((await store.catalogueMerge.hash()) !== hash) {
+        const counts = await this.#links.merge(hash)
+        this.#log.info('the catalogue is up to date', { ...counts })
+      }
+      this.#filled()
     } catch (error) {
       if (this.#isClosed) return
       this.#log.error('the catalogue is not up to date; it is tried again', { error: error as Error })
-      if (this.#retry !== null) clearTimeout(this.#retry)
-      this.#retry = setTimeout(() => this.nudge(), RETRY_MS)
+      this.#firstEnd.resolve()
+      this.#again(RETRY_MS)
     }
+  }
+
+  /** The process that leads fills the tables: a hash is there when it has done so. */
+  async #lookForOthers(store: Store): Promise<void> {
+    if (this.#isFilled) return
+    if ((await store.catalogueMerge.hash()) === null) this.#again(LOOK_MS)
+    else this.#filled()
+  }
+
+  #filled(): void {
+    this.#isFilled = true
+    this.#firstEnd.resolve()
+  }
+
+  #again(delayMs: number): void {
+    if (this.#retry !== null) clearTimeout(this.#retry)
+    if (!this.#isClosed) this.#retry = setTimeout(() => this.nudge(), delayMs)
   }
 }
 
@@ -78,3 +106,4 @@ export function sourcesHash(builtin: string, files: string): string {
 /** Rises when rows are made otherwise of the same sources. */
 const ROWS_VERSION = 2
 const RETRY_MS = 30_000
+const LOOK_MS = 500

@@ -35,6 +35,7 @@ import { FileWatch } from './file-watch.ts'
 import { AsnPart, CertificatePart, type OwnSources, SigningKeyPart, TicketKeyPart } from './live-parts.ts'
 import type { ManagePort } from './manage-port.ts'
 import { addBuildInfo, managementCode, type ManagementCode, portCode } from './management-code.ts'
+import { addReadinessMetrics, CATALOGUE_FILLING, SteadyReasons } from './readiness.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SnapshotMaker } from './snapshot-maker.ts'
 
@@ -109,6 +110,10 @@ export class Gateway {
   readonly #investigations: Investigations
   /** `null`: it makes its Snapshots itself. */
   #fleet: FleetProxy | null = null
+  #managementStarted: Promise<void> = Promise.resolve()
+  /** Serves, and waits for the catalogue of the API. */
+  #isFilling = false
+  readonly #steady: SteadyReasons
   #reloaders: readonly Reloader<unknown>[] = []
   #live: LiveState = { keyPairs: [], ticketKeys: Buffer.alloc(0), signingKey: null }
   #signingKeys: SigningKeys | null = null
@@ -192,6 +197,7 @@ export class Gateway {
       workers === null
         ? new SingleWorker(worker, this.#bus, log, desk)
         : new WorkerPool(workers, worker, this.#bus, log, desk)
+    this.#steady = new SteadyReasons(() => this.#dataPlane.unready(), holdOf(worker.upstreams))
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
     this.#management =
       settings.management === null || code === null
@@ -246,6 +252,7 @@ export class Gateway {
   async stop(graceMs: number, drainMs: number): Promise<void> {
     this.#state = 'draining'
     this.#watch?.close()
+    this.#steady.close()
     this.#maker.close()
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
@@ -313,9 +320,22 @@ export class Gateway {
     this.#maker.lead()
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
-    // Who asks the API as soon as it is ready finds what there is: at the first start, that takes a moment.
-    await Promise.race([this.#maker.settled(), wait(CATALOGUE_WAIT_MS, undefined, { ref: false })])
+    await this.#catalogueFilled()
+    this.#steady.start()
     this.#state = 'serving'
+  }
+
+  /**
+   * Clients of the app are served meanwhile. A database that is unreachable is not waited for: they do not need it. Nor is
+   * a catalogue that cannot be filled, which the log says.
+   */
+  async #catalogueFilled(): Promise<void> {
+    const { management } = this.settings
+    if (management === null) return
+    this.#isFilling = true
+    await Promise.race([this.#managementStarted, wait(STORE_WAIT_MS, undefined, { ref: false })])
+    if (this.#management?.isOpen === true) await this.#maker.catalogue.firstEnd
+    this.#isFilling = false
   }
 
   /** Where probes, scrapers and the API are, and what is loaded anew with it. */
@@ -382,6 +402,7 @@ export class Gateway {
   async #startManagement(): Promise<void> {
     const isPolicyKnown = await this.#maker.recallPolicy()
     const started = this.#management?.start(this.manageAddress)
+    this.#managementStarted = started ?? Promise.resolve()
     if (isPolicyKnown) return
     const hasStarted = started!.then(() => true)
     if (await Promise.race([hasStarted, wait(POLICY_WAIT_MS, false, { ref: false })])) return
@@ -412,14 +433,17 @@ export class Gateway {
   }
 
   #unready(): readonly UnreadyReason[] {
-    if (this.#state === 'serving') return this.#dataPlane.unready()
-    const waitsFor = this.#state === 'starting' ? (this.#fleet?.waitsFor ?? null) : null
+    if (this.#state === 'serving') return this.#steady.now()
+    const isStarting = this.#state === 'starting'
+    if (isStarting && this.#isFilling) return [CATALOGUE_FILLING]
+    const waitsFor = isStarting ? (this.#fleet?.waitsFor ?? null) : null
     return waitsFor === null ? reasonsOfState(this.#state) : [waitsFor]
   }
 
   #addMetrics(): void {
     const metrics = this.#metrics
     addBuildInfo(metrics, this.settings)
+    addReadinessMetrics(metrics, () => this.#unready())
     metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
       [...this.#certificates.inUse, ...(this.#port?.certificates ?? [])].map(
         ({ name, keyType, notAfterMs }) => {
@@ -456,6 +480,12 @@ export class Gateway {
   }
 }
 
+/** One interval of their health checks, so that one failed check does not show. */
+function holdOf(upstreams: WorkerSettings['upstreams']): number {
+  const intervals = upstreams.map(({ health }) => health?.intervalMs ?? HOLD_MS)
+  return Math.min(HOLD_MS, ...intervals)
+}
+
 function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFile): void {
   metrics.counter('sightings_written_total', 'Sightings written to sightings.file.', () => [
     { labels: {}, value: counts.written },
@@ -474,7 +504,8 @@ function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
 }
 
 /** A database on this machine takes some ten milliseconds; one that does not answer must not be waited for. */
-const CATALOGUE_WAIT_MS = 10_000
+const STORE_WAIT_MS = 10_000
+const HOLD_MS = 10_000
 const POLICY_WAIT_MS = 3_000
 /** Whoever has tried again and again until there is a gateway has a moment, before what is loaded then stops everything for as long. */
 const FIRST_SERVED_MS = 100

@@ -10,12 +10,13 @@ import type { SidecarSettings } from '../inject/sidecar.ts'
 import { createWebhookServer, useCertificate } from '../inject/webhook-server.ts'
 import type { Log } from '../log.ts'
 import { Metrics, metricsText } from '../metrics.ts'
-import { reasonsOfState } from '../plane/readiness.ts'
+import { reasonsOfState, type UnreadyReason } from '../plane/readiness.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { certificateInFiles, type InjectCertificate, ownCertificate } from './inject-certificate.ts'
 import { FileWatch } from './file-watch.ts'
 import type { Io } from './io.ts'
 import { ManagePort } from './manage-port.ts'
+import { addReadinessMetrics } from './readiness.ts'
 import { addReloadMetrics, type Reloader } from './reload.ts'
 import { portSettings } from './startup.ts'
 import { version } from '../shared/package-files.ts'
@@ -58,10 +59,7 @@ export class InjectServer {
       { ...portSettings(config), dataFolder: config.data.dir },
       [],
       {
-        unready: () => [
-          ...reasonsOfState(this.#state),
-          ...this.#certificate.unready().map((detail) => ({ code: 'certificate' as const, detail })),
-        ],
+        unready: () => this.#unready(),
         metrics: async (type) => metricsText([this.#metrics.read()], type),
       },
       log,
@@ -124,6 +122,14 @@ export class InjectServer {
     useCertificate(this.#server, pair)
   }
 
+  #unready(): readonly UnreadyReason[] {
+    const ofCertificate = this.#certificate.unready()
+    return [
+      ...reasonsOfState(this.#state),
+      ...ofCertificate.map((detail) => ({ code: 'certificate' as const, detail })),
+    ]
+  }
+
   #look(isAskedFor: boolean): void {
     for (const reloader of this.#reloaders) void reloader.check(isAskedFor)
   }
@@ -132,6 +138,7 @@ export class InjectServer {
     this.#metrics.gauge('build_info', 'Which program this is.', 'first', () => [
       { labels: { version: version(), node: process.versions.node }, value: 1 },
     ])
+    addReadinessMetrics(this.#metrics, () => this.#unready())
     addProcessMetrics(this.#metrics)
     this.#port.addMetrics(this.#metrics)
     addReloadMetrics(this.#metrics, () => this.#reloaders.map(({ status }) => status))

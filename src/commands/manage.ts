@@ -62,8 +62,15 @@ async function serveManager(
   return serve(start, warnings, log)
 }
 
-function sayReady({ settings, address }: Manager, log: Log, io: Io): void {
+function sayReady(manager: Manager, log: Log, io: Io): void {
+  const { settings, address } = manager
+  const unready = manager.unready().map(({ code }) => code)
   const place = `${address.host}:${address.port}`
   if (io.isTerminal) io.stdout.write(`The management plane listens on ${place}.\n`)
-  log.info('ready', { version: settings.version, manage: place, bus: settings.bus.urls })
+  log.info('ready', {
+    version: settings.version,
+    manage: place,
+    bus: settings.bus.urls,
+    ...(unready.length > 0 && { unready }),
+  })
 }

@@ -15,7 +15,7 @@ import { FLEET_FOLDER } from '../plane/fleet-proxy.ts'
 import { JetStreamManageBus } from '../plane/jetstream-bus.ts'
 import type { BusSettings } from '../plane/jetstream-connection.ts'
 import type { StreamLimits } from '../plane/jetstream-streams.ts'
-import { reasonsOfState } from '../plane/readiness.ts'
+import { reasonsOfState, type UnreadyReason } from '../plane/readiness.ts'
 import type { SnapshotDocument } from '../plane/snapshot.ts'
 import type { ListenAddress } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
@@ -26,6 +26,13 @@ import { FileWatch } from './file-watch.ts'
 import { type OwnSources, SigningKeyPart } from './live-parts.ts'
 import { ManagePort } from './manage-port.ts'
 import { addBuildInfo, type ManagementCode, managementCode } from './management-code.ts'
+import {
+  addReadinessMetrics,
+  CATALOGUE_FILLING,
+  DATABASE_UNREACHABLE,
+  NO_SNAPSHOT,
+  SteadyReasons,
+} from './readiness.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SnapshotMaker } from './snapshot-maker.ts'
 
@@ -48,6 +55,8 @@ export interface ManagerSettings {
   readonly front: FrontSettings
   readonly certificate: KeyPairSource | null
   readonly isAccessLogged: boolean
+  /** Whether it is ready while its database is unreachable. */
+  readonly isReadyWithoutStore: boolean
   readonly log: LogSettings
 }
 
@@ -71,6 +80,7 @@ export class Manager {
   #signingKeys: SigningKeys | null = null
   #reloaders: readonly Reloader<unknown>[] = []
   #watch: FileWatch | null = null
+  readonly #steady = new SteadyReasons(() => this.#lacksStore(), STORE_HOLD_MS)
   #state: 'starting' | 'serving' | 'draining' = 'starting'
 
   /** Resolves when requests are answered. Rejects with a Fault that says what to do, and leaves nothing behind. */
@@ -127,7 +137,7 @@ export class Manager {
       code.OPERATION_IDS,
       {
         api: this.#management.middleware,
-        unready: () => reasonsOfState(this.#state),
+        unready: () => this.unready(),
         metrics: async (type) => metricsText([this.#metrics.read()], type),
       },
       log,
@@ -153,6 +163,7 @@ export class Manager {
   async stop(graceMs: number): Promise<void> {
     this.#state = 'draining'
     this.#watch?.close()
+    this.#steady.close()
     await this.#leadership.close()
     this.#maker.close()
     if (graceMs > 0) await wait(graceMs)
@@ -189,7 +200,26 @@ export class Manager {
     this.#watch = new FileWatch(files.flat(), () => {
       for (const reloader of this.#reloaders) void reloader.check(false)
     })
+    const filled = this.#management.isOpen ? this.#maker.catalogue.firstEnd : Promise.resolve()
+    await Promise.race([filled, wait(CATALOGUE_WAIT_MS, undefined, { ref: false })])
+    this.#steady.start()
     this.#state = 'serving'
+  }
+
+  /** Why it should get no requests now. */
+  unready(): readonly UnreadyReason[] {
+    if (this.#state !== 'serving') return reasonsOfState(this.#state)
+    const { isStoreUp, hasSnapshot } = this.#management
+    const isFilled = this.#maker.catalogue.isFilled || (!isStoreUp && this.settings.isReadyWithoutStore)
+    return [
+      ...this.#steady.now(),
+      ...(hasSnapshot ? [] : [NO_SNAPSHOT]),
+      ...(isFilled ? [] : [CATALOGUE_FILLING]),
+    ]
+  }
+
+  #lacksStore(): readonly UnreadyReason[] {
+    return this.#management.isStoreUp || this.settings.isReadyWithoutStore ? [] : [DATABASE_UNREACHABLE]
   }
 
   #listen(): void {
@@ -223,6 +253,7 @@ export class Manager {
   #addMetrics(): void {
     const metrics = this.#metrics
     addBuildInfo(metrics, this.settings)
+    addReadinessMetrics(metrics, () => this.unready())
     addProcessMetrics(metrics)
     metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
       this.#port.certificates.map(({ name, keyType, notAfterMs }) => {
@@ -264,3 +295,7 @@ function addBusMetrics(metrics: Metrics, bus: JetStreamManageBus): void {
 }
 
 const DATABASE_WAIT_MS = 3_000
+/** For the manager that leads to fill it. */
+const CATALOGUE_WAIT_MS = 10_000
+/** As often as the database is asked: one failure does not show. */
+const STORE_HOLD_MS = 5_000

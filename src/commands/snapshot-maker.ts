@@ -198,9 +198,9 @@ export class SnapshotMaker {
     if (await this.#accepted.isBehind()) this.#publisher.nudge()
   }
 
-  /** Resolves when the catalogue that is being merged has been. */
-  settled(): Promise<void> {
-    return this.#catalogue.settled()
+  /** See CatalogueSync. */
+  get catalogue(): Pick<CatalogueSync, 'isFilled' | 'firstEnd'> {
+    return this.#catalogue
   }
 
   /** Feeds are fetched, and the database is asked for its policy; never rejects. */

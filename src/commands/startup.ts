@@ -71,6 +71,7 @@ export async function managerSettings(
     sightings: sightingFileSettings(config),
     dataFolder: config.data.dir,
     ...portSettings(config),
+    isReadyWithoutStore: config.manage.isReadyWithoutStore,
     log: config.log,
   }
   return { settings, warnings: warningsOf(parsed) }

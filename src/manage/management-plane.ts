@@ -299,6 +299,21 @@ export class ManagementPlane {
     }
   }
 
+  /** Whether the database is open, whether or not it can be used now. */
+  get isOpen(): boolean {
+    return this.#api !== null
+  }
+
+  /** Whether the database can be used, as far as is known. */
+  get isStoreUp(): boolean {
+    return this.#watch?.isUp ?? false
+  }
+
+  /** Whether the API has a Snapshot to judge by. */
+  get hasSnapshot(): boolean {
+    return this.#snapshot !== null
+  }
+
   get #catchingUp(): PeriodicJob {
     return {
       name: 'look for what nobody was told of',
@@ -363,7 +378,7 @@ export class ManagementPlane {
     this.#eventMetrics.addTo(metrics)
     this.#sinks.metrics.addTo(metrics)
     metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
-      { labels: {}, value: Number(this.#watch?.isUp ?? false) },
+      { labels: {}, value: Number(this.isStoreUp) },
     ])
   }
 

@@ -6,23 +6,26 @@ export interface UnreadyReason {
   readonly detail: string
 }
 
-export type UnreadyCode =
+export const UNREADY_CODES = [
   /** It has not finished its start. */
-  | 'starting'
+  'starting',
   /** It was told to stop. */
-  | 'draining'
+  'draining',
   /** No worker takes connections. */
-  | 'no_worker'
+  'no_worker',
   /** It has no Snapshot of its fleet yet (`bus.first_snapshot`). */
-  | 'first_snapshot'
+  'first_snapshot',
   /** The catalogue in the database is being filled for the first time. */
-  | 'catalogue'
+  'catalogue',
   /** The database is unreachable. */
-  | 'database'
+  'database',
   /** An upstream has no healthy target (`proxy.ready: upstream`). */
-  | 'upstream'
+  'upstream',
   /** The port for clients has no certificate yet. */
-  | 'certificate'
+  'certificate',
+] as const
+
+export type UnreadyCode = (typeof UNREADY_CODES)[number]
 
 export const STARTING: UnreadyReason = { code: 'starting', detail: 'it has not finished its start' }
 export const DRAINING: UnreadyReason = { code: 'draining', detail: 'it was told to stop' }

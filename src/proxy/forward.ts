@@ -214,7 +214,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
     if (this.#status !== 0) return
     const isOldAge = failure === 'reset' && retry !== 'never'
     if (isOldAge || OUR_OWN.has(failure)) this.#target!.health.abstained()
-    else this.#group.failed(this.#target!)
+    else this.#group.failed(this.#target!, failure)
   }
 
   #clientGone(): void {

@@ -5,6 +5,7 @@ import { NO_WORKER, type UnreadyReason } from '../plane/readiness.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import { type InvestigationDesk, RemoteInvestigator } from './investigation-line.ts'
 import type { DataPlane, ListenAddresses, LiveState } from './data-plane.ts'
+import { UpstreamLog } from './upstream-log.ts'
 import type { Tap } from './tap.ts'
 import { Worker, type WorkerSettings } from './worker.ts'
 
@@ -17,6 +18,8 @@ export class SingleWorker implements DataPlane {
   readonly #tap: Tap | null
   #worker: Worker | null = null
   #sinceMs: number | null = null
+  #beat: NodeJS.Timeout | null = null
+  readonly #upstreamLog: UpstreamLog
 
   constructor(
     settings: WorkerSettings,
@@ -28,6 +31,7 @@ export class SingleWorker implements DataPlane {
     this.#settings = settings
     this.#bus = bus
     this.#log = log
+    this.#upstreamLog = new UpstreamLog(log)
     this.#desk = desk
     this.#tap = tap
   }
@@ -40,6 +44,7 @@ export class SingleWorker implements DataPlane {
     const bus = new LocalProxyBus(down)
     this.#worker = await Worker.start(this.#settings, state, bus, this.#log, investigator, this.#tap)
     this.#sinceMs = Date.now()
+    this.#beat = setInterval(() => this.#look(), BEAT_MS).unref()
     return this.#worker.addresses
   }
 
@@ -69,10 +74,18 @@ export class SingleWorker implements DataPlane {
   }
 
   async drain(deadlineMs: number): Promise<void> {
+    if (this.#beat !== null) clearInterval(this.#beat)
     await this.#worker?.drain(deadlineMs)
   }
 
   kill(): void {
     // It goes with this process.
   }
+
+  #look(): void {
+    if (this.#worker !== null) this.#upstreamLog.heard(0, this.#worker.unhealthyTargets())
+  }
 }
+
+/** As often as a worker in a process of its own says how it is. */
+const BEAT_MS = 500

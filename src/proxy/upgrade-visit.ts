@@ -124,7 +124,7 @@ export class UpgradeVisit implements Visit {
         return this.#done(judged, 0)
       case 'failed':
         if (OUR_OWN.has(outcome.reason)) upstream.abstained(target)
-        else upstream.failed(target)
+        else upstream.failed(target, outcome.reason)
         return this.#askAnother(passing, outcome.reason)
     }
   }

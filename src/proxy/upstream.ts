@@ -3,6 +3,8 @@ import { Beat } from './beat.ts'
 import { HealthCheck } from './health-check.ts'
 import { Uploads } from './uploads.ts'
 import { Dialer, parseUpstreamUrl, type UpstreamAddress, type UpstreamTls } from './upstream-dial.ts'
+import { Reconnect } from './reconnect.ts'
+import type { UnhealthyTarget } from './upstream-log.ts'
 import { H2Pool } from './upstream-h2.ts'
 import { type HealthSettings, TargetHealth } from './upstream-health.ts'
 import { H1Pool, type Pool, type PoolCounters, type PoolCounts, type PoolSettings } from './upstream-pool.ts'
@@ -77,7 +79,10 @@ export interface UpstreamTarget {
   readonly pool: Pool
   readonly uploads: Uploads
   readonly health: TargetHealth
+  /** `null`: `health.path` is not set. */
   readonly check: HealthCheck | null
+  /** `null`: active checks find out that it is back. */
+  readonly reconnect: Reconnect | null
 }
 
 /**
@@ -116,6 +121,20 @@ export class UpstreamGroup {
     return this.#targets[0]!.address.authority
   }
 
+  /** Whether requests should be sent here, as far as is known. */
+  isWorthTrying(nowMs: number): boolean {
+    return this.#targets.some(({ health }) => health.isWorthTrying(nowMs))
+  }
+
+  /** Of the targets that are out. */
+  get unhealthy(): UnhealthyTarget[] {
+    return this.#targets
+      .filter(({ health }) => !health.isHealthy)
+      .map(({ address, health }) => ({
+        ...{ upstream: this.name, target: address.url, failure: health.lastFailure ?? 'check' },
+      }))
+  }
+
   get status(): TargetStatus[] {
     return this.#targets.map(({ address, pool, uploads, health }) => {
       const { connections, idle, waiting } = pool.counts
@@ -142,10 +161,11 @@ export class UpstreamGroup {
     target.health.succeeded()
   }
 
-  failed(target: UpstreamTarget): void {
-    // The only one is better tried than not.
-    if (this.#targets.length === 1) return
-    if (target.health.failed(performance.now(), Math.random())) this.counters.targetsTakenOut++
+  /** The only target gets every request all the same: see `pick`. */
+  failed(target: UpstreamTarget, failure: UpstreamFailure): void {
+    if (!target.health.failed(performance.now(), Math.random(), failure)) return
+    this.counters.targetsTakenOut++
+    target.reconnect?.start()
   }
 
   abstained(target: UpstreamTarget): void {
@@ -164,8 +184,9 @@ export class UpstreamGroup {
 
   /** Lets requests under way come to their end; connections close as they fall idle. */
   drain(): Promise<void> {
-    for (const { pool, check } of this.#targets) {
+    for (const { pool, check, reconnect } of this.#targets) {
       check?.close()
+      reconnect?.close()
       pool.drain()
     }
     return new Promise((resolve) => {
@@ -177,8 +198,9 @@ export class UpstreamGroup {
   /** Requests under way fail; nothing stays open. */
   close(): void {
     this.#isClosed = true
-    for (const { pool, uploads, check } of this.#targets) {
+    for (const { pool, uploads, check, reconnect } of this.#targets) {
       check?.close()
+      reconnect?.close()
       uploads.close()
       pool.close()
     }
@@ -191,7 +213,15 @@ export class UpstreamGroup {
     const pool = new KindOfPool(dialer, this.#beat, settings, ownHost, this.counters)
     const uploads = new Uploads(pool, this.#beat, settings, this.counters)
     const health = new TargetHealth(settings.health ?? PASSIVE_ONLY)
-    return { address, pool, uploads, health, check: this.#check(pool, health, settings.health) }
+    const check = this.#check(pool, health, settings.health)
+    return {
+      address,
+      pool,
+      uploads,
+      health,
+      check,
+      reconnect: check === null ? new Reconnect(dialer, health) : null,
+    }
   }
 
   #check(pool: Pool, health: TargetHealth, settings: UpstreamHealthSettings | null): HealthCheck | null {

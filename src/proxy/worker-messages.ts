@@ -2,6 +2,7 @@ import type { LogLevel } from '../log.ts'
 import type { MetricsReading } from '../metrics.ts'
 import type { UnreadyReason } from '../plane/readiness.ts'
 import type { LiveState } from './data-plane.ts'
+import type { UnhealthyTarget } from './upstream-log.ts'
 import type { WorkerSettings } from './worker.ts'
 
 /** From the primary to a worker. */
@@ -23,6 +24,7 @@ export type FromWorker =
   | {
       readonly kind: 'worker:alive'
       readonly unready: readonly UnreadyReason[]
+      readonly unhealthy: readonly UnhealthyTarget[]
       readonly snapshot: number
       readonly dropped: number
     }

@@ -11,6 +11,7 @@ import { NO_WORKER, type UnreadyReason } from '../plane/readiness.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
 import type { InvestigationDesk } from './investigation-line.ts'
+import { UpstreamLog } from './upstream-log.ts'
 import type { WorkerSettings } from './worker.ts'
 import type { FromWorker, ToWorker } from './worker-messages.ts'
 
@@ -37,6 +38,7 @@ export class WorkerPool implements DataPlane {
   readonly #bus: LocalManageBus
   readonly #desk: InvestigationDesk | null
   readonly #slots: Slot[]
+  readonly #upstreamLog: UpstreamLog
   #settings: WorkerSettings
   readonly #started = Promise.withResolvers<void>()
   readonly #beat: NodeJS.Timeout
@@ -58,6 +60,7 @@ export class WorkerPool implements DataPlane {
     { beatMs = BEAT_MS, backOffMs = BACK_OFF_MS }: PoolTimes = {},
   ) {
     this.#log = log
+    this.#upstreamLog = new UpstreamLog(log)
     this.#bus = bus
     this.#desk = desk
     this.#settings = settings
@@ -173,6 +176,7 @@ export class WorkerPool implements DataPlane {
         return this.#started.reject(slot.failure)
       case 'worker:alive':
         slot.unready = message.unready
+        this.#upstreamLog.heard(slot.number, message.unhealthy)
         slot.snapshot = message.snapshot
         slot.dropped = message.dropped
         return

@@ -56,7 +56,8 @@ class WorkerProcess {
       say({ kind: 'worker:listening' })
       const beat = () => {
         const { snapshot, dropped } = worker
-        say({ kind: 'worker:alive', unready: worker.unready(), snapshot, dropped })
+        const [unready, unhealthy] = [worker.unready(), worker.unhealthyTargets()]
+        say({ kind: 'worker:alive', unready, unhealthy, snapshot, dropped })
       }
       beat()
       setInterval(beat, BEAT_MS).unref()

@@ -29,6 +29,7 @@ import { Tarpit } from './tarpit.ts'
 import { Tracer } from './tracer.ts'
 import { Upgrades } from './upgrade.ts'
 import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from './upstream.ts'
+import type { UnhealthyTarget } from './upstream-log.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
 
 /** What a worker is started with: plain data, to be sent to it. What may change later is not here. */
@@ -199,9 +200,15 @@ export class Worker {
 
   unready(): readonly UnreadyReason[] {
     if (this.#settings.ready === 'always') return []
+    const nowMs = performance.now()
     return this.#upstreams
-      .filter(({ isHealthy }) => !isHealthy)
+      .filter((group) => !group.isWorthTrying(nowMs))
       .map(({ name }) => ({ code: 'upstream', detail: `upstream ${name}: no target is healthy` }))
+  }
+
+  /** Targets of upstreams that it does not reach, or that fail. */
+  unhealthyTargets(): readonly UnhealthyTarget[] {
+    return this.#upstreams.flatMap((group) => group.unhealthy)
   }
 
   read(): MetricsReading {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { CatalogueSync } from '../../src/commands/catalogue-sync.ts'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo, silentLog } from '../../src/log.ts'
 import { openFresh } from '../store/databases.ts'
 
 const NOTHING = { software: [], names: [], signatures: [] }
@@ -32,11 +32,13 @@ test('what has changed is merged, once, and one at a time', async (t) => {
   sync.nudge() // there is no database
   sync.attach(store) // and no hash
   await wait(50)
-  assert.deepEqual(merged, [])
+  assert.deepEqual([merged, sync.isFilled], [[], false])
   hash = 'one'
   sync.nudge()
   sync.nudge()
   await until(() => merged.length === 1)
+  await sync.firstEnd
+  assert.equal(sync.isFilled, true)
   sync.nudge()
   await wait(50)
   assert.deepEqual(merged, ['one'])
@@ -48,6 +50,34 @@ test('what has changed is merged, once, and one at a time', async (t) => {
   sync.nudge()
   await until(() => said.some((line) => line.includes('the files are bad')))
   assert.equal(await store.catalogueMerge.hash(), 'two')
+  assert.equal(sync.isFilled, true, 'it was filled, and is not emptied by files that are bad later')
   sync.close()
   sync.nudge()
+})
+
+test('it is not filled while the first merge runs, nor after one that failed', async (t) => {
+  const store = await openFresh('sqlite', t)
+  const merging = Promise.withResolvers<never>()
+  const links = { hash: async () => 'one', merge: () => merging.promise }
+  const sync = new CatalogueSync(links, silentLog())
+  t.teardown(() => sync.close())
+  sync.attach(store)
+  await wait(50)
+  assert.equal(sync.isFilled, false)
+  merging.reject(new Error('the disk is full'))
+  await sync.firstEnd
+  assert.equal(sync.isFilled, false)
+})
+
+test('who does not lead finds out that another process has filled it', async (t) => {
+  const store = await openFresh('sqlite', t)
+  const links = { hash: async () => null, merge: () => assert.fail('it does not lead') }
+  const sync = new CatalogueSync(links, silentLog())
+  t.teardown(() => sync.close())
+  sync.attach(store)
+  await wait(50)
+  assert.equal(sync.isFilled, false)
+  await store.catalogueMerge.merge(NOTHING, { hash: 'of the one that leads', nowMs: 1, pause: () => wait(1) })
+  await sync.firstEnd
+  assert.equal(sync.isFilled, true)
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { stringify } from 'yaml'
@@ -26,6 +26,43 @@ test('Prometheus takes the alerts, and all that the dashboard asks', { skip }, a
   const file = join(folder, 'asked.yaml')
   writeFileSync(file, stringify({ groups: [{ name: 'asked', rules }] }))
   await promtool(['check', 'rules', file])
+})
+
+test('an alert fires for an upstream without a healthy target, and for a proxy without a Snapshot', {
+  skip,
+}, async (t) => {
+  const file = join(temporaryFolder(t), 'tests.yaml')
+  const alerts = 'helm/alerts.yaml'
+  const cases = [
+    {
+      alert: 'GatehouseUpstreamFailing',
+      series: 'gatehouse_upstream_targets_healthy{instance="a",upstream="app"}',
+      values: '1 1 0x10',
+      labels: { severity: 'critical', instance: 'a', upstream: 'app' },
+      summary: 'a: nothing behind upstream app is healthy',
+    },
+    {
+      alert: 'GatehouseNoSnapshot',
+      series: 'gatehouse_snapshot_source{instance="a",source="none"}',
+      values: '0 0 1x10',
+      labels: { severity: 'critical', instance: 'a', source: 'none' },
+      summary: 'a: this proxy waits for the first Snapshot of its fleet, and serves nobody',
+    },
+  ]
+  const tests = cases.map(({ alert, series, values, labels, summary }) => ({
+    interval: '30s',
+    input_series: [{ series, values }],
+    alert_rule_test: [
+      { eval_time: '30s', alertname: alert, exp_alerts: [] },
+      {
+        eval_time: '5m',
+        alertname: alert,
+        exp_alerts: [{ exp_labels: labels, exp_annotations: { summary } }],
+      },
+    ],
+  }))
+  writeFileSync(file, stringify({ rule_files: [resolve(alerts)], tests }))
+  await promtool(['test', 'rules', file])
 })
 
 test('Prometheus scrapes it, and finds a request by an exemplar', { skip }, async (t) => {

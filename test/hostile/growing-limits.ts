@@ -176,6 +176,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['proxy/upgrade.ts', 'open', 'Upgrades.#underway'],
   ['proxy/uploads.ts', 'UPLOADS_PART', 'Uploads.#underway'],
   ['proxy/upstream-h2.ts', 'open', 'H2Pool.#connections', 'H2Connection.#streams'],
+  ['proxy/upstream-log.ts', 'ours', 'UpstreamLog.#said', 'UpstreamLog.#sinceMs'],
   ['proxy/upstream-pool.ts', 'open', 'H1Pool.#open', 'H1Pool.#idle'],
   ['proxy/waiting-line.ts', 'WAITING_MAX', 'WaitingLine.#waiting'],
   ['proxy/worker-pool.ts', 'ours', 'WorkerPool.#departed', 'Slot.reading', 'Slot.#questions'],

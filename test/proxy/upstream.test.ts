@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { Fault } from '../../src/fault.ts'
@@ -99,22 +99,22 @@ test('the coarse clock: never early, not very late, and still when nobody needs 
 
 test('health: failures in a row take a target out, and one request at a time brings it back', async () => {
   const health = new TargetHealth({ unhealthyAfter: 3, healthyAfter: 1 })
-  health.failed(0, 0)
-  health.failed(0, 0)
+  health.failed(0, 0, 'refused')
+  health.failed(0, 0, 'refused')
   health.succeeded()
-  health.failed(0, 0)
-  health.failed(0, 0)
+  health.failed(0, 0, 'refused')
+  health.failed(0, 0, 'refused')
   assert.ok(health.mayTry(0) && health.isHealthy)
-  assert.equal(health.failed(0, 0), true)
+  assert.equal(health.failed(0, 0, 'refused'), true)
   assert.ok(!health.mayTry(999) && !health.isHealthy)
-  assert.equal(health.failed(500, 0), false, 'what was under way says nothing new')
+  assert.equal(health.failed(500, 0, 'refused'), false, 'what was under way says nothing new')
   assert.ok(health.mayTry(1000))
   health.tried()
   assert.ok(!health.mayTry(1000), 'one at a time')
   health.abstained()
   assert.ok(health.mayTry(1000), 'the client had gone')
   health.tried()
-  assert.equal(health.failed(1000, 0), false, 'it was out before')
+  assert.equal(health.failed(1000, 0, 'refused'), false, 'it was out before')
   assert.ok(!health.mayTry(2999) && health.mayTry(3000), 'and for longer')
   health.tried()
   health.succeeded()
@@ -128,7 +128,7 @@ test('health: the pause grows to a bound, and chance only shortens it', async ()
     const health = new TargetHealth({ unhealthyAfter: 1, healthyAfter: 1 })
     const found: number[] = []
     for (let nowMs = 0; found.length < 8; ) {
-      health.failed(nowMs, chance)
+      health.failed(nowMs, chance, 'refused')
       let low = 0
       for (let high = 100_000; low < high; ) {
         const middle = (low + high) >> 1
@@ -162,7 +162,7 @@ test('health: whatever happens, a target comes back when it is well', async () =
     const health = new TargetHealth({ unhealthyAfter: 2, healthyAfter: 2 })
     let nowMs = 0
     const happen = (name: string) => {
-      if (name === 'failed') health.failed(nowMs, 0.5)
+      if (name === 'failed') health.failed(nowMs, 0.5, 'refused')
       else if (name === 'well' || name === 'unwell') health.checked(name === 'well')
       else if (name === 'wait') nowMs += 700
       else health[name as 'tried' | 'succeeded' | 'abstained']()
@@ -241,13 +241,69 @@ test('when all are out, they are asked all the same', async () => {
   await closed(group, ...servers)
 })
 
-test('the only target is never taken out by the requests it gets', async () => {
-  const server = await upstream((socket) => eachHead(socket, () => socket.destroy()))
+test('the failures of the only target show, and it is asked all the same', async () => {
+  let isBroken = true
+  let asked = 0
+  const server = await upstream((socket) =>
+    eachHead(socket, () => {
+      asked++
+      if (isBroken) socket.destroy()
+      else socket.write(OK)
+    }),
+  )
   const group = groupOf([server.url])
-  for (let i = 0; i < 10; i++) assert.equal((await ask(group).outcome).kind, 'failed')
-  assert.ok(group.isHealthy)
-  assert.equal(group.counters.targetsTakenOut, 0)
+  for (let i = 0; i < 2; i++) await ask(group).outcome
+  assert.deepEqual([group.isHealthy, group.unhealthy], [true, []])
+  for (let i = 0; i < 8; i++) assert.equal((await ask(group).outcome).kind, 'failed')
+  assert.equal(asked, 10, 'no request is refused for what others found')
+  assert.equal(group.isHealthy, false)
+  assert.deepEqual(group.unhealthy, [{ upstream: group.name, target: server.url, failure: 'reset' }])
+  assert.equal(group.counters.targetsTakenOut, 1)
+  isBroken = false
+  assert.equal((await answerOf(group)).text, 'ok')
+  assert.deepEqual([group.isHealthy, group.unhealthy], [true, []])
   await closed(group, server)
+})
+
+test('an app that listens again is found by connecting, without a request', async () => {
+  const first = await upstream(answering(OK))
+  const { url, port } = first
+  await first.settled()
+  const group = groupOf([url])
+  for (let i = 0; i < 3; i++) assert.equal((await ask(group).outcome).kind, 'failed')
+  assert.deepEqual(group.unhealthy, [{ upstream: group.name, target: url, failure: 'refused' }])
+  let connections = 0
+  const again = createServer((socket) => {
+    connections++
+    socket.on('error', () => undefined).resume()
+  })
+  again.listen(port, '127.0.0.1')
+  while (!group.isHealthy) await new Promise((resolve) => setTimeout(resolve, 20))
+  assert.equal(connections, 1)
+  group.close()
+  again.close()
+})
+
+test('health: checks bring back what requests took out, unless requests go on failing', async () => {
+  const health = new TargetHealth({ unhealthyAfter: 1, healthyAfter: 2 })
+  health.failed(0, 0, 'reset')
+  health.checked(true)
+  health.failed(10, 0, 'reset')
+  health.checked(true)
+  assert.equal(health.isHealthy, false)
+  assert.equal(health.checked(true), true)
+  assert.equal(health.isHealthy, true)
+})
+
+test('health: a target that is out is worth a try after a minute without one, unless checks fail', async () => {
+  const health = new TargetHealth({ unhealthyAfter: 1, healthyAfter: 1 })
+  assert.ok(health.isWorthTrying(0))
+  health.failed(0, 0, 'head-timeout')
+  assert.deepEqual([health.isWorthTrying(59_000), health.isWorthTrying(60_000)], [false, true])
+  health.failed(60_000, 0, 'head-timeout')
+  assert.deepEqual([health.isWorthTrying(61_000), health.isWorthTrying(120_000)], [false, true])
+  health.checked(false)
+  assert.deepEqual([health.isWorthTrying(999_000), health.lastFailure], [false, 'check'])
 })
 
 test("what is not the target's fault does not count against it", async () => {

@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { metricsText } from '../../src/metrics.ts'
 import type { ListenAddress } from '../../src/proxy/data-plane.ts'
+import { NO_WORKER } from '../../src/plane/readiness.ts'
 import { type PoolTimes, WorkerPool } from '../../src/proxy/worker-pool.ts'
 import { CA, goodPair, liveState, surroundings, until } from './test-worker.ts'
 
@@ -71,7 +72,7 @@ test('the last worker that dies is replaced on the same port', async (t) => {
   assert.ok(Math.abs(Date.now() - before!.sinceMs!) < 60_000)
   process.kill(pids()[0]!, 'SIGKILL')
   await until(() => pool.counts.restarts === 1)
-  assert.deepEqual(pool.unready(), ['no worker is running'])
+  assert.deepEqual(pool.unready(), [NO_WORKER])
   const [between] = pool.workers()
   assert.ok(between!.state !== 'serving' && between!.snapshot === null && between!.sinceMs === null)
   await until(() => pool.counts.listening === 1)

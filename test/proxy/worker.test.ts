@@ -198,21 +198,28 @@ test('a port that is taken is said, and nothing is left behind', async (t) => {
   await assert.rejects(plain.start(liveState([pair])), { code: 'LISTEN_PORT_TAKEN' })
 })
 
-test('it is not ready while no target of an upstream is well', async (t) => {
-  const health = { path: '/health', intervalMs: 20, timeoutMs: 1000, unhealthyAfter: 1, healthyAfter: 1 }
-  let isWell = false
-  const { plane } = await serving(t, {
-    app: (_, response) => response.writeHead(isWell ? 200 : 500).end(),
-    change: (settings) => ({
-      ...settings,
-      upstreams: settings.upstreams.map((each) => ({ ...each, health })),
-    }),
+for (const ready of ['always', 'upstream'] as const)
+  test(`proxy.ready: ${ready} while no target of an upstream is healthy`, async (t) => {
+    const health = { path: '/health', intervalMs: 20, timeoutMs: 1000, unhealthyAfter: 1, healthyAfter: 1 }
+    let isWell = false
+    const { plane, lines } = await serving(t, {
+      app: (_, response) => response.writeHead(isWell ? 200 : 500).end(),
+      change: (settings) => ({
+        ...settings,
+        ready,
+        upstreams: settings.upstreams.map((each) => ({ ...each, health })),
+      }),
+    })
+    const said = (message: string) => lines().filter((line) => line['message'] === message).length
+    await until(() => said('an upstream target is unhealthy') === 1)
+    const reason = { code: 'upstream', detail: 'upstream default: no target is healthy' }
+    assert.deepEqual(plane.unready(), ready === 'always' ? [] : [reason])
+    assert.deepEqual(plane.workers()[0]!.unready, ready === 'always' ? [] : [reason.detail])
+    isWell = true
+    await until(() => said('an upstream target is healthy again') === 1)
+    assert.deepEqual(plane.unready(), [])
+    assert.equal(said('an upstream target is unhealthy'), 1)
   })
-  await until(() => plane.unready().length > 0)
-  assert.deepEqual(plane.unready(), ['upstream default: no target is healthy'])
-  isWell = true
-  await until(() => plane.unready().length === 0)
-})
 
 test('plain HTTP, where it is asked for, has the same handler', async (t) => {
   const { plainAddress, judgeBy } = await serving(t, {

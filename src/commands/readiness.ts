@@ -1,0 +1,89 @@
+import type { Metrics } from '../metrics.ts'
+import { UNREADY_CODES, type UnreadyReason } from '../plane/readiness.ts'
+
+/**
+ * Reasons that do not flap: one shows when it has been there for `holdMs`, and goes when it has been away for as long.
+ * Those at the start show at once.
+ */
+export class SteadyReasons {
+  readonly #look: () => readonly UnreadyReason[]
+  readonly #holdMs: number
+  readonly #nowMs: () => number
+  /** By code and detail: as many as there are parts that can fail. */
+  readonly #known = new Map<string, Known>()
+  #beat: NodeJS.Timeout | null = null
+
+  constructor(
+    look: () => readonly UnreadyReason[],
+    holdMs: number,
+    nowMs: () => number = () => performance.now(),
+  ) {
+    this.#look = look
+    this.#holdMs = holdMs
+    this.#nowMs = nowMs
+  }
+
+  start(): void {
+    const nowMs = this.#nowMs()
+    for (const reason of this.#look())
+      this.#known.set(keyOf(reason), { reason, isThere: true, isShown: true, sinceMs: nowMs })
+    this.#beat = setInterval(() => this.now(), Math.min(BEAT_MS, this.#holdMs)).unref()
+  }
+
+  close(): void {
+    if (this.#beat !== null) clearInterval(this.#beat)
+  }
+
+  now(): readonly UnreadyReason[] {
+    const nowMs = this.#nowMs()
+    const found = new Map(this.#look().map((reason) => [keyOf(reason), reason]))
+    for (const [key, reason] of found)
+      if (!this.#known.has(key))
+        this.#known.set(key, { reason, isThere: true, isShown: false, sinceMs: nowMs })
+    for (const [key, known] of this.#known) {
+      const isThere = found.has(key)
+      if (isThere !== known.isThere) {
+        known.isThere = isThere
+        known.sinceMs = nowMs
+      }
+      if (nowMs - known.sinceMs >= this.#holdMs) known.isShown = isThere
+      if (!isThere && !known.isShown) this.#known.delete(key)
+    }
+    return [...this.#known.values()].filter(({ isShown }) => isShown).map(({ reason }) => reason)
+  }
+}
+
+interface Known {
+  readonly reason: UnreadyReason
+  isThere: boolean
+  isShown: boolean
+  /** Since when it is there, or away. */
+  sinceMs: number
+}
+
+function keyOf({ code, detail }: UnreadyReason): string {
+  return `${code} ${detail}`
+}
+
+/** The same that `/health/ready` says. */
+export function addReadinessMetrics(metrics: Metrics, unready: () => readonly UnreadyReason[]): void {
+  const help = '1 for each reason why `/health/ready` answers 503.'
+  metrics.gauge('unready', help, 'first', () => {
+    const codes = new Set(unready().map(({ code }) => code))
+    return UNREADY_CODES.map((reason) => ({ labels: { reason }, value: Number(codes.has(reason)) }))
+  })
+}
+
+export const CATALOGUE_FILLING: UnreadyReason = {
+  code: 'catalogue',
+  detail: 'the catalogue in the database is being filled: the API does not list every agent yet',
+}
+export const DATABASE_UNREACHABLE: UnreadyReason = {
+  code: 'database',
+  detail: 'the database is unreachable: check store.url and PostgreSQL; the log has the error',
+}
+export const NO_SNAPSHOT: UnreadyReason = {
+  code: 'first_snapshot',
+  detail: 'the API has no Snapshot to judge by yet',
+}
+const BEAT_MS = 500
