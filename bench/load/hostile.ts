@@ -9,7 +9,7 @@ import tls from 'node:tls'
 import { ABUSES } from '../../test/hostile/http2-abuse-cases.ts'
 import { address6, hex } from '../../test/hostile/made-up.ts'
 import { helloMessage, records } from '../../test/hostile/tls-hellos.ts'
-import { PREFACE, settings } from '../../test/proxy/http2-frames.ts'
+import { data, getRequest, headers, PREFACE, settings } from '../../test/proxy/http2-frames.ts'
 import { listening, makePlace, startApp } from './contenders.ts'
 import { measure, median, startGate, type Taken } from './others.ts'
 
@@ -107,6 +107,25 @@ function slow(first: string, more: string, isDeaf = false): Attack {
   }
 }
 
+/** Ten uploads that never end, in pieces of one byte, as fast as they are taken. */
+function pieces(protocol: 'http/1.1' | 'h2', first: string | Buffer, piece: string | Buffer): Attack {
+  const open: (tls.TLSSocket | undefined)[] = []
+  const burst = Buffer.concat(Array.from({ length: PIECES_AT_ONCE }, () => Buffer.from(piece)))
+  return {
+    perSecond: PIECES_CONNECTIONS * 50,
+    act: (port, number) => {
+      const place = number % PIECES_CONNECTIONS
+      const socket = open[place]
+      if (socket !== undefined && !socket.destroyed) {
+        if (socket.writableLength < 65_536) socket.write(burst)
+        return
+      }
+      const made = dial(port, number, protocol, () => made.write(first))
+      open[place] = made.resume()
+    },
+  }
+}
+
 /** Requests over a few connections, each of which is taken up anew where it has been ended. */
 function requests(perSecond: number, head: (number: number) => string): Attack {
   const open: (tls.TLSSocket | undefined)[] = []
@@ -198,6 +217,8 @@ const PUMPED = [
 ]
 
 const SLOW_CONNECTIONS = 500
+const PIECES_CONNECTIONS = 10
+const PIECES_AT_ONCE = 2_000
 const REQUEST_CONNECTIONS = 16
 const ABUSES_PER_SECOND = 2
 const FRAMES_AT_ONCE = 100
@@ -213,6 +234,20 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   // An answer ahead of its body would end the connection, and its attack would be one by handshakes.
   'slow bodies': slow('POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n', 'x'),
   'slow reads': slow('GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n', '', true),
+  'one-byte chunks': pieces(
+    'http/1.1',
+    'POST /upload HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n',
+    '1\r\nx\r\n',
+  ),
+  'one-byte DATA frames': pieces(
+    'h2',
+    Buffer.concat([
+      PREFACE,
+      settings(),
+      headers(1, getRequest({ ':method': 'POST', ':path': '/upload' }), { hasEnded: false }),
+    ]),
+    data(1, 'x', false),
+  ),
   'half open': { perSecond: 500, act: (port, number) => raw(port, number, HELLO.subarray(0, -1)) },
   'connection flood': {
     perSecond: 100,

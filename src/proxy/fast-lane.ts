@@ -6,7 +6,9 @@ import { type Ending, FastExchange, type FastTurn } from './exchange-fast.ts'
 import { closeSoftly, lastWords } from './farewell.ts'
 import { FastBody } from './fast-body.ts'
 import type { Http1Handlers, Http1Limits, Http1Server } from './http1-server.ts'
+import { Intake } from './intake.ts'
 import { checkHttp1 } from './request-check.ts'
+import { startReading, stopReading } from './socket-reading.ts'
 
 /**
  * HTTP/1.1 without node:http, for requests as nearly all clients write them: read straight from the socket, and answered
@@ -66,7 +68,10 @@ class FastConnection implements FastTurn {
   #isClosing = false
   /** What is read now has come before the answer to the request before it. */
   #isBehind = false
+  /** Whoever reads the body, or the turn behind this one, has no room. */
   #isPaused = false
+  /** Counts the pieces of bodies; `null` until the first. */
+  #intake: Intake | null = null
   #ignoredBytes = 0
 
   constructor(connection: ClientConnection, lane: FastLane) {
@@ -151,6 +156,7 @@ class FastConnection implements FastTurn {
     this.#current?.lose()
     this.#current = null
     this.#incoming?.destroy()
+    this.#intake?.close()
   }
 
   /** The request that these bytes begin with, or whatever else it is. */
@@ -179,6 +185,7 @@ class FastConnection implements FastTurn {
 
   /** Gives a body what of the bytes is its own; the others are left. */
   #feed(body: FastBody, bytes: Buffer): Buffer | null {
+    this.#count(bytes.length)
     const length = Math.min(body.left, bytes.length)
     const hasRoom = body.feed(length === bytes.length ? bytes : bytes.subarray(0, length))
     if (body.isWhole) this.#incoming = null
@@ -194,6 +201,7 @@ class FastConnection implements FastTurn {
   }
 
   #keep(bytes: Buffer): void {
+    this.#count(bytes.length)
     this.#behind = this.#behind === null ? bytes : Buffer.concat([this.#behind, bytes])
     if (this.#behind.length > BEHIND_BYTES_MAX) this.#pause()
   }
@@ -217,6 +225,7 @@ class FastConnection implements FastTurn {
       .off('end', this.#ended)
       .off('close', this.#closed)
     this.#lane.left(this)
+    this.#intake?.close()
     stream.pause()
     stream.unshift(bytes)
     this.#lane.robust.accept(this.#connection, { requests: this.#requests, isBehind: this.#isBehind })
@@ -239,13 +248,42 @@ class FastConnection implements FastTurn {
 
   #pause(): void {
     this.#isPaused = true
-    this.#stream.pause()
+    this.#stop()
   }
 
   #resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
-    this.#stream.resume()
+    this.#goOnReading()
+  }
+
+  /** Counts a piece of a body, or of what comes behind a request: a TLS record may carry a single byte. */
+  #count(bytes: number): void {
+    this.#intake ??= new Intake(
+      () => this.#stop(),
+      () => this.#goOnReading(),
+    )
+    this.#intake.count(1, bytes)
+  }
+
+  get #isStopped(): boolean {
+    return this.#isPaused || this.#intake?.isStopped === true
+  }
+
+  #stop(): void {
+    this.#stream.pause()
+    stopReading(this.#stream)
+  }
+
+  #goOnReading(): void {
+    if (this.#isStopped) return
+    const stream = this.#stream
+    // TLS hands over the rest of what it has read, record by record, after it was told to stop. To read it has it come as
+    // `data`, in one piece.
+    if (stream.readableLength > 0) stream.read(stream.readableLength)
+    if (this.#isStopped) return
+    startReading(stream)
+    stream.resume()
   }
 
   /** The rest of its request will not come, or not in time. */

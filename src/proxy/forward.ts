@@ -1,5 +1,7 @@
 import type { Exchange } from './exchange.ts'
 import { trailersToPass } from './field-syntax.ts'
+import { OUTBOX } from './outbox.ts'
+import { PieceGatherer, SMALL_PIECE_BYTES_MAX } from './piece-gatherer.ts'
 import { RequestBody, type RequestBodyEvents } from './request-body.ts'
 import type { AppHeaders } from './app-headers.ts'
 import { receiveHeaders } from './request-headers.ts'
@@ -63,6 +65,11 @@ class Forwarding implements Receiver, RequestBodyEvents {
   readonly #startedMs = performance.now()
   #status = 0
   #bytesReceived = 0
+  /** The turn of the event loop that the last small piece of the answer came in. */
+  #turn = 0
+  #gatherer: PieceGatherer | null = null
+  /** The client has no room for more of the answer. */
+  #isFull = false
   #retriesLeft: number
   #resends = 0
   #tried: UpstreamTarget[] | null = null
@@ -133,15 +140,26 @@ class Forwarding implements Receiver, RequestBodyEvents {
 
   received(bytes: Uint8Array): boolean {
     this.#bytesReceived += bytes.length
-    if (this.#exchange.write(bytes)) return true
-    this.#exchange.onDrain ??= () => this.#stream?.resume()
-    return false
+    if (bytes.length > SMALL_PIECE_BYTES_MAX) {
+      this.#gatherer?.flush()
+      return this.#write(bytes)
+    }
+    const { turn } = OUTBOX
+    if (turn !== this.#turn) {
+      this.#turn = turn
+      this.#gatherer?.flush()
+      return this.#write(bytes)
+    }
+    this.#gatherer ??= new PieceGatherer((gathered) => this.#write(gathered))
+    this.#gatherer.add(bytes)
+    return !this.#isFull
   }
 
   completed(trailers: readonly string[]): void {
     this.#stream = null
     const isPassed = trailers.length > 0 && this.#exchange.acceptsTrailers
     const bytesSent = this.#body?.bytesSent ?? 0
+    this.#gatherer?.flush()
     this.#detach()
     this.#exchange.end(isPassed ? trailersToPass(trailers) : NO_TRAILERS)
     this.#group.counters.answered++
@@ -159,6 +177,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
     this.#uploaded()
     this.#report(failure, retry)
     if (this.#retries(failure, retry)) return
+    this.#gatherer?.flush()
     this.#detach()
     const target = this.#target!.address.url
     if (this.#status === 0) {
@@ -168,6 +187,16 @@ class Forwarding implements Receiver, RequestBodyEvents {
     this.#exchange.abort()
     this.#group.counters.brokenOff++
     this.#finish({ kind: 'broken-off', reason: failure, status: this.#status, target })
+  }
+
+  #write(bytes: Uint8Array): boolean {
+    if (this.#exchange.write(bytes)) return true
+    this.#isFull = true
+    this.#exchange.onDrain ??= () => {
+      this.#isFull = false
+      this.#stream?.resume()
+    }
+    return false
   }
 
   #ask(target: UpstreamTarget, isFresh: boolean): void {
@@ -228,6 +257,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
 
   #detach(): void {
     this.#isOver = true
+    this.#gatherer?.drop()
     this.#stream = null
     this.#uploaded()
     this.#exchange.onGone = null

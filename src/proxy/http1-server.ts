@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { type Duplex, Readable } from 'node:stream'
 import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
@@ -13,6 +13,7 @@ import {
   type RequestFacts,
   type RequestLimits,
 } from './request-check.ts'
+import { Http1Portions, type ParsedBody } from './http1-portions.ts'
 import { createServer } from '../node-http.ts'
 import { isMiscasedMethod, METHOD_LENGTH_MAX } from '../wire/methods.ts'
 
@@ -88,6 +89,7 @@ export class Http1Server {
     this.#states.set(connection.stream, state)
     connection.stream.once('close', () => state.close())
     this.#server.emit('connection', connection.stream)
+    state.read()
   }
 
   /** No connection takes another request; those that wait for one end now. */
@@ -110,11 +112,16 @@ export class Http1Server {
  * One connection: its requests have their turns one after another, also when a client sends them without waiting, so
  * that whoever has the turn is the only one to write.
  */
-class Http1Connection implements Http1Turn {
+class Http1Connection implements Http1Turn, ParsedBody {
   readonly #connection: ClientConnection
   readonly #server: Http1Server
+  #portions: Http1Portions | null = null
   #current: Http1Exchange | null = null
   readonly #waiting: Http1Exchange[] = []
+  /** The request that was read last. */
+  #read: IncomingMessage | null = null
+  /** Bytes still to come of its body; `null` without a length. */
+  #lengthLeft: number | null = 0
   #requests: number
   #isBehind: boolean
   /** No further request is taken. */
@@ -150,10 +157,26 @@ class Http1Connection implements Http1Turn {
     this.#connection.stream.destroySoon = () => closeSoftly(this.#connection.stream)
   }
 
+  /** From now on, what comes is parsed. */
+  read(): void {
+    this.#portions = new Http1Portions(this.#connection.stream, this)
+  }
+
+  get lengthLeft(): number {
+    return this.#lengthLeft ?? 0
+  }
+
+  get isFull(): boolean {
+    const request = this.#read
+    return request !== null && request.readableLength >= request.readableHighWaterMark
+  }
+
   request(request: IncomingMessage, response: ServerResponse): void {
+    this.#countPieces(request)
     if (this.#isClosing) return this.#ignore()
     const facts = this.#check(request)
-    if (!facts.isGood) return this.breakDown(facts.status, 'bad-request', facts.code)
+    if (facts.isGood) this.#lengthLeft = facts.bodyLength
+    else return this.breakDown(facts.status, 'bad-request', facts.code)
     this.#isClosing = ++this.#requests >= this.#server.limits.requestsPerConnectionMax
     this.#isBehind = false
     const head = headOf(request, facts)
@@ -186,11 +209,14 @@ class Http1Connection implements Http1Turn {
     socket.setTimeout(0)
     const { authority } = facts
     const requestHead = headOf(request, facts)
-    this.#server.handlers.upgrade({ connection, request, requestHead, authority, socket, head })
+    const rest = this.#portions!.leave()
+    const came = rest === null ? head : Buffer.concat([head, rest])
+    this.#server.handlers.upgrade({ connection, request, requestHead, authority, socket, head: came })
   }
 
   /** Nobody is connected through here. Node has let go of the socket, which the answer before may wait to have room in. */
   connect(): void {
+    this.#portions!.leave()
     this.#connection.stream.on('drain', () => this.#current?.onDrain?.())
     this.breakDown(501, 'bad-request', 'connect')
   }
@@ -249,6 +275,19 @@ class Http1Connection implements Http1Turn {
     this.#waiting.length = 0 // nobody has been told of these
   }
 
+  /** By the pieces that node:http hands to its body. */
+  #countPieces(request: IncomingMessage): void {
+    this.#read = request
+    this.#lengthLeft = 0
+    request.push = (piece: Buffer | null, encoding) => {
+      if (piece !== null) {
+        this.#portions!.intake.count(1, 0)
+        if (this.#lengthLeft !== null) this.#lengthLeft -= piece.length
+      }
+      return Readable.prototype.push.call(request, piece, encoding)
+    }
+  }
+
   #check(request: IncomingMessage): RequestFacts | BadRequest {
     const { method, url, rawHeaders } = request
     return checkHttp1(method!, url!, versionOf(request), rawHeaders, this.#server.limits)
@@ -270,6 +309,7 @@ class Http1Connection implements Http1Turn {
   #over(exchange: Http1Exchange): void {
     if (this.#current !== exchange) return
     this.#current = null
+    if (this.#read?.complete === true) this.#read = null
     const next = this.#waiting.shift()
     if (next !== undefined) this.#begin(next)
     else if (this.#lastWords !== null) this.#say(this.#lastWords)

@@ -5,15 +5,19 @@ import {
   type ServerHttp2Stream,
   type ServerOptions,
 } from 'node:http2'
+import { Readable } from 'node:stream'
 import { Beat, type Swept } from './beat.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { EXCHANGE, Http2Exchange, type ServedStream } from './exchange-h2.ts'
 import type { Http2Opening } from './http2-opening.ts'
 import { SessionMemory } from './http2-memory.ts'
+import { Intake } from './intake.ts'
 import { OUTBOX } from './outbox.ts'
 import { checkHttp2, hasBlankEnds, MALFORMED_FIELD, type RequestLimits } from './request-check.ts'
 import { receivedTrailers } from './answer-framing.ts'
+import { PieceGatherer, SMALL_PIECE_BYTES_MAX } from './piece-gatherer.ts'
+import { startReading, stopReading } from './socket-reading.ts'
 
 export interface Http2Limits extends RequestLimits {
   readonly bodyIdleTimeoutMs: number
@@ -96,6 +100,8 @@ class Http2Connection implements Swept {
   #bytesBeforeReset = -1
   /** When it has been without a request for long enough. */
   #idleMs = Number.POSITIVE_INFINITY
+  /** Counts the DATA frames of all its streams, each of which may carry one byte. */
+  readonly #intake: Intake
   /** Of its streams, when they close. */
   readonly #closed: (this: ServedStream) => void
   readonly #trailersCame: (
@@ -116,6 +122,11 @@ class Http2Connection implements Swept {
     this.#opening = opening
     this.#server = server
     this.#memory = new SessionMemory(megabytes(server.limits.h2SessionMemoryBytes))
+    this.#intake = new Intake(
+      () => stopReading(connection.stream),
+      () => startReading(connection.stream),
+    )
+    session.once('close', () => this.#intake.close())
     const end = (stream: ServedStream) => this.#ended(stream)
     this.#closed = function () {
       end(this)
@@ -163,6 +174,7 @@ class Http2Connection implements Swept {
     stream.on('close', this.#closed)
     stream.on('end', ended)
     if (!hasEnded) {
+      this.#countPieces(stream)
       // The body ends before the stream closes, as if it were whole.
       stream.on('aborted', aborted)
       stream.on('trailers', this.#trailersCame)
@@ -185,6 +197,24 @@ class Http2Connection implements Swept {
     exchange.lose()
     if (isAnswered) stream.destroy(new Error('malformed trailers'))
     else refuse(stream, MALFORMED_FIELD.status)
+  }
+
+  /** By what node:http2 hands over of its body, read or not. */
+  #countPieces(stream: ServedStream): void {
+    const intake = this.#intake
+    const push = (piece: unknown) => !stream.destroyed && Readable.prototype.push.call(stream, piece)
+    let gatherer: PieceGatherer | null = null
+    stream.push = (piece: Buffer | null) => {
+      if (piece !== null) intake.count(1, piece.length)
+      // What is left of what has been read already.
+      if (piece !== null && intake.isStopped && piece.length <= SMALL_PIECE_BYTES_MAX) {
+        gatherer ??= new PieceGatherer(push)
+        gatherer.add(piece)
+        return true
+      }
+      gatherer?.flush()
+      return push(piece)
+    }
   }
 
   #ended(stream: ServedStream): void {

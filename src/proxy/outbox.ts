@@ -17,6 +17,14 @@ class Outbox {
   #arrivals: Arrival[] = []
   #senders: Sender[] = []
   #texts: string[] = []
+  #turn = 0
+  #isExpected = false
+
+  /** The number of this turn of the event loop: the same until the outbox is emptied, and another one afterwards. */
+  get turn(): number {
+    this.#expect()
+    return this.#turn
+  }
 
   put(sender: Sender, text: string): void {
     this.#expect()
@@ -30,7 +38,10 @@ class Outbox {
   }
 
   #expect(): void {
-    if (this.#senders.length === 0 && this.#arrivals.length === 0) setImmediate(this.#empty)
+    if (this.#isExpected) return
+    this.#isExpected = true
+    this.#turn++
+    setImmediate(this.#empty)
   }
 
   readonly #empty = (): void => {
@@ -41,6 +52,7 @@ class Outbox {
     const texts = this.#texts
     this.#senders = []
     this.#texts = []
+    this.#isExpected = false
     for (let i = 0; i < senders.length; i++) senders[i]!.send(texts[i]!)
   }
 }

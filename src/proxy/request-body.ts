@@ -1,5 +1,7 @@
 import type { Readable } from 'node:stream'
 import { noteBuffer } from './garbage.ts'
+import { OUTBOX } from './outbox.ts'
+import { PieceGatherer, SMALL_PIECE_BYTES_MAX } from './piece-gatherer.ts'
 import type { UpstreamStream } from './upstream-stream.ts'
 
 /** What becomes of a request's body. One call, and none after `stop`. */
@@ -18,6 +20,9 @@ export class RequestBody {
   readonly #length: number | null
   readonly #events: RequestBodyEvents
   #stream: UpstreamStream | null
+  /** The turn of the event loop that the last small piece came in. */
+  #turn = 0
+  #gatherer: PieceGatherer | null = null
 
   constructor(body: Readable, length: number | null, stream: UpstreamStream, events: RequestBodyEvents) {
     this.#body = body
@@ -49,12 +54,28 @@ export class RequestBody {
     noteBuffer(chunk.length)
     // A byte too many would be taken for the next request.
     if (this.#length !== null && this.bytesSent > this.#length) return this.#broke()
-    if (!this.#stream.write(chunk)) this.#body.pause()
+    if (chunk.length > SMALL_PIECE_BYTES_MAX) {
+      this.#gatherer?.flush()
+      return this.#write(chunk)
+    }
+    const { turn } = OUTBOX
+    if (turn !== this.#turn) {
+      this.#turn = turn
+      this.#gatherer?.flush()
+      return this.#write(chunk)
+    }
+    this.#gatherer ??= new PieceGatherer(this.#write)
+    this.#gatherer.add(chunk)
+  }
+
+  readonly #write = (bytes: Uint8Array): void => {
+    if (this.#stream?.write(bytes) === false) this.#body.pause()
   }
 
   readonly #ended = (): void => {
     if (this.#stream === null) return
     if (this.#length !== null && this.bytesSent < this.#length) return this.#broke()
+    this.#gatherer?.flush()
     this.#leave()
     this.#events.bodyEnded()
   }
@@ -67,6 +88,7 @@ export class RequestBody {
 
   #leave(): void {
     this.#stream = null
+    this.#gatherer?.drop()
     this.#body.off('data', this.#came)
   }
 }

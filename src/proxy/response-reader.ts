@@ -30,6 +30,8 @@ export type ResponseFault =
 
 /** Reads one HTTP/1 response after the other from bytes that come in any pieces. Holds no more than a head of them. */
 export class ResponseReader {
+  /** Chunks that have been read, of all responses. */
+  chunks = 0
   readonly #events: ResponseEvents
   #asked: Asked = NOTHING_ASKED
   #state: State = 'idle'
@@ -43,6 +45,9 @@ export class ResponseReader {
   #bytes: Buffer = NO_BYTES
   #at = 0
   #end = 0
+  /** Where in the bytes the data of chunks stands that has been read and not been handed over. */
+  #dataFrom = 0
+  #dataEnd = 0
 
   constructor(events: ResponseEvents) {
     this.#events = events
@@ -54,12 +59,13 @@ export class ResponseReader {
     this.#interim = 0
   }
 
-  /** The first `length` of the bytes; they are not kept. */
+  /** The first `length` of the bytes; they are not kept, and the data of small chunks is moved together within them. */
   read(bytes: Buffer, length: number): void {
     this.#bytes = bytes
     this.#at = 0
     this.#end = length
     while (this.#at < this.#end && this.#state !== 'idle') this.#step()
+    this.#handOver()
     this.#bytes = NO_BYTES
   }
 
@@ -121,11 +127,35 @@ export class ResponseReader {
     const from = this.#at
     this.#at += length
     if (this.#state !== 'until-close') this.#left -= length
+    if (this.#state === 'chunk') return this.#readChunk(from, length)
     const whole = from === 0 && length === this.#bytes.length
     this.#events.bodyRead(whole ? this.#bytes : this.#bytes.subarray(from, this.#at))
-    if (this.#left > 0) return
-    if (this.#state === 'length') this.#finish(NO_TRAILERS)
-    else if (this.#state === 'chunk') this.#state = 'chunk-cr'
+    if (this.#left === 0 && this.#state === 'length') this.#finish(NO_TRAILERS)
+  }
+
+  /** Data of all small chunks of a read is handed over at once: an app may send a byte at a time. */
+  #readChunk(from: number, length: number): void {
+    if (this.#left === 0) this.#state = 'chunk-cr'
+    const end = this.#dataEnd
+    if (end > this.#dataFrom && length <= MOVED_BYTES_MAX) {
+      if (length > 1) this.#bytes.copyWithin(end, from, from + length)
+      else this.#bytes[end] = this.#bytes[from]!
+      this.#dataEnd = end + length
+      return
+    }
+    this.#handOver()
+    this.#dataFrom = from
+    this.#dataEnd = from + length
+  }
+
+  #handOver(): void {
+    const from = this.#dataFrom
+    const end = this.#dataEnd
+    if (end === from) return
+    this.#dataFrom = 0
+    this.#dataEnd = 0
+    // Whoever reads may have let go of the response.
+    if (this.#state !== 'idle') this.#events.bodyRead(this.#bytes.subarray(from, end))
   }
 
   /** A byte between the chunks (RFC 9112 §7.1). */
@@ -144,6 +174,7 @@ export class ResponseReader {
         return
       case 'size-lf':
         if (byte !== LF) return this.#fault('bad-chunk')
+        this.chunks++
         this.#state = this.#left === 0 ? 'trailers' : 'chunk'
         return
       case 'chunk-cr':
@@ -225,11 +256,15 @@ export class ResponseReader {
   }
 
   #finish(trailers: readonly string[]): void {
+    this.#handOver()
+    if (this.#state === 'idle') return
     this.#rest()
     this.#events.ended(trailers, this.#at < this.#end)
   }
 
   #fault(fault: ResponseFault): void {
+    this.#handOver()
+    if (this.#state === 'idle') return
     this.stop()
     this.#events.faulted(fault)
   }
@@ -289,6 +324,9 @@ export const INTERIM_MAX = 32
 export const EXTENSION_BYTES_MAX = 256
 /** 256 TiB, and still an exact number. */
 export const SIZE_DIGITS_MAX = 12
+
+/** A larger chunk is handed over where it is. */
+const MOVED_BYTES_MAX = 2_048
 
 const TAB = 0x09
 const LF = 0x0a

@@ -1,8 +1,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { isIP, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import httpProxy from 'http-proxy'
 import { cutOff } from './cut-off.ts'
+import { limitPieces } from './upgrade-pieces.ts'
 import { failureOf, type UpstreamAddress } from './upstream-dial.ts'
 import type { UpstreamFailure } from './upstream-stream.ts'
 
@@ -160,7 +160,7 @@ class Carried {
   }
 
   /** http-proxy writes the head of the answer after this, and passes bytes on. */
-  #agreed(response: IncomingMessage, app: Duplex): void {
+  #agreed(response: IncomingMessage, app: Socket): void {
     const { socket, head, idleMs } = this.#upgrading
     this.#answered()
     // Not before: a socket that has something to be read does not tell that the client has closed its side.
@@ -168,6 +168,8 @@ class Carried {
     response.headers = headersAsSent(response.rawHeaders)
     socket.setDefaultEncoding('latin1')
     if (idleMs > 0) socket.setTimeout(idleMs, () => socket.destroy())
+    socket.once('pipe', () => limitPieces(app, socket))
+    app.once('pipe', () => limitPieces(socket, app))
     // A side that is gone, however it went, takes the other with it.
     app.on('error', () => app.destroy())
     app.once('close', () => socket.destroySoon())

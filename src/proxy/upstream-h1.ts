@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Beat } from './beat.ts'
+import { Intake } from './intake.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
 import type { ResponseHead } from './response-head.ts'
 import { type ResponseEvents, type ResponseFault, ResponseReader } from './response-reader.ts'
@@ -39,6 +40,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   readonly #owner: H1Owner
   readonly #socket: Socket
   readonly #reader = new ResponseReader(this)
+  /** Counts the chunks of answers; `null` until there are many in one read. */
+  #intake: Intake | null = null
   #phase: Phase = 'connecting'
   #receiver: Receiver | null
   #isReused = false
@@ -132,7 +135,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     if (!this.#isPaused) return
     this.#isPaused = false
     this.#expectMore()
-    this.#socket.resume()
+    this.#goOnReading()
   }
 
   cancel(): void {
@@ -286,8 +289,24 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     }
     this.#hasAnswered = true
     if (!this.#isPaused) this.#expectMore()
+    const before = this.#reader.chunks
     this.#reader.read(bytes, length)
-    return !this.#isPaused
+    const chunks = this.#reader.chunks - before
+    if (chunks >= CHUNKS_OF_A_PIECE) this.#countChunks(chunks)
+    return !this.#isPaused && this.#intake?.isStopped !== true
+  }
+
+  #countChunks(chunks: number): void {
+    if (this.#phase === 'closed') return
+    this.#intake ??= new Intake(
+      () => undefined, // by what `#read` returns
+      () => this.#goOnReading(),
+    )
+    this.#intake.count(Math.floor(chunks / CHUNKS_OF_A_PIECE), 0)
+  }
+
+  #goOnReading(): void {
+    if (!this.#isPaused && this.#intake?.isStopped !== true) this.#socket.resume()
   }
 
   #drained(): void {
@@ -333,6 +352,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.#receiver = null
     this.deadlineMs = Number.POSITIVE_INFINITY
     this.#reader.stop()
+    this.#intake?.close()
     this.#socket.destroy()
     this.#owner.closed(this)
   }
@@ -344,4 +364,6 @@ type Phase = 'connecting' | 'idle' | 'head' | 'body' | 'closed'
 const SHARED_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 const TLS_RECORD_BYTES = 16 * 1024
 const GATHERED_BYTES_MIN = 4096
+/** As many chunks of an answer, which our own reader takes apart, cost as much as one piece of a request's body. */
+const CHUNKS_OF_A_PIECE = 16
 const KEEP_ALIVE_MARGIN_MS = 1000

@@ -20,6 +20,8 @@ export interface H2StreamOwner {
    * were broken off, as it counts what it could not send for as long as the connection lives (24.21).
    */
   wornOut(): void
+  /** A part of an answer has come. */
+  came(bytes: number): void
   /** Node has done with it. */
   gone(stream: ClientHttp2Stream): void
 }
@@ -171,6 +173,7 @@ export class H2Stream implements UpstreamStream {
   }
 
   #received(chunk: Buffer, isBodyless: boolean): void {
+    this.#owner.came(chunk.length)
     if (this.#receiver === null) return
     if (this.#due !== null) this.#due -= chunk.length
     if (isBodyless || (this.#due ?? 0) < 0) return this.#broke('bad-response')

@@ -3,6 +3,8 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Beat, Swept } from './beat.ts'
 import { SessionMemory } from './http2-memory.ts'
+import { Intake } from './intake.ts'
+import { startReading, stopReading } from './socket-reading.ts'
 import { FIELDS_MAX } from './response-head.ts'
 import { HEAD_BYTES_MAX } from './response-reader.ts'
 import { type Dialer, failureOf } from './upstream-dial.ts'
@@ -166,6 +168,7 @@ class H2Connection implements H2StreamOwner {
   /** A stream got no answer in time, and the connection is asked whether it is alive. */
   #isDoubtful = false
   readonly #memory = new SessionMemory(SESSION_MEGABYTES_MAX)
+  readonly #intake: Intake
   /** Of the connecting; later when it has been idle for long enough. */
   #deadlineMs: number
 
@@ -175,6 +178,10 @@ class H2Connection implements H2StreamOwner {
     this.times = pool.times
     this.#deadlineMs = deadlineMs
     this.#socket = pool.dialer.dial(null, () => this.#connected())
+    this.#intake = new Intake(
+      () => stopReading(this.#socket),
+      () => startReading(this.#socket),
+    )
     this.#socket.on('error', (error) => this.#brokeEarly(failureOf(error, true)))
     this.#socket.on('close', () => this.#brokeEarly('reset'))
   }
@@ -232,6 +239,11 @@ class H2Connection implements H2StreamOwner {
       if (!this.#isDoubtful) this.#deadlineMs = this.beat.after(this.times.keepAliveMs)
     }
     this.#pool.ready(this)
+  }
+
+  /** Of all its streams. An app may send a byte in each frame. */
+  came(bytes: number): void {
+    if (this.#phase !== 'closed') this.#intake.count(bytes < TINY_BYTES ? 1 : 0, 0)
   }
 
   /** Node has closed the stream, which may be some time after it has ended for us. */
@@ -341,6 +353,7 @@ class H2Connection implements H2StreamOwner {
     if (this.#phase === 'closed') return
     this.#phase = 'closed'
     this.#deadlineMs = Number.POSITIVE_INFINITY
+    this.#intake.close()
     if (this.#session === null) this.#socket.destroy()
     else this.#session.destroy()
     this.#pool.closed(this, failure)
@@ -391,6 +404,8 @@ const STREAM_WINDOW_BYTES = 256 * 1024
 const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024
 const SESSION_MEGABYTES_MAX = 64
 const PING_TIMEOUT_MS = 5000
+/** Answers as most apps send them are larger. */
+const TINY_BYTES = 64
 
 const SESSION_OPTIONS: http2.ClientSessionOptions & { strictSingleValueFields: boolean } = {
   settings: {

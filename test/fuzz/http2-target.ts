@@ -339,5 +339,6 @@ const OWNER: Omit<H2StreamOwner, 'session'> = {
   lastStreamId: 0,
   closed() {},
   wornOut() {},
+  came() {},
   gone() {},
 }

@@ -164,6 +164,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['proxy/http2-opening.ts', 'SETTINGS_MAX', 'Http2Opening.#settings'],
   ['proxy/http2-opening.ts', 'PRIORITIES_MAX', 'Http2Opening.#priorities'],
   ['proxy/http2-server.ts', 'open', 'Http2Server.#sessions', 'Http2Connection.#exchanges'],
+  ['proxy/intake.ts', 'open', 'IntakeLine.#manyPieces', 'IntakeLine.#manyBytes'],
   ['proxy/investigation-line.ts', 'ours', 'InvestigationDesk.#channels', 'RemoteInvestigator.#early'],
   ['proxy/investigation-line.ts', 'open', 'RemoteInvestigator.#claims'],
   ['proxy/listener.ts', 'open', 'ClientListener.#open', 'ClientListener.#openByAddress'],

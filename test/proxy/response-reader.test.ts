@@ -428,7 +428,7 @@ test('after stop nothing more is said, from within any event', async () => {
       faulted: note('faulted'),
     })
     reader.begin(GET)
-    reader.read(text, text.length)
+    reader.read(Buffer.from(text), text.length) // which moves the data of chunks within it
     reader.close()
     assert.equal(calls.at(-1), last)
     assert.equal(calls.indexOf(last), calls.length - 1)
