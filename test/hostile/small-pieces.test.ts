@@ -17,6 +17,8 @@ const PIECES = 30_000
 const BODY = pattern(PIECES)
 /** A write for so many pieces, at least. */
 const JOINED_MIN = 50
+/** On a busy machine it takes a client a while to seal its records. */
+const PATIENT = { bodyIdleTimeoutMs: 100_000, keepAliveTimeoutMs: 100_000 }
 const POST = 'POST / HTTP/1.1\r\nHost: a.example.test\r\n'
 
 /** One burst with a body in pieces of one byte. What it resolves to is told once the app has all of it. */
@@ -103,7 +105,11 @@ for (const { name, perTurnMax, upstream = 'http', fastLane = true, send } of BUR
   test(`a burst of ${PIECES} pieces of one byte: ${name}`, { timeout: 120_000 }, async (t) => {
     const meter = new TurnMeter()
     const url = await startApp(t, upstream, meter)
-    const gate = await startGate(t, { upstreams: [settingsFor([url])], options: { fastLane } })
+    const gate = await startGate(t, {
+      upstreams: [settingsFor([url])],
+      options: { fastLane },
+      limits: PATIENT,
+    })
     await send(t, gate)
     while (meter.bytes.length < PIECES) await turn()
     t.comment(`${meter.came.length} reads, at most ${meter.busiest} bytes in each of ${meter.turns} turns`)
@@ -170,9 +176,9 @@ test('small pieces are not held back for others', async (t) => {
 })
 
 for (const way of ['chunks', 'TLS records'] as const)
-  test(`a body in ${way} of one byte that nobody reads is not read on`, { timeout: 120_000 }, async (t) => {
+  test(`a body in tiny ${way} that nobody reads is not read on`, { timeout: 120_000 }, async (t) => {
     const asked = Promise.withResolvers<Exchange>()
-    const front = await startFront({ request: asked.resolve })
+    const front = await startFront({ request: asked.resolve, limits: PATIENT })
     t.teardown(() => front.close())
     const more = 80_000
     if (way === 'chunks') {
@@ -184,7 +190,7 @@ for (const way of ['chunks', 'TLS records'] as const)
       const client = await SealingClient.dial(front.port)
       t.teardown(() => client.close())
       client.stream.write(`${POST}Content-Length: ${more}\r\n\r\n`)
-      await client.seal(pattern(more))
+      await client.seal(pattern(more), 4)
       client.send()
     }
     const { body, isBodyWhole } = await asked.promise
