@@ -175,12 +175,9 @@ export function hasBlankEnds(rawHeaders: readonly string[]): boolean {
   return false
 }
 
+/** nghttp2 lets no other control character than the tab through. */
 function isBlankEnded(value: string): boolean {
-  return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09
+  return value.charCodeAt(0) <= BLANK || value.charCodeAt(value.length - 1) <= BLANK
 }
 
 /** RFC 9112 §3.2. A full URL has the last word on the host; what is forwarded has only the path. */
@@ -276,5 +273,6 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?]*)(.*)$/i
 const FIELD_OVERHEAD = 32
 /** Below 2^53, so that a length is exact. */
 const LENGTH_DIGITS_MAX = 15
+const BLANK = 0x20
 const SLASH = 0x2f
 const HASH = 0x23
