@@ -38,6 +38,7 @@ export interface InjectConfig {
 export interface SidecarConfig {
   readonly image: string | null
   readonly pullPolicy: 'Always' | 'IfNotPresent' | 'Never'
+  readonly pullSecrets: readonly string[]
   readonly listenAddress: '0.0.0.0' | '::'
   readonly listenPort: number
   /** `null`: none. */
@@ -188,6 +189,10 @@ export const INJECT = section(
         'IfNotPresent',
         'When a node pulls the image.',
       ),
+      pull_secrets: list(
+        kubernetesName,
+        "Secrets in the Pod's namespace that the image is pulled with, in addition to those that the Pod has.",
+      ),
       listen_address: setting(
         choice('0.0.0.0', '::'),
         '0.0.0.0',
@@ -284,6 +289,7 @@ export function injectConfig({ tls, sidecar, ...inject }: InjectSettings): Injec
     sidecar: {
       image: sidecar.image,
       pullPolicy: sidecar.pull_policy,
+      pullSecrets: sidecar.pull_secrets,
       listenAddress: sidecar.listen_address,
       listenPort: sidecar.listen_port,
       plainPort: sidecar.plain_port,

@@ -727,6 +727,7 @@ function temporaryFolder(t: Test): string {
 
 /** What lists take that are not of addresses. */
 const LISTED: ReadonlyMap<string, string> = new Map([
+  ['/inject/sidecar/pull_secrets', 'registry'],
   ['/manage/cors_origins', 'https://console.example'],
   ['/identity/agents', 'https://agent.example'],
   ['/bus/url', 'nats://nats.example:4222'],

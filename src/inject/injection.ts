@@ -37,6 +37,7 @@ export function inject(pod: Pod, common: SidecarSettings, version: string): Inje
       // The last: what runs before the app needs nobody to take requests, and has the Pod's resources to itself.
       ...appended('/spec/initContainers', pod.initContainers, [sidecar.container]),
       ...appended('/spec/volumes', pod.volumes, sidecar.volumes),
+      ...pullSecrets(pod, common),
       marked(pod, version),
     ],
     warnings: [...read.warnings, ...ports.warnings],
@@ -58,6 +59,17 @@ function hasSidecar({ containers, initContainers }: Pod): boolean {
 /** What a node says of a Pod that it runs by a file of its own: changing it here would change nothing there. */
 function isMirror({ annotations }: Pod): boolean {
   return annotations?.has('kubernetes.io/config.mirror') === true
+}
+
+/** For the image of the sidecar. Those that the Pod has already are not added again. */
+function pullSecrets({ imagePullSecrets }: Pod, common: SidecarSettings): PatchOperation[] {
+  const missing = common.pullSecrets.filter((name) => imagePullSecrets?.includes(name) !== true)
+  if (missing.length === 0) return []
+  return appended(
+    '/spec/imagePullSecrets',
+    imagePullSecrets,
+    missing.map((name) => ({ name })),
+  )
 }
 
 function marked({ annotations }: Pod, version: string): PatchOperation {

@@ -20,6 +20,8 @@ export interface Pod {
   readonly initContainers: readonly Container[] | null
   /** Their names. */
   readonly volumes: readonly string[] | null
+  /** Names of Secrets. */
+  readonly imagePullSecrets: readonly string[] | null
   readonly usesHostNetwork: boolean
   readonly isForWindows: boolean
 }
@@ -62,6 +64,7 @@ export function parsePod(value: unknown): Pod {
     containers: containersAt('containers', spec) ?? [],
     initContainers: containersAt('initContainers', spec),
     volumes: namesAt('spec.volumes', spec.get('volumes')),
+    imagePullSecrets: pullSecretsAt('spec.imagePullSecrets', spec.get('imagePullSecrets')),
     usesHostNetwork: optionalBooleanAt('spec.hostNetwork', spec.get('hostNetwork')),
     isForWindows: isForWindows(spec),
   }
@@ -78,6 +81,15 @@ function namesAt(at: string, value: unknown): string[] | null {
   const found = optionalListAt(at, value)?.map((each, index) => {
     const item = mappingAt(`${at}[${index}]`, each)
     return textAt(`${at}[${index}].name`, item.get('name'))
+  })
+  return found ?? null
+}
+
+/** Kubernetes accepts an item without a name. */
+function pullSecretsAt(at: string, value: unknown): string[] | null {
+  const found = optionalListAt(at, value)?.map((each, index) => {
+    const item = mappingAt(`${at}[${index}]`, each)
+    return optionalTextAt(`${at}[${index}].name`, item.get('name')) ?? ''
   })
   return found ?? null
 }

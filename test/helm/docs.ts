@@ -115,7 +115,8 @@ kubectl -n $NS create secret tls gatehouse-bus-tls --cert=tls.crt --key=tls.key
 - **If an object or a key is missing**, the Pod stays in \`ContainerCreating\`, and \`kubectl -n $NS describe pod\` has the reason:
   \`MountVolume.SetUp failed for volume "gatehouse-bus": secret "gatehouse-bus" not found\`. If the password is wrong, the
   sidecar starts, logs \`NATS cannot be reached\`, and \`gatehouse_bus_up\` is 0.
-- An image in a private registry needs a pull Secret in each of these namespaces.
+- An image in a private registry needs a pull Secret in each of these namespaces: \`inject.sidecar.pull_secrets\` adds it to the
+  Pods.
 
 Charts that depend on this one can take the sidecar from its templates instead, in the namespace of the release:
 

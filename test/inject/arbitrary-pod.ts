@@ -81,6 +81,7 @@ export const anyPod = fc
       volumes: fc.option(
         fc.uniqueArray(fc.constantFrom('data', 'gatehouse-data', 'gatehouse-data-2', 'gatehouse-tls')),
       ),
+      imagePullSecrets: rarely(fc.constantFrom(null, [], [{ name: 'registry' }], [{ name: 'own' }, {}])),
       hostNetwork: mostly(fc.constantFrom(undefined, false), fc.constant(true), 8),
       os: rarely(fc.constant({ name: 'windows' })),
     },
@@ -103,6 +104,7 @@ export const anyPod = fc
 export const anySettings = fc.record(
   {
     plainPort: fc.constantFrom(null, 8081),
+    pullSecrets: fc.constantFrom([], ['registry'], ['registry', 'mirror']),
     configMap: fc.constantFrom(null, 'gate'),
     certificate: fc.constantFrom(null, 'gate-tls'),
     bus: fc.record({

@@ -336,6 +336,21 @@ test('a Pod may log in to NATS with a user and a Secret of its own', async () =>
   )
 })
 
+test('Secrets to pull the image of the sidecar with are added to those of the Pod, each once', async () => {
+  const settings = sidecarSettings({ pullSecrets: ['registry', 'mirror'] })
+  const after = (imagePullSecrets: unknown) => {
+    const review = JSON.parse(REVIEWS.get('deployment')!)
+    if (imagePullSecrets !== undefined) review.request.object.spec.imagePullSecrets = imagePullSecrets
+    const text = JSON.stringify(review)
+    return podAfter(text, answerTo(text, settings)).spec!.imagePullSecrets
+  }
+  const [registry, mirror, own] = [{ name: 'registry' }, { name: 'mirror' }, { name: 'own' }]
+  assert.deepEqual(after(undefined), [registry, mirror])
+  assert.deepEqual(after(null), [registry, mirror])
+  assert.deepEqual(after([]), [registry, mirror])
+  assert.deepEqual(after([own, mirror, {}]), [own, mirror, {}, registry])
+})
+
 test('probes use the scheme of the management port', async () => {
   const scheme = (settings: Parameters<typeof sidecarSettings>[0], annotations: Record<string, string>) => {
     const pod = annotated(REVIEWS.get('deployment')!, annotations)
