@@ -24,6 +24,8 @@ export interface List<Value> {
   readonly item: 'list'
   readonly kind: Kind<Value>
   readonly about: string
+  /** As a file would have it. An empty list in a file is empty. */
+  readonly fallback: readonly string[]
   risk(value: Value): string | null
 }
 
@@ -101,8 +103,9 @@ export function list<Value>(
   kind: Kind<Value>,
   about: string,
   risk: (value: Value) => string | null = noRisk,
+  fallback: readonly string[] = [],
 ): List<Value> {
-  return { item: 'list', kind, about, risk }
+  return { item: 'list', kind, about, fallback, risk }
 }
 
 export function sections<Members extends Items>(
@@ -124,6 +127,6 @@ export function short(of: ShortForm['of'], about: string): ShortForm {
   return { item: 'short', of, about }
 }
 
-function noRisk(): null {
+export function noRisk(): null {
   return null
 }

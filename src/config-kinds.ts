@@ -1,6 +1,8 @@
 import { isIP, isIPv6 } from 'node:net'
 import { didYouMean } from './did-you-mean.ts'
+import { isOurHeader } from './classify/our-headers.ts'
 import { Fault } from './fault.ts'
+import { foldHeaderName } from './wire/header-name.ts'
 import { parseAddressRange } from './wire/address-ranges.ts'
 import { parseDurationMs } from './policy/duration.ts'
 import { shown } from './problem.ts'
@@ -291,6 +293,20 @@ export const headerName: Kind<string> = {
   fromText: same,
 }
 
+/** One that settings may have removed or believed: none that only the gateway sets, and none that HTTP needs. */
+export const clientHeaderName: Kind<string> = {
+  ...headerName,
+  parse(raw) {
+    const name = headerName.parse(raw)
+    const folded = foldHeaderName(name)
+    if (isOurHeader(folded))
+      throw new Fault(INVALID, `"${name}" is a header that only the gateway sets; leave it out`)
+    if (OF_HTTP.has(folded))
+      throw new Fault(INVALID, `"${name}" belongs to HTTP itself, and is written anew; leave it out`)
+    return name
+  },
+}
+
 export const hostName: Kind<string> = {
   takes: 'host name',
   parse(raw) {
@@ -419,6 +435,10 @@ const HOST_PORT = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):(\d{1,5})$/
 const HOST_NAME = /^(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
 const UPSTREAM_URL = /^(https?|h2c?):\/\/(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?\/?$/i
 const SYSLOG_URL = /^(?:udp|tcp|tls):\/\/(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/
+const OF_HTTP: ReadonlySet<string> = new Set([
+  ...['connection', 'content-length', 'cookie', 'expect', 'host', 'http2-settings', 'keep-alive'],
+  ...['proxy-connection', 'te', 'transfer-encoding', 'upgrade'],
+])
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 /** The last character of 32 bytes has two bits that are none of theirs, and zero. */
 const BUS_NAME = /^[\w-]{1,32}$/

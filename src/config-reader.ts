@@ -117,12 +117,12 @@ export class ConfigReader {
 
   #list(list: List<unknown>, inFile: unknown, pointer: string): readonly unknown[] {
     const given = this.#layers.of(pointer, inFile)
-    const items =
-      given === null || given.raw === null ? [] : Array.isArray(given.raw) ? given.raw : [given.raw]
+    const raw = given === null ? list.fallback : given.raw
+    const items: readonly unknown[] = raw === null ? [] : Array.isArray(raw) ? raw : [raw]
     const values = items.map((item: unknown, index) => {
-      const at = Array.isArray(given!.raw) ? pointerTo(pointer, index) : pointer
-      const value = this.#value(list.kind, item, at, given!.level)
-      const risk = value === undefined ? null : list.risk(value)
+      const at = Array.isArray(raw) ? pointerTo(pointer, index) : pointer
+      const value = this.#value(list.kind, item, at, given?.level)
+      const risk = value === undefined || given === null ? null : list.risk(value)
       if (risk !== null) this.warn(at, `is ${shown(item)}: ${risk}`)
       return value
     })

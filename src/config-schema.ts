@@ -28,6 +28,7 @@ import {
   wide,
 } from './config-kinds.ts'
 import { BUS } from './config-fleet.ts'
+import { HEADERS } from './config-headers.ts'
 import { IDENTITY, SIGNING } from './config-identity.ts'
 import { INJECT } from './config-inject.ts'
 import { UPSTREAM } from './config-upstream.ts'
@@ -161,9 +162,10 @@ const PROXY = section('The data plane.', {
   upstreams: sections(UPSTREAM, 'What is behind the gate. The first gets what no rule routes.'),
   trusted_proxies: list(
     addressRange,
-    'Whose X-Forwarded-For, Forwarded and PROXY header are believed: of the first the last 64 entries, of Forwarded one of 4 KiB at most.',
+    'Whose X-Forwarded-For, Forwarded and PROXY header are believed: of the first the last 64 entries, of Forwarded one of 4 KiB at most. `trusted_headers` says which others.',
     wide('anybody there can claim to be any address'),
   ),
+  ...HEADERS,
   proxy_protocol: setting(
     choice('off', 'optional', 'required'),
     'off',

@@ -114,6 +114,12 @@ export interface ProxyConfig {
   /** None: any. */
   readonly hosts: readonly string[]
   readonly unknownHost: 'refuse' | 'pass'
+  /** Which headers of clients reach the app. Names are in lower case. */
+  readonly headers: {
+    readonly oddNames: 'drop' | 'pass' | 'refuse'
+    readonly untrusted: readonly string[]
+    readonly trusted: readonly string[]
+  }
   readonly tls: TlsConfig
   readonly limits: LimitsConfig
   readonly drainTimeoutMs: number
@@ -344,6 +350,11 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       ja4Hops: proxy.ja4_hops,
       hosts: proxy.hosts,
       unknownHost: proxy.unknown_host,
+      headers: {
+        oddNames: proxy.odd_header_names,
+        untrusted: proxy.untrusted_headers,
+        trusted: proxy.trusted_headers,
+      },
       tls: tlsConfig(proxy.tls),
       limits: limitsConfig(proxy.limits),
       drainTimeoutMs: proxy.drain_timeout,

@@ -729,6 +729,8 @@ function temporaryFolder(t: Test): string {
 const LISTED: ReadonlyMap<string, string> = new Map([
   ['/inject/sidecar/pull_secrets', 'registry'],
   ['/manage/cors_origins', 'https://console.example'],
+  ['/proxy/untrusted_headers', 'x-my-user'],
+  ['/proxy/trusted_headers', 'x-forwarded-host'],
   ['/identity/agents', 'https://agent.example'],
   ['/bus/url', 'nats://nats.example:4222'],
   ['/inject/sidecar/bus_url', 'tls://nats.example:4222'],

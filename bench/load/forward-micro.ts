@@ -16,7 +16,13 @@ async function compare(rounds: number): Promise<void> {
   for (const { name, path, bytes, count } of LOADS) {
     const ways: Record<string, (done: () => void) => void> = {
       forward: (done) =>
-        forward(new Answered(path, bytes, done), group, { own: HEADERS, introduction: null }, () => {}),
+        forward(
+          new Answered(path, bytes, done),
+          group,
+          { own: HEADERS, introduction: null },
+          () => NONE,
+          () => {},
+        ),
       'node:http': (done) => askNode(agent, port, path, bytes, done),
     }
     const samples = new Map<string, number[]>(Object.keys(ways).map((way) => [way, []]))
@@ -75,7 +81,7 @@ class Answered implements Exchange {
   #bytesLeft: number
 
   constructor(target: string, bytes: number, done: () => void) {
-    this.head = { method: 'GET', target, version: '11', rawHeaders: NONE }
+    this.head = { method: 'GET', target, version: '11', rawHeaders: NONE, hasOddNames: false }
     this.#bytesLeft = bytes
     this.#done = done
   }

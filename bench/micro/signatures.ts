@@ -7,9 +7,10 @@ import type { SignatureAlgorithm } from '../../src/identity/signature-key.ts'
 import { readBotSignature } from '../../src/identity/web-bot-auth.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
 import { AddressSet } from '../../src/wire/ip-address.ts'
+import { HeaderRules } from '../../src/proxy/header-rules.ts'
+import type { ReceivedHead } from '../../src/proxy/received-head.ts'
 import { Prover } from '../../src/proxy/prover.ts'
 import { ServedHosts } from '../../src/proxy/served-hosts.ts'
-import type { RequestHead } from '../../src/wire/request-head.ts'
 import { newSigner, rawHeadersOf, signed } from '../../test/identity/signer.ts'
 import { browserHeaders } from './browser-headers.ts'
 
@@ -60,13 +61,20 @@ function compareUnsigned(): void {
       investigator: { ask: () => undefined, claim: async () => true, onFinding: () => undefined },
       hosts: new ServedHosts([], { covers: () => true }),
       trusted: AddressSet.parse([])!,
+      rules: new HeaderRules({
+        oddNames: 'drop',
+        untrusted: [],
+        trusted: [],
+        ja4Header: 'x-ja4-fingerprint',
+      }),
       clock: { nowMs: NOW_MS },
       metrics: { signatureFound: () => undefined },
     },
   )
   const connection = { address: '192.0.2.7', isTrusted: false } as Connection
-  const heads = Array.from({ length: RUNS * 10 }, (): RequestHead => {
-    return { method: 'GET', target: '/cart', version: '11', rawHeaders: BROWSER.map(newString) }
+  const heads = Array.from({ length: RUNS * 10 }, (): ReceivedHead => {
+    const rawHeaders = BROWSER.map(newString)
+    return { method: 'GET', target: '/cart', version: '11', rawHeaders, hasOddNames: false }
   })
   let sum = 0
   const with_ = () => {

@@ -1,37 +1,44 @@
-/** Lower case, and with the hyphens that some servers make of underscores. */
-export function plainHeaderName(name: string): string {
-  const lower = name.toLowerCase()
-  return lower.includes('_') ? lower.replaceAll('_', '-') : lower
+import { foldHeaderName } from '../wire/header-name.ts'
+
+/** Whether a folded name is that of a header that only the gateway sets, and never takes from a client. */
+export function isOurHeader(folded: string): boolean {
+  return folded.startsWith(TAG_PREFIX) || FINGERPRINTS.has(folded)
 }
 
-/** Whether a plain name is that of a header that only we set, in a spelling that nobody before us has a reason for. */
-export function isOurHeader(plain: string): boolean {
-  return plain.startsWith('x-agent-') || OURS.has(plain) || FORWARDING.has(plain)
+/**
+ * Whether a folded name says where a request comes from. The gateway sets these, too; hops in front of it may send some
+ * of them, and clients often do without meaning harm.
+ */
+export function isForwardingHeader(folded: string): boolean {
+  return folded.startsWith(FORWARDED_PREFIX) || folded === 'forwarded' || folded === 'x-real-ip'
 }
 
-/** Names in our namespace among the headers of a request, plain: its client tried to tag itself. */
+/**
+ * The folded names of headers with which a client pretends to be the gateway: ours in any spelling, and those that say
+ * where a request comes from in a spelling that no proxy writes.
+ */
 export function forgedHeaders(rawHeaders: readonly string[]): readonly string[] {
   const forged: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
-    if (!OUR_FIRSTS.includes(name[0]!)) continue
-    const plain = plainHeaderName(name)
-    const isOfHops = FORWARDING.has(plain) && !name.includes('_')
-    if (isOurHeader(plain) && !isOfHops) forged.push(plain)
+    if (!FIRST_LETTERS.includes(name[0]!)) continue
+    const folded = foldHeaderName(name)
+    if (isOurHeader(folded) || (isForwardingHeader(folded) && folded !== name.toLowerCase()))
+      forged.push(folded)
   }
   return forged
 }
 
-/** With which all of ours begin: most headers begin otherwise. */
-const OUR_FIRSTS = 'xXfF'
-const OURS: ReadonlySet<string> = new Set([
+/** For a first look at names: all that one of the above can be true for. */
+export const OUR_NAME_PATTERNS: readonly string[] = ['x*', 'forwarded']
+
+const TAG_PREFIX = 'x-agent-'
+const FORWARDED_PREFIX = 'x-forwarded-'
+const FIRST_LETTERS = 'xXfF'
+const FINGERPRINTS: ReadonlySet<string> = new Set([
   'x-ja4-fingerprint',
   'x-ja4-source',
   'x-ja4h-fingerprint',
   'x-ja4s-fingerprint',
   'x-http2-fingerprint',
-])
-/** With which hops before us say where a request comes from; spelled with underscores by nobody who means well. */
-const FORWARDING: ReadonlySet<string> = new Set([
-  ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'forwarded'],
 ])

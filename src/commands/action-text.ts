@@ -18,7 +18,7 @@ export function effectsOf(action: Action, request: DescribedRequest): readonly E
     case 'pass':
       return [
         {
-          text: 'The app gets the request, with X-Forwarded-* and Forwarded and nothing else of ours.',
+          text: 'The app gets the request, with X-Forwarded-*, X-Real-IP and Forwarded and nothing else of ours.',
           lines: [],
         },
       ]

@@ -262,6 +262,7 @@ async function workerSettings({
     trustedProxies: proxy.trustedProxies,
     proxyProtocol: proxy.proxyProtocol,
     ja4Hops: proxy.ja4Hops,
+    headers: proxy.headers,
     tls: {
       minVersion: tls.minVersion,
       clientCertificates: tls.clientCertificates,

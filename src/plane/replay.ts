@@ -244,4 +244,5 @@ const WHAT_WAS_DONE = 'what was done: only what this rule, on trial, would have 
 /** What stands in the place of a rule where no rule was asked. */
 const OF_SETTINGS: ReadonlySet<string> = new Set([
   ...['proxy.fail', 'proxy.hosts', 'proxy.tls.require_sni', 'proxy.tls.sni_mismatch'],
+  'proxy.odd_header_names',
 ])

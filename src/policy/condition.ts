@@ -1,13 +1,14 @@
+import { isOurHeader } from '../classify/our-headers.ts'
 import { PROOF_METHODS, type ProofMethod } from '../classify/proof.ts'
 import { AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import { asciiHint, hostOf } from '../wire/host.ts'
 import { isRegisteredMethod } from '../wire/methods.ts'
+import { foldHeaderName, isFoldedName } from '../wire/header-name.ts'
 import { asBytes, Glob, matchesAny } from './glob.ts'
 import { readExpression } from './expression.ts'
-import { isOurs } from './our-headers.ts'
 import { decoded, sentForm } from './path-form.ts'
 import { type Place, shown } from '../problem.ts'
-import { isNamed, type PolicyRequest } from './request.ts'
+import type { PolicyRequest } from './request.ts'
 
 /** One thing that must be so. */
 export type Test = (request: PolicyRequest) => boolean
@@ -229,9 +230,10 @@ function userAgent(place: Place): Test | null {
 function header(place: Place): Test | null {
   const tests: Test[] = []
   for (const [sent, member] of place.entries()) {
-    const name = sent.toLowerCase()
-    if (!TOKEN.test(name)) member.refuse(`${shown(sent)} is no name of a header`)
-    else if (isOurs(name)) member.refuse('is a header that only we set; `forged` asks who sent one')
+    const name = foldHeaderName(sent)
+    if (!TOKEN.test(sent)) member.refuse(`${shown(sent)} is no name of a header`)
+    else if (isOurHeader(name))
+      member.refuse('is a header that only the gateway sets; use `forged` to match clients that send one')
     else {
       const test = headerTest(name, member)
       if (test !== null) tests.push(test)
@@ -272,6 +274,7 @@ function expression(place: Place, needs: Needs): Test | null {
   needs.steps += steps
   if (compiled.asks.has('request.path')) needs.asked.add('path')
   if (compiled.asks.has('request.host')) needs.asked.add('host')
+  if (compiled.asks.has('request.method')) needs.asked.add('method')
   return (request) => {
     const isHolding = request.spend(steps) ? compiled.evaluate(request) : null
     if (isHolding !== null) return isHolding
@@ -348,10 +351,10 @@ function isFingerprint(pattern: string, separator: string, lengths: readonly num
   })
 }
 
-/** Whether the header is there; with `globs`, with a value that one of them matches. */
+/** Whether a header of this folded name is there; with `globs`, with a value that one of them matches. */
 function hasHeader(rawHeaders: readonly string[], name: string, globs: readonly Glob[] | null): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (isNamed(rawHeaders[i]!, name) && (globs === null || matchesAny(globs, rawHeaders[i + 1]!)))
+    if (isFoldedName(rawHeaders[i]!, name) && (globs === null || matchesAny(globs, rawHeaders[i + 1]!)))
       return true
   }
   return false
@@ -417,7 +420,8 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
     'header',
     {
       takes: '`name: patterns`, `name: {present: true}`',
-      about: 'headers as sent: a value in any case, or whether there is one; all that are listed must hold',
+      about:
+        'headers as sent: a value in any case, or whether there is one; all that are listed must hold. `X-Plan`, `X_Plan` and `x.plan` are one name',
       compile: header,
     },
   ],

@@ -1,9 +1,10 @@
+import { foldHeaderName, isFoldedName } from '../wire/header-name.ts'
 import type { CompiledCondition } from './condition.ts'
 import { type Decision, decide, holds } from './decide.ts'
 import { factsFor } from './expression-facts.ts'
 import type { Facts } from './facts.ts'
 import type { Policy, Rule } from './policy.ts'
-import { isNamed, PolicyRequest } from './request.ts'
+import { PolicyRequest } from './request.ts'
 
 /** Why a request is decided as it is. */
 export interface Explanation {
@@ -35,7 +36,7 @@ export interface ConditionExplanation {
 /** The long way round of `decide`, to the same end. */
 export function explain(policy: Policy, facts: Facts, nowMs: number): Explanation {
   const request = new PolicyRequest()
-  request.read(facts, { host: true, path: true, address: true, userAgent: true })
+  request.read(facts, { host: true, path: true, address: true, userAgent: true, method: true })
   const decision = decide(policy, facts, nowMs)
   const rules = policy.rules.map((rule) => explainRule(rule, request, decision, nowMs))
   return { decision, rules }
@@ -78,7 +79,7 @@ function headersSeen({ facts: { rawHeaders } }: PolicyRequest, takes: unknown): 
   return Object.fromEntries(
     names.map((name) => {
       const values = rawHeaders.filter(
-        (_, i) => i % 2 === 1 && isNamed(rawHeaders[i - 1]!, name.toLowerCase()),
+        (_, i) => i % 2 === 1 && isFoldedName(rawHeaders[i - 1]!, foldHeaderName(name)),
       )
       return [name, values.length === 0 ? null : values.join(', ')]
     }),
@@ -98,7 +99,7 @@ function expressionSeen(request: PolicyRequest, takes: unknown): object {
     seen[each] = facts[of]?.[name] ?? null
   }
   for (const name of headersIn(String(takes)))
-    seen[`request.headers.${name}`] = values.request.headers.get(name) ?? null
+    seen[`request.headers.${name}`] = values.request.headers.get(foldHeaderName(name)) ?? null
   return seen
 }
 

@@ -1,4 +1,5 @@
-import { isOurs } from './our-headers.ts'
+import { isOurHeader } from '../classify/our-headers.ts'
+import { foldHeaderName } from '../wire/header-name.ts'
 import type { PolicyRequest } from './request.ts'
 
 /** What an expression can name, and of which type (in CEL) it is. */
@@ -135,15 +136,20 @@ class FingerprintView {
   }
 }
 
-/** By name in lower case; one that is sent twice is one list (RFC 9110 §5.2). Ours are not the client's to send. */
-function headersOf(rawHeaders: readonly string[]): Map<string, string> {
+/** By folded name. A header that is sent twice, in any spelling, is one list (RFC 9110 §5.2). Ours are not the client's to send. */
+function headersOf(rawHeaders: readonly string[]): ReadonlyMap<string, string> {
   const headers = new Map<string, string>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!.toLowerCase()
-    if (isOurs(name)) continue
+    const name = rawHeaders[i]!
+    if (name.startsWith(':')) continue
+    const folded = foldHeaderName(name)
+    if (isOurHeader(folded)) continue
     const value = asText(rawHeaders[i + 1]!)
-    const before = headers.get(name)
-    headers.set(name, before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`)
+    const before = headers.get(folded)
+    headers.set(
+      folded,
+      before === undefined ? value : `${before}${folded === 'cookie' ? '; ' : ', '}${value}`,
+    )
   }
   return headers
 }

@@ -1,8 +1,9 @@
 import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-js'
+import { isOurHeader } from '../classify/our-headers.ts'
 import { didYouMean } from '../did-you-mean.ts'
 import { type Place, shown } from '../problem.ts'
 import { type ExpressionFacts, FIELDS, factsFor, VIEWS } from './expression-facts.ts'
-import { isOurs } from './our-headers.ts'
+import { foldHeaderName } from '../wire/header-name.ts'
 import type { PolicyRequest } from './request.ts'
 
 /** A condition in CEL (the Common Expression Language), compiled. */
@@ -31,7 +32,7 @@ export function readExpression(place: Place): Expression | null {
   if (steps > STEPS_MAX) return place.refuse(`takes up to ${steps} steps; at most ${STEPS_MAX}`)
   const { type, error } = parsed.check()
   if (type !== 'bool') return place.refuse(error === undefined ? notBoolean(type) : said(text, error))
-  const program = parse(withMissingHeaders(text, walk.headers))
+  const program = parse(replaced(text, walk.replacements))
   if (typeof program === 'string' || !program.check().valid)
     return place.refuse('is too long, or nested too deeply')
   return { asks: walk.asks, steps, evaluate: (request) => answer(program, factsFor(request)) }
@@ -70,17 +71,18 @@ function at(text: string, offset: number): string {
   return `${line}character ${before.at(-1)!.length + 1}: `
 }
 
-interface HeaderAccess {
+/** A part of an expression that is compiled as another text. */
+interface Replacement {
   readonly start: number
   readonly end: number
-  readonly name: string
+  readonly by: string
 }
 
 /** Looks at everything in an expression before it is compiled. */
 class Walk {
   readonly problems: string[] = []
   readonly asks = new Set<string>()
-  readonly headers: HeaderAccess[] = []
+  readonly replacements: Replacement[] = []
   readonly #text: string
 
   constructor(text: string) {
@@ -159,6 +161,8 @@ class Walk {
     if (!isHeaders(of) || name.op !== 'value' || typeof name.args !== 'string')
       return this.#sum(node.args, names)
     this.#headerAsked(name, name.args)
+    const { start, end } = name.range
+    this.replacements.push({ start, end, by: keyOf(name.args) })
     return 2
   }
 
@@ -168,7 +172,9 @@ class Walk {
     const { start, end } = node.range
     if (!WHOLE_ACCESS.test(this.#text.slice(start, end)))
       return this.#refuse(node, 'write request.headers without parentheses around it')
-    this.headers.push({ start, end, name })
+    // A header that was not sent reads as an empty text, in place of ending the evaluation.
+    const by = `(${keyOf(name)} in request.headers ? request.headers[${keyOf(name)}] : "")`
+    this.replacements.push({ start, end, by })
     return 4
   }
 
@@ -176,7 +182,8 @@ class Walk {
     if (!TOKEN.test(name)) this.#refuse(node, `${shown(name)} is no name of a header`)
     else if (name !== name.toLowerCase())
       this.#refuse(node, `names of headers are in lower case: ${shown(name)}`)
-    else if (isOurs(name)) this.#refuse(node, `${name} is a header that only we set; see forged`)
+    else if (isOurHeader(foldHeaderName(name)))
+      this.#refuse(node, `${name} is a header that only the gateway sets; see forged`)
     else this.asks.add(`request.headers.${name}`)
   }
 
@@ -202,6 +209,8 @@ class Walk {
     if (given?.op !== '.' || !isHeaders(given.args[0]))
       return this.#refuse(node, 'has() takes a header, like has(request.headers.accept); all else is there')
     this.#headerAsked(given, given.args[1])
+    const { start, end } = node.range
+    this.replacements.push({ start, end, by: `(${keyOf(given.args[1])} in request.headers)` })
     return 2
   }
 
@@ -228,14 +237,16 @@ function isHeaders(node: ASTNode): boolean {
   return node.args[0].op === 'id' && node.args[0].args === 'request'
 }
 
-/** The text in which a header that was not sent reads as an empty one, in place of ending the evaluation. */
-function withMissingHeaders(text: string, headers: readonly HeaderAccess[]): string {
+/** The name of a header as its values are kept, in quotes. */
+function keyOf(name: string): string {
+  return JSON.stringify(foldHeaderName(name))
+}
+
+/** None of them is within another. */
+function replaced(text: string, replacements: readonly Replacement[]): string {
   let to = text
-  for (const { start, end, name } of headers.toSorted((a, b) => b.start - a.start)) {
-    const key = JSON.stringify(name)
-    const access = `(${key} in request.headers ? request.headers[${key}] : "")`
-    to = `${to.slice(0, start)}${access}${to.slice(end)}`
-  }
+  for (const { start, end, by } of replacements.toSorted((a, b) => b.start - a.start))
+    to = to.slice(0, start) + by + to.slice(end)
   return to
 }
 

@@ -57,6 +57,7 @@ export function parsePolicy(value: unknown, upstreams: readonly string[] | null 
       path: asked.has('path'),
       address: asked.has('address'),
       userAgent: asked.has('user_agent'),
+      method: asked.has('method'),
     },
     unknownSignerWaitMs: unknownSignerWaitMs ?? 0,
     steps,

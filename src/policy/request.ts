@@ -1,5 +1,6 @@
 import { Address } from '../wire/address-ranges.ts'
 import { hostEnd, hostOf } from '../wire/host.ts'
+import { isFoldedName } from '../wire/header-name.ts'
 import { UNKNOWN } from '../classify/verdict.ts'
 import type { Facts } from './facts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'
@@ -10,6 +11,8 @@ export interface Asked {
   readonly path: boolean
   readonly address: boolean
   readonly userAgent: boolean
+  /** A rule asks for the method: a header must not change it behind us. */
+  readonly method: boolean
 }
 
 /**
@@ -31,7 +34,7 @@ export class PolicyRequest {
   /** In lower case: one copy, and every pattern is found some five times faster than in any case. */
   userAgent: string | null = null
   readonly address = new Address()
-  /** For expressions, made when one asks: by name in lower case. */
+  /** For expressions, made when one asks: by folded name. */
   headers: ReadonlyMap<string, string> | null = null
   /** Something that was asked has no answer. */
   hasFailed = false
@@ -80,17 +83,6 @@ export class PolicyRequest {
   }
 }
 
-/** Whether a header's name, in any case, is `name`, which is in lower case. */
-export function isNamed(sent: string, name: string): boolean {
-  if (sent.length !== name.length) return false
-  for (let i = 0; i < name.length; i++) {
-    const code = sent.charCodeAt(i)
-    const lower = code >= 0x41 && code <= 0x5a ? code + 0x20 : code
-    if (lower !== name.charCodeAt(i)) return false
-  }
-  return true
-}
-
 function pathEnd(target: string): number {
   for (let at = 0; at < target.length; at++) {
     const code = target.charCodeAt(at)
@@ -103,7 +95,7 @@ function pathEnd(target: string): number {
 function userAgentOf(rawHeaders: readonly string[]): string | null {
   let found: string | null = null
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (!isNamed(rawHeaders[i]!, USER_AGENT)) continue
+    if (!isFoldedName(rawHeaders[i]!, USER_AGENT)) continue
     found = found === null ? rawHeaders[i + 1]! : `${found}, ${rawHeaders[i + 1]}`
   }
   return found

@@ -1,5 +1,4 @@
 import type { RequestHead } from '../wire/request-head.ts'
-import { trailersToPass } from './field-syntax.ts'
 
 /** The headers of an answer as they may stand before a body of this length, in HTTP/1. */
 export function framedHeaders(
@@ -23,17 +22,6 @@ export function framedHeaders(
   const wantsLength =
     bodyLength === 0 && !hasLength && mayHaveLength && status !== 304 && asked.method !== 'HEAD'
   return wantsLength ? [...list, 'Content-Length', '0'] : list
-}
-
-/** What may come after a body, and is not of ours: a client cannot tag itself at the end either. */
-export function receivedTrailers(raw: readonly string[]): readonly string[] {
-  if (raw.length === 0) return raw
-  const kept: string[] = []
-  const passed = trailersToPass(raw)
-  for (let i = 0; i < passed.length; i += 2) {
-    if (!OURS.test(passed[i]!)) kept.push(passed[i]!, passed[i + 1]!)
-  }
-  return kept
 }
 
 /** Bytes as a text that is written with a head: one write instead of a list of them. */
@@ -68,5 +56,3 @@ export const DISCARDED_BYTES_MAX = 65_536
  */
 export const TAKEN_BYTES_MIN = 16_384
 export const JOINED_BYTES_MAX = 8192
-/** In every spelling: some servers make hyphens of underscores. */
-const OURS = /^(?:forwarded|x[-_](?:forwarded|agent|ja4[a-z]?|http2)(?:[-_].*)?)$/i

@@ -8,16 +8,22 @@ import type { HostBar } from './host-gate.ts'
 /** What settings forbid, whatever the policy says. */
 export type Bar =
   /** `proxy.fail` is `closed`, and the hello could not be read. */
-  'no-fingerprint' | HostBar
+  | 'no-fingerprint'
+  | HostBar
+  /** `proxy.odd_header_names` is `refuse`, and a name is one. */
+  | 'odd-header-name'
 
 export function barOf(
-  { fail, hostGate }: Pick<ProxyContext, 'fail' | 'hostGate'>,
+  { fail, hostGate, headerRules }: Pick<ProxyContext, 'fail' | 'hostGate' | 'headerRules'>,
   connection: Connection,
   authority: string,
   print: Print,
+  oddNames: number,
 ): Bar | null {
   if (fail === 'closed' && connection.isTls && print.connection.ja4 === null) return 'no-fingerprint'
-  return hostGate === null ? null : hostGate.check(connection, authority)
+  const hostBar = hostGate === null ? null : hostGate.check(connection, authority)
+  if (hostBar !== null) return hostBar
+  return oddNames > 0 && headerRules.oddNames === 'refuse' ? 'odd-header-name' : null
 }
 
 const BLOCK: BlockAction = { kind: 'block', status: 403, body: null, title: null }
@@ -28,4 +34,5 @@ export const BARRED: Readonly<Record<Bar, Decision>> = {
   'unknown-host': { action: BLOCK, rule: 'proxy.hosts', wouldHave: null },
   'no-server-name': { action: BLOCK, rule: 'proxy.tls.require_sni', wouldHave: null },
   misdirected: { action: BLOCK, rule: 'proxy.tls.sni_mismatch', wouldHave: null },
+  'odd-header-name': { action: BLOCK, rule: 'proxy.odd_header_names', wouldHave: null },
 }

@@ -8,6 +8,8 @@ import type { ConnectionFailure, SecuredConnection } from './connection.ts'
 import type { HostGate } from './host-gate.ts'
 import type { DecisionId, DecisionIds } from './decision-id.ts'
 import type { AddressSet } from '../wire/ip-address.ts'
+import type { TrailersForApp } from './forward.ts'
+import type { HeaderRules } from './header-rules.ts'
 import type { Prover } from './prover.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { TagSigner } from './tag-signature.ts'
@@ -25,8 +27,9 @@ export interface ProxyContext {
   readonly upstreams: ReadonlyMap<string, UpstreamGroup>
   readonly defaultUpstream: UpstreamGroup
   readonly trusted: AddressSet
-  /** The name of the header in which listed hops send the JA4 they saw, lower case. */
-  readonly hopJa4Header: string
+  /** Which headers of a client reach the app. */
+  readonly headerRules: HeaderRules
+  readonly trailersForApp: TrailersForApp
   readonly ja4plus: boolean
   /** What becomes of a TLS client whose hello could not be read. */
   readonly fail: 'open' | 'closed'
@@ -61,6 +64,7 @@ export interface ProxyContext {
       traceId: string | null,
     ): void
     forgedHeaders(count: number): void
+    oddHeaderNames(count: number): void
     connectionFailed(failure: ConnectionFailure): void
     connectionSecured(connection: SecuredConnection): void
   }

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import type { RequestHead } from '../wire/request-head.ts'
 import {
   DISCARDED_BYTES_MAX,
   framedHeaders,
@@ -13,6 +12,7 @@ import { cutOff } from './cut-off.ts'
 import type { Exchange } from './exchange.ts'
 import { fieldLines } from './field-syntax.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
+import type { ReceivedHead } from './received-head.ts'
 import type { FastBody } from './fast-body.ts'
 import type { RequestFacts } from './request-check.ts'
 
@@ -32,7 +32,7 @@ export type Ending = 'stays' | 'closes' | 'closes-softly'
 /** One request of the fast lane and its answer, written straight to the socket. */
 export class FastExchange implements Exchange, Sender {
   readonly connection: ClientConnection
-  readonly head: RequestHead
+  readonly head: ReceivedHead
   readonly authority: string | null
   readonly bodyLength: number
   readonly expectsContinue = false
@@ -54,7 +54,7 @@ export class FastExchange implements Exchange, Sender {
 
   constructor(
     connection: ClientConnection,
-    head: RequestHead,
+    head: ReceivedHead,
     facts: RequestFacts,
     body: FastBody | null,
     turn: FastTurn,

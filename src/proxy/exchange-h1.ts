@@ -1,18 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import type { RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection } from './connection.ts'
 import {
   DISCARDED_BYTES_MAX,
   framedHeaders,
   JOINED_BYTES_MAX,
   latin1,
-  receivedTrailers,
   TAKEN_BYTES_MIN,
 } from './answer-framing.ts'
 import { cutOff } from './cut-off.ts'
 import type { Exchange } from './exchange.ts'
+import { trailersToPass } from './field-syntax.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
+import type { ReceivedHead } from './received-head.ts'
 import type { RequestFacts } from './request-check.ts'
 import { STATUS_CODES } from '../node-http.ts'
 
@@ -27,7 +27,7 @@ export interface Http1Turn {
 /** One request of HTTP/1 and its answer, over the request and response of node:http. */
 export class Http1Exchange implements Exchange, Sender {
   readonly connection: ClientConnection
-  readonly head: RequestHead
+  readonly head: ReceivedHead
   readonly authority: string | null
   readonly bodyLength: number | null
   readonly expectsContinue: boolean
@@ -47,7 +47,7 @@ export class Http1Exchange implements Exchange, Sender {
 
   constructor(
     connection: ClientConnection,
-    head: RequestHead,
+    head: ReceivedHead,
     facts: RequestFacts,
     request: IncomingMessage,
     response: ServerResponse,
@@ -71,7 +71,7 @@ export class Http1Exchange implements Exchange, Sender {
   }
 
   get trailers(): readonly string[] {
-    return receivedTrailers(this.#request.rawTrailers)
+    return trailersToPass(this.#request.rawTrailers)
   }
 
   get answered(): boolean {

@@ -5,11 +5,11 @@ import {
   type ServerStreamResponseOptions,
 } from 'node:http2'
 import type { Readable } from 'node:stream'
-import type { RequestHead } from '../wire/request-head.ts'
 import type { ClientConnection } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { isFieldValue } from './field-syntax.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
+import type { ReceivedHead } from './received-head.ts'
 import type { RequestFacts } from './request-check.ts'
 
 /**
@@ -26,7 +26,7 @@ export const EXCHANGE: unique symbol = Symbol('exchange')
 /** One request of HTTP/2 and its answer: a stream. */
 export class Http2Exchange implements Exchange, Sender {
   readonly connection: ClientConnection
-  readonly head: RequestHead
+  readonly head: ReceivedHead
   readonly authority: string | null
   readonly bodyLength: number | null
   readonly expectsContinue: boolean
@@ -51,7 +51,7 @@ export class Http2Exchange implements Exchange, Sender {
   /** The client may send its body. */
   #isAwaited: boolean
 
-  constructor(connection: ClientConnection, head: RequestHead, facts: RequestFacts, stream: ServedStream) {
+  constructor(connection: ClientConnection, head: ReceivedHead, facts: RequestFacts, stream: ServedStream) {
     this.connection = connection
     this.head = head
     this.authority = facts.authority

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
-import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
+import type { ReceivedHead } from './received-head.ts'
 
 /**
  * One request and the answer to it, the same for HTTP/1 and HTTP/2. Whoever holds it answers exactly once, or aborts.
@@ -8,7 +8,7 @@ import type { Connection } from './connection.ts'
  */
 export interface Exchange {
   readonly connection: Connection
-  readonly head: RequestHead
+  readonly head: ReceivedHead
   /** Host or :authority as sent; `null` without one (HTTP/1.0). */
   readonly authority: string | null
   /** The request's body; ends at once when there is none. Not read, it holds the client back. */
@@ -21,7 +21,7 @@ export interface Exchange {
   readonly expectsContinue: boolean
   /** The client accepts trailers (`TE: trailers`; always in HTTP/2). */
   readonly acceptsTrailers: boolean
-  /** Trailers of the request, complete once `body` has ended. */
+  /** Trailers of the request that may come behind a body, complete once `body` has ended. Not all may reach the app. */
   readonly trailers: readonly string[]
   /** A final answer has begun. */
   readonly answered: boolean

@@ -164,13 +164,13 @@ class FastConnection implements FastTurn {
     const { limits, handlers } = this.#lane
     const head = readCommonHead(bytes)
     if (head === null) return this.#handOver(bytes)
-    const { method, target, rawHeaders } = head
+    const { method, target, rawHeaders, hasOddNames } = head
     const facts = checkHttp1(method, target, '11', rawHeaders, limits)
     if (!facts.isGood) return this.#handOver(bytes)
     this.#isClosing = ++this.#requests >= limits.requestsPerConnectionMax || !head.keepsAlive
     const length = facts.bodyLength ?? 0
     const body = length === 0 ? null : new FastBody(length, this.#bodyWanted)
-    const asked = { method, target, version: '11', rawHeaders } as const
+    const asked = { method, target, version: '11', rawHeaders, hasOddNames } as const
     const exchange = new FastExchange(this.#connection, asked, facts, body, this)
     this.#current = exchange
     this.#incoming = body

@@ -4,7 +4,6 @@ import { OUTBOX } from './outbox.ts'
 import { PieceGatherer, SMALL_PIECE_BYTES_MAX } from './piece-gatherer.ts'
 import { RequestBody, type RequestBodyEvents } from './request-body.ts'
 import type { AppHeaders } from './app-headers.ts'
-import { receiveHeaders } from './request-headers.ts'
 import type { UpstreamGroup, UpstreamTarget } from './upstream.ts'
 import { type UpstreamRequest, upstreamRequest } from './upstream-request.ts'
 import type { Receiver, Retry, UpstreamFailure, UpstreamStream } from './upstream-stream.ts'
@@ -36,6 +35,9 @@ export type ForwardOutcome =
       readonly target: string
     }
 
+/** What of a request's trailers may go on to the app. */
+export type TrailersForApp = (trailers: readonly string[]) => readonly string[]
+
 /**
  * Forwards a request to an upstream and its answer to the client, both streaming. Calls `done` once, maybe before it returns; with `failed` the answer is the caller's.
  */
@@ -43,11 +45,13 @@ export function forward(
   exchange: Exchange,
   group: UpstreamGroup,
   headers: AppHeaders,
+  trailersForApp: TrailersForApp,
   done: (outcome: ForwardOutcome) => void,
 ): void {
   group.began()
   const request = upstreamRequest(exchange, headers)
-  if (request !== null && !group.isClosed) return new Forwarding(exchange, group, request, done).start()
+  if (request !== null && !group.isClosed)
+    return new Forwarding(exchange, group, request, trailersForApp, done).start()
   const reason = request === null ? 'bad-request' : 'closing'
   group.counters.failed[reason]++
   group.ended()
@@ -59,6 +63,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
   #exchange: Exchange
   readonly #group: UpstreamGroup
   #done: (outcome: ForwardOutcome) => void
+  readonly #trailersForApp: TrailersForApp
   #target: UpstreamTarget | null = null
   #stream: UpstreamStream | null = null
   #body: RequestBody | null = null
@@ -81,11 +86,13 @@ class Forwarding implements Receiver, RequestBodyEvents {
     exchange: Exchange,
     group: UpstreamGroup,
     request: UpstreamRequest,
+    trailersForApp: TrailersForApp,
     done: (outcome: ForwardOutcome) => void,
   ) {
     this.request = request
     this.#exchange = exchange
     this.#group = group
+    this.#trailersForApp = trailersForApp
     this.#done = done
     this.#retriesLeft = group.retries
   }
@@ -112,7 +119,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
   bodyEnded(): void {
     this.#uploaded()
     const { trailers } = this.#exchange
-    this.#stream?.end(trailers.length === 0 ? trailers : requestTrailers(trailers))
+    this.#stream?.end(trailers.length === 0 ? trailers : this.#trailersForApp(trailers))
   }
 
   /** The client has not kept what it announced: nothing it sends can be trusted to end where it says. */
@@ -281,11 +288,6 @@ class Forwarding implements Receiver, RequestBodyEvents {
     this.#done = LET_GO
     this.request = LET_GO
   }
-}
-
-/** Less what must not come behind a body, and less what only we may say. */
-function requestTrailers(trailers: readonly string[]): readonly string[] {
-  return receiveHeaders(trailersToPass(trailers), null).kept
 }
 
 /** Nobody asks for it any more. */

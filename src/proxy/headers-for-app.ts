@@ -1,7 +1,10 @@
 import type { AppHeaders } from './app-headers.ts'
+import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import { introduce } from './introduction.ts'
 import type { Judged } from './judge.ts'
+import { clientPath } from './peer-address.ts'
+import type { ReceivedHeaders, RelayedFrom } from './request-headers.ts'
 import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from './upstream.ts'
 import type { Visit } from './visit.ts'
@@ -17,9 +20,9 @@ export function headersForApp(
 ): AppHeaders {
   const own = received.kept
   if (trace !== null) proxy.tracer!.tell(trace, own)
-  const hop = connection.isTrusted ? received.hop : null
+  const relayed = connection.isTrusted ? relayedFrom(proxy, connection, received.hop) : null
   const action = ruleHeaders === null ? null : decision.action.kind
-  const introduction = introduce(connection, authority, hop, print, verdict, action)
+  const introduction = introduce(connection, authority, relayed, print, verdict, action)
   if (ruleHeaders === null) return { own, introduction }
   const from = own.length
   own.push('X-Agent-Decision-Id', id)
@@ -28,7 +31,7 @@ export function headersForApp(
     const signed = {
       method: head.method,
       authority: upstream.settings.host === 'upstream' ? null : authority,
-      scheme: hop?.forwardedProto ?? (connection.isTls ? 'https' : 'http'),
+      scheme: relayed?.hop.forwardedProto ?? (connection.isTls ? 'https' : 'http'),
       target: head.target,
     }
     const nowS = Math.floor(proxy.clock.nowMs / 1000)
@@ -36,4 +39,13 @@ export function headersForApp(
     own.push('X-Agent-Signature', proxy.signer.sign(signed, tags, nowS))
   }
   return { own, introduction }
+}
+
+function relayedFrom(
+  { headerRules, trusted }: ProxyContext,
+  connection: Connection,
+  hop: ReceivedHeaders['hop'],
+): RelayedFrom {
+  const path = clientPath(connection, hop, trusted)
+  return { hop, passesForwarded: headerRules.isTrusted('forwarded'), path }
 }

@@ -1,7 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Duplex, Readable } from 'node:stream'
-import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
+import { hasOddNames } from '../wire/header-name.ts'
+import type { HttpVersion } from '../wire/request-head.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { Http1Exchange, type Http1Turn } from './exchange-h1.ts'
@@ -14,6 +15,7 @@ import {
   type RequestLimits,
 } from './request-check.ts'
 import { Http1Portions, type ParsedBody } from './http1-portions.ts'
+import type { ReceivedHead } from './received-head.ts'
 import { createServer } from '../node-http.ts'
 import { isMiscasedMethod, METHOD_LENGTH_MAX } from '../wire/methods.ts'
 
@@ -28,7 +30,7 @@ export interface Http1Limits extends RequestLimits {
 export interface Upgrade {
   readonly connection: ClientConnection
   readonly request: IncomingMessage
-  readonly requestHead: RequestHead
+  readonly requestHead: ReceivedHead
   readonly authority: string | null
   readonly socket: Socket
   /** What the client sent behind its request. */
@@ -360,9 +362,10 @@ function mayUpgrade({ method, headers, httpVersionMinor }: IncomingMessage): boo
   return wanted !== '' && !wanted.split(',').some((name) => NO_UPGRADE.test(name))
 }
 
-function headOf(request: IncomingMessage, facts: RequestFacts): RequestHead {
+function headOf(request: IncomingMessage, facts: RequestFacts): ReceivedHead {
   const version = versionOf(request) ?? '11'
-  return { method: request.method!, target: facts.target, version, rawHeaders: request.rawHeaders }
+  const { method, rawHeaders } = request
+  return { method: method!, target: facts.target, version, rawHeaders, hasOddNames: hasOddNames(rawHeaders) }
 }
 
 function versionOf({ httpVersionMajor, httpVersionMinor }: IncomingMessage): HttpVersion | null {

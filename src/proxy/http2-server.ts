@@ -10,12 +10,12 @@ import { Beat, type Swept } from './beat.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { EXCHANGE, Http2Exchange, type ServedStream } from './exchange-h2.ts'
+import { trailersToPass } from './field-syntax.ts'
 import type { Http2Opening } from './http2-opening.ts'
 import { SessionMemory } from './http2-memory.ts'
 import { Intake } from './intake.ts'
 import { OUTBOX } from './outbox.ts'
 import { checkHttp2, hasBlankEnds, MALFORMED_FIELD, type RequestLimits } from './request-check.ts'
-import { receivedTrailers } from './answer-framing.ts'
 import { PieceGatherer, SMALL_PIECE_BYTES_MAX } from './piece-gatherer.ts'
 import { startReading, stopReading } from './socket-reading.ts'
 
@@ -168,7 +168,8 @@ class Http2Connection implements Swept {
       return refuse(stream, facts.status)
     }
     const method = fieldOf(rawHeaders, ':method')
-    const head = { method, target: facts.target, version: '20', rawHeaders } as const
+    const { target, hasOddNames } = facts
+    const head = { method, target, version: '20', rawHeaders, hasOddNames } as const
     const exchange = new Http2Exchange(this.#connection, head, facts, stream)
     this.#exchanges.add(exchange)
     stream.on('close', this.#closed)
@@ -189,7 +190,7 @@ class Http2Connection implements Swept {
     const exchange = stream[EXCHANGE]
     if (!exchange) return
     if (!hasBlankEnds(raw)) {
-      exchange.trailers = receivedTrailers(raw)
+      exchange.trailers = trailersToPass(raw)
       return
     }
     this.#server.handlers.failed(this.#connection, 'bad-request', MALFORMED_FIELD.code)

@@ -3,18 +3,18 @@ import type { Print } from '../fingerprint/print.ts'
 import type { Introduction } from './app-headers.ts'
 import type { Connection } from './connection.ts'
 import { areFieldLines, fieldLines } from './field-syntax.ts'
-import { type HopHeaders, pushForwarding, pushTags } from './request-headers.ts'
+import { pushForwarding, pushTags, type RelayedFrom } from './request-headers.ts'
 
-/** As the request before on its connection was introduced, or anew. `hop`: what a trusted hop says of each of its requests. */
+/** As the request before on its connection was introduced, or anew. `relayed`: what a trusted proxy says of this request. */
 export function introduce(
   connection: Connection,
   authority: string | null,
-  hop: Readonly<HopHeaders> | null,
+  relayed: RelayedFrom | null,
   print: Print,
   verdict: Verdict,
   action: string | null,
 ): Introduction {
-  const last = hop === null ? connection.introduction : null
+  const last = relayed === null ? connection.introduction : null
   // Objects that are remembered of a connection, and short texts: all of it is compared in no time.
   const isSame =
     last !== null &&
@@ -25,7 +25,7 @@ export function introduce(
     last.authority === authority
   if (isSame) return last
   const headers: string[] = []
-  pushForwarding(headers, connection, authority, hop)
+  pushForwarding(headers, connection, authority, relayed)
   if (action !== null) pushTags(headers, print, verdict, action)
   const lines = fieldLines(headers)
   const made: Introduction = {
@@ -37,7 +37,7 @@ export function introduce(
     headers,
     lines: areFieldLines(lines, headers.length / 2) ? lines : null,
   }
-  if (hop === null && lines.length <= REMEMBERED_LENGTH_MAX) connection.introduction = made
+  if (relayed === null && lines.length <= REMEMBERED_LENGTH_MAX) connection.introduction = made
   return made
 }
 

@@ -17,6 +17,7 @@ import type { DecisionId } from './decision-id.ts'
 import { clientAddress, hopJa4 } from './peer-address.ts'
 import { clientNetwork } from '../wire/ip-address.ts'
 import { overLimit } from './over-limit.ts'
+import type { ReceivedHead } from './received-head.ts'
 import { type ReceivedHeaders, receiveHeaders } from './request-headers.ts'
 
 /** All that is known and decided of a request before anything is done about it. */
@@ -38,12 +39,13 @@ export interface Judged {
 export function judge(
   proxy: ProxyContext,
   connection: Connection,
-  head: RequestHead,
+  head: ReceivedHead,
   authority: string,
   proofs: Proofs = NO_PROOFS,
 ): Judged {
   const { snapshot } = proxy // read once: one request, one Snapshot
-  const received = receiveHeaders(head.rawHeaders, authority, connection.isJa4Hop ? proxy.hopJa4Header : null)
+  const { headerRules, metrics } = proxy
+  const received = receiveHeaders(headerRules, connection, head, authority, snapshot.policy.asked.method)
   const address = clientAddress(connection, received.hop, proxy.trusted)
   const print: Print = {
     connection: connectionPrint(proxy, connection, head),
@@ -60,12 +62,13 @@ export function judge(
     verdict,
     forged: received.forged,
   }
-  const bar = barOf(proxy, connection, authority, print)
+  const bar = barOf(proxy, connection, authority, print, received.oddNames)
   const decision = bar === null ? decide(snapshot.policy, facts, proxy.clock.nowMs) : BARRED[bar]
   const overLimitMs = overLimit(proxy, address, print, verdict, decision)
   const id = proxy.ids.next()
   const judged: Judged = { id, received, address, print, verdict, bar, decision, overLimitMs }
-  if (received.forged.length > 0) proxy.metrics.forgedHeaders(received.forged.length)
+  if (received.forged.length > 0) metrics.forgedHeaders(received.forged.length)
+  if (received.oddNames > 0) metrics.oddHeaderNames(received.oddNames)
   proxy.recorder.record(sighting(proxy, judged, head, authority, proofs.signature, snapshot.number))
   return judged
 }
@@ -97,7 +100,7 @@ function verdictOn(
 /** A hop that is listed saw the client's own hello; what we saw, and answered, is the hop's. */
 function connectionPrint(proxy: ProxyContext, connection: Connection, head: RequestHead): ConnectionPrint {
   if (!connection.isJa4Hop) return connection.print
-  const ja4 = hopJa4(connection, head.rawHeaders, proxy.hopJa4Header)
+  const ja4 = hopJa4(connection, head.rawHeaders, proxy.headerRules.ja4Header)
   if (ja4 === null) return connection.print
   return { ...NOTHING_KNOWN, ja4, noHello: null, ja4Source: 'hop' }
 }

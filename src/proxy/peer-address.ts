@@ -1,11 +1,21 @@
 import type { Ja4 } from '../fingerprint/ja4.ts'
-import { addressBehind, type HopClaims } from '../wire/hop-address.ts'
+import { addressBehind, type HopClaims, pathBehind } from '../wire/hop-address.ts'
 import type { AddressSet } from '../wire/ip-address.ts'
 import type { Connection } from './connection.ts'
 
 /** The client's address: the connection's, or what trusted hops say (see wire/hop-address.ts). */
 export function clientAddress(connection: Connection, claims: HopClaims, trusted: AddressSet): string {
   return connection.isTrusted ? addressBehind(connection.address, claims, trusted) : connection.address
+}
+
+/** The addresses from the client, as `clientAddress` has it, to the proxy that has connected. At least one. */
+export function clientPath(
+  connection: Connection,
+  claims: HopClaims,
+  trusted: AddressSet,
+): readonly string[] {
+  const { address, isTrusted } = connection
+  return isTrusted ? pathBehind(address, claims, trusted) : [address]
 }
 
 /**

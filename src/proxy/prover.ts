@@ -7,11 +7,12 @@ import type { Finding, Inquiry, Investigator } from '../identity/inquiry.ts'
 import { KeyBook } from '../identity/key-book.ts'
 import { PlaceBook } from '../identity/place-book.ts'
 import { type Asked, type Checked, isSigned, SignatureCheck } from '../identity/signature-check.ts'
-import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import { clientAddress } from './peer-address.ts'
 import { type AddressSet, clientNetwork } from '../wire/ip-address.ts'
 import { type RateLimit, RateLimiter } from './rate-limiter.ts'
+import type { HeaderRules } from './header-rules.ts'
+import type { ReceivedHead } from './received-head.ts'
 import { receiveHeaders } from './request-headers.ts'
 import type { ServedHosts } from './served-hosts.ts'
 
@@ -33,6 +34,8 @@ export interface ProverParts {
   readonly investigator: Investigator
   readonly hosts: ServedHosts
   readonly trusted: AddressSet
+  /** Which headers of a trusted proxy are believed. */
+  readonly rules: HeaderRules
   readonly clock: { readonly nowMs: number }
   readonly metrics: { signatureFound(finding: SignatureFinding): void }
 }
@@ -93,7 +96,7 @@ export class Prover implements Places {
   /** At once for all requests that are not signed. `waitMs`: how long one may wait for the key of its signer. */
   prove(
     connection: Connection,
-    head: RequestHead,
+    head: ReceivedHead,
     authority: string | null,
     waitMs: number,
   ): Proofs | PendingProofs {
@@ -140,8 +143,9 @@ export class Prover implements Places {
     }
   }
 
-  #askedBy(connection: Connection, head: RequestHead, authority: string | null): Asked {
-    const hop = connection.isTrusted ? receiveHeaders(head.rawHeaders, authority).hop : null
+  #askedBy(connection: Connection, head: ReceivedHead, authority: string | null): Asked {
+    const { rules } = this.#parts
+    const hop = connection.isTrusted ? receiveHeaders(rules, connection, head, null, false).hop : null
     const address = hop === null ? connection.address : clientAddress(connection, hop, this.#parts.trusted)
     const isSecure =
       (hop?.forwardedProto ?? null) === null ? connection.isTls : hop!.forwardedProto === 'https'

@@ -14,6 +14,8 @@ export function barred({ id }: Judged, bar: Bar): Refusal {
       return own(id, 421, 'no_server_name', 'This connection named no host (TLS SNI).')
     case 'misdirected':
       return own(id, 421, 'misdirected', 'This connection was opened for another host.')
+    case 'odd-header-name':
+      return own(id, 400, 'odd_header_name', 'A header name may have only letters, digits and hyphens here.')
   }
 }
 

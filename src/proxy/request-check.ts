@@ -1,5 +1,6 @@
 import { isAuthority } from '../wire/host.ts'
 import { isMiscasedMethod, isRegisteredMethod } from '../wire/methods.ts'
+import { isPlainName } from '../wire/header-name.ts'
 import { ownText } from '../wire/own-text.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
 import { isToken } from './field-syntax.ts'
@@ -14,6 +15,12 @@ export interface RequestFacts {
   readonly bodyLength: number | null
   readonly expectsContinue: boolean
   readonly acceptsTrailers: boolean
+}
+
+/** The same of HTTP/2, where names are looked at anyway. */
+export interface Http2RequestFacts extends RequestFacts {
+  /** As in ReceivedHead. */
+  readonly hasOddNames: boolean
 }
 
 /** A request that is answered by us, at once, and forwarded to nobody. */
@@ -98,13 +105,14 @@ export function checkHttp2(
   rawHeaders: readonly string[],
   hasEnded: boolean,
   limits: RequestLimits,
-): RequestFacts | BadRequest {
+): Http2RequestFacts | BadRequest {
   let method = ''
   let path = ''
   let authority: string | null = null
   let host: string | null = null
   let contentLength: string | null = null
   let expect: string | null = null
+  let hasOddNames = false
   let counted = rawHeaders.length / 2
   let bytes = counted * FIELD_OVERHEAD
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -144,8 +152,10 @@ export function checkHttp2(
         expect = expect === null ? value : `${expect},${value}`
         break
       default:
+        if (isPlainName(name)) break
         // Written as a line it would be another field. nghttp2 lets none through.
         if (name.includes(':')) return BAD.name
+        hasOddNames = true
     }
   }
   if (method === 'CONNECT') return BAD.connect
@@ -166,7 +176,17 @@ export function checkHttp2(
   if (expect !== null && !expectsContinue) return BAD.expectation
   const announced = contentLength === null && !hasEnded ? null : lengthOf(contentLength)
   if (announced === -1) return BAD.contentLength
-  return withTarget(method, path, named, hasEnded ? 0 : announced, expectsContinue, true)
+  const facts = withTarget(method, path, named, hasEnded ? 0 : announced, expectsContinue, true)
+  if (!facts.isGood) return facts
+  return {
+    isGood: true,
+    authority: facts.authority,
+    target: facts.target,
+    bodyLength: facts.bodyLength,
+    expectsContinue,
+    acceptsTrailers: true,
+    hasOddNames,
+  }
 }
 
 /** Whether a value begins or ends with a blank: in HTTP/2 that is malformed (RFC 9113 §8.2.1). */

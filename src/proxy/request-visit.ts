@@ -1,5 +1,4 @@
 import type { Proofs } from '../classify/proof.ts'
-import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import type { Exchange } from './exchange.ts'
@@ -7,6 +6,7 @@ import { forward } from './forward.ts'
 import { headersForApp } from './headers-for-app.ts'
 import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
+import type { ReceivedHead } from './received-head.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refuse } from './refuse.ts'
 import { suppliedHost } from './supplied-host.ts'
@@ -17,7 +17,7 @@ import type { Visit } from './visit.ts'
 /** A request that is answered by the app, or in its place. */
 export class RequestVisit implements Visit {
   readonly connection: Connection
-  readonly head: RequestHead
+  readonly head: ReceivedHead
   readonly authority: string
   readonly #proxy: ProxyContext
   readonly #exchange: Exchange
@@ -55,7 +55,7 @@ export class RequestVisit implements Visit {
     this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
     const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace)
     if (this.#proxy.accessLog !== null) this.#askedMs = performance.now()
-    forward(this.#exchange, upstream, headers, (outcome) => {
+    forward(this.#exchange, upstream, headers, this.#proxy.trailersForApp, (outcome) => {
       const bytes = outcome.kind === 'answered' ? outcome.bytesReceived : null
       this.#done(judged, outcome.kind === 'client-gone' ? 0 : outcome.status, bytes)
       if (outcome.kind === 'failed') refuse(this.#exchange, unserved(judged, outcome))

@@ -1,5 +1,4 @@
 import type { Proofs } from '../classify/proof.ts'
-import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import { FAILURE_STATUS, NOT_REACHED, OUR_OWN } from './forward.ts'
@@ -8,6 +7,7 @@ import { headersForApp } from './headers-for-app.ts'
 import type { Upgrade } from './http1-server.ts'
 import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
+import type { ReceivedHead } from './received-head.ts'
 import { unserved } from './refusals.ts'
 import { type Refusal, refusalText } from './refuse.ts'
 import { suppliedHost } from './supplied-host.ts'
@@ -20,7 +20,7 @@ import type { Visit } from './visit.ts'
 /** A WebSocket, or whatever else HTTP/1 can become: judged like a request, and then carried. */
 export class UpgradeVisit implements Visit {
   readonly connection: Connection
-  readonly head: RequestHead
+  readonly head: ReceivedHead
   readonly authority: string
   readonly #proxy: ProxyContext
   readonly #upgrade: Upgrade

@@ -1,7 +1,8 @@
+import { NameLook } from '../wire/header-name.ts'
 import type { Exchange } from './exchange.ts'
 import { areFieldLines, fieldLines, isToken } from './field-syntax.ts'
 import { type AppHeaders, listed } from './app-headers.ts'
-import { HOP_BY_HOP, mayBeSpecial } from './request-headers.ts'
+import { HOP_BY_HOP } from './header-rules.ts'
 
 /** A request as it goes to an upstream. Checked: nothing in it can be taken for framing, or for a second request. */
 export interface UpstreamRequest {
@@ -33,7 +34,7 @@ export function upstreamRequest(exchange: Exchange, headers: AppHeaders): Upstre
   let hostAt = -1
   for (let i = 0; i < own.length; i += 2) {
     const name = own[i]!
-    if (!mayBeSpecial(name)) continue
+    if (!FRAMING.mayHave(name)) continue
     const lower = name.toLowerCase()
     if (HOP_BY_HOP.has(lower)) return null // framing is written by who sends it
     if (lower !== 'host') continue
@@ -103,6 +104,8 @@ function originForm(method: string, target: string): string | null {
 }
 
 const SLASH = 0x2f
+/** A first look at names for framing and the host. */
+const FRAMING = new NameLook([...HOP_BY_HOP, 'host'])
 const TARGET = /^[\x21\x22\x24-\x7e\x80-\xff]+$/
 const ABSOLUTE = /^https?:\/\/[^/?]+/i
 const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE'])

@@ -1,15 +1,15 @@
 import type { Proofs } from '../classify/proof.ts'
-import type { RequestHead } from '../wire/request-head.ts'
 import type { Connection } from './connection.ts'
 import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
+import type { ReceivedHead } from './received-head.ts'
 import type { Refusal } from './refuse.ts'
 import type { UpstreamGroup } from './upstream.ts'
 
 /** A request, or a connection that asks to become something else. Exactly one of the doors is taken. */
 export interface Visit {
   readonly connection: Connection
-  readonly head: RequestHead
+  readonly head: ReceivedHead
   /** The host it is for: as sent, or as we supply it (`suppliedHost`). */
   readonly authority: string
   /** `go` follows when they are there: once, also where the client leaves before that. */

@@ -41,6 +41,7 @@ export class WorkerMetrics {
   readonly #metrics = new Metrics()
   #forgedHeaders = 0
   #unknownHosts = 0
+  #oddHeaderNames = 0
   #detectionsBegun = 0
 
   constructor(sources: CountSources) {
@@ -101,6 +102,11 @@ export class WorkerMetrics {
     this.#unknownHosts++
   }
 
+  /** Header names of clients with characters that servers fold. */
+  oddHeaderNames(count: number): void {
+    this.#oddHeaderNames += count
+  }
+
   connectionFailed({ reason, code }: ConnectionFailure): void {
     this.#failures.add(reason)
     if (reason === 'handshake' || reason === 'malformed-hello') this.#handshakes.add(code ?? '')
@@ -123,6 +129,9 @@ export class WorkerMetrics {
     )
     const unknown = 'Requests for a host that proxy.hosts does not name, refused or passed.'
     metrics.counter('unknown_hosts_total', unknown, () => one(this.#unknownHosts))
+    const odd =
+      'Header names from clients with a character other than letters, digits and hyphens: dropped, passed on or refused, see proxy.odd_header_names.'
+    metrics.counter('odd_header_names_total', odd, () => one(this.#oddHeaderNames))
     const signatures = 'Signed requests (Web Bot Auth), by what came of it, and why.'
     metrics.counter('signatures_total', signatures, () => this.#signatures.samples())
     const failures = 'Rules that were tried and whose expression had no answer: the worse one was taken.'

@@ -16,11 +16,13 @@ import type { ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
 import { DecisionIds } from './decision-id.ts'
 import { createHandler } from './handler.ts'
 import { HostGate, type HostSettings } from './host-gate.ts'
+import { HeaderRules, type HeaderSettings } from './header-rules.ts'
 import { createListener, type Listener, type ListenerLimits, type ListenerOptions } from './listener.ts'
 import { AddressSet } from '../wire/ip-address.ts'
 import { Prover } from './prover.ts'
 import { RateLimiter } from './rate-limiter.ts'
 import { Recorder } from './recorder.ts'
+import { receiveTrailers } from './request-headers.ts'
 import { ServedHosts } from './served-hosts.ts'
 import { SpanExporter } from './span-exporter.ts'
 import { TagSigner } from './tag-signature.ts'
@@ -41,6 +43,7 @@ export interface WorkerSettings {
   readonly trustedProxies: readonly string[]
   readonly proxyProtocol: 'off' | 'optional' | 'required'
   readonly ja4Hops: { readonly addresses: readonly string[]; readonly header: string }
+  readonly headers: Omit<HeaderSettings, 'ja4Header'>
   readonly tls: WorkerTlsSettings
   readonly limits: ListenerLimits
   readonly upgradeIdleTimeoutMs: number
@@ -238,19 +241,22 @@ export class Worker {
   ): ProxyContext {
     const settings = this.#settings
     const trusted = addressSet(settings.trustedProxies)
+    const headerRules = new HeaderRules({ ...settings.headers, ja4Header: settings.ja4Hops.header })
+    const countOdd = (count: number) => this.#metrics.oddHeaderNames(count)
     return {
       name: hostname(),
       snapshot,
       upstreams: new Map(this.#upstreams.map((group) => [group.name, group])),
       defaultUpstream: this.#upstreams[0]!,
       trusted,
-      hopJa4Header: settings.ja4Hops.header.toLowerCase(),
+      headerRules,
+      trailersForApp: (trailers) => receiveTrailers(headerRules, trailers, countOdd),
       ja4plus: settings.ja4plus,
       fail: settings.fail,
       hostGate: HostGate.for(settings.hosts, () => this.#metrics.unknownHost()),
       upgradeIdleTimeoutMs: settings.upgradeIdleTimeoutMs,
       signer: signerOf(settings.signatureKey, signingKey),
-      prover: investigator === null ? null : this.#proverFor(investigator, trusted),
+      prover: investigator === null ? null : this.#proverFor(investigator, trusted, headerRules),
       limiter: new RateLimiter(),
       traffic: this.#traffic,
       tarpit: new Tarpit(),
@@ -264,11 +270,11 @@ export class Worker {
     }
   }
 
-  #proverFor(investigator: Investigator, trusted: AddressSet): Prover {
+  #proverFor(investigator: Investigator, trusted: AddressSet, rules: HeaderRules): Prover {
     const { identity } = this.#settings
     const hosts = new ServedHosts(identity.hosts, this.#certificates)
     return new Prover(identity, {
-      ...{ investigator, hosts, trusted, clock: this.#clock, metrics: this.#metrics },
+      ...{ investigator, hosts, trusted, rules, clock: this.#clock, metrics: this.#metrics },
     })
   }
 

@@ -1,4 +1,4 @@
-import { FIELD_LINE } from './field-line.ts'
+import { FIELD_LINE, PLAIN_FIELD_LINE } from './field-line.ts'
 
 /** The head of a request, as nearly all clients of HTTP/1.1 write it. */
 export interface CommonHead {
@@ -7,6 +7,8 @@ export interface CommonHead {
   readonly target: string
   /** As `RequestHead` has them. */
   readonly rawHeaders: readonly string[]
+  /** The name of a header has a character other than letters, digits and hyphens. */
+  readonly hasOddNames: boolean
   /** Behind the empty line. */
   readonly end: number
   /** The client did not say `Connection: close`. */
@@ -23,7 +25,8 @@ export function readCommonHead(bytes: Buffer): CommonHead | null {
   if (blank === -1 || blank > HEAD_BYTES_MAX) return null
   const end = blank + EMPTY_LINE.length
   const text = bytes.toString('latin1', 0, end)
-  if (!HEAD.test(text)) return null
+  const hasOddNames = !PLAIN_HEAD.test(text)
+  if (hasOddNames && !HEAD.test(text)) return null
   const methodEnd = text.indexOf(' ')
   const targetEnd = text.indexOf(' ', methodEnd + 1)
   const rawHeaders: string[] = []
@@ -49,7 +52,7 @@ export function readCommonHead(bytes: Buffer): CommonHead | null {
     from = lineEnd + 2
   }
   const target = own(text, bytes, methodEnd + 1, targetEnd)
-  return { method: text.slice(0, methodEnd), target, rawHeaders, end, keepsAlive }
+  return { method: text.slice(0, methodEnd), target, rawHeaders, hasOddNames, end, keepsAlive }
 }
 
 /**
@@ -58,6 +61,10 @@ export function readCommonHead(bytes: Buffer): CommonHead | null {
  */
 function own(text: string, bytes: Buffer, from: number, to: number): string {
   return to - from < SLICED_LENGTH_MIN ? text.slice(from, to) : bytes.toString('latin1', from, to)
+}
+
+function headOf(fieldLine: string): RegExp {
+  return new RegExp(`^(?:${METHODS}) /[!"$-~]* HTTP/1\\.1\\r\\n(?:${fieldLine})*\\r\\n$`)
 }
 
 function isBlank(code: number): boolean {
@@ -69,7 +76,8 @@ const HEAD_BYTES_MAX = 8192
 const EMPTY_LINE = Buffer.from('\r\n\r\n')
 const METHODS = 'GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS'
 /** A target of printable ASCII without a fragment (RFC 9112 §3.2.1). */
-const HEAD = new RegExp(`^(?:${METHODS}) /[!"$-~]* HTTP/1\\.1\\r\\n(?:${FIELD_LINE})*\\r\\n$`)
+const PLAIN_HEAD = headOf(PLAIN_FIELD_LINE)
+const HEAD = headOf(FIELD_LINE)
 const VERSION_LINE_LENGTH = ' HTTP/1.1\r\n'.length
 const SLICED_LENGTH_MIN = 13
 /** The last one means to llhttp what `Connection` does. */

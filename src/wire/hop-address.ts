@@ -15,16 +15,25 @@ export interface HopClaims {
  * checked that `peer` is trusted.
  */
 export function addressBehind(peer: string, claims: HopClaims, trusted: TrustedHops): string {
-  const { forwardedFor, forwarded } = claims
+  const client = pathBehind(peer, claims, trusted)[0]!
+  return client === peer ? client : ownText(client)
+}
+
+/** All addresses from the client to the peer. */
+export function pathBehind(
+  peer: string,
+  { forwardedFor, forwarded }: HopClaims,
+  trusted: TrustedHops,
+): readonly string[] {
   const hops = forwardedFor !== null ? lastEntries(forwardedFor) : forwardedNodes(forwarded ?? '')
-  let client = peer
+  const path = [peer]
   for (let i = hops.length - 1; i >= 0; i--) {
     const address = nodeAddress(hops[i]!)
     if (address === null) break
-    client = address
-    if (!trusted.has(client)) break
+    path.push(address)
+    if (!trusted.has(address)) break
   }
-  return client === peer ? client : ownText(client)
+  return path.reverse()
 }
 
 /** An AddressSet. */

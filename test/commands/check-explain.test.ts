@@ -120,7 +120,7 @@ test('what the app or the client sees of each action', async (t) => {
     [
       '{"path": "/robots.txt"}',
       'pass, by rule "open"',
-      'The app gets the request, with X-Forwarded-* and Forwarded and nothing else of ours.',
+      'The app gets the request, with X-Forwarded-*, X-Real-IP and Forwarded and nothing else of ours.',
     ],
     [
       '{"host": "x.test", "ja4": "t13d1516h2_8daaf6152771_e5627efa2ab1", "verdict": {"kind": "unknown"}}',

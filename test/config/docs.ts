@@ -67,6 +67,8 @@ function takesOf(item: Item): string {
 }
 
 function defaultOf(item: Item): string {
+  if (item.item === 'list' && item.fallback.length > 0)
+    return item.fallback.map((each) => `\`${each}\``).join(', ')
   if (item.item === 'list' || item.item === 'sections') return 'none'
   if (item.item !== 'setting') return 'none'
   if (item.fallback === undefined) return 'required'

@@ -68,7 +68,7 @@ function fieldOf(headers: Headers, name: string): string | null {
   return headers.find(([found]) => found.toLowerCase() === name)?.[1] ?? null
 }
 
-const OURS = /^(?:forwarded$|x-forwarded-|x-agent-|x-ja4|x-http2-)/i
+const OURS = /^(?:forwarded$|x-forwarded-|x-real-ip$|x-agent-|x-ja4|x-http2-)/i
 const FRAMING = /^(?:connection|keep-alive|transfer-encoding|content-length|expect|upgrade)$/i
 const IS_DATE = /^date$/i
 const THIS_YEAR = String(new Date().getUTCFullYear())

@@ -1,10 +1,9 @@
+import { headerRules } from '../proxy/test-headers.ts'
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
-import { receivedTrailers } from '../../src/proxy/answer-framing.ts'
 import { Beat } from '../../src/proxy/beat.ts'
-import { receiveHeaders } from '../../src/proxy/request-headers.ts'
-import { trailersToPass } from '../../src/proxy/field-syntax.ts'
+import { receiveTrailers } from '../../src/proxy/request-headers.ts'
 import type { Asked } from '../../src/proxy/response-head.ts'
 import type { Dialer } from '../../src/proxy/upstream-dial.ts'
 import { H1Connection, type H1Owner } from '../../src/proxy/upstream-h1.ts'
@@ -31,7 +30,7 @@ export function chunked(bytes: Buffer): void {
 
 /** As Forwarding hands it to its connection: in pieces, then the trailers that may go on. */
 function passedOn(body: Buffer, rawTrailers: readonly string[]): void {
-  const trailers = receiveHeaders(trailersToPass(receivedTrailers(rawTrailers)), null).kept
+  const trailers = receiveTrailers(RULES, rawTrailers, () => {})
   const { connection, socket } = connect()
   for (const piece of cut(body)) connection.write(piece)
   connection.write(Buffer.alloc(0)) // no chunk, which would be the last one
@@ -122,3 +121,4 @@ const OWNER: Omit<H1Owner, 'dialer'> = {
   released() {},
   closed() {},
 }
+const RULES = headerRules()

@@ -1,9 +1,11 @@
+import type { ReceivedHead } from '../../src/proxy/received-head.ts'
+import { headerRules } from '../proxy/test-headers.ts'
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { type ClientHttp2Session, constants } from 'node:http2'
 import { UNKNOWN } from '../../src/classify/verdict.ts'
 import type { Print } from '../../src/fingerprint/print.ts'
-import { framedHeaders, receivedTrailers } from '../../src/proxy/answer-framing.ts'
+import { framedHeaders } from '../../src/proxy/answer-framing.ts'
 import { answerHead, interimHead } from '../../src/proxy/answer-head.ts'
 import { Beat } from '../../src/proxy/beat.ts'
 import type { ClientConnection } from '../../src/proxy/connection.ts'
@@ -12,11 +14,10 @@ import { fieldLines, trailersToPass } from '../../src/proxy/field-syntax.ts'
 import { type AppHeaders, listed } from '../../src/proxy/app-headers.ts'
 import { introduce } from '../../src/proxy/introduction.ts'
 import { checkHttp2, type RequestFacts } from '../../src/proxy/request-check.ts'
-import { receiveHeaders } from '../../src/proxy/request-headers.ts'
+import { receiveHeaders, receiveTrailers } from '../../src/proxy/request-headers.ts'
 import { H2Stream, type H2StreamOwner } from '../../src/proxy/upstream-h2-stream.ts'
 import { requestList, requestText, upstreamRequest } from '../../src/proxy/upstream-request.ts'
 import type { Receiver } from '../../src/proxy/upstream-stream.ts'
-import type { RequestHead } from '../../src/wire/request-head.ts'
 import { MemoryExchange } from '../proxy/memory-exchange.ts'
 import { readRequests, readResponses } from './llhttp.ts'
 
@@ -45,10 +46,13 @@ function request(raw: readonly string[], hasEnded: boolean): void {
   const facts = checkHttp2(raw, hasEnded, LIMITS)
   if (!facts.isGood) return
   const method = raw[raw.lastIndexOf(':method') + 1]!
-  const head: RequestHead = { method, target: facts.target, version: '20', rawHeaders: raw }
-  const { kept, hop } = receiveHeaders(raw, facts.authority)
+  const { target, hasOddNames } = facts
+  const head: ReceivedHead = { method, target, version: '20', rawHeaders: raw, hasOddNames }
+  const relaying = { isTrusted: true, isJa4Hop: false }
+  const { kept, hop } = receiveHeaders(RULES, relaying, head, facts.authority, true)
+  const relayed = { hop, passesForwarded: true, path: ['192.0.2.1', '10.0.0.1'] }
   assert.ok(kept.length <= raw.length + 2)
-  for (const trusted of [null, hop]) {
+  for (const trusted of [null, relayed]) {
     const introduction = introduce(CONNECTION, facts.authority, trusted, PRINT, UNKNOWN, null)
     const sending: AppHeaders = { own: kept, introduction }
     const exchange = Object.assign(new MemoryExchange(), { head, bodyLength: facts.bodyLength })
@@ -120,7 +124,7 @@ function answer(raw: readonly string[], hasEnded: boolean): void {
 
 /** Those of a request, to an app of either. */
 function trailers(raw: readonly string[]): void {
-  const passed = receiveHeaders(trailersToPass(receivedTrailers(raw)), null).kept
+  const passed = receiveTrailers(RULES, raw, () => {})
   names(passed)
   const { messages, isFault } = readRequests(Buffer.from(`${CHUNKED}${fieldLines(passed)}\r\n`, 'latin1'))
   assert.deepEqual([isFault, messages[0]!.trailers], [false, passed.map(trimmed)])
@@ -166,7 +170,9 @@ function toHttp2(
 ): void {
   const stream = new MemoryStream()
   const facts = { authority: 'a', bodyLength: 0, expectsContinue: false } as RequestFacts
-  const head: RequestHead = { method: 'GET', target: '/', version: '20', rawHeaders: [] }
+  const head: ReceivedHead = {
+    ...{ method: 'GET', target: '/', version: '20', rawHeaders: [], hasOddNames: false },
+  }
   const served = stream as unknown as ServedStream
   const exchange = new Http2Exchange(CONNECTION as ClientConnection, head, facts, served)
   if (status < 200) exchange.inform(status, headers)
@@ -319,7 +325,7 @@ const NEXT = 'GET /next HTTP/1.1\r\nHost: a\r\n\r\n'
 const LAST = { isChunked: false, keptS: null }
 const LOWER_CASE_TOKEN = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const OURS =
-  /^(?:forwarded|x-agent-.*|x-forwarded-(?:for|proto|host|port)|x-ja4[hs]?-fingerprint|x-ja4-source|x-http2-fingerprint)$/
+  /^(?:forwarded|x-agent-.*|x-forwarded-(?:for|proto|host|port)|x-real-ip|x-ja4[hs]?-fingerprint|x-ja4-source|x-http2-fingerprint)$/
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
 const FRAMING: ReadonlySet<string> = new Set(['Transfer-Encoding', 'Content-Length', 'Expect'])
 const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
@@ -342,3 +348,4 @@ const OWNER: Omit<H2StreamOwner, 'session'> = {
   came() {},
   gone() {},
 }
+const RULES = headerRules()

@@ -291,6 +291,7 @@ function headOf(number: number) {
     target: `/${hex(number, 30)}?${per}`,
     version: '20',
     rawHeaders,
+    hasOddNames: false,
   } as const
 }
 

@@ -328,10 +328,15 @@ interface Form {
   readonly undo: (pattern: string) => string
 }
 
+/** As servers that fold names read it. */
+function fold(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+}
+
 function holdsReference(when: When, facts: Facts, form: Form): boolean {
   const { verdict, print, rawHeaders } = facts
   const header = (wanted: string) =>
-    rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === wanted)
+    rawHeaders.filter((_, i) => i % 2 === 1 && fold(rawHeaders[i - 1]!) === fold(wanted))
   const any = (globs: readonly string[], texts: readonly string[], flags = '') =>
     globs.some((glob) => texts.some((text) => regexOf(glob, flags).test(text)))
   const host = facts.host?.replace(/:\d*$/, '').replace(/\.$/, '')

@@ -179,7 +179,12 @@ const BAD: readonly Bad[] = [
   [
     'a header of ours',
     when({ header: { 'X-Agent-Verified': '*' } }),
-    ['X-Agent-Verified: is a header that only we'],
+    ['X-Agent-Verified: is a header that only the gateway'],
+  ],
+  [
+    'a header of ours, folded',
+    when({ header: { 'X.JA4_Source': 'hop' } }),
+    ['is a header that only the gateway'],
   ],
   ['a header of what', when({ header: { a: {} } }), ['when/header/a: takes a value, or {present: true}']],
   ['a header as mapping', when({ header: { a: { presnt: true } } }), ['did you mean "present"?']],

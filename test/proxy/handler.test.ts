@@ -29,6 +29,7 @@ const FORWARDING = [
   'x-forwarded-proto',
   'x-forwarded-host',
   'x-forwarded-port',
+  'x-real-ip',
   'forwarded',
 ]
 const CANARY = 'canary'
@@ -52,7 +53,7 @@ test('pass: what a trusted hop says of the client goes on', async (t) => {
   const told = headersOf(seen.at(-1)!)
   assert.equal(told['x-forwarded-for'], '192.0.2.7, 127.0.0.1')
   assert.equal(told['x-forwarded-proto'], 'https')
-  assert.match(told['forwarded']!, /^for=192\.0\.2\.7, for=127\.0\.0\.1;/)
+  assert.match(told['forwarded']!, /^for=192\.0\.2\.7;host="a\.example\.test";proto=https, for=127\.0\.0\.1;/)
   assert.equal(told['x-agent-name'], undefined)
   assert.equal(gate.sightings[0]!.address, '192.0.2.7')
 })
@@ -666,6 +667,8 @@ function forwardedOf(gate: Gate): string[] {
     ...[
       'X-Forwarded-Port',
       String(gate.secure.port),
+      'X-Real-IP',
+      '127.0.0.1',
       'Forwarded',
       `for=127.0.0.1;host="${host}";proto=https`,
     ],

@@ -9,17 +9,11 @@ import type { Connection } from '../../src/proxy/connection.ts'
 import { fieldLines } from '../../src/proxy/field-syntax.ts'
 import type { Introduction } from '../../src/proxy/app-headers.ts'
 import { introduce } from '../../src/proxy/introduction.ts'
-import { pushForwarding, pushTags } from '../../src/proxy/request-headers.ts'
+import { NO_HOP, pushForwarding, pushTags, type RelayedFrom } from '../../src/proxy/request-headers.ts'
 import { MemoryExchange } from './memory-exchange.ts'
 
 const HUMAN: Verdict = { ...UNKNOWN, kind: 'human', confidence: 0.9 }
-const HOP = {
-  forwardedFor: '192.0.2.1',
-  forwardedProto: 'http',
-  forwardedHost: null,
-  forwardedPort: null,
-  forwarded: null,
-}
+const HOP = relayedBy('192.0.2.1')
 
 test('a client that is the same is introduced with the same words, and one that is not, anew', async () => {
   const connection = newConnection()
@@ -59,14 +53,7 @@ test('what a hop says of one request is not said of the next', async () => {
   const before = introduce(connection, 'app.test', null, print, HUMAN, 'tag')
   const relayed = introduce(connection, 'app.test', HOP, print, HUMAN, 'tag')
   assert.match(relayed.lines!, /^X-Forwarded-For: 192\.0\.2\.1, /)
-  const another = introduce(
-    connection,
-    'app.test',
-    { ...HOP, forwardedFor: '192.0.2.2' },
-    print,
-    HUMAN,
-    'tag',
-  )
+  const another = introduce(connection, 'app.test', relayedBy('192.0.2.2'), print, HUMAN, 'tag')
   assert.match(another.lines!, /^X-Forwarded-For: 192\.0\.2\.2, /)
   assert.equal(introduce(connection, 'app.test', null, print, HUMAN, 'tag'), before)
 })
@@ -90,7 +77,7 @@ test('what a client makes long is not remembered', async () => {
 test('what would be another line is not written', async () => {
   const connection = newConnection()
   const print: Print = { connection: connection.print, ja4h: null }
-  const hop = { ...HOP, forwardedFor: '192.0.2.1\r\nX-Agent-Verified: ip-range' }
+  const hop = relayedBy('192.0.2.1\r\nX-Agent-Verified: ip-range')
   assert.equal(introduce(connection, 'app.test', hop, print, HUMAN, 'tag').lines, null)
 })
 
@@ -130,4 +117,9 @@ function assertSays(
   if (action !== null) pushTags(anew, print, verdict, action)
   assert.deepEqual(headers, anew)
   assert.equal(lines, fieldLines(anew))
+}
+
+function relayedBy(forwardedFor: string): RelayedFrom {
+  const hop = { ...NO_HOP, forwardedFor, forwardedProto: 'http' }
+  return { hop, passesForwarded: false, path: ['192.0.2.1', '127.0.0.1'] }
 }

@@ -3,7 +3,8 @@ import { PassThrough, Readable } from 'node:stream'
 import { Conduct } from '../../src/classify/conduct.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
 import type { Exchange } from '../../src/proxy/exchange.ts'
-import type { RequestHead } from '../../src/wire/request-head.ts'
+import type { ReceivedHead } from '../../src/proxy/received-head.ts'
+import { hasOddNames } from '../../src/wire/header-name.ts'
 
 export interface MemoryRequest {
   readonly method?: string
@@ -19,7 +20,7 @@ export interface MemoryRequest {
 /** An Exchange whose client is the test. What it is given is copied at once, as the contract has it. */
 export class MemoryExchange extends EventEmitter implements Exchange {
   readonly connection = CONNECTION
-  readonly head: RequestHead
+  readonly head: ReceivedHead
   readonly authority = 'app.example.test'
   readonly body: Readable
   readonly bodyLength: number | null
@@ -49,6 +50,7 @@ export class MemoryExchange extends EventEmitter implements Exchange {
       target: request.target ?? '/',
       version: '11',
       rawHeaders: request.rawHeaders ?? [],
+      hasOddNames: hasOddNames(request.rawHeaders ?? []),
     }
     this.bodyLength = bodyLength !== undefined ? bodyLength : body instanceof Uint8Array ? body.length : 0
     this.body = body instanceof Readable ? body : streamOf(body ?? Buffer.alloc(0))

@@ -17,6 +17,7 @@ import { ServedHosts } from '../../src/proxy/served-hosts.ts'
 import { bareAgent, made, type Making, type Scene } from '../identity/forgeries.ts'
 import { newSigner } from '../identity/signer.ts'
 import { dialPlain, dialTls, LOOPBACK } from './front.ts'
+import { headerRules } from './test-headers.ts'
 import { type Gate, startGate } from './test-gate.ts'
 import { until } from './test-worker.ts'
 import { settingsFor } from './upstream-fixture.ts'
@@ -265,7 +266,12 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
         },
       },
       hosts: new ServedHosts([HOST], { covers: () => false }),
-      ...{ trusted, clock, metrics: { signatureFound: (finding) => void findings.push(finding) } },
+      ...{
+        trusted,
+        rules: headerRules(),
+        clock,
+        metrics: { signatureFound: (finding) => void findings.push(finding) },
+      },
     },
   )
   t.teardown(() => prover.close())
@@ -360,7 +366,7 @@ function signedHeaders(): readonly string[] {
 }
 
 function headOf(rawHeaders: readonly string[]) {
-  return { method: 'GET', target: '/cart?id=7', version: '11', rawHeaders } as const
+  return { method: 'GET', target: '/cart?id=7', version: '11', rawHeaders, hasOddNames: false } as const
 }
 
 function methodOf(body: string): string {

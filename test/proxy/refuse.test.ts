@@ -9,8 +9,10 @@ import type { Judged } from '../../src/proxy/judge.ts'
 import { type Bar, barOf } from '../../src/proxy/bar.ts'
 import { blocked, redirected, unserved } from '../../src/proxy/refusals.ts'
 import { type Refusal, refusalText, refuse } from '../../src/proxy/refuse.ts'
+import { NO_HOP } from '../../src/proxy/request-headers.ts'
 import { MemoryExchange } from './memory-exchange.ts'
 import { ANY_HOST } from './test-gate.ts'
+import { headerRules } from './test-headers.ts'
 
 const ID = '019aa4bb-1c00-7000-8000-0123456789ab' as DecisionId
 const BLOCK: BlockAction = { kind: 'block', status: 403, body: null, title: null }
@@ -19,7 +21,7 @@ const PROBLEM = 'application/problem+json'
 
 const JUDGED: Judged = {
   id: ID,
-  received: { kept: [], forged: [], hop: noHop() },
+  received: { kept: [], forged: [], hop: NO_HOP, oddNames: 0 },
   address: '192.0.2.1',
   print: { connection: new MemoryExchange().connection.print, ja4h: null },
   verdict: UNKNOWN,
@@ -165,14 +167,20 @@ test('settings bar whom the policy lets in', async () => {
     print: { ...JUDGED.print, connection: { ...connection.print, ja4: 'x' } },
   } as Judged
   const gate = (changes: Partial<HostSettings>) => HostGate.for({ ...ANY_HOST, ...changes }, () => undefined)
-  const strict = { fail: 'closed', hostGate: gate({ sniMismatch: 'reject', requireSni: true }) } as const
-  const lax = { fail: 'open', hostGate: gate({}) } as const
+  const strict = {
+    fail: 'closed',
+    hostGate: gate({ sniMismatch: 'reject', requireSni: true }),
+    headerRules: headerRules({ oddNames: 'refuse' }),
+  } as const
+  const lax = { fail: 'open', hostGate: gate({}), headerRules: headerRules() } as const
   type Context = Parameters<typeof barOf>[0]
-  const barFor = (context: Context, changes: object, authority: string, judged = known) =>
-    barOf(context, { ...connection, ...changes }, authority, judged.print)
+  const barFor = (context: Context, changes: object, authority: string, judged = known, oddNames = 0) =>
+    barOf(context, { ...connection, ...changes }, authority, judged.print, oddNames)
   assert.equal(barFor(strict, {}, 'app.example.test', JUDGED), 'no-fingerprint')
   assert.equal(barFor(strict, { isTls: false }, 'app.example.test', JUDGED), null)
   assert.equal(barFor(lax, {}, 'app.example.test', JUDGED), null)
+  assert.equal(barFor({ ...strict, hostGate: null }, {}, 'app.example.test', known, 1), 'odd-header-name')
+  assert.equal(barFor(lax, {}, 'app.example.test', known, 1), null)
   const hosts: readonly [serverName: string | null, authority: string, bar: Bar | null][] = [
     ['app.example.test', 'APP.example.test:8443', null],
     ['App.example.test', 'app.example.test', null],
@@ -204,14 +212,4 @@ function answered(
 
 function headerOf({ headers }: MemoryExchange, name: string): string | undefined {
   return headers[headers.indexOf(name) + 1]
-}
-
-function noHop(): Judged['received']['hop'] {
-  return {
-    forwardedFor: null,
-    forwardedProto: null,
-    forwardedHost: null,
-    forwardedPort: null,
-    forwarded: null,
-  }
 }

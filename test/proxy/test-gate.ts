@@ -7,13 +7,16 @@ import type { ProxyContext } from '../../src/proxy/context.ts'
 import { DecisionIds } from '../../src/proxy/decision-id.ts'
 import { createHandler } from '../../src/proxy/handler.ts'
 import { HostGate, type HostSettings } from '../../src/proxy/host-gate.ts'
+import type { HeaderSettings } from '../../src/proxy/header-rules.ts'
 import type { ListenerLimits, ListenerOptions } from '../../src/proxy/listener.ts'
 import { AddressSet } from '../../src/wire/ip-address.ts'
 import { RateLimiter } from '../../src/proxy/rate-limiter.ts'
+import { receiveTrailers } from '../../src/proxy/request-headers.ts'
 import { Tarpit } from '../../src/proxy/tarpit.ts'
 import { Upgrades } from '../../src/proxy/upgrade.ts'
 import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../../src/proxy/upstream.ts'
 import { type Front, startFront } from './front.ts'
+import { headerRules } from './test-headers.ts'
 
 export interface GatePlan {
   /** The first is where requests go when no rule says otherwise. */
@@ -22,6 +25,7 @@ export interface GatePlan {
   readonly knowledge?: Knowledge
   readonly context?: Partial<ProxyContext>
   readonly hosts?: Partial<HostSettings>
+  readonly headers?: Partial<HeaderSettings>
   readonly options?: Partial<Omit<ListenerOptions, 'tls' | 'limits'>>
   readonly limits?: Partial<ListenerLimits>
 }
@@ -43,6 +47,7 @@ export interface Gate {
   readonly done: readonly Done[]
   readonly forged: number
   readonly unknownHosts: number
+  readonly oddNames: number
   judgeBy(policy: unknown): void
 }
 
@@ -55,17 +60,23 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
   const done: Done[] = []
   let forged = 0
   let unknownHosts = 0
+  let oddNames = 0
   let number = 0
   const snapshotOf = (policy: unknown) => parseSnapshot(makeSnapshot(++number, policy, 0), plan.knowledge)
   const clock = { nowMs: Date.now() }
   const groups = plan.upstreams.map((settings) => new UpstreamGroup(settings, upstreamCounters()))
+  const rules = headerRules(plan.headers)
+  const countOdd = (count: number) => {
+    oddNames += count
+  }
   const context: ProxyContext = {
     name: 'gate.example.test',
     snapshot: snapshotOf(plan.policy ?? { rules: [] }),
     upstreams: new Map(groups.map((group) => [group.name, group])),
     defaultUpstream: groups[0]!,
     trusted: plan.options?.trusted ?? AddressSet.parse([])!,
-    hopJa4Header: 'x-ja4-fingerprint',
+    headerRules: rules,
+    trailersForApp: (trailers) => receiveTrailers(rules, trailers, countOdd),
     ja4plus: true,
     fail: 'open',
     hostGate: HostGate.for({ ...ANY_HOST, ...plan.hosts }, () => unknownHosts++),
@@ -89,6 +100,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
       forgedHeaders: (count) => {
         forged += count
       },
+      oddHeaderNames: countOdd,
       connectionFailed: () => {},
       connectionSecured: () => {},
     },
@@ -110,6 +122,9 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     },
     get unknownHosts() {
       return unknownHosts
+    },
+    get oddNames() {
+      return oddNames
     },
     judgeBy(policy) {
       context.snapshot = snapshotOf(policy)

@@ -1,3 +1,4 @@
+import { HEADER_SETTINGS } from './test-headers.ts'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
@@ -59,6 +60,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     trustedProxies: [],
     proxyProtocol: 'off',
     ja4Hops: { addresses: [], header: 'x-ja4-fingerprint' },
+    headers: HEADER_SETTINGS,
     tracing: null,
     tls: { minVersion: 'TLSv1.2', clientCertificates: 'off', clientCa: null },
     hosts: ANY_HOST,

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { receiveTrailers } from '../../src/proxy/request-headers.ts'
+import { headerRules } from './test-headers.ts'
 import { once } from 'node:events'
 import net from 'node:net'
 import type { Readable } from 'node:stream'
@@ -106,7 +108,7 @@ export function ask(
   const exchange = new MemoryExchange(request)
   const outcomes: ForwardOutcome[] = []
   const outcome = new Promise<ForwardOutcome>((resolve) => {
-    forward(exchange, group, { own: headers, introduction: null }, (outcome) => {
+    forward(exchange, group, { own: headers, introduction: null }, trailersForApp, (outcome) => {
       outcomes.push(outcome)
       resolve(outcome)
     })
@@ -144,3 +146,5 @@ export async function closed(group: UpstreamGroup, ...upstreams: readonly Upstre
   }
   for (const one of upstreams) await one.settled()
 }
+
+const trailersForApp = (trailers: readonly string[]) => receiveTrailers(headerRules(), trailers, () => {})
