@@ -1,6 +1,11 @@
 import { HEADER } from './header-index.ts'
-import type { Reading } from './reading.ts'
 import type { Engine, Software } from './software.ts'
+
+/** Header names of a request as codes, in their order. */
+export interface ReadOrder {
+  readonly order: Uint8Array
+  readonly orderLength: number
+}
 
 /** In which order browsers send their headers. */
 export class HeaderOrders {
@@ -22,7 +27,7 @@ export class HeaderOrders {
    * It agrees if it is one of the known orders, with any header left out, and disagrees if it is none of them. It can't be
    * told of a few headers, nor where an order says nothing of some that were sent: a short one would agree with anything.
    */
-  compare(engine: Engine, protocol: 'h1' | 'h2', reading: Reading): 'agrees' | 'disagrees' | 'unknown' {
+  compare(engine: Engine, protocol: 'h1' | 'h2', reading: ReadOrder): 'agrees' | 'disagrees' | 'unknown' {
     const orders = this.#orders.get(KEYS[engine][protocol])
     if (orders === undefined || reading.orderLength < COMPARED_MIN) return 'unknown'
     let found: 'disagrees' | 'unknown' = 'disagrees'
@@ -45,7 +50,7 @@ function places(names: readonly string[]): Uint8Array {
   return order
 }
 
-function isInOrder(order: Uint8Array, reading: Reading): boolean {
+function isInOrder(order: Uint8Array, reading: ReadOrder): boolean {
   let last = 0
   for (let i = 0; i < reading.orderLength; i++) {
     const place = order[reading.order[i]!]!
@@ -57,7 +62,7 @@ function isInOrder(order: Uint8Array, reading: Reading): boolean {
 }
 
 /** But for what a visitor's settings add to any order. */
-function placesAll(order: Uint8Array, reading: Reading): boolean {
+function placesAll(order: Uint8Array, reading: ReadOrder): boolean {
   for (let i = 0; i < reading.orderLength; i++) {
     const code = reading.order[i]!
     if (order[code] === 0 && !ADDED.has(code)) return false

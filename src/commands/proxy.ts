@@ -1,3 +1,4 @@
+import { banner } from './banner.ts'
 import type { Command } from './command.ts'
 import { CONFIG_OPTIONS } from './config-options.ts'
 import { serveGateway } from './serve-gateway.ts'
@@ -21,6 +22,6 @@ export const proxy: Command = {
   run: async (given, io) => {
     const { settings, warnings } = await startupSettings(given, io, 'proxy', 1)
     const workers = settings.workers === 1 ? null : settings.workers
-    return serveGateway({ ...settings, workers }, warnings, io)
+    return serveGateway({ ...settings, workers }, warnings, io, banner)
   },
 }

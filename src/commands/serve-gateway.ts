@@ -1,15 +1,16 @@
 import { createLog, type Log } from '../log.ts'
-import { banner } from './banner.ts'
 import type { ExitCode } from './command.ts'
 import { checkListenPlaces, type ListenWish } from './listen-check.ts'
 import { Gateway, type GatewaySettings } from './gateway.ts'
 import type { Io } from './io.ts'
 import { GRACE_MS, type Running, serve } from './serve.ts'
 
+/** `banner`: what a person at a terminal is shown once it serves. */
 export async function serveGateway(
   settings: GatewaySettings,
   warnings: readonly string[],
   io: Io,
+  banner: (gateway: Gateway, io: Io) => string,
 ): Promise<ExitCode> {
   const log = createLog(settings.log)
   const { drainTimeoutMs } = settings.worker
@@ -19,7 +20,10 @@ export async function serveGateway(
     const gateway = await Gateway.start(settings, log)
     return {
       graceMs: Math.min(GRACE_MS, drainTimeoutMs * GRACE_SHARE),
-      sayReady: () => sayReady(gateway, log, io),
+      sayReady: () => {
+        if (io.isTerminal) io.stdout.write(banner(gateway, io))
+        logReady(gateway, log)
+      },
       reload: () => void gateway.reload(),
       stop: (graceMs) => gateway.stop(graceMs, drainTimeoutMs - graceMs),
       kill: () => gateway.kill(),
@@ -42,8 +46,7 @@ function startingText({ version, worker }: GatewaySettings): string {
   return `Gatehouse ${version} is starting in front of ${urls.join(', ')} …\n`
 }
 
-function sayReady(gateway: Gateway, log: Log, io: Io): void {
-  if (io.isTerminal) io.stdout.write(banner(gateway, io))
+function logReady(gateway: Gateway, log: Log): void {
   const { settings, addresses, manageAddress, certificates } = gateway
   const { listen, plainListen } = addresses
   log.info('ready', {

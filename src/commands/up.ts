@@ -1,3 +1,4 @@
+import { banner } from './banner.ts'
 import type { Command } from './command.ts'
 import { CONFIG_OPTIONS } from './config-options.ts'
 import { serveGateway } from './serve-gateway.ts'
@@ -22,6 +23,6 @@ export const up: Command = {
   ],
   run: async (given, io) => {
     const { settings, warnings } = await startupSettings(given, io, 'up')
-    return serveGateway(settings, warnings, io)
+    return serveGateway(settings, warnings, io, banner)
   },
 }

@@ -1,14 +1,25 @@
 import { NO_PROOFS, type Proofs } from '../classify/proof.ts'
 import type { Action } from '../policy/action.ts'
+import type { ConnectionFailure, SecuredConnection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import { type Judged, judge } from './judge.ts'
-import type { ListenerHandlers } from './listener.ts'
+import type { Http1Handlers } from './http1-server.ts'
 import { barred, blocked, redirected } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { UpgradeVisit } from './upgrade-visit.ts'
 import type { Visit } from './visit.ts'
 
-export function createHandler(proxy: ProxyContext): ListenerHandlers {
+export interface RequestHandlers {
+  /** A request has come: it is to be answered, or aborted, once. */
+  request: Http1Handlers['request']
+  upgrade: Http1Handlers['upgrade']
+  /** At most once for a connection, and once for each request of HTTP/2 that is refused. */
+  failed(failure: ConnectionFailure): void
+  /** Its handshake is done. */
+  secured(connection: SecuredConnection): void
+}
+
+export function createHandler(proxy: ProxyContext): RequestHandlers {
   return {
     request: (exchange) => handle(proxy, new RequestVisit(proxy, exchange)),
     upgrade: (upgrade) => handle(proxy, new UpgradeVisit(proxy, upgrade)),

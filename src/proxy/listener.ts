@@ -1,15 +1,11 @@
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { Fault } from '../fault.ts'
-import {
-  ClientConnection,
-  type ConnectionFailure,
-  type FailureReason,
-  type SecuredConnection,
-} from './connection.ts'
+import { ClientConnection, type FailureReason } from './connection.ts'
 import { FastLane } from './fast-lane.ts'
 import { type Opening, readOpening } from './hello.ts'
-import { type Http1Handlers, type Http1Limits, Http1Server } from './http1-server.ts'
+import type { RequestHandlers } from './handler.ts'
+import { type Http1Limits, Http1Server } from './http1-server.ts'
 import { readHttp2Opening } from './http2-opening.ts'
 import { type Http2Limits, Http2Server } from './http2-server.ts'
 import { type AddressSet, clientNetwork, normalAddress } from '../wire/ip-address.ts'
@@ -39,16 +35,6 @@ export interface ListenerLimits extends Http1Limits, Http2Limits {
   readonly handshakeTimeoutMs: number
   readonly connectionsMax: number
   readonly connectionsPerAddressMax: number
-}
-
-export interface ListenerHandlers {
-  /** A request has come: it is to be answered, or aborted, once. */
-  request: Http1Handlers['request']
-  upgrade: Http1Handlers['upgrade']
-  /** At most once for a connection, and once for each request of HTTP/2 that is refused. */
-  failed(failure: ConnectionFailure): void
-  /** Its handshake is done. */
-  secured(connection: SecuredConnection): void
 }
 
 export interface ListenerCounts {
@@ -88,13 +74,13 @@ export interface Listener {
 /** From accepting a connection to handing over its requests. */
 export function createListener(
   options: ListenerOptions,
-  handlers: ListenerHandlers,
+  handlers: RequestHandlers,
   tap: Tap | null = null,
 ): Listener {
   return new ClientListener(options, tap === null ? handlers : tapped(handlers, tap), tap)
 }
 
-function tapped(handlers: ListenerHandlers, tap: Tap): ListenerHandlers {
+function tapped(handlers: RequestHandlers, tap: Tap): RequestHandlers {
   return {
     request: (exchange) => {
       tap.request(exchange.connection, exchange.head, exchange.bodyLength)
@@ -111,7 +97,7 @@ function tapped(handlers: ListenerHandlers, tap: Tap): ListenerHandlers {
 
 class ClientListener implements Listener {
   readonly #options: ListenerOptions
-  readonly #handlers: ListenerHandlers
+  readonly #handlers: RequestHandlers
   readonly #tap: Tap | null
   readonly #server: Server
   readonly #tls: TlsServer | null
@@ -127,7 +113,7 @@ class ClientListener implements Listener {
   #drained: Promise<void> | null = null
   #onEmpty: (() => void) | null = null
 
-  constructor(options: ListenerOptions, handlers: ListenerHandlers, tap: Tap | null) {
+  constructor(options: ListenerOptions, handlers: RequestHandlers, tap: Tap | null) {
     this.#options = options
     this.#handlers = handlers
     this.#tap = tap

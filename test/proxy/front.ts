@@ -3,11 +3,11 @@ import net from 'node:net'
 import tls from 'node:tls'
 import type { ConnectionFailure, SecuredConnection } from '../../src/proxy/connection.ts'
 import type { Exchange } from '../../src/proxy/exchange.ts'
+import type { RequestHandlers } from '../../src/proxy/handler.ts'
 import type { Upgrade } from '../../src/proxy/http1-server.ts'
 import {
   createListener,
   type Listener,
-  type ListenerHandlers,
   type ListenerLimits,
   type ListenerOptions,
 } from '../../src/proxy/listener.ts'
@@ -44,7 +44,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
   const exchanges: Exchange[] = []
   const upgrades: Upgrade[] = []
   let onFailure = () => {}
-  const handlers: ListenerHandlers = {
+  const handlers: RequestHandlers = {
     request(exchange) {
       exchanges.push(exchange)
       ;(plan.request ?? echo)(exchange)
