@@ -91,7 +91,10 @@ export function checkTogether(
   if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
   else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
-  const ways = [bus.credentials_file, bus.user, bus.token].filter((way) => way !== null && way !== undefined)
+  if (bus.user && bus.user_file) refuse('/bus/user', 'and bus.user_file say the same thing; leave one out')
+  const ways = [bus.credentials_file, bus.user ?? bus.user_file, bus.token].filter(
+    (way) => way !== null && way !== undefined,
+  )
   if (ways.length > 1) refuse('/bus', 'takes one of credentials_file, user and token')
   if (bus.key_file === null && bus.certificate_file)
     refuse('/bus/key_file', 'is missing: the key of the certificate')
@@ -117,7 +120,8 @@ export function warnTogether(
     warn('/tracing/token', 'has no effect without tracing.endpoint')
   if (tracing.token !== null && tracing.endpoint?.startsWith('http:'))
     warn('/tracing/token', 'goes over plain http://, and whoever is on the way reads it')
-  if (bus.password !== null && bus.user === null) warn('/bus/password', 'has no effect without bus.user')
+  if (bus.password !== null && bus.user === null && bus.user_file === null)
+    warn('/bus/password', 'has no effect without bus.user')
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (manage.proxy_protocol === 'optional' && manage.trusted_proxies.length === 0)

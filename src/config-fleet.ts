@@ -15,9 +15,14 @@ export const BUS = section('NATS with JetStream, between `gatehouse manage` and 
   credentials_file: setting(
     optional(path),
     null,
-    'A `.creds` file with a JWT and its key; read anew for each connection.',
+    'A `.creds` file with a JWT and its key. It, the files of the secrets below and those of TLS are read again when they change.',
   ),
   user: setting(optional(text), null, 'Instead of such a file.'),
+  user_file: setting(
+    optional(path),
+    null,
+    'A file with that user, instead of `user`; read again when it changes.',
+  ),
   password: secret('Of that user.', 0),
   token: secret('Instead of both.', 0),
   ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),

@@ -168,6 +168,7 @@ export interface BusConfig {
   readonly name: string
   readonly credentialsFile: string | null
   readonly user: string | null
+  readonly userFile: string | null
   readonly password: Secret<string> | null
   readonly token: Secret<string> | null
   readonly caFile: string | null
@@ -486,6 +487,7 @@ function busConfig(bus: Settings['bus']): BusConfig {
     name: bus.name,
     credentialsFile: bus.credentials_file,
     user: bus.user,
+    userFile: bus.user_file,
     password: bus.password,
     token: bus.token,
     caFile: bus.ca_file,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MergeCounts } from '../store/catalogue-merge.ts'
+import { StoreLogin } from '../store/store-login.ts'
 import { Store } from '../store/store.ts'
 import { catalogueRows } from './catalogue-rows.ts'
 import type { MergeWork } from './signature-compiler.ts'
@@ -8,7 +9,7 @@ import type { MergeWork } from './signature-compiler.ts'
 export async function mergeCatalogue(work: Omit<MergeWork, 'kind'>): Promise<MergeCounts> {
   const { sources, storeUrl, storePassword, hash } = work
   const rows = await catalogueRows(sources)
-  const store = await Store.open(storeUrl, storePassword)
+  const store = await Store.open(storeUrl, new StoreLogin(storePassword))
   try {
     const nowMs = Date.now()
     return await store.catalogueMerge.merge(rows, { hash, nowMs, pause: () => sleep(PAUSE_MS) })

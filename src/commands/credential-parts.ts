@@ -1,6 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { Fault } from '../fault.ts'
-import { Secret, secretLines } from '../secret.ts'
+import { Secret, secretLines, secretText } from '../secret.ts'
+import { filesInUrl, type StoreLogin } from '../store/store-login.ts'
+import {
+  type BusCredentialSettings,
+  type BusCredentials,
+  busCredentialFiles,
+  readBusCredentials,
+} from '../plane/bus-credentials.ts'
+import type { JetStreamConnection } from '../plane/jetstream-connection.ts'
 import type { Part } from './reload.ts'
 
 /** What secrets in the database are encrypted with, where the settings name a file of keys. */
@@ -41,6 +49,71 @@ export function encryptionKeyPart(
 ): EncryptionKeyPart | null {
   const file = keys[0]?.file ?? null
   return file === null ? null : new EncryptionKeyPart(file, use)
+}
+
+/** The password of the database's user, and the files of TLS that `store.url` names. */
+export class StoreLoginPart implements Part<string | null> {
+  readonly what = 'store-credentials'
+  readonly #url: string
+  readonly #login: StoreLogin
+  #isFirst = true
+
+  constructor(url: string, login: StoreLogin) {
+    this.#url = url
+    this.#login = login
+  }
+
+  async files(): Promise<readonly string[]> {
+    const { passwordFile } = this.#login
+    return [...(passwordFile === null ? [] : [passwordFile]), ...filesInUrl(this.#url)]
+  }
+
+  async load(): Promise<string | null> {
+    const { passwordFile } = this.#login
+    const password = passwordFile === null ? this.#login.password : secretText(await textOf(passwordFile))
+    if (password === '') throw new Fault('STORE_CREDENTIALS_INVALID', `${passwordFile} is empty`)
+    // At the start the database may be away, and whatever opens it says so.
+    if (!this.#isFirst) await (await import('../store/postgres.ts')).checkLogin(this.#url, password)
+    this.#isFirst = false
+    return password
+  }
+
+  use(password: string | null): void {
+    this.#login.renew(password)
+  }
+}
+
+/** `null`: nothing in files opens it. */
+export async function storeLoginPart(url: string, login: StoreLogin): Promise<StoreLoginPart | null> {
+  if (!/^postgres(?:ql)?:/.test(url)) return null
+  const part = new StoreLoginPart(url, login)
+  return (await part.files()).length === 0 ? null : part
+}
+
+/** What opens NATS: user, password, token, credentials file, and the files of TLS. */
+export class BusCredentialPart implements Part<BusCredentials> {
+  readonly what = 'bus-credentials'
+  readonly #settings: BusCredentialSettings
+  readonly #connection: Pick<JetStreamConnection, 'check' | 'use'>
+
+  constructor(settings: BusCredentialSettings, connection: Pick<JetStreamConnection, 'check' | 'use'>) {
+    this.#settings = settings
+    this.#connection = connection
+  }
+
+  async files(): Promise<readonly string[]> {
+    return busCredentialFiles(this.#settings)
+  }
+
+  async load(): Promise<BusCredentials> {
+    const credentials = readBusCredentials(this.#settings)
+    await this.#connection.check(credentials)
+    return credentials
+  }
+
+  use(credentials: BusCredentials): void {
+    this.#connection.use(credentials)
+  }
 }
 
 async function textOf(file: string): Promise<string> {

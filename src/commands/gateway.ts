@@ -30,13 +30,18 @@ import { endStart } from '../proxy/garbage.ts'
 import type { WorkerSettings } from '../proxy/worker.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker-pool.ts'
-import { type EncryptionKeyPart, encryptionKeyPart } from './credential-parts.ts'
+import {
+  BusCredentialPart,
+  type EncryptionKeyPart,
+  encryptionKeyPart,
+  storeLoginPart,
+} from './credential-parts.ts'
 import { FileWatch } from './file-watch.ts'
 import { AsnPart, CertificatePart, type OwnSources, SigningKeyPart, TicketKeyPart } from './live-parts.ts'
 import type { ManagePort } from './manage-port.ts'
 import { addBuildInfo, managementCode, type ManagementCode, portCode } from './management-code.ts'
 import { addReadinessMetrics, CATALOGUE_FILLING, SteadyReasons } from './readiness.ts'
-import { addReloadMetrics, Reloader } from './reload.ts'
+import { addReloadMetrics, type Part, Reloader } from './reload.ts'
 import { SnapshotMaker } from './snapshot-maker.ts'
 
 export interface GatewaySettings {
@@ -296,6 +301,7 @@ export class Gateway {
       (each) => each !== null,
     )
     this.#reloaders = [...loaded.map(({ reloader }) => reloader), ...early, ...this.#maker.reloaders]
+    await this.#watchCredentials()
     this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     if (this.#fleet === null) this.#maker.begin()
     else {
@@ -396,6 +402,22 @@ export class Gateway {
     const reason = this.#fleet?.waitsFor ?? null
     const workers = this.#dataPlane.workers()
     return reason === null ? workers : workers.map((worker) => ({ ...worker, unready: [reason.detail] }))
+  }
+
+  /** What opens NATS and the database. */
+  async #watchCredentials(): Promise<void> {
+    const { fleet, management } = this.settings
+    const ofBus =
+      fleet === null || this.#fleet === null ? null : new BusCredentialPart(fleet.bus, this.#fleet.connection)
+    const ofStore =
+      management === null ? null : await storeLoginPart(management.storeUrl, management.storeLogin)
+    for (const part of [ofBus, ofStore]) {
+      if (part === null) continue
+      const each = part as Part<unknown>
+      const { value, reloader } = await Reloader.load(each, this.#log)
+      each.use(value)
+      this.#reloaders = [...this.#reloaders, reloader]
+    }
   }
 
   /** Nobody's request waits for a database, but where nothing else knows the policy it is given a moment. */

@@ -21,7 +21,12 @@ import type { ListenAddress } from '../proxy/data-plane.ts'
 import type { KeyPairSource } from '../proxy/key-pair.ts'
 import { addProcessMetrics } from '../proxy/worker-metrics.ts'
 import { LeaderLock } from '../store/leader-lock.ts'
-import { type EncryptionKeyPart, encryptionKeyPart } from './credential-parts.ts'
+import {
+  BusCredentialPart,
+  type EncryptionKeyPart,
+  encryptionKeyPart,
+  storeLoginPart,
+} from './credential-parts.ts'
 import { FileWatch } from './file-watch.ts'
 import { type OwnSources, SigningKeyPart } from './live-parts.ts'
 import { ManagePort } from './manage-port.ts'
@@ -99,7 +104,7 @@ export class Manager {
     this.settings = settings
     this.#log = log
     const { bus, dataFolder, management, signing } = settings
-    this.#leadership = new Leadership(new LeaderLock(management.storeUrl, management.storePassword), log)
+    this.#leadership = new Leadership(new LeaderLock(management.storeUrl, management.storeLogin), log)
     const folder = join(dataFolder, FLEET_FOLDER)
     const mayPublish = () => this.#leadership.confirm()
     this.#bus = new JetStreamManageBus(bus, { ...bus, folder, mayPublish }, log)
@@ -194,7 +199,17 @@ export class Manager {
     this.#maker.begin()
     this.#maker.fetch()
     this.#leadership.start()
-    const own = [signingKey, encryptionKeys].flatMap((each) => (each === null ? [] : [each.reloader]))
+    const ofBus = new BusCredentialPart(this.settings.bus, this.#bus.connection)
+    const busCredentials = await Reloader.load(ofBus, this.#log)
+    const { storeUrl, storeLogin } = this.settings.management
+    const ofStore = await storeLoginPart(storeUrl, storeLogin)
+    const login = ofStore === null ? null : await Reloader.load(ofStore, this.#log)
+    // They may have changed since the settings were read.
+    ofBus.use(busCredentials.value)
+    if (login !== null) ofStore!.use(login.value)
+    const own = [signingKey, encryptionKeys, busCredentials, login].flatMap((each) =>
+      each === null ? [] : [each.reloader],
+    )
     this.#reloaders = [...ofPort, ...(own as Reloader<unknown>[]), ...this.#maker.reloaders]
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => {

@@ -25,8 +25,8 @@ export const migrateTables: Action = {
 }
 
 async function runMigrate(given: Arguments, io: Io): Promise<ExitCode> {
-  const { storeUrl, storePassword } = placeGiven(given, io)
-  const { before, added } = await bringUpToDate(storeUrl, storePassword)
+  const { storeUrl, storeLogin } = placeGiven(given, io)
+  const { before, added } = await bringUpToDate(storeUrl, storeLogin)
   if (given.flag('json')) {
     printJson(io, { before, added })
     return 0

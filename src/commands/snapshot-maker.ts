@@ -34,7 +34,7 @@ export interface MakerSettings {
   readonly allowPrivate: boolean
   readonly dataFolder: string
   /** `null`: there is no database. */
-  readonly store: Pick<ManagementSettings, 'storeUrl' | 'storePassword'> | null
+  readonly store: Pick<ManagementSettings, 'storeUrl' | 'storeLogin'> | null
 }
 
 export interface MakerLinks {
@@ -254,7 +254,8 @@ export class SnapshotMaker {
       },
       merge: (hash) => {
         assert(store !== null)
-        return this.#signatures.merge({ ...store, hash })
+        const { storeUrl, storeLogin } = store
+        return this.#signatures.merge({ storeUrl, storePassword: storeLogin.password, hash })
       },
     }
   }

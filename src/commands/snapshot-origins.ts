@@ -88,10 +88,10 @@ export function madeSnapshot<Result>(
 async function stored(
   config: StartupConfig,
 ): Promise<{ readonly policy: unknown; readonly accepted: string }> {
-  const { storeUrl, storePassword } = storePlace(config)
+  const { storeUrl, storeLogin } = storePlace(config)
   if (sqliteFile(storeUrl) === ':memory:')
     throw new Fault('STORE_UNAVAILABLE', 'store.url is a database in memory: export --from files instead')
-  const store = await Store.open(storeUrl, storePassword)
+  const store = await Store.open(storeUrl, storeLogin)
   try {
     const newest = await store.policies.newest()
     const record = newest === null ? null : await store.policies.byVersion(newest.version)

@@ -198,11 +198,13 @@ function fleetSettings({ config, hash }: ParsedConfig): NonNullable<GatewaySetti
 }
 
 export function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {
-  const { urls, name, credentialsFile, user, caFile, certificateFile, keyFile } = bus
+  const { urls, name, credentialsFile, user, userFile, caFile, certificateFile, keyFile } = bus
+  const { password, token } = bus
   return {
     ...{ urls, name, credentialsFile, user },
-    password: bus.password?.reveal() ?? null,
-    token: bus.token?.reveal() ?? null,
+    password: password?.reveal() ?? null,
+    token: token?.reveal() ?? null,
+    secretFiles: { user: userFile, password: password?.file ?? null, token: token?.file ?? null },
     tls: { caFile, certificateFile, keyFile },
     ...{ sightingsBytesMax: bus.sightingsBytesMax, replicas: bus.replicas },
   }

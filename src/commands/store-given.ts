@@ -41,7 +41,7 @@ export async function withStore<Result>(
   mayMake: boolean,
   work: (store: Store) => Promise<Result>,
 ): Promise<Result> {
-  const { storeUrl, storePassword } = placeGiven(given, io)
+  const { storeUrl, storeLogin } = placeGiven(given, io)
   const file = sqliteFile(storeUrl)
   if (file === ':memory:')
     throw new Fault(
@@ -50,7 +50,7 @@ export async function withStore<Result>(
     )
   if (!mayMake && file !== null && !existsSync(file))
     throw new Fault('STORE_UNAVAILABLE', `there is no database ${file}; --data or --config says where it is`)
-  const store = await Store.open(storeUrl, storePassword)
+  const store = await Store.open(storeUrl, storeLogin)
   try {
     return await work(store)
   } finally {

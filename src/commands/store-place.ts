@@ -1,16 +1,17 @@
 import { join } from 'node:path'
 import type { StartupConfig } from '../config.ts'
+import { StoreLogin } from '../store/store-login.ts'
 
 /** Where what lasts is. */
 export interface StorePlace {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
   readonly storeUrl: string
-  readonly storePassword: string | null
+  readonly storeLogin: StoreLogin
 }
 
 export function storePlace({ store, data }: StartupConfig): StorePlace {
   return {
     storeUrl: store.url ?? `sqlite:${join(data.dir, 'gatehouse.db')}`,
-    storePassword: store.password?.reveal() ?? null,
+    storeLogin: new StoreLogin(store.password?.reveal() ?? null, store.password?.file ?? null),
   }
 }

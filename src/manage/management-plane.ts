@@ -15,6 +15,7 @@ import type { Sighting } from '../plane/sighting.ts'
 import type { Secret } from '../secret.ts'
 import { SEALED_BY } from '../store/settings.ts'
 import { Store } from '../store/store.ts'
+import type { StoreLogin } from '../store/store-login.ts'
 import type { TaskRecord } from '../store/tasks.ts'
 import { a2aEndpoints, isOfA2A } from './a2a/endpoints.ts'
 import { api } from './api/api.ts'
@@ -81,7 +82,7 @@ import { TrafficPulse } from './traffic-pulse.ts'
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
   readonly storeUrl: string
-  readonly storePassword: string | null
+  readonly storeLogin: StoreLogin
   /** `null`: where it listens. */
   readonly publicUrl: string | null
   /** The first key of an administrator. */
@@ -238,7 +239,7 @@ export class ManagementPlane {
 
   async #start(listen: ListenAddress): Promise<void> {
     if (this.#isClosed) return
-    const { storeUrl, storePassword, publicUrl, hasTls } = this.#settings
+    const { storeUrl, storeLogin, publicUrl, hasTls } = this.#settings
     const url = publicUrl?.replace(/\/$/, '') ?? urlOf(listen, hasTls)
     this.#documents = documents(url)
     this.#gnapDocuments = gnapDocuments(url)
@@ -258,7 +259,7 @@ export class ManagementPlane {
     })
     let store: Store | null = null
     try {
-      store = await Store.open(storeUrl, storePassword)
+      store = await Store.open(storeUrl, storeLogin)
       if (this.#isClosed) return await store.close()
       const management = await this.#managementOf(store, url)
       this.#management = management

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import { JetStreamProxyBus } from './jetstream-bus.ts'
-import type { BusSettings } from './jetstream-connection.ts'
+import type { BusSettings, JetStreamConnection } from './jetstream-connection.ts'
 import type { Sighting } from './sighting.ts'
 import { SightingSpool } from './sighting-spool.ts'
 import type { UnreadyReason } from './readiness.ts'
@@ -74,6 +74,10 @@ export class FleetProxy {
     this.#spool = spool
     const folder = join(settings.dataFolder, FLEET_FOLDER)
     this.#bus = new JetStreamProxyBus(settings.bus, id, { folder }, log)
+  }
+
+  get connection(): JetStreamConnection {
+    return this.#bus.connection
   }
 
   get isConnected(): boolean {

@@ -1,31 +1,25 @@
-import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { isDeepStrictEqual } from 'node:util'
 import {
+  type Authenticator,
   type ConnectionOptions,
   connect,
   credsAuthenticator,
   type NatsConnection,
   type Status,
+  tokenAuthenticator,
+  usernamePasswordAuthenticator,
 } from '@nats-io/transport-node'
 import { Fault } from '../fault.ts'
 import type { Log } from '../log.ts'
+import { type BusCredentialSettings, type BusCredentials, readBusCredentials } from './bus-credentials.ts'
 
 /** How NATS is reached. */
-export interface BusSettings {
+export interface BusSettings extends BusCredentialSettings {
   /** `nats://HOST:PORT` or `tls://HOST:PORT`. */
   readonly urls: readonly string[]
   /** What subjects and streams begin with: installations may share a NATS. */
   readonly name: string
-  /** With a JWT and its seed; read anew at each connection. */
-  readonly credentialsFile: string | null
-  readonly user: string | null
-  readonly password: string | null
-  readonly token: string | null
-  readonly tls: {
-    readonly caFile: string | null
-    readonly certificateFile: string | null
-    readonly keyFile: string | null
-  }
   /** How long after a connection has failed the next is tried, a little more or less. */
   readonly retryMs?: number
 }
@@ -35,19 +29,32 @@ export type BusRole = 'proxy' | 'manage'
 
 /** One connection to NATS, for as long as this process lives: it is made in the background, and made anew where it breaks. */
 export class JetStreamConnection {
+  readonly #settings: BusSettings
+  readonly #role: BusRole
   readonly #log: Log
+  #credentials: BusCredentials
+  /** Those of the last connection. */
+  #proven: BusCredentials | null = null
+  #tries = 0
+  /** What the client makes each connection with; it takes the parts of it anew each time. */
+  readonly #tls: Record<string, string | undefined> = {}
   readonly #listeners: (() => void)[] = []
   readonly #waiting = new Set<(error: Fault) => void>()
   #client: NatsConnection | null = null
   #isUp = false
   #isClosed = false
+  /** The connection is being made anew, with other credentials, for the first time. */
+  #renewing: 'no' | 'begun' | 'tried' = 'no'
   #failure = ''
   #reconnects = 0
 
   /** Throws a Fault where a file that the settings name cannot be used. */
   constructor(settings: BusSettings, role: BusRole, log: Log) {
+    this.#settings = settings
+    this.#role = role
     this.#log = log
-    void this.#connect(connectionOptions(settings, role), settings.retryMs ?? RETRY_MS)
+    this.#credentials = readBusCredentials(settings)
+    void this.#connect()
   }
 
   get isUp(): boolean {
@@ -82,6 +89,34 @@ export class JetStreamConnection {
     if (this.#isUp) listener()
   }
 
+  /**
+   * Makes a second connection with these credentials, while there is one, and closes it. Rejects with a Fault where NATS
+   * does not take them. Without a connection there is none to be lost, and nothing is tried.
+   */
+  async check(credentials: BusCredentials): Promise<void> {
+    if (!this.#isUp || isDeepStrictEqual(credentials, this.#credentials)) return
+    try {
+      const tls = tlsOf(credentials)
+      const options = connectionOptions(this.#settings, this.#role, () => credentials, tls)
+      const probe = await connect({ ...options, reconnect: false, maxReconnectAttempts: 0 })
+      await probe.close()
+    } catch (error) {
+      if (!this.#isUp) return
+      throw new Fault(
+        'BUS_REFUSED',
+        `NATS does not take the new credentials (${(error as Error).message}): the connection with the old ones stays for as long as it lasts. Compare the files of bus.* with what the server knows; it is tried again`,
+        { cause: error },
+      )
+    }
+  }
+
+  /** From now on NATS is reached with these: a connection is made anew. What was not acknowledged is sent again. */
+  use(credentials: BusCredentials): void {
+    if (isDeepStrictEqual(credentials, this.#credentials)) return
+    this.#credentials = credentials
+    if (this.#isUp && this.#client !== null) void this.#renew(this.#client)
+  }
+
   /** What was sent leaves; what is under way is rejected. */
   async close(): Promise<void> {
     const wasUp = this.#isUp
@@ -94,16 +129,49 @@ export class JetStreamConnection {
     await Promise.race([client.close(), pause(FLUSH_MS)])
   }
 
-  async #connect(options: ConnectionOptions, retryMs: number): Promise<void> {
+  async #renew(client: NatsConnection): Promise<void> {
+    this.#renewing = 'begun'
+    await Promise.race([client.flush().catch(() => undefined), pause(FLUSH_MS)])
+    Object.assign(this.#tls, tlsOf(this.#credentials))
+    if (!this.#isClosed) await client.reconnect().catch(() => undefined)
+  }
+
+  /**
+   * Before each try, in how long it is. Without a connection there is nothing to be lost with what the files say now; if
+   * that is not what opened the last one, the two take turns.
+   */
+  #nextTry(): number {
+    if (this.#renewing === 'begun') {
+      this.#renewing = 'tried'
+      return 0
+    }
+    if (this.#renewing === 'tried') {
+      this.#renewing = 'no'
+      this.#down(new Error('there is no connection with the new credentials'))
+    }
+    this.#tries++
+    try {
+      const inFiles = readBusCredentials(this.#settings)
+      this.#credentials = this.#proven === null || this.#tries % 2 === 1 ? inFiles : this.#proven
+    } catch {
+      // Those before may do.
+    }
+    Object.assign(this.#tls, tlsOf(this.#credentials))
+    return around(this.#settings.retryMs ?? RETRY_MS)
+  }
+
+  async #connect(): Promise<void> {
+    Object.assign(this.#tls, tlsOf(this.#credentials))
+    const options = connectionOptions(this.#settings, this.#role, () => this.#credentials, this.#tls)
     while (!this.#isClosed) {
       try {
-        const client = await connect({ ...options, reconnectDelayHandler: () => around(retryMs) })
+        const client = await connect({ ...options, reconnectDelayHandler: () => this.#nextTry() })
         if (this.#isClosed) await client.close()
         else this.#use(client)
         return
       } catch (error) {
         this.#down(error as Error)
-        await pause(around(retryMs))
+        await pause(this.#nextTry())
       }
     }
   }
@@ -127,6 +195,9 @@ export class JetStreamConnection {
 
   #up(): void {
     this.#isUp = true
+    this.#renewing = 'no'
+    this.#proven = this.#credentials
+    this.#tries = 0
     this.#failure = ''
     this.#log.info('NATS can be reached', { server: this.#client?.getServer() ?? '' })
     for (const listener of this.#listeners) listener()
@@ -135,7 +206,7 @@ export class JetStreamConnection {
   #down(error: Error): void {
     this.#isUp = false
     for (const reject of this.#waiting) reject(busClosed(error))
-    if (this.#isClosed || error.message === this.#failure) return
+    if (this.#isClosed || this.#renewing !== 'no' || error.message === this.#failure) return
     this.#failure = error.message
     this.#log.warn('NATS cannot be reached; it is tried again', { error })
   }
@@ -145,45 +216,45 @@ export function busClosed(cause?: unknown): Fault {
   return new Fault('BUS_CLOSED', 'the management plane cannot be reached', { cause })
 }
 
-function connectionOptions(settings: BusSettings, role: BusRole): ConnectionOptions {
-  const { urls, credentialsFile, user, password, token, tls } = settings
-  const { caFile, certificateFile, keyFile } = tls
+function connectionOptions(
+  settings: BusSettings,
+  role: BusRole,
+  current: () => BusCredentials,
+  tls: Readonly<Record<string, string | undefined>>,
+): ConnectionOptions {
+  const { urls, name } = settings
+  const { caFile, certificateFile } = settings.tls
   const isSecure = urls.some((url) => url.startsWith('tls://')) || caFile !== null || certificateFile !== null
-  if (credentialsFile !== null) textOf(credentialsFile)
   return {
     servers: [...urls],
-    name: `${settings.name} ${role} ${hostname()}`,
+    name: `${name} ${role} ${hostname()}`,
     maxReconnectAttempts: -1,
     // A password that was changed here may be known there a moment later.
     ignoreAuthErrorAbort: true,
     pingInterval: PING_MS,
     maxPingOut: 2,
     timeout: CONNECT_MS,
-    inboxPrefix: `_INBOX.${settings.name}.${role}`,
-    ...(credentialsFile === null
-      ? {}
-      : { authenticator: credsAuthenticator(() => new Uint8Array(readFileSync(credentialsFile))) }),
-    ...(user === null ? {} : { user }),
-    ...(password === null ? {} : { pass: password }),
-    ...(token === null ? {} : { token }),
-    ...(isSecure
-      ? {
-          tls: {
-            ...(caFile === null ? {} : { ca: textOf(caFile) }),
-            ...(certificateFile === null ? {} : { cert: textOf(certificateFile) }),
-            ...(keyFile === null ? {} : { key: textOf(keyFile) }),
-          },
-        }
-      : {}),
+    inboxPrefix: `_INBOX.${name}.${role}`,
+    authenticator: authenticatorOf(current),
+    ...(isSecure ? { tls } : {}),
   }
 }
 
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${code})`, { cause: error })
+/** Asked at each connection. */
+function authenticatorOf(current: () => BusCredentials): Authenticator {
+  return (nonce) => {
+    const { jwt, user, password, token } = current()
+    if (jwt !== null) return credsAuthenticator(new TextEncoder().encode(jwt))(nonce)
+    if (token !== null) return tokenAuthenticator(token)(nonce)
+    return user === null ? undefined : usernamePasswordAuthenticator(user, password ?? undefined)(nonce)
+  }
+}
+
+function tlsOf({ ca, certificate, key }: BusCredentials): Record<string, string | undefined> {
+  return {
+    ...(ca === null ? {} : { ca }),
+    ...(certificate === null ? {} : { cert: certificate }),
+    ...(key === null ? {} : { key }),
   }
 }
 

@@ -1,5 +1,7 @@
-import pg from 'pg'
+import type pg from 'pg'
+import { clientOf } from './postgres-client.ts'
 import { asFault } from './postgres-fault.ts'
+import type { StoreLogin } from './store-login.ts'
 
 /**
  * A lock that one process at a time has, for as long as its connection lasts: PostgreSQL lets go of it when that breaks.
@@ -8,12 +10,13 @@ import { asFault } from './postgres-fault.ts'
  */
 export class LeaderLock {
   readonly #settings: pg.ClientConfig
+  readonly #Client: typeof pg.Client
   #client: pg.Client | null = null
 
-  constructor(url: string, password: string | null) {
+  constructor(url: string, login: StoreLogin | null) {
+    this.#Client = clientOf(login)
     this.#settings = {
       connectionString: url,
-      ...(password === null ? {} : { password }),
       connectionTimeoutMillis: ANSWER_MS,
       query_timeout: ANSWER_MS,
       keepAlive: true,
@@ -55,7 +58,7 @@ export class LeaderLock {
   }
 
   async #connect(): Promise<pg.Client> {
-    const client = new pg.Client(this.#settings)
+    const client = new this.#Client(this.#settings)
     client.on('error', () => {
       if (this.#client === client) this.#client = null
     })

@@ -2,16 +2,17 @@ import { Fault } from '../fault.ts'
 import type { Database, Prepare } from './database.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
+import type { StoreLogin } from './store-login.ts'
 
 /** `sqlite:FILE` or `postgres://…`. Throws a Fault that says what to do. */
 export async function openDatabase(
   url: string,
-  password: string | null,
+  login: StoreLogin | null,
   prepare: Prepare,
 ): Promise<Database> {
   const file = sqliteFile(url)
   if (file !== null) return openSqlite(file, prepare)
-  if (/^postgres(?:ql)?:\/\//.test(url)) return openPostgres(url, password, prepare)
+  if (/^postgres(?:ql)?:\/\//.test(url)) return openPostgres(url, login, prepare)
   throw new Fault('STORE_URL_INVALID', 'a store is sqlite:FILE or postgres://USER@HOST/DATABASE')
 }
 

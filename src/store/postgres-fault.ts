@@ -40,4 +40,5 @@ const STATES = [
 /** ECONNRESET and the like. */
 const SYSTEM = /^E[A-Z]+$/
 /** In pg's own words. */
-const LOST = /^(?:Connection terminated|Client (?:has encountered|was closed)|Query read timeout|timeout )/
+export const LOST =
+  /^(?:Connection terminated|Client (?:has encountered|was closed)|Query read timeout|timeout )/

@@ -2,18 +2,20 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { Fault } from '../fault.ts'
 import type { Database, Prepare } from './database.ts'
-import { asFault } from './postgres-fault.ts'
+import { asFault, LOST } from './postgres-fault.ts'
+import { clientOf } from './postgres-client.ts'
+import { StoreLogin } from './store-login.ts'
 import type { Tables } from './tables.ts'
 
 export async function openPostgres(
   url: string,
-  password: string | null,
+  login: StoreLogin | null,
   prepare: Prepare,
   { connectionsMax, connectMs, statementMs, queryMs }: PostgresLimits = LIMITS,
 ): Promise<Database> {
   const settings: pg.PoolConfig = {
     connectionString: url,
-    ...(password === null ? {} : { password }),
+    Client: clientOf(login),
     connectionTimeoutMillis: connectMs,
     // A server that is gone without a word is noticed.
     keepAlive: true,
@@ -21,16 +23,54 @@ export async function openPostgres(
     types: { getTypeParser },
   }
   refuseUnreadable(settings)
-  const unhurried = kyselyOn({ ...settings, max: 1 })
+  const unhurried = kyselyOn(newPool({ ...settings, max: 1 }))
   await prepare(unhurried, 'postgres').finally(() => unhurried.destroy())
-  const db = kyselyOn({
+  const pool = newPool({
     ...settings,
     max: connectionsMax,
     statement_timeout: statementMs,
     idle_in_transaction_session_timeout: statementMs,
     query_timeout: queryMs,
   })
-  return { kind: 'postgres', db, close: () => db.destroy() }
+  const db = kyselyOn(pool)
+  const stop = login?.onRenewed(() => pool.renew())
+  const close = () => {
+    stop?.()
+    return db.destroy()
+  }
+  return { kind: 'postgres', db, close }
+}
+
+/**
+ * Whether the server lets this password in, with the files of TLS that the URL names as they are now. Rejects with a
+ * Fault where it does not; a server that does not answer cannot say.
+ */
+export async function checkLogin(url: string, password: string | null): Promise<void> {
+  const client = new (clientOf(new StoreLogin(password)))({
+    connectionString: url,
+    connectionTimeoutMillis: LIMITS.connectMs,
+    application_name: 'gatehouse check',
+  })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const isAnswer =
+      error instanceof pg.DatabaseError ? REFUSES.test(code ?? '') : !isOfNetwork(code, message)
+    if (isAnswer)
+      throw new Fault(
+        'STORE_REFUSED',
+        `the database does not take the new credentials (${message}): connections go on with the old ones. Compare store.password_file, and the files of TLS in store.url, with what the server knows; it is tried again`,
+        { cause: error },
+      )
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+function isOfNetwork(code: string | undefined, message: string): boolean {
+  return NETWORK.test(code ?? '') || LOST.test(message)
 }
 
 export interface PostgresLimits {
@@ -43,24 +83,47 @@ export interface PostgresLimits {
   readonly queryMs: number
 }
 
-function kyselyOn(settings: pg.PoolConfig): Kysely<Tables> {
+function kyselyOn(pool: GuardedPool): Kysely<Tables> {
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+}
+
+function newPool(settings: pg.PoolConfig): GuardedPool {
   const pool = new GuardedPool(settings)
   // A connection that breaks while idle is replaced by the next query.
   pool.on('error', () => undefined)
-  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  return pool
 }
 
 /** Its connections throw Faults for what the world did. */
 class GuardedPool extends pg.Pool {
+  /** Counts logins: connections of an older one are not used again. */
+  #login = 0
+  readonly #logins = new WeakMap<pg.PoolClient, number>()
+
+  /** Queries that run now end on the connections that they have; the next ones get new connections. */
+  renew(): void {
+    this.#login++
+  }
+
   override connect(): Promise<pg.PoolClient>
   override connect(callback: Parameters<pg.Pool['connect']>[0]): void
   override connect(callback?: Parameters<pg.Pool['connect']>[0]): Promise<pg.PoolClient> | undefined {
-    if (callback === undefined)
-      return super.connect().then(guardedClient, (error: unknown) => {
-        throw asFault(error, true)
-      })
+    if (callback === undefined) return this.#current()
     super.connect(callback)
     return undefined
+  }
+
+  async #current(): Promise<pg.PoolClient> {
+    for (;;) {
+      const login = this.#login
+      const client = await super.connect().catch((error: unknown) => {
+        throw asFault(error, true)
+      })
+      const made = this.#logins.get(client) ?? login
+      this.#logins.set(client, made)
+      if (made === this.#login) return guardedClient(client)
+      client.release(true)
+    }
   }
 }
 
@@ -103,5 +166,8 @@ const getTypeParser: typeof pg.types.getTypeParser = ((oid: number, format: 'tex
     ? Number
     : pg.types.getTypeParser(oid, format as 'text')) as typeof pg.types.getTypeParser
 
+/** SQLSTATE: the user, its password, or the database. */
+const REFUSES = /^(?:28...|3D000)$/
+const NETWORK = /^E(?:CONN|TIMEDOUT|HOST|NET|AI_|NOTFOUND|PIPE)/
 const GUARDED = new WeakSet<pg.PoolClient>()
 const LIMITS: PostgresLimits = { connectionsMax: 10, connectMs: 5_000, statementMs: 20_000, queryMs: 25_000 }

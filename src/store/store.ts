@@ -33,6 +33,7 @@ import { RollupStore } from './rollups.ts'
 import { SealedValueStore } from './sealed-values.ts'
 import { SettingStore } from './settings.ts'
 import { SightingStore } from './sightings.ts'
+import type { StoreLogin } from './store-login.ts'
 import { SubmissionStore } from './submissions.ts'
 import { TaskCallbackStore } from './task-callbacks.ts'
 import { TaskStore } from './tasks.ts'
@@ -94,8 +95,8 @@ export class Store {
   readonly #database: Database
 
   /** `sqlite:FILE` or `postgres://…`; its tables are brought up to date. */
-  static async open(url: string, password: string | null = null): Promise<Store> {
-    return new Store(await openDatabase(url, password, migrate))
+  static async open(url: string, login: StoreLogin | null = null): Promise<Store> {
+    return new Store(await openDatabase(url, login, migrate))
   }
 
   private constructor(database: Database) {

@@ -187,6 +187,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['store/fingerprints-seen.ts', 'batch', 'FingerprintTally.#entries'],
   ['store/rollup-tally.ts', 'batch', 'RollupTally.#minutes'],
   ['store/sqlite-file.ts', 'PREPARED_MAX', 'SqliteFile.#prepared'],
+  ['store/store-login.ts', 'ours', 'StoreLogin.#listeners'],
   ['store/version-tally.ts', 'batch', 'VersionTally.#versions'],
   ['wire/event-stream.ts', 'lengthMax', 'EventStreamReader.#data'],
 ]

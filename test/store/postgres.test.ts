@@ -9,6 +9,7 @@ import type { Database } from '../../src/store/database.ts'
 import { migrate } from '../../src/store/migrations.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
 import { asFault } from '../../src/store/postgres-fault.ts'
+import { StoreLogin } from '../../src/store/store-login.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { gnapContract } from '../contract/gnap.ts'
@@ -178,7 +179,7 @@ test('at the start: nobody there, no such database, no such user, no right, no P
 
 test('a password of its own goes to the server', async (t) => {
   const url = await freshUrl('postgres', t)
-  const store = await Store.open(url, 'hunter2')
+  const store = await Store.open(url, new StoreLogin('hunter2'))
   await store.close()
 })
 

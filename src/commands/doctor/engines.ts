@@ -16,14 +16,14 @@ import { bad, type Finding, good, skipped, warning } from './finding.ts'
 
 /** Opened as it is: tables that are missing are made by a start, and not by this. */
 export async function lookAtStore(config: StartupConfig): Promise<readonly Finding[]> {
-  const { storeUrl, storePassword } = storePlace(config)
+  const { storeUrl, storeLogin } = storePlace(config)
   const file = sqliteFile(storeUrl)
   if (file === ':memory:') return [skipped('database', 'is in memory, and gone with the process')]
   const about = `database ${file ?? withoutUser(storeUrl)}`
   if (file !== null && !existsSync(file)) return [good(about, 'is made at the first start')]
   const found: Finding[] = []
   try {
-    const database = await openDatabase(storeUrl, storePassword, async (db, kind) => {
+    const database = await openDatabase(storeUrl, storeLogin, async (db, kind) => {
       const { missing, unknown } = await lookAtMigrations(db, kind)
       found.push(ofTables(about, missing, unknown))
       if (kind === 'postgres') found.push(await ofClock(about, db))
