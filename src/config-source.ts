@@ -11,8 +11,9 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { Fault } from './fault.ts'
-import { type Policy, parsePolicy } from './policy/policy.ts'
-import { DocumentFault } from './problem.ts'
+import type { SoftwareNames } from './classify/software-names.ts'
+import { type Policy, parsePolicy, policyWarnings } from './policy/policy.ts'
+import { DocumentFault, type DocumentProblem } from './problem.ts'
 
 /** One thing that is wrong with what an operator wrote. */
 export interface Problem {
@@ -67,14 +68,29 @@ export function readSource(text: string, name: string): Source {
   }
 }
 
-/** A policy file: as its author wrote it, to be sent on, and compiled. Throws a ConfigFault with lines and rules. */
+/** A policy in a file. */
+export interface PolicyText {
+  /** As its author wrote it, to be sent on. */
+  readonly document: unknown
+  readonly policy: Policy
+  /** What may not do what its author means. */
+  readonly warnings: readonly Problem[]
+}
+
+/**
+ * Throws a ConfigFault with lines and rules. `names`: what agents and software are called; `null`: not known here, and
+ * nothing is said of ids.
+ */
 export function parsePolicyText(
   text: string,
   name: string,
   upstreams: readonly string[] | null = null,
-): { document: unknown; policy: Policy } {
+  names: SoftwareNames | null = null,
+): PolicyText {
   const source = readSource(text, name)
-  return placed(source, () => ({ document: source.value, policy: parsePolicy(source.value, upstreams) }))
+  const policy = placed(source, () => parsePolicy(source.value, upstreams, names))
+  const warnings = policyWarnings(policy, names).map((each) => placedProblem(source, each))
+  return { document: source.value, policy, warnings }
 }
 
 /** What `parse` makes of a source; its DocumentFault becomes a ConfigFault with lines and names. */
@@ -83,14 +99,18 @@ export function placed<Parsed>(source: Source, parse: () => Parsed): Parsed {
     return parse()
   } catch (error) {
     if (!(error instanceof DocumentFault)) throw error
-    const problems = error.problems.map(({ pointer, within, what }) => {
-      // What has a name is called by it, and then not by its number.
-      const member = nameOf(within === null ? pointer : pointer.replace(/^(?:\/rules)?\/\d+/, ''))
-      const parts = [within ?? '', member, what]
-      return { where: source.place(pointer), what: parts.filter((part) => part !== '').join(': ') }
-    })
-    throw new ConfigFault(problems, error.code)
+    throw new ConfigFault(
+      error.problems.map((each) => placedProblem(source, each)),
+      error.code,
+    )
   }
+}
+
+function placedProblem(source: Source, { pointer, within, what }: DocumentProblem): Problem {
+  // What has a name is called by it, and then not by its number.
+  const member = nameOf(within === null ? pointer : pointer.replace(/^(?:\/rules)?\/\d+/, ''))
+  const parts = [within ?? '', member, what]
+  return { where: source.place(pointer), what: parts.filter((part) => part !== '').join(': ') }
 }
 
 /** A JSON pointer as people write it: `proxy.upstreams[0].urls`. */

@@ -56,8 +56,13 @@ export class Place {
   }
 
   refuse(what: string): null {
-    this.#document.problems.push({ pointer: this.#pointer, within: this.#within, what })
+    this.#document.problems.push(this.problem(what))
     return null
+  }
+
+  /** The same, said of this place and not held against the document. */
+  problem(what: string): DocumentProblem {
+    return { pointer: this.#pointer, within: this.#within, what }
   }
 
   /** The same place, in something that has a name: `rule "api"`. */

@@ -56,7 +56,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'config-schema.ts': [...SHARED, ...CONFIG, 'wire', 'node:net'],
   'config-items.ts': [...SHARED, ...CONFIG],
   'config-kinds.ts': [...SHARED, ...CONFIG, 'wire', 'classify/our-headers.ts', 'policy', 'node:net'],
-  'config-source.ts': [...SHARED, ...CONFIG, 'policy', 'npm:yaml'],
+  'config-source.ts': [...SHARED, ...CONFIG, 'classify/software-names.ts', 'policy', 'npm:yaml'],
   wire: ['type brand.ts', 'type node:*'],
   fingerprint: ['type brand.ts', 'wire', 'node:crypto'],
   capture: [...SHARED, 'wire', 'fingerprint', 'node:*'],

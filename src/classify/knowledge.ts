@@ -6,6 +6,7 @@ import { Identities } from './identities.ts'
 import { OwnerIndex } from './owners.ts'
 import type { SignatureIndex } from './signature-index.ts'
 import type { Software } from './software.ts'
+import { SoftwareNames } from './software-names.ts'
 import { StackIndex } from './stack.ts'
 import { UserAgentIndex } from './user-agent.ts'
 import type { Weights } from './weights.ts'
@@ -13,6 +14,8 @@ import type { Weights } from './weights.ts'
 /** Everything that requests are judged by, compiled; never changed, but for what it remembers of what it has read. */
 export interface Knowledge {
   readonly list: readonly Software[]
+  /** For what people write: policies, filters. */
+  readonly names: SoftwareNames
   readonly userAgents: UserAgentIndex
   readonly headers: HeaderIndex
   readonly orders: HeaderOrders
@@ -53,8 +56,11 @@ export function* compilingKnowledge(
   yield
   const addresses = yield* AddressLists.compiling(list)
   yield
+  const names = yield* SoftwareNames.compiling(list)
+  yield
   return {
     list,
+    names,
     userAgents,
     headers,
     orders,

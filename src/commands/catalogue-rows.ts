@@ -3,7 +3,8 @@ import { confidenceOf } from '../classify/confidence.ts'
 import { JA4_TYPES, type Ja4Type, partsOfFingerprint } from '../classify/fingerprint-form.ts'
 import type { FingerprintSignature, FingerprintType, Signature } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
-import { allNames, type SignatureRow, type SoftwareRow, softwareRow, storable } from '../store/catalogue.ts'
+import { rankedNames, storable } from '../classify/software-names.ts'
+import { type SignatureRow, type SoftwareRow, softwareRow } from '../store/catalogue.ts'
 import { type CatalogueRows, compareBytes } from '../store/catalogue-merge.ts'
 import type { SoftwareNameTable } from '../store/tables/catalogue.ts'
 import { readSources, type SignatureSources, type SourceSink } from './signature-content.ts'
@@ -88,17 +89,9 @@ function storedSoftware(software: Software, origin: Origin, newestDay: number): 
   return softwareRow({ ...software, signatures: others }, origin, firstDay * DAY_MS)
 }
 
-/** A name that several go by is of whom it is the id, then of the first whose name it is. */
 function namesIn(list: readonly Software[]): readonly SoftwareNameTable[] {
-  const byName = new Map<string, string>(list.map(({ id }) => [id, id]))
-  const lists = list.map((software) => ({ id: software.id, names: allNames(software) }))
-  const longest = lists.reduce((most, { names }) => Math.max(most, names.length), 0)
-  for (let i = 0; i < longest; i++) {
-    for (const { id, names } of lists) {
-      const name = names[i]
-      if (name !== undefined && !byName.has(name)) byName.set(name, id)
-    }
-  }
+  const byName = new Map<string, string>()
+  for (const [name, { id }] of rankedNames(list)) if (!byName.has(name)) byName.set(name, id)
   return [...byName]
     .map(([name, software_id]) => ({ name, software_id }))
     .sort((one, other) => compareBytes(one.name, other.name))

@@ -10,17 +10,23 @@ import { type Effect, effectsOf } from './action-text.ts'
 import type { Arguments, ExitCode } from './command.ts'
 import { type Io, paint } from './io.ts'
 import { givenKnowledge } from './knowledge-source.ts'
-import { givenPolicy, textIn } from './policy-source.ts'
+import { givenPolicy, sayWarnings, textIn } from './policy-source.ts'
 import { visible } from './table.ts'
 
 /** `gatehouse check --explain`: what a policy does to one request, rule by rule. */
 export async function explainRequest(file: string, given: Arguments, io: Io): Promise<ExitCode> {
-  const { name, policy } = await givenPolicy(given, io)
+  const knowledge = await givenKnowledge(given, io)
+  const named = await givenPolicy(given, io, knowledge.names)
+  const { name, policy } = named
+  sayWarnings(io, named)
   // JSON is YAML, too.
   const source = readSource(await textIn(file), file)
   const written = placed(source, () => readWrittenRequest(source.value))
-  const knowledge = written.verdict === null ? await givenKnowledge(given, io) : null
-  const request = describedRequest(written, () => knowledge!, Date.now())
+  const request = describedRequest(
+    written,
+    { names: knowledge.names, knowledge: () => knowledge },
+    Date.now(),
+  )
   const explanation = explain(policy, request.facts, Date.now())
   const effects = effectsOf(explanation.decision.action, request)
   const unknownSigner = isSigned(request.facts.rawHeaders) ? unknownSignerOf(policy) : null

@@ -5,15 +5,18 @@ import { parseSighting } from '../plane/sighting-document.ts'
 import type { Arguments, ExitCode } from './command.ts'
 import { type Io, paint } from './io.ts'
 import { lines } from './lines.ts'
-import { givenPolicy, policyIn } from './policy-source.ts'
+import { givenKnowledge } from './knowledge-source.ts'
+import { givenPolicy, policyIn, sayWarnings } from './policy-source.ts'
 import { renderTable } from './table.ts'
 import { unreadable } from './unreadable.ts'
 
 /** `gatehouse check --replay`: what a policy would have done to what was seen. */
 export async function replaySightings(file: string, given: Arguments, io: Io): Promise<ExitCode> {
-  const after = await givenPolicy(given, io)
+  const { names: called } = await givenKnowledge(given, io)
+  const after = await givenPolicy(given, io, called)
   const against = given.value('against')
-  const before = against === null ? null : await policyIn(against, null)
+  const before = against === null ? null : await policyIn(against, null, called)
+  sayWarnings(io, after)
   const replay = new Replay(after.policy, before?.policy ?? null, Date.now())
   const bad = await read(file, replay)
   const report = replay.report()

@@ -6,11 +6,11 @@ import { ConfigFault, type Problem, parsePolicyText } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { AsnFile } from '../identity/asn-file.ts'
 import { PUBLISHED_KEYS } from '../identity/published-keys.ts'
-import { policyWarnings } from '../policy/policy.ts'
 import { loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Arguments } from './command.ts'
 import { configFlags } from './config-options.ts'
 import type { Io } from './io.ts'
+import { configuredNames } from './knowledge-source.ts'
 import { loadWeights } from './knowledge-files.ts'
 import { TicketKeyPart } from './live-parts.ts'
 import { loadContent } from './signature-content.ts'
@@ -38,14 +38,15 @@ export async function configReport(given: Arguments, io: Io, role?: ConfigRole):
 
 /** What the files that are named hold. All of them are looked at, whatever is wrong with the first. */
 async function checkFiles(
-  { proxy, policy, signatures, weights, feeds, identity, signing }: StartupConfig,
+  config: StartupConfig,
   role: ConfigRole | undefined,
 ): Promise<Omit<ConfigReport, 'parsed'>> {
+  const { proxy, policy, signatures, weights, feeds, identity, signing } = config
   const problems: Problem[] = []
   const warnings: Problem[] = []
-  const attempt = async (where: string, look: () => Promise<readonly string[]>) => {
+  const attempt = async (where: string, look: () => Promise<readonly (string | Problem)[]>) => {
     try {
-      for (const what of await look()) warnings.push({ where, what })
+      for (const each of await look()) warnings.push(typeof each === 'string' ? { where, what: each } : each)
     } catch (error) {
       problems.push(...problemsOf(error, where))
     }
@@ -72,7 +73,7 @@ async function checkFiles(
   const names = proxy.upstreams.map(({ name }) => name)
   const servesAnyHost = role !== 'manage' && proxy.hosts.length === 0
   if (policy.file !== null)
-    await attempt('policy.file', () => checkPolicy(policy.file!, names, servesAnyHost))
+    await attempt('policy.file', () => checkPolicy(policy.file!, names, config, servesAnyHost))
   if (signatures.length > 0) await attempt('signatures', () => checkSignatures(signatures))
   if (weights.file !== null) await attempt('weights.file', () => checkWeights(weights.file!))
   for (const [index, { caFile }] of feeds.entries()) {
@@ -92,11 +93,16 @@ async function checkFiles(
 async function checkPolicy(
   file: string,
   upstreams: readonly string[],
+  config: StartupConfig,
   servesAnyHost: boolean,
-): Promise<readonly string[]> {
-  const { policy } = parsePolicyText((await read(file)).toString('utf8'), file, upstreams)
-  const warnings = policyWarnings(policy)
-  return servesAnyHost && policy.asked.host ? [...warnings, ANY_HOST] : warnings
+): Promise<readonly (string | Problem)[]> {
+  const text = (await read(file)).toString('utf8')
+  const { policy, warnings } = parsePolicyText(text, file, upstreams)
+  const ofHosts = servesAnyHost && policy.asked.host ? [ANY_HOST] : []
+  if (policy.ids.length === 0) return [...warnings, ...ofHosts]
+  // Signatures that cannot be read are a problem of their own.
+  const names = await configuredNames(config).catch(() => null)
+  return [...parsePolicyText(text, file, upstreams, names).warnings, ...ofHosts]
 }
 
 async function checkSignatures(paths: readonly string[]): Promise<readonly string[]> {

@@ -1,6 +1,8 @@
 import type { Knowledge } from '../classify/knowledge.ts'
+import type { Software } from '../classify/software.ts'
+import { SoftwareNames } from '../classify/software-names.ts'
 import { parseWeights } from '../classify/weights.ts'
-import { loadConfig } from '../config.ts'
+import { loadConfig, type StartupConfig } from '../config.ts'
 import { silentLog } from '../log.ts'
 import { RangesStore, rangesFolder } from '../identity/ranges-store.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
@@ -10,22 +12,36 @@ import { feedSettings } from './feed-settings.ts'
 import type { Io } from './io.ts'
 import { knowledgeOf, loadKnowledge } from './knowledge-files.ts'
 import { withFetched } from './live-parts.ts'
-import { loadContent } from './signature-content.ts'
+import { loadContent, readSources, type SignatureSources } from './signature-content.ts'
 
 /** What a gateway with the configuration that is named would judge by; without one, what comes with Gatehouse. */
 export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledge> {
   const isConfigured = given.value('config') !== null || Object.keys(io.env).some(isSetting)
   if (!isConfigured) return loadKnowledge(null, null)
   const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
+  const { list, weights, fingerprints } = await loadContent(await configuredSources(config))
+  return knowledgeOf(list, parseWeights(weights), fingerprints)
+}
+
+/** What agents and software are called in a gateway with this configuration; those that its API has made are in its database. */
+export async function configuredNames(config: StartupConfig): Promise<SoftwareNames> {
+  const byId = new Map<string, Software>()
+  await readSources(await configuredSources(config), {
+    begin: () => undefined,
+    software: (software) => void byId.set(software.id, software),
+    fingerprint: (of) => byId.has(of),
+  })
+  return SoftwareNames.of([...byId.values()])
+}
+
+function configuredSources(config: StartupConfig): Promise<SignatureSources> {
   const silent = silentLog()
   const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), silent)
   const ranges =
     config.identity.rangesRefreshMs === null
       ? null
       : new RangesStore(rangesFolder(config.data.dir), silent, Date.now)
-  const own = { paths: config.signatures, weightsFile: config.weights.file }
-  const { list, weights, fingerprints } = await loadContent(await withFetched(own, feeds, ranges))
-  return knowledgeOf(list, parseWeights(weights), fingerprints)
+  return withFetched({ paths: config.signatures, weightsFile: config.weights.file }, feeds, ranges)
 }
 
 /** A policy can be tried without the rest of a configuration: other variables do not ask for one. */

@@ -11,7 +11,6 @@ import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../log.ts'
 import type { FeedStore } from '../manage/feed-store.ts'
 import { DEFAULT_POLICY, hashOf, type PolicyFile, type PolicyInForce } from '../manage/policy-keeper.ts'
-import { policyWarnings } from '../policy/policy.ts'
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/development-ca.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Part } from './reload.ts'
@@ -203,11 +202,10 @@ export class PolicyPart implements Part<unknown>, PolicyFile {
     if (file === null) return this.#inForce.document
     try {
       const text = await readFile(file, 'utf8').catch((error) => unreadable(file, error))
-      const { document, policy } = parsePolicyText(text, file, this.#upstreams)
+      const { document } = parsePolicyText(text, file, this.#upstreams)
       const hash = hashOf(JSON.stringify(document))
       const sinceMs = Date.now()
-      const warnings = policyWarnings(policy)
-      this.#inForce = { ...DEFAULT_POLICY, source: 'file', file, document, hash, sinceMs, warnings }
+      this.#inForce = { ...DEFAULT_POLICY, source: 'file', file, document, hash, sinceMs }
       return document
     } catch (error) {
       this.#inForce = { ...this.#inForce, problems: (error as Error).message.split('\n') }

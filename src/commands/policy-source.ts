@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { loadConfig } from '../config.ts'
-import { ConfigFault, parsePolicyText } from '../config-source.ts'
+import type { SoftwareNames } from '../classify/software-names.ts'
+import { ConfigFault, parsePolicyText, type Problem } from '../config-source.ts'
 import { Fault } from '../fault.ts'
 import { type Policy, parsePolicy } from '../policy/policy.ts'
 import type { Arguments } from './command.ts'
@@ -12,12 +13,17 @@ export interface NamedPolicy {
   /** The file, or what there is without one. */
   readonly name: string
   readonly policy: Policy
+  readonly warnings: readonly Problem[]
+}
+
+export function sayWarnings(io: Io, { warnings }: NamedPolicy): void {
+  for (const { where, what } of warnings) io.stderr.write(`warning: ${where}: ${what}\n`)
 }
 
 /** The policy that `--policy` names, or the configuration; without either, the one that tags everything. */
-export async function givenPolicy(given: Arguments, io: Io): Promise<NamedPolicy> {
+export async function givenPolicy(given: Arguments, io: Io, names: SoftwareNames): Promise<NamedPolicy> {
   const file = given.value('policy')
-  if (file !== null) return policyIn(file, null)
+  if (file !== null) return policyIn(file, null, names)
   const isConfigured = given.value('config') !== null || Object.keys(io.env).some(isSetting)
   if (!isConfigured) return TAG_ALL
   const { config } = loadConfig(configFlags(given), given.value('config'), io.env)
@@ -25,11 +31,17 @@ export async function givenPolicy(given: Arguments, io: Io): Promise<NamedPolicy
   return policyIn(
     config.policy.file,
     config.proxy.upstreams.map(({ name }) => name),
+    names,
   )
 }
 
-export async function policyIn(file: string, upstreams: readonly string[] | null): Promise<NamedPolicy> {
-  return { name: file, policy: parsePolicyText(await textIn(file), file, upstreams).policy }
+export async function policyIn(
+  file: string,
+  upstreams: readonly string[] | null,
+  names: SoftwareNames,
+): Promise<NamedPolicy> {
+  const { policy, warnings } = parsePolicyText(await textIn(file), file, upstreams, names)
+  return { name: file, policy, warnings }
 }
 
 /** Throws a Fault that names it. */
@@ -48,4 +60,8 @@ function isSetting(name: string): boolean {
   return name.startsWith('GATEHOUSE_')
 }
 
-const TAG_ALL: NamedPolicy = { name: 'no policy: everything is tagged', policy: parsePolicy({}) }
+const TAG_ALL: NamedPolicy = {
+  name: 'no policy: everything is tagged',
+  policy: parsePolicy({}),
+  warnings: [],
+}

@@ -1,3 +1,4 @@
+import type { SoftwareNames } from '../classify/software-names.ts'
 import type { Queries } from '../store/database.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { Store } from '../store/store.ts'
@@ -7,17 +8,20 @@ import { fanOut } from './webhooks/fan-out.ts'
 export class EventLog {
   readonly #store: Store
   readonly #nowMs: () => number
+  readonly #names: () => SoftwareNames | null
   readonly #listeners = new Set<() => void>()
 
-  constructor(store: Store, nowMs: () => number = Date.now) {
+  /** `names`: what agents are called in the filters of webhooks; `null`: not known yet. */
+  constructor(store: Store, nowMs: () => number = Date.now, names: () => SoftwareNames | null = () => null) {
     this.#store = store
     this.#nowMs = nowMs
+    this.#names = names
   }
 
   /** In the transaction that makes them true, as the last that it does, with what webhooks are to be told; `added` follows when it has ended. */
   async add(events: readonly NewEvent[], queries: Queries): Promise<void> {
     const added = await this.#store.events.add(events, queries)
-    if (added.length > 0) await fanOut(this.#store, added, this.#nowMs(), queries)
+    if (added.length > 0) await fanOut(this.#store, added, this.#nowMs(), this.#names(), queries)
   }
 
   /** There may be new ones: what added some has committed. */

@@ -504,7 +504,7 @@ export class ManagementPlane {
     const people = this.#links.people === undefined ? new PeoplePages(own) : this.#links.people
     const agents = new AgentIdentities(trust, { allowPrivate, nowMs, metrics: this.#documentMetrics })
     const documents = this.#links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
-    const events = new EventLog(store, nowMs)
+    const events = new EventLog(store, nowMs, () => this.#snapshot?.knowledge?.names ?? null)
     const { eventsPerMinute } = this.#settings.threats
     const telling = { store, log: events, metrics: this.#eventMetrics, eventsPerMinute, nowMs }
     return {

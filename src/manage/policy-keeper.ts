@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Log } from '../log.ts'
-import { parsePolicy, policyWarnings } from '../policy/policy.ts'
+import { parsePolicy } from '../policy/policy.ts'
 import type { PolicyRecord, PolicyVersion } from '../store/policies.ts'
 import type { Store } from '../store/store.ts'
 import { type Actor, changed } from './audit.ts'
@@ -20,8 +20,6 @@ export interface PolicyInForce {
   readonly version: PolicyVersion | null
   /** Since when in this process. */
   readonly sinceMs: number
-  /** What may go another way than its author thinks. */
-  readonly warnings: readonly string[]
   /** Why a newer one is not in force; empty where this is the newest. */
   readonly problems: readonly string[]
 }
@@ -222,10 +220,9 @@ export class PolicyKeeper {
   #use(record: PolicyRecord): readonly string[] | null {
     const { document, ...version } = record
     let value: unknown
-    let warnings: readonly string[]
     try {
       value = JSON.parse(document)
-      warnings = policyWarnings(parsePolicy(value, this.#settings.upstreams))
+      parsePolicy(value, this.#settings.upstreams)
     } catch (error) {
       return (error as Error).message.split('\n').slice(0, PROBLEMS_SAID_MAX)
     }
@@ -237,7 +234,6 @@ export class PolicyKeeper {
       hash: record.hash,
       version,
       sinceMs,
-      warnings,
       problems: [],
     }
     this.#counts.loaded++
@@ -266,7 +262,6 @@ export const DEFAULT_POLICY: PolicyInForce = {
   hash: hashOf(JSON.stringify(TAG_ALL)),
   version: null,
   sinceMs: Date.now(),
-  warnings: [],
   problems: [],
 }
 const MISSING = 'the database has no policy any more'

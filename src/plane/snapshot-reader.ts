@@ -27,11 +27,11 @@ export class SnapshotReader {
 
   async #read(document: SnapshotDocument): Promise<void> {
     if (this.#newest !== document && this.#inUse !== null) return
-    const snapshot = parseSnapshot(document) // its policy first: a bad one is not worth the rest
+    parseSnapshot(document) // its policy first: a bad one is not worth the rest
     const { signatures } = document
     const knowledge = signatures === null ? null : await this.#knowledge.read(signatures)
     const before = this.#inUse?.knowledge ?? null
-    this.#inUse = Object.freeze({ ...snapshot, knowledge })
+    this.#inUse = parseSnapshot(document, knowledge)
     this.#use(this.#inUse)
     if (before !== null && before !== knowledge) this.#knowledge.retire(before)
   }

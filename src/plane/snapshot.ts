@@ -38,11 +38,12 @@ export function makeSnapshot(
   return { number, hash: hash.digest('hex'), madeAtMs, policy, signatures }
 }
 
-/** `knowledge` is what has been made of the document's signatures. */
+/** `knowledge` is what has been made of the document's signatures: the policy is compiled with the names in it. */
 export function parseSnapshot(document: unknown, knowledge: Knowledge | null = null): Snapshot {
   if (!isSnapshotDocument(document)) throw new Fault('SNAPSHOT_INVALID', 'this is no Snapshot')
   const { number, hash, madeAtMs } = document
-  return Object.freeze({ number, hash, madeAtMs, policy: parsePolicy(document.policy), knowledge })
+  const policy = parsePolicy(document.policy, null, knowledge?.names ?? null)
+  return Object.freeze({ number, hash, madeAtMs, policy, knowledge })
 }
 
 export function isSnapshotDocument(value: unknown): value is SnapshotDocument {

@@ -1,11 +1,16 @@
 import { isOurHeader } from '../classify/our-headers.ts'
 import { PROOF_METHODS, type ProofMethod } from '../classify/proof.ts'
+import { CATEGORIES } from '../classify/software.ts'
+import type { SoftwareNames } from '../classify/software-names.ts'
+import { didYouMean } from '../did-you-mean.ts'
 import { AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import { asciiHint, hostOf } from '../wire/host.ts'
 import { isRegisteredMethod } from '../wire/methods.ts'
 import { foldHeaderName, isFoldedName } from '../wire/header-name.ts'
 import { asBytes, Glob, matchesAny } from './glob.ts'
 import { readExpression } from './expression.ts'
+import { resolvedId, type WrittenId } from './written-id.ts'
+import { vocabularyProblem, VOCABULARIES, VERDICT_KINDS as VERDICTS } from './vocabulary.ts'
 import { decoded, sentForm } from './path-form.ts'
 import { type Place, shown } from '../problem.ts'
 import type { PolicyRequest } from './request.ts'
@@ -19,6 +24,10 @@ export interface Needs {
   readonly asked: Set<string>
   /** Of all expressions, each read once. */
   steps: number
+  /** What ids, names and aliases stand for; `null`: not known yet, and each stands for itself. */
+  readonly names: SoftwareNames | null
+  /** Every id as it is written. */
+  readonly ids: WrittenId[]
 }
 
 /** What can stand under `when`. */
@@ -70,29 +79,33 @@ function verdict(place: Place): Test | null {
   return kinds && ((request) => kinds.includes(request.facts.verdict.kind))
 }
 
-function agent(place: Place): Test | null {
-  const ids = all(place, (item) => item.text('the id of an agent'))
+function agent(place: Place, needs: Needs): Test | null {
+  const ids = all(place, (item) => idIn(item, 'agent', needs))
   if (ids === null) return null
   const set = new Set(ids)
   return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.id)
 }
 
 function category(place: Place): Test | null {
-  const categories = all(place, (item) => item.text('the category of an agent'))
+  const categories = all(place, (item) => {
+    const name = item.text('the category of an agent')
+    const problem = name === null ? null : vocabularyProblem('category', name)
+    return problem === null ? name : item.refuse(problem)
+  })
   if (categories === null) return null
   const set = new Set(categories)
   return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.category)
 }
 
-function software(place: Place): Test | null {
-  const ids = all(place, (item) => item.text('the id of a program'))
+function software(place: Place, needs: Needs): Test | null {
+  const ids = all(place, (item) => idIn(item, 'software', needs))
   if (ids === null) return null
   const set = new Set(ids)
   return ({ facts }) => facts.verdict.software !== null && set.has(facts.verdict.software.id)
 }
 
 function evidence(place: Place): Test | null {
-  const globs = all(place, (item) => glob(item, 'a kind of evidence, like spoofed-browser', 'exact'))
+  const globs = all(place, evidenceGlob)
   return globs && (({ facts }) => facts.verdict.evidence.some(({ kind }) => matchesAny(globs, kind)))
 }
 
@@ -107,7 +120,9 @@ function verified(place: Place): Test | null {
   const { value } = place
   if (typeof value === 'boolean') return ({ facts }) => (facts.verdict.proof !== null) === value
   if (!Array.isArray(value) && !PROOF_METHODS.includes(value as ProofMethod))
-    return place.refuse(`is ${shown(value)}; it takes true, false, or any of ${PROOF_METHODS.join(', ')}`)
+    return place.refuse(
+      `is ${shown(value)}; it takes true, false, or any of ${PROOF_METHODS.join(', ')}${nearestIn(PROOF_METHODS, value)}`,
+    )
   const methods = all(place, (item) => item.choice(PROOF_METHODS))
   return (
     methods && (({ facts: { verdict } }) => verdict.proof !== null && methods.includes(verdict.proof.method))
@@ -268,10 +283,11 @@ function not(place: Place, needs: Needs): Test | null {
 }
 
 function expression(place: Place, needs: Needs): Test | null {
-  const compiled = readExpression(place)
+  const compiled = readExpression(place, needs.names)
   if (compiled === null) return null
   const { steps } = compiled
   needs.steps += steps
+  needs.ids.push(...compiled.ids)
   if (compiled.asks.has('request.path')) needs.asked.add('path')
   if (compiled.asks.has('request.host')) needs.asked.add('host')
   if (compiled.asks.has('request.method')) needs.asked.add('method')
@@ -292,6 +308,27 @@ function all<Value>(place: Place, read: (item: Place) => Value | null): readonly
     if (value !== null) values.push(value)
   }
   return values.length === items.length && items.length > 0 ? values : null
+}
+
+function idIn(item: Place, of: WrittenId['of'], { names, ids }: Needs): string | null {
+  const name = item.text(of === 'agent' ? 'the id of an agent' : 'the id of a program')
+  if (name === null) return null
+  ids.push({ of, name, problem: (what) => item.problem(what) })
+  return resolvedId(name, names)
+}
+
+function evidenceGlob(item: Place): Glob | null {
+  const pattern = item.text('a kind of evidence, like spoofed-browser')
+  if (pattern === null) return null
+  const parsed = Glob.parse(pattern, 'exact')
+  if (VOCABULARIES.evidence.some((kind) => matchesAny([parsed], kind))) return parsed
+  if (pattern.includes('*')) return item.refuse(`is ${shown(pattern)}, which matches no kind of evidence`)
+  return item.refuse(vocabularyProblem('evidence', pattern)!)
+}
+
+/** ` (did you mean "x"?)` */
+function nearestIn(words: readonly string[], value: unknown): string {
+  return typeof value === 'string' ? didYouMean(value, words) : ''
 }
 
 function glob(place: Place, what: string, casing: 'exact' | 'ignore-case'): Glob | null {
@@ -360,7 +397,6 @@ function hasHeader(rawHeaders: readonly string[], name: string, globs: readonly 
   return false
 }
 
-const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
 const NO_HELLO = ['malformed', 'not-tls'] as const
 const METHOD = /^[A-Z][A-Z-]*$/
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
@@ -373,9 +409,12 @@ const NAMED_PART = /^[0-9a-zA-Z*]+$/
 /** By name, in the order in which they are tried. */
 export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condition>([
   ['verdict', { takes: VERDICTS.join(', '), about: 'what the client is held for', compile: verdict }],
-  ['agent', { takes: 'ids', about: 'which agent it is held for', compile: agent }],
-  ['category', { takes: 'names', about: 'the category of that agent', compile: category }],
-  ['software', { takes: 'ids', about: 'which program it is held for, agent or not', compile: software }],
+  ['agent', { takes: 'ids, names', about: 'which agent the client is classified as', compile: agent }],
+  ['category', { takes: CATEGORIES.join(', '), about: 'the category of that agent', compile: category }],
+  [
+    'software',
+    { takes: 'ids, names', about: 'which program it is classified as, agent or not', compile: software },
+  ],
   [
     'evidence',
     { takes: 'patterns', about: 'a kind of evidence that the verdict rests on', compile: evidence },

@@ -1,10 +1,13 @@
 import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-js'
 import { isOurHeader } from '../classify/our-headers.ts'
+import type { SoftwareNames } from '../classify/software-names.ts'
 import { didYouMean } from '../did-you-mean.ts'
 import { type Place, shown } from '../problem.ts'
 import { type ExpressionFacts, FIELDS, factsFor, VIEWS } from './expression-facts.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
 import type { PolicyRequest } from './request.ts'
+import { type VOCABULARIES, vocabularyProblem } from './vocabulary.ts'
+import { resolvedId, type WrittenId } from './written-id.ts'
 
 /** A condition in CEL (the Common Expression Language), compiled. */
 export interface Expression {
@@ -12,15 +15,18 @@ export interface Expression {
   readonly asks: ReadonlySet<string>
   /** How many it takes at most; each is in proportion to the length of a request's head. */
   readonly steps: number
+  /** Ids of agents and software that something is compared with. */
+  readonly ids: readonly WrittenId[]
   /** `null`: it came to something that has no answer, like a division by zero. Never throws. */
   evaluate(request: PolicyRequest): boolean | null
 }
 
 /**
  * Compiles and checks everything that can be: names, types, and what it can cost at most. `null` if it is refused. It
- * cannot loop, and nothing in it takes longer than in proportion to the length of what it looks at.
+ * cannot loop, and nothing in it takes longer than in proportion to the length of what it looks at. `names`: what ids that
+ * something is compared with stand for.
  */
-export function readExpression(place: Place): Expression | null {
+export function readExpression(place: Place, names: SoftwareNames | null = null): Expression | null {
   const text = place.text('an expression, like request.method == "POST"', LENGTH_MAX)
   if (text === null) return null
   const parsed = parse(text)
@@ -32,10 +38,14 @@ export function readExpression(place: Place): Expression | null {
   if (steps > STEPS_MAX) return place.refuse(`takes up to ${steps} steps; at most ${STEPS_MAX}`)
   const { type, error } = parsed.check()
   if (type !== 'bool') return place.refuse(error === undefined ? notBoolean(type) : said(text, error))
-  const program = parse(replaced(text, walk.replacements))
+  const program = parse(replaced(text, [...walk.replacements, ...idsIn(walk.ids, names)]))
   if (typeof program === 'string' || !program.check().valid)
     return place.refuse('is too long, or nested too deeply')
-  return { asks: walk.asks, steps, evaluate: (request) => answer(program, factsFor(request)) }
+  const ids = walk.ids.map(({ of, name, start }) => ({
+    ...{ of, name },
+    problem: (what: string) => place.problem(`${at(text, start)}${what}`),
+  }))
+  return { asks: walk.asks, steps, ids, evaluate: (request) => answer(program, factsFor(request)) }
 }
 
 function answer(program: ParseResult, facts: ExpressionFacts): boolean | null {
@@ -71,6 +81,14 @@ function at(text: string, offset: number): string {
   return `${line}character ${before.at(-1)!.length + 1}: `
 }
 
+/** A name of an agent or software, where something is compared with it. */
+interface ComparedId {
+  readonly of: WrittenId['of']
+  readonly name: string
+  readonly start: number
+  readonly end: number
+}
+
 /** A part of an expression that is compiled as another text. */
 interface Replacement {
   readonly start: number
@@ -83,6 +101,9 @@ class Walk {
   readonly problems: string[] = []
   readonly asks = new Set<string>()
   readonly replacements: Replacement[] = []
+  readonly ids: ComparedId[] = []
+  /** The name that each kind of evidence has in an `exists` or `all` around. */
+  #evidenceName: string | null = null
   readonly #text: string
 
   constructor(text: string) {
@@ -117,6 +138,11 @@ class Walk {
         return this.#sum([node.args], names)
       case 'in':
         return this.#inSteps(node, names)
+      case '==':
+      case '!=':
+        this.#checkCompared(node.args[0], node.args[1])
+        this.#checkCompared(node.args[1], node.args[0])
+        return 1 + this.#sum(node.args, names)
       default:
         return (node.op === '+' ? JOIN_STEPS : 1) + this.#sum(node.args, names)
     }
@@ -158,6 +184,8 @@ class Walk {
 
   #inSteps(node: ASTNode & { op: 'in' }, names: readonly string[]): number {
     const [name, of] = node.args
+    if (of.op === 'list') for (const each of of.args) this.#checkCompared(name, each)
+    if (isField(of, 'verdict', 'evidence')) this.#checkWord('evidence', name)
     if (!isHeaders(of) || name.op !== 'value' || typeof name.args !== 'string')
       return this.#sum(node.args, names)
     this.#headerAsked(name, name.args)
@@ -223,7 +251,32 @@ class Walk {
     if (of.op !== 'list' && !isEvidence)
       return this.#refuse(node, 'goes through verdict.evidence, or a list that is written out')
     const length = of.op === 'list' ? of.args.length : EVIDENCE_LENGTH
-    return this.stepsOf(of, names) + length * this.stepsOf(body, [variable.args])
+    const around = this.#evidenceName
+    if (isEvidence) this.#evidenceName = variable.args
+    const steps = this.stepsOf(of, names) + length * this.stepsOf(body, [variable.args])
+    this.#evidenceName = around
+    return steps
+  }
+
+  /** What a fact is compared with, where it is written out: a word of a list, or an id. */
+  #checkCompared(fact: ASTNode, value: ASTNode): void {
+    if (fact.op === 'id' && fact.args === this.#evidenceName) this.#checkWord('evidence', value)
+    else if (isField(fact, 'verdict', 'kind')) this.#checkWord('verdict', value)
+    // An empty text is what there is where there is none.
+    else if (isText(value) && value.args === '') return
+    else if (isField(fact, 'verdict', 'category')) this.#checkWord('category', value)
+    else if (isField(fact, 'verdict', 'proof_method')) this.#checkWord('proof method', value)
+    else if (isField(fact, 'verdict', 'agent')) this.#keepId('agent', value)
+    else if (isField(fact, 'verdict', 'software')) this.#keepId('software', value)
+  }
+
+  #checkWord(of: keyof typeof VOCABULARIES, value: ASTNode): void {
+    const problem = isText(value) ? vocabularyProblem(of, value.args) : null
+    if (problem !== null) this.#refuse(value, problem)
+  }
+
+  #keepId(of: WrittenId['of'], value: ASTNode): void {
+    if (isText(value)) this.ids.push({ of, name: value.args, ...value.range })
   }
 
   #refuse(node: ASTNode, what: string): number {
@@ -233,8 +286,24 @@ class Walk {
 }
 
 function isHeaders(node: ASTNode): boolean {
-  if (node.op !== '.' || node.args[1] !== 'headers') return false
-  return node.args[0].op === 'id' && node.args[0].args === 'request'
+  return isField(node, 'request', 'headers')
+}
+
+function isField(node: ASTNode, of: string, name: string): boolean {
+  if (node.op !== '.' || node.args[1] !== name) return false
+  return node.args[0].op === 'id' && node.args[0].args === of
+}
+
+function isText(node: ASTNode): node is ASTNode & { readonly args: string } {
+  return node.op === 'value' && typeof node.args === 'string'
+}
+
+/** The id in place of each name that stands for one. */
+function idsIn(ids: readonly ComparedId[], names: SoftwareNames | null): readonly Replacement[] {
+  return ids.flatMap(({ start, end, name }) => {
+    const id = resolvedId(name, names)
+    return id === name ? [] : [{ start, end, by: JSON.stringify(id) }]
+  })
 }
 
 /** The name of a header as its values are kept, in quotes. */

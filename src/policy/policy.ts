@@ -1,8 +1,10 @@
 import { isRestricting, type Outcome, readAction, readDuration } from './action.ts'
 import { type CompiledCondition, compileConditions, type Needs, type Test } from './condition.ts'
 import { daysSince1970 } from '../classify/calendar.ts'
+import type { SoftwareNames } from '../classify/software-names.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
 import { type Asked, REQUEST_STEPS_MAX } from './request.ts'
+import { idWarnings, type WrittenId } from './written-id.ts'
 
 /** The operator's ordered will, compiled: nothing in it is parsed, sorted or lower-cased again. */
 export interface Policy {
@@ -14,6 +16,8 @@ export interface Policy {
   readonly unknownSignerWaitMs: number
   /** Of all its expressions at most, each read once. */
   readonly steps: number
+  /** Of agents and software, in the order in which they are written. */
+  readonly ids: readonly WrittenId[]
 }
 
 export interface Rule {
@@ -36,19 +40,24 @@ export interface SettledOutcome extends Outcome {
 
 /**
  * Throws a DocumentFault with everything that is wrong. `upstreams` are the names a rule may route to; `null` leaves that
- * to who knows them.
+ * to who knows them. `names`: what ids, names and aliases of agents and software stand for, which is settled here and not
+ * per request: where other signatures are in use, the policy is compiled again. `null`: each stands for itself.
  */
-export function parsePolicy(value: unknown, upstreams: readonly string[] | null = null): Policy {
+export function parsePolicy(
+  value: unknown,
+  upstreams: readonly string[] | null = null,
+  names: SoftwareNames | null = null,
+): Policy {
   const problems: DocumentProblem[] = []
   // Empty is a file in which everything is commented out.
   const members = Place.of(value ?? {}, problems).members(['rules', 'otherwise', 'unknown_signer'])
-  const needs: Needs = { asked: new Set(), steps: 0 }
+  const needs: Needs = { asked: new Set(), steps: 0, names, ids: [] }
   const rules = readRules(members.get('rules'), upstreams, needs)
   const otherwise = members.get('otherwise')
   const action = otherwise === undefined ? TAG : readAction(otherwise, upstreams)
   const unknownSignerWaitMs = readUnknownSigner(members.get('unknown_signer'))
   if (problems.length > 0) throw new DocumentFault('POLICY_INVALID', problems)
-  const { asked, steps } = needs
+  const { asked, steps, ids } = needs
   return Object.freeze({
     rules: Object.freeze(rules),
     otherwise: { action: action ?? TAG, rule: OTHERWISE, wouldHave: null },
@@ -61,15 +70,21 @@ export function parsePolicy(value: unknown, upstreams: readonly string[] | null 
     },
     unknownSignerWaitMs: unknownSignerWaitMs ?? 0,
     steps,
+    ids,
   })
 }
 
-/** What may go another way than its author thinks. */
-export function policyWarnings({ steps }: Policy): readonly string[] {
-  if (steps * READINGS_MAX <= REQUEST_STEPS_MAX) return []
-  return [
-    `its expressions take up to ${steps} steps, and up to ${READINGS_MAX} times as many where a request can be read in several ways: a request has ${REQUEST_STEPS_MAX}, and what is not tried by then has no answer`,
-  ]
+/**
+ * What may go another way than its author thinks. `names`: those in use; `null`: not known yet, and nothing is said of ids.
+ */
+export function policyWarnings(
+  { steps, ids }: Policy,
+  names: SoftwareNames | null,
+): readonly DocumentProblem[] {
+  const ofIds = names === null ? [] : idWarnings(ids, names)
+  if (steps * READINGS_MAX <= REQUEST_STEPS_MAX) return ofIds
+  const what = `its expressions take up to ${steps} steps, and up to ${READINGS_MAX} times as many where a request can be read in several ways: a request has ${REQUEST_STEPS_MAX}, and what is not tried by then has no answer`
+  return [{ pointer: '', within: null, what }, ...ofIds]
 }
 
 /** `pass`, or how long to wait. */

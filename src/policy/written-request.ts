@@ -5,12 +5,14 @@ import { PROOF_METHODS } from '../classify/proof.ts'
 import { conflictsIn } from '../classify/proof-evidence.ts'
 import { type FingerprintType, isFingerprint } from '../classify/signature.ts'
 import { CATEGORIES, SOFTWARE_KINDS } from '../classify/software.ts'
+import type { SoftwareNames } from '../classify/software-names.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
 import { isAuthority } from '../wire/host.ts'
 import { isMiscasedMethod } from '../wire/methods.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
 import type { Facts } from './facts.ts'
+import { resolvedId } from './written-id.ts'
 
 /** A request that somebody has written down, to ask what would become of it. */
 export interface DescribedRequest {
@@ -36,16 +38,36 @@ export function readWrittenRequest(value: unknown): WrittenRequest {
   return read
 }
 
-/** `knowledge`: to judge by, where nobody says what the client is. */
+/** By what a described request is judged. */
+export interface Known {
+  /** `null`: there are no signatures yet. */
+  readonly names: SoftwareNames | null
+  /** For a request that does not say what its client is. */
+  knowledge(): Knowledge
+}
+
 export function describedRequest(
   { facts, description, verdict }: WrittenRequest,
-  knowledge: () => Knowledge,
+  { names, knowledge }: Known,
   nowMs: number,
 ): DescribedRequest {
   const { print } = description
-  if (verdict !== null) return { facts: { ...facts, verdict }, print, isVerdictGiven: true }
+  if (verdict !== null) {
+    const known = withIds(verdict, names)
+    return { facts: { ...facts, verdict: known }, print, isVerdictGiven: true }
+  }
   const made = classifyDescribed(knowledge(), description, nowMs)
   return { facts: { ...facts, verdict: made.verdict }, print, isVerdictGiven: false }
+}
+
+/** An agent, and software, may be named by any of its names, as in a policy. */
+function withIds(verdict: Verdict, names: SoftwareNames | null): Verdict {
+  const { agent, software } = verdict
+  return {
+    ...verdict,
+    agent: agent && { ...agent, id: resolvedId(agent.id, names) },
+    software: software && { ...software, id: resolvedId(software.id, names) },
+  }
 }
 
 function readRequest(place: Place): WrittenRequest {

@@ -2,7 +2,8 @@ import { type Kysely, type Selectable, sql } from 'kysely'
 import { type Ja4Type, partsOfFingerprint } from '../classify/fingerprint-form.ts'
 import { confidenceOf } from '../classify/confidence.ts'
 import { isDecidable } from '../classify/signature.ts'
-import { namesOf, plainName, type Software } from '../classify/software.ts'
+import { namesOf, type Software } from '../classify/software.ts'
+import { allNames, spellings, storable } from '../classify/software-names.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import type { DatabaseKind, Queries } from './database.ts'
 import type { SignatureSource, SignatureStatus, SignatureTable, SoftwareTable } from './tables/catalogue.ts'
@@ -44,7 +45,7 @@ export class CatalogueStore {
   /** By its id, then by a name or an alias as it is written, then however it is written. */
   async softwareNamed(name: string, queries: Queries = this.#db): Promise<SoftwareRow | null> {
     if (name.includes('\0')) return null // which PostgreSQL takes for no text at all
-    for (const each of new Set([name, plainName(name)])) {
+    for (const each of spellings(name)) {
       const found = await queries
         .selectFrom('software_names')
         .innerJoin('software', 'software.id', 'software_names.software_id')
@@ -214,17 +215,6 @@ export function softwareRow(
   }
 }
 
-/** Its id first, what others may want as well last. */
-export function allNames(software: Software): readonly string[] {
-  const names = namesOf(software).map(storable)
-  return [...new Set([...names, ...names.map(plainName)])].filter(({ length }) => length <= NAME_LENGTH_MAX)
-}
-
-/** No NUL, which PostgreSQL does not take, and no half of a character, which neither keeps. */
-export function storable(text: string): string {
-  return text.replaceAll('\0', '').toWellFormed()
-}
-
 export function signatureRow(signature: NewSignature): SignatureRow {
   const { type, value, softwareId, status, source, provenance, observations } = signature
   const [, part_b = '', part_c = ''] = partsOfFingerprint(type, value)
@@ -235,6 +225,3 @@ export function signatureRow(signature: NewSignature): SignatureRow {
     is_decisive: source === 'submitted' && isDecidable(type) ? 1 : 0,
   }
 }
-
-/** Nobody asks by a longer one, and PostgreSQL has no index for it. */
-const NAME_LENGTH_MAX = 256

@@ -45,6 +45,20 @@ test('what a policy does to a request, rule by rule', async (t) => {
     assert.ok(out.split('\n').includes(line), `${line}\n${out}`)
 })
 
+test('a rule for an alias holds for the agent, given by any of its names; an unknown one is warned of', async (t) => {
+  const { at, check } = workbench(t)
+  const policy = at(
+    'p.yaml',
+    'rules: [{name: sdk, when: {agent: openai-python}, action: block}, {name: typo, when: {agent: gptbto}, action: block}]',
+  )
+  for (const agent of ['openai-python', 'openai-sdk-python', 'OpenAI_Python']) {
+    const request = JSON.stringify({ verdict: { kind: 'agent', agent } })
+    const { out, err } = await check(at('r.json', request), policy)
+    assert.match(out, /^sdk +yes {2}decides$/m, agent)
+    assert.match(err, /^warning: \S+p\.yaml:1:\d+: rule "typo": when\.agent: unknown agent "gptbto"/)
+  }
+})
+
 test('who has signed, and what contradicts him, is told the app, as the file says it', async (t) => {
   const { at, check } = workbench(t)
   const policy = at(

@@ -200,7 +200,31 @@ test('what a policy may cost', async (t) => {
   const policy = at('p.yaml', `rules:\n${rules.join('')}`)
   const { exitCode, err } = await check(['--upstream', 'http://127.0.0.1:3000', '--policy', policy])
   assert.equal(exitCode, 0, err)
-  assert.match(err, /^warning: policy\.file: its expressions take up to \d+ steps/m)
+  assert.match(err, /^warning: \S+p\.yaml:1:1: its expressions take up to \d+ steps/m)
+})
+
+test('names in a policy: unknown words are errors, unknown agents are warnings, aliases are neither', async (t) => {
+  const { at, check } = workbench(t)
+  const upstream = ['--upstream', 'http://127.0.0.1:3000']
+  const rule = (when: string) => `rules:\n  - name: a\n    when: {${when}}\n    action: block\n`
+  const bad = await check([...upstream, '--policy', at('bad.yaml', rule('category: crawlr'))])
+  assert.equal(bad.exitCode, 1)
+  const error = 'rule "a": when.category: unknown category "crawlr" (did you mean "crawler"?)'
+  assert.ok(bad.err.includes(`bad.yaml:3:12: ${error}\n`), bad.err)
+  const agents = 'agent: [openai-python, GPTBot, gptbto]'
+  const odd = await check([...upstream, '--policy', at('odd.yaml', rule(agents))])
+  assert.equal(odd.exitCode, 0, odd.err)
+  const warning = 'rule "a": when.agent[2]: unknown agent "gptbto" (did you mean "gptbot"?)'
+  const warned = odd.err.split('\n').filter((line) => line.includes('odd.yaml'))
+  assert.equal(warned.length, 1, odd.err)
+  assert.ok(warned[0]!.startsWith('warning: ') && warned[0]!.endsWith(`odd.yaml:3:43: ${warning}`), odd.err)
+  // Signatures of one's own are known.
+  const own = at('own.yaml', '[{id: acme, name: Acme, kind: agent, category: crawler, aliases: [acme-bot]}]')
+  const config = at('g.yaml', `signatures: [${own}]`)
+  const acme = at('acme.yaml', rule('agent: acme-bot'))
+  const known = await check([...upstream, '--policy', acme, '--config', config])
+  assert.deepEqual([known.exitCode, known.err.includes('acme')], [0, false], known.err)
+  assert.match((await check([...upstream, '--policy', acme])).err, /unknown agent "acme-bot"/)
 })
 
 test('as JSON', async (t) => {

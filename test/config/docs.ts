@@ -137,6 +137,14 @@ patterns \`*\` stands for any run of characters.
 
 CONDITIONS
 
+**Agents and software** are named by id (\`openai-sdk-python\`), by name or by an alias (\`openai-python\`), in any
+spelling; \`gatehouse signatures list\` has them. A name that several have stands for the first of them. It is settled when the
+policy or the signatures change. A feed may bring an unknown name later, so it is a warning in \`gatehouse
+check\`, in the answers of \`PUT /v1/policy\` and \`/v1/policy/preview\` (\`warnings\`) and in the dashboard. \`check\` knows no
+agents that the API has made. Words of a list (verdict, category, evidence, verified, hello, actions) are errors where the list
+does not have them. The same goes for what an expression compares with \`verdict.agent\`, \`.software\`, \`.kind\`,
+\`.category\`, \`.proof_method\` and \`.evidence\`.
+
 **Hosts** are compared without port, final dot and case, IPv6 addresses (\`[2001:db8::1]\`) in any spelling; other letters are
 written as requests have them (\`xn--bcher-kva.example\`). \`*.example.test\` is every host below \`example.test\`, and not
 \`example.test\` itself. A rule is about the host that the client asks for. Under any other name a client reaches the same

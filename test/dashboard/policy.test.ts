@@ -35,7 +35,8 @@ test('a policy is written, tried on what is recorded, put in force, and rolled b
     .waitFor()
   await text.fill(BLOCKS)
   await page.getByRole('button', { name: 'Check and try' }).click()
-  await page.getByText('It is a good policy.').waitFor()
+  await page.getByText('Valid policy.').waitFor()
+  assert.equal(await page.getByLabel('Warnings').count(), 0)
   await page.getByText(/3 \(100 %\) would have gone another way/).waitFor()
   await page.getByRole('row', { name: /gptbot.*block/ }).waitFor()
   await looksFine(page, 'policy-tried')
@@ -58,6 +59,29 @@ test('a policy is written, tried on what is recorded, put in force, and rolled b
   await page.getByText('The policy of version 1 is in force again.').waitFor()
   assert.deepEqual((await manage.ask('GET', '/v1/policy')).body.restored_version, 1)
   await looksFine(page, 'policy')
+})
+
+test('a policy for an unknown agent is valid, with a warning', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  await goTo('policy')
+  const rules = [
+    { name: 'typo', when: { agent: 'gptbto' }, action: 'block' },
+    { name: 'alias', when: { agent: 'openai-python' }, action: 'block' },
+  ]
+  await page.getByLabel('Policy, as JSON').fill(JSON.stringify({ rules }))
+  await page.getByRole('button', { name: 'Check and try' }).click()
+  await page.getByText('Valid policy.').waitFor()
+  const warning = /^rule "typo": unknown agent "gptbto" \(did you mean "gptbot"\?\) \/rules\/0\/when\/agent$/
+  const tried = page.getByLabel('What it would have changed').getByLabel('Warnings').getByRole('listitem')
+  assert.match((await tried.innerText()).trim(), warning)
+  await looksFine(page, 'policy-warned')
+  await page.getByRole('button', { name: 'Put in force…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Put it in force' }).click()
+  await page.getByText('The policy is in force.').waitFor()
+  const inForce = page.getByLabel('In force').getByLabel('Warnings').getByRole('listitem')
+  await inForce.waitFor()
+  assert.match((await inForce.innerText()).trim(), warning)
+  assert.deepEqual((await manage.ask('GET', '/v1/policy')).body.policy, { rules })
 })
 
 test('a request is explained: one that is pasted, and one that was recorded', { skip }, async (t) => {

@@ -67,6 +67,28 @@ test('a policy put by way of the API blocks in every worker, is taken back, and 
   assert.deepEqual(await statusesOfEach(bare), [451, 451], 'also where only the database knows')
 })
 
+test('a rule for an agent by its alias blocks it, and one for an unknown name is warned of', async (t) => {
+  const app = await startApp(t)
+  const folder = temporaryFolder(t)
+  const key = await keyIn(folder)
+  const options = { command: 'up', upstream: app.url, argv: ['--workers', '1', '--data', folder] } as const
+  const gatehouse = await startGatehouse(t, options)
+  const api = client(gatehouse, key)
+  const rule = (name: string, when: object) => ({ name, when, action: { block: { status: 451 } } })
+  const sdk = { 'user-agent': 'OpenAI/Python 1.99.1', 'x-stainless-lang': 'python' }
+  assert.equal(await statusOf(gatehouse, sdk), 200)
+  for (const when of [{ agent: 'openai-python' }, { expression: 'verdict.agent == "openai-python"' }]) {
+    const rules = [rule('no-sdk', when), rule('typo', { agent: 'gptbto' })]
+    const put = await api('PUT', '/v1/policy', { rules }, { 'if-match': '*' })
+    const detail = 'rule "typo": unknown agent "gptbto" (did you mean "gptbot"?)'
+    assert.deepEqual(put.body.warnings, [{ pointer: '/rules/1/when/agent', detail }])
+    await soon(async () => assert.equal(await statusOf(gatehouse, sdk), 451))
+    assert.equal(await statusOf(gatehouse, { 'user-agent': 'curl/8.17.0' }), 200)
+    await api('PUT', '/v1/policy', { rules: [] }, { 'if-match': put.etag })
+    await soon(async () => assert.equal(await statusOf(gatehouse, sdk), 200))
+  }
+})
+
 test('settings that are changed act at once, and after a restart', async (t) => {
   const app = await startApp(t)
   const folder = temporaryFolder(t)
@@ -110,8 +132,11 @@ async function statusesOfEach(gatehouse: RunningGatehouse): Promise<readonly num
   return statuses
 }
 
-async function statusOf({ url, ca }: RunningGatehouse): Promise<number> {
-  const outgoing = request(`${url}/no/entry`, { ca, agent: false }).end()
+async function statusOf(
+  { url, ca }: RunningGatehouse,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  const outgoing = request(`${url}/no/entry`, { ca, headers, agent: false }).end()
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
   response.resume()
   await once(response, 'end')

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { parseSoftwareList } from '../../src/classify/software.ts'
+import { SoftwareNames } from '../../src/classify/software-names.ts'
 import { ConfigFault, parsePolicyText } from '../../src/config-source.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { explain } from '../../src/policy/explain.ts'
@@ -22,7 +24,7 @@ export function policy(bytes: Buffer): void {
     if (again instanceof ConfigFault) assert.equal(again.problems.length, parsed.problems.length)
     return
   }
-  assert.ok(policyWarnings(parsed).every((warning) => warning !== ''))
+  assert.ok(policyWarnings(parsed, NAMES).every(({ what }) => what !== ''))
   const partial = new PartialPolicy(parsed)
   for (const facts of REQUESTS) {
     const decision = decide(parsed, facts, NOW_MS)
@@ -106,3 +108,9 @@ const REQUESTS: readonly Facts[] = [
   },
   { ...PLAIN, path: '/x/%2e%2e//API/./a%2fb;c?%00', address: '::ffff:10.0.0.1' },
 ]
+const NAMES = SoftwareNames.of(
+  parseSoftwareList([
+    { id: 'gptbot', name: 'GPTBot', kind: 'agent', category: 'crawler', aliases: ['bot'] },
+    { id: 'curl', name: 'curl', kind: 'tool', aliases: ['bot'] },
+  ]),
+)

@@ -71,8 +71,8 @@ export class TestManagement {
   readonly policies: readonly unknown[]
   /** How often something was to be brought to proxies. */
   nudges = 0
-  /** Brings a policy, and the signatures that it knows, as a publisher does; resolves when it judges by them. */
-  readonly publish: (policy: unknown) => Promise<void>
+  /** Brings a policy, and the signatures that it knows (with those in `paths`), as a publisher does; resolves when it judges by them. */
+  readonly publish: (policy: unknown, paths?: readonly string[]) => Promise<void>
   /** Takes Sightings in, as a bus brings them. */
   readonly take: (batch: unknown) => Promise<void>
   readonly #adminKey: string
@@ -245,17 +245,18 @@ export interface Answered {
 function publisherFor(t: Owner, plane: ManagementPlane, knows: boolean): TestManagement['publish'] {
   let number = 0
   let made: Promise<SignatureSet | null> | null = null
-  return async (policy) => {
-    if (knows) made ??= ourSignatures(t)
+  return async (policy, paths) => {
+    if (paths !== undefined) made = ourSignatures(t, paths)
+    else if (knows) made ??= ourSignatures(t)
     await plane.use(makeSnapshot(++number, policy, Date.now(), await made))
   }
 }
 
-/** Those that come with Gatehouse. */
-async function ourSignatures(t: Owner): Promise<SignatureSet | null> {
+/** Those that come with Gatehouse, and others. */
+async function ourSignatures(t: Owner, paths: readonly string[] = []): Promise<SignatureSet | null> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-manage-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const content = await loadContent({ feeds: [], paths: [], weightsFile: null })
+  const content = await loadContent({ feeds: [], paths, weightsFile: null })
   return makeSignatureSet(content, folder, null)
 }
 

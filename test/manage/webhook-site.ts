@@ -53,7 +53,7 @@ export class WebhookSite {
     this.said = said
     this.events = new EventLog(store, nowMs)
     this.management = {
-      ...{ store, nowMs, events: this.events, allowPrivateWebhooks: allowPrivate },
+      ...{ store, nowMs, events: this.events, allowPrivateWebhooks: allowPrivate, snapshot: () => null },
       // One key for all of them.
       sealer: new Sealer([new Secret('a key that all processes share')], join(folder, 'store.key')),
       log: createLogTo('info', { write: (line) => said.push(line) }),

@@ -16,6 +16,8 @@ import { loadBuiltin } from '../../src/commands/signature-files.ts'
 import { KnowledgeReader, makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot, type Snapshot } from '../../src/plane/snapshot.ts'
 import { SnapshotReader } from '../../src/plane/snapshot-reader.ts'
+import { decide } from '../../src/policy/decide.ts'
+import { FACTS } from '../policy/request-facts.ts'
 import { Address } from '../../src/wire/address-ranges.ts'
 
 const WEIGHTS = { temperature: 1, bias: { agent: 0, automation: 0, human: 0 }, weights: {} }
@@ -268,6 +270,31 @@ test('a policy that changes takes the knowledge over; documents are used in thei
   await Promise.all(later)
   assert.equal(used.at(-1)!.number, 4)
   assert.equal(used.at(-1)!.knowledge, used[0]!.knowledge)
+})
+
+test('a policy is compiled again where the signatures are others, and by their names', async (t) => {
+  const sets = new Sets(temporaryFolder(t))
+  const used: Snapshot[] = []
+  const reader = new SnapshotReader((snapshot) => used.push(snapshot))
+  const policy = { rules: [{ name: 'no-bots', when: { agent: 'the-bot' }, action: 'block' }] }
+  const rulesFor = (id: string) => {
+    const agent = { id, name: id, category: 'crawler' }
+    return decide(used.at(-1)!.policy, { ...FACTS, verdict: { ...FACTS.verdict, agent } }, 0).rule
+  }
+  const setOf = async (id: string, aliases: readonly string[]) =>
+    sets.make(parseSoftwareList([{ id, name: id, kind: 'agent', category: 'crawler', aliases }]), WEIGHTS)
+  const unknown = await setOf('first', ['else'])
+  await reader.read(makeSnapshot(1, policy, 0, unknown))
+  assert.deepEqual([rulesFor('first'), rulesFor('the-bot')], ['otherwise', 'no-bots'])
+  await reader.read(makeSnapshot(2, policy, 0, await setOf('first', ['The Bot'])))
+  assert.deepEqual([rulesFor('first'), rulesFor('second')], ['no-bots', 'otherwise'])
+  const last = await setOf('second', ['the-bot'])
+  await reader.read(makeSnapshot(3, policy, 0, last))
+  assert.deepEqual([rulesFor('first'), rulesFor('second')], ['otherwise', 'no-bots'])
+  // The same signatures, and another policy.
+  await reader.read(makeSnapshot(4, { rules: [{ ...policy.rules[0], name: 'other' }] }, 0, last))
+  assert.deepEqual([rulesFor('first'), rulesFor('second')], ['otherwise', 'other'])
+  assert.equal(used[2]!.knowledge, used[3]!.knowledge)
 })
 
 test('what cannot be used leaves what is in use', async (t) => {

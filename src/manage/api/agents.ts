@@ -24,7 +24,7 @@ const fingerprintLists = z
   .meta({ description: 'Some of those it is known by; `GET /signatures?agent_id=…` has all.' })
 
 const agentFields = {
-  id: z.string().meta({ example: 'openai-python' }),
+  id: z.string().meta({ example: 'openai-sdk-python' }),
   name: z.string(),
   description: z.string().meta({ description: 'Empty where nobody has written one.' }),
   fingerprints: fingerprintLists,

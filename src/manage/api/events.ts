@@ -10,6 +10,7 @@ import { merged } from '../merged.ts'
 import { type Sight, sightOf } from '../personal-data.ts'
 import { invalid } from '../refusal.ts'
 import { shownEvent } from '../shown-event.ts'
+import { softwareIdsOf } from '../software-id.ts'
 import { listing } from './listing.ts'
 import { type Call, operation } from './operation.ts'
 import { textInQuery, time } from './schemas.ts'
@@ -36,7 +37,7 @@ const filters = {
     'Only these, with commas in between. `traffic`, which has to be asked for, is of streams only: once a second how many requests were taken in.',
   ),
   category: severalInQuery(CATEGORIES, 'Only of agents of these categories, with commas in between.'),
-  agent: textInQuery('Only of agents of these ids, with commas in between.', 2_000)
+  agent: textInQuery('Only of these agents, by id, name or alias, with commas in between.', 2_000)
     .transform(severalIn)
     .optional(),
   min_severity: z.enum(SEVERITIES).optional().meta({
@@ -73,17 +74,17 @@ const listEvents = listing({
   scopes: ['read'],
   name: 'events',
   filters,
-  part: (query, part, { store }) => {
+  part: async (query, part, management) => {
     if (query.last_event_id !== undefined)
       throw invalid([{ pointer: '/last_event_id', detail: 'is for streams: send Accept: text/event-stream' }])
     if (query.types?.includes(TRAFFIC) === true)
       throw invalid([
         { pointer: '/types', detail: 'has traffic, which is told to who listens, and not kept' },
       ])
-    const { minSeverity, ...wanted } = filterOf(query)
+    const { minSeverity, ...wanted } = await filterOf(query, management)
     const severities = minSeverity === null ? null : severitiesFrom(minSeverity)
     const [sinceMs, untilMs] = [msOf(query.since), msOf(query.until)]
-    return store.events.list(part, { ...wanted, severities, sinceMs, untilMs })
+    return management.store.events.list(part, { ...wanted, severities, sinceMs, untilMs })
   },
   items: { schema: event, show: (events, _, principal) => shownEvents(events, sightOf(principal)) },
   stream: {
@@ -95,7 +96,7 @@ const listEvents = listing({
     begin: async (call: Call<unknown, Query, unknown, unknown>, management) => {
       checkOfStream(call.target)
       const start = await startOf(call, management)
-      const view = { filter: filterOf(call.query), sight: sightOf(call.principal) }
+      const view = { filter: await filterOf(call.query, management), sight: sightOf(call.principal) }
       return (over) => textsOf(call.query, start, view, management, over)
     },
   },
@@ -162,11 +163,14 @@ async function startOf(
   return position < forgotten ? { position: forgotten, reset: 'forgotten' } : { position, reset: null }
 }
 
-function filterOf({ types, category, agent, min_severity, min_confidence }: Query): EventFilter {
+async function filterOf(
+  { types, category, agent, min_severity, min_confidence }: Query,
+  management: Management,
+): Promise<EventFilter> {
   return {
     types: (types ?? []).filter((type) => type !== TRAFFIC),
     categories: category ?? [],
-    agents: agent ?? [],
+    agents: await softwareIdsOf(agent ?? [], management),
     minSeverity: min_severity ?? null,
     minConfidence: min_confidence ?? null,
   }

@@ -6,13 +6,12 @@ import { isSigned } from '../../identity/signature-check.ts'
 import { explain } from '../../policy/explain.ts'
 import { rulesOf } from '../../policy/explanation-text.ts'
 import type { Outcome } from '../../policy/action.ts'
-import { parsePolicy } from '../../policy/policy.ts'
 import { describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
 import { knowledgeOf } from '../detection.ts'
 import { evidence, proof, software } from './detect.ts'
 import { given, is, rules, when } from './member-rules.ts'
 import { operation } from './operation.ts'
-import { checked, checkPolicy, policyDocument } from './policy.ts'
+import { checked, checkPolicy, compiledInForce, namesIn, policyDocument } from './policy.ts'
 import { invalid } from '../refusal.ts'
 
 const SIGNED = { const: 'web-bot-auth' }
@@ -153,12 +152,13 @@ export const explainPolicy = operation({
     const nowMs = management.nowMs()
     const policy =
       body.policy === undefined
-        ? parsePolicy(management.policy.inForce().document, management.upstreams)
+        ? compiledInForce(management)
         : checkPolicy(body.policy, management, '/policy')
     const { request = null } = body
     if (request === null) throw invalid([{ pointer: '/request', detail: REQUEST_MISSING }])
+    const known = { names: namesIn(management), knowledge: () => knowledgeOf(management) }
     const written = checked('/request', () => readWrittenRequest(request))
-    const { facts, isVerdictGiven } = describedRequest(written, () => knowledgeOf(management), nowMs)
+    const { facts, isVerdictGiven } = describedRequest(written, known, nowMs)
     const { decision, rules } = explain(policy, facts, nowMs)
     const { wouldHave } = decision
     return {

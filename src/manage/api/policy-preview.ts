@@ -1,9 +1,8 @@
 import * as z from 'zod'
-import { parsePolicy } from '../../policy/policy.ts'
 import { type PolicyPreview, tryPolicy } from '../policy-preview.ts'
 import { Refusal } from '../refusal.ts'
 import { operation } from './operation.ts'
-import { checkPolicy, policyDocument } from './policy.ts'
+import { checkPolicy, compiledInForce, policyDocument, warnings, warningsOf } from './policy.ts'
 import { time, timeOf } from './schemas.ts'
 import { WINDOWS, window } from './stats.ts'
 
@@ -33,6 +32,7 @@ const policyPreview = z
     ),
     agents: counted({ name: z.string(), ...change }),
     paths: counted({ name: z.string(), ...change }),
+    warnings,
     open: z.array(
       z.strictObject({
         policy: z.enum(['new', 'old']),
@@ -62,10 +62,10 @@ export const previewPolicy = operation({
     .meta({ id: 'PolicyPreviewRequest' }),
   answer: policyPreview,
   run: async ({ body }, management) => {
-    const { store, policy, upstreams } = management
+    const { store } = management
     const nowMs = management.nowMs()
     const after = checkPolicy(body.policy, management, '/policy')
-    const before = body.against === 'current' ? parsePolicy(policy.inForce().document, upstreams) : null
+    const before = body.against === 'current' ? compiledInForce(management) : null
     const sinceMs = nowMs - WINDOWS[body.window].lengthMs
     if (previews === PREVIEWS_MAX)
       throw new Refusal('unavailable', 'others are trying policies: ask again', {
@@ -75,7 +75,8 @@ export const previewPolicy = operation({
     try {
       const read = (next: number | null, limit: number) => store.sightings.before(next, limit)
       const found = await tryPolicy(read, { after, before, sinceMs, nowMs })
-      return { body: { ...previewed(found), window: body.window, against: body.against } }
+      const said = { window: body.window, against: body.against }
+      return { body: { ...previewed(found), ...said, warnings: warningsOf(after, management) } }
     } finally {
       previews--
     }

@@ -1,8 +1,9 @@
 import * as z from 'zod'
-import { type Policy, parsePolicy } from '../../policy/policy.ts'
+import type { SoftwareNames } from '../../classify/software-names.ts'
+import { type Policy, parsePolicy, policyWarnings } from '../../policy/policy.ts'
 import { pointerTo } from '../../config-source.ts'
 import { didYouMean } from '../../did-you-mean.ts'
-import { DocumentFault } from '../../problem.ts'
+import { DocumentFault, type DocumentProblem } from '../../problem.ts'
 import type { PolicyVersion } from '../../store/policies.ts'
 import type { Management } from '../management.ts'
 import { hashOf, type PolicyInForce, type PolicyKeeper } from '../policy-keeper.ts'
@@ -23,6 +24,7 @@ export const policyDocument = z.unknown().meta({
     example: { rules: [{ name: 'no-crawlers', when: { category: 'crawler' }, action: 'block' }] },
   },
 })
+const WARNING = 'rule "no-crawlers": unknown agent "gptbto" (did you mean "gptbot"?)'
 const versionFields = {
   version: z.int().min(1),
   hash: z.string().meta({ description: 'SHA-256 of the policy, in hexadecimal.' }),
@@ -33,6 +35,20 @@ const versionFields = {
 const policyVersion = z
   .strictObject({ ...versionFields, in_force: z.boolean() })
   .meta({ id: 'PolicyVersion' })
+/** Said of a policy that is valid. */
+export const warnings = z
+  .array(
+    z
+      .strictObject({
+        pointer: z.string().meta({ description: 'A JSON Pointer (RFC 6901) into the policy.' }),
+        detail: z.string(),
+      })
+      .meta({ id: 'PolicyWarning', example: { pointer: '/rules/0/when/agent', detail: WARNING } }),
+  )
+  .meta({
+    description:
+      'What may not do what its author means: agents and software that nobody knows (so far), names that several have, expressions that may take more steps than a request has.',
+  })
 const policyInForce = z
   .strictObject({
     policy: policyDocument,
@@ -47,10 +63,7 @@ const policyInForce = z
     created_at: time.nullable(),
     restored_version: versionFields.restored_version,
     in_force_since: time.meta({ description: 'In this process.' }),
-    warnings: z.array(z.string()).meta({
-      description:
-        'What may go another way than meant: that its expressions may take more steps than a request has.',
-    }),
+    warnings,
     problems: z
       .array(z.string())
       .meta({ description: 'Why a newer one is not in force; empty where none is.' }),
@@ -79,9 +92,10 @@ const getPolicy = operation({
   description: 'Its `ETag` is for `If-Match` of what changes it.',
   scopes: ['admin'],
   answer: policyInForce,
-  run: async (_, { policy }) => {
-    if (policy.kind === 'file') return answer(policy.inForce(), fileTag(policy.inForce()))
-    return answer(await policy.current(), policy.etag)
+  run: async (_, management) => {
+    const { policy } = management
+    if (policy.kind === 'file') return answer(policy.inForce(), fileTag(policy.inForce()), management)
+    return answer(await policy.current(), policy.etag, management)
   },
 })
 
@@ -101,8 +115,9 @@ const putPolicy = operation({
     const keeper = keeperIn(management)
     const { policy, pointer } = policyIn(call.body)
     checkPolicy(policy, management, pointer)
-    const wish = { ifMatch: call.ifMatch, restoredVersion: null }
-    return answer(await keeper.put(policy, wish, actorOf(call), management.nowMs()), keeper.etag)
+    const wish = { ifMatch: policyHalf(call.ifMatch), restoredVersion: null }
+    const inForce = await keeper.put(policy, wish, actorOf(call), management.nowMs())
+    return answer(inForce, keeper.etag, management)
   },
 })
 
@@ -168,8 +183,9 @@ const restorePolicy = operation({
     const { version: restoredVersion, document } = call.subject
     const value = documentOf(document)
     checkPolicy(value, management, '')
-    const wish = { ifMatch: call.ifMatch, restoredVersion }
-    return answer(await keeper.put(value, wish, actorOf(call), management.nowMs()), keeper.etag)
+    const wish = { ifMatch: policyHalf(call.ifMatch), restoredVersion }
+    const inForce = await keeper.put(value, wish, actorOf(call), management.nowMs())
+    return answer(inForce, keeper.etag, management)
   },
 })
 
@@ -201,12 +217,30 @@ function keeperIn({ policy }: Management): PolicyKeeper {
 }
 
 /** Throws a Refusal with every problem it has: the rule, the place, and why. `pointer`: where it is in the body. */
-export function checkPolicy(value: unknown, { upstreams }: Management, pointer: string): Policy {
+export function checkPolicy(value: unknown, management: Management, pointer: string): Policy {
   if (value === null || value === undefined) {
     const what = value === null ? 'is null' : 'is missing'
     throw invalid([{ pointer, detail: `${what}; a policy without rules is {"rules": []}` }])
   }
-  return checked(pointer, () => parsePolicy(value, upstreams))
+  return checked(pointer, () => parsePolicy(value, management.upstreams, namesIn(management)))
+}
+
+/** The policy in force, compiled with the names that are known now. */
+export function compiledInForce(management: Management): Policy {
+  return parsePolicy(management.policy.inForce().document, management.upstreams, namesIn(management))
+}
+
+export function warningsOf(policy: Policy, management: Management): FieldError[] {
+  return policyWarnings(policy, namesIn(management)).map((each) => shownProblem(each, ''))
+}
+
+/** What agents and software are called; `null` before the first signatures are in use. */
+export function namesIn({ snapshot }: Management): SoftwareNames | null {
+  return snapshot()?.knowledge?.names ?? null
+}
+
+function shownProblem({ pointer, within, what }: DocumentProblem, inBody: string): FieldError {
+  return { pointer: `${inBody}${pointer}`, detail: within === null ? what : `${within}: ${what}` }
 }
 
 /** Throws a Refusal with all that is wrong with a document; `pointer`: where it is in the body. */
@@ -215,9 +249,11 @@ export function checked<Parsed>(pointer: string, parse: () => Parsed): Parsed {
     return parse()
   } catch (error) {
     if (!(error instanceof DocumentFault)) throw error
-    const [first, ...others] = error.problems.slice(0, ERRORS_MAX).map(({ pointer: at, within, what }) => {
-      return { pointer: `${pointer}${at}`, detail: within === null ? what : `${within}: ${what}` }
-    }) as [FieldError, ...FieldError[]]
+    const problems = error.problems.slice(0, ERRORS_MAX)
+    const [first, ...others] = problems.map((each) => shownProblem(each, pointer)) as [
+      FieldError,
+      ...FieldError[],
+    ]
     throw invalid([first, ...others])
   }
 }
@@ -231,8 +267,9 @@ function documentOf(text: string): unknown {
   }
 }
 
-function answer(inForce: PolicyInForce, etag: string) {
-  const { document, source, file, hash, version, sinceMs, warnings, problems } = inForce
+function answer(inForce: PolicyInForce, etag: string, management: Management) {
+  const { document, source, file, hash, version, sinceMs, problems } = inForce
+  const warnings = warningsOf(compiledInForce(management), management)
   return {
     body: {
       // A file in which everything is commented out says nothing.
@@ -242,11 +279,21 @@ function answer(inForce: PolicyInForce, etag: string) {
       created_at: timeOf(version?.createdAtMs ?? null),
       restored_version: version?.restoredVersion ?? null,
       in_force_since: timeOf(sinceMs),
-      warnings: [...warnings],
+      warnings,
       problems: [...problems],
     },
-    headers: { ETag: etag },
+    headers: { ETag: withWarnings(etag, warnings) },
   }
+}
+
+/** In two halves: the policy, by which `If-Match` goes, and what is said of it, which is other where signatures are. */
+function withWarnings(etag: string, warnings: readonly FieldError[]): string {
+  if (warnings.length === 0) return etag
+  return `${etag.slice(0, -1)}.${hashOf(JSON.stringify(warnings)).slice(0, 12)}"`
+}
+
+function policyHalf(ifMatch: string | null): string | null {
+  return ifMatch === null ? null : ifMatch.replace(SECOND_HALF, '"')
 }
 
 function fileTag({ hash, problems }: PolicyInForce): string {
@@ -257,5 +304,6 @@ function shown({ version, hash, author, createdAtMs, restoredVersion }: PolicyVe
   return { version, hash, author, created_at: timeOf(createdAtMs), restored_version: restoredVersion }
 }
 
+const SECOND_HALF = /\.[0-9a-f]{12}"/g
 /** More are no help to anybody. */
 const ERRORS_MAX = 100

@@ -10,6 +10,7 @@ import type { Management } from '../management.ts'
 import { type Sight, shownTo, sightOf } from '../personal-data.ts'
 import { shownPath } from '../shown-path.ts'
 import { fingerprintsOf, outlineOf } from '../sighting-account.ts'
+import { softwareIdOf } from '../software-id.ts'
 import { CURSOR_ANSWER, CURSOR_FIELDS, cursorFor, cursorLinks, markOf, positionIn } from './cursor.ts'
 import { invalid } from '../refusal.ts'
 import { type AnyOperation, operation } from './operation.ts'
@@ -59,7 +60,7 @@ const request = z
 const filters = {
   verdict: z.enum(VERDICTS).optional().meta({ description: 'Only of these.' }),
   category: z.enum(CATEGORIES).optional().meta({ description: 'Only of agents of this category.' }),
-  agent_id: textInQuery('Only of this agent.', 100).optional(),
+  agent_id: textInQuery('Only of this agent: its id, its name or an alias.', 100).optional(),
   action: z.enum(ACTIONS).optional().meta({ description: 'Only those to which this was done.' }),
   host: textInQuery('Only to this host, as it was asked for.').optional(),
   path: textInQuery('Only to paths that begin so, as they are shown to the caller.', 2_000).optional(),
@@ -83,11 +84,12 @@ const listRequests = operation({
   scopes: ['read'],
   query: z.strictObject({ ...filters, ...CURSOR_FIELDS }),
   answer: z.strictObject({ requests: z.array(request), ...CURSOR_ANSWER }),
-  run: async ({ query, target, principal }, { store, publicUrl }) => {
+  run: async ({ query, target, principal }, management) => {
+    const { store, publicUrl } = management
     const { cursor, limit, ...wanted } = query
     const mark = markOf('listRequests', wanted)
     const [number = null] = positionIn(cursor, mark) ?? []
-    const isWanted = filterOf(wanted, principal, publicUrl)
+    const isWanted = filterOf(await withId(wanted, management), principal, publicUrl)
     const { found, next } = await look(store.sightings, isWanted, number as number | null, limit)
     const next_cursor = next === null ? null : cursorFor(mark, [next])
     return {
@@ -104,7 +106,7 @@ const listRequests = operation({
     begin: async (call, management) => {
       if (call.query.cursor !== undefined)
         throw invalid([{ pointer: '/cursor', detail: 'is for lists: send Accept: application/json' }])
-      const isWanted = filterOf(call.query, call.principal, management.publicUrl)
+      const isWanted = filterOf(await withId(call.query, management), call.principal, management.publicUrl)
       return (over) => texts(isWanted, sightOf(call.principal), management, over)
     },
   },
@@ -129,6 +131,12 @@ const getRequest = operation({
 })
 
 export const REQUEST_OPERATIONS: readonly AnyOperation[] = [listRequests, getRequest]
+
+/** Sightings have ids. */
+async function withId(wanted: Filters, management: Management): Promise<Filters> {
+  const { agent_id } = wanted
+  return agent_id === undefined ? wanted : { ...wanted, agent_id: await softwareIdOf(agent_id, management) }
+}
 
 /** As many as are asked for, of as many as may be looked at; `next`: before which number it goes on. */
 async function look(

@@ -25,7 +25,7 @@ export const webhookFilters = z
       .min(1, 'is empty')
       .max(200, 'takes at most 200 agents')
       .optional()
-      .meta({ description: 'Only what is about one of these agents, by id.' }),
+      .meta({ description: 'Only what is about one of these agents, by id, name or alias.' }),
     min_severity: z.enum(SEVERITIES).optional().meta({
       description: 'Only threats that are at least so severe; other events have no severity, and pass.',
     }),

@@ -54,13 +54,14 @@ export interface Replayed {
 export async function replay(
   { id: webhookId, filters }: WebhookRecord,
   wanted: WantedEvents,
-  { store, nowMs }: Management,
+  { store, snapshot, nowMs }: Management,
 ): Promise<Replayed> {
+  const names = snapshot()?.knowledge?.names ?? null
   let queued = 0
   for (let after: EventRecord | null = null; ; ) {
     const asked = { webhookId, ...wanted, after }
     const events: readonly EventRecord[] = await store.deliveryLog.replayed(asked, SLICE_EVENTS)
-    const passing = events.filter((event) => wants({ events: wanted.types, filters }, event))
+    const passing = events.filter((event) => wants({ events: wanted.types, filters }, event, names))
     const some = passing.slice(0, REPLAYED_MAX - queued)
     await store.transaction(async (queries) => {
       await locked(webhookId, store, queries)

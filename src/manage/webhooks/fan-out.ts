@@ -1,3 +1,4 @@
+import type { SoftwareNames } from '../../classify/software-names.ts'
 import type { Queries } from '../../store/database.ts'
 import type { EventRecord } from '../../store/events.ts'
 import type { Store } from '../../store/store.ts'
@@ -9,10 +10,11 @@ export async function fanOut(
   store: Store,
   events: readonly EventRecord[],
   nowMs: number,
+  names: SoftwareNames | null,
   queries: Queries,
 ): Promise<void> {
   const enabled = await store.webhookHealth.enabled(queries)
-  const told = enabled.filter((webhook) => events.some((event) => wants(webhook, event)))
+  const told = enabled.filter((webhook) => events.some((event) => wants(webhook, event, names)))
   if (told.length === 0) return
   // Who was disabled, or changed what it wants, meanwhile has done it before this, or does it after this.
   const locked = await store.webhookHealth.lock(
@@ -20,9 +22,11 @@ export async function fanOut(
     queries,
   )
   const deliveries = locked.flatMap((webhook) =>
-    (webhook.isEnabled ? events.filter((event) => wants(webhook, event)) : []).map(({ number, subject }) => ({
-      ...{ id: newId('dlv'), webhookId: webhook.id, eventNumber: number, lane: subject, nextAtMs: nowMs },
-    })),
+    (webhook.isEnabled ? events.filter((event) => wants(webhook, event, names)) : []).map(
+      ({ number, subject }) => ({
+        ...{ id: newId('dlv'), webhookId: webhook.id, eventNumber: number, lane: subject, nextAtMs: nowMs },
+      }),
+    ),
   )
   await store.deliveries.add(deliveries, nowMs, queries)
 }

@@ -8,6 +8,7 @@ import { ProblemNote } from '../../parts/states.tsx'
 import { type Window, WINDOWS } from '../live/window-choice.tsx'
 import { Difference } from './difference.tsx'
 import { Explain } from './explain.tsx'
+import { Warnings } from './warnings.tsx'
 import { WhatIf } from './what-if.tsx'
 import { readWritten, writtenAs } from './written.ts'
 
@@ -106,8 +107,9 @@ export function Editor({ inForce, tag, put }: Props) {
             <h3>What it would have changed</h3>
             {tried.text !== text && <p class="note warn">It was changed since it was tried.</p>}
             <p class="note good" role="status">
-              It is a good policy.
+              Valid policy.
             </p>
+            <Warnings warnings={tried.preview.warnings} />
             <WhatIf preview={tried.preview} />
           </section>
         )}

@@ -12,6 +12,7 @@ import { Answered, Empty, ProblemNote } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
 import { Difference } from './difference.tsx'
 import { Editor } from './editor.tsx'
+import { Warnings } from './warnings.tsx'
 import { writtenAs } from './written.ts'
 
 /** What is done about whom. */
@@ -73,13 +74,7 @@ function InForce({ inForce }: { readonly inForce: PolicyInForce }) {
           ['SHA-256', <code key="hash">{hash.slice(0, 16)}</code>],
         ]}
       />
-      {warnings.length > 0 && (
-        <ul class="note warn">
-          {warnings.map((each) => (
-            <li key={each}>{each}</li>
-          ))}
-        </ul>
-      )}
+      <Warnings warnings={warnings} />
       {problems.length > 0 && (
         <div class="note bad" role="alert">
           <p>A newer one is not in force:</p>

@@ -1,0 +1,24 @@
+import type { PolicyWarning } from '../../api/operations.ts'
+
+/** What a valid policy may not do as its author means it. */
+export function Warnings({ warnings }: { readonly warnings: readonly PolicyWarning[] }) {
+  if (warnings.length === 0) return null
+  return (
+    <div class="note warn" role="status" aria-label="Warnings">
+      <p>{warnings.length === 1 ? '1 warning:' : `${warnings.length} warnings:`}</p>
+      <ul>
+        {warnings.map(({ pointer, detail }) => (
+          <li key={`${pointer} ${detail}`}>
+            {detail}
+            {pointer !== '' && (
+              <>
+                {' '}
+                <code>{pointer}</code>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

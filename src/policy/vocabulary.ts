@@ -1,0 +1,27 @@
+import { EVIDENCE_KINDS, SPOOFED } from '../classify/evidence.ts'
+import { PROOF_METHODS } from '../classify/proof.ts'
+import { PROOF_EVIDENCE } from '../classify/proof-evidence.ts'
+import { CATEGORIES } from '../classify/software.ts'
+import { didYouMean } from '../did-you-mean.ts'
+
+export const VERDICT_KINDS = ['agent', 'automation', 'human', 'unknown'] as const
+
+/** Lists of all words there are: any other is a mistake, and a rule with it would never hold. */
+export const VOCABULARIES = {
+  verdict: VERDICT_KINDS,
+  category: CATEGORIES,
+  evidence: [...EVIDENCE_KINDS, ...PROOF_EVIDENCE, SPOOFED],
+  'proof method': PROOF_METHODS,
+} as const satisfies Record<string, readonly string[]>
+
+/** `unknown category "crawlr" (did you mean "crawler"?)`; `null`: it is one. */
+export function vocabularyProblem(of: keyof typeof VOCABULARIES, word: string): string | null {
+  const words: readonly string[] = VOCABULARIES[of]
+  if (words.includes(word)) return null
+  const near = didYouMean(word, words)
+  const there = near === '' && words.length <= LISTED_MAX ? `; there are ${words.join(', ')}` : near
+  return `unknown ${of} ${JSON.stringify(word.slice(0, SHOWN_LENGTH_MAX))}${there}`
+}
+
+const LISTED_MAX = 10
+const SHOWN_LENGTH_MAX = 60

@@ -1,0 +1,55 @@
+import type { SoftwareNames } from '../classify/software-names.ts'
+import { didYouMean } from '../did-you-mean.ts'
+import { type DocumentProblem, shown } from '../problem.ts'
+
+/** An id, a name or an alias as it is written in a policy. */
+export interface WrittenId {
+  readonly of: 'agent' | 'software'
+  readonly name: string
+  /** Says something of the place where it is written. */
+  problem(what: string): DocumentProblem
+}
+
+/** What verdicts have in its place. An unknown name stands for itself: a feed may bring it later. */
+export function resolvedId(name: string, names: SoftwareNames | null): string {
+  return names?.find(name)?.id ?? name
+}
+
+/** Which ids name nothing, or something else than they are written for. */
+export function idWarnings(ids: readonly WrittenId[], names: SoftwareNames): readonly DocumentProblem[] {
+  const warnings: DocumentProblem[] = []
+  for (const { of, name, problem } of ids) {
+    if (warnings.length === WARNINGS_MAX) break
+    const suggests = warnings.length < SUGGESTIONS_MAX
+    const what = warningOf(of, name, names, suggests)
+    if (what !== null) warnings.push(problem(what))
+  }
+  return warnings
+}
+
+function warningOf(
+  of: WrittenId['of'],
+  name: string,
+  names: SoftwareNames,
+  suggests: boolean,
+): string | null {
+  const found = names.find(name)
+  if (found === null) return `unknown ${of} ${shown(name)}${suggests ? nearest(name, names) : ''}`
+  const sharing = names.sharing(name)
+  if (sharing.length > 1)
+    return `${shown(name)} is a name of ${sharing.map(({ id }) => id).join(' and of ')}: it stands for ${found.id}; write the id`
+  if (of === 'agent' && found.kind !== 'agent')
+    return `${shown(name)} is a ${found.kind} and not an agent, so it never matches here; use \`software\``
+  return null
+}
+
+/** Words of other lengths are not compared: there are thousands. */
+function nearest(name: string, names: SoftwareNames): string {
+  const apart = Math.max(1, name.length / 3)
+  const near = [...names.all].filter(({ length }) => Math.abs(length - name.length) <= apart)
+  return didYouMean(name, near)
+}
+
+/** Each is looked for among all names. */
+const SUGGESTIONS_MAX = 10
+const WARNINGS_MAX = 100
