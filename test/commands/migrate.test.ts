@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import pg from 'pg'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { LeaderLock } from '../../src/store/leader-lock.ts'
@@ -11,7 +8,8 @@ import { Store } from '../../src/store/store.ts'
 import { sighting } from '../contract/bus.ts'
 import { TestManagement } from '../manage/management.ts'
 import { until } from '../manage/event-reader.ts'
-import { freshUrl, inServer, KINDS, openAt } from '../store/databases.ts'
+import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { inDatabase, roles } from '../store/roles.ts'
 import { memoryIo } from './memory-io.ts'
 
 const LAST = [...MIGRATIONS.keys()].at(-1)!
@@ -105,30 +103,6 @@ test('with the users of config/postgres-roles.sql managers change rows and no ta
   await assert.rejects(inDatabase(owner, 'create role mine'), { code: '42501' })
 })
 
-/** A database with them, under names of their own: users are the whole server's. */
-async function roles(t: Test) {
-  const admin = await freshUrl('postgres', t)
-  const mark = randomBytes(6).toString('hex')
-  const names = { owner: `gatehouse_owner_${mark}`, runtime: `gatehouse_runtime_${mark}` }
-  const text = readFileSync(new URL('../../config/postgres-roles.sql', import.meta.url), 'utf8')
-  await inDatabase(
-    admin,
-    text.replaceAll('gatehouse_owner', names.owner).replaceAll('gatehouse_runtime', names.runtime),
-  )
-  t.teardown(async () => {
-    for (const name of [names.owner, names.runtime]) {
-      await inDatabase(admin, `drop owned by ${name} cascade`)
-      await inServer(`drop role ${name}`)
-    }
-  })
-  const as = (name: string) => {
-    const url = new URL(admin)
-    url.username = name
-    return url.href
-  }
-  return { owner: as(names.owner), runtime: as(names.runtime) }
-}
-
 async function migrated(
   url: string,
   ...argv: readonly string[]
@@ -136,16 +110,6 @@ async function migrated(
   const io = memoryIo('', { env: { GATEHOUSE_STORE_URL: url }, columns: 400 })
   const code = await runCli(COMMANDS, ['migrate', ...argv], io)
   return { code, out: io.out, err: io.err }
-}
-
-async function inDatabase(url: string, statements: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(statements)
-  } finally {
-    await client.end()
-  }
 }
 
 const SUBMISSION = {

@@ -349,6 +349,21 @@ function nested(path: readonly string[]): unknown {
   return name === '0' ? [nested(rest)] : { [name]: nested(rest) }
 }
 
+test('only the webhook has rights, and only those that its own certificate needs', { skip }, async () => {
+  const rules = (values: Values) =>
+    rendered(values)
+      .filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
+      .flatMap((role) => role['rules'] as readonly RbacRule[])
+      .map(({ resources, resourceNames, verbs }) => `${verbs} ${resources} ${resourceNames ?? '*'}`)
+  assert.deepEqual(rules(FLEET), [
+    'create secrets *',
+    'get,update secrets gate-inject-certificate',
+    'get,patch mutatingwebhookconfigurations gate-inject',
+  ])
+  const certManager = { enabled: true, issuerRef: { name: 'internal' } }
+  assert.deepEqual(rules({ ...FLEET, inject: { enabled: true, certManager } }), [])
+})
+
 function migration(manage: Values) {
   const manifests = rendered({ ...FLEET, manage: { ...MANAGE, ...manage } })
   return podsOf(manifests).find(({ name }) => name === 'gate-migrate')!.spec
@@ -389,6 +404,11 @@ function checksums(values: Values, cluster: NonNullable<Parameters<typeof render
   )
 }
 
+interface RbacRule {
+  readonly resources: readonly string[]
+  readonly resourceNames?: readonly string[]
+  readonly verbs: readonly string[]
+}
 interface PodMonitorSpec {
   readonly selector: { readonly matchLabels?: Readonly<Record<string, string>> }
   readonly podMetricsEndpoints: readonly { readonly port: string; readonly scheme: string }[]

@@ -18,41 +18,53 @@ export interface Namespace {
 /** What a kubelet says in an event of a Pod whose volume it cannot mount. */
 export class FailedMount extends Error {}
 
-/**
- * Starts the sidecar of a Pod as a kubelet does: with its arguments, its variables and its volumes, and nothing else.
- * The volumes are in a folder of the test, and the variables name them there. Throws FailedMount.
- */
+/** Starts the sidecar of a Pod as a kubelet does. Throws FailedMount. */
 export function startSidecar(
   t: Test,
   pod: IPod,
   namespace: Namespace,
   expects?: RegExp,
 ): Promise<ServingProcess> {
-  const sidecar = pod.spec!.initContainers!.find(({ name }) => name === 'gatehouse')!
-  const root = temporaryFolder(t)
-  for (const { name, mountPath } of sidecar.volumeMounts!) {
-    const folder = join(root, mountPath)
-    mkdirSync(folder, { recursive: true })
-    const volume = pod.spec!.volumes!.find((each) => each.name === name)
-    assert.ok(volume !== undefined, name)
-    for (const [file, content] of Object.entries(filesOf(volume, namespace)))
-      writeFileSync(join(folder, file), content, { mode: 0o600 })
-  }
-  const paths = sidecar.volumeMounts!.map(({ mountPath }) => mountPath)
-  const variables = Object.fromEntries(
-    sidecar.env!.map(({ name, value }) => {
-      const isMounted = paths.some((path) => value === path || value!.startsWith(`${path}/`))
-      return [name, isMounted ? join(root, value!) : value!]
-    }),
-  )
-  return startProcess(t, sidecar.args!, {
-    folder: root,
-    variables,
-    ...(expects === undefined ? {} : { expects }),
-  })
+  const { argv, folder, variables } = mounted(t, pod.spec!, 'gatehouse', namespace)
+  return startProcess(t, argv, { folder, variables, ...(expects === undefined ? {} : { expects }) })
 }
 
-type Volume = NonNullable<NonNullable<IPod['spec']>['volumes']>[number]
+export interface MountedProcess {
+  readonly argv: readonly string[]
+  readonly variables: Readonly<Record<string, string>>
+  readonly folder: string
+}
+
+/**
+ * What a kubelet starts a container with: its arguments, its variables and its volumes, and nothing else. The volumes
+ * are in a folder of the test, and all that names their paths names them there. Throws FailedMount.
+ */
+export function mounted(t: Test, spec: PodSpec, name: string, namespace: Namespace): MountedProcess {
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])]
+  const { args = [], env = [], volumeMounts = [] } = containers.find((each) => each.name === name)!
+  const folder = temporaryFolder(t)
+  const paths = volumeMounts.map(({ mountPath }) => mountPath).filter((path) => path !== '/tmp')
+  const inFolder = (text: string) =>
+    text.replace(PATHS, (path) => (paths.includes(path) ? folder + path : path))
+  for (const mount of volumeMounts) {
+    const path = join(folder, mount.mountPath)
+    mkdirSync(path, { recursive: true })
+    const volume = (spec.volumes ?? []).find((each) => each.name === mount.name)
+    assert.ok(volume !== undefined, mount.name)
+    for (const [file, content] of Object.entries(filesOf(volume, namespace)))
+      writeFileSync(join(path, file), typeof content === 'string' ? inFolder(content) : content, {
+        mode: 0o600,
+      })
+  }
+  const variables = Object.fromEntries(env.map(({ name, value }) => [name, inFolder(value!)]))
+  return { argv: args.map(inFolder), variables, folder }
+}
+
+type PodSpec = NonNullable<IPod['spec']>
+/** Where the chart and the webhook mount volumes. */
+const PATHS = /\/(?:etc|var\/lib)\/gatehouse[\w-]*/g
+
+type Volume = NonNullable<PodSpec['volumes']>[number]
 
 function filesOf(
   { name, secret, configMap, emptyDir }: Volume,
