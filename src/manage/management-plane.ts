@@ -264,7 +264,7 @@ export class ManagementPlane {
       const management = await this.#managementOf(store, url)
       this.#management = management
       await this.#follow(store)
-      await this.#sayForeign(store, management)
+      await this.#sayForeign(store)
       this.#tasks = new TaskRunner(TASK_TYPES, management)
       await this.#tasks.start()
       await this.#sinks.start(management)
@@ -331,6 +331,11 @@ export class ManagementPlane {
   /** The settings give other keys for the secrets in the database. */
   useEncryptionKeys(keys: readonly Secret<string>[]): void {
     this.#sealer.use(keys)
+    const store = this.#management?.store
+    if (store === undefined) return
+    this.#saySealedBy(store).catch((error: Error) =>
+      this.#log.warn('which key the secrets are encrypted with could not be written down', { error }),
+    )
   }
 
   use(document: SnapshotDocument): Promise<void> {
@@ -431,17 +436,22 @@ export class ManagementPlane {
     }, BEAT_MS)
   }
 
+  /** A key that is missing shows at the start and when the keys change, and not only when a secret is needed. */
+  async #saySealedBy(store: Store): Promise<void> {
+    const keys = this.#sealer.givenKeyIds
+    if (keys.length === 0) return
+    const nowMs = (this.#links.nowMs ?? Date.now)()
+    const before = (await store.settings.get(SEALED_BY))?.value ?? null
+    if (before !== keys[0]) await store.settings.put(SEALED_BY, keys[0], null, nowMs)
+    if (before !== null && !keys.includes(String(before)))
+      this.#log.error(
+        `the secrets in the database were last encrypted with the key ${before}, which is not in store.encryption_keys (${keys.join(', ')}), and cannot be read: add it there as a further key`,
+      )
+  }
+
   /** What several processes on one database have to have in common, and have not: nothing else would say it in time. */
-  async #sayForeign(store: Store, { sealer, nowMs }: Management): Promise<void> {
-    const keys = sealer.givenKeyIds
-    if (keys.length > 0) {
-      const before = (await store.settings.get(SEALED_BY))?.value ?? null
-      if (before !== keys[0]) await store.settings.put(SEALED_BY, keys[0], null, nowMs())
-      if (before !== null && !keys.includes(String(before)))
-        this.#log.error(
-          `the secrets in the database were last encrypted with the key ${before}, which is not in store.encryption_keys (${keys.join(', ')}), and cannot be read: add it there as a further key`,
-        )
-    }
+  async #sayForeign(store: Store): Promise<void> {
+    await this.#saySealedBy(store)
     const { fleet, signing } = this.#links
     if (fleet === undefined) return
     if (this.#settings.publicUrl === null)

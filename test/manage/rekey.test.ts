@@ -26,7 +26,7 @@ import { clientFor, tokenFor } from './oauth-client.ts'
 
 const [OLD, NEW, OTHER] = ['the old key of a test', 'the new key of a test', 'a key that is nowhere']
 
-/** Every call of seal() in src/: where its value is kept; `null`: nowhere, a browser has it for some minutes. */
+/** Every call of seal() in src/: where its value is kept; `null`: nowhere, a browser has it. */
 const SEALS: Readonly<Record<string, readonly (string | null)[]>> = {
   'manage/a2a/push.ts': ['task_callbacks.sealed'],
   'manage/api/webhooks.ts': ['webhook_secrets.sealed'],
@@ -34,6 +34,7 @@ const SEALS: Readonly<Record<string, readonly (string | null)[]>> = {
   'manage/auth/oauth/records.ts': ['oauth_records.sealed'],
   'manage/auth/oauth/signing-keys.ts': ['oauth_keys.sealed'],
   'manage/auth/people/account-pages.ts': [null],
+  'manage/auth/people/known-devices.ts': [null],
   'manage/auth/people/make-user.ts': ['users.totp'],
   'manage/auth/people/outside-sign-in.ts': [null, null],
   'manage/auth/people/passkeys.ts': [null],
