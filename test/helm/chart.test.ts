@@ -156,7 +156,7 @@ for (const [mode, values] of Object.entries(MODES)) {
     findsItsParts(manifests, values)
   })
 
-  test(`${mode}: every Pod runs as nobody, with nothing it could write to but what it is given`, {
+  test(`${mode}: every Pod runs as an unprivileged user and can write to its volumes only`, {
     skip,
   }, async () => {
     const manifests = rendered(values)

@@ -133,8 +133,8 @@ spec:
 \`helm upgrade\` restarts the Pods whose Secrets or ConfigMaps have changed since the last time: it compares their
 \`resourceVersion\`, and never writes their content anywhere. It needs the right to get Secrets of the namespace, which Helm
 itself needs too. \`helm template\`, and with it Argo CD, sees no cluster: there, set \`secretsVersion\` to another text.
-Certificates, and the other files that the [README](../README.md#replacing-secrets-while-it-runs) lists, are loaded again
-without a restart, a minute or two after the Secret has changed.
+Certificates and the logins of NATS and PostgreSQL need no restart: they are loaded again a minute or two after the Secret has
+changed, in sidecars too ([README](../README.md#replacing-secrets-while-it-runs)). \`admin-key\` needs one.
 
 To replace the encryption key, follow the four steps there: \`encryption-key\` has one key a line. The third step is:
 
@@ -153,7 +153,7 @@ recreated has lost it. It is not ready until NATS is back (\`bus.firstSnapshot: 
   name has the volume of the old one. An update replaces one Pod at a time, without a spare one. Switching persistence on or
   off replaces all gateways at once: do it while they have no traffic.
 - **A ConfigMap** with a Snapshot: \`gateway.bootstrapConfigMap\`, and for sidecars \`inject.bootstrapConfigMap\` in each of their
-  namespaces. It is optional, and a newer Snapshot from NATS takes its place. Whoever can write it decides what proxies block
+  namespaces. It is optional, and a newer Snapshot from NATS takes its place. Anyone who can write it decides what proxies block
   until then. Repeat this from time to time:
 
 \`\`\`sh

@@ -284,7 +284,7 @@ test('a secret in the settings is refused: it would be readable in a ConfigMap',
   walk(SETTINGS.members, [])
   assert.ok(secrets.length > 12)
   for (const path of secrets) {
-    assert.ok(!others.has(path.split('.').at(-1)!), `${path}: another setting of this name is no secret`)
+    assert.ok(!others.has(path.split('.').at(-1)!), `${path}: another setting with this name is public`)
     for (const part of ['gateway', 'manage', 'inject']) {
       const values = { ...FLEET, [part]: { ...FLEET[part as 'manage'], config: nested(path.split('.')) } }
       assert.throws(

@@ -33,7 +33,7 @@ test('a sidecar in another namespace logs in to the NATS that the chart is set u
     ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'gate-inject',
   )!
   const text = (settings['data'] as Record<string, string>)['gatehouse.yaml']!
-  // The passwords are in Secrets, whose names are all that the chart knows.
+  // The passwords are in Secrets. The chart knows only their names.
   assert.doesNotMatch(text, /password/)
   const file = { name: 'gatehouse.yaml', text }
   const { sidecar } = parseConfig({ flags: {}, env: {}, file, role: 'inject' }).config.inject

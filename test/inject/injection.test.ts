@@ -262,7 +262,7 @@ const BUS = busSettings({
   ...{ certificate: 'gate-bus-tls', caConfigMap: 'nats-ca' },
 })
 
-test('the sidecar gets all that it needs for NATS; secrets are named and never written in the Pod', async () => {
+test('the sidecar gets everything that it needs for NATS; the Pod names secrets and never contains them', async () => {
   const text = REVIEWS.get('deployment')!
   const after = podAfter(text, answerTo(text, sidecarSettings({ bus: BUS })))
   checkReferences(after)

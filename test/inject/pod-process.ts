@@ -37,7 +37,7 @@ export interface MountedProcess {
 
 /**
  * What a kubelet starts a container with: its arguments, its variables and its volumes, and nothing else. The volumes
- * are in a folder of the test, and all that names their paths names them there. Throws FailedMount.
+ * are in a folder of the test, and every text that names their paths names that folder. Throws FailedMount.
  */
 export function mounted(t: Test, spec: PodSpec, name: string, namespace: Namespace): MountedProcess {
   const containers = [...spec.containers, ...(spec.initContainers ?? [])]
