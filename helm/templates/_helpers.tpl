@@ -302,9 +302,14 @@ A sidecar for a Pod of another chart, for `initContainers`. It takes
     httpGet: {path: /health/live, port: manage}
     periodSeconds: 1
     failureThreshold: 60
+  livenessProbe:
+    httpGet: {path: /health/live, port: manage}
+    periodSeconds: 10
+    timeoutSeconds: 5
   readinessProbe:
     httpGet: {path: /health/ready, port: manage}
     periodSeconds: 2
+    timeoutSeconds: 2
   resources:
     {{- toYaml (default .root.Values.gateway.resources .resources) | nindent 4 }}
   securityContext:
