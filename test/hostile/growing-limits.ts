@@ -155,7 +155,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['plane/replay.ts', 'ours', 'Side.trials', 'Side.#open', 'Side.counts'],
   ['plane/replay.ts', 'KEYS_MAX', 'Tally.#counts'],
   ['plane/sighting-spool.ts', 'bytesMax', 'SightingSpool.#full', 'SightingSpool.#sizes'],
-  ['policy/expression.ts', 'LENGTH_MAX', 'Walk.problems', 'Walk.asks', 'Walk.replacements'],
+  ['policy/expression.ts', 'LENGTH_MAX', 'Walk.problems', 'Walk.asks', 'Walk.ids', 'Walk.replacements'],
   ['proxy/access-log.ts', 'WAITING_LENGTH_MAX', 'AccessLog.#lines'],
   ['proxy/beat.ts', 'open', 'Beat.#members'],
   ['proxy/fast-lane.ts', 'open', 'FastLane.#open'],
