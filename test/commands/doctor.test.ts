@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -10,6 +10,9 @@ import { type Test, test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import type { Finding } from '../../src/commands/doctor/finding.ts'
+import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import { packSnapshotFile } from '../../src/plane/snapshot-file.ts'
+import { packSnapshot } from '../../src/plane/snapshot-package.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { Store } from '../../src/store/store.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
@@ -139,6 +142,42 @@ test('a configuration that cannot be read is said as check says it, and people g
   assert.match(out, /^– the rest: is looked at when/m)
   assert.match(out, /\n\d+ good, \d+ to look at, \d+ bad\n$/)
   for (const line of out.split('\n')) assert.ok(line.length <= 80 || !line.trim().includes(' '), line)
+})
+
+test('a proxy of a fleet is told what it starts with while NATS is unreachable', async (t) => {
+  const { folder, doctor } = bench(t)
+  const argv = ['--role', 'proxy', '--upstream', await app(t)]
+  const at = (name: string) => join(folder, name)
+  const findings = (env: Record<string, string> = {}) =>
+    doctor(argv, 1, { GATEHOUSE_BUS_URL: 'nats://127.0.0.1:1', ...env })
+  const about = 'first Snapshot'
+  assert.match(said(await findings(), about), /the proxy opens its ports for clients when NATS brings one/)
+  const serving = await findings({ GATEHOUSE_BUS_FIRST_SNAPSHOT: 'serve' })
+  assert.match(said(serving, about), /the policy of the fleet is not enforced/)
+  writeFileSync(at('bad.snapshot'), 'damaged')
+  const bad = await findings({ GATEHOUSE_BUS_BOOTSTRAP_FILE: at('bad.snapshot') })
+  assert.match(said(bad, 'bus.bootstrap_file'), /bad\.snapshot is not a Snapshot file/)
+  const document = makeSnapshot(7, { rules: [] }, 1_790_000_000_000)
+  writeFileSync(at('good.snapshot'), await packSnapshotFile(document))
+  const good = await findings({ GATEHOUSE_BUS_BOOTSTRAP_FILE: at('good.snapshot') })
+  assert.match(said(good, 'bus.bootstrap_file'), /good\.snapshot has Snapshot 7 of 2026-09-21/)
+  assert.match(said(good, about), /comes from bus\.bootstrap_file/)
+  mkdirSync(at('fleet'))
+  writeFileSync(at('fleet/newest.snapshot'), await packSnapshot(document))
+  assert.match(said(await findings(), about), /is on disk since/)
+})
+
+test('the reasons of a gateway that is not ready are named, of an earlier version too', async (t) => {
+  const { doctor } = bench(t)
+  const reasons = [{ code: 'upstream', detail: 'upstream app: no target is healthy' }, 'draining']
+  const url = await app(t, (_, response) => {
+    response.writeHead(503).end(JSON.stringify({ status: 'not-ready', reasons }))
+  })
+  const findings = await doctor(['--upstream', url, '--manage', new URL(url).host], 1)
+  assert.equal(
+    said(findings, 'the gateway that runs'),
+    'is not ready: upstream app: no target is healthy (upstream); draining',
+  )
 })
 
 function bench(t: Test) {
