@@ -55,7 +55,7 @@ test('any JSON at all is answered, or refused by a Fault that says where', async
   )
 })
 
-test('every review cut short is no JSON, wherever it is cut', async () => {
+test('every review that is cut short is invalid JSON, wherever it is cut', async () => {
   for (const [name, text] of REVIEWS) {
     const whole = JSON.stringify(JSON.parse(text))
     for (let end = 0; end < whole.length; end += name === 'named-ports' ? 1 : 37)
@@ -76,7 +76,7 @@ test('every value of a review, of another type', async () => {
   }
 })
 
-test('keys of prototypes are keys, and deep nesting is no recursion', async () => {
+test('keys of prototypes are plain keys, and deep nesting does not recurse', async () => {
   const hostile = TEXT.replace(
     '"labels": {',
     '"__proto__": {"labels": {}}, "labels": {"__proto__": "x", "constructor": "y",',
@@ -85,7 +85,7 @@ test('keys of prototypes are keys, and deep nesting is no recursion', async () =
   const { allowed, patch } = answerTo(hostile)
   assert.ok(allowed && patch !== undefined)
   assert.equal(Reflect.get({}, 'labels'), undefined)
-  // A label that only a prototype has is none.
+  // A label that only a prototype has does not count.
   const review = JSON.parse(TEXT)
   delete review.request.object.metadata.labels['gatehouse.dev/inject']
   const inherited = JSON.stringify(review).replace(

@@ -25,7 +25,7 @@ test('the first replica makes a certificate, and the API server trusts it', asyn
   assert.deepEqual(one.keeper.unready(), [])
   assert.deepEqual([...api.data().keys()].sort(), ['ca.crt', 'ca.key', 'tls.crt', 'tls.key'])
   assert.equal(api.bundles[0], api.data().get('ca.crt'))
-  assert.equal(api.bundles[1], '', 'the webhook of somebody else is left alone')
+  assert.equal(api.bundles[1], '', 'the webhook of another program is left alone')
   await shaken(one, api.bundles[0]!)
   const { asked } = api
   asked.length = 0
@@ -59,7 +59,7 @@ test('what the chart has made empty is filled; labels and annotations of others 
   })
 })
 
-test('a Secret that somebody else has filled is not written to', async (t) => {
+test('a Secret that another program has filled is not written to', async (t) => {
   const { api, replica } = await cluster(t)
   const metadata = { name: 'gatehouse-inject-certificate', namespace: 'gate' }
   api.put(SECRET, { apiVersion: 'v1', kind: 'Secret', metadata, data: { password: 'aHVudGVyMg==' } })
@@ -85,7 +85,7 @@ test('what is ours and cannot be read is made anew', async (t) => {
   }
 })
 
-test('600 days of two replicas: both are trusted at every look, whoever of them it is', async (t) => {
+test('600 days of two replicas: both are trusted at every look, on either replica', async (t) => {
   const { api, replica, clock } = await cluster(t)
   const [one, two] = [replica(), replica()]
   const seen = { leaves: new Set<string>(), cas: new Set<string>(), bundles: new Set<number>() }
@@ -145,7 +145,7 @@ test('a cluster that was off for years starts anew', async (t) => {
   assert.ok(isTrusted(one.inUse().chain, api.bundles[0]!, clock.nowMs))
 })
 
-test('whoever puts another CA into the webhook has it corrected at the next look', async (t) => {
+test('another CA in the webhook is replaced at the next look', async (t) => {
   const { api, replica } = await cluster(t)
   const one = replica()
   await one.keeper.look()
@@ -265,7 +265,7 @@ function isTrusted(chain: string, bundle: string, nowMs: number): boolean {
   )
 }
 
-/** A real handshake, of who asks for the Service's name and trusts the bundle alone. */
+/** A real handshake of a client that asks for the Service's name and trusts only the bundle. */
 async function shaken(replica: Replica, ca: string): Promise<void> {
   const { chain, key } = replica.inUse()
   const server = createServer({ cert: chain, key }).listen(0, '127.0.0.1')

@@ -17,15 +17,15 @@ type Object = Record<string, unknown> & { metadata: Record<string, unknown> & { 
 
 /**
  * As much of an API server as `gatehouse inject` asks: Secrets and a MutatingWebhookConfiguration, with versions and
- * conflicts, for who has the token. Objects are held against Kubernetes' schemas.
+ * conflicts, for clients with the token. Objects are checked against the schemas of Kubernetes.
  */
 export class FakeApiServer {
   readonly folder: string
   readonly objects = new Map<string, Object>()
   readonly asked: string[] = []
-  /** Answers in the place of the real ones; `undefined` leaves it to those. */
+  /** Answers instead of the real ones; `undefined`: the real ones answer. */
   intercept: (method: string, path: string) => { status: number; body: string } | undefined = () => undefined
-  /** Waits so long before it takes a write, so that others read what was there before. */
+  /** How long a write takes, during which others read the old state. */
   pauseMs = 0
   token = 'token-1'
   port = 0
@@ -131,7 +131,7 @@ export class FakeApiServer {
 export const SECRET = '/api/v1/namespaces/gate/secrets/gatehouse-inject-certificate'
 export const WEBHOOK = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gatehouse-inject'
 
-/** Of two webhooks, the second one calls somebody else. */
+/** Two webhooks: the second one calls another service. */
 function webhookConfiguration(): Object {
   const webhook = (name: string, service: string) => ({
     name,

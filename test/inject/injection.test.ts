@@ -214,7 +214,7 @@ test("a volume of the app's that is called like ours stays its own", async () =>
   assert.deepEqual(after.spec!.volumes!.at(-1), { name: 'gatehouse-data-2', emptyDir: {} })
 })
 
-test('what is not wrong, and not as meant, is said', async () => {
+test('valid annotations that are probably not meant cause warnings', async () => {
   assert.deepEqual(answerTo(REVIEWS.get('unknown-annotation')!).warnings, [
     'annotation gatehouse.dev/take-prot is not known (did you mean "take-port"?)',
     'port "http" of container web keeps its hostPort, which leads past Gatehouse',
@@ -419,7 +419,7 @@ function targetOf({ spec }: IPod, name: string): number | undefined {
   return ports.find((port) => port.name === name && (port.protocol ?? 'TCP') === 'TCP')?.containerPort
 }
 
-test('the schema that Pods are held against refuses what is none', async () => {
+test('the schema that Pods are held against refuses an invalid Pod', async () => {
   const pod = structuredClone(injected('deployment').after)
   Reflect.set(pod.spec!.initContainers![0]!, 'restartPolicy', 1)
   assert.throws(() => new Pod(pod).validate())

@@ -37,7 +37,7 @@ test('statuses that mean something are answers; the rest are Faults that name wh
   server.intercept = () => ({ status: 400, body: quoting })
   await assert.rejects(api.create(SECRET, {}), { message: `POST ${SECRET}: 400 BadRequest` })
   server.intercept = () => ({ status: 301, body: '<html>' })
-  await assert.rejects(api.get(SECRET), { message: `GET ${SECRET}: 301 ` }, 'nobody is followed elsewhere')
+  await assert.rejects(api.get(SECRET), { message: `GET ${SECRET}: 301 ` }, 'redirects are not followed')
   server.intercept = () => ({ status: 200, body: '<html>' })
   await assert.rejects(api.get(SECRET), { message: 'an answer with status 200 is no JSON' })
   server.intercept = () => ({ status: 200, body: `"${'x'.repeat(5 * 1024 * 1024)}"` })
@@ -61,7 +61,7 @@ test('a token that has changed is taken at the next request; without one nothing
   assert.deepEqual(server.asked, [])
 })
 
-test('one that does not answer, that is not there, or that is somebody else', async (t) => {
+test('an API server that does not answer, is not there, or is another server', async (t) => {
   const server = await FakeApiServer.start(t, temporaryFolder(t))
   server.pauseMs = 60_000
   const patient = new KubernetesApi(server.place, 50)

@@ -55,7 +55,7 @@ test('a dry run is answered as the rest is, and the answer depends on nothing bu
   assert.equal(webhook.said()[0]!['isDryRun'], true)
 })
 
-test('what is no review is refused in words', async (t) => {
+test('a body that is not an AdmissionReview is refused with the reason', async (t) => {
   const webhook = await serve(t)
   const cases: readonly (readonly [string, Asked, number, string])[] = [
     ['/', {}, 404, 'there is nothing but /mutate'],
@@ -91,7 +91,7 @@ test('what is no review is refused in words', async (t) => {
     assert.deepEqual([answer.status, answer.body], [status, `${words}\n`])
     assert.equal(answer.headers['content-type'], 'text/plain; charset=utf-8')
   }
-  assert.deepEqual(webhook.said(), [], 'nobody fills the log with that')
+  assert.deepEqual(webhook.said(), [], 'such requests cannot fill the log')
 })
 
 test('a type with parameters, a long review, and one in pieces', async (t) => {
@@ -105,7 +105,7 @@ test('a type with parameters, a long review, and one in pieces', async (t) => {
   assert.equal((await webhook.ask('/mutate', { headers: chunked, body: REVIEW })).status, 200)
 })
 
-test('what is no HTTP, no TLS, or goes away harms nobody', async (t) => {
+test('clients that speak something else than HTTPS, or go away, do no harm', async (t) => {
   const webhook = await serve(t)
   const plain = connectPlain(webhook.port, '127.0.0.1')
   plain.on('error', () => undefined).end('POST /mutate HTTP/1.1\r\n\r\n')
