@@ -50,6 +50,23 @@ test('kill -9 between two uses of a Web Bot Auth signature: the second is not ve
   await untilVerified(next, app, slow)
 })
 
+test('kill -9 of all workers between two uses of a Web Bot Auth signature: the second is a replay', async (t) => {
+  const app = await startApp(t)
+  const who = await newAgent(t)
+  const gate = await start(t, temporaryFolder(t), app)
+  await untilVerified(gate, app, who)
+  const sent = await agentRequest(gate.url, who.signer, { path: '/', agent: who.agent })
+  assert.equal((await visit(gate, app, sent)).verified, 'web-bot-auth')
+  const workers = await workersOf(gate)
+  assert.equal(workers.length, 2)
+  for (const pid of workers) process.kill(pid, 'SIGKILL')
+  const isNew = (pids: readonly number[]) => pids.length === 2 && !pids.some((pid) => workers.includes(pid))
+  await until(async () => isNew(await workersOf(gate)))
+  await until(async () => (await fetch(`${gate.manage}/health/ready`)).ok)
+  // What the process above them remembers, the new ones are told.
+  assert.deepEqual(await visit(gate, app, sent), { verified: undefined, conflict: 'signature-failed' })
+})
+
 test('kill -9 between two uses of a signature of an agent, of GNAP and of a DPoP proof: the second is refused', async (t) => {
   const app = await startApp(t)
   const data = temporaryFolder(t)
@@ -73,6 +90,7 @@ async function start(t: Test, data: string, app: App, before?: RunningGatehouse)
       : ['--listen', `127.0.0.1:${before.port}`, '--manage', new URL(before.manage).host]
   return startGatehouse(t, {
     ...{ command: 'up', upstream: app.url, argv: ['--workers', '2', '--data', data, ...same] },
+    expects: /a worker died/,
     variables: { GATEHOUSE_FETCH_ALLOW_PRIVATE_ADDRESSES: 'true', GATEHOUSE_ADMIN_KEY: ADMIN_KEY },
   })
 }
@@ -172,6 +190,15 @@ async function untilVerified(gate: RunningGatehouse, app: App, { signer, agent }
     const sent = await agentRequest(gate.url, signer, { path: '/', agent })
     return (await visit(gate, app, sent)).verified === 'web-bot-auth'
   })
+}
+
+/** The processes of those that serve. */
+async function workersOf({ manage }: RunningGatehouse): Promise<readonly number[]> {
+  const headers = { authorization: `Bearer ${ADMIN_KEY}` }
+  const { instances } = (await (await fetch(`${manage}/v1/fleet`, { headers })).json()) as {
+    readonly instances: readonly { readonly pid: number | null; readonly state: string }[]
+  }
+  return instances.flatMap(({ pid, state }) => (pid === null || state !== 'serving' ? [] : [pid]))
 }
 
 /** Signatures that are right, and of which it is unknown whether they were used. */
