@@ -141,7 +141,7 @@ test('encryption keys are one, a list, or a file with one a line; each says whic
     [`${SECRET} 1`, file],
     [`${SECRET} 2`, file],
   ])
-  // One key, which has always been all that is in its file.
+  // One key: the whole content of its file.
   assert.deepEqual(told('encryption_key_file: keys'), [[`\n${SECRET} 1\r\n${SECRET} 2\n`, null]])
   assert.deepEqual(told('', { GATEHOUSE_STORE_ENCRYPTION_KEYS: `${SECRET}1,${SECRET}2` }), [
     [`${SECRET}1`, null],

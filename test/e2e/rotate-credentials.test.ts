@@ -81,7 +81,7 @@ test('a fleet goes on while the passwords of NATS and PostgreSQL are replaced un
   ] as const)
     await until(async () => (await version(process, what))('reload_current') === 1)
   await worksAs('b')
-  // All that was there before is gone: what is asked now is asked on connections of the new password.
+  // Every old connection is closed: new queries need new connections, with the new password.
   await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app'")
   await until(async () => (await fetch(`${manager.manage}/v1/agents`, { headers: KEY })).status === 200)
   await worksAs('b')

@@ -59,7 +59,7 @@ test('what was created before the start is unknown, not a replay; what is create
   assert.equal(await running.claim('new', NOW_S + 1), false)
 })
 
-test('after a restart nobody waits for a signer whose clock is far ahead, unless there are too many of them', async (t) => {
+test('after a restart no other signer waits for one whose clock is far ahead, unless there are too many', async (t) => {
   for (const [keys, isAccepted] of [
     [256, true],
     [257, null],
@@ -117,11 +117,11 @@ test('a file from the future is obeyed, and the log says until when and what to 
   assert.match(gate.said(), /delete the file/)
 })
 
-test('a folder that cannot be written is said once, and nobody is turned away for it', async (t) => {
+test('a folder that cannot be written is logged once, and signatures are accepted', async (t) => {
   const gate = newGate(t)
   const running = await gate.start()
   assert.ok(existsSync(gate.file))
-  // A file in the place of the folder stops even root.
+  // A file where the folder should be stops even root.
   gate.breakFile()
   gate.nowS += 10
   assert.equal(await running.claim('a', gate.nowS), true)

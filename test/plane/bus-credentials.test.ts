@@ -52,7 +52,7 @@ test(
     const sending = (async () => {
       while (!isOver) {
         const one = sighting(++number)
-        // As its sender does: what was not taken is sent again.
+        // Like the proxy: a batch that NATS did not acknowledge is sent again.
         while (!isOver) {
           const isTaken = await proxy.sendSightings([one]).then(
             () => true,
