@@ -70,8 +70,8 @@ export function receiveHeaders(
     if (name.charCodeAt(0) === COLON) continue
     const isOdd = hasOddNames && !isPlainName(name)
     const lower = name.toLowerCase()
-    if (isOdd) oddNames++
     if (lower === expected) continue
+    if (isOdd) oddNames++
     const folded = isOdd ? foldHeaderName(name) : lower
     const kind = rules.kindOf(folded)
     if (kind === 'ours' || (isOdd && isForged(kind, folded))) {

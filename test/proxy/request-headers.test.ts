@@ -125,6 +125,9 @@ test('a JA4 is taken from a listed hop in the name of the setting, and in no oth
     const { kept, forged } = receiveHeaders(headerRules(), hop, headOf([name, 't13d']), null, false)
     assert.deepEqual([kept, forged], [[], isTaken ? [] : ['x-ja4-fingerprint']], name)
   }
+  const underscored = headerRules({ ja4Header: 'cdn_ja4', oddNames: 'refuse' })
+  const read = receiveHeaders(underscored, hop, headOf(['cdn_ja4', 't13d']), null, false)
+  assert.deepEqual([read.kept, read.oddNames], [[], 0])
   const custom = headerRules({ ja4Header: 'cdn-ja4' })
   assert.deepEqual(receiveHeaders(custom, hop, headOf(['CDN-JA4', 't13d']), null, false).kept, [])
 })
