@@ -97,6 +97,35 @@ const RULED: Readonly<Record<string, Ruled>> = {
     always: { kind: 'agent' },
     within: (verdict) => ({ request: { verdict } }),
   },
+  'a rule has a name, conditions and an action': {
+    ...{ method: 'POST', path: '/policy/preview', schema: 'PolicyPreviewRequest' },
+    members: {
+      name: ['a rule'],
+      when: [{}, { category: 'crawler' }, 'request.method == "GET"'],
+      action: ['block', { block: { status: 451 } }],
+      dry_run: [true],
+      expires: ['2027-01-31T00:00:00Z'],
+      unknown: [1],
+    },
+    always: { when: {} },
+    within: (rule) => ({ policy: { rules: [rule] } }),
+  },
+  'a rule has conditions': {
+    ...{ method: 'POST', path: '/policy/preview', schema: 'PolicyPreviewRequest' },
+    members: { when: [{}, 'request.method == "GET"'], dry_run: [false] },
+    always: { name: 'a rule', action: 'block' },
+    within: (rule) => ({ policy: { rules: [rule] } }),
+  },
+  'a policy has members that are known': {
+    ...{ method: 'POST', path: '/policy/preview', schema: 'PolicyPreviewRequest' },
+    members: {
+      rules: [[]],
+      otherwise: ['pass', { block: {} }],
+      unknown_signer: ['pass', { wait: '300ms' }, {}, 'wait'],
+      rule: [[]],
+    },
+    within: (policy) => ({ policy }),
+  },
   'a request to explain is one': {
     ...{ method: 'POST', path: '/policy/explain', schema: 'PolicyExplanationRequest' },
     members: { request: [{}, { method: 'GET' }, null], policy: [{}, { rules: [] }, null] },

@@ -504,7 +504,7 @@ export type ClientAuthMethod = "client_secret_basic" | "client_secret_post" | "p
 
 export type SigningKeyRequest = { readonly drop_old?: boolean }
 
-export type Policy = { readonly rules?: readonly (Readonly<Record<string, unknown>>)[]; readonly otherwise?: unknown }
+export type Policy = { readonly rules?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly otherwise?: string | Readonly<Record<string, unknown>>; readonly unknown_signer?: "pass" | { readonly wait: string } }
 
 export type PolicyAnswered = { readonly policy: Policy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
 

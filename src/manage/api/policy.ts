@@ -13,13 +13,39 @@ import { actorOf, operation } from './operation.ts'
 import { time, timeOf } from './schemas.ts'
 import type { Offered } from './version.ts'
 
+const RULE = {
+  type: 'object' as const,
+  properties: {
+    name: { type: 'string' as const, minLength: 1, maxLength: 64 },
+    when: { type: ['object', 'string'] as ['object', 'string'] },
+    action: { type: ['string', 'object'] as ['string', 'object'] },
+    dry_run: { type: 'boolean' as const },
+    expires: { type: 'string' as const, description: 'A time (RFC 3339).' },
+  },
+  required: ['name', 'when', 'action'],
+  additionalProperties: false,
+}
 /** What it holds is for `parsePolicy` to say, as for a file. */
 export const policyDocument = z.unknown().meta({
   id: 'Policy',
   description: 'The same as a policy file, see config/README.md. The first rule that holds decides.',
   override: {
     type: 'object',
-    properties: { rules: { type: 'array', maxItems: 1000, items: { type: 'object' } }, otherwise: {} },
+    properties: {
+      rules: { type: 'array', maxItems: 1000, items: RULE },
+      otherwise: { type: ['string', 'object'] },
+      unknown_signer: {
+        anyOf: [
+          { type: 'string', enum: ['pass'] },
+          {
+            type: 'object',
+            properties: { wait: { type: 'string' } },
+            required: ['wait'],
+            additionalProperties: false,
+          },
+        ],
+      },
+    },
     additionalProperties: false,
     example: { rules: [{ name: 'no-crawlers', when: { category: 'crawler' }, action: 'block' }] },
   },
