@@ -13,6 +13,7 @@ export class Reconnect {
   readonly #health: TargetHealth
   #timer: NodeJS.Timeout | null = null
   #socket: Socket | null = null
+  #isClosed = false
 
   constructor(dialer: Dialer, health: TargetHealth) {
     this.#dialer = dialer
@@ -21,10 +22,11 @@ export class Reconnect {
 
   /** The target is out. */
   start(): void {
-    if (this.#timer === null && this.#socket === null) this.#wait()
+    if (!this.#isClosed && this.#timer === null && this.#socket === null) this.#wait()
   }
 
   close(): void {
+    this.#isClosed = true
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
     this.#socket?.destroy()
@@ -54,6 +56,7 @@ export class Reconnect {
     this.#socket = null
     socket.destroy()
     if (failure === null) return this.#health.succeeded()
+    if (this.#health.isHealthy) return // a request was answered meanwhile
     if (failure !== 'overloaded') this.#health.failed(performance.now(), Math.random(), failure)
     this.#wait()
   }
