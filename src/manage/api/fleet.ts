@@ -95,7 +95,8 @@ const fleetProxy = z
       .strictObject({ number: z.int(), hash: z.string(), made_at: time, age_s: z.int().min(0) })
       .nullable(),
     snapshot_source: z.enum(['builtin', 'disk', 'bus']).meta({
-      description: 'Where that is from: what comes with Gatehouse, the disk of the proxy, or the bus.',
+      description:
+        'The origin of the Snapshot: `builtin`, what comes with Gatehouse; `disk`, the copy of the proxy or its `bus.bootstrap_file`; `bus`, NATS. Ignore it while `snapshot` is `null`.',
     }),
     refused_snapshot: z
       .strictObject({ number: z.int(), reason: z.string() })
