@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { endWith, missing, plainEnvironment, temporaryFolder } from './programs.ts'
+import { endGroupWith, missing, plainEnvironment, temporaryFolder } from './programs.ts'
 import { freePort } from './readme.ts'
 
 /** A server of Debian's with an app that answers with all that it was told of the request, as `Told`. */
@@ -170,18 +170,8 @@ function spawnServer(t: Test, folder: string, [program, ...argv]: readonly strin
   child.stderr!.setEncoding('utf8').on('data', (text) => {
     SAID.set(child, (SAID.get(child) ?? '') + text)
   })
-  // Its children, too: a server that is killed leaves them.
-  t.teardown(() => killGroup(child.pid!))
-  endWith(t, child)
+  endGroupWith(t, child)
   return child
-}
-
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // None of them is left.
-  }
 }
 
 async function started(t: Test, folder: string, port: number, command: readonly string[]): Promise<string> {

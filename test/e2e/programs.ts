@@ -93,13 +93,32 @@ async function stop(child: ChildProcess): Promise<void> {
 
 /** Not before a test that may start it again. */
 export function endWithProcess(child: ChildProcess): void {
-  RUNNING.add(child)
+  RUNNING.set(child, () => child.kill('SIGKILL'))
   child.once('exit', () => RUNNING.delete(child))
 }
 
-const RUNNING = new Set<ChildProcess>()
+/** The same for a child that was spawned as `detached`, with all its children: workers outlive a server that is killed. */
+export function endGroupWith(t: Test, child: ChildProcess): void {
+  const end = () => killGroup(child.pid!)
+  RUNNING.set(child, end)
+  t.teardown(() => {
+    RUNNING.delete(child)
+    end()
+  })
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // None of them is left.
+  }
+}
+
+/** How each is ended. */
+const RUNNING = new Map<ChildProcess, () => void>()
 const endAll = (): void => {
-  for (const child of RUNNING) child.kill('SIGKILL')
+  for (const end of RUNNING.values()) end()
 }
 process.once('exit', endAll)
 // SIGALRM is how tap ends a test that takes too long.
