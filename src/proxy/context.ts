@@ -4,6 +4,7 @@ import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Decision } from '../policy/decide.ts'
 import type { AccessLog } from './access-log.ts'
+import type { ClientTimeout } from './client-timeouts.ts'
 import type { ConnectionFailure, SecuredConnection } from './connection.ts'
 import type { HostGate } from './host-gate.ts'
 import type { DecisionId, DecisionIds } from './decision-id.ts'
@@ -66,6 +67,7 @@ export interface ProxyContext {
     forgedHeaders(count: number): void
     oddHeaderNames(count: number): void
     connectionFailed(failure: ConnectionFailure): void
+    clientTimedOut(timeout: ClientTimeout): void
     connectionSecured(connection: SecuredConnection): void
   }
 }

@@ -80,11 +80,6 @@ export class FastExchange implements Exchange, Sender {
     return this.#body === null || this.#body.isWhole
   }
 
-  /** The client has no part in it that its body does not come. */
-  get isHeldBack(): boolean {
-    return this.#body !== null && this.#body.readableLength > 0
-  }
-
   inform(status: number, headers: readonly string[]): void {
     if (this.#state !== 'open' || status === 100) return
     const text = interimHead(status, headers)

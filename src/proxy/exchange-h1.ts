@@ -87,9 +87,9 @@ export class Http1Exchange implements Exchange, Sender {
     return this.bodyLength === 0 || this.#request.complete
   }
 
-  /** The client has no part in it that its body does not come: nobody reads it, or nobody has told it to go on. */
+  /** The client cannot send more of its body: it waits for a 100, or as much as is buffered of it is not read. */
   get isHeldBack(): boolean {
-    return !this.#isAwaited || this.#request.readableLength > 0
+    return !this.#isAwaited || this.#request.readableLength >= this.#request.readableHighWaterMark
   }
 
   inform(status: number, headers: readonly string[]): void {

@@ -76,9 +76,9 @@ export class Http2Exchange implements Exchange, Sender {
     return this.bodyLength === 0 || this.#stream.state.remoteClose === 1
   }
 
-  /** The client has no part in it that its body does not come: nobody reads it, or nobody has told it to go on. */
+  /** The client cannot send more of its body: it waits for a 100, or as much as is buffered of it is not read. */
   get isHeldBack(): boolean {
-    return !this.#isAwaited || this.#stream.readableLength > 0
+    return !this.#isAwaited || this.#stream.readableLength >= this.#stream.readableHighWaterMark
   }
 
   inform(status: number, headers: readonly string[]): void {

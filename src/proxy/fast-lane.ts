@@ -102,7 +102,8 @@ class FastConnection implements FastTurn {
     this.#incoming?.destroy()
     this.#resume()
     if (isLast) return closeSoftly(this.#stream)
-    this.#expectRequest()
+    if (this.#incoming === null) this.#expectRequest()
+    else this.#expectBody()
     if (this.#incoming === null) this.#goOn()
   }
 
@@ -117,13 +118,19 @@ class FastConnection implements FastTurn {
   expire(): void {
     const exchange = this.#current
     this.deadlineMs = Number.POSITIVE_INFINITY
-    if (exchange === null) {
-      if (this.#stream.writableLength > 0) return this.#expectRequest()
-      if (this.#requests === 0) this.#fail('header-timeout', 'silent')
-      this.#stream.destroy()
-    } else if (exchange.isBodyWhole || exchange.answered) return
-    else if (exchange.isHeldBack) this.#expectBody()
+    if (exchange === null) this.#expireUnasked()
+    else if (exchange.isBodyWhole || exchange.answered) return
+    else if (this.#isPaused) this.#expectBody()
     else this.#breakDown(exchange, 408, 'body-timeout')
+  }
+
+  /** No request is under way; the rest of the body of one that has been answered may be. */
+  #expireUnasked(): void {
+    if (this.#incoming !== null) this.#fail('bad-request', 'body-timeout')
+    else if (this.#stream.writableLength > 0) return this.#expectRequest()
+    else if (this.#requests === 0) this.#fail('header-timeout', 'silent')
+    else this.#lane.handlers.timedOut('keep_alive_timeout')
+    this.#stream.destroy()
   }
 
   readonly #came = (chunk: Buffer): void => {
@@ -190,7 +197,8 @@ class FastConnection implements FastTurn {
     const hasRoom = body.feed(length === bytes.length ? bytes : bytes.subarray(0, length))
     if (body.isWhole) this.#incoming = null
     else if (!hasRoom) this.#pause()
-    if (this.#current !== null) this.#expectBody()
+    if (this.#incoming === null && this.#current === null) this.#expectRequest()
+    else this.#expectBody()
     return length === bytes.length ? null : bytes.subarray(length)
   }
 
@@ -254,6 +262,8 @@ class FastConnection implements FastTurn {
   #resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
+    // The client has been held back until now.
+    if (this.#incoming !== null) this.#expectBody()
     this.#goOnReading()
   }
 

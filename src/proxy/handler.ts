@@ -1,5 +1,6 @@
 import { NO_PROOFS, type Proofs } from '../classify/proof.ts'
 import type { Action } from '../policy/action.ts'
+import type { ClientTimeout } from './client-timeouts.ts'
 import type { ConnectionFailure, SecuredConnection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import { type Judged, judge } from './judge.ts'
@@ -15,6 +16,8 @@ export interface RequestHandlers {
   upgrade: Http1Handlers['upgrade']
   /** At most once for a connection, and once for each request of HTTP/2 that is refused. */
   failed(failure: ConnectionFailure): void
+  /** A client was silent, or did not read, for as long as is allowed. Once for each connection, or stream of HTTP/2, that it ends. */
+  timedOut(timeout: ClientTimeout): void
   /** Its handshake is done. */
   secured(connection: SecuredConnection): void
 }
@@ -24,6 +27,7 @@ export function createHandler(proxy: ProxyContext): RequestHandlers {
     request: (exchange) => handle(proxy, new RequestVisit(proxy, exchange)),
     upgrade: (upgrade) => handle(proxy, new UpgradeVisit(proxy, upgrade)),
     failed: (failure) => proxy.metrics.connectionFailed(failure),
+    timedOut: (timeout) => proxy.metrics.clientTimedOut(timeout),
     secured: (connection) => proxy.metrics.connectionSecured(connection),
   }
 }

@@ -8,6 +8,8 @@ export interface ParsedBody {
   readonly lengthLeft: number
   /** The body has as much as it may hold and is not read: node:http has paused the connection. */
   readonly isFull: boolean
+  /** node:http reads on. */
+  resumed(): void
 }
 
 /**
@@ -54,6 +56,7 @@ export class Http1Portions {
   /** Of the stream: by node:http when there is room for more of a body or for the next answer, or by #goOn. */
   readonly #resumed = (): void => {
     if (this.intake.isStopped) return this.#stop()
+    this.#body.resumed()
     this.#parsePortions()
     if (!this.#isStopped) startReading(this.#stream)
   }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { type Duplex, Readable } from 'node:stream'
 import { hasOddNames } from '../wire/header-name.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
+import type { ClientTimeout } from './client-timeouts.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { Http1Exchange, type Http1Turn } from './exchange-h1.ts'
@@ -48,6 +49,7 @@ export interface Http1Handlers {
   request(exchange: Exchange): void
   upgrade(upgrade: Upgrade): void
   failed(connection: ClientConnection, reason: FailureReason, code: string): void
+  timedOut(timeout: ClientTimeout): void
 }
 
 /** HTTP/1 on sockets that are handed over: node:http parses strictly, and what it leaves open is decided here. */
@@ -173,6 +175,21 @@ class Http1Connection implements Http1Turn, ParsedBody {
     return request !== null && request.readableLength >= request.readableHighWaterMark
   }
 
+  /** The client has been held back until now. */
+  resumed(): void {
+    if (this.#read?.complete === false) this.#expectBody()
+  }
+
+  #expectBody(): void {
+    const { bodyIdleTimeoutMs } = this.#server.limits
+    if (bodyIdleTimeoutMs > 0) this.#connection.stream.setTimeout(bodyIdleTimeoutMs)
+  }
+
+  /** A request has been answered, and a part of its body is still to come. */
+  get #awaitsRest(): boolean {
+    return this.#current === null && this.#read?.complete === false
+  }
+
   request(request: IncomingMessage, response: ServerResponse): void {
     this.#countPieces(request)
     if (this.#isClosing) return this.#ignore()
@@ -241,8 +258,11 @@ class Http1Connection implements Http1Turn, ParsedBody {
   timeOut(): void {
     const exchange = this.#current
     const { stream } = this.#connection
-    if (exchange === null) stream.destroy()
-    else if (exchange.isBodyWhole || exchange.answered) return
+    if (exchange === null) {
+      if (this.#awaitsRest) this.#server.handlers.failed(this.#connection, 'bad-request', 'body-timeout')
+      else this.#server.handlers.timedOut('keep_alive_timeout')
+      stream.destroy()
+    } else if (exchange.isBodyWhole || exchange.answered) return
     else if (exchange.isHeldBack) stream.setTimeout(this.#server.limits.bodyIdleTimeoutMs)
     else this.breakDown(408, 'bad-request', 'body-timeout')
   }
@@ -285,6 +305,9 @@ class Http1Connection implements Http1Turn, ParsedBody {
       if (piece !== null) {
         this.#portions!.intake.count(1, 0)
         if (this.#lengthLeft !== null) this.#lengthLeft -= piece.length
+      } else if (this.#current === null) {
+        // It has been answered before.
+        this.#connection.stream.setTimeout(this.#server.limits.keepAliveTimeoutMs)
       }
       return Readable.prototype.push.call(request, piece, encoding)
     }
@@ -302,9 +325,7 @@ class Http1Connection implements Http1Turn, ParsedBody {
 
   #begin(exchange: Http1Exchange): void {
     this.#current = exchange
-    const { bodyIdleTimeoutMs } = this.#server.limits
-    if (exchange.bodyLength !== 0 && bodyIdleTimeoutMs > 0)
-      this.#connection.stream.setTimeout(bodyIdleTimeoutMs)
+    if (exchange.bodyLength !== 0) this.#expectBody()
     this.#server.handlers.request(exchange)
   }
 
@@ -312,6 +333,8 @@ class Http1Connection implements Http1Turn, ParsedBody {
     if (this.#current !== exchange) return
     this.#current = null
     if (this.#read?.complete === true) this.#read = null
+    // In place of the deadline for the next request, which node:http has just set.
+    if (this.#awaitsRest) this.#expectBody()
     const next = this.#waiting.shift()
     if (next !== undefined) this.#begin(next)
     else if (this.#lastWords !== null) this.#say(this.#lastWords)

@@ -7,6 +7,7 @@ import {
 } from 'node:http2'
 import { Readable } from 'node:stream'
 import { Beat, type Swept } from './beat.ts'
+import type { ClientTimeout } from './client-timeouts.ts'
 import type { ClientConnection, FailureReason } from './connection.ts'
 import type { Exchange } from './exchange.ts'
 import { EXCHANGE, Http2Exchange, type ServedStream } from './exchange-h2.ts'
@@ -33,6 +34,7 @@ export interface Http2Limits extends RequestLimits {
 export interface Http2Handlers {
   request(exchange: Exchange): void
   failed(connection: ClientConnection, reason: FailureReason, code: string): void
+  timedOut(timeout: ClientTimeout): void
 }
 
 /** HTTP/2 on sockets that are handed over, by the core stream API. */
@@ -239,12 +241,16 @@ class Http2Connection implements Swept {
   /** A body that has stopped coming ends its request, unless the answer has begun: then it is a conversation. */
   #watchBody(stream: ServedStream): void {
     const { limits, handlers } = this.#server
-    stream.setTimeout(limits.bodyIdleTimeoutMs)
+    const expectBody = () => void stream.setTimeout(limits.bodyIdleTimeoutMs)
+    expectBody()
+    stream.on('resume', expectBody) // the client has been held back until now
     stream.on('timeout', () => {
       const exchange = stream[EXCHANGE]
-      if (!exchange || exchange.answered || exchange.isBodyWhole) return
-      if (exchange.isHeldBack) return void stream.setTimeout(limits.bodyIdleTimeoutMs)
+      if (!exchange || exchange.isBodyWhole || (exchange.answered && !exchange.isOver)) return
+      if (exchange.isHeldBack && !exchange.answered) return expectBody()
       handlers.failed(this.#connection, 'bad-request', 'body-timeout')
+      // Its answer is out: RFC 9113 §8.1 lets it end here.
+      if (exchange.answered) return stream.close(constants.NGHTTP2_NO_ERROR)
       exchange.lose()
       refuse(stream, 408)
     })
@@ -256,6 +262,7 @@ class Http2Connection implements Swept {
     // It has been told to go, and has not: a client need not close its side.
     if (this.#session.closed) return void this.#connection.raw.destroy()
     this.#expectRequest()
+    if (!this.#session.destroyed) this.#server.handlers.timedOut('keep_alive_timeout')
     this.drain()
   }
 
@@ -275,6 +282,7 @@ class Http2Connection implements Swept {
     for (const exchange of this.#exchanges) {
       if (exchange.unreadSince(nowMs) > nowMs - answerUnreadTimeoutMs) continue
       this.#bytesBeforeReset = bytesWritten
+      this.#server.handlers.timedOut('answer_unread_timeout')
       exchange.giveUp()
     }
   }

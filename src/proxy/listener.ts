@@ -1,6 +1,7 @@
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { Fault } from '../fault.ts'
+import type { ClientTimeout } from './client-timeouts.ts'
 import { ClientConnection, type FailureReason } from './connection.ts'
 import { FastLane } from './fast-lane.ts'
 import { type Opening, readOpening } from './hello.ts'
@@ -91,6 +92,7 @@ function tapped(handlers: RequestHandlers, tap: Tap): RequestHandlers {
       handlers.upgrade(upgrade)
     },
     failed: (failure) => handlers.failed(failure),
+    timedOut: (timeout) => handlers.timedOut(timeout),
     secured: (connection) => handlers.secured(connection),
   }
 }
@@ -121,16 +123,19 @@ class ClientListener implements Listener {
     const failed = (connection: ClientConnection, reason: FailureReason, code: string) =>
       this.#fail(connection, reason, code)
     const request = handlers.request.bind(handlers)
-    const http1Handlers = { request, upgrade: handlers.upgrade.bind(handlers), failed }
+    const timedOut = handlers.timedOut.bind(handlers)
+    const http1Handlers = { request, upgrade: handlers.upgrade.bind(handlers), failed, timedOut }
     this.#http1 = new Http1Server(limits, http1Handlers)
     this.#fastLane = options.fastLane ? new FastLane(limits, http1Handlers, this.#http1) : null
-    this.#http2 = new Http2Server(limits, { request, failed })
+    this.#http2 = new Http2Server(limits, { request, failed, timedOut })
     const { handshakeTimeoutMs } = limits
     const secured = (connection: ClientConnection, socket: TLSSocket, durationMs: number) =>
       this.#secured(connection, socket, durationMs)
     this.#tls =
       tls === null ? null : new TlsServer({ ...tls, handshakeTimeoutMs, ja4plus }, { secured, failed })
-    this.#unread = new UnreadAnswers(this.#open, limits.answerUnreadTimeoutMs)
+    this.#unread = new UnreadAnswers(this.#open, limits.answerUnreadTimeoutMs, () =>
+      timedOut('answer_unread_timeout'),
+    )
     this.#server = createServer({ pauseOnConnect: true, noDelay: true }, (raw) => this.#accept(raw))
   }
 
@@ -285,6 +290,8 @@ class ClientListener implements Listener {
     if (connection.hasFailed && !isRequest) return
     connection.hasFailed ||= !isRequest
     this.#handlers.failed({ reason, code, address, isTls })
+    const timeout = code === 'body-timeout' ? 'body_idle_timeout' : TIMEOUTS[reason]
+    if (timeout !== undefined) this.#handlers.timedOut(timeout)
   }
 
   #closed(connection: ClientConnection): void {
@@ -331,6 +338,12 @@ function listenFault(target: ListenTarget, error: NodeJS.ErrnoException): Fault 
   const said = LISTEN_FAULTS[error.code ?? '']
   const [code, why] = said ?? ['LISTEN_FAILED', error.message]
   return new Fault(code, `cannot listen on ${place}: ${why}`, { cause: error })
+}
+
+const TIMEOUTS: Readonly<Partial<Record<FailureReason, ClientTimeout>>> = {
+  'hello-timeout': 'hello_timeout',
+  'handshake-timeout': 'handshake_timeout',
+  'header-timeout': 'header_timeout',
 }
 
 const LISTEN_FAULTS: Readonly<Record<string, readonly [code: string, why: string]>> = {

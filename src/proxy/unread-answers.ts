@@ -12,8 +12,11 @@ export class UnreadAnswers {
   readonly #seen = new WeakMap<ClientConnection, Taken>()
   readonly #timer: NodeJS.Timeout
 
-  constructor(connections: Iterable<ClientConnection>, timeoutMs: number) {
+  readonly #timedOut: () => void
+
+  constructor(connections: Iterable<ClientConnection>, timeoutMs: number, timedOut: () => void) {
     this.#connections = connections
+    this.#timedOut = timedOut
     this.#timeoutMs = timeoutMs
     this.#timer = setInterval(() => this.#look(), timeoutMs / LOOKS).unref()
   }
@@ -32,6 +35,7 @@ export class UnreadAnswers {
       const seen = this.#seen.get(connection)
       if (seen === undefined || seen.bytes !== bytes) this.#seen.set(connection, { bytes, sinceMs: nowMs })
       else if (nowMs - seen.sinceMs >= this.#timeoutMs) {
+        this.#timedOut()
         cutOff(stream)
         raw.destroy()
       }

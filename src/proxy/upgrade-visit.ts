@@ -104,6 +104,10 @@ export class UpgradeVisit implements Visit {
       target: address,
       times: upstream.settings,
       idleMs: this.#proxy.upgradeIdleTimeoutMs,
+      idled: () => this.#proxy.metrics.clientTimedOut('upgrade_idle_timeout'),
+      declined: () => {
+        this.#upgrade.connection.stage = 'h1'
+      },
       done: (outcome) => this.#finished(now, target, outcome),
     })
   }

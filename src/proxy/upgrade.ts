@@ -27,9 +27,17 @@ export interface Upgrading {
   readonly headers: readonly string[]
   readonly target: Pick<UpstreamAddress, 'tls' | 'host' | 'port' | 'socketPath'>
   /** 0 is for ever. */
-  readonly times: { readonly connectTimeoutMs: number; readonly headTimeoutMs: number }
+  readonly times: {
+    readonly connectTimeoutMs: number
+    readonly headTimeoutMs: number
+    readonly idleTimeoutMs: number
+  }
   /** How long both sides may be silent; 0 is for ever. */
   readonly idleMs: number
+  /** They were. */
+  idled(): void
+  /** The app declines: what goes to the client now is an answer like any other. */
+  declined(): void
   /** Called once. */
   done(outcome: UpgradeOutcome): void
 }
@@ -167,7 +175,7 @@ class Carried {
     if (head.length > 0) socket.unshift(head)
     response.headers = headersAsSent(response.rawHeaders)
     socket.setDefaultEncoding('latin1')
-    if (idleMs > 0) socket.setTimeout(idleMs, () => socket.destroy())
+    if (idleMs > 0) socket.setTimeout(idleMs, () => this.#idled())
     socket.once('pipe', () => limitPieces(app, socket))
     app.once('pipe', () => limitPieces(socket, app))
     // A side that is gone, however it went, takes the other with it.
@@ -179,10 +187,18 @@ class Carried {
     })
   }
 
+  #idled(): void {
+    this.#upgrading.idled()
+    this.#upgrading.socket.destroy()
+  }
+
   /** The app's own answer, whose body http has already freed of its chunks: it ends with the connection. */
   #declined(response: IncomingMessage): void {
     const { socket } = this.#upgrading
     this.#answered()
+    this.#upgrading.declined()
+    const { idleTimeoutMs } = this.#upgrading.times
+    if (idleTimeoutMs > 0) response.setTimeout(idleTimeoutMs, () => response.destroy())
     const lines = [`HTTP/1.1 ${response.statusCode} ${response.statusMessage}`]
     const raw = response.rawHeaders
     for (let i = 0; i < raw.length; i += 2) if (!FRAMING.test(raw[i]!)) lines.push(`${raw[i]}: ${raw[i + 1]}`)

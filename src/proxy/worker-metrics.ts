@@ -5,6 +5,7 @@ import { DurationHistogram, Metrics, type Sample, Tally } from '../metrics.ts'
 import { expressionFailures, expressionOverruns } from '../policy/decide.ts'
 import type { SignatureFinding } from '../classify/proof.ts'
 import { SIGNATURE_FAULTS, SIGNATURE_FINDINGS } from '../identity/signature-faults.ts'
+import { CLIENT_TIMEOUTS, type ClientTimeout } from './client-timeouts.ts'
 import type { ConnectionFailure, FailureReason, SecuredConnection } from './connection.ts'
 import type { DoneRequest } from './context.ts'
 import type { ListenerCounts } from './listener.ts'
@@ -34,6 +35,7 @@ export class WorkerMetrics {
   readonly #durations = new DurationHistogram()
   readonly #detections = new DurationHistogram(DETECTION_BOUNDS_MS)
   readonly #failures = new Tally({ reason: FAILURE_REASONS })
+  readonly #timeouts = new Tally({ timeout: CLIENT_TIMEOUTS })
   readonly #secured = new Tally({ version: TLS_VERSIONS, resumed: ['false', 'true'], protocol: PROTOCOLS })
   readonly #handshakeDurations = new DurationHistogram()
   readonly #handshakes = new Tally({ code: TLS_CODES })
@@ -112,6 +114,10 @@ export class WorkerMetrics {
     if (reason === 'handshake' || reason === 'malformed-hello') this.#handshakes.add(code ?? '')
   }
 
+  clientTimedOut(timeout: ClientTimeout): void {
+    this.#timeouts.add(timeout)
+  }
+
   read(): ReturnType<Metrics['read']> {
     return this.#metrics.read()
   }
@@ -156,6 +162,9 @@ export class WorkerMetrics {
     metrics.histogram('handshake_duration_seconds', durations, this.#handshakeDurations)
     const help = 'Connections, and requests on them, that came to nothing before they were served.'
     metrics.counter('connection_failures_total', help, () => this.#failures.samples())
+    const timeouts =
+      'Connections, and streams of HTTP/2, that were ended because a client was silent or did not read, by the setting in proxy.limits.'
+    metrics.counter('client_timeouts_total', timeouts, () => this.#timeouts.samples())
     metrics.counter('handshake_failures_total', 'TLS handshakes that failed, by what TLS says of it.', () =>
       this.#handshakes.samples(),
     )

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
+import type { ClientTimeout } from '../../src/proxy/client-timeouts.ts'
 import type { ConnectionFailure, SecuredConnection } from '../../src/proxy/connection.ts'
 import type { Exchange } from '../../src/proxy/exchange.ts'
 import type { RequestHandlers } from '../../src/proxy/handler.ts'
@@ -21,6 +22,8 @@ export interface Front {
   readonly listener: Listener
   readonly port: number
   readonly failures: readonly ConnectionFailure[]
+  /** The deadlines of clients that have passed. */
+  readonly timeouts: readonly ClientTimeout[]
   /** What handshakes have come to. */
   readonly secured: readonly SecuredConnection[]
   readonly exchanges: readonly Exchange[]
@@ -40,6 +43,7 @@ export interface FrontPlan {
 
 export async function startFront(plan: FrontPlan = {}): Promise<Front> {
   const failures: ConnectionFailure[] = []
+  const timeouts: ClientTimeout[] = []
   const secured: SecuredConnection[] = []
   const exchanges: Exchange[] = []
   const upgrades: Upgrade[] = []
@@ -58,6 +62,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
       failures.push(failure)
       onFailure()
     },
+    timedOut: (timeout) => void timeouts.push(timeout),
     secured: (connection) => void secured.push(connection),
   }
   const options: ListenerOptions = {
@@ -76,6 +81,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
     listener,
     port: listener.address!.port,
     failures,
+    timeouts,
     secured,
     exchanges,
     upgrades,

@@ -373,7 +373,7 @@ test('a port that cannot be had says why', async () => {
     fastLane: true,
     limits: LIMITS,
   } as const
-  const handlers = { request() {}, upgrade() {}, failed() {}, secured() {} }
+  const handlers = { request() {}, upgrade() {}, failed() {}, timedOut() {}, secured() {} }
   const targets = [
     [{ host: '127.0.0.1', port: taken.port }, 'LISTEN_PORT_TAKEN', /127\.0\.0\.1 port \d+: another program/],
     [{ host: '192.0.2.1', port: 0 }, 'LISTEN_NO_ADDRESS', /does not have the address/],

@@ -102,6 +102,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
       },
       oddHeaderNames: countOdd,
       connectionFailed: () => {},
+      clientTimedOut: () => {},
       connectionSecured: () => {},
     },
     ...plan.context,

@@ -139,7 +139,9 @@ test('a request that cannot be written is refused, and nothing is thrown', async
     ...{ socket, head: Buffer.alloc(0), path: '/', protocol: 'websocket', idleMs: 0 },
     headers: ['Host', 'a.example.test', 'X-Odd', 'a\nb'],
     target: defaultUpstream.pick([])!.address,
-    times: { connectTimeoutMs: 0, headTimeoutMs: 0 },
+    times: { connectTimeoutMs: 0, headTimeoutMs: 0, idleTimeoutMs: 0 },
+    idled: () => assert.fail('it has not begun'),
+    declined: () => assert.fail('it has not been asked'),
     done: (outcome) => void outcomes.push(outcome),
   })
   assert.deepEqual(outcomes, [{ kind: 'failed', reason: 'bad-request' }])
