@@ -6,6 +6,9 @@ import { tokenizer } from 'acorn'
 import { test } from 'tap'
 import { transformWithOxc } from 'vite'
 
+const DRIVERS = ['npm:kysely', 'npm:better-sqlite3', 'npm:pg']
+const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:better-sqlite3', '!npm:pg']
+
 const SHARED = ['shared', 'brand.ts', 'fault.ts', 'log.ts', 'metrics.ts', 'node-http.ts']
 const CONFIG = [
   ...[
@@ -24,15 +27,7 @@ const CONFIG = [
   ],
   ...['did-you-mean.ts', 'problem.ts', 'secret.ts'],
 ]
-const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:better-sqlite3', '!npm:pg']
-
-/**
- * The map of src/: each room (a folder, or a file at the top of src/) and what it may import: rooms, files, `node:`
- * modules and `npm:` packages. A room holds everything below its folder that has no row of its own. It may import
- * itself and the rooms inside it, and what its row and the rows of the folders around it name. A rule that names a
- * folder covers the rooms inside it. `type` before a name: only by `import type`; `!`: never.
- */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+const BEFORE: Readonly<Record<string, readonly string[]>> = {
   shared: ['node:*'],
   'brand.ts': [],
   'fault.ts': [],
@@ -83,6 +78,108 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'bin.js': ['main.ts', 'node:module', 'node:url'],
   'build.ts': ['node:*', 'npm:rolldown'],
 }
+
+/**
+ * The map of src/: each room (a folder, or a file at the top of src/) and what it may import: rooms, files, `node:`
+ * modules and `npm:` packages. A room holds everything below its folder that has no row of its own. It may import
+ * itself and the rooms inside it, and what its row and the rows of the folders around it name. A rule that names a
+ * folder covers the rooms inside it. `type` before a name: only by `import type`; `!`: never.
+ */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  shared: ['node:*', 'npm:pino', 'npm:prom-client'],
+  config: ['shared', 'wire', 'classify', 'policy', 'node:*', 'npm:yaml'],
+
+  // From bytes to an action. The first four are pure.
+  wire: ['type shared/brand.ts', 'type node:*'],
+  fingerprint: ['type shared/brand.ts', 'wire', 'node:crypto'],
+  classify: ['shared/brand.ts', 'shared/fault.ts', 'shared/problem.ts', 'wire', 'fingerprint'],
+  'classify/known': [],
+  'classify/verdict': ['classify/known'],
+  'classify/measure': ['classify/known', 'classify/verdict'],
+  policy: [
+    ...['shared/brand.ts', 'shared/fault.ts', 'shared/problem.ts', 'shared/did-you-mean.ts'],
+    ...['wire', 'classify'],
+  ],
+  'policy/expression.ts': ['npm:@marcbachmann/cel-js'],
+  capture: ['shared', 'wire', 'fingerprint', 'node:*'],
+  identity: ['shared', 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
+  'identity/fetch': [],
+  'identity/signature': [],
+  'identity/keys': ['identity/signature', 'identity/fetch'],
+  'identity/verify': ['identity/signature', 'identity/keys', 'identity/fetch'],
+  'identity/address': ['identity/keys', 'identity/fetch', 'identity/verify'],
+  plane: ['shared', 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
+  'plane/jetstream': ['plane', 'npm:@nats-io/*'],
+  proxy: [
+    ...['shared', 'wire', 'fingerprint', 'capture', 'classify', 'policy', 'identity', 'plane'],
+    ...['node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
+  ],
+  'proxy/connection': [],
+  'proxy/tls': ['proxy/connection'],
+  'proxy/http': ['proxy/connection'],
+  'proxy/upstream': ['proxy/connection', 'proxy/http'],
+  'proxy/request': ['proxy/connection', 'proxy/http', 'proxy/upstream'],
+  'proxy/worker': ['proxy/connection', 'proxy/tls', 'proxy/http', 'proxy/upstream', 'proxy/request'],
+  inject: ['shared', 'config', 'proxy/tls/certificate-maker.ts', 'node:*'],
+
+  // What is kept.
+  store: ['shared', 'plane', 'classify', 'policy', 'node:*', ...DRIVERS],
+  'store/engine': [],
+  'store/catalogue': ['store/engine'],
+  'store/traffic': ['store/engine', 'store/catalogue'],
+  'store/events': ['store/engine'],
+  'store/people': ['store/engine'],
+  'store/work': ['store/engine'],
+
+  // The management plane, from the ground up. Files beside the rooms compose them.
+  manage: [
+    ...[
+      'shared',
+      'config',
+      'wire',
+      'fingerprint',
+      'capture',
+      'classify',
+      'policy',
+      'identity',
+      'plane',
+      'store',
+    ],
+    ...['node:*', 'npm:*', 'type manage/management.ts'],
+  ],
+  'manage/http': [],
+  'manage/limits': ['manage/http'],
+  'manage/auth': ['manage/http', 'manage/limits'],
+  'manage/intake': ['manage/http'],
+  'manage/jobs': ['manage/http', 'manage/auth'],
+  'manage/judging': ['manage/http', 'manage/intake', 'manage/jobs'],
+  'manage/events': ['manage/http', 'manage/auth', 'manage/intake', 'manage/jobs', 'manage/judging'],
+  'manage/publish': ['manage/http'],
+  'manage/api': [
+    ...['manage/http', 'manage/auth', 'manage/limits', 'manage/intake', 'manage/jobs', 'manage/judging'],
+    ...['manage/events', 'manage/publish'],
+  ],
+  'manage/pages': ['manage/http', 'manage/auth', 'manage/api'],
+  'manage/mcp': ['manage/http', 'manage/auth', 'manage/jobs', 'manage/events', 'manage/api'],
+  'manage/a2a': ['manage/http', 'manage/auth', 'manage/jobs', 'manage/events', 'manage/api'],
+
+  dashboard: ['npm:*', 'wire/event-stream.ts', 'manage/intake/traffic.ts'],
+
+  // Processes, and the command line in front of them.
+  terminal: ['shared', 'config', 'capture', 'policy', 'node:*'],
+  runtime: ['*', '!commands', '!dashboard', '!main.ts', '!bin.js'],
+  commands: ['*', '!dashboard', '!main.ts', '!bin.js'],
+  'main.ts': ['*', '!bin.js'],
+  'bin.js': ['main.ts', 'node:module', 'node:url'],
+  'build.ts': ['node:*', 'npm:rolldown'],
+}
+
+/** The rooms come one by one: until the last one is there, what a place may import today holds too. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  [...new Set([...Object.keys(ROOMS), ...Object.keys(BEFORE)])]
+    .filter((place) => !place.startsWith('manage/'))
+    .map((place) => [place, [...(ROOMS[place] ?? []), ...(BEFORE[place] ?? [])]]),
+)
 
 /** In these, the same input gives the same output at once: no clock, no chance, no console, no waiting. */
 const PURE = ['wire', 'fingerprint', 'classify', 'policy']
