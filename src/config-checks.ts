@@ -2,7 +2,7 @@ import { checkInject, warnInject } from './config-inject.ts'
 import { type HostPort, isEverywhere } from './config-kinds.ts'
 import type { ValueOf } from './config-items.ts'
 import type { SETTINGS } from './config-schema.ts'
-import type { Secret } from './secret.ts'
+import type { Secret } from './shared/secret.ts'
 
 export type Settings = ValueOf<typeof SETTINGS>
 export type Say = (pointer: string, what: string) => void

@@ -12,9 +12,9 @@ import {
   text,
 } from './config-kinds.ts'
 import { list, secret, section, setting, type ValueOf } from './config-items.ts'
-import { Fault } from './fault.ts'
-import { shown } from './problem.ts'
-import type { Secret } from './secret.ts'
+import { Fault } from './shared/fault.ts'
+import { shown } from './shared/problem.ts'
+import type { Secret } from './shared/secret.ts'
 
 /** What `gatehouse inject` does: the admission webhook that puts a sidecar into Pods. */
 export interface InjectConfig {

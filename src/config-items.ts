@@ -1,5 +1,5 @@
 import type { Kind } from './config-kinds.ts'
-import type { Secret } from './secret.ts'
+import type { Secret } from './shared/secret.ts'
 
 /** Settings under one name. */
 export interface Section<Members extends Items> {

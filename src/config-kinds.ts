@@ -1,11 +1,11 @@
 import { isIP, isIPv6 } from 'node:net'
-import { didYouMean } from './did-you-mean.ts'
+import { didYouMean } from './shared/did-you-mean.ts'
 import { isOurHeader } from './classify/our-headers.ts'
-import { Fault } from './fault.ts'
+import { Fault } from './shared/fault.ts'
 import { foldHeaderName } from './wire/header-name.ts'
 import { parseAddressRange } from './wire/address-ranges.ts'
 import { parseDurationMs } from './policy/duration.ts'
-import { shown } from './problem.ts'
+import { shown } from './shared/problem.ts'
 import { asciiHint } from './wire/host.ts'
 
 /** How the value of a setting is written, and what it is for the program. */

@@ -3,7 +3,7 @@ import { path } from './config-kinds.ts'
 import type { Item, Items } from './config-items.ts'
 import { SETTINGS } from './config-schema.ts'
 import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source } from './config-source.ts'
-import { didYouMean } from './did-you-mean.ts'
+import { didYouMean } from './shared/did-you-mean.ts'
 
 /** What somebody gave a setting, and where. */
 export interface Given {

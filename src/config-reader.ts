@@ -14,10 +14,10 @@ import type {
 } from './config-items.ts'
 import { SETTINGS } from './config-schema.ts'
 import { nameOf, type Problem, pointerTo } from './config-source.ts'
-import { didYouMean } from './did-you-mean.ts'
-import { Fault } from './fault.ts'
-import { shown } from './problem.ts'
-import { REDACTED, Secret, secretLines, secretText } from './secret.ts'
+import { didYouMean } from './shared/did-you-mean.ts'
+import { Fault } from './shared/fault.ts'
+import { shown } from './shared/problem.ts'
+import { REDACTED, Secret, secretLines, secretText } from './shared/secret.ts'
 
 /** One value that is in force, as a file would have it, and who gave it. */
 export interface Effective {

@@ -7,9 +7,9 @@ import { CONFIG_VARIABLE, type ConfigFlags, Layers, type LayersInput } from './c
 import { type InjectConfig, injectConfig } from './config-inject.ts'
 import { ConfigReader, type Effective } from './config-reader.ts'
 import { ConfigFault, type Problem } from './config-source.ts'
-import { Fault } from './fault.ts'
-import type { LogSettings } from './log.ts'
-import { REDACTED, Secret } from './secret.ts'
+import { Fault } from './shared/fault.ts'
+import type { LogSettings } from './shared/log.ts'
+import { REDACTED, Secret } from './shared/secret.ts'
 
 /** All that is set at the start and takes a restart to change. Times of 0 are for ever. */
 export interface StartupConfig {

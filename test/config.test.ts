@@ -16,9 +16,9 @@ import { variablesOf } from '../src/config-layers.ts'
 import type { Item } from '../src/config-items.ts'
 import { SETTINGS } from '../src/config-schema.ts'
 import { ConfigFault, type Problem, parsePolicyText, readSource } from '../src/config-source.ts'
-import { Fault } from '../src/fault.ts'
+import { Fault } from '../src/shared/fault.ts'
 import { parseUpstreamUrl } from '../src/proxy/upstream-dial.ts'
-import { Secret } from '../src/secret.ts'
+import { Secret } from '../src/shared/secret.ts'
 import { readme } from './config/docs.ts'
 
 const BUS_FILES = { GATEHOUSE_BUS_CERTIFICATE_FILE: 'bus.pem', GATEHOUSE_BUS_KEY_FILE: 'bus.key' }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { HelperProcess } from '../src/helper-process.ts'
+import { HelperProcess } from '../src/shared/helper-process.ts'
 import { withoutDescriptors } from './descriptors.ts'
 
 const ECHO = `

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { logText } from '../src/log-text.ts'
+import { logText } from '../src/shared/log-text.ts'
 
 const TIME = '"time":"2026-11-26T07:48:05.123Z","pid":7'
 

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
-import { Fault } from '../src/fault.ts'
-import { createLogTo, type Log, type LogLevel } from '../src/log.ts'
+import { Fault } from '../src/shared/fault.ts'
+import { createLogTo, type Log, type LogLevel } from '../src/shared/log.ts'
 
 test('a line is JSON with time, level, process and message', async () => {
   const { log, lines } = memoryLog()
@@ -140,7 +140,7 @@ function memoryLog(level: LogLevel = 'debug') {
 }
 
 function start(script: string, stdin: 'ignore' | 'pipe' = 'ignore') {
-  const module = new URL('../src/log.ts', import.meta.url).href
+  const module = new URL('../src/shared/log.ts', import.meta.url).href
   const source = `const { createLog } = await import('${module}'); const log = createLog({ level: 'info', perSecond: null, format: 'json' }); ${script}`
   const { NODE_OPTIONS: _, ...env } = process.env
   return spawn(process.execPath, ['--input-type=module', '-e', source], {

@@ -9,7 +9,7 @@ import {
   metricsTypeFor,
   OPENMETRICS_TYPE,
   Tally,
-} from '../src/metrics.ts'
+} from '../src/shared/metrics.ts'
 
 const zeros = [
   'agent/pass/2xx',

@@ -1,4 +1,4 @@
-import { shown } from '../problem.ts'
+import { shown } from '../shared/problem.ts'
 
 /** The fingerprints that the API speaks of: each has parts with `_` in between. */
 export type Ja4Type = (typeof JA4_TYPES)[number]

@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { KEY_FORMS, type Seed } from './fingerprint-key.ts'
 
 /**

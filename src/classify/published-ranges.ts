@@ -1,4 +1,4 @@
-import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
 import { type Address, type AddressRange, AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import { dayNumber } from './calendar.ts'
 

@@ -1,4 +1,4 @@
-import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
 import { type FingerprintSignature, readSignature } from './signature.ts'
 import { parseSoftware, type Software } from './software.ts'
 

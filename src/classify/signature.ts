@@ -1,4 +1,4 @@
-import { type Place, shown } from '../problem.ts'
+import { type Place, shown } from '../shared/problem.ts'
 import { formOfFingerprint, formOfPart, JA4_TYPES } from './fingerprint-form.ts'
 
 /** A pattern that points to the Software it stands under, and where it was measured. */

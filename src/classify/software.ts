@@ -1,5 +1,5 @@
-import type { Brand } from '../brand.ts'
-import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import type { Brand } from '../shared/brand.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
 import { type PublishedRanges, readPublishedRanges } from './published-ranges.ts'
 import { readSignature, type Signature } from './signature.ts'
 

@@ -1,4 +1,4 @@
-import { DocumentFault, type DocumentProblem, Place } from '../problem.ts'
+import { DocumentFault, type DocumentProblem, Place } from '../shared/problem.ts'
 import { EVIDENCE_KINDS, type EvidenceSet } from './evidence.ts'
 
 /** What a client can be, in the order in which weights stand. */

@@ -1,5 +1,5 @@
-import { didYouMean } from '../did-you-mean.ts'
-import { Fault } from '../fault.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { Fault } from '../shared/fault.ts'
 import { ACCESS, type Access, SCOPES, type Scope } from '../manage/auth/principal.ts'
 import { USAGE } from './arguments.ts'
 import type { Arguments } from './command.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ParseArgsOptionDescriptor, parseArgs } from 'node:util'
-import { didYouMean } from '../did-you-mean.ts'
-import { Fault } from '../fault.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Action, Arguments, Operand, Option } from './command.ts'
 
 /** The code of the Fault that means "used wrongly": exit code 2, and a word on where the help is. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Arguments } from './command.ts'
 import { eventsIn } from './event-stream.ts'
 import type { Io } from './io.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { changed, COMMAND_LINE } from '../manage/audit.ts'
 
 import { backupSqlite, restoreSqlite } from '../store/sqlite-backup.ts'

@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Io } from './io.ts'
 import { unreadable } from './unreadable.ts'
 

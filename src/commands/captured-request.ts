@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { fieldValue, type SignedRequest } from '../identity/signature-base.ts'
 
 /** A request that somebody has kept. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import type { MergeCounts } from '../store/catalogue-merge.ts'
 import type { Store } from '../store/store.ts'
 

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { Replay, type ReplayReport } from '../plane/replay.ts'
 import { parseSighting } from '../plane/sighting-document.ts'
 import type { Arguments, ExitCode } from './command.ts'

@@ -1,7 +1,7 @@
 import { Document, isNode } from 'yaml'
 import type { ParsedConfig } from '../config.ts'
 import { nameOf } from '../config-source.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { USAGE } from './arguments.ts'
 import { explainRequest } from './check-explain.ts'
 import { replaySightings } from './check-replay.ts'

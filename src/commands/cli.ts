@@ -1,5 +1,5 @@
-import { didYouMean } from '../did-you-mean.ts'
-import { Fault } from '../fault.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { Fault } from '../shared/fault.ts'
 import { version } from '../shared/package-files.ts'
 import { HELP, parseArguments, unknownOption, USAGE, VERSION } from './arguments.ts'
 import type { Action, Command, CommandEntry, ExitCode, Option } from './command.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { COMMAND_LINE } from '../manage/audit.ts'
 import {
   AUTH_METHODS,

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { type CorpusRow, parseCorpusRow } from '../classify/corpus.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { type Line, lines } from './lines.ts'
 
 /** A row and where it stands, counted from 1. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { Fault } from '../fault.ts'
-import { Secret, secretLines, secretText } from '../secret.ts'
+import { Fault } from '../shared/fault.ts'
+import { Secret, secretLines, secretText } from '../shared/secret.ts'
 import { filesInUrl, type StoreLogin } from '../store/store-login.ts'
 import {
   type BusCredentialSettings,

@@ -1,6 +1,6 @@
 import type { StartupConfig } from '../config.ts'
-import { didYouMean } from '../did-you-mean.ts'
-import { Fault } from '../fault.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { Fault } from '../shared/fault.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'
 import { parseFeedKey } from '../plane/feed.ts'
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { ja4Forms } from '../fingerprint/ja4.ts'
 import { ja4h, ja4hRaw } from '../fingerprint/ja4plus/ja4h.ts'
 import { ja4s, ja4sRaw } from '../fingerprint/ja4plus/ja4s.ts'

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Io } from './io.ts'
 
 /** A line that nobody sees being typed, or the first one of what is piped in. Throws a Fault where there is none. */

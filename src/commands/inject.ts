@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { loadConfig } from '../config.ts'
-import { createLog } from '../log.ts'
+import { createLog } from '../shared/log.ts'
 import type { Arguments, Command, ExitCode } from './command.ts'
 import { InjectServer, type InjectSettings } from './inject-server.ts'
 import type { Io } from './io.ts'

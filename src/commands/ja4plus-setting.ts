@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /**
  * Whether JA4S, JA4H and JA4X are computed: the setting `fingerprints.ja4plus`, on unless it says otherwise. For

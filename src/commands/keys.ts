@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { changed, COMMAND_LINE } from '../manage/audit.ts'
 import { makeKey, type WantedKey } from '../manage/auth/make-key.ts'
 import { ACCESS, PLANS, type Plan, planFor, SCOPES } from '../manage/auth/principal.ts'

@@ -6,7 +6,7 @@ import { SignatureIndex } from '../classify/signature-index.ts'
 import type { Software } from '../classify/software.ts'
 import { parseWeights, type Weights } from '../classify/weights.ts'
 import { ConfigFault, placed, readSource } from '../config-source.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { loadSoftware, readText } from './signature-files.ts'
 
 /** What requests are judged by, from files; `null` for those that come with Gatehouse. Throws a Fault. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 export interface ListenPlace {
   readonly host: string

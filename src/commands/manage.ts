@@ -1,5 +1,5 @@
 import { checkListenPlaces } from './listen-check.ts'
-import { createLog, type Log } from '../log.ts'
+import { createLog, type Log } from '../shared/log.ts'
 import type { Command, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { Manager, type ManagerSettings } from './manager.ts'

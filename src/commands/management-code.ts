@@ -1,4 +1,4 @@
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../shared/metrics.ts'
 
 export type ManagementCode = Awaited<ReturnType<typeof managementCode>>
 

@@ -1,4 +1,4 @@
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../shared/metrics.ts'
 import { UNREADY_CODES, type UnreadyReason } from '../plane/readiness.ts'
 
 /**

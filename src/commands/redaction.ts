@@ -1,4 +1,4 @@
-import { REDACTED } from '../secret.ts'
+import { REDACTED } from '../shared/secret.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 
 /**

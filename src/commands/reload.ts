@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { open, stat } from 'node:fs/promises'
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
-import type { Metrics, Sample } from '../metrics.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
+import type { Metrics, Sample } from '../shared/metrics.ts'
 
 /** Something that is loaded from files, and anew when they change. */
 export interface Part<Value> {

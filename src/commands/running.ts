@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { CLIENT_VARIABLES } from '../config-layers.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { USAGE } from './arguments.ts'
 import type { Arguments, Option } from './command.ts'
 import type { Io } from './io.ts'

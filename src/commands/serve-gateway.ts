@@ -1,4 +1,4 @@
-import { createLog, type Log } from '../log.ts'
+import { createLog, type Log } from '../shared/log.ts'
 import type { ExitCode } from './command.ts'
 import { checkListenPlaces, type ListenWish } from './listen-check.ts'
 import { Gateway, type GatewaySettings } from './gateway.ts'

@@ -1,4 +1,4 @@
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import type { ExitCode } from './command.ts'
 import { Orders } from './orders.ts'
 

@@ -3,7 +3,7 @@ import { isFingerprintLine, parseSignatureLine, type SignatureLine } from '../cl
 import type { FingerprintSignature } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
 import type { Problem } from '../config-source.ts'
-import { DocumentFault, problemText, shown } from '../problem.ts'
+import { DocumentFault, problemText, shown } from '../shared/problem.ts'
 import { type Line, lines } from './lines.ts'
 import { unreadable } from './unreadable.ts'
 

@@ -10,7 +10,7 @@ import {
 } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
 import { type ClaimKind, UserAgentIndex } from '../classify/user-agent.ts'
-import { didYouMean } from '../did-you-mean.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
 import { Address, AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'

@@ -1,7 +1,7 @@
 import { FINGERPRINT_TYPES, type Signature } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
 import { signatureDocument, softwareDocument } from '../classify/software-document.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode } from './command.ts'
 import type { Io } from './io.ts'

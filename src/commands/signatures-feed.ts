@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import type { Software } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import {
   type Feed,
   FeedFault,

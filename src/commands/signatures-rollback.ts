@@ -1,6 +1,6 @@
 import { loadConfig } from '../config.ts'
-import { Fault } from '../fault.ts'
-import { silentLog } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import { silentLog } from '../shared/log.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { type FeedFacts, FeedFault } from '../plane/feed.ts'

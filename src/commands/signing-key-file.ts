@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { chmod, open, readFile, rename, rm } from 'node:fs/promises'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import {
   readSigningKeys,
   type SigningKey,

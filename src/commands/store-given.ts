@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadConfig, type StartupConfig } from '../config.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { Sealer } from '../manage/sealer.ts'
 import { sqliteFile } from '../store/open-database.ts'
 import { Store } from '../store/store.ts'

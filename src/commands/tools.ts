@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import * as z from 'zod'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { USAGE } from './arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from './command.ts'
 import type { Io } from './io.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { emptySeconds, type Traffic, withSecond } from '../manage/traffic.ts'
 import { USAGE } from './arguments.ts'
 import { asked, heard } from './ask-running.ts'

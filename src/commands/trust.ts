@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { COMMAND_LINE } from '../manage/audit.ts'
 import { makeTrust, removeTrust, type TrustSubject, type TrustTerms } from '../manage/auth/make-trust.ts'
 import { knownPlan, PLANS, type Plan, SCOPES } from '../manage/auth/principal.ts'

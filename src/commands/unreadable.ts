@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /** What the system said when a file was opened or read, in words for whoever named the file. */
 export function unreadable(error: unknown): Fault {

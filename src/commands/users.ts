@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { COMMAND_LINE } from '../manage/audit.ts'
 import {
   changeUser,

@@ -1,4 +1,4 @@
-import type { Brand } from '../brand.ts'
+import type { Brand } from '../shared/brand.ts'
 import type { ClientHello } from '../wire/client-hello.ts'
 import { isGrease } from './grease.ts'
 

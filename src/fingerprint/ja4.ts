@@ -1,4 +1,4 @@
-import type { Brand } from '../brand.ts'
+import type { Brand } from '../shared/brand.ts'
 import type { ClientHello, Transport } from '../wire/client-hello.ts'
 import { EXT_SERVER_NAME } from '../wire/client-hello.ts'
 import { isGrease } from './grease.ts'

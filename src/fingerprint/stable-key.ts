@@ -1,4 +1,4 @@
-import type { Brand } from '../brand.ts'
+import type { Brand } from '../shared/brand.ts'
 import type { ClientHello, Transport } from '../wire/client-hello.ts'
 import { ciphersHash, prefix, sortedExtensions } from './ja4.ts'
 import { FLEETING, GREASE } from './left-out.ts'

@@ -1,5 +1,5 @@
 import { DIRECTORY, signerAt } from '../classify/signer-id.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { type AgentKey, readAgentKey } from './agent-key.ts'
 import { documentUrlProblem } from './document-fetch.ts'
 

@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { Mmdb, type MmdbValue } from './mmdb.ts'
 
 /** Who a network belongs to. */

@@ -1,4 +1,4 @@
-import { type Metrics, Tally } from '../metrics.ts'
+import { type Metrics, Tally } from '../shared/metrics.ts'
 import type { FetchReason } from './guarded-get.ts'
 
 /** What is asked of others: an agent's, or a client's, or a key directory; or the keys that such a one names; or what an OpenID provider says about itself; or, for the proxy, who signs requests. */

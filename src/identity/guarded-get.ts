@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import type { Agent, Dispatcher } from 'undici'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { ADDRESS_REFUSED, publicLookup, publicOnly } from './public-address.ts'
 
 /** What is asked of a server that is trusted for nothing but to give bytes. */

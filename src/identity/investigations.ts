@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Metrics, Tally } from '../metrics.ts'
+import { type Metrics, Tally } from '../shared/metrics.ts'
 import type { Finding, Inquiry, Investigator, SignatureUse } from './inquiry.ts'
 import type { KeyDirectories } from './key-directories.ts'
 import type { ReplayFloor } from './replay-floor.ts'

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { signerAt } from '../classify/signer-id.ts'
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
 import {
   type AgentDocument,
   type DocumentRules,

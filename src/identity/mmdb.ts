@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { Reader } from '../wire/reader.ts'
 
 /** As much of the format's values as anybody asks for: others are `null`. */

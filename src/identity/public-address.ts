@@ -2,7 +2,7 @@ import { lookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { buildConnector } from 'undici'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /**
  * Makes a connector of undici refuse addresses that are not on the public internet: this machine, the networks around

@@ -3,8 +3,8 @@ import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:f
 import { join } from 'node:path'
 import { dayNumber } from '../classify/calendar.ts'
 import type { PublishedRanges } from '../classify/published-ranges.ts'
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
 import { publishedRanges } from './ranges-document.ts'
 
 /** A list as it was fetched. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 
 export interface ReplayFloorSettings {
   /** `null`: nothing survives this process. */

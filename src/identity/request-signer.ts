@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type InnerList, type Item, serializeInnerList, serializeItem } from 'structured-headers'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { ComponentValues, componentOf, type SignedRequest } from './signature-base.ts'
 import { type SigningKey, signBase } from './signing-key.ts'
 

@@ -7,7 +7,7 @@ import {
   type KeyObject,
   sign,
 } from 'node:crypto'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { readSignatureKey, type SignatureAlgorithm } from './signature-key.ts'
 
 /** A key to sign with. What is in it that is secret, `key` has, which prints nothing of it. */

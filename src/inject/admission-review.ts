@@ -1,5 +1,5 @@
 import { mappingAt, optionalBooleanAt, optionalMappingAt, optionalTextAt, textAt } from './json-value.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Injection } from './injection.ts'
 
 /** What the API server asks (AdmissionReview, admission.k8s.io/v1). */

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
 import { CertificateSecret } from './certificate-secret.ts'
 import type { InjectMetrics } from './inject-metrics.ts'
 import type { KubernetesApi } from './kubernetes-api.ts'

@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { mappingAt, optionalMappingAt, textAt } from './json-value.ts'
 import type { KubernetesApi } from './kubernetes-api.ts'
 import { fieldsOf, type OwnCertificate, ownCertificateIn } from './own-certificate.ts'

@@ -1,4 +1,4 @@
-import { DurationHistogram, type Metrics, Tally } from '../metrics.ts'
+import { DurationHistogram, type Metrics, Tally } from '../shared/metrics.ts'
 
 /** What the webhook counts. */
 export class InjectMetrics {

@@ -1,5 +1,5 @@
-import { Fault } from '../fault.ts'
-import { shown } from '../problem.ts'
+import { Fault } from '../shared/fault.ts'
+import { shown } from '../shared/problem.ts'
 
 /** Whatever keys somebody has thought of: `__proto__` is one like any other. */
 export type Mapping = ReadonlyMap<string, unknown>

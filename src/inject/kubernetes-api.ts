@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { join } from 'node:path'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { optionalTextAt, mappingAt } from './json-value.ts'
 
 export interface ApiPlace {

@@ -14,9 +14,9 @@ import {
   upstreamScheme,
 } from '../config-inject.ts'
 import { integer, type Kind } from '../config-kinds.ts'
-import { didYouMean } from '../did-you-mean.ts'
-import { Fault } from '../fault.ts'
-import { shown } from '../problem.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { Fault } from '../shared/fault.ts'
+import { shown } from '../shared/problem.ts'
 import type { Pod } from './pod.ts'
 
 /** What the sidecar of one Pod is to be: the webhook's settings, and over them the Pod's annotations. */

@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { PatchOperation } from './json-patch.ts'
 import { mappingAt, optionalListAt, optionalMappingAt, textAt } from './json-value.ts'
 import type { KubernetesApi } from './kubernetes-api.ts'

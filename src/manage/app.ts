@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
-import { type MetricsType, metricsTypeFor } from '../metrics.ts'
+import { type MetricsType, metricsTypeFor } from '../shared/metrics.ts'
 import type { UnreadyReason } from '../plane/readiness.ts'
 import type { RequestContext, RequestState } from './api/router.ts'
 import { pathIn } from './front/address.ts'

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { CaptureFault } from '../capture/capture-file.ts'
 import type { Finding } from '../capture/finding.ts'
-import { HelperProcess } from '../helper-process.ts'
+import { HelperProcess } from '../shared/helper-process.ts'
 import { type ComparedFingerprint, withOwners } from './comparison.ts'
 import { knowledgeOf } from './detection.ts'
 import type { Management } from './management.ts'

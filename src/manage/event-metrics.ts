@@ -1,4 +1,4 @@
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../shared/metrics.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { EventType } from '../store/tables/events.ts'
 import type { ThreatOutcome } from './threats/threat-log.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { FetchFault, type GuardedAnswer, guardedGet } from '../identity/guarded-get.ts'
 import { FeedFault } from '../plane/feed.ts'
-import type { Secret } from '../secret.ts'
+import type { Secret } from '../shared/secret.ts'
 
 /** Where a feed is, and how far its server is trusted: for nothing but to give bytes. */
 export interface FeedPlace {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { HelperProcess } from '../helper-process.ts'
+import { HelperProcess } from '../shared/helper-process.ts'
 import { type FeedFacts, FeedFault, type FeedKey, type FeedReason, openFeed } from '../plane/feed.ts'
 
 /** What the other process is given. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
 import { type FeedFacts, type FeedKey, FeedFault } from '../plane/feed.ts'
 import { FeedOpener } from './feed-opener.ts'
 

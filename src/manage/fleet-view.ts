@@ -1,5 +1,5 @@
-import { Fault } from '../fault.ts'
-import type { Metrics } from '../metrics.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Metrics } from '../shared/metrics.ts'
 import type { Heartbeat } from '../plane/heartbeat.ts'
 import { NO_POSITION, type Part, type PartOf } from '../store/page.ts'
 

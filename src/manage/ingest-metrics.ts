@@ -1,4 +1,4 @@
-import { DurationHistogram, type Metrics } from '../metrics.ts'
+import { DurationHistogram, type Metrics } from '../shared/metrics.ts'
 
 /** What becomes of Sightings in the management plane. It is there before the database is. */
 export class IngestMetrics {

@@ -1,5 +1,5 @@
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Queries } from '../store/database.ts'
 import type { VersionOf } from '../store/agents-seen.ts'

@@ -1,6 +1,6 @@
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
-import type { Metrics } from '../metrics.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
+import type { Metrics } from '../shared/metrics.ts'
 
 /** What only one process has at a time. */
 export interface Lock {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 
 /** Work that nobody waits for: forgetting what is old, writing down what can wait. */
 export interface PeriodicJob {

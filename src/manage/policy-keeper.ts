@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import { parsePolicy } from '../policy/policy.ts'
 import type { PolicyRecord, PolicyVersion } from '../store/policies.ts'
 import type { Store } from '../store/store.ts'

@@ -1,5 +1,5 @@
 import type Koa from 'koa'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { pathIn } from './front/address.ts'
 import { PROBLEMS, Refusal } from './refusal.ts'
 

@@ -1,5 +1,5 @@
 import { type IRateLimiterMemoryRecord, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import type { Store } from '../store/store.ts'
 import type { Plan, Principal } from './auth/principal.ts'
 import { StoreLimiter } from './store-limiter.ts'

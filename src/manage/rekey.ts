@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { SealedRow } from '../store/sealed-values.ts'
 import { SEALED_BY } from '../store/settings.ts'
 import type { Store } from '../store/store.ts'

@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } f
 import { existsSync } from 'node:fs'
 import { link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { Fault } from '../fault.ts'
-import { Secret, secretLines } from '../secret.ts'
+import { Fault } from '../shared/fault.ts'
+import { Secret, secretLines } from '../shared/secret.ts'
 
 /**
  * Encrypts what has to be kept in the database and be known again (AES-256-GCM), with keys that are not in it: a copy of

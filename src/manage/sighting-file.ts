@@ -1,5 +1,5 @@
 import { type FileHandle, open, rename } from 'node:fs/promises'
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import type { Sighting } from '../plane/sighting.ts'
 
 export interface SightingFileSettings {

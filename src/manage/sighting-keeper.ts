@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import type { Queries } from '../store/database.ts'
 import type { FingerprintKind, UnnamedFingerprint } from '../store/fingerprints-seen.ts'
 import type { RollupRetention } from '../store/rollups.ts'

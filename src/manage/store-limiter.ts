@@ -1,5 +1,5 @@
 import { type RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import type { RateLimitStore } from '../store/rate-limits.ts'
 
 /** Counts in the store together with other processes, and by itself while that cannot be reached. */

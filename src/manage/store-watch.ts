@@ -1,4 +1,4 @@
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import type { Store } from '../store/store.ts'
 import type { PeriodicJob } from './periodic.ts'
 

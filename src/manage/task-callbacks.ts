@@ -1,5 +1,5 @@
 import type { LookupFunction } from 'node:net'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { FetchFault } from '../identity/guarded-get.ts'
 import { guardedPost } from '../identity/guarded-post.ts'
 import type { CallbackTold, DueCallback } from '../store/task-callbacks.ts'

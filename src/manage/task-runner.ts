@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Lease, TaskRecord } from '../store/tasks.ts'
 import type { Principal } from './auth/principal.ts'
 import { Doze } from './doze.ts'

@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /** Says that there is a new Snapshot, to everybody at once. */
 export interface Announcement {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /** Where what opens NATS is found: in files, which may change, or in the settings themselves. */
 export interface BusCredentialSettings {

@@ -8,9 +8,9 @@ import {
   verify,
 } from 'node:crypto'
 import { parseSoftwareList, type Software } from '../classify/software.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { timestampMs } from '../policy/policy.ts'
-import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
 
 /**
  * A list of Software that somebody publishes, signed.

@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { WorkerStatus } from './worker-status.ts'
 
 /** What a proxy says of itself every few seconds. */

@@ -10,8 +10,8 @@ import {
   tokenAuthenticator,
   usernamePasswordAuthenticator,
 } from '@nats-io/transport-node'
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
 import { type BusCredentialSettings, type BusCredentials, readBusCredentials } from './bus-credentials.ts'
 
 /** How NATS is reached. */

@@ -1,6 +1,6 @@
 import { JetStreamApiError, jetstream } from '@nats-io/jetstream'
-import { Fault } from '../fault.ts'
-import type { Log } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
 import { type Announcement, readAnnouncement, writeAnnouncement } from './announcement.ts'
 import type { JetStreamConnection } from './jetstream-connection.ts'
 import { ANSWER_MS, managerOf, packagesOf, type StreamNames } from './jetstream-streams.ts'

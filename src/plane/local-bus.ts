@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { ManageBus, ProxyBus } from './bus.ts'
 import type { Sighting } from './sighting.ts'
 import { fromColumns, type SightingColumns, toColumns } from './sighting-columns.ts'

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Sighting } from './sighting.ts'
 
 /** Messages of `bytesMax` at most that have all of the batch, in its order. What does not fit into one by itself is left out. */

@@ -1,6 +1,6 @@
 import { type FileHandle, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { packSightings, unpackSightings } from './sighting-batch.ts'
 import type { Sighting } from './sighting.ts'
 

@@ -1,4 +1,4 @@
-import type { Brand } from '../brand.ts'
+import type { Brand } from '../shared/brand.ts'
 
 export type SightingId = Brand<string, 'SightingId'>
 

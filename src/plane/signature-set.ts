@@ -9,7 +9,7 @@ import { parseSoftwareList, type Software } from '../classify/software.ts'
 import { softwareDocument } from '../classify/software-document.ts'
 import { isSeenAnswer } from '../classify/stack.ts'
 import { parseWeights } from '../classify/weights.ts'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { type IndexFile, IndexLoader, writeIndexFile } from './index-file.ts'
 
 /** What knowledge is made from, in the form that travels. */

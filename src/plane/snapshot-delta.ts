@@ -1,6 +1,6 @@
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
 import { promisify } from 'node:util'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /**
  * What makes `to` of `from`: each block of it compressed with what is about the same place in `from` as the dictionary.

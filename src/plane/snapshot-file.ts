@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { SnapshotDocument } from './snapshot.ts'
 import { grow, shrink } from './snapshot-delta.ts'
 import { digestOf, documentIn, packSnapshot } from './snapshot-package.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { placeIndex, type SignatureSet } from './signature-set.ts'
 import { isSnapshotDocument, type SnapshotDocument } from './snapshot.ts'
 

@@ -1,6 +1,6 @@
-import { didYouMean } from '../did-you-mean.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
 import { parseDurationMs } from './duration.ts'
-import { type Place, shown } from '../problem.ts'
+import { type Place, shown } from '../shared/problem.ts'
 
 /** What the proxy will do with a request. A kind that is added breaks the build wherever it is not yet handled. */
 export type Action =

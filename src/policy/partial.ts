@@ -4,7 +4,7 @@ import { holds } from './decide.ts'
 import { readExpression } from './expression.ts'
 import type { Facts } from './facts.ts'
 import type { Policy, Rule } from './policy.ts'
-import { Place } from '../problem.ts'
+import { Place } from '../shared/problem.ts'
 import { PolicyRequest } from './request.ts'
 
 /** What is known of a request that is over: of its headers the User-Agent, and not its query. */

@@ -2,7 +2,7 @@ import { isRestricting, type Outcome, readAction, readDuration } from './action.
 import { type CompiledCondition, compileConditions, type Needs, type Test } from './condition.ts'
 import { daysSince1970 } from '../classify/calendar.ts'
 import type { SoftwareNames } from '../classify/software-names.ts'
-import { DocumentFault, type DocumentProblem, Place, shown } from '../problem.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
 import { type Asked, REQUEST_STEPS_MAX } from './request.ts'
 import { idWarnings, type WrittenId } from './written-id.ts'
 

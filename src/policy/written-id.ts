@@ -1,6 +1,6 @@
 import type { SoftwareNames } from '../classify/software-names.ts'
-import { didYouMean } from '../did-you-mean.ts'
-import { type DocumentProblem, shown } from '../problem.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { type DocumentProblem, shown } from '../shared/problem.ts'
 
 /** An id, a name or an alias as it is written in a policy. */
 export interface WrittenId {

@@ -1,5 +1,5 @@
 import { areFieldLines, fieldLines, isFieldValue } from './field-syntax.ts'
-import { STATUS_CODES } from '../node-http.ts'
+import { STATUS_CODES } from '../shared/node-http.ts'
 
 /** What stands in the head of an answer beside what the app says. */
 export interface AnswerFraming {

@@ -1,5 +1,5 @@
-import type { LogLevel } from '../log.ts'
-import type { MetricsReading } from '../metrics.ts'
+import type { LogLevel } from '../shared/log.ts'
+import type { MetricsReading } from '../shared/metrics.ts'
 import type { UnreadyReason } from '../plane/readiness.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { KeyPair } from './key-pair.ts'

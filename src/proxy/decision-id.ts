@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Brand } from '../brand.ts'
+import type { Brand } from '../shared/brand.ts'
 
 export type DecisionId = Brand<string, 'DecisionId'>
 

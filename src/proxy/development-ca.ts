@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /** A certificate for this machine's own names, from a CA that exists in one folder only. */
 export interface DevelopmentCertificate {

@@ -14,7 +14,7 @@ import { trailersToPass } from './field-syntax.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
 import type { ReceivedHead } from './received-head.ts'
 import type { RequestFacts } from './request-check.ts'
-import { STATUS_CODES } from '../node-http.ts'
+import { STATUS_CODES } from '../shared/node-http.ts'
 
 /** What an exchange asks of the connection it has its turn on. */
 export interface Http1Turn {

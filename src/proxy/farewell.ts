@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { STATUS_CODES } from '../node-http.ts'
+import { STATUS_CODES } from '../shared/node-http.ts'
 
 /** Why a connection ends, where an answer can still be understood. */
 export function lastWords(status: number): string {

@@ -17,7 +17,7 @@ import {
 } from './request-check.ts'
 import { Http1Portions, type ParsedBody } from './http1-portions.ts'
 import type { ReceivedHead } from './received-head.ts'
-import { createServer } from '../node-http.ts'
+import { createServer } from '../shared/node-http.ts'
 import { isMiscasedMethod, METHOD_LENGTH_MAX } from '../wire/methods.ts'
 
 export interface Http1Limits extends RequestLimits {

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /** Where a certificate and its key are. */
 export interface KeyPairSource {

@@ -1,6 +1,6 @@
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { ClientTimeout } from './client-timeouts.ts'
 import { ClientConnection, type FailureReason } from './connection.ts'
 import { FastLane } from './fast-lane.ts'

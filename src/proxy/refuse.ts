@@ -1,6 +1,6 @@
 import type { DecisionId } from './decision-id.ts'
 import type { Exchange } from './exchange.ts'
-import { STATUS_CODES } from '../node-http.ts'
+import { STATUS_CODES } from '../shared/node-http.ts'
 
 /** An answer of our own, in place of the app's. */
 export interface Refusal {

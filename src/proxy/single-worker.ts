@@ -1,5 +1,5 @@
-import type { Log, LogLevel } from '../log.ts'
-import type { MetricsReading } from '../metrics.ts'
+import type { Log, LogLevel } from '../shared/log.ts'
+import type { MetricsReading } from '../shared/metrics.ts'
 import { channelPair, type LocalManageBus, LocalProxyBus } from '../plane/local-bus.ts'
 import { NO_WORKER, type UnreadyReason } from '../plane/readiness.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'

@@ -1,4 +1,4 @@
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 
 export interface SpanExporterSettings {
   /** OTLP over HTTP: https://opentelemetry.io/docs/specs/otlp/#otlphttp */

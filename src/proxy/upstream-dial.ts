@@ -1,6 +1,6 @@
 import net from 'node:net'
 import tls from 'node:tls'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { UpstreamFailure } from './upstream-stream.ts'
 
 /** Where an upstream is, and how it is spoken to. */

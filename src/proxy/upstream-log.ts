@@ -1,4 +1,4 @@
-import type { Log } from '../log.ts'
+import type { Log } from '../shared/log.ts'
 import type { TargetFailure } from './upstream-health.ts'
 
 /** A target of an upstream that a worker does not reach, or that fails. */

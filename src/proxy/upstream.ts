@@ -1,4 +1,4 @@
-import { DurationHistogram } from '../metrics.ts'
+import { DurationHistogram } from '../shared/metrics.ts'
 import { Beat } from './beat.ts'
 import { HealthCheck } from './health-check.ts'
 import { Uploads } from './uploads.ts'

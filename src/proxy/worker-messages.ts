@@ -1,5 +1,5 @@
-import type { LogLevel } from '../log.ts'
-import type { MetricsReading } from '../metrics.ts'
+import type { LogLevel } from '../shared/log.ts'
+import type { MetricsReading } from '../shared/metrics.ts'
 import type { UnreadyReason } from '../plane/readiness.ts'
 import type { LiveState } from './data-plane.ts'
 import type { UnhealthyTarget } from './upstream-log.ts'

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { CATEGORIES } from '../classify/software.ts'
-import { DurationHistogram, Metrics, type Sample, Tally } from '../metrics.ts'
+import { DurationHistogram, Metrics, type Sample, Tally } from '../shared/metrics.ts'
 import { expressionFailures, expressionOverruns } from '../policy/decide.ts'
 import type { SignatureFinding } from '../classify/proof.ts'
 import { SIGNATURE_FAULTS, SIGNATURE_FINDINGS } from '../identity/signature-faults.ts'

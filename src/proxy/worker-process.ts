@@ -1,6 +1,6 @@
 import cluster from 'node:cluster'
-import { Fault } from '../fault.ts'
-import { createLog, type Log } from '../log.ts'
+import { Fault } from '../shared/fault.ts'
+import { createLog, type Log } from '../shared/log.ts'
 import { type Channel, type ChannelMessage, LocalProxyBus } from '../plane/local-bus.ts'
 import { endStart } from './garbage.ts'
 import { RemoteInvestigator } from './investigation-line.ts'

@@ -1,5 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { DatabaseKind } from './database.ts'
 import type { ColumnTypes, Migration } from './migration.ts'
 import { keys } from './migrations/0001-keys.ts'

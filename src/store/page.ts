@@ -1,5 +1,5 @@
 import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Tables } from './tables.ts'
 
 /** Which part of a list: one of its pages, or some from behind a place in it. */

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /**
  * What the world did as a Fault; a broken constraint or statement stays what it is. `isConnecting`: there is no

@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Database, Prepare } from './database.ts'
 import { asFault, LOST } from './postgres-fault.ts'
 import { clientOf } from './postgres-client.ts'

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /** What is kept of a word that somebody else has: enough to know it again. */
 export function digestOf(...parts: readonly string[]): string {

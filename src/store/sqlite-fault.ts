@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 /** Does it, and throws what the world did as a Fault; a broken constraint or statement stays what it is. */
 export function guarded<Result>(work: () => Result): Result {

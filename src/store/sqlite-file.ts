@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import SqliteConnection from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import { guarded } from './sqlite-fault.ts'
 
 /** One connection to one file. */

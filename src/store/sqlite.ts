@@ -9,7 +9,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 import type { Database, Prepare } from './database.ts'
 import { Patience, SqliteFile } from './sqlite-file.ts'
 import { asFault } from './sqlite-fault.ts'

@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts'
+import { Fault } from '../shared/fault.ts'
 
 // What is read from a column of JSON. A Fault at what was never written to it: a disk, or a hand, has changed it.
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { type CorpusRow, KNOWN_LABELS, parseCorpusRow } from '../../src/classify/corpus.ts'
 import { traitNames } from '../../src/fingerprint/hello-traits.ts'
-import { DocumentFault } from '../../src/problem.ts'
+import { DocumentFault } from '../../src/shared/problem.ts'
 import { clientHello, extension, records, serverName, supportedGroups } from '../vectors/hello-builder.ts'
 
 const SHARED = '../shared/corpus/clients.jsonl'

@@ -4,7 +4,7 @@ import { isPublic } from '../../src/classify/published-ranges.ts'
 import { parseSoftware, parseSoftwareList, type Software } from '../../src/classify/software.ts'
 import { softwareDocument } from '../../src/classify/software-document.ts'
 import { ConfigFault, placed, readSource } from '../../src/config-source.ts'
-import { DocumentFault } from '../../src/problem.ts'
+import { DocumentFault } from '../../src/shared/problem.ts'
 import { Address } from '../../src/wire/address-ranges.ts'
 
 const GOOD = { source: 'bot.example/ips.json', date: '2026-11-21', prefixes: ['192.0.2.0/24'] }

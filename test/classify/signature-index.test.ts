@@ -11,7 +11,7 @@ import {
   type Nearest,
   SignatureIndex,
 } from '../../src/classify/signature-index.ts'
-import { Fault } from '../../src/fault.ts'
+import { Fault } from '../../src/shared/fault.ts'
 
 const SEED = [0x1234_5678, -1] as const
 const A = 't13d1517h2'

@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../../src/classify/evidence.ts'
 import { addUp, CLASSES, calibrated, parseWeights, toProbabilities } from '../../src/classify/weights.ts'
 import { loadWeightsDocument } from '../../src/commands/knowledge-files.ts'
-import { DocumentFault } from '../../src/problem.ts'
+import { DocumentFault } from '../../src/shared/problem.ts'
 
 const TRIPLE = { agent: 1, automation: -2, human: 0.5 }
 

@@ -12,7 +12,7 @@ import type { Action, Command, CommandEntry } from '../../src/commands/command.t
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { completion } from '../../src/commands/completion.ts'
 import { wantsColour } from '../../src/commands/io.ts'
-import { Fault } from '../../src/fault.ts'
+import { Fault } from '../../src/shared/fault.ts'
 import { memoryIo } from './memory-io.ts'
 
 /** Says on stdout what it was given. */

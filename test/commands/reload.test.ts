@@ -16,9 +16,9 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { FileWatch } from '../../src/commands/file-watch.ts'
 import { addReloadMetrics, type Part, Reloader } from '../../src/commands/reload.ts'
-import { Fault } from '../../src/fault.ts'
-import { createLogTo } from '../../src/log.ts'
-import { Metrics, metricsText } from '../../src/metrics.ts'
+import { Fault } from '../../src/shared/fault.ts'
+import { createLogTo } from '../../src/shared/log.ts'
+import { Metrics, metricsText } from '../../src/shared/metrics.ts'
 
 test('files are loaded at first, anew when they change, and not when they do not', async (t) => {
   const { file, used, lines, reloader } = await part(t, 'one')

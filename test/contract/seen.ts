@@ -1,4 +1,4 @@
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { Ingest, type IngestOptions } from '../../src/manage/ingest.ts'
 import { IngestMetrics } from '../../src/manage/ingest-metrics.ts'
 import type { Sighting, SightingId } from '../../src/plane/sighting.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { Fault } from '../../src/fault.ts'
+import { Fault } from '../../src/shared/fault.ts'
 import { statistics } from '../../src/manage/api/stats.ts'
 import {
   type KeeperSettings,

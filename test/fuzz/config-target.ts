@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { readdirSync, readFileSync } from 'node:fs'
 import { parseConfig, type ParsedConfig } from '../../src/config.ts'
 import { ConfigFault, type Problem, readSource } from '../../src/config-source.ts'
-import { Fault } from '../../src/fault.ts'
+import { Fault } from '../../src/shared/fault.ts'
 
 /**
  * Any text gives settings, or one ConfigFault that names places which there are. What was read means the same when it is

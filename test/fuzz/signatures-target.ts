@@ -5,8 +5,8 @@ import { parseSoftwareList, type Software } from '../../src/classify/software.ts
 import { signatureDocument, softwareDocument } from '../../src/classify/software-document.ts'
 import { edited } from '../../src/commands/signature-edits.ts'
 import { ConfigFault, placed, readSource } from '../../src/config-source.ts'
-import { Fault } from '../../src/fault.ts'
-import { DocumentFault } from '../../src/problem.ts'
+import { Fault } from '../../src/shared/fault.ts'
+import { DocumentFault } from '../../src/shared/problem.ts'
 import { filesIn, placesIn, textOf } from './config-target.ts'
 
 /**

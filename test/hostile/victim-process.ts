@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { LocalManageBus } from '../../src/plane/local-bus.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { SingleWorker } from '../../src/proxy/single-worker.ts'

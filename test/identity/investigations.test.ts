@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
-import { Metrics } from '../../src/metrics.ts'
+import { Metrics } from '../../src/shared/metrics.ts'
 import type { Finding, Inquiry, SignatureUse } from '../../src/identity/inquiry.ts'
 import { Investigations } from '../../src/identity/investigations.ts'
 

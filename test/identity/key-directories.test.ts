@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { type DirectorySettings, KeyDirectories } from '../../src/identity/key-directories.ts'
 import { directoryHeaders } from './directory-headers.ts'
 import { type Answer, DocumentServer, HERE, TEST_CA } from './document-server.ts'

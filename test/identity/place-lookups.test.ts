@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { AsnFile } from '../../src/identity/asn-file.ts'
 import { PlaceLookups } from '../../src/identity/place-lookups.ts'
 import type { HostFinding } from '../../src/identity/reverse-dns.ts'
-import { Metrics } from '../../src/metrics.ts'
+import { Metrics } from '../../src/shared/metrics.ts'
 import { mmdbOf } from './mmdb-writer.ts'
 
 const CRAWLER = '66.249.64.1'

@@ -9,8 +9,8 @@ import {
 } from '../../src/identity/ranges-refresher.ts'
 import { publishedRanges } from '../../src/identity/ranges-document.ts'
 import { RangesStore } from '../../src/identity/ranges-store.ts'
-import { createLogTo } from '../../src/log.ts'
-import { Metrics } from '../../src/metrics.ts'
+import { createLogTo } from '../../src/shared/log.ts'
+import { Metrics } from '../../src/shared/metrics.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { type Answer, DocumentServer, TEST_CA } from './document-server.ts'
 

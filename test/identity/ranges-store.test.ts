@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { publishedRanges } from '../../src/identity/ranges-document.ts'
 import { type FetchedRanges, RangesStore, rangesFolder } from '../../src/identity/ranges-store.ts'
-import { type Log, createLogTo } from '../../src/log.ts'
+import { type Log, createLogTo } from '../../src/shared/log.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 
 const URL = 'https://bot.example/ips.json'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { ReplayFloor } from '../../src/identity/replay-floor.ts'
 import { ReplayMemory } from '../../src/identity/replay-memory.ts'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 
 const NOW_S = Date.UTC(2026, 10, 26, 9) / 1_000
 

@@ -7,7 +7,7 @@ import { type Test, test } from 'tap'
 import { CertificateKeeper } from '../../src/inject/certificate-keeper.ts'
 import { InjectMetrics } from '../../src/inject/inject-metrics.ts'
 import { KubernetesApi } from '../../src/inject/kubernetes-api.ts'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { FakeApiServer, SECRET, WEBHOOK } from './fake-api-server.ts'
 

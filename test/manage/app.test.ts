@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type Test, test } from 'tap'
 import { createManageServer } from '../../src/manage/app.ts'
-import { METRICS_TYPE } from '../../src/metrics.ts'
+import { METRICS_TYPE } from '../../src/shared/metrics.ts'
 import { DRAINING, type UnreadyReason } from '../../src/plane/readiness.ts'
 
 test('a process that runs is live, whatever else', async (t) => {

@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { sign } from 'node:crypto'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { FeedPuller, type FeedSettings, nextPullMs } from '../../src/manage/feed-puller.ts'
 import { FeedStore } from '../../src/manage/feed-store.ts'
-import { Metrics, metricsText } from '../../src/metrics.ts'
+import { Metrics, metricsText } from '../../src/shared/metrics.ts'
 import {
   type FeedContent,
   feedKeyOf,
@@ -19,7 +19,7 @@ import {
   parseFeedPrivateKey,
   signFeed,
 } from '../../src/plane/feed.ts'
-import { Secret } from '../../src/secret.ts'
+import { Secret } from '../../src/shared/secret.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 
 const ca = await testCa()

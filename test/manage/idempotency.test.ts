@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
-import { Fault } from '../../src/fault.ts'
+import { Fault } from '../../src/shared/fault.ts'
 import { Idempotency } from '../../src/manage/api/idempotency.ts'
 import type { Management } from '../../src/manage/management.ts'
 import { Refusal } from '../../src/manage/refusal.ts'

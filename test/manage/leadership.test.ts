@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
 import { test } from 'tap'
-import { silentLog, createLogTo } from '../../src/log.ts'
+import { silentLog, createLogTo } from '../../src/shared/log.ts'
 import { Leadership } from '../../src/manage/leadership.ts'
 import { LeaderLock } from '../../src/store/leader-lock.ts'
 import { until } from '../contract/bus.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { AcceptedSignatures } from '../../src/manage/accepted-signatures.ts'
 import { Publisher } from '../../src/manage/publisher.ts'
 import type { SnapshotDocument } from '../../src/plane/snapshot.ts'

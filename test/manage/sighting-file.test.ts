@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import type { Log } from '../../src/log.ts'
+import type { Log } from '../../src/shared/log.ts'
 import { SightingFile } from '../../src/manage/sighting-file.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { sighting } from '../contract/bus.ts'

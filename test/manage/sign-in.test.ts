@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { COMMAND_LINE } from '../../src/manage/audit.ts'
 import { deleteUser, makeUser, startCodes } from '../../src/manage/auth/people/make-user.ts'
 import { codeAt } from '../../src/manage/auth/people/one-time-codes.ts'

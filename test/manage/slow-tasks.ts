@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import type { Management } from '../../src/manage/management.ts'
 import { Refusal } from '../../src/manage/refusal.ts'
 import type { TaskType } from '../../src/manage/task-types.ts'

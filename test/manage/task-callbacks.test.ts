@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import type { Management } from '../../src/manage/management.ts'
 import { Sealer } from '../../src/manage/sealer.ts'
 import {

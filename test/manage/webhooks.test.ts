@@ -5,7 +5,7 @@ import { test } from 'tap'
 import { Sealer } from '../../src/manage/sealer.ts'
 import { secretOf } from '../../src/manage/webhooks/signing.ts'
 import { readWebhookUrl } from '../../src/manage/webhook-url.ts'
-import { Secret } from '../../src/secret.ts'
+import { Secret } from '../../src/shared/secret.ts'
 import { Store } from '../../src/store/store.ts'
 import { TestManagement } from './management.ts'
 

@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { buildSignatureIndex, type IndexedSignature } from '../../src/classify/index-builder.ts'
-import { Fault } from '../../src/fault.ts'
+import { Fault } from '../../src/shared/fault.ts'
 import { type IndexFile, IndexLoader, readIndexFile, writeIndexFile } from '../../src/plane/index-file.ts'
 
 const VALUE = 't13d1517h2_8daaf6152771_cb7bf5808d99'

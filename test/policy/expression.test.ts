@@ -4,7 +4,7 @@ import { decide, expressionFailures, expressionOverruns } from '../../src/policy
 import type { Facts } from '../../src/policy/facts.ts'
 import { explain } from '../../src/policy/explain.ts'
 import { parsePolicy, policyWarnings } from '../../src/policy/policy.ts'
-import { DocumentFault } from '../../src/problem.ts'
+import { DocumentFault } from '../../src/shared/problem.ts'
 
 const PROOF = { method: 'web-bot-auth', agent: 'https://a.test', key: 'k' } as const
 const FACTS: Facts = {

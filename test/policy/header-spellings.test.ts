@@ -5,7 +5,7 @@ import { decide } from '../../src/policy/decide.ts'
 import { explain } from '../../src/policy/explain.ts'
 import type { Facts } from '../../src/policy/facts.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
-import { DocumentFault } from '../../src/problem.ts'
+import { DocumentFault } from '../../src/shared/problem.ts'
 
 const SENT = ['X-Plan', 'x-plan', 'X_Plan', 'x.plan', 'X~PLAN']
 /** Conditions that ask for one header. */

@@ -8,7 +8,7 @@ import { ConfigFault, parsePolicyText } from '../../src/config-source.ts'
 import { decide } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
 import { parsePolicy, policyWarnings } from '../../src/policy/policy.ts'
-import { DocumentFault } from '../../src/problem.ts'
+import { DocumentFault } from '../../src/shared/problem.ts'
 import { FACTS } from './request-facts.ts'
 
 const SDK = 'openai-sdk-python'

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { Fault } from '../../src/fault.ts'
+import { Fault } from '../../src/shared/fault.ts'
 import { type Action, isRestricting } from '../../src/policy/action.ts'
 import { CONDITIONS } from '../../src/policy/condition.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
-import { DocumentFault } from '../../src/problem.ts'
+import { DocumentFault } from '../../src/shared/problem.ts'
 
 test('an empty policy tags everything', async () => {
   for (const empty of [{}, null, undefined, { rules: [] }, { rules: null }]) {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { type Span, SpanExporter } from '../../src/proxy/span-exporter.ts'
 import { until } from './test-worker.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { createLogTo } from '../../src/log.ts'
+import { createLogTo } from '../../src/shared/log.ts'
 import { type UnhealthyTarget, UpstreamLog } from '../../src/proxy/upstream-log.ts'
 
 const DOWN: UnhealthyTarget = { upstream: 'app', target: 'http://127.0.0.1:1', failure: 'refused' }

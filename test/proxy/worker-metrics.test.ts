@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'tap'
-import type { MetricsReading } from '../../src/metrics.ts'
+import type { MetricsReading } from '../../src/shared/metrics.ts'
 import type { FailureReason } from '../../src/proxy/connection.ts'
 import type { DoneRequest } from '../../src/proxy/context.ts'
 import { type CountSources, WorkerMetrics } from '../../src/proxy/worker-metrics.ts'
@@ -170,7 +170,7 @@ const SPENDTHRIFT = [
   '--input-type=module',
   '--eval',
   `import { openSync } from 'node:fs'
-import { Metrics } from '${new URL('../../src/metrics.ts', import.meta.url)}'
+import { Metrics } from '${new URL('../../src/shared/metrics.ts', import.meta.url)}'
 import { addProcessMetrics } from '${new URL('../../src/proxy/worker-metrics.ts', import.meta.url)}'
 const metrics = new Metrics()
 addProcessMetrics(metrics)

@@ -7,7 +7,7 @@ import { connect as connectTcp, createServer as createTcpServer, type AddressInf
 import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { type Test, test } from 'tap'
-import { metricsText } from '../../src/metrics.ts'
+import { metricsText } from '../../src/shared/metrics.ts'
 import type { ListenAddress, LiveState } from '../../src/proxy/data-plane.ts'
 import { SingleWorker } from '../../src/proxy/single-worker.ts'
 import type { WorkerSettings } from '../../src/proxy/worker.ts'

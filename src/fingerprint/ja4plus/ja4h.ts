@@ -1,4 +1,4 @@
-import type { Brand } from '../../brand.ts'
+import type { Brand } from '../../shared/brand.ts'
 import { ownText } from '../../wire/own-text.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 import { twoDigits } from '../ja4.ts'

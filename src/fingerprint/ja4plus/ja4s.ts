@@ -1,4 +1,4 @@
-import type { Brand } from '../../brand.ts'
+import type { Brand } from '../../shared/brand.ts'
 import type { Transport } from '../../wire/client-hello.ts'
 import type { ServerHello } from '../../wire/server-hello.ts'
 import { alpnMark, TRANSPORT_MARKS, twoDigits, versionMark } from '../ja4.ts'

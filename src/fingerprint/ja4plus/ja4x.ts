@@ -1,4 +1,4 @@
-import type { Brand } from '../../brand.ts'
+import type { Brand } from '../../shared/brand.ts'
 import type { CertificateOids } from '../../wire/x509.ts'
 import { hash12 } from '../text.ts'
 

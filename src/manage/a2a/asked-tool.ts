@@ -1,5 +1,5 @@
 import { JA4_TYPES, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
-import { didYouMean } from '../../did-you-mean.ts'
+import { didYouMean } from '../../shared/did-you-mean.ts'
 import { invalid } from '../refusal.ts'
 import type { Tool, Tools } from '../tools.ts'
 import { A2AError } from './a2a-error.ts'

@@ -1,6 +1,6 @@
 import { formatSSEEvent } from '@a2a-js/sdk'
 import * as z from 'zod'
-import { didYouMean } from '../../did-you-mean.ts'
+import { didYouMean } from '../../shared/did-you-mean.ts'
 import { readBody } from '../api/body.ts'
 import type { RequestContext } from '../api/router.ts'
 import { Refusal } from '../refusal.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { CATEGORIES } from '../../classify/software.ts'
-import { didYouMean } from '../../did-you-mean.ts'
+import { didYouMean } from '../../shared/did-you-mean.ts'
 import type { EventRecord } from '../../store/events.ts'
 import { SEVERITIES } from '../../store/tables/events.ts'
 import { type EventFilter, severitiesFrom } from '../event-filter.ts'

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { SCOPES } from '../auth/principal.ts'
 import { Refusal } from '../refusal.ts'
-import { didYouMean } from '../../did-you-mean.ts'
+import { didYouMean } from '../../shared/did-you-mean.ts'
 import { neededBy, type Tool, TOOL_PROTOCOLS, type Tools } from '../tools.ts'
 import { type AnyOperation, operation } from './operation.ts'
 

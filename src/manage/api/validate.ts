@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { didYouMean } from '../../did-you-mean.ts'
+import { didYouMean } from '../../shared/did-you-mean.ts'
 import { type FieldError, Refusal } from '../refusal.ts'
 
 /** What the schema makes of a value from outside. Throws a Refusal with everything that is wrong with it. */

@@ -1,6 +1,6 @@
 import { readAgentId } from '../../identity/agent-document.ts'
 import { isInTime } from '../../identity/agent-key.ts'
-import { Fault } from '../../fault.ts'
+import { Fault } from '../../shared/fault.ts'
 import type { Store } from '../../store/store.ts'
 import type { AgentIdentities, KnownAgent } from './agent-identity.ts'
 import type { ClientDocument, ClientDocuments, Standing } from './oauth/client-documents.ts'

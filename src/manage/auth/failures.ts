@@ -1,5 +1,5 @@
-import { Fault } from '../../fault.ts'
-import type { Log } from '../../log.ts'
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
 import type { Store } from '../../store/store.ts'
 import { changed } from '../audit.ts'
 import { digestOf } from '../../store/sealed.ts'

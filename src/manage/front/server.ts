@@ -8,7 +8,7 @@ import type { ClientAddresses } from './client-address.ts'
 import { type ProxyHeaderFault, takeProxyHeaders } from './proxy-header.ts'
 import { STABILITY_HEADER, stabilityOf } from './stability.ts'
 import { Refusal } from '../refusal.ts'
-import { createServer, STATUS_CODES } from '../../node-http.ts'
+import { createServer, STATUS_CODES } from '../../shared/node-http.ts'
 
 /** How the management port deals with connections. */
 export interface ServerSettings {

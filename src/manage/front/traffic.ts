@@ -1,5 +1,5 @@
-import { DurationHistogram, type Metrics, Tally } from '../../metrics.ts'
-import type { Log } from '../../log.ts'
+import { DurationHistogram, type Metrics, Tally } from '../../shared/metrics.ts'
+import type { Log } from '../../shared/log.ts'
 import { PROBLEMS } from '../refusal.ts'
 import { PROXY_HEADER_FAULTS, type ProxyHeaderFault } from './proxy-header.ts'
 

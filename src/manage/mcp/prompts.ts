@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { JA4_TYPES, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { validated } from '../api/validate.ts'
-import { didYouMean } from '../../did-you-mean.ts'
+import { didYouMean } from '../../shared/did-you-mean.ts'
 
 /** A way to begin, for people to choose: what the model is told to do with the tools. */
 export interface McpPrompt {

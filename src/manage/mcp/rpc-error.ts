@@ -1,7 +1,7 @@
 import type { RequestContext } from '../api/router.ts'
 import { refusalFor } from '../problem.ts'
 import type { Refusal } from '../refusal.ts'
-import { STATUS_CODES } from '../../node-http.ts'
+import { STATUS_CODES } from '../../shared/node-http.ts'
 
 export type RpcId = string | number | null
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../shared/log.ts'
 import type { PositionHolder } from '../../store/event-positions.ts'
 import type { Store } from '../../store/store.ts'
 import { Doze } from '../doze.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../shared/log.ts'
 import type { Store } from '../../store/store.ts'
 import type { EventLog } from '../event-log.ts'
 import { shownEvent } from '../shown-event.ts'

@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
-import { Fault } from '../../fault.ts'
+import { Fault } from '../../shared/fault.ts'
 import type { EventRecord } from '../../store/events.ts'
 import type { LineOf, Sink } from './sink.ts'
 import { CONFIRM_MS, type SyslogPlace } from './syslog-place.ts'

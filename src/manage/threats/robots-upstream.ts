@@ -1,8 +1,8 @@
 import type { ClientRequest } from 'node:http'
 import https from 'node:https'
 import { isIP } from 'node:net'
-import { Fault } from '../../fault.ts'
-import { request } from '../../node-http.ts'
+import { Fault } from '../../shared/fault.ts'
+import { request } from '../../shared/node-http.ts'
 
 /** The app behind the gateway, as the gateway reaches it. */
 export interface RobotsUpstream {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { Fault } from '../../fault.ts'
+import { Fault } from '../../shared/fault.ts'
 import type { DueDelivery } from '../../store/deliveries.ts'
 import type { WebhookRecord, WebhookSecret } from '../../store/webhooks.ts'
 import { Doze } from '../doze.ts'

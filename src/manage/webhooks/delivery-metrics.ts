@@ -1,4 +1,4 @@
-import { DurationHistogram, type Metrics, Tally } from '../../metrics.ts'
+import { DurationHistogram, type Metrics, Tally } from '../../shared/metrics.ts'
 import type { DeliveryTold } from '../../store/deliveries.ts'
 import { POST_OUTCOMES, type PostOutcome } from './courier.ts'
 

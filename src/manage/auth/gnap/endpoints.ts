@@ -1,5 +1,5 @@
 import type Koa from 'koa'
-import { Fault } from '../../../fault.ts'
+import { Fault } from '../../../shared/fault.ts'
 import { readBody } from '../../api/body.ts'
 import type { RequestContext, RequestState } from '../../api/router.ts'
 import { sayPublicDocument } from '../../front/public-document.ts'

@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
-import { Fault } from '../../../fault.ts'
+import { Fault } from '../../../shared/fault.ts'
 import { readBody } from '../../api/body.ts'
 import type { RequestState } from '../../api/router.ts'
 import { putHead } from '../../front/head.ts'

@@ -1,5 +1,5 @@
 import type { Provider } from 'oidc-provider'
-import type { Log } from '../../../log.ts'
+import type { Log } from '../../../shared/log.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Sealer } from '../../sealer.ts'
 import { AccessTokens } from './access-tokens.ts'

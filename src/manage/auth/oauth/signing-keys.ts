@@ -1,6 +1,6 @@
 import { createPublicKey, generateKeyPairSync, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { calculateJwkThumbprint, type JWK } from 'jose'
-import type { Log } from '../../../log.ts'
+import type { Log } from '../../../shared/log.ts'
 import type { Queries } from '../../../store/database.ts'
 import type { OAuthKey } from '../../../store/oauth-keys.ts'
 import type { Store } from '../../../store/store.ts'

@@ -1,4 +1,4 @@
-import { Fault } from '../../../fault.ts'
+import { Fault } from '../../../shared/fault.ts'
 import type { UserRecord } from '../../../store/users.ts'
 import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
 import { html } from '../../docs/html.ts'

@@ -1,4 +1,4 @@
-import { Fault } from '../../../fault.ts'
+import { Fault } from '../../../shared/fault.ts'
 import { Refusal } from '../../refusal.ts'
 import type { BrowserContext, From } from '../oauth/people.ts'
 import { FormTokens, readForm } from './form.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import { Fault } from '../../../fault.ts'
+import { Fault } from '../../../shared/fault.ts'
 import { type BrowserContext, signedInBefore } from '../oauth/people.ts'
 import type { SignInParts } from './sign-in.ts'
 

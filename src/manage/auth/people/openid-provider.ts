@@ -1,11 +1,11 @@
 import type { Configuration, IDToken, ServerMetadata } from 'openid-client'
 import * as z from 'zod'
-import { Fault } from '../../../fault.ts'
+import { Fault } from '../../../shared/fault.ts'
 import { Documents, DocumentUnusable } from '../../../identity/document-fetch.ts'
 import type { DocumentMetrics } from '../../../identity/document-metrics.ts'
 import { type GuardedFetch, guardedFetch } from '../../../identity/guarded-fetch.ts'
 import { FetchFault } from '../../../identity/guarded-get.ts'
-import type { Secret } from '../../../secret.ts'
+import type { Secret } from '../../../shared/secret.ts'
 import { emailIn, OPENID_SUBJECT } from './make-user.ts'
 
 export interface OpenidSettings {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import { Fault } from '../../../fault.ts'
+import { Fault } from '../../../shared/fault.ts'
 import type { PasskeyRecord } from '../../../store/passkeys.ts'
 import type { UserRecord } from '../../../store/users.ts'
 import { type From, signedInFrom } from '../oauth/people.ts'

@@ -6,7 +6,7 @@ import {
   timingSafeEqual,
 } from 'node:crypto'
 import { promisify } from 'node:util'
-import { Fault } from '../../../fault.ts'
+import { Fault } from '../../../shared/fault.ts'
 
 /** What is wrong with a password, to be said of it; `null`: nothing. */
 export function passwordProblem(password: string): string | null {

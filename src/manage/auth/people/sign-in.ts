@@ -1,5 +1,5 @@
-import { Fault } from '../../../fault.ts'
-import type { Log } from '../../../log.ts'
+import { Fault } from '../../../shared/fault.ts'
+import type { Log } from '../../../shared/log.ts'
 import type { Store } from '../../../store/store.ts'
 import type { UserProofs, UserRecord } from '../../../store/users.ts'
 import { type Actor, type Change, changed } from '../../audit.ts'
