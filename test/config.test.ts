@@ -11,11 +11,11 @@ import {
   loadConfig,
   parseConfig,
   type StartupConfig,
-} from '../src/config.ts'
-import { variablesOf } from '../src/config-layers.ts'
-import type { Item } from '../src/config-items.ts'
-import { SETTINGS } from '../src/config-schema.ts'
-import { ConfigFault, type Problem, parsePolicyText, readSource } from '../src/config-source.ts'
+} from '../src/config/config.ts'
+import { variablesOf } from '../src/config/layers.ts'
+import type { Item } from '../src/config/items.ts'
+import { SETTINGS } from '../src/config/schema.ts'
+import { ConfigFault, type Problem, parsePolicyText, readSource } from '../src/config/source.ts'
 import { Fault } from '../src/shared/fault.ts'
 import { parseUpstreamUrl } from '../src/proxy/upstream-dial.ts'
 import { Secret } from '../src/shared/secret.ts'

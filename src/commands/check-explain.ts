@@ -1,7 +1,7 @@
 import type { Proof } from '../classify/proof.ts'
 import type { Verdict } from '../classify/verdict.ts'
 import { isSigned } from '../identity/signature-check.ts'
-import { placed, readSource } from '../config-source.ts'
+import { placed, readSource } from '../config/source.ts'
 import { type Explanation, explain } from '../policy/explain.ts'
 import { rulesOf, whyOf } from '../policy/explanation-text.ts'
 import type { Policy } from '../policy/policy.ts'

@@ -1,6 +1,6 @@
 import { Document, isNode } from 'yaml'
-import type { ParsedConfig } from '../config.ts'
-import { nameOf } from '../config-source.ts'
+import type { ParsedConfig } from '../config/config.ts'
+import { nameOf } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
 import { USAGE } from './arguments.ts'
 import { explainRequest } from './check-explain.ts'

@@ -1,5 +1,5 @@
-import type { ConfigFlags } from '../config-layers.ts'
-import { FLAGS } from '../config-layers.ts'
+import type { ConfigFlags } from '../config/layers.ts'
+import { FLAGS } from '../config/layers.ts'
 import type { Arguments, Option } from './command.ts'
 
 /** What `up`, `proxy` and `check` have in common: settings as flags. */

@@ -1,4 +1,4 @@
-import type { StartupConfig } from '../config.ts'
+import type { StartupConfig } from '../config/config.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'

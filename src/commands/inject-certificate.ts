@@ -1,4 +1,4 @@
-import type { CertificateConfig, StartupConfig } from '../config.ts'
+import type { CertificateConfig, StartupConfig } from '../config/config.ts'
 import { CertificateKeeper } from '../inject/certificate-keeper.ts'
 import type { InjectMetrics } from '../inject/inject-metrics.ts'
 import { apiPlace, KubernetesApi } from '../inject/kubernetes-api.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { loadConfig } from '../config.ts'
+import { loadConfig } from '../config/config.ts'
 import { createLog } from '../shared/log.ts'
 import type { Arguments, Command, ExitCode } from './command.ts'
 import { InjectServer, type InjectSettings } from './inject-server.ts'

@@ -5,7 +5,7 @@ import { compileKnowledge, fingerprintsOf, type Knowledge } from '../classify/kn
 import { SignatureIndex } from '../classify/signature-index.ts'
 import type { Software } from '../classify/software.ts'
 import { parseWeights, type Weights } from '../classify/weights.ts'
-import { ConfigFault, placed, readSource } from '../config-source.ts'
+import { ConfigFault, placed, readSource } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
 import { loadSoftware, readText } from './signature-files.ts'
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { CLIENT_VARIABLES } from '../config-layers.ts'
+import { CLIENT_VARIABLES } from '../config/layers.ts'
 import { Fault } from '../shared/fault.ts'
 import { USAGE } from './arguments.ts'
 import type { Arguments, Option } from './command.ts'

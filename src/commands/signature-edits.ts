@@ -15,7 +15,7 @@ import {
 import type { Signature } from '../classify/signature.ts'
 import { parseSoftwareList, type Software, type SoftwareId } from '../classify/software.ts'
 import { signatureDocument, softwareDocument } from '../classify/software-document.ts'
-import { ConfigFault, placed, readSource } from '../config-source.ts'
+import { ConfigFault, placed, readSource } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
 import type { TextFile } from './signature-files.ts'
 import { signatureKey } from './signature-measurements.ts'

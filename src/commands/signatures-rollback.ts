@@ -1,4 +1,4 @@
-import { loadConfig } from '../config.ts'
+import { loadConfig } from '../config/config.ts'
 import { Fault } from '../shared/fault.ts'
 import { silentLog } from '../shared/log.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'

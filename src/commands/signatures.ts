@@ -1,6 +1,6 @@
 import { isDecisive } from '../classify/signature.ts'
 import { CATEGORIES, SOFTWARE_KINDS, type Software } from '../classify/software.ts'
-import { ConfigFault } from '../config-source.ts'
+import { ConfigFault } from '../config/source.ts'
 import type { Arguments, Command, ExitCode } from './command.ts'
 import type { Io } from './io.ts'
 import { JSON_OPTION, printJson } from './json-option.ts'

@@ -1,8 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { rootCertificates } from 'node:tls'
 import { signerAt } from '../classify/signer-id.ts'
-import { type CertificateConfig, loadConfig, type ParsedConfig, type StartupConfig } from '../config.ts'
-import type { ConfigFlags } from '../config-layers.ts'
+import {
+  type CertificateConfig,
+  loadConfig,
+  type ParsedConfig,
+  type StartupConfig,
+} from '../config/config.ts'
+import type { ConfigFlags } from '../config/layers.ts'
 import { Fault } from '../shared/fault.ts'
 import { canAsk, type RobotsUpstream } from '../manage/threats/robots-upstream.ts'
 import { REASONS } from '../manage/threats/threat.ts'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadConfig, type StartupConfig } from '../config.ts'
+import { loadConfig, type StartupConfig } from '../config/config.ts'
 import { Fault } from '../shared/fault.ts'
 import { Sealer } from '../manage/sealer.ts'
 import { sqliteFile } from '../store/open-database.ts'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { StartupConfig } from '../config.ts'
+import type { StartupConfig } from '../config/config.ts'
 import { StoreLogin } from '../store/store-login.ts'
 
 /** Where what lasts is. */

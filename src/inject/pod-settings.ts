@@ -12,8 +12,8 @@ import {
   sidecarPort,
   type UpstreamScheme,
   upstreamScheme,
-} from '../config-inject.ts'
-import { integer, type Kind } from '../config-kinds.ts'
+} from '../config/inject.ts'
+import { integer, type Kind } from '../config/kinds.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
 import { shown } from '../shared/problem.ts'

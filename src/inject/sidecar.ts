@@ -1,4 +1,4 @@
-import { type SidecarConfig, twiceTheMemory } from '../config-inject.ts'
+import { type SidecarConfig, twiceTheMemory } from '../config/inject.ts'
 import type { Pod } from './pod.ts'
 import type { PodSettings } from './pod-settings.ts'
 import type { PortPlan } from './ports.ts'

@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { isPublic } from '../../src/classify/published-ranges.ts'
 import { parseSoftware, parseSoftwareList, type Software } from '../../src/classify/software.ts'
 import { softwareDocument } from '../../src/classify/software-document.ts'
-import { ConfigFault, placed, readSource } from '../../src/config-source.ts'
+import { ConfigFault, placed, readSource } from '../../src/config/source.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
 import { Address } from '../../src/wire/address-ranges.ts'
 

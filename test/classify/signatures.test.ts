@@ -7,7 +7,7 @@ import { HeaderOrders } from '../../src/classify/header-orders.ts'
 import { Reading } from '../../src/classify/reading.ts'
 import { type Engine, parseSoftwareList, type Software } from '../../src/classify/software.ts'
 import { UserAgentIndex } from '../../src/classify/user-agent.ts'
-import { placed, readSource } from '../../src/config-source.ts'
+import { placed, readSource } from '../../src/config/source.ts'
 
 const folder = new URL('../../signatures/', import.meta.url)
 const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'))

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { testCa, testLeaf, testRsa } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
 

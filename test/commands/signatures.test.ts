@@ -21,7 +21,7 @@ import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { files, loadSoftware } from '../../src/commands/signature-files.ts'
 import { exported } from '../../src/commands/signatures-export.ts'
-import { ConfigFault, readSource } from '../../src/config-source.ts'
+import { ConfigFault, readSource } from '../../src/config/source.ts'
 import { alpn, clientHello, extension, records, serverName } from '../vectors/hello-builder.ts'
 import { memoryIo } from './memory-io.ts'
 

@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { parse } from 'yaml'
-import type { ConfigRole } from '../../src/config-checks.ts'
-import { parseConfig } from '../../src/config.ts'
+import type { ConfigRole } from '../../src/config/checks.ts'
+import { parseConfig } from '../../src/config/config.ts'
 
 interface Service {
   readonly image: string

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
-import { isSecret, variableOf } from '../../src/config-layers.ts'
-import type { Item, Items } from '../../src/config-items.ts'
-import { FLAGS } from '../../src/config-layers.ts'
-import { SETTINGS } from '../../src/config-schema.ts'
+import { isSecret, variableOf } from '../../src/config/layers.ts'
+import type { Item, Items } from '../../src/config/items.ts'
+import { FLAGS } from '../../src/config/layers.ts'
+import { SETTINGS } from '../../src/config/schema.ts'
 import { CONDITIONS } from '../../src/policy/condition.ts'
 import { REQUEST_STEPS_MAX } from '../../src/policy/request.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
 import { readdirSync, readFileSync } from 'node:fs'
-import { parseConfig, type ParsedConfig } from '../../src/config.ts'
-import { ConfigFault, type Problem, readSource } from '../../src/config-source.ts'
+import { parseConfig, type ParsedConfig } from '../../src/config/config.ts'
+import { ConfigFault, type Problem, readSource } from '../../src/config/source.ts'
 import { Fault } from '../../src/shared/fault.ts'
 
 /**

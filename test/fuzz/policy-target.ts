@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { parseSoftwareList } from '../../src/classify/software.ts'
 import { SoftwareNames } from '../../src/classify/software-names.ts'
-import { ConfigFault, parsePolicyText } from '../../src/config-source.ts'
+import { ConfigFault, parsePolicyText } from '../../src/config/source.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { explain } from '../../src/policy/explain.ts'
 import type { Facts } from '../../src/policy/facts.ts'

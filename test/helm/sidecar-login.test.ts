@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { test } from 'tap'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { PASSWORDS } from '../config/nats-server.ts'
 import { asked, eventually, startManager } from '../e2e/fleet.ts'
 import { ARE_REQUIRED, skipped } from '../e2e/programs.ts'

@@ -1,4 +1,4 @@
-import type { StartupConfig } from '../../config.ts'
+import type { StartupConfig } from '../../config/config.ts'
 import type { Action, Arguments, ExitCode } from '../command.ts'
 import { CONFIG_OPTIONS } from '../config-options.ts'
 import { type ConfigReport, configReport } from '../config-report.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
-import type { StartupConfig } from '../../config.ts'
+import type { StartupConfig } from '../../config/config.ts'
 import { Fault } from '../../shared/fault.ts'
 import { createLogTo } from '../../shared/log.ts'
 import { withoutUser } from '../../plane/fleet-proxy.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import type { StartupConfig } from '../../config.ts'
+import type { StartupConfig } from '../../config/config.ts'
 import { Fault } from '../../shared/fault.ts'
 import { loadKeyPairs } from '../../proxy/key-pair.ts'
 import { keyPairSource } from '../startup.ts'

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { StartupConfig } from '../../config.ts'
+import type { StartupConfig } from '../../config/config.ts'
 import { Fault } from '../../shared/fault.ts'
 import { FLEET_FOLDER } from '../../plane/fleet-proxy.ts'
 import { NEWEST_FILE } from '../../plane/snapshot-follower.ts'

@@ -1,4 +1,4 @@
-import type { StartupConfig } from '../../config.ts'
+import type { StartupConfig } from '../../config/config.ts'
 import { type ListenPlace, listenFailure } from '../listen-check.ts'
 import { bad, type Finding, good, skipped } from './finding.ts'
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import type { StartupConfig } from '../../config.ts'
+import type { StartupConfig } from '../../config/config.ts'
 import { Dialer, parseUpstreamUrl, type UpstreamAddress } from '../../proxy/upstream-dial.ts'
 import { upstreamSettings } from '../startup.ts'
 import { clockFinding } from './engines.ts'

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { SoftwareNames } from '../../classify/software-names.ts'
 import { type Policy, parsePolicy, policyWarnings } from '../../policy/policy.ts'
-import { pointerTo } from '../../config-source.ts'
+import { pointerTo } from '../../config/source.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { DocumentFault, type DocumentProblem } from '../../shared/problem.ts'
 import type { PolicyVersion } from '../../store/policies.ts'

@@ -1,6 +1,6 @@
 import { isAbsolute, join } from 'node:path'
-import { isSecret, type Layers, LEVEL, variablesOf } from './config-layers.ts'
-import { type Kind, path } from './config-kinds.ts'
+import { isSecret, type Layers, LEVEL, variablesOf } from './layers.ts'
+import { type Kind, path } from './kinds.ts'
 import type {
   Item,
   Items,
@@ -11,13 +11,13 @@ import type {
   SectionList,
   Setting,
   ValueOf,
-} from './config-items.ts'
-import { SETTINGS } from './config-schema.ts'
-import { nameOf, type Problem, pointerTo } from './config-source.ts'
-import { didYouMean } from './shared/did-you-mean.ts'
-import { Fault } from './shared/fault.ts'
-import { shown } from './shared/problem.ts'
-import { REDACTED, Secret, secretLines, secretText } from './shared/secret.ts'
+} from './items.ts'
+import { SETTINGS } from './schema.ts'
+import { nameOf, type Problem, pointerTo } from './source.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { Fault } from '../shared/fault.ts'
+import { shown } from '../shared/problem.ts'
+import { REDACTED, Secret, secretLines, secretText } from '../shared/secret.ts'
 
 /** One value that is in force, as a file would have it, and who gave it. */
 export interface Effective {

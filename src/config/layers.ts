@@ -1,9 +1,9 @@
 import { dirname } from 'node:path'
-import { path } from './config-kinds.ts'
-import type { Item, Items } from './config-items.ts'
-import { SETTINGS } from './config-schema.ts'
-import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source } from './config-source.ts'
-import { didYouMean } from './shared/did-you-mean.ts'
+import { path } from './kinds.ts'
+import type { Item, Items } from './items.ts'
+import { SETTINGS } from './schema.ts'
+import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source } from './source.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
 
 /** What somebody gave a setting, and where. */
 export interface Given {

@@ -9,8 +9,8 @@ import {
   path,
   upstreamUrl,
   urlPath,
-} from './config-kinds.ts'
-import { list, section, setting } from './config-items.ts'
+} from './kinds.ts'
+import { list, section, setting } from './items.ts'
 
 /** One of `proxy.upstreams`. */
 export const UPSTREAM = section('', {

@@ -1,5 +1,5 @@
-import { busName, busUrl, choice, integer, optional, path, size, text } from './config-kinds.ts'
-import { list, secret, section, setting } from './config-items.ts'
+import { busName, busUrl, choice, integer, optional, path, size, text } from './kinds.ts'
+import { list, secret, section, setting } from './items.ts'
 
 /** What is between managers and proxies that run apart. */
 export const BUS = section('NATS with JetStream, between `gatehouse manage` and its proxies.', {

@@ -1,14 +1,5 @@
-import {
-  boolean,
-  choice,
-  duration,
-  hostPattern,
-  optional,
-  path,
-  resolverAddress,
-  webUrl,
-} from './config-kinds.ts'
-import { list, section, setting } from './config-items.ts'
+import { boolean, choice, duration, hostPattern, optional, path, resolverAddress, webUrl } from './kinds.ts'
+import { list, section, setting } from './items.ts'
 
 /** How agents prove who they are. */
 export const IDENTITY = section(

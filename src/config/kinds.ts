@@ -1,12 +1,12 @@
 import { isIP, isIPv6 } from 'node:net'
-import { didYouMean } from './shared/did-you-mean.ts'
-import { isOurHeader } from './classify/our-headers.ts'
-import { Fault } from './shared/fault.ts'
-import { foldHeaderName } from './wire/header-name.ts'
-import { parseAddressRange } from './wire/address-ranges.ts'
-import { parseDurationMs } from './policy/duration.ts'
-import { shown } from './shared/problem.ts'
-import { asciiHint } from './wire/host.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { isOurHeader } from '../classify/our-headers.ts'
+import { Fault } from '../shared/fault.ts'
+import { foldHeaderName } from '../wire/header-name.ts'
+import { parseAddressRange } from '../wire/address-ranges.ts'
+import { parseDurationMs } from '../policy/duration.ts'
+import { shown } from '../shared/problem.ts'
+import { asciiHint } from '../wire/host.ts'
 
 /** How the value of a setting is written, and what it is for the program. */
 export interface Kind<Value> {

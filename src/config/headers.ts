@@ -1,5 +1,5 @@
-import { choice, clientHeaderName } from './config-kinds.ts'
-import { list, noRisk, setting } from './config-items.ts'
+import { choice, clientHeaderName } from './kinds.ts'
+import { list, noRisk, setting } from './items.ts'
 
 /** Which headers of clients reach the app: settings of `proxy`. */
 export const HEADERS = {

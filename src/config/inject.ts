@@ -10,11 +10,11 @@ import {
   optional,
   path,
   text,
-} from './config-kinds.ts'
-import { list, secret, section, setting, type ValueOf } from './config-items.ts'
-import { Fault } from './shared/fault.ts'
-import { shown } from './shared/problem.ts'
-import type { Secret } from './shared/secret.ts'
+} from './kinds.ts'
+import { list, secret, section, setting, type ValueOf } from './items.ts'
+import { Fault } from '../shared/fault.ts'
+import { shown } from '../shared/problem.ts'
+import type { Secret } from '../shared/secret.ts'
 
 /** What `gatehouse inject` does: the admission webhook that puts a sidecar into Pods. */
 export interface InjectConfig {

@@ -1,8 +1,8 @@
-import { checkInject, warnInject } from './config-inject.ts'
-import { type HostPort, isEverywhere } from './config-kinds.ts'
-import type { ValueOf } from './config-items.ts'
-import type { SETTINGS } from './config-schema.ts'
-import type { Secret } from './shared/secret.ts'
+import { checkInject, warnInject } from './inject.ts'
+import { type HostPort, isEverywhere } from './kinds.ts'
+import type { ValueOf } from './items.ts'
+import type { SETTINGS } from './schema.ts'
+import type { Secret } from '../shared/secret.ts'
 
 export type Settings = ValueOf<typeof SETTINGS>
 export type Say = (pointer: string, what: string) => void

@@ -10,10 +10,10 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml'
-import { Fault } from './shared/fault.ts'
-import type { SoftwareNames } from './classify/software-names.ts'
-import { type Policy, parsePolicy, policyWarnings } from './policy/policy.ts'
-import { DocumentFault, type DocumentProblem } from './shared/problem.ts'
+import { Fault } from '../shared/fault.ts'
+import type { SoftwareNames } from '../classify/software-names.ts'
+import { type Policy, parsePolicy, policyWarnings } from '../policy/policy.ts'
+import { DocumentFault, type DocumentProblem } from '../shared/problem.ts'
 
 /** One thing that is wrong with what an operator wrote. */
 export interface Problem {

@@ -26,13 +26,13 @@ import {
   webOrigin,
   webUrl,
   wide,
-} from './config-kinds.ts'
-import { BUS } from './config-fleet.ts'
-import { HEADERS } from './config-headers.ts'
-import { IDENTITY, SIGNING } from './config-identity.ts'
-import { INJECT } from './config-inject.ts'
-import { UPSTREAM } from './config-upstream.ts'
-import { list, secret, secrets, section, sections, setting, short } from './config-items.ts'
+} from './kinds.ts'
+import { BUS } from './fleet.ts'
+import { HEADERS } from './headers.ts'
+import { IDENTITY, SIGNING } from './identity.ts'
+import { INJECT } from './inject.ts'
+import { UPSTREAM } from './upstream.ts'
+import { list, secret, secrets, section, sections, setting, short } from './items.ts'
 
 const CERTIFICATE = section('', {
   cert_file: setting(path, undefined, 'PEM with its chain, DER, or PKCS#12 with its key.'),

@@ -1,5 +1,5 @@
-import type { Kind } from './config-kinds.ts'
-import type { Secret } from './shared/secret.ts'
+import type { Kind } from './kinds.ts'
+import type { Secret } from '../shared/secret.ts'
 
 /** Settings under one name. */
 export interface Section<Members extends Items> {
