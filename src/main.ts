@@ -1,6 +1,6 @@
 import { runCli } from './commands/cli.ts'
 import { COMMANDS } from './commands/commands.ts'
-import { processIo } from './commands/io.ts'
+import { processIo } from './terminal/io.ts'
 
 // Secrets may be in variables: a report that an operator has asked Node for is shown to others.
 process.report.excludeEnv = true

@@ -1,8 +1,8 @@
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
 import { ACCESS, type Access, SCOPES, type Scope } from '../manage/auth/principal.ts'
-import { USAGE } from './arguments.ts'
-import type { Arguments } from './command.ts'
+import { USAGE } from '../terminal/arguments.ts'
+import type { Arguments } from '../terminal/command.ts'
 
 // What those take alike that say who may do what: keys, clients, users, trust.
 

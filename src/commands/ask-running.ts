@@ -1,10 +1,10 @@
 import * as z from 'zod'
 import { Fault } from '../shared/fault.ts'
-import type { Arguments } from './command.ts'
+import type { Arguments } from '../terminal/command.ts'
 import { eventsIn } from './event-stream.ts'
-import type { Io } from './io.ts'
+import type { Io } from '../terminal/io.ts'
 import { keyGiven, urlGiven } from './running.ts'
-import { visible } from './table.ts'
+import { visible } from '../terminal/table.ts'
 
 /** What is said there, or a Fault with what is wrong. `body`: `null` only reads. */
 export async function asked<Schema extends z.ZodType>(

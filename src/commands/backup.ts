@@ -7,9 +7,9 @@ import { backupSqlite, restoreSqlite } from '../store/sqlite-backup.ts'
 import { sqliteFile } from '../store/open-database.ts'
 import { RESTORED } from '../store/settings.ts'
 import { Store } from '../store/store.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION, printJson } from './json-option.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { placeGiven, STORE_OPTIONS } from './store-given.ts'
 
 export const backup: Action = {

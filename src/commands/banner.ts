@@ -3,7 +3,7 @@ import type { PolicyInForce } from '../manage/policy-keeper.ts'
 import type { ListenAddress } from '../proxy/data-plane.ts'
 import { DASHBOARD_PATH } from '../manage/dashboard-path.ts'
 import type { Gateway, GatewaySettings } from './gateway.ts'
-import { type Io, paint } from './io.ts'
+import { type Io, paint } from '../terminal/io.ts'
 
 /** What somebody at a terminal wants to know once it runs: where it is, what is behind it, and whom to trust. */
 export function banner(gateway: Gateway, io: Io): string {

@@ -3,8 +3,8 @@ import { pipeline, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { Fault } from '../shared/fault.ts'
-import type { Io } from './io.ts'
-import { unreadable } from './unreadable.ts'
+import type { Io } from '../terminal/io.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** Where a capture comes from. A chunk is valid until the next one is asked for. */
 export interface CaptureSource {

@@ -7,11 +7,11 @@ import { rulesOf, whyOf } from '../policy/explanation-text.ts'
 import type { Policy } from '../policy/policy.ts'
 import { type DescribedRequest, describedRequest, readWrittenRequest } from '../policy/written-request.ts'
 import { type Effect, effectsOf } from './action-text.ts'
-import type { Arguments, ExitCode } from './command.ts'
-import { type Io, paint } from './io.ts'
+import type { Arguments, ExitCode } from '../terminal/command.ts'
+import { type Io, paint } from '../terminal/io.ts'
 import { givenKnowledge } from './knowledge-source.ts'
 import { givenPolicy, sayWarnings, textIn } from './policy-source.ts'
-import { visible } from './table.ts'
+import { visible } from '../terminal/table.ts'
 
 /** `gatehouse check --explain`: what a policy does to one request, rule by rule. */
 export async function explainRequest(file: string, given: Arguments, io: Io): Promise<ExitCode> {

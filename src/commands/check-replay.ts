@@ -2,13 +2,13 @@ import { createReadStream } from 'node:fs'
 import { Fault } from '../shared/fault.ts'
 import { Replay, type ReplayReport } from '../plane/replay.ts'
 import { parseSighting } from '../plane/sighting-document.ts'
-import type { Arguments, ExitCode } from './command.ts'
-import { type Io, paint } from './io.ts'
-import { lines } from './lines.ts'
+import type { Arguments, ExitCode } from '../terminal/command.ts'
+import { type Io, paint } from '../terminal/io.ts'
+import { lines } from '../terminal/lines.ts'
 import { givenKnowledge } from './knowledge-source.ts'
 import { givenPolicy, policyIn, sayWarnings } from './policy-source.ts'
-import { renderTable } from './table.ts'
-import { unreadable } from './unreadable.ts'
+import { renderTable } from '../terminal/table.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** `gatehouse check --replay`: what a policy would have done to what was seen. */
 export async function replaySightings(file: string, given: Arguments, io: Io): Promise<ExitCode> {

@@ -2,13 +2,13 @@ import { Document, isNode } from 'yaml'
 import type { ParsedConfig } from '../config/config.ts'
 import { nameOf } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
-import { USAGE } from './arguments.ts'
+import { USAGE } from '../terminal/arguments.ts'
 import { explainRequest } from './check-explain.ts'
 import { replaySightings } from './check-replay.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import { CONFIG_OPTIONS } from './config-options.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import { CONFIG_OPTIONS } from '../terminal/config-options.ts'
 import { type ConfigReport, configReport } from './config-report.ts'
-import type { Io } from './io.ts'
+import type { Io } from '../terminal/io.ts'
 
 export const check: Action = {
   name: 'check',

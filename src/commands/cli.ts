@@ -1,10 +1,10 @@
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
 import { version } from '../shared/package-files.ts'
-import { HELP, parseArguments, unknownOption, USAGE, VERSION } from './arguments.ts'
-import type { Action, Command, CommandEntry, ExitCode, Option } from './command.ts'
-import { commandHelp, programHelp } from './help.ts'
-import type { Io } from './io.ts'
+import { HELP, parseArguments, unknownOption, USAGE, VERSION } from '../terminal/arguments.ts'
+import type { Action, Command, CommandEntry, ExitCode, Option } from '../terminal/command.ts'
+import { commandHelp, programHelp } from '../terminal/help.ts'
+import type { Io } from '../terminal/io.ts'
 
 /** Runs what was typed after `gatehouse`. Never throws: whatever goes wrong becomes a line and an exit code. */
 export function runCli(entries: readonly CommandEntry[], argv: readonly string[], io: Io): Promise<ExitCode> {

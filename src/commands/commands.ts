@@ -1,4 +1,4 @@
-import type { CommandEntry } from './command.ts'
+import type { CommandEntry } from '../terminal/command.ts'
 
 /** Every command. A command's file is loaded only when it is run, so that help and the rest start fast. */
 export const COMMANDS: readonly CommandEntry[] = [

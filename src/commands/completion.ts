@@ -1,5 +1,5 @@
-import { HELP, VERSION } from './arguments.ts'
-import type { Action, Command, CommandEntry, Operand, Option } from './command.ts'
+import { HELP, VERSION } from '../terminal/arguments.ts'
+import type { Action, Command, CommandEntry, Operand, Option } from '../terminal/command.ts'
 
 /** `gatehouse completion SHELL`: a script made from the same table that the commands are run from. */
 export function completion(entries: readonly CommandEntry[]): Action {

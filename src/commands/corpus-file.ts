@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { type CorpusRow, parseCorpusRow } from '../classify/corpus.ts'
 import { Fault } from '../shared/fault.ts'
-import { type Line, lines } from './lines.ts'
+import { type Line, lines } from '../terminal/lines.ts'
 
 /** A row and where it stands, counted from 1. */
 export interface NumberedRow {

@@ -10,10 +10,10 @@ import { HelloReader } from '../wire/record.ts'
 import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
 import { parseDtlsServerHello, parseServerHello, SERVER_HELLO } from '../wire/server-hello.ts'
 import { parseCertificate } from '../wire/x509.ts'
-import type { Action, Command, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
+import type { Action, Command, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
 import { ja4plusFrom } from './ja4plus-setting.ts'
-import { type Line, lines } from './lines.ts'
+import { type Line, lines } from '../terminal/lines.ts'
 
 export const fingerprint: Command = {
   name: 'fingerprint',

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import type { KeyLog } from '../capture/key-log.ts'
 import { Fault } from '../shared/fault.ts'
-import { unreadable } from './unreadable.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** A key log another program may still be writing: each `refresh` reads what is new. */
 export class KeyLogFile {

@@ -5,13 +5,13 @@ import { ACCESS, PLANS, type Plan, planFor, SCOPES } from '../manage/auth/princi
 import { parseDurationMs } from '../policy/duration.ts'
 import type { KeyRecord } from '../store/keys.ts'
 import { accessIn, nameIn, timeText } from './access-options.ts'
-import { USAGE } from './arguments.ts'
-import type { Action, Arguments, ExitCode, Group } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION } from './json-option.ts'
+import { USAGE } from '../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode, Group } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION } from '../terminal/json-option.ts'
 import { printRecords } from './record-list.ts'
 import { STORE_OPTIONS, withStore } from './store-given.ts'
-import { visible } from './table.ts'
+import { visible } from '../terminal/table.ts'
 
 const create: Action = {
   name: 'create',

@@ -1,7 +1,7 @@
 import { MCP_PATH } from '../manage/mcp/offer.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
-import { lines } from './lines.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { lines } from '../terminal/lines.ts'
 import { McpRelay } from './mcp-relay.ts'
 import { keyGiven, RUNNING_OPTIONS, urlGiven } from './running.ts'
 

@@ -1,7 +1,7 @@
 import { bringUpToDate } from '../store/bring-up-to-date.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION, printJson } from './json-option.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { placeGiven, STORE_OPTIONS } from './store-given.ts'
 
 export const migrateTables: Action = {

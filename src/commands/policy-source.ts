@@ -4,10 +4,10 @@ import type { SoftwareNames } from '../classify/software-names.ts'
 import { ConfigFault, parsePolicyText, type Problem } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
 import { type Policy, parsePolicy } from '../policy/policy.ts'
-import type { Arguments } from './command.ts'
-import { configFlags } from './config-options.ts'
-import type { Io } from './io.ts'
-import { unreadable } from './unreadable.ts'
+import type { Arguments } from '../terminal/command.ts'
+import { configFlags } from '../terminal/config-options.ts'
+import type { Io } from '../terminal/io.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 export interface NamedPolicy {
   /** The file, or what there is without one. */

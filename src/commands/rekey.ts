@@ -1,10 +1,10 @@
 import { type RekeyReport, rekey } from '../manage/rekey.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION, printJson } from './json-option.ts'
-import { Progress } from './progress.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
+import { Progress } from '../terminal/progress.ts'
 import { STORE_OPTIONS, sealerGiven, withStore } from './store-given.ts'
-import { type Column, renderTable } from './table.ts'
+import { type Column, renderTable } from '../terminal/table.ts'
 
 export const rekeySecrets: Action = {
   name: 'rekey',

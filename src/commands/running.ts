@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { CLIENT_VARIABLES } from '../config/layers.ts'
 import { Fault } from '../shared/fault.ts'
-import { USAGE } from './arguments.ts'
-import type { Arguments, Option } from './command.ts'
-import type { Io } from './io.ts'
-import { unreadable } from './unreadable.ts'
+import { USAGE } from '../terminal/arguments.ts'
+import type { Arguments, Option } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** Of commands that ask a Gatehouse that runs, on this machine or another one. */
 export const RUNNING_OPTIONS: readonly Option[] = [

@@ -1,8 +1,8 @@
 import { createLog, type Log } from '../shared/log.ts'
-import type { ExitCode } from './command.ts'
+import type { ExitCode } from '../terminal/command.ts'
 import { checkListenPlaces, type ListenWish } from './listen-check.ts'
 import { Gateway, type GatewaySettings } from './gateway.ts'
-import type { Io } from './io.ts'
+import type { Io } from '../terminal/io.ts'
 import { GRACE_MS, type Running, serve } from './serve.ts'
 
 /** `banner`: what a person at a terminal is shown once it serves. */

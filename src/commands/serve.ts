@@ -1,6 +1,6 @@
 import type { Log } from '../shared/log.ts'
-import type { ExitCode } from './command.ts'
-import { Orders } from './orders.ts'
+import type { ExitCode } from '../terminal/command.ts'
+import { Orders } from '../terminal/orders.ts'
 
 /** What runs until somebody stops it. */
 export interface Running {

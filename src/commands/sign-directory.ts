@@ -6,9 +6,9 @@ import { type HostPort, listenAddress } from '../config/kinds.ts'
 import { Fault } from '../shared/fault.ts'
 import { directoryHeaders, directoryText } from '../identity/own-directory.ts'
 import type { SigningKeys } from '../identity/signing-key.ts'
-import { USAGE } from './arguments.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
+import { USAGE } from '../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
 import { signingKeysIn } from './signing-key-file.ts'
 
 export const signDirectory: Action = {

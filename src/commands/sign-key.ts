@@ -1,7 +1,7 @@
 import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../identity/signing-key.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION, printJson } from './json-option.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { makeKeyFile, replaceKeyFile, signingKeysIn } from './signing-key-file.ts'
 
 export const signKey: Action = {

@@ -7,12 +7,12 @@ import { Fault } from '../shared/fault.ts'
 import { contentDigestOf, signAsAgent } from '../identity/request-signer.ts'
 import type { SignedRequest } from '../identity/signature-base.ts'
 import { parseDurationMs } from '../policy/duration.ts'
-import { USAGE } from './arguments.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
+import { USAGE } from '../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
 import { signingKeysIn } from './signing-key-file.ts'
-import { visible } from './table.ts'
-import { unreadable } from './unreadable.ts'
+import { visible } from '../terminal/table.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 export const signOne: Action = {
   name: 'request',

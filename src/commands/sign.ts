@@ -1,4 +1,4 @@
-import type { Group } from './command.ts'
+import type { Group } from '../terminal/command.ts'
 import { signDirectory } from './sign-directory.ts'
 import { signKey } from './sign-key.ts'
 import { signOne } from './sign-request.ts'

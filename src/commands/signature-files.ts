@@ -10,7 +10,7 @@ import { Fault } from '../shared/fault.ts'
 import { DocumentFault, type DocumentProblem, shown } from '../shared/problem.ts'
 import { type CopiedList, ListCopies } from './list-copies.ts'
 import { isLongList, type Keeps, LineObjects, type LineSink, readSignatureLines } from './signature-lines.ts'
-import { unreadable } from './unreadable.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** A file of signatures: a list of Software in YAML or JSON, or a long one in lines of JSON. */
 export interface SignatureFile {

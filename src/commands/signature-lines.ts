@@ -4,8 +4,8 @@ import type { FingerprintSignature } from '../classify/signature.ts'
 import type { Software } from '../classify/software.ts'
 import type { Problem } from '../config/source.ts'
 import { DocumentFault, problemText, shown } from '../shared/problem.ts'
-import { type Line, lines } from './lines.ts'
-import { unreadable } from './unreadable.ts'
+import { type Line, lines } from '../terminal/lines.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** Takes what long lists say, in their order. */
 export interface LineSink {

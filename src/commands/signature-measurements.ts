@@ -8,7 +8,7 @@ import { ConfigFault, type Problem } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
 import { readCorpus } from './corpus-file.ts'
 import { hasSignatureLines } from './signature-lines.ts'
-import { unreadable } from './unreadable.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** What has been measured of software that is known, and who else was there. */
 export class Measurements {

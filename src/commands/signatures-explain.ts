@@ -12,12 +12,12 @@ import type { Software } from '../classify/software.ts'
 import { type ClaimKind, UserAgentIndex } from '../classify/user-agent.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Address, AddressRanges, parseAddressRange } from '../wire/address-ranges.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION, printJson } from './json-option.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { loadSoftware } from './signature-files.ts'
 import type { Keeps } from './signature-lines.ts'
-import { type Column, renderTable, visible } from './table.ts'
+import { type Column, renderTable, visible } from '../terminal/table.ts'
 
 export const explainSignatures: Action = {
   name: 'explain',

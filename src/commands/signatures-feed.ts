@@ -14,9 +14,9 @@ import {
   signFeed,
 } from '../plane/feed.ts'
 import { parseDurationMs } from '../policy/duration.ts'
-import { USAGE } from './arguments.ts'
-import type { Action, Arguments, ExitCode, Option } from './command.ts'
-import type { Io } from './io.ts'
+import { USAGE } from '../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode, Option } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
 import { many } from './signature-options.ts'
 
 export const feedKey: Action = {

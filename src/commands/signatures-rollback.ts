@@ -4,12 +4,12 @@ import { silentLog } from '../shared/log.ts'
 import type { FeedSettings } from '../manage/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/feed-store.ts'
 import { type FeedFacts, FeedFault } from '../plane/feed.ts'
-import { USAGE } from './arguments.ts'
-import type { Action, Arguments, ExitCode } from './command.ts'
-import { CONFIG_OPTIONS, configFlags } from './config-options.ts'
+import { USAGE } from '../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import { CONFIG_OPTIONS, configFlags } from '../terminal/config-options.ts'
 import { feedCalled, feedSettings } from './feed-settings.ts'
-import type { Io } from './io.ts'
-import { renderTable } from './table.ts'
+import type { Io } from '../terminal/io.ts'
+import { renderTable } from '../terminal/table.ts'
 
 export const listFeeds: Action = {
   name: 'feeds',

@@ -1,9 +1,9 @@
 import { isDecisive } from '../classify/signature.ts'
 import { CATEGORIES, SOFTWARE_KINDS, type Software } from '../classify/software.ts'
 import { ConfigFault } from '../config/source.ts'
-import type { Arguments, Command, ExitCode } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION, printJson } from './json-option.ts'
+import type { Arguments, Command, ExitCode } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { loadSoftware, SignatureReading } from './signature-files.ts'
 import type { LineSink } from './signature-lines.ts'
 import { many, pathsOf, SIGNATURE_FILES } from './signature-options.ts'
@@ -12,7 +12,7 @@ import { exportSignatures } from './signatures-export.ts'
 import { feedKey, feedVerify } from './signatures-feed.ts'
 import { importSignatures } from './signatures-import.ts'
 import { listFeeds, rollback } from './signatures-rollback.ts'
-import { renderTable, visible } from './table.ts'
+import { renderTable, visible } from '../terminal/table.ts'
 
 export const signatures: Command = {
   name: 'signatures',

@@ -7,7 +7,7 @@ import {
   type SigningKeys,
   signingKeysText,
 } from '../identity/signing-key.ts'
-import { unreadable } from './unreadable.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 /** Throws a Fault that names the file, and says nothing of what is in it. */
 export async function signingKeysIn(file: string): Promise<SigningKeys> {

@@ -1,4 +1,4 @@
-import type { Group } from './command.ts'
+import type { Group } from '../terminal/command.ts'
 import { exportSnapshot } from './snapshot-export.ts'
 import { showSnapshot } from './snapshot-show.ts'
 

@@ -5,8 +5,8 @@ import { Fault } from '../shared/fault.ts'
 import { Sealer } from '../manage/sealer.ts'
 import { sqliteFile } from '../store/open-database.ts'
 import { Store } from '../store/store.ts'
-import type { Arguments, Option } from './command.ts'
-import type { Io } from './io.ts'
+import type { Arguments, Option } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
 import { type StorePlace, storePlace } from './store-place.ts'
 
 /** What a command takes that works on the store of a gateway, whether that runs or not. */

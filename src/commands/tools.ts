@@ -1,13 +1,13 @@
 import { buffer } from 'node:stream/consumers'
 import * as z from 'zod'
 import { Fault } from '../shared/fault.ts'
-import { USAGE } from './arguments.ts'
-import type { Action, Arguments, ExitCode, Group } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION } from './json-option.ts'
+import { USAGE } from '../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode, Group } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION } from '../terminal/json-option.ts'
 import { asked } from './ask-running.ts'
 import { RUNNING_OPTIONS } from './running.ts'
-import { renderTable } from './table.ts'
+import { renderTable } from '../terminal/table.ts'
 
 const list: Action = {
   name: 'list',

@@ -1,5 +1,5 @@
 import { type Seconds, sumOf, type Traffic } from '../manage/traffic.ts'
-import { type Column, renderTable } from './table.ts'
+import { type Column, renderTable } from '../terminal/table.ts'
 
 /** What is known when a screen is drawn. */
 export interface TopState {

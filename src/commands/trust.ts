@@ -6,13 +6,13 @@ import { knownPlan, PLANS, type Plan, SCOPES } from '../manage/auth/principal.ts
 import { Refusal } from '../manage/refusal.ts'
 import type { TrustRecord } from '../store/trust.ts'
 import { optionalNameIn, scopesIn, timeText } from './access-options.ts'
-import type { Action, Arguments, ExitCode, Group } from './command.ts'
-import type { Io } from './io.ts'
-import { JSON_OPTION } from './json-option.ts'
+import type { Action, Arguments, ExitCode, Group } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { JSON_OPTION } from '../terminal/json-option.ts'
 import { printRecords } from './record-list.ts'
 import { configGiven, STORE_OPTIONS, withStore } from './store-given.ts'
-import { visible } from './table.ts'
-import { unreadable } from './unreadable.ts'
+import { visible } from '../terminal/table.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 const add: Action = {
   name: 'add',

@@ -1,6 +1,6 @@
 import { banner } from './banner.ts'
-import type { Command } from './command.ts'
-import { CONFIG_OPTIONS } from './config-options.ts'
+import type { Command } from '../terminal/command.ts'
+import { CONFIG_OPTIONS } from '../terminal/config-options.ts'
 import { serveGateway } from './serve-gateway.ts'
 import { startupSettings } from './startup.ts'
 

@@ -12,7 +12,7 @@ import { writeLargeCapture } from '../../bench/capture/large-capture.ts'
 import type { Finding } from '../../src/capture/finding.ts'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
-import type { Io } from '../../src/commands/io.ts'
+import type { Io } from '../../src/terminal/io.ts'
 import {
   ethernet,
   interfaceBlock,

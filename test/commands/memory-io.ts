@@ -1,5 +1,5 @@
 import { Readable, Writable } from 'node:stream'
-import type { Io } from '../../src/commands/io.ts'
+import type { Io } from '../../src/terminal/io.ts'
 
 /** An Io whose streams are in memory: `out` and `err` are what a command has written so far. */
 export interface MemoryIo extends Io {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { type Column, renderTable } from '../../src/commands/table.ts'
+import { type Column, renderTable } from '../../src/terminal/table.ts'
 
 const columns: readonly Column[] = [
   { title: 'Server', flexible: true },

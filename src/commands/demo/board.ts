@@ -1,4 +1,4 @@
-import { type Column, renderTable } from '../table.ts'
+import { type Column, renderTable } from '../../terminal/table.ts'
 import type { DemoClient } from './clients.ts'
 import { type Seen, seenText } from './seen.ts'
 
