@@ -16,7 +16,7 @@ async function build(): Promise<void> {
     input: {
       bin: 'src/bin.js',
       'worker-process': 'src/proxy/worker-process.ts',
-      'signature-process': 'src/commands/signature-process.ts',
+      'signature-process': 'src/runtime/signatures/signature-process.ts',
       'client-process': 'src/commands/demo/client-process.ts',
       'feed-process': 'src/manage/feed-process.ts',
       'capture-process': 'src/manage/capture-process.ts',

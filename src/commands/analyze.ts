@@ -9,8 +9,8 @@ import { type CaptureSource, openCapture } from './capture-source.ts'
 import type { Arguments, Command, ExitCode } from '../terminal/command.ts'
 import { counted, FindingTable } from '../terminal/finding-table.ts'
 import type { Io } from '../terminal/io.ts'
-import { ja4plusFrom } from './ja4plus-setting.ts'
-import { KeyLogFile } from './key-log-file.ts'
+import { ja4plusFrom } from '../runtime/ja4plus-setting.ts'
+import { KeyLogFile } from '../runtime/key-log-file.ts'
 import { Progress } from '../terminal/progress.ts'
 
 export const analyze: Command = {

@@ -3,7 +3,7 @@ import { Fault } from '../shared/fault.ts'
 import type { Arguments } from '../terminal/command.ts'
 import { eventsIn } from './event-stream.ts'
 import type { Io } from '../terminal/io.ts'
-import { keyGiven, urlGiven } from './running.ts'
+import { keyGiven, urlGiven } from '../runtime/running.ts'
 import { visible } from '../terminal/table.ts'
 
 /** What is said there, or a Fault with what is wrong. `body`: `null` only reads. */

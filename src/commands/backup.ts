@@ -10,7 +10,7 @@ import { Store } from '../store/store.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
-import { placeGiven, STORE_OPTIONS } from './store-given.ts'
+import { placeGiven, STORE_OPTIONS } from '../runtime/store-given.ts'
 
 export const backup: Action = {
   name: 'backup',

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { PolicyInForce } from '../manage/policy-keeper.ts'
 import type { ListenAddress } from '../proxy/data-plane.ts'
 import { DASHBOARD_PATH } from '../manage/dashboard-path.ts'
-import type { Gateway, GatewaySettings } from './gateway.ts'
+import type { Gateway, GatewaySettings } from '../runtime/gateway.ts'
 import { type Io, paint } from '../terminal/io.ts'
 
 /** What somebody at a terminal wants to know once it runs: where it is, what is behind it, and whom to trust. */

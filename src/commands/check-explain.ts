@@ -9,8 +9,8 @@ import { type DescribedRequest, describedRequest, readWrittenRequest } from '../
 import { type Effect, effectsOf } from './action-text.ts'
 import type { Arguments, ExitCode } from '../terminal/command.ts'
 import { type Io, paint } from '../terminal/io.ts'
-import { givenKnowledge } from './knowledge-source.ts'
-import { givenPolicy, sayWarnings, textIn } from './policy-source.ts'
+import { givenKnowledge } from '../runtime/signatures/knowledge-source.ts'
+import { givenPolicy, sayWarnings, textIn } from '../runtime/policy-source.ts'
 import { visible } from '../terminal/table.ts'
 
 /** `gatehouse check --explain`: what a policy does to one request, rule by rule. */

@@ -20,7 +20,7 @@ import type { Action, Arguments, ExitCode, Group } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION } from '../terminal/json-option.ts'
 import { printRecords } from './record-list.ts'
-import { STORE_OPTIONS, withStore } from './store-given.ts'
+import { STORE_OPTIONS, withStore } from '../runtime/store-given.ts'
 import { visible } from '../terminal/table.ts'
 
 const create: Action = {

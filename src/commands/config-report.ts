@@ -10,11 +10,11 @@ import { loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Arguments } from '../terminal/command.ts'
 import { configFlags } from '../terminal/config-options.ts'
 import type { Io } from '../terminal/io.ts'
-import { configuredNames } from './knowledge-source.ts'
-import { loadWeights } from './knowledge-files.ts'
-import { TicketKeyPart } from './live-parts.ts'
-import { loadContent } from './signature-content.ts'
-import { signingKeysIn } from './signing-key-file.ts'
+import { configuredNames } from '../runtime/signatures/knowledge-source.ts'
+import { loadWeights } from '../runtime/signatures/knowledge-files.ts'
+import { TicketKeyPart } from '../runtime/live-parts.ts'
+import { loadContent } from '../runtime/signatures/signature-content.ts'
+import { signingKeysIn } from '../runtime/signing-key-file.ts'
 
 /** What is to be said of a configuration, and of the files that it names. */
 export interface ConfigReport {

@@ -12,7 +12,7 @@ import { parseDtlsServerHello, parseServerHello, SERVER_HELLO } from '../wire/se
 import { parseCertificate } from '../wire/x509.ts'
 import type { Action, Command, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
-import { ja4plusFrom } from './ja4plus-setting.ts'
+import { ja4plusFrom } from '../runtime/ja4plus-setting.ts'
 import { type Line, lines } from '../terminal/lines.ts'
 
 export const fingerprint: Command = {

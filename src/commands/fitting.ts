@@ -6,7 +6,7 @@ import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../classify/evid
 import { type Example, fitCalibration, fitTemperature, fitWeights } from '../classify/fit.ts'
 import type { Software } from '../classify/software.ts'
 import { addUp, CLASSES, type Class, type Weights } from '../classify/weights.ts'
-import { knowledgeOf } from './knowledge-files.ts'
+import { knowledgeOf } from '../runtime/signatures/knowledge-files.ts'
 
 /** Weights for all rows, with the temperature at which held back clients come out right. */
 export function fitTo(list: readonly Software[], rows: readonly CorpusRow[]): Weights {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { loadConfig } from '../config/config.ts'
 import { createLog } from '../shared/log.ts'
 import type { Arguments, Command, ExitCode } from '../terminal/command.ts'
-import { InjectServer, type InjectSettings } from './inject-server.ts'
+import { InjectServer, type InjectSettings } from '../runtime/inject/inject-server.ts'
 import type { Io } from '../terminal/io.ts'
-import { GRACE_MS, type Running, serve } from './serve.ts'
+import { GRACE_MS, type Running, serve } from '../runtime/serve.ts'
 
 export const inject: Command = {
   name: 'inject',

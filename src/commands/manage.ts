@@ -1,10 +1,10 @@
-import { checkListenPlaces } from './listen-check.ts'
+import { checkListenPlaces } from '../runtime/listen-check.ts'
 import { createLog, type Log } from '../shared/log.ts'
 import type { Command, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
-import { Manager, type ManagerSettings } from './manager.ts'
-import { GRACE_MS, type Running, serve } from './serve.ts'
-import { managerSettings } from './startup.ts'
+import { Manager, type ManagerSettings } from '../runtime/manager.ts'
+import { GRACE_MS, type Running, serve } from '../runtime/serve.ts'
+import { managerSettings } from '../runtime/startup.ts'
 
 export const manage: Command = {
   name: 'manage',

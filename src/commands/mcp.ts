@@ -3,7 +3,7 @@ import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { lines } from '../terminal/lines.ts'
 import { McpRelay } from './mcp-relay.ts'
-import { keyGiven, RUNNING_OPTIONS, urlGiven } from './running.ts'
+import { keyGiven, RUNNING_OPTIONS, urlGiven } from '../runtime/running.ts'
 
 export const mcp: Action = {
   name: 'mcp',

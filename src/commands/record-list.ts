@@ -2,7 +2,7 @@ import type { Page, PageOf } from '../store/page.ts'
 import type { Store } from '../store/store.ts'
 import type { Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
-import { withStore } from './store-given.ts'
+import { withStore } from '../runtime/store-given.ts'
 import { type Column, renderTable } from '../terminal/table.ts'
 
 /** A list of the store, as its command prints it. */

@@ -11,12 +11,12 @@ import { SingleWorker } from '../proxy/single-worker.ts'
 import { USAGE } from '../terminal/arguments.ts'
 import type { Arguments, Command } from '../terminal/command.ts'
 import { CONFIG_OPTIONS } from '../terminal/config-options.ts'
-import type { GatewaySettings } from './gateway.ts'
+import type { GatewaySettings } from '../runtime/gateway.ts'
 import type { Io } from '../terminal/io.ts'
-import { CertificatePart } from './live-parts.ts'
+import { CertificatePart } from '../runtime/live-parts.ts'
 import { startRecordSite } from './record-site.ts'
 import { Recording } from './recording.ts'
-import { startupFrom } from './startup.ts'
+import { startupFrom } from '../runtime/startup.ts'
 
 export const record: Command = {
   name: 'record',

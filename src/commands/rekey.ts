@@ -3,7 +3,7 @@ import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { Progress } from '../terminal/progress.ts'
-import { STORE_OPTIONS, sealerGiven, withStore } from './store-given.ts'
+import { STORE_OPTIONS, sealerGiven, withStore } from '../runtime/store-given.ts'
 import { type Column, renderTable } from '../terminal/table.ts'
 
 export const rekeySecrets: Action = {

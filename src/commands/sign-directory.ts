@@ -9,7 +9,7 @@ import type { SigningKeys } from '../identity/signing-key.ts'
 import { USAGE } from '../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
-import { signingKeysIn } from './signing-key-file.ts'
+import { signingKeysIn } from '../runtime/signing-key-file.ts'
 
 export const signDirectory: Action = {
   name: 'directory',

@@ -2,7 +2,7 @@ import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../identity
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
-import { makeKeyFile, replaceKeyFile, signingKeysIn } from './signing-key-file.ts'
+import { makeKeyFile, replaceKeyFile, signingKeysIn } from '../runtime/signing-key-file.ts'
 
 export const signKey: Action = {
   name: 'key',

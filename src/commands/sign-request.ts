@@ -10,7 +10,7 @@ import { parseDurationMs } from '../policy/duration.ts'
 import { USAGE } from '../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
-import { signingKeysIn } from './signing-key-file.ts'
+import { signingKeysIn } from '../runtime/signing-key-file.ts'
 import { visible } from '../terminal/table.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 

@@ -17,7 +17,7 @@ import { parseSoftwareList, type Software, type SoftwareId } from '../classify/s
 import { signatureDocument, softwareDocument } from '../classify/software-document.ts'
 import { ConfigFault, placed, readSource } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
-import type { TextFile } from './signature-files.ts'
+import type { TextFile } from '../runtime/signatures/signature-files.ts'
 import { signatureKey } from './signature-measurements.ts'
 
 /** A file of signatures with what is new in it. */

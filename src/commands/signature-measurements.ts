@@ -7,7 +7,7 @@ import type { Software, SoftwareId } from '../classify/software.ts'
 import { ConfigFault, type Problem } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
 import { readCorpus } from './corpus-file.ts'
-import { hasSignatureLines } from './signature-lines.ts'
+import { hasSignatureLines } from '../runtime/signatures/signature-lines.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
 /** What has been measured of software that is known, and who else was there. */

@@ -15,8 +15,8 @@ import { Address, AddressRanges, parseAddressRange } from '../wire/address-range
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
-import { loadSoftware } from './signature-files.ts'
-import type { Keeps } from './signature-lines.ts'
+import { loadSoftware } from '../runtime/signatures/signature-files.ts'
+import type { Keeps } from '../runtime/signatures/signature-lines.ts'
 import { type Column, renderTable, visible } from '../terminal/table.ts'
 
 export const explainSignatures: Action = {

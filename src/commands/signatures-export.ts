@@ -6,9 +6,9 @@ import { USAGE } from '../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { yamlOf } from './signature-edits.ts'
-import { loadSoftware } from './signature-files.ts'
+import { loadSoftware } from '../runtime/signatures/signature-files.ts'
 import { FEED_OPTIONS, signedFeed, writeWhole } from './signatures-feed.ts'
-import { pathsOf, SIGNATURE_FILES } from './signature-options.ts'
+import { pathsOf, SIGNATURE_FILES } from '../runtime/signatures/signature-options.ts'
 
 const FORMATS = ['yaml', 'json', 'jsonl'] as const
 

@@ -17,7 +17,7 @@ import { parseDurationMs } from '../policy/duration.ts'
 import { USAGE } from '../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode, Option } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
-import { many } from './signature-options.ts'
+import { many } from '../runtime/signatures/signature-options.ts'
 
 export const feedKey: Action = {
   name: 'feed-key',

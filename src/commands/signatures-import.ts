@@ -9,11 +9,15 @@ import { USAGE } from '../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
-import { ja4plusFrom } from './ja4plus-setting.ts'
+import { ja4plusFrom } from '../runtime/ja4plus-setting.ts'
 import { type Change, edited } from './signature-edits.ts'
-import { loadSignatureFiles, type SignatureFile, type TextFile } from './signature-files.ts'
+import {
+  loadSignatureFiles,
+  type SignatureFile,
+  type TextFile,
+} from '../runtime/signatures/signature-files.ts'
 import { isCorpus, Measurements, measureCorpus } from './signature-measurements.ts'
-import { many } from './signature-options.ts'
+import { many } from '../runtime/signatures/signature-options.ts'
 import { visible } from '../terminal/table.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 

@@ -7,7 +7,7 @@ import { type FeedFacts, FeedFault } from '../plane/feed.ts'
 import { USAGE } from '../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import { CONFIG_OPTIONS, configFlags } from '../terminal/config-options.ts'
-import { feedCalled, feedSettings } from './feed-settings.ts'
+import { feedCalled, feedSettings } from '../runtime/signatures/feed-settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { renderTable } from '../terminal/table.ts'
 

@@ -9,9 +9,9 @@ import { USAGE } from '../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
-import { keptSnapshot, madeSnapshot, publishedSnapshot } from './snapshot-origins.ts'
+import { keptSnapshot, madeSnapshot, publishedSnapshot } from '../runtime/snapshot-origins.ts'
 import { describe, summaryOf } from './snapshot-show.ts'
-import { STORE_OPTIONS } from './store-given.ts'
+import { STORE_OPTIONS } from '../runtime/store-given.ts'
 
 const ORIGINS = ['fleet', 'disk', 'store', 'files'] as const
 type Origin = (typeof ORIGINS)[number]

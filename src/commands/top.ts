@@ -6,7 +6,7 @@ import { USAGE } from '../terminal/arguments.ts'
 import { asked, heard } from './ask-running.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
-import { RUNNING_OPTIONS, urlGiven } from './running.ts'
+import { RUNNING_OPTIONS, urlGiven } from '../runtime/running.ts'
 import { Screen } from '../terminal/screen.ts'
 import { topLines, type TopState } from './top-view.ts'
 

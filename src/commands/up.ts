@@ -1,8 +1,8 @@
 import { banner } from './banner.ts'
 import type { Command } from '../terminal/command.ts'
 import { CONFIG_OPTIONS } from '../terminal/config-options.ts'
-import { serveGateway } from './serve-gateway.ts'
-import { startupSettings } from './startup.ts'
+import { serveGateway } from '../runtime/serve-gateway.ts'
+import { startupSettings } from '../runtime/startup.ts'
 
 export const up: Command = {
   name: 'up',

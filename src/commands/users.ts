@@ -27,7 +27,7 @@ import { readHidden } from '../terminal/hidden-line.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION } from '../terminal/json-option.ts'
 import { printRecords } from './record-list.ts'
-import { configGiven, sealerGiven, STORE_OPTIONS, withStore } from './store-given.ts'
+import { configGiven, sealerGiven, STORE_OPTIONS, withStore } from '../runtime/store-given.ts'
 import { visible } from '../terminal/table.ts'
 
 const USER = { name: 'USER', description: 'Their email address, or their id as "users list" shows it: usr_…' }

@@ -5,7 +5,7 @@ import { evaluate, type Judgement, judgeRow, truthOf } from '../../src/classify/
 import { parseSoftwareList } from '../../src/classify/software.ts'
 import type { Verdict } from '../../src/classify/verdict.ts'
 import { parseWeights } from '../../src/classify/weights.ts'
-import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
+import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
 
 test('connections are counted by their label and by their client', async () => {
   const { connections, without_requests, labels, clients } = evaluate(

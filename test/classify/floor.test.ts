@@ -6,7 +6,7 @@ import { PeopleShown } from '../../src/classify/differences.ts'
 import { type Evaluation, evaluate, judgeRow } from '../../src/classify/evaluation.ts'
 import { readCorpus } from '../../src/commands/corpus-file.ts'
 import { crossValidate } from '../../src/commands/fitting.ts'
-import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
+import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 
 /**
  * Below these the verdicts are worse than they have been: shares of a label's connections, so little less than what was

@@ -8,7 +8,7 @@ import { PROOF_EVIDENCE } from '../../src/classify/proof-evidence.ts'
 import { parseSoftwareList } from '../../src/classify/software.ts'
 import type { Verdict } from '../../src/classify/verdict.ts'
 import { parseWeights } from '../../src/classify/weights.ts'
-import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
+import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
 import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { classify } from '../../src/classify/classify.ts'
-import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
+import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
 
 /**

@@ -8,7 +8,7 @@ import type { Knowledge } from '../../src/classify/knowledge.ts'
 import { parseSoftwareList } from '../../src/classify/software.ts'
 import type { Verdict } from '../../src/classify/verdict.ts'
 import { parseWeights } from '../../src/classify/weights.ts'
-import { knowledgeOf } from '../../src/commands/knowledge-files.ts'
+import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
 import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12)

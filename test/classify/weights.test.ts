@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../../src/classify/evidence.ts'
 import { addUp, CLASSES, calibrated, parseWeights, toProbabilities } from '../../src/classify/weights.ts'
-import { loadWeightsDocument } from '../../src/commands/knowledge-files.ts'
+import { loadWeightsDocument } from '../../src/runtime/signatures/knowledge-files.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
 
 const TRIPLE = { agent: 1, automation: -2, human: 0.5 }

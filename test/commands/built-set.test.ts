@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { builtSet, setIn, writeBuiltSet } from '../../src/commands/built-set.ts'
+import { builtSet, setIn, writeBuiltSet } from '../../src/runtime/signatures/built-set.ts'
 import { fingerprintsOf } from '../../src/classify/knowledge.ts'
-import { BUILTIN_ALONE, isBuiltinAlone, loadContent } from '../../src/commands/signature-content.ts'
+import { BUILTIN_ALONE, isBuiltinAlone, loadContent } from '../../src/runtime/signatures/signature-content.ts'
 import { KnowledgeReader, makeSignatureSet } from '../../src/plane/signature-set.ts'
 
 test('what the build has made is what would be made of the files', async (t) => {

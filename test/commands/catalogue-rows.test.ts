@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { catalogueRows } from '../../src/commands/catalogue-rows.ts'
+import { catalogueRows } from '../../src/runtime/signatures/catalogue-rows.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 
 const JA4S = ['t13d1516h2_8daaf6152771_e5627efa2ab1', 't13d1516h2_8daaf6152771_e5627efa2ab2']

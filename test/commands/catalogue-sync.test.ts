@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
-import { CatalogueSync } from '../../src/commands/catalogue-sync.ts'
+import { CatalogueSync } from '../../src/runtime/signatures/catalogue-sync.ts'
 import { createLogTo, silentLog } from '../../src/shared/log.ts'
 import { openFresh } from '../store/databases.ts'
 

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { ListCopies, type ListCopy } from '../../src/commands/list-copies.ts'
-import { compiled, SignatureCompiler } from '../../src/commands/signature-compiler.ts'
-import { SignatureReading } from '../../src/commands/signature-files.ts'
+import { ListCopies, type ListCopy } from '../../src/runtime/list-copies.ts'
+import { compiled, SignatureCompiler } from '../../src/runtime/signatures/signature-compiler.ts'
+import { SignatureReading } from '../../src/runtime/signatures/signature-files.ts'
 import type { SignatureSet } from '../../src/plane/signature-set.ts'
 
 test('a copy says of each file that comes with Gatehouse what the file says', async () => {

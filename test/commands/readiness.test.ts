@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { SteadyReasons } from '../../src/commands/readiness.ts'
+import { SteadyReasons } from '../../src/runtime/readiness.ts'
 import type { UnreadyReason } from '../../src/plane/readiness.ts'
 
 const APP: UnreadyReason = { code: 'upstream', detail: 'upstream app: no target is healthy' }

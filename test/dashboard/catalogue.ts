@@ -1,4 +1,4 @@
-import { catalogueRows } from '../../src/commands/catalogue-rows.ts'
+import { catalogueRows } from '../../src/runtime/signatures/catalogue-rows.ts'
 import { Store } from '../../src/store/store.ts'
 import { signatureOf, softwareOf } from '../contract/catalogue.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { hasOddNames } from '../../src/wire/header-name.ts'
-import { loadKnowledge } from '../../src/commands/knowledge-files.ts'
+import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
 import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'
 import { judge } from '../../src/proxy/judge.ts'

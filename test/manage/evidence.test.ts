@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
-import { catalogueRows } from '../../src/commands/catalogue-rows.ts'
+import { catalogueRows } from '../../src/runtime/signatures/catalogue-rows.ts'
 import type { Knowledge } from '../../src/classify/knowledge.ts'
 import { agentEvidence } from '../../src/manage/agent-evidence.ts'
 import { logOdds, type Reason, signatureEvidence } from '../../src/manage/evidence.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createLogTo } from '../../shared/log.ts'
 import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
-import { serve } from '../serve.ts'
+import { serve } from '../../runtime/serve.ts'
 import { Demo } from './running-demo.ts'
 
 export const demo: Action = {

@@ -10,8 +10,8 @@ import { missingStreams, streamNames } from '../../plane/jetstream-streams.ts'
 import type { DatabaseKind } from '../../store/database.ts'
 import { lookAtMigrations } from '../../store/migrations.ts'
 import { openDatabase, sqliteFile } from '../../store/open-database.ts'
-import { busSettings } from '../startup.ts'
-import { storePlace } from '../store-place.ts'
+import { busSettings } from '../../runtime/startup.ts'
+import { storePlace } from '../../runtime/store-place.ts'
 import { bad, type Finding, good, skipped, warning } from './finding.ts'
 
 /** Opened as it is: tables that are missing are made by a start, and not by this. */

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { StartupConfig } from '../../config/config.ts'
 import { Fault } from '../../shared/fault.ts'
 import { loadKeyPairs } from '../../proxy/key-pair.ts'
-import { keyPairSource } from '../startup.ts'
+import { keyPairSource } from '../../runtime/startup.ts'
 import { bad, type Finding, good, warning } from './finding.ts'
 
 /** For whom the certificates are, and for how long. What else is wrong with them is of the configuration. */

@@ -1,5 +1,5 @@
 import type { StartupConfig } from '../../config/config.ts'
-import { type ListenPlace, listenFailure } from '../listen-check.ts'
+import { type ListenPlace, listenFailure } from '../../runtime/listen-check.ts'
 import { bad, type Finding, good, skipped } from './finding.ts'
 
 /** Whether the ports can be had; whether a gateway has them already. */

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { compiled } from '../../../src/commands/signature-compiler.ts'
+import { compiled } from '../../../src/runtime/signatures/signature-compiler.ts'
 import { version } from '../../../src/shared/package-files.ts'
 import { writeAnnouncement } from '../../../src/plane/announcement.ts'
 import { writeHeartbeat } from '../../../src/plane/heartbeat.ts'

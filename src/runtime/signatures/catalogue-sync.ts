@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { Log } from '../shared/log.ts'
-import type { MergeCounts } from '../store/catalogue-merge.ts'
-import type { Store } from '../store/store.ts'
+import type { Log } from '../../shared/log.ts'
+import type { MergeCounts } from '../../store/catalogue-merge.ts'
+import type { Store } from '../../store/store.ts'
 
 export interface CatalogueLinks {
   /** Of all that the sources say now; `null` before they have been read. */

@@ -1,4 +1,4 @@
-import type { Arguments, Operand } from '../terminal/command.ts'
+import type { Arguments, Operand } from '../../terminal/command.ts'
 
 /** What the subcommands of `signatures` have in common. */
 export const SIGNATURE_FILES: Operand = {

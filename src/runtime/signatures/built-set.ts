@@ -3,16 +3,16 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
-import { BUILT_FOLDER } from '../shared/package-files.ts'
-import type { Seed } from '../classify/fingerprint-key.ts'
-import type { IndexFile } from '../plane/index-file.ts'
+import { BUILT_FOLDER } from '../../shared/package-files.ts'
+import type { Seed } from '../../classify/fingerprint-key.ts'
+import type { IndexFile } from '../../plane/index-file.ts'
 import {
   draftSet,
   placedSet,
   type SetContent,
   type SetDraft,
   type SignatureSet,
-} from '../plane/signature-set.ts'
+} from '../../plane/signature-set.ts'
 
 /**
  * The set of what comes with Gatehouse, as `npm run build` has made it, so that whoever has no signatures of his own starts

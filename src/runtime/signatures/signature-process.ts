@@ -1,5 +1,5 @@
 import { constants, setPriority } from 'node:os'
-import { Fault } from '../shared/fault.ts'
+import { Fault } from '../../shared/fault.ts'
 import { type CompilerAnswer, type CompilerWork, compiled } from './signature-compiler.ts'
 
 // The process that a SignatureCompiler starts: it makes sets, or merges them, until nobody has anything for it any more.

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
-import { Fault } from '../shared/fault.ts'
-import { HelperProcess } from '../shared/helper-process.ts'
-import { keepIndexFiles, makeSignatureSet, prepareFolder, type SignatureSet } from '../plane/signature-set.ts'
-import type { MergeCounts } from '../store/catalogue-merge.ts'
+import { Fault } from '../../shared/fault.ts'
+import { HelperProcess } from '../../shared/helper-process.ts'
+import {
+  keepIndexFiles,
+  makeSignatureSet,
+  prepareFolder,
+  type SignatureSet,
+} from '../../plane/signature-set.ts'
+import type { MergeCounts } from '../../store/catalogue-merge.ts'
 import { builtSet } from './built-set.ts'
-import { ListCopies, type ListCopy } from './list-copies.ts'
+import { ListCopies, type ListCopy } from '../list-copies.ts'
 import { isBuiltinAlone, loadContent, type SignatureSources } from './signature-content.ts'
 
 /** What the other process is given. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MergeCounts } from '../store/catalogue-merge.ts'
-import { StoreLogin } from '../store/store-login.ts'
-import { Store } from '../store/store.ts'
+import type { MergeCounts } from '../../store/catalogue-merge.ts'
+import { StoreLogin } from '../../store/store-login.ts'
+import { Store } from '../../store/store.ts'
 import { catalogueRows } from './catalogue-rows.ts'
 import type { MergeWork } from './signature-compiler.ts'
 

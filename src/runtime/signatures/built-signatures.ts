@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeBuiltSet } from './built-set.ts'
-import { ListCopies } from './list-copies.ts'
+import { ListCopies } from '../list-copies.ts'
 import { BUILTIN_ALONE, loadContent } from './signature-content.ts'
 import { loadBuiltin } from './signature-files.ts'
 

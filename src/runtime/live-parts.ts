@@ -15,10 +15,10 @@ import { type DevelopmentCertificate, developmentCertificate } from '../proxy/de
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/key-pair.ts'
 import type { Part } from './reload.ts'
 import type { MergeCounts } from '../store/catalogue-merge.ts'
-import type { MergeWork, SignatureCompiler } from './signature-compiler.ts'
-import type { SignatureSources } from './signature-content.ts'
+import type { MergeWork, SignatureCompiler } from './signatures/signature-compiler.ts'
+import type { SignatureSources } from './signatures/signature-content.ts'
 import { makeKeyFile, signingKeysIn } from './signing-key-file.ts'
-import { files } from './signature-files.ts'
+import { files } from './signatures/signature-files.ts'
 
 /** Certificates from the files of the configuration; without any, the development certificate. */
 export class CertificatePart implements Part<readonly KeyPair[]> {

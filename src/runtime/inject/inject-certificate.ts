@@ -1,12 +1,12 @@
-import type { CertificateConfig, StartupConfig } from '../config/config.ts'
-import { CertificateKeeper } from '../inject/certificate-keeper.ts'
-import type { InjectMetrics } from '../inject/inject-metrics.ts'
-import { apiPlace, KubernetesApi } from '../inject/kubernetes-api.ts'
-import type { Log } from '../shared/log.ts'
-import type { Io } from '../terminal/io.ts'
-import { CertificatePart } from './live-parts.ts'
-import { Reloader } from './reload.ts'
-import { keyPairSource } from './startup.ts'
+import type { CertificateConfig, StartupConfig } from '../../config/config.ts'
+import { CertificateKeeper } from '../../inject/certificate-keeper.ts'
+import type { InjectMetrics } from '../../inject/inject-metrics.ts'
+import { apiPlace, KubernetesApi } from '../../inject/kubernetes-api.ts'
+import type { Log } from '../../shared/log.ts'
+import type { Io } from '../../terminal/io.ts'
+import { CertificatePart } from '../live-parts.ts'
+import { Reloader } from '../reload.ts'
+import { keyPairSource } from '../startup.ts'
 
 /** The certificate of the webhook's port, wherever it comes from. */
 export interface InjectCertificate {

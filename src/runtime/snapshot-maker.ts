@@ -14,13 +14,13 @@ import type { Metrics } from '../shared/metrics.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import { makeSnapshot, type SnapshotDocument } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
-import { type CatalogueLinks, CatalogueSync, sourcesHash } from './catalogue-sync.ts'
+import { type CatalogueLinks, CatalogueSync, sourcesHash } from './signatures/catalogue-sync.ts'
 import type { ManagementCode } from './management-code.ts'
 import { type OwnSources, PolicyPart, SignaturesPart } from './live-parts.ts'
 import { rangesInUse } from './published-lists.ts'
 import { Reloader, type ReloadStatus } from './reload.ts'
-import { SignatureCompiler } from './signature-compiler.ts'
-import { builtinHash } from './signature-files.ts'
+import { SignatureCompiler } from './signatures/signature-compiler.ts'
+import { builtinHash } from './signatures/signature-files.ts'
 
 export interface MakerSettings {
   readonly policyFile: string | null
