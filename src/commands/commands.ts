@@ -35,7 +35,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'check',
     summary: 'Check a configuration and show what is in force',
-    load: async () => (await import('./check.ts')).check,
+    load: async () => (await import('./check/check.ts')).check,
   },
   {
     name: 'doctor',
@@ -60,47 +60,47 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'signatures',
     summary: 'Check, show, explain and extend the signatures that put names to fingerprints',
-    load: async () => (await import('./signatures.ts')).signatures,
+    load: async () => (await import('./signatures/signatures.ts')).signatures,
   },
   {
     name: 'snapshot',
     summary: 'Write the policy and the signatures of a fleet to a file, and show such a file',
-    load: async () => (await import('./snapshot.ts')).snapshot,
+    load: async () => (await import('./snapshot/snapshot.ts')).snapshot,
   },
   {
     name: 'record',
     summary: 'Record what clients send, for signatures and for labelled data',
-    load: async () => (await import('./record.ts')).record,
+    load: async () => (await import('./record/record.ts')).record,
   },
   {
     name: 'keys',
     summary: 'Make, list and revoke API keys',
-    load: async () => (await import('./keys.ts')).keys,
+    load: async () => (await import('./access/keys.ts')).keys,
   },
   {
     name: 'clients',
     summary: 'Make, list and delete OAuth clients',
-    load: async () => (await import('./clients.ts')).clients,
+    load: async () => (await import('./access/clients.ts')).clients,
   },
   {
     name: 'trust',
     summary: 'Say what Agent Identities and keys may do',
-    load: async () => (await import('./trust.ts')).trust,
+    load: async () => (await import('./access/trust.ts')).trust,
   },
   {
     name: 'users',
     summary: 'Make, list, change and delete people who sign in, and set their passwords',
-    load: async () => (await import('./users.ts')).users,
+    load: async () => (await import('./access/users.ts')).users,
   },
   {
     name: 'sign',
     summary: 'Act as an agent that signs its requests (Web Bot Auth): keys, directory, requests',
-    load: async () => (await import('./sign.ts')).sign,
+    load: async () => (await import('./sign/sign.ts')).sign,
   },
   {
     name: 'verify',
     summary: 'Explain whether a signed request (Web Bot Auth) is proven, step by step',
-    load: async () => (await import('./verify.ts')).verify,
+    load: async () => (await import('./sign/verify.ts')).verify,
   },
   {
     name: 'tools',

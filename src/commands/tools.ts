@@ -5,7 +5,7 @@ import { USAGE } from '../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION } from '../terminal/json-option.ts'
-import { asked } from './ask-running.ts'
+import { asked } from './access/ask-running.ts'
 import { RUNNING_OPTIONS } from '../runtime/running.ts'
 import { renderTable } from '../terminal/table.ts'
 

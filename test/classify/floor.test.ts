@@ -4,7 +4,7 @@ import { test } from 'tap'
 import type { CorpusRow } from '../../src/classify/corpus.ts'
 import { PeopleShown } from '../../src/classify/differences.ts'
 import { type Evaluation, evaluate, judgeRow } from '../../src/classify/evaluation.ts'
-import { readCorpus } from '../../src/commands/corpus-file.ts'
+import { readCorpus } from '../../src/commands/record/corpus-file.ts'
 import { crossValidate } from '../../src/commands/fitting.ts'
 import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 

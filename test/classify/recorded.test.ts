@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { createReadStream, readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { type CorpusRow, KNOWN_LABELS } from '../../src/classify/corpus.ts'
-import { readCorpus } from '../../src/commands/corpus-file.ts'
-import { redactHead } from '../../src/commands/redaction.ts'
+import { readCorpus } from '../../src/commands/record/corpus-file.ts'
+import { redactHead } from '../../src/commands/record/redaction.ts'
 
 /** Made with `gatehouse record` of programs as they are installed; the README says how. */
 const FILE = 'test/classify/recorded.jsonl'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { redactHead, redactHeader, redactUrl } from '../../src/commands/redaction.ts'
+import { redactHead, redactHeader, redactUrl } from '../../src/commands/record/redaction.ts'
 
 const X = '<redacted>'
 const HEX = '4bf92f3577b34da6a3ce929d0e0e4736'

@@ -1,7 +1,7 @@
 import type { StartupConfig } from '../../config/config.ts'
 import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
 import { CONFIG_OPTIONS } from '../../terminal/config-options.ts'
-import { type ConfigReport, configReport } from '../config-report.ts'
+import { type ConfigReport, configReport } from '../check/config-report.ts'
 import { wrap } from '../../terminal/help.ts'
 import { type Io, paint } from '../../terminal/io.ts'
 import { visible } from '../../terminal/table.ts'

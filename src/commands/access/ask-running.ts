@@ -1,0 +1,82 @@
+import * as z from 'zod'
+import { Fault } from '../../shared/fault.ts'
+import type { Arguments } from '../../terminal/command.ts'
+import { eventsIn } from '../event-stream.ts'
+import type { Io } from '../../terminal/io.ts'
+import { keyGiven, urlGiven } from '../../runtime/running.ts'
+import { visible } from '../../terminal/table.ts'
+
+/** What is said there, or a Fault with what is wrong. `body`: `null` only reads. */
+export async function asked<Schema extends z.ZodType>(
+  given: Arguments,
+  io: Io,
+  schema: Schema,
+  path: string,
+  body: unknown,
+): Promise<z.output<Schema>> {
+  const url = addressGiven(given, io, path)
+  const headers = { Authorization: `Bearer ${keyGiven(given, io)}`, 'Content-Type': 'application/json' }
+  const sent = body === null ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
+  let status: number
+  let said: unknown
+  try {
+    const response = await fetch(url, { ...sent, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) })
+    status = response.status
+    said = await response.json()
+  } catch (error) {
+    throw new Fault('NOT_ANSWERED', `${url} does not answer: ${reasonOf(error)}`, { cause: error })
+  }
+  const problem = problemAnswer.safeParse(said)
+  if (status !== 200 && problem.success) throw refused(problem.data)
+  const answer = schema.safeParse(said)
+  if (status !== 200 || !answer.success)
+    throw new Fault('NOT_GATEHOUSE', `${url} answers with ${status}, and not as Gatehouse does`)
+  return answer.data
+}
+
+/** What is told there from now on, each the `data` of an event; ends with the stream, or with `stop`. */
+export async function* heard(
+  given: Arguments,
+  io: Io,
+  path: string,
+  stop: AbortSignal,
+): AsyncGenerator<unknown, void, undefined> {
+  const url = addressGiven(given, io, path)
+  const headers = { Authorization: `Bearer ${keyGiven(given, io)}`, Accept: 'text/event-stream' }
+  try {
+    const response = await fetch(url, { headers, redirect: 'error', signal: stop })
+    if (response.status !== 200 || response.body === null) {
+      const problem = problemAnswer.safeParse(await response.json().catch(() => null))
+      if (problem.success) throw refused(problem.data)
+      throw new Fault('NOT_GATEHOUSE', `${url} answers with ${response.status}, and not as Gatehouse does`)
+    }
+    for await (const data of eventsIn(response.body, EVENT_LENGTH_MAX)) yield JSON.parse(data)
+  } catch (error) {
+    if (stop.aborted) return
+    if (error instanceof Fault) throw error
+    throw new Fault('NOT_ANSWERED', `${url} does not answer: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+function addressGiven(given: Arguments, io: Io, path: string): string {
+  return `${urlGiven(given, io).href.replace(/\/$/, '')}${path}`
+}
+
+function refused({ code, detail, errors }: z.output<typeof problemAnswer>): Fault {
+  const places = errors.map((each) => `  ${each.pointer}: ${each.detail}`)
+  return new Fault('REFUSED', [`${detail} (${code})`, ...places].map(visible).join('\n'))
+}
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error
+  return cause instanceof Error ? cause.message : message
+}
+
+const problemAnswer = z.object({
+  code: z.string(),
+  detail: z.string(),
+  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).default([]),
+})
+/** As long as the management port lets a request take. */
+const TIMEOUT_MS = 60_000
+const EVENT_LENGTH_MAX = 1_048_576

@@ -1,0 +1,162 @@
+import { Fault } from '../../shared/fault.ts'
+import { changed, COMMAND_LINE } from '../../manage/audit.ts'
+import { makeKey, type WantedKey } from '../../manage/auth/make-key.ts'
+import { ACCESS, PLANS, type Plan, planFor, SCOPES } from '../../manage/auth/principal.ts'
+import { parseDurationMs } from '../../policy/duration.ts'
+import type { KeyRecord } from '../../store/keys.ts'
+import { accessIn, nameIn, timeText } from './access-options.ts'
+import { USAGE } from '../../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode, Group } from '../../terminal/command.ts'
+import type { Io } from '../../terminal/io.ts'
+import { JSON_OPTION } from '../../terminal/json-option.ts'
+import { printRecords } from '../record/record-list.ts'
+import { STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
+import { visible } from '../../terminal/table.ts'
+
+const create: Action = {
+  name: 'create',
+  summary: 'Make an API key, and print it',
+  description: [
+    'The key is all that stands on stdout, so that it can be piped; what it may do is said on stderr. It is shown here ' +
+      'only: what is kept of it is a hash.',
+    'The gateway may be running, and knows the key at once. Where it has not run yet, its database is made: run this ' +
+      'as the user that the gateway runs as.',
+  ],
+  operands: [],
+  options: [
+    { name: 'name', value: 'NAME', description: 'What it is for, in words; up to 100 characters' },
+    {
+      name: 'access',
+      value: 'ACCESS',
+      description: 'What it may do',
+      choices: Object.keys(ACCESS),
+    },
+    {
+      name: 'scopes',
+      value: 'SCOPES',
+      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+    },
+    {
+      name: 'plan',
+      value: 'PLAN',
+      description: 'How much it may ask for (default: standard; of administrators, unlimited)',
+      choices: PLANS,
+    },
+    {
+      name: 'expires',
+      value: 'WHEN',
+      description: 'When it ends, 30d or 2027-01-31T12:00:00Z (default: never)',
+    },
+    JSON_OPTION,
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    { command: 'keys create --name admin --access admin', description: 'The first key' },
+    {
+      command: 'keys create --name ci --access read --expires 90d --config /etc/gatehouse.yaml',
+      description: 'One that ends by itself',
+    },
+  ],
+  run: runCreate,
+}
+
+const list: Action = {
+  name: 'list',
+  summary: 'List the API keys that are not revoked',
+  operands: [],
+  options: [JSON_OPTION, ...STORE_OPTIONS],
+  examples: [{ command: 'keys list', description: 'Newest first' }],
+  run: runList,
+}
+
+const revoke: Action = {
+  name: 'revoke',
+  summary: 'Revoke an API key: within a second it opens nothing any more',
+  operands: [{ name: 'ID', description: 'Its id, as "keys list" shows it: key_…' }],
+  options: STORE_OPTIONS,
+  examples: [{ command: 'keys revoke key_x7c1Jq0aT5b2Lw9k', description: 'For good' }],
+  run: runRevoke,
+}
+
+export const keys: Group = {
+  name: 'keys',
+  summary: 'Make, list and revoke API keys',
+  description: ['On the database of a gateway, whether it runs or not.'],
+  subcommands: [create, list, revoke],
+}
+
+async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
+  const nowMs = Date.now()
+  const wanted = wantedKey(given, nowMs)
+  const { key, record } = await withStore(given, io, true, (store) =>
+    makeKey(store, wanted, COMMAND_LINE, nowMs),
+  )
+  const shown = shownKey(record)
+  if (given.flag('json')) {
+    io.stdout.write(`${JSON.stringify({ ...shown, key })}\n`)
+    return 0
+  }
+  io.stdout.write(`${key}\n`)
+  const end = shown.expires_at === null ? 'never expires' : `expires ${shown.expires_at}`
+  const scopes = shown.scopes.join(', ')
+  io.stderr.write(
+    `${shown.id}: ${visible(shown.name)}: ${scopes}; plan ${shown.plan}; ${end}; shown here only\n`,
+  )
+  return 0
+}
+
+function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  return printRecords(given, io, {
+    columns: [
+      { title: 'ID' },
+      { title: 'NAME', flexible: true },
+      { title: 'SCOPES', flexible: true },
+      { title: 'PLAN' },
+      { title: 'CREATED' },
+      { title: 'EXPIRES' },
+      { title: 'LAST USED' },
+    ],
+    page: (store, page) => store.keys.list(page),
+    shown: (record) => ({ ...shownKey(record), last_used_at: timeText(record.lastUsedAtMs) }),
+    row: ({ id, name, scopes, plan, created_at, expires_at, last_used_at }) => {
+      const times = [created_at, expires_at, last_used_at].map((time) => time?.slice(0, 16) ?? 'never')
+      return [id, name, scopes.join(','), plan, ...times]
+    },
+  })
+}
+
+async function runRevoke(given: Arguments, io: Io): Promise<ExitCode> {
+  const id = given.operands[0]!
+  const { name } = await withStore(given, io, false, async (store) => {
+    const found = await store.keys.byId(id)
+    if (found?.revokedAtMs !== null) throw new Fault('KEY_UNKNOWN', `there is no key ${id}`)
+    const change = { action: 'revokeKey', subject: id, detail: { name: found.name } }
+    const nowMs = Date.now()
+    await changed(store, COMMAND_LINE, change, nowMs, (queries) => store.keys.revoke(id, nowMs, queries))
+    return found
+  })
+  io.stderr.write(`${id}: ${visible(name)}: revoked\n`)
+  return 0
+}
+
+function wantedKey(given: Arguments, nowMs: number): WantedKey {
+  const [name, scopes] = [nameIn(given), accessIn(given)]
+  const plan = (given.value('plan') as Plan | null) ?? planFor(scopes)
+  return { name, scopes, plan, expiresAtMs: expiryMs(given.value('expires'), nowMs) }
+}
+
+function expiryMs(text: string | null, nowMs: number): number | null {
+  if (text === null) return null
+  const durationMs = parseDurationMs(text)
+  const atMs = durationMs !== null ? nowMs + durationMs : TIME.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(atMs)) throw new Fault(USAGE, '--expires takes 30d or 2027-01-31T12:00:00Z')
+  if (atMs <= nowMs) throw new Fault(USAGE, '--expires is over already')
+  return atMs
+}
+
+function shownKey({ id, name, scopes, plan, createdAtMs, expiresAtMs }: KeyRecord) {
+  return { id, name, scopes, plan, created_at: timeText(createdAtMs), expires_at: timeText(expiresAtMs) }
+}
+
+/** RFC 3339. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/

@@ -1,0 +1,145 @@
+import { readFile } from 'node:fs/promises'
+import { Fault } from '../../shared/fault.ts'
+import { COMMAND_LINE } from '../../manage/audit.ts'
+import { makeTrust, removeTrust, type TrustSubject, type TrustTerms } from '../../manage/auth/make-trust.ts'
+import { knownPlan, PLANS, type Plan, SCOPES } from '../../manage/auth/principal.ts'
+import { Refusal } from '../../manage/refusal.ts'
+import type { TrustRecord } from '../../store/trust.ts'
+import { optionalNameIn, scopesIn, timeText } from './access-options.ts'
+import type { Action, Arguments, ExitCode, Group } from '../../terminal/command.ts'
+import type { Io } from '../../terminal/io.ts'
+import { JSON_OPTION } from '../../terminal/json-option.ts'
+import { printRecords } from '../record/record-list.ts'
+import { configGiven, STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
+import { visible } from '../../terminal/table.ts'
+import { unreadable } from '../../terminal/unreadable.ts'
+
+const add: Action = {
+  name: 'add',
+  summary: 'Say what an agent, or a key, may do',
+  description: [
+    'WHOM is the URL of an Agent Identity Document, or of an origin with a key directory; or a file of JSON: a public ' +
+      'key (a JWK, of a GNAP client), or an Agent Identity Document that is kept here instead of being fetched.',
+    'Each has one entry. The gateway may be running, and knows it within a second.',
+  ],
+  operands: [{ name: 'WHOM', description: 'https://…, or a FILE' }],
+  options: [
+    { name: 'scopes', value: 'SCOPES', description: `With commas between them: ${SCOPES.join(', ')}` },
+    { name: 'name', value: 'NAME', description: 'Who it is, in words; up to 100 characters' },
+    {
+      name: 'plan',
+      value: 'PLAN',
+      description: 'How much it may ask for',
+      choices: PLANS,
+      default: 'standard',
+    },
+    JSON_OPTION,
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    {
+      command: 'trust add https://agent.example/identity.json --scopes read,detect',
+      description: 'An agent',
+    },
+    { command: 'trust add client.jwk --scopes read --name "build robot"', description: 'A key' },
+  ],
+  run: runAdd,
+}
+
+const list: Action = {
+  name: 'list',
+  summary: 'List the agents and keys that are trusted',
+  operands: [],
+  options: [JSON_OPTION, ...STORE_OPTIONS],
+  examples: [{ command: 'trust list', description: 'Newest first' }],
+  run: runList,
+}
+
+const remove: Action = {
+  name: 'remove',
+  summary: 'Trust an agent, or a key, no more: within a second it may do nothing',
+  operands: [{ name: 'ID', description: 'Its id, as "trust list" shows it: trs_…' }],
+  options: STORE_OPTIONS,
+  examples: [{ command: 'trust remove trs_x7c1Jq0aT5b2Lw9k', description: 'For good' }],
+  run: runRemove,
+}
+
+export const trust: Group = {
+  name: 'trust',
+  summary: 'Say what Agent Identities and keys may do',
+  description: ['On the database of a gateway, whether it runs or not.'],
+  subcommands: [add, list, remove],
+}
+
+async function runAdd(given: Arguments, io: Io): Promise<ExitCode> {
+  const terms = termsIn(given)
+  const subject = await subjectIn(given.operands[0]!)
+  const rules = { allowPrivate: configGiven(given, io).fetch.allowPrivateAddresses }
+  const record = await withStore(given, io, true, (store) =>
+    makeTrust(store, subject, terms, rules, COMMAND_LINE, Date.now()).catch((error: unknown) => {
+      throw error instanceof Refusal ? new Fault('TRUST_REFUSED', error.message, { cause: error }) : error
+    }),
+  )
+  if (given.flag('json')) io.stdout.write(`${JSON.stringify(shownTrust(record))}\n`)
+  else io.stdout.write(`${record.id}\n`)
+  return 0
+}
+
+function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  return printRecords(given, io, {
+    columns: [
+      { title: 'ID' },
+      { title: 'WHOM', flexible: true },
+      { title: 'NAME', flexible: true },
+      { title: 'SCOPES', flexible: true },
+      { title: 'PLAN' },
+      { title: 'CREATED' },
+    ],
+    page: (store, page) => store.trust.list(page),
+    shown: shownTrust,
+    row: (each) => {
+      const whom = 'thumbprint' in each ? each.thumbprint : each.agent_id
+      const created = each.created_at?.slice(0, 16) ?? ''
+      return [each.id, whom, each.name ?? '', each.scopes.join(','), knownPlan(each.plan), created]
+    },
+  })
+}
+
+async function runRemove(given: Arguments, io: Io): Promise<ExitCode> {
+  const id = given.operands[0]!
+  const { subject } = await withStore(given, io, false, async (store) => {
+    const found = await store.trust.byId(id)
+    if (found === null || !(await removeTrust(store, found, COMMAND_LINE, Date.now())))
+      throw new Fault('TRUST_UNKNOWN', `there is no entry ${id}`)
+    return found
+  })
+  io.stderr.write(`${id}: ${visible(subject)}: trusted no more\n`)
+  return 0
+}
+
+function termsIn(given: Arguments): TrustTerms {
+  const [name, scopes] = [optionalNameIn(given), scopesIn(given)]
+  return { name, scopes, plan: given.value('plan') as Plan }
+}
+
+async function subjectIn(whom: string): Promise<TrustSubject> {
+  if (/^\w+:\/\//.test(whom)) return { agent_id: whom }
+  const text = await readFile(whom, 'utf8').catch((error: unknown) => {
+    throw new Fault('UNREADABLE', `${whom}: ${unreadable(error).message}`, { cause: error })
+  })
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    value = null
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Fault('TRUST_REFUSED', `${whom} holds no JSON object`)
+  const members = value as Readonly<Record<string, unknown>>
+  return 'kty' in members ? { jwk: members } : { document: members }
+}
+
+function shownTrust({ id, kind, subject, name, scopes, plan, createdAtMs }: TrustRecord) {
+  const whom = kind === 'key' ? { thumbprint: subject } : { agent_id: subject }
+  return { id, ...whom, name, scopes, plan, created_at: timeText(createdAtMs) }
+}

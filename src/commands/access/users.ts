@@ -1,0 +1,326 @@
+import { Fault } from '../../shared/fault.ts'
+import { COMMAND_LINE } from '../../manage/audit.ts'
+import {
+  changeUser,
+  deleteUser,
+  emailIn,
+  forgetOpenid,
+  makeUser,
+  OPENID_SUBJECT,
+  scopesOf,
+  setOpenid,
+  setPassword,
+  startCodes,
+  stopCodes,
+  type UserChanges,
+  type WantedUser,
+} from '../../manage/auth/people/make-user.ts'
+import { codeUri } from '../../manage/auth/people/one-time-codes.ts'
+import { PasswordHasher, passwordProblem } from '../../manage/auth/people/password-hash.ts'
+import { ACCESS, SCOPES } from '../../manage/auth/principal.ts'
+import type { Store } from '../../store/store.ts'
+import type { UserRecord } from '../../store/users.ts'
+import { accessIn } from './access-options.ts'
+import { USAGE } from '../../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode, Group } from '../../terminal/command.ts'
+import { readHidden } from '../../terminal/hidden-line.ts'
+import type { Io } from '../../terminal/io.ts'
+import { JSON_OPTION } from '../../terminal/json-option.ts'
+import { printRecords } from '../record/record-list.ts'
+import { configGiven, sealerGiven, STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
+import { visible } from '../../terminal/table.ts'
+
+const USER = { name: 'USER', description: 'Their email address, or their id as "users list" shows it: usr_…' }
+const PASSWORD_WORDS =
+  'The password is asked for on the terminal, and not shown; or it is the first line of standard input. It has 12 ' +
+  'characters or more, and what is kept of it is a hash.'
+
+const create: Action = {
+  name: 'create',
+  summary: 'Make a user, and ask for their password',
+  description: [
+    PASSWORD_WORDS,
+    'What they let clients do is never more than what they may do themselves. Where the gateway has not run yet, its ' +
+      'database is made: run this as the user that the gateway runs as.',
+  ],
+  operands: [{ name: 'EMAIL', description: 'What they sign in with' }],
+  options: [
+    { name: 'access', value: 'ACCESS', description: 'What they may do', choices: Object.keys(ACCESS) },
+    {
+      name: 'scopes',
+      value: 'SCOPES',
+      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+    },
+    { name: 'without-password', description: 'Ask for none: they cannot sign in here before one is set' },
+    JSON_OPTION,
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    { command: 'users create anna@example.com --access admin', description: 'Asks for the password' },
+    {
+      command: 'users create ben@example.com --scopes read,detect < password.txt',
+      description: 'Takes it from a file',
+    },
+  ],
+  run: runCreate,
+}
+
+const list: Action = {
+  name: 'list',
+  summary: 'List the people who sign in',
+  operands: [],
+  options: [JSON_OPTION, ...STORE_OPTIONS],
+  examples: [{ command: 'users list', description: 'Newest first' }],
+  run: runList,
+}
+
+const change: Action = {
+  name: 'change',
+  summary: 'Change what a user may do, or whether they may sign in',
+  description: [
+    'Within a second it is so in every browser and for what they have let clients do. Who is disabled is signed out ' +
+      'everywhere, and keeps password and codes.',
+  ],
+  operands: [USER],
+  options: [
+    { name: 'access', value: 'ACCESS', description: 'What they may do', choices: Object.keys(ACCESS) },
+    {
+      name: 'scopes',
+      value: 'SCOPES',
+      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+    },
+    { name: 'disable', description: 'They cannot sign in any more' },
+    { name: 'enable', description: 'They can sign in again' },
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    { command: 'users change anna@example.com --scopes read', description: 'Takes the others away' },
+    { command: 'users change anna@example.com --disable', description: 'Until --enable' },
+  ],
+  run: runChange,
+}
+
+const remove: Action = {
+  name: 'delete',
+  summary: 'Delete a user: within a second they are signed out everywhere',
+  operands: [USER],
+  options: STORE_OPTIONS,
+  examples: [{ command: 'users delete anna@example.com', description: 'For good' }],
+  run: runDelete,
+}
+
+const password: Action = {
+  name: 'password',
+  summary: 'Set the password of a user: within a second they are signed out everywhere',
+  description: [PASSWORD_WORDS],
+  operands: [USER],
+  options: STORE_OPTIONS,
+  examples: [{ command: 'users password anna@example.com', description: 'Asks for it, twice' }],
+  run: runPassword,
+}
+
+const codes: Action = {
+  name: 'codes',
+  summary: 'Ask a user for one-time codes beside the password, as an app makes them',
+  description: [
+    'What the app needs stands on stdout, and after it ten recovery codes, each of which opens once: for the user, on a ' +
+      'way that nobody else reads. They are shown here only, and take the place of those before.',
+  ],
+  operands: [USER],
+  options: [{ name: 'off', description: 'Ask for none any more' }, ...STORE_OPTIONS],
+  examples: [
+    {
+      command: 'users codes anna@example.com',
+      description: 'The first line is for the app, the others for a drawer',
+    },
+    { command: 'users codes --off anna@example.com', description: 'The password alone is enough' },
+  ],
+  run: runCodes,
+}
+
+const openid: Action = {
+  name: 'openid',
+  summary: 'Say who a user is at the OpenID provider elsewhere, or have that forgotten',
+  description: [
+    'It is found out by itself where the provider says that their email address is verified. Of who could not sign in from ' +
+      'there "failSignIn" in the audit log has the subject. Who was somebody else there is signed out everywhere.',
+  ],
+  operands: [USER],
+  options: [
+    { name: 'subject', value: 'SUBJECT', description: 'What the provider calls them for good (sub)' },
+    { name: 'off', description: 'Nobody, before they sign in from there again' },
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    {
+      command: 'users openid --subject 248289761001 anna@example.com',
+      description: 'Takes auth.openid.issuer',
+    },
+    { command: 'users openid --off anna@example.com', description: 'They have another account there' },
+  ],
+  run: runOpenid,
+}
+
+export const users: Group = {
+  name: 'users',
+  summary: 'Make, list, change and delete people who sign in, and set their passwords',
+  description: ['On the database of a gateway, whether it runs or not.'],
+  subcommands: [create, list, change, remove, password, codes, openid],
+}
+
+async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
+  const wanted = await wantedUser(given, io)
+  const made = await withStore(given, io, true, (store) =>
+    makeUser(store, new PasswordHasher(), wanted, COMMAND_LINE, Date.now()),
+  )
+  if (made === null) throw new Fault('USER_KNOWN', `there is a user ${visible(wanted.email)} already`)
+  const shown = shownUser(made)
+  if (given.flag('json')) io.stdout.write(`${JSON.stringify(shown)}\n`)
+  else io.stdout.write(`${shown.id}\n`)
+  const how = shown.has_password ? '' : '; cannot sign in here before a password is set'
+  io.stderr.write(`${shown.id}: ${visible(shown.email)}: ${shown.scopes.join(', ')}${how}\n`)
+  return 0
+}
+
+function runList(given: Arguments, io: Io): Promise<ExitCode> {
+  return printRecords(given, io, {
+    columns: [
+      { title: 'ID' },
+      { title: 'EMAIL', flexible: true },
+      { title: 'SCOPES', flexible: true },
+      { title: 'PASSWORD' },
+      { title: 'CODES' },
+      { title: 'STATE' },
+      { title: 'CREATED' },
+    ],
+    page: (store, page) => store.users.list(page),
+    shown: shownUser,
+    row: ({ id, email, scopes, has_password, has_one_time_codes, disabled, created_at }) => {
+      const proofs = [has_password ? 'set' : 'none', has_one_time_codes ? 'asked for' : 'none']
+      return [id, email, scopes.join(','), ...proofs, disabled ? 'disabled' : '', created_at.slice(0, 16)]
+    },
+  })
+}
+
+async function runChange(given: Arguments, io: Io): Promise<ExitCode> {
+  const changes = changesIn(given)
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    return changeUser(store, new PasswordHasher(), user, changes, COMMAND_LINE, Date.now())
+  })
+  const { scopes, isDisabled } = changes
+  const said = [
+    ...(scopes === undefined ? [] : [scopes.join(', ')]),
+    ...(isDisabled === undefined ? [] : [isDisabled ? 'disabled' : 'enabled']),
+  ]
+  io.stderr.write(`${id}: ${visible(email)}: ${said.join('; ')}\n`)
+  return 0
+}
+
+async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    return deleteUser(store, user, COMMAND_LINE, Date.now())
+  })
+  io.stderr.write(`${id}: ${visible(email)}: deleted\n`)
+  return 0
+}
+
+async function runPassword(given: Arguments, io: Io): Promise<ExitCode> {
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    const text = await newPassword(io)
+    return setPassword(store, new PasswordHasher(), user, text, COMMAND_LINE, Date.now())
+  })
+  io.stderr.write(`${id}: ${visible(email)}: the password is set, and they are signed out\n`)
+  return 0
+}
+
+async function runCodes(given: Arguments, io: Io): Promise<ExitCode> {
+  const sealer = sealerGiven(given, io)
+  const isOff = given.flag('off')
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    if (isOff) return stopCodes(store, user, COMMAND_LINE, Date.now())
+    const made = await startCodes(store, sealer, user, COMMAND_LINE, Date.now())
+    if (made === null) return false
+    io.stdout.write(`${[codeUri(made.secret, user.email), ...made.recoveryCodes].join('\n')}\n`)
+    return true
+  })
+  io.stderr.write(`${id}: ${visible(email)}: ${isOff ? 'no code is' : 'a code is'} asked for\n`)
+  return 0
+}
+
+async function runOpenid(given: Arguments, io: Io): Promise<ExitCode> {
+  const [subject, isOff] = [given.value('subject'), given.flag('off')]
+  if ((subject === null) !== isOff) throw new Fault(USAGE, 'it takes --subject or --off')
+  if (subject !== null && !OPENID_SUBJECT.test(subject))
+    throw new Fault(USAGE, '--subject takes 1 to 255 characters of ASCII')
+  const issuer = configGiven(given, io).auth.openid?.issuer
+  if (subject !== null && issuer === undefined)
+    throw new Fault('OPENID_NOT_SET', 'there is no provider: auth.openid.issuer is not set')
+  const { id, email } = await withUser(given, io, async (store, user) => {
+    if (subject === null) return forgetOpenid(store, user, COMMAND_LINE, Date.now())
+    if (await setOpenid(store, user, { issuer: issuer!, subject }, COMMAND_LINE, Date.now())) return true
+    throw new Fault('OPENID_TAKEN', `another user is ${visible(subject)} there`)
+  })
+  const what = isOff ? 'nobody elsewhere, and signed out' : `${visible(subject!)} at ${visible(issuer!)}`
+  io.stderr.write(`${id}: ${visible(email)}: ${what}\n`)
+  return 0
+}
+
+function changesIn(given: Arguments): UserChanges {
+  const [isDisabled, isEnabled] = [given.flag('disable'), given.flag('enable')]
+  if (isDisabled && isEnabled) throw new Fault(USAGE, 'give --disable or --enable')
+  const hasScopes = given.value('access') !== null || given.value('scopes') !== null
+  const changes = {
+    ...(hasScopes && { scopes: accessIn(given) }),
+    ...((isDisabled || isEnabled) && { isDisabled }),
+  }
+  if (Object.keys(changes).length === 0)
+    throw new Fault(USAGE, 'give --access, --scopes, --disable or --enable')
+  return changes
+}
+
+/** Throws a Fault where there is no such user, or `work` says that there is none any more. */
+async function withUser(
+  given: Arguments,
+  io: Io,
+  work: (store: Store, user: UserRecord) => Promise<boolean>,
+): Promise<UserRecord> {
+  const name = given.operands[0]!
+  return withStore(given, io, false, async (store) => {
+    const email = emailIn(name)
+    const byId = async () => (USER_ID.test(name) ? store.users.byId(name) : null)
+    const user = email === null ? await byId() : await store.users.byEmail(email)
+    if (user === null || !(await work(store, user)))
+      throw new Fault('USER_UNKNOWN', `there is no user ${visible(name)}`)
+    return user
+  })
+}
+
+async function wantedUser(given: Arguments, io: Io): Promise<WantedUser> {
+  const email = emailIn(given.operands[0]!)
+  if (email === null) throw new Fault(USAGE, 'EMAIL takes an email address')
+  const scopes = accessIn(given)
+  return { email, scopes, password: given.flag('without-password') ? null : await newPassword(io) }
+}
+
+/** Asked for twice where somebody types it. Throws a Fault. */
+async function newPassword(io: Io): Promise<string> {
+  const text = await readHidden(io, 'Password: ')
+  const problem = passwordProblem(text)
+  if (problem !== null) throw new Fault('PASSWORD_INVALID', `the password ${problem}`)
+  const isTyped = (io.stdin as { isTTY?: boolean }).isTTY === true
+  if (isTyped && (await readHidden(io, 'Again: ')) !== text)
+    throw new Fault('PASSWORD_INVALID', 'the two are not the same')
+  return text
+}
+
+function shownUser(record: UserRecord) {
+  const { id, email, hasPassword, hasCodes, isDisabled, createdAtMs } = record
+  return {
+    ...{ id, email, scopes: scopesOf(record) },
+    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, disabled: isDisabled },
+    openid: record.openid,
+    created_at: new Date(createdAtMs).toISOString(),
+  }
+}
+
+const USER_ID = /^usr_[\w-]+$/

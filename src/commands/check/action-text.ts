@@ -1,0 +1,81 @@
+import type { Action, BlockAction, RedirectAction, TarpitAction } from '../../policy/action.ts'
+import { blocked, redirected } from '../../proxy/refusals.ts'
+import { refusalText } from '../../proxy/refuse.ts'
+import { pushTags } from '../../proxy/request-headers.ts'
+import type { DecisionId } from '../../proxy/decision-id.ts'
+import type { DescribedRequest } from '../../policy/written-request.ts'
+
+/** What comes of an action: for whom, and the lines that he gets. */
+export interface Effect {
+  /** One sentence. */
+  readonly text: string
+  /** Headers for the app, or the head of the client's answer, then its body where that is no page. */
+  readonly lines: readonly string[]
+}
+
+export function effectsOf(action: Action, request: DescribedRequest): readonly Effect[] {
+  switch (action.kind) {
+    case 'pass':
+      return [
+        {
+          text: 'The app gets the request, with X-Forwarded-*, X-Real-IP and Forwarded and nothing else of ours.',
+          lines: [],
+        },
+      ]
+    case 'tag':
+      return [{ text: 'The app gets the request, with:', lines: tags(action, request, action.headers) }]
+    case 'route':
+      return [
+        { text: `The upstream ${action.upstream} gets the request, with:`, lines: tags(action, request, []) },
+      ]
+    case 'block':
+      return [{ text: 'The app gets nothing. The client gets:', lines: answer(action, request, 0) }]
+    case 'redirect':
+      return [{ text: 'The app gets nothing. The client gets:', lines: answer(action, request, 0) }]
+    case 'tarpit':
+      return [
+        {
+          text: `The app gets nothing. The client waits for ${action.delayMs} ms, unless ${action.connectionsMax} wait already, and gets:`,
+          lines: answer(action, request, 0),
+        },
+      ]
+    case 'rate_limit': {
+      const { requests, windowMs, burst, per, then } = action
+      const limit = `${requests} in ${windowMs} ms, ${burst} at once, for each ${per}`
+      return [
+        { text: `Up to ${limit}, the app gets the request, with:`, lines: tags(action, request, []) },
+        ...effectsOf(then, request).map(({ text }) => ({
+          text: `Over that: ${text}`,
+          lines: answer(then, request, windowMs / requests),
+        })),
+      ]
+    }
+  }
+}
+
+function tags(
+  action: Action,
+  { print, facts }: DescribedRequest,
+  more: readonly string[],
+): readonly string[] {
+  const headers: string[] = []
+  pushTags(headers, print, facts.verdict, action.kind)
+  headers.push('X-Agent-Decision-Id', DECISION_ID, ...more)
+  return headers.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${headers[i + 1]}`] : []))
+}
+
+function answer(
+  action: BlockAction | TarpitAction | RedirectAction,
+  { facts }: DescribedRequest,
+  retryMs: number,
+): readonly string[] {
+  const judged = { id: DECISION_ID } as Parameters<typeof blocked>[0]
+  const refusal = action.kind === 'redirect' ? redirected(judged, action) : blocked(judged, action, retryMs)
+  const [head, body] = refusalText(facts.rawHeaders, refusal).split('\r\n\r\n') as [string, string]
+  const isPage = head.includes('text/html')
+  const lines = head.split('\r\n').filter((line) => line !== 'Connection: close')
+  return isPage ? [...lines, '', '(a page)'] : [...lines, '', body.trimEnd()]
+}
+
+/** Each decision has its own; this one is none. */
+const DECISION_ID = '00000000-0000-7000-8000-000000000000' as DecisionId

@@ -1,0 +1,134 @@
+import type { Proof } from '../../classify/proof.ts'
+import type { Verdict } from '../../classify/verdict.ts'
+import { isSigned } from '../../identity/signature-check.ts'
+import { placed, readSource } from '../../config/source.ts'
+import { type Explanation, explain } from '../../policy/explain.ts'
+import { rulesOf, whyOf } from '../../policy/explanation-text.ts'
+import type { Policy } from '../../policy/policy.ts'
+import { type DescribedRequest, describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
+import { type Effect, effectsOf } from './action-text.ts'
+import type { Arguments, ExitCode } from '../../terminal/command.ts'
+import { type Io, paint } from '../../terminal/io.ts'
+import { givenKnowledge } from '../../runtime/signatures/knowledge-source.ts'
+import { givenPolicy, sayWarnings, textIn } from '../../runtime/policy-source.ts'
+import { visible } from '../../terminal/table.ts'
+
+/** `gatehouse check --explain`: what a policy does to one request, rule by rule. */
+export async function explainRequest(file: string, given: Arguments, io: Io): Promise<ExitCode> {
+  const knowledge = await givenKnowledge(given, io)
+  const named = await givenPolicy(given, io, knowledge.names)
+  const { name, policy } = named
+  sayWarnings(io, named)
+  // JSON is YAML, too.
+  const source = readSource(await textIn(file), file)
+  const written = placed(source, () => readWrittenRequest(source.value))
+  const request = describedRequest(
+    written,
+    { names: knowledge.names, knowledge: () => knowledge },
+    Date.now(),
+  )
+  const explanation = explain(policy, request.facts, Date.now())
+  const effects = effectsOf(explanation.decision.action, request)
+  const unknownSigner = isSigned(request.facts.rawHeaders) ? unknownSignerOf(policy) : null
+  if (given.flag('json')) {
+    io.stdout.write(`${JSON.stringify(json(name, request, explanation, effects, unknownSigner), null, 2)}\n`)
+  } else {
+    for (const line of lines(name, request, explanation, effects, unknownSigner, io))
+      io.stdout.write(`${line}\n`)
+  }
+  return 0
+}
+
+function json(
+  policy: string,
+  { facts, isVerdictGiven }: DescribedRequest,
+  { decision, rules }: Explanation,
+  effects: readonly Effect[],
+  unknownSigner: UnknownSigner | null,
+): object {
+  const { action, rule, wouldHave } = decision
+  return {
+    policy,
+    verdict: { ...facts.verdict, assumed: isVerdictGiven },
+    rules: rulesOf(rules),
+    decision: { rule, action, would_have: wouldHave === null ? null : { ...wouldHave } },
+    effects,
+    ...(unknownSigner !== null && { unknown_signer: unknownSigner.action }),
+  }
+}
+
+function lines(
+  policy: string,
+  { facts, isVerdictGiven }: DescribedRequest,
+  { decision, rules }: Explanation,
+  effects: readonly Effect[],
+  unknownSigner: UnknownSigner | null,
+  io: Io,
+): readonly string[] {
+  const from = isVerdictGiven ? 'as the file says' : 'by what the file says of the request'
+  const width = Math.max(9, ...rules.map(({ rule }) => rule.length))
+  const walk = rules.flatMap((each) => {
+    const mark = each.decides ? paint(io, 'bold', 'yes') : each.holds ? 'yes' : 'no '
+    return [`${each.rule.padEnd(width)}  ${mark}  ${visible(whyOf(each))}`]
+  })
+  const { wouldHave } = decision
+  return [
+    `request  ${visible(`${facts.method} ${facts.host ?? ''}${facts.path}`)}${facts.address === '' ? '' : ` from ${visible(facts.address)}`}`,
+    `verdict  ${visible(verdictText(facts.verdict))} (${from})`,
+    ...evidenceLines(facts.verdict),
+    ...(unknownSigner === null ? [] : [`signed   ${unknownSigner.text}`]),
+    `policy   ${policy}`,
+    '',
+    ...walk,
+    ...(decision.rule === 'otherwise'
+      ? [`${'otherwise'.padEnd(width)}  ${paint(io, 'bold', 'yes')}  decides: no rule holds`]
+      : []),
+    '',
+    `${paint(io, 'bold', decision.action.kind)}, by ${decision.rule === 'otherwise' ? 'otherwise' : `rule "${decision.rule}"`}`,
+    ...(wouldHave === null
+      ? []
+      : [`but for its dry_run, rule "${wouldHave.rule}" would have decided: ${wouldHave.action.kind}`]),
+    ...effects.flatMap(({ text, lines }) => [
+      '',
+      text,
+      ...lines.map((line) => visible(`  ${line}`).trimEnd()),
+    ]),
+  ]
+}
+
+/** What becomes of a signed request before all this, where nobody knows the key yet. */
+interface UnknownSigner {
+  readonly action: 'pass' | { readonly wait_ms: number }
+  readonly text: string
+}
+
+function unknownSignerOf({ unknownSignerWaitMs: waitMs }: Policy): UnknownSigner {
+  const unknown = 'not checked here; at the door, where the key of its signer is not known yet,'
+  if (waitMs === 0) return { action: 'pass', text: `${unknown} it is judged at once, as unchecked` }
+  return { action: { wait_ms: waitMs }, text: `${unknown} it waits for it, ${waitMs} ms at most` }
+}
+
+function verdictText({ kind, agent, software, confidence, proof }: Verdict): string {
+  const parts = [
+    kind,
+    ...(agent === null ? [] : [`agent ${agent.id} (${agent.category})`]),
+    ...(software === null || software.id === agent?.id ? [] : [`software ${software.id}`]),
+    `confidence ${confidence}`,
+    proof === null ? 'not verified' : proofText(proof),
+  ]
+  return parts.join(', ')
+}
+
+function proofText({ method, agent }: Proof): string {
+  return method === 'web-bot-auth' ? `verified by ${method}: ${agent}` : `verified by ${method}`
+}
+
+/** The weight is how much more it speaks for what is believed than for what is believed next. A file gives kinds alone. */
+function evidenceLines({ evidence }: Verdict): readonly string[] {
+  const width = Math.max(0, ...evidence.map(({ kind }) => kind.length))
+  return evidence.map(({ kind, weight, detail }) => {
+    if (detail === '') return visible(`         ${kind}`)
+    const sign = weight > 0 ? '+' : ''
+    return visible(`         ${kind.padEnd(width)}  ${`${sign}${weight.toFixed(2)}`.padStart(6)}  ${detail}`)
+  })
+}

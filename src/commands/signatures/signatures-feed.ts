@@ -1,0 +1,196 @@
+import type { KeyObject } from 'node:crypto'
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import type { Software } from '../../classify/software.ts'
+import { softwareDocument } from '../../classify/software-document.ts'
+import { Fault } from '../../shared/fault.ts'
+import {
+  type Feed,
+  FeedFault,
+  feedKeyOf,
+  makeFeedPrivateKey,
+  openFeed,
+  parseFeedKey,
+  parseFeedPrivateKey,
+  signFeed,
+} from '../../plane/feed.ts'
+import { parseDurationMs } from '../../policy/duration.ts'
+import { USAGE } from '../../terminal/arguments.ts'
+import type { Action, Arguments, ExitCode, Option } from '../../terminal/command.ts'
+import type { Io } from '../../terminal/io.ts'
+import { many } from '../../runtime/signatures/signature-options.ts'
+
+export const feedKey: Action = {
+  name: 'feed-key',
+  summary: 'Make a key to sign feeds with, and print its public part',
+  description: [
+    'Writes a private key (Ed25519, PEM) that only its owner can read, never over a file that is there, and prints ' +
+      'what operators put under "public_keys". Whoever has the file can publish in your name.',
+  ],
+  operands: [{ name: 'FILE', description: 'Where the private key is to be' }],
+  options: [{ name: 'public', description: 'Make nothing: print the public part of the key in FILE' }],
+  examples: [{ command: 'signatures feed-key feed.key', description: 'Once, before the first feed' }],
+  run: runFeedKey,
+}
+
+/** What `signatures export` takes beside the files, to make a feed of them. */
+export const FEED_OPTIONS: readonly Option[] = [
+  {
+    name: 'sign',
+    value: 'FILE',
+    description: 'Make a signed feed, with a private key that "feed-key" made; may be repeated',
+  },
+  { name: 'name', value: 'NAME', description: 'Of a feed: what it is called, here and by those who use it' },
+  {
+    name: 'version',
+    value: 'N',
+    description: 'Of a feed: a whole number that rises with each (default: the seconds since 1970)',
+  },
+  {
+    name: 'expires',
+    value: 'WHEN',
+    description:
+      'Of a feed: when nobody should take it any more, 30d or 2027-01-31T12:00:00Z (default: never)',
+  },
+]
+
+export const feedVerify: Action = {
+  name: 'feed-verify',
+  summary: 'Say what a feed is, and whether it is signed as it should be',
+  operands: [{ name: 'FILE', description: 'A feed' }],
+  options: [
+    { name: 'key', value: 'KEY', description: 'A public key, ed25519:…; may be repeated' },
+    { name: 'name', value: 'NAME', description: 'What the feed should be called' },
+  ],
+  examples: [
+    {
+      command: 'signatures feed-verify acme.json --name acme --key ed25519:…',
+      description: 'Before it is used',
+    },
+  ],
+  run: runFeedVerify,
+}
+
+async function runFeedKey(given: Arguments, io: Io): Promise<ExitCode> {
+  const file = given.operands[0]!
+  const key = given.flag('public') ? await privateKeyIn(file, io) : await newPrivateKey(file)
+  io.stdout.write(`${feedKeyOf(key).text}\n`)
+  return 0
+}
+
+async function newPrivateKey(file: string): Promise<KeyObject> {
+  const pem = makeFeedPrivateKey()
+  try {
+    await writeFile(file, pem, { flag: 'wx', mode: OWNER_ONLY, flush: true })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') throw new Fault('FEED_KEY_EXISTS', `${file} is there already, and stays as it is`)
+    throw unwritable(file, error)
+  }
+  return parseFeedPrivateKey(pem)
+}
+
+/** The list as a feed that the keys under `--sign` have signed. */
+export async function signedFeed(
+  list: readonly Software[],
+  given: Arguments,
+  io: Io,
+): Promise<{ text: string; summary: string }> {
+  const nowMs = Date.now()
+  const name = needed(given, 'name')
+  const version = given.value('version') ?? String(Math.floor(nowMs / 1000))
+  if (!NAME.test(name))
+    throw new Fault(USAGE, '--name takes up to 64 letters, digits, and . _ - between them')
+  if (!/^[1-9]\d{0,14}$/.test(version)) throw new Fault(USAGE, '--version takes a whole number from 1')
+  const expires = expiryOf(given.value('expires'), nowMs)
+  const keys = await Promise.all(given.values('sign').map((file) => privateKeyIn(file, io)))
+  const created = new Date(nowMs).toISOString()
+  const software = list.map(softwareDocument)
+  const text = signFeed({ name, version: Number(version), created, expires, software }, keys)
+  if (Buffer.byteLength(text) > BYTES_USUAL)
+    io.stderr.write(`warning: it is longer than 4 MiB, which gateways take only where bytes_max allows it\n`)
+  return { text, summary: summaryOf(openFeed(Buffer.from(text), name, keys.map(feedKeyOf))) }
+}
+
+async function runFeedVerify(given: Arguments, io: Io): Promise<ExitCode> {
+  const name = needed(given, 'name')
+  needed(given, 'key')
+  const keys = given.values('key').map(parseFeedKey)
+  const file = given.operands[0]!
+  const envelope = await readFile(file).catch((error) => {
+    throw unreadable(file, error)
+  })
+  try {
+    io.stdout.write(`${summaryOf(openFeed(envelope, name, keys))}\n`)
+    return 0
+  } catch (error) {
+    if (!(error instanceof FeedFault)) throw error
+    for (const line of error.message.split('\n')) io.stderr.write(`${file}: ${line}\n`)
+    return 1
+  }
+}
+
+function summaryOf({ name, version, createdMs, expiresMs, software }: Feed): string {
+  const expires = expiresMs === Number.POSITIVE_INFINITY ? 'never' : new Date(expiresMs).toISOString()
+  const entries = `${software.length} software with ${many(
+    software.reduce((sum, { signatures }) => sum + signatures.length, 0),
+    'signature',
+  )}`
+  return `${name}: version ${version}, made ${new Date(createdMs).toISOString()}, expires ${expires}: ${entries}`
+}
+
+function needed(given: Arguments, option: string): string {
+  const value = given.value(option)
+  if (value !== null) return value
+  throw new Fault(USAGE, `--${option} is missing`)
+}
+
+/** A duration counts from now; a time is held against its form where the feed is made. */
+function expiryOf(text: string | null, nowMs: number): string | null {
+  const durationMs = text === null ? null : parseDurationMs(text)
+  if (durationMs === null) return text
+  if (durationMs === 0 || durationMs > DURATION_MS_MAX)
+    throw new Fault(USAGE, '--expires takes more than 0 and up to 10 years')
+  return new Date(nowMs + durationMs).toISOString()
+}
+
+async function privateKeyIn(file: string, io: Io): Promise<KeyObject> {
+  try {
+    const { mode } = await stat(file)
+    if ((mode & READABLE_BY_OTHERS) !== 0)
+      io.stderr.write(`warning: everybody on this machine can read ${file}\n`)
+    return parseFeedPrivateKey(await readFile(file, 'utf8'))
+  } catch (error) {
+    if (error instanceof Fault) throw new Fault(error.code, `${file} ${error.message}`, { cause: error })
+    throw unreadable(file, error)
+  }
+}
+
+/** Whole or not at all. */
+export async function writeWhole(file: string, text: string): Promise<void> {
+  const draft = `${file}.${process.pid}`
+  try {
+    await writeFile(draft, text, { flag: 'wx', flush: true })
+    await rename(draft, file)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw unwritable(file, error)
+  }
+}
+
+function unreadable(file: string, error: unknown): Fault {
+  const { code } = error as NodeJS.ErrnoException
+  return new Fault('FILE_UNREADABLE', `${file} cannot be read (${code})`, { cause: error })
+}
+
+function unwritable(file: string, error: unknown): Fault {
+  const { code } = error as NodeJS.ErrnoException
+  return new Fault('FILE_UNWRITABLE', `${file} cannot be written (${code})`, { cause: error })
+}
+
+const OWNER_ONLY = 0o600
+const READABLE_BY_OTHERS = 0o004
+/** As settings have it. */
+const NAME = /^\w(?:[\w.-]{0,62}\w)?$/
+/** What `bytes_max` is by default. */
+const BYTES_USUAL = 4 * 1024 * 1024
+const DURATION_MS_MAX = 3650 * 86_400_000

@@ -1,0 +1,79 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { KnowledgeReader, softwareOf } from '../../plane/signature-set.ts'
+import { parseSnapshot, type SnapshotDocument } from '../../plane/snapshot.ts'
+import { readSnapshotFile } from '../../plane/snapshot-file.ts'
+import { unpackSnapshot } from '../../plane/snapshot-package.ts'
+import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { Io } from '../../terminal/io.ts'
+import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'
+
+export const showSnapshot: Action = {
+  name: 'show',
+  summary: 'Check a Snapshot file and say what is in it',
+  description: [
+    'Does all that a proxy does with bus.bootstrap_file: compares the checksum, compiles the policy, opens the index of ' +
+      'signatures. Exit code 1 and the reason if the file cannot be used.',
+  ],
+  operands: [{ name: 'FILE', description: 'Written by "snapshot export"' }],
+  options: [{ ...JSON_OPTION, description: 'Print JSON, with the policy' }],
+  examples: [{ command: 'snapshot show fleet.snapshot', description: 'Before you mount it' }],
+  run,
+}
+
+async function run(given: Arguments, io: Io): Promise<ExitCode> {
+  const path = given.operands[0]!
+  const file = await readSnapshotFile(path)
+  const { rules, software } = await contentOf(file.package)
+  const summary = summaryOf(file.document, file.digest, file.package.length)
+  if (given.flag('json')) {
+    printJson(io, { file: path, ...summary, software, policy: file.document.policy })
+    return 0
+  }
+  const lines = [
+    ['Snapshot', String(summary.number)],
+    ['Made at', summary.made_at],
+    ['Policy', `${rules} rules`],
+    ['Signatures', software === null ? 'none' : `of ${software} agents, browsers and tools`],
+    ['Hash', summary.hash],
+    ['SHA-256', summary.digest],
+  ]
+  for (const [name, text] of lines) io.stdout.write(`${name!.padEnd(NAME_WIDTH)}${text}\n`)
+  return 0
+}
+
+export interface SnapshotSummary {
+  readonly number: number
+  readonly hash: string
+  readonly made_at: string
+  readonly digest: string
+  readonly bytes: number
+}
+
+export function summaryOf(document: SnapshotDocument, digest: string, bytes: number): SnapshotSummary {
+  const { number, hash, madeAtMs } = document
+  return { number, hash, made_at: new Date(madeAtMs).toISOString(), digest, bytes }
+}
+
+export function describe({ number, made_at, bytes }: SnapshotSummary): string {
+  return `Snapshot ${number} of ${made_at}, ${bytes.toLocaleString('en')} bytes`
+}
+
+async function contentOf(
+  whole: Buffer,
+): Promise<{ readonly rules: number; readonly software: number | null }> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-snapshot-'))
+  try {
+    const document = await unpackSnapshot(whole, folder, true)
+    const { policy } = parseSnapshot(document)
+    const { signatures } = document
+    if (signatures === null) return { rules: policy.rules.length, software: null }
+    await new KnowledgeReader().read(signatures)
+    return { rules: policy.rules.length, software: (await softwareOf(signatures)).length }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const NAME_WIDTH = 12

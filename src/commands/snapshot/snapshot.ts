@@ -1,0 +1,13 @@
+import type { Group } from '../../terminal/command.ts'
+import { exportSnapshot } from './snapshot-export.ts'
+import { showSnapshot } from './snapshot-show.ts'
+
+export const snapshot: Group = {
+  name: 'snapshot',
+  summary: 'Write the policy and the signatures of a fleet to a file, and show such a file',
+  description: [
+    'A Snapshot holds all that a proxy decides by: the policy and the signatures. A proxy that starts with such a file ' +
+      '(setting bus.bootstrap_file) enforces the policy of its fleet even if it cannot reach NATS at its first start.',
+  ],
+  subcommands: [exportSnapshot, showSnapshot],
+}
