@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { buildSignatureIndex, type IndexedSignature } from '../../src/classify/index-builder.ts'
-import { type Likeness, SignatureIndex } from '../../src/classify/signature-index.ts'
+import { buildSignatureIndex, type IndexedSignature } from '../../src/classify/known/index/index-builder.ts'
+import { type Likeness, SignatureIndex } from '../../src/classify/known/index/signature-index.ts'
 import { type IndexFile, IndexLoader, writeIndexFile } from '../../src/plane/index-file.ts'
 
 /** What an index of a million signatures takes: bytes, time to look up, and pauses of a process that loads it. */

@@ -1,5 +1,5 @@
 import { constants, type KeyObject, verify } from 'node:crypto'
-import { NO_PROOFS } from '../../src/classify/proof.ts'
+import { NO_PROOFS } from '../../src/classify/verdict/proof.ts'
 import { FailureBudget } from '../../src/identity/failure-budget.ts'
 import { KeyBook } from '../../src/identity/key-book.ts'
 import { type Asked, SignatureCheck } from '../../src/identity/signature-check.ts'

@@ -1,7 +1,12 @@
 import { createReadStream } from 'node:fs'
-import type { CorpusRow } from '../classify/corpus.ts'
-import { type Evaluation, evaluate as evaluateAll, type Judgement, judgeRow } from '../classify/evaluation.ts'
-import type { Knowledge } from '../classify/knowledge.ts'
+import type { CorpusRow } from '../classify/known/corpus.ts'
+import {
+  type Evaluation,
+  evaluate as evaluateAll,
+  type Judgement,
+  judgeRow,
+} from '../classify/measure/evaluation.ts'
+import type { Knowledge } from '../classify/known/knowledge.ts'
 import { Fault } from '../shared/fault.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import { readCorpus } from './record/corpus-file.ts'

@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from 'node:net'
 import { didYouMean } from '../shared/did-you-mean.ts'
-import { isOurHeader } from '../classify/our-headers.ts'
+import { isOurHeader } from '../classify/verdict/our-headers.ts'
 import { Fault } from '../shared/fault.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
 import { parseAddressRange } from '../wire/address-ranges.ts'

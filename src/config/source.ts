@@ -11,7 +11,7 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { Fault } from '../shared/fault.ts'
-import type { SoftwareNames } from '../classify/software-names.ts'
+import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { type Policy, parsePolicy, policyWarnings } from '../policy/policy.ts'
 import { DocumentFault, type DocumentProblem } from '../shared/problem.ts'
 

@@ -1,4 +1,4 @@
-import { DIRECTORY, signerAt } from '../classify/signer-id.ts'
+import { DIRECTORY, signerAt } from '../classify/known/signer-id.ts'
 import { Fault } from '../shared/fault.ts'
 import { type AgentKey, readAgentKey } from './agent-key.ts'
 import { documentUrlProblem } from './document-fetch.ts'

@@ -1,4 +1,4 @@
-import type { PlaceFinding } from '../classify/proof.ts'
+import type { PlaceFinding } from '../classify/verdict/proof.ts'
 
 /**
  * What workers cannot find out on the hot path, and the process above them does: the keys of agents, what addresses are,

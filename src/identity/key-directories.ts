@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { signerAt } from '../classify/signer-id.ts'
+import { signerAt } from '../classify/known/signer-id.ts'
 import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
 import {

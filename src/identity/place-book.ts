@@ -1,5 +1,5 @@
 import { LateCache } from './late-cache.ts'
-import type { PlaceFinding } from '../classify/proof.ts'
+import type { PlaceFinding } from '../classify/verdict/proof.ts'
 import type { Finding } from './inquiry.ts'
 
 /** What a worker knows of addresses; bounded. */

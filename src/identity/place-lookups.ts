@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { isIP } from 'node:net'
-import type { PlaceFinding } from '../classify/proof.ts'
+import type { PlaceFinding } from '../classify/verdict/proof.ts'
 import { DurationHistogram, type Metrics, Tally } from '../shared/metrics.ts'
 import type { AsnFile } from './asn-file.ts'
 import { FetchPlaces } from './fetch-places.ts'

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type PublishedRanges, parsePublishedRanges } from '../classify/published-ranges.ts'
+import { type PublishedRanges, parsePublishedRanges } from '../classify/known/published-ranges.ts'
 import { parseAddressRange } from '../wire/address-ranges.ts'
 import { shapeProblem } from '../wire/json-shape.ts'
 

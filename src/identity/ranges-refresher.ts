@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PublishedRanges } from '../classify/published-ranges.ts'
+import type { PublishedRanges } from '../classify/known/published-ranges.ts'
 import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
 import { type Metrics, Tally } from '../shared/metrics.ts'

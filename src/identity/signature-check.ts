@@ -1,4 +1,4 @@
-import type { SignatureFinding } from '../classify/proof.ts'
+import type { SignatureFinding } from '../classify/verdict/proof.ts'
 import { isInTime } from './agent-key.ts'
 import type { DocumentRules } from './agent-document.ts'
 import type { FailureBudget } from './failure-budget.ts'

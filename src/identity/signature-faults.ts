@@ -1,4 +1,4 @@
-import type { SignatureFinding } from '../classify/proof.ts'
+import type { SignatureFinding } from '../classify/verdict/proof.ts'
 import type { BotFault } from './web-bot-auth.ts'
 
 export const SIGNATURE_FINDINGS: readonly SignatureFinding['kind'][] = ['proven', 'unchecked', 'failed']

@@ -1,5 +1,5 @@
-import type { ProofMethod } from '../classify/proof.ts'
-import { parseSoftware, type Software } from '../classify/software.ts'
+import type { ProofMethod } from '../classify/verdict/proof.ts'
+import { parseSoftware, type Software } from '../classify/known/software.ts'
 import type { FingerprintCount, SoftwareFacts } from '../store/catalogue-facts.ts'
 import { counted, logOdds, type Reason, seenLive, strongestFirst } from './evidence.ts'
 import type { Management } from './management.ts'

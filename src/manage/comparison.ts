@@ -1,8 +1,8 @@
-import { type Ja4Type, JA4_TYPES, partsOfFingerprint } from '../classify/fingerprint-form.ts'
-import type { Knowledge } from '../classify/knowledge.ts'
-import { type Share, sharesOf } from '../classify/owners.ts'
-import { isFingerprint } from '../classify/signature.ts'
-import type { Nearest } from '../classify/signature-index.ts'
+import { type Ja4Type, JA4_TYPES, partsOfFingerprint } from '../classify/known/fingerprint-form.ts'
+import type { Knowledge } from '../classify/known/knowledge.ts'
+import { type Share, sharesOf } from '../classify/known/owners.ts'
+import { isFingerprint } from '../classify/known/signature.ts'
+import type { Nearest } from '../classify/known/index/signature-index.ts'
 
 export type ComparedType = (typeof COMPARED_TYPES)[number]
 

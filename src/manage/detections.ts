@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
-import type { Ja4Type } from '../classify/fingerprint-form.ts'
+import type { Ja4Type } from '../classify/known/fingerprint-form.ts'
 import type { DetectionStore } from '../store/detections.ts'
 import { storedJson } from '../store/stored.ts'
 

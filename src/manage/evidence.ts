@@ -1,5 +1,5 @@
-import { JA4_TYPES } from '../classify/fingerprint-form.ts'
-import type { Software } from '../classify/software.ts'
+import { JA4_TYPES } from '../classify/known/fingerprint-form.ts'
+import type { Software } from '../classify/known/software.ts'
 import type { Owners } from '../store/catalogue-facts.ts'
 import type { KnownSignature } from '../store/catalogue-lists.ts'
 import type { Told } from '../store/feedback.ts'

@@ -1,4 +1,4 @@
-import { JA4_TYPES } from '../classify/fingerprint-form.ts'
+import { JA4_TYPES } from '../classify/known/fingerprint-form.ts'
 import type { Queries } from '../store/database.ts'
 import type { Feedback } from '../store/feedback.ts'
 import type { Fingerprint } from '../store/trials.ts'

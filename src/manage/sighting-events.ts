@@ -1,4 +1,4 @@
-import type { Knowledge } from '../classify/knowledge.ts'
+import type { Knowledge } from '../classify/known/knowledge.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Queries } from '../store/database.ts'
 import type { NewEvent } from '../store/events.ts'

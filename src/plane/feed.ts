@@ -7,7 +7,7 @@ import {
   sign,
   verify,
 } from 'node:crypto'
-import { parseSoftwareList, type Software } from '../classify/software.ts'
+import { parseSoftwareList, type Software } from '../classify/known/software.ts'
 import { Fault } from '../shared/fault.ts'
 import { timestampMs } from '../policy/policy.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { SignatureIndex } from '../classify/signature-index.ts'
+import { SignatureIndex } from '../classify/known/index/signature-index.ts'
 import { Fault } from '../shared/fault.ts'
 
 /** What is said of an index to those who load it: the bytes stay in their file, for messages of that size stall both sides. */

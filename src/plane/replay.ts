@@ -1,4 +1,4 @@
-import { conflictsIn } from '../classify/proof-evidence.ts'
+import { conflictsIn } from '../classify/verdict/proof-evidence.ts'
 import type { Action } from '../policy/action.ts'
 import type { Facts } from '../policy/facts.ts'
 import { PartialPolicy } from '../policy/partial.ts'

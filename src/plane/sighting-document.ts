@@ -1,4 +1,4 @@
-import { PROOF_METHODS, type Proof } from '../classify/proof.ts'
+import { PROOF_METHODS, type Proof } from '../classify/verdict/proof.ts'
 import type { Sighting } from './sighting.ts'
 
 /** A Sighting from a line of JSON that anybody may have written; else what is wrong with it. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Knowledge } from '../classify/knowledge.ts'
+import type { Knowledge } from '../classify/known/knowledge.ts'
 import { Fault } from '../shared/fault.ts'
 import { type Policy, parsePolicy } from '../policy/policy.ts'
 import { isSignatureSet, type SignatureSet } from './signature-set.ts'

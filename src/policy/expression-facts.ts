@@ -1,4 +1,4 @@
-import { isOurHeader } from '../classify/our-headers.ts'
+import { isOurHeader } from '../classify/verdict/our-headers.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
 import type { PolicyRequest } from './request.ts'
 

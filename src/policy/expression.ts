@@ -1,6 +1,6 @@
 import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-js'
-import { isOurHeader } from '../classify/our-headers.ts'
-import type { SoftwareNames } from '../classify/software-names.ts'
+import { isOurHeader } from '../classify/verdict/our-headers.ts'
+import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { type Place, shown } from '../shared/problem.ts'
 import { type ExpressionFacts, FIELDS, factsFor, VIEWS } from './expression-facts.ts'

@@ -1,4 +1,4 @@
-import type { Verdict } from '../classify/verdict.ts'
+import type { Verdict } from '../classify/verdict/verdict.ts'
 
 /** What a rule can ask of a request: all of it is there before the first rule is tried. */
 export interface Facts {

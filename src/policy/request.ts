@@ -1,7 +1,7 @@
 import { Address } from '../wire/address-ranges.ts'
 import { hostEnd, hostOf } from '../wire/host.ts'
 import { isFoldedName } from '../wire/header-name.ts'
-import { UNKNOWN } from '../classify/verdict.ts'
+import { UNKNOWN } from '../classify/verdict/verdict.ts'
 import type { Facts } from './facts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'
 

@@ -1,7 +1,7 @@
-import { EVIDENCE_KINDS, SPOOFED } from '../classify/evidence.ts'
-import { PROOF_METHODS } from '../classify/proof.ts'
-import { PROOF_EVIDENCE } from '../classify/proof-evidence.ts'
-import { CATEGORIES } from '../classify/software.ts'
+import { EVIDENCE_KINDS, SPOOFED } from '../classify/known/evidence.ts'
+import { PROOF_METHODS } from '../classify/verdict/proof.ts'
+import { PROOF_EVIDENCE } from '../classify/verdict/proof-evidence.ts'
+import { CATEGORIES } from '../classify/known/software.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 
 export const VERDICT_KINDS = ['agent', 'automation', 'human', 'unknown'] as const

@@ -1,4 +1,4 @@
-import type { SoftwareNames } from '../classify/software-names.ts'
+import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { type DocumentProblem, shown } from '../shared/problem.ts'
 

@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, statSync, write, writeSync } from 'node:fs'
-import type { Verdict } from '../classify/verdict.ts'
+import type { Verdict } from '../classify/verdict/verdict.ts'
 import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
 import type { Decision } from '../policy/decide.ts'

@@ -1,4 +1,4 @@
-import type { Verdict } from '../classify/verdict.ts'
+import type { Verdict } from '../classify/verdict/verdict.ts'
 import type { ConnectionPrint } from '../fingerprint/print.ts'
 
 /** All headers of a request for an app but for framing. */

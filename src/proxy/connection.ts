@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Conduct } from '../classify/conduct.ts'
+import type { Conduct } from '../classify/verdict/conduct.ts'
 import type { ConnectionPrint } from '../fingerprint/print.ts'
 import type { Introduction } from './app-headers.ts'
 

@@ -1,5 +1,5 @@
-import type { Traffic } from '../classify/traffic.ts'
-import type { Verdict } from '../classify/verdict.ts'
+import type { Traffic } from '../classify/verdict/traffic.ts'
+import type { Verdict } from '../classify/verdict/verdict.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { Snapshot } from '../plane/snapshot.ts'
 import type { Decision } from '../policy/decide.ts'

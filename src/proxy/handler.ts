@@ -1,4 +1,4 @@
-import { NO_PROOFS, type Proofs } from '../classify/proof.ts'
+import { NO_PROOFS, type Proofs } from '../classify/verdict/proof.ts'
 import type { Action } from '../policy/action.ts'
 import type { ClientTimeout } from './client-timeouts.ts'
 import type { ConnectionFailure, SecuredConnection } from './connection.ts'

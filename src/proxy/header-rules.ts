@@ -1,4 +1,4 @@
-import { isForwardingHeader, isOurHeader, OUR_NAME_PATTERNS } from '../classify/our-headers.ts'
+import { isForwardingHeader, isOurHeader, OUR_NAME_PATTERNS } from '../classify/verdict/our-headers.ts'
 import { foldHeaderName, NameLook } from '../wire/header-name.ts'
 
 /** `proxy.odd_header_names` and its relatives, as settings have them. */

@@ -1,4 +1,4 @@
-import type { Verdict } from '../classify/verdict.ts'
+import type { Verdict } from '../classify/verdict/verdict.ts'
 import type { Print } from '../fingerprint/print.ts'
 import type { Introduction } from './app-headers.ts'
 import type { Connection } from './connection.ts'

@@ -1,4 +1,4 @@
-import type { Verdict } from '../classify/verdict.ts'
+import type { Verdict } from '../classify/verdict/verdict.ts'
 import type { Print } from '../fingerprint/print.ts'
 import type { RateLimitAction } from '../policy/action.ts'
 import type { Decision } from '../policy/decide.ts'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Verdict } from '../classify/verdict.ts'
+import type { Verdict } from '../classify/verdict/verdict.ts'
 import type { Print } from '../fingerprint/print.ts'
 import type { Decision } from '../policy/decide.ts'
 import { shortText } from '../wire/own-text.ts'

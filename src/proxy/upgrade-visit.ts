@@ -1,4 +1,4 @@
-import type { Proofs } from '../classify/proof.ts'
+import type { Proofs } from '../classify/verdict/proof.ts'
 import type { Connection } from './connection.ts'
 import type { ProxyContext } from './context.ts'
 import { FAILURE_STATUS, NOT_REACHED, OUR_OWN } from './forward.ts'

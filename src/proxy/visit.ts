@@ -1,4 +1,4 @@
-import type { Proofs } from '../classify/proof.ts'
+import type { Proofs } from '../classify/verdict/proof.ts'
 import type { Connection } from './connection.ts'
 import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
-import { Traffic } from '../classify/traffic.ts'
+import { Traffic } from '../classify/verdict/traffic.ts'
 import type { Log, LogSettings } from '../shared/log.ts'
 import type { MetricsReading } from '../shared/metrics.ts'
 import type { Investigator } from '../identity/inquiry.ts'

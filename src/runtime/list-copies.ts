@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { parseSoftwareList, type Software } from '../classify/software.ts'
-import { softwareDocument } from '../classify/software-document.ts'
+import { parseSoftwareList, type Software } from '../classify/known/software.ts'
+import { softwareDocument } from '../classify/known/software-document.ts'
 import { version } from '../shared/package-files.ts'
 
 /** What a file of signatures says, in a form that is read in a tenth of the time that YAML takes. */

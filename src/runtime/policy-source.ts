@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { loadConfig } from '../config/config.ts'
-import type { SoftwareNames } from '../classify/software-names.ts'
+import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { ConfigFault, parsePolicyText, type Problem } from '../config/source.ts'
 import { Fault } from '../shared/fault.ts'
 import { type Policy, parsePolicy } from '../policy/policy.ts'

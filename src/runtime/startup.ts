@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { rootCertificates } from 'node:tls'
-import { signerAt } from '../classify/signer-id.ts'
+import { signerAt } from '../classify/known/signer-id.ts'
 import {
   type CertificateConfig,
   loadConfig,

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import { JA4_TYPES, type Ja4Type } from '../classify/fingerprint-form.ts'
+import { JA4_TYPES, type Ja4Type } from '../classify/known/fingerprint-form.ts'
 import type { Tables } from './tables.ts'
 
 /** Whose a fingerprint is, by signatures that judge. */

@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { JA4_TYPES, type Ja4Type, partLengths } from '../classify/fingerprint-form.ts'
-import type { Category, SoftwareKind } from '../classify/software.ts'
+import { JA4_TYPES, type Ja4Type, partLengths } from '../classify/known/fingerprint-form.ts'
+import type { Category, SoftwareKind } from '../classify/known/software.ts'
 import type { SignatureKey } from './catalogue.ts'
 import type { Queries } from './database.ts'
 import {

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { type Ja4Type, partsOfFingerprint } from '../classify/fingerprint-form.ts'
-import { likenessOf, type StableParts, stableParts } from '../classify/likeness.ts'
+import { type Ja4Type, partsOfFingerprint } from '../classify/known/fingerprint-form.ts'
+import { likenessOf, type StableParts, stableParts } from '../classify/known/likeness.ts'
 import { type KnownSignature, knownIn, knownSignature, seenOnly } from './catalogue-lists.ts'
 import type { Tables } from './tables.ts'
 

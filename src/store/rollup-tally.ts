@@ -1,5 +1,5 @@
-import { PROOF_METHODS } from '../classify/proof.ts'
-import { CATEGORIES } from '../classify/software.ts'
+import { PROOF_METHODS } from '../classify/verdict/proof.ts'
+import { CATEGORIES } from '../classify/known/software.ts'
 import type { Sighting } from '../plane/sighting.ts'
 
 export interface Counts {

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../classify/calendar.ts'
+import { DAY_MS } from '../classify/known/calendar.ts'
 
 /** Which versions of one agent clients have named, and how often: the most, and the latest, of any number. */
 export class VersionTally {

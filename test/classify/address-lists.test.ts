@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { AddressLists, markAddress } from '../../src/classify/address-lists.ts'
-import { EvidenceSet } from '../../src/classify/evidence.ts'
-import { parseSoftwareList, type Software } from '../../src/classify/software.ts'
+import { AddressLists, markAddress } from '../../src/classify/known/address-lists.ts'
+import { EvidenceSet } from '../../src/classify/known/evidence.ts'
+import { parseSoftwareList, type Software } from '../../src/classify/known/software.ts'
 import { Address } from '../../src/wire/address-ranges.ts'
 
 const DAY_MS = 86_400_000

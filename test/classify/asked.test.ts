@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { type Asked, askedFor } from '../../src/classify/asked.ts'
-import { HeaderIndex } from '../../src/classify/header-index.ts'
-import { Reading } from '../../src/classify/reading.ts'
+import { type Asked, askedFor } from '../../src/classify/verdict/asked.ts'
+import { HeaderIndex } from '../../src/classify/known/index/header-index.ts'
+import { Reading } from '../../src/classify/verdict/reading.ts'
 
 const CASES: readonly (readonly [asked: Asked, method: string, target: string, ...headers: string[]])[] = [
   ['robots', 'GET', '/robots.txt'],

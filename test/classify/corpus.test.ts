@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { type CorpusRow, KNOWN_LABELS, parseCorpusRow } from '../../src/classify/corpus.ts'
+import { type CorpusRow, KNOWN_LABELS, parseCorpusRow } from '../../src/classify/known/corpus.ts'
 import { traitNames } from '../../src/fingerprint/hello-traits.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
 import { clientHello, extension, records, serverName, supportedGroups } from '../vectors/hello-builder.ts'

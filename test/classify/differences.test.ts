@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { type CorpusRow, parseCorpusRow } from '../../src/classify/corpus.ts'
-import { PeopleShown } from '../../src/classify/differences.ts'
+import { type CorpusRow, parseCorpusRow } from '../../src/classify/known/corpus.ts'
+import { PeopleShown } from '../../src/classify/measure/differences.ts'
 
 const JA4 = 't13d1517h2_8daaf6152771_cb7bf5808d99'
 const OTHER_JA4 = 't13d1517h2_8daaf6152771_000000000000'

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { type CorpusRow, KNOWN_LABELS, parseCorpusRow } from '../../src/classify/corpus.ts'
-import { evaluate, type Judgement, judgeRow, truthOf } from '../../src/classify/evaluation.ts'
-import { parseSoftwareList } from '../../src/classify/software.ts'
-import type { Verdict } from '../../src/classify/verdict.ts'
-import { parseWeights } from '../../src/classify/weights.ts'
+import { type CorpusRow, KNOWN_LABELS, parseCorpusRow } from '../../src/classify/known/corpus.ts'
+import { evaluate, type Judgement, judgeRow, truthOf } from '../../src/classify/measure/evaluation.ts'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
+import type { Verdict } from '../../src/classify/verdict/verdict.ts'
+import { parseWeights } from '../../src/classify/known/weights.ts'
 import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
 
 test('connections are counted by their label and by their client', async () => {

@@ -6,8 +6,8 @@ import {
   type Ja4Type,
   partsOfFingerprint,
   wrongInFingerprint,
-} from '../../src/classify/fingerprint-form.ts'
-import { isFingerprint } from '../../src/classify/signature.ts'
+} from '../../src/classify/known/fingerprint-form.ts'
+import { isFingerprint } from '../../src/classify/known/signature.ts'
 
 const A = 't13d1516h2'
 const B = '8daaf6152771'

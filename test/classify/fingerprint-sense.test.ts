@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../src/classify/fingerprint-form.ts'
-import { doubtsAbout } from '../../src/classify/fingerprint-sense.ts'
-import { looksOf, mixesScripts, wrongInName } from '../../src/classify/name-likeness.ts'
+import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../src/classify/known/fingerprint-form.ts'
+import { doubtsAbout } from '../../src/classify/known/fingerprint-sense.ts'
+import { looksOf, mixesScripts, wrongInName } from '../../src/classify/known/name-likeness.ts'
 
 test('nothing that was ever measured of a client is impossible, or odd', async () => {
   const known = new Set<string>()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { CorpusRow } from '../../src/classify/corpus.ts'
-import { EVIDENCE_KINDS, type EvidenceKind } from '../../src/classify/evidence.ts'
-import { type Example, fitCalibration, fitTemperature, fitWeights } from '../../src/classify/fit.ts'
-import { CLASSES, type Class, parseWeights, toProbabilities } from '../../src/classify/weights.ts'
+import type { CorpusRow } from '../../src/classify/known/corpus.ts'
+import { EVIDENCE_KINDS, type EvidenceKind } from '../../src/classify/known/evidence.ts'
+import { type Example, fitCalibration, fitTemperature, fitWeights } from '../../src/classify/measure/fit.ts'
+import { CLASSES, type Class, parseWeights, toProbabilities } from '../../src/classify/known/weights.ts'
 import { weightsDocument } from '../../src/commands/fitting.ts'
 
 /** Kinds of which nothing is expected beforehand, and the weights that the generated clients are drawn by. */

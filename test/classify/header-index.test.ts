@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { HEADER, HeaderIndex, softwareOf } from '../../src/classify/header-index.ts'
-import { HeaderOrders } from '../../src/classify/header-orders.ts'
-import { Reading } from '../../src/classify/reading.ts'
-import { parseSoftwareList } from '../../src/classify/software.ts'
+import { HEADER, HeaderIndex, softwareOf } from '../../src/classify/known/index/header-index.ts'
+import { HeaderOrders } from '../../src/classify/known/header-orders.ts'
+import { Reading } from '../../src/classify/verdict/reading.ts'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
 
 const LIST = parseSoftwareList([
   agent('any', [{ header: 'x-sdk' }]),

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { type CorpusRow, parseCorpusRow } from '../../src/classify/corpus.ts'
-import { NameBook } from '../../src/classify/own-name.ts'
-import { parseSoftwareList } from '../../src/classify/software.ts'
+import { type CorpusRow, parseCorpusRow } from '../../src/classify/known/corpus.ts'
+import { NameBook } from '../../src/classify/known/own-name.ts'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
 
 const BOOK = new NameBook(
   parseSoftwareList([

@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { classify, recall } from '../../src/classify/classify.ts'
-import { Conduct } from '../../src/classify/conduct.ts'
-import { NO_PROOFS, type PlaceFinding, type Proofs, type SignatureFinding } from '../../src/classify/proof.ts'
-import { PROOF_EVIDENCE } from '../../src/classify/proof-evidence.ts'
-import { parseSoftwareList } from '../../src/classify/software.ts'
-import type { Verdict } from '../../src/classify/verdict.ts'
-import { parseWeights } from '../../src/classify/weights.ts'
+import { classify, recall } from '../../src/classify/verdict/classify.ts'
+import { Conduct } from '../../src/classify/verdict/conduct.ts'
+import {
+  NO_PROOFS,
+  type PlaceFinding,
+  type Proofs,
+  type SignatureFinding,
+} from '../../src/classify/verdict/proof.ts'
+import { PROOF_EVIDENCE } from '../../src/classify/verdict/proof-evidence.ts'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
+import type { Verdict } from '../../src/classify/verdict/verdict.ts'
+import { parseWeights } from '../../src/classify/known/weights.ts'
 import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
 import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'

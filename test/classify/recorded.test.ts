@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createReadStream, readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { type CorpusRow, KNOWN_LABELS } from '../../src/classify/corpus.ts'
+import { type CorpusRow, KNOWN_LABELS } from '../../src/classify/known/corpus.ts'
 import { readCorpus } from '../../src/commands/record/corpus-file.ts'
 import { redactHead } from '../../src/commands/record/redaction.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { classify } from '../../src/classify/classify.ts'
+import { classify } from '../../src/classify/verdict/classify.ts'
 import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
 

@@ -1,16 +1,28 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { hashKey, KEY, KEY_FORM_OF, type PartsAlike, readKey } from '../../src/classify/fingerprint-key.ts'
-import { buildSignatureIndex, type IndexedSignature } from '../../src/classify/index-builder.ts'
-import { checksum, homeOf, PROBES_MAX, readHeader, SUMMED_FROM } from '../../src/classify/index-layout.ts'
-import type { FingerprintType } from '../../src/classify/signature.ts'
+import {
+  hashKey,
+  KEY,
+  KEY_FORM_OF,
+  type PartsAlike,
+  readKey,
+} from '../../src/classify/known/index/fingerprint-key.ts'
+import { buildSignatureIndex, type IndexedSignature } from '../../src/classify/known/index/index-builder.ts'
+import {
+  checksum,
+  homeOf,
+  PROBES_MAX,
+  readHeader,
+  SUMMED_FROM,
+} from '../../src/classify/known/index/index-layout.ts'
+import type { FingerprintType } from '../../src/classify/known/signature.ts'
 import {
   type Candidate,
   type Likeness,
   type Nearest,
   SignatureIndex,
-} from '../../src/classify/signature-index.ts'
+} from '../../src/classify/known/index/signature-index.ts'
 import { Fault } from '../../src/shared/fault.ts'
 
 const SEED = [0x1234_5678, -1] as const

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
-import type { Signature } from '../../src/classify/signature.ts'
-import { HeaderIndex } from '../../src/classify/header-index.ts'
-import { HeaderOrders } from '../../src/classify/header-orders.ts'
-import { Reading } from '../../src/classify/reading.ts'
-import { type Engine, parseSoftwareList, type Software } from '../../src/classify/software.ts'
-import { UserAgentIndex } from '../../src/classify/user-agent.ts'
+import type { Signature } from '../../src/classify/known/signature.ts'
+import { HeaderIndex } from '../../src/classify/known/index/header-index.ts'
+import { HeaderOrders } from '../../src/classify/known/header-orders.ts'
+import { Reading } from '../../src/classify/verdict/reading.ts'
+import { type Engine, parseSoftwareList, type Software } from '../../src/classify/known/software.ts'
+import { UserAgentIndex } from '../../src/classify/known/user-agent.ts'
 import { placed, readSource } from '../../src/config/source.ts'
 
 const folder = new URL('../../signatures/', import.meta.url)

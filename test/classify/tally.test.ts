@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { Asked } from '../../src/classify/asked.ts'
-import type { EvidenceKind } from '../../src/classify/evidence.ts'
-import { Tally, WINDOW_MS } from '../../src/classify/tally.ts'
+import type { Asked } from '../../src/classify/verdict/asked.ts'
+import type { EvidenceKind } from '../../src/classify/known/evidence.ts'
+import { Tally, WINDOW_MS } from '../../src/classify/verdict/tally.ts'
 
 const NOW_MS = 1_800_000_000_000
 const HOME = 'https://a.test/'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { Traffic } from '../../src/classify/traffic.ts'
+import { Traffic } from '../../src/classify/verdict/traffic.ts'
 
 const HELLO = 'gs1-t13d1516h2-8daaf6152771-d8a2da3f94cd'
 

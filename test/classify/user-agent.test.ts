@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
-import { parseSoftwareList } from '../../src/classify/software.ts'
-import { type Claim, UserAgentIndex } from '../../src/classify/user-agent.ts'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
+import { type Claim, UserAgentIndex } from '../../src/classify/known/user-agent.ts'
 
 const SOURCE = { source: 'made up', date: '2026-11-21' }
 const CHROME =

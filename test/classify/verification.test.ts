@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { parseSoftwareList } from '../../src/classify/software.ts'
-import { softwareDocument } from '../../src/classify/software-document.ts'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
+import { softwareDocument } from '../../src/classify/known/software-document.ts'
 
 test('how an agent can be verified is read, and written as it was', async () => {
   const verification = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { parseSoftwareList } from '../../src/classify/software.ts'
-import { UserAgentIndex } from '../../src/classify/user-agent.ts'
-import { versionSaid } from '../../src/classify/version-said.ts'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
+import { UserAgentIndex } from '../../src/classify/known/user-agent.ts'
+import { versionSaid } from '../../src/classify/known/version-said.ts'
 
 const said = { source: 'a test', date: '2026-11-21' }
 const of = (id: string, ...words: string[]) => ({

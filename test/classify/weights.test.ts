@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../../src/classify/evidence.ts'
-import { addUp, CLASSES, calibrated, parseWeights, toProbabilities } from '../../src/classify/weights.ts'
+import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../../src/classify/known/evidence.ts'
+import {
+  addUp,
+  CLASSES,
+  calibrated,
+  parseWeights,
+  toProbabilities,
+} from '../../src/classify/known/weights.ts'
 import { loadWeightsDocument } from '../../src/runtime/signatures/knowledge-files.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
 

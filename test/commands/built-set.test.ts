@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { builtSet, setIn, writeBuiltSet } from '../../src/runtime/signatures/built-set.ts'
-import { fingerprintsOf } from '../../src/classify/knowledge.ts'
+import { fingerprintsOf } from '../../src/classify/known/knowledge.ts'
 import { BUILTIN_ALONE, isBuiltinAlone, loadContent } from '../../src/runtime/signatures/signature-content.ts'
 import { KnowledgeReader, makeSignatureSet } from '../../src/plane/signature-set.ts'
 

@@ -6,8 +6,8 @@ import {
   type Ja4Type,
   partLengths,
   partsOfFingerprint,
-} from '../../src/classify/fingerprint-form.ts'
-import { likenessOf } from '../../src/classify/likeness.ts'
+} from '../../src/classify/known/fingerprint-form.ts'
+import { likenessOf } from '../../src/classify/known/likeness.ts'
 import { type SignatureRow, signatureRow, softwareRow } from '../../src/store/catalogue.ts'
 import { type Asked, CatalogueLookup } from '../../src/store/catalogue-lookup.ts'
 import type { Database, DatabaseKind } from '../../src/store/database.ts'

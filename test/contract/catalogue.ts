@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { parseSoftware, type Software } from '../../src/classify/software.ts'
+import { parseSoftware, type Software } from '../../src/classify/known/software.ts'
 import type { NewSignature } from '../../src/store/catalogue.ts'
 import type { DatabaseKind } from '../../src/store/database.ts'
 import type { Store } from '../../src/store/store.ts'

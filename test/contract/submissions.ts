@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { parseSoftware } from '../../src/classify/software.ts'
+import { parseSoftware } from '../../src/classify/known/software.ts'
 import { trialCounter } from '../../src/manage/submissions/trial-counter.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import type { NewSignature } from '../../src/store/catalogue.ts'

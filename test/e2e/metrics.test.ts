@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'tap'
-import { CATEGORIES } from '../../src/classify/software.ts'
+import { CATEGORIES } from '../../src/classify/known/software.ts'
 import { OPERATION_IDS } from '../../src/manage/api/operations.ts'
 import { DOCUMENT, everyPage, metricsDocument, metricsIn } from './metrics-list.ts'
 import { skipped } from './programs.ts'

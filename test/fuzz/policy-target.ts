@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { parseSoftwareList } from '../../src/classify/software.ts'
-import { SoftwareNames } from '../../src/classify/software-names.ts'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
+import { SoftwareNames } from '../../src/classify/known/software-names.ts'
 import { ConfigFault, parsePolicyText } from '../../src/config/source.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { explain } from '../../src/policy/explain.ts'

@@ -96,7 +96,7 @@ async function putTogether(files: readonly string[]): Promise<readonly Found[]> 
   try {
     // Another name of the module: it may have been loaded before.
     for (const file of new Set(files)) await import(new URL(`../../${file}?hostile`, import.meta.url).href)
-    const { wrongInFingerprint } = await import('../../src/classify/fingerprint-form.ts')
+    const { wrongInFingerprint } = await import('../../src/classify/known/fingerprint-form.ts')
     for (const [type, text] of FINGERPRINTS) wrongInFingerprint(type, text, false)
   } finally {
     globalThis.RegExp = real

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { parseSoftware } from '../../src/classify/software.ts'
+import { parseSoftware } from '../../src/classify/known/software.ts'
 import type { EventLog } from '../../src/manage/event-log.ts'
 import { SightingKeeper } from '../../src/manage/sighting-keeper.ts'
 import { IngestMetrics } from '../../src/manage/ingest-metrics.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
 import { catalogueRows } from '../../src/runtime/signatures/catalogue-rows.ts'
-import type { Knowledge } from '../../src/classify/knowledge.ts'
+import type { Knowledge } from '../../src/classify/known/knowledge.ts'
 import { agentEvidence } from '../../src/manage/agent-evidence.ts'
 import { logOdds, type Reason, signatureEvidence } from '../../src/manage/evidence.ts'
 import type { Management } from '../../src/manage/management.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { type Test, test } from 'tap'
-import { parseSoftware } from '../../src/classify/software.ts'
+import { parseSoftware } from '../../src/classify/known/software.ts'
 import { trialCounter } from '../../src/manage/submissions/trial-counter.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { FingerprintTally } from '../../src/store/fingerprints-seen.ts'

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { buildSignatureIndex, type IndexedSignature } from '../../src/classify/index-builder.ts'
+import { buildSignatureIndex, type IndexedSignature } from '../../src/classify/known/index/index-builder.ts'
 import { Fault } from '../../src/shared/fault.ts'
 import { type IndexFile, IndexLoader, readIndexFile, writeIndexFile } from '../../src/plane/index-file.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { UNKNOWN } from '../../src/classify/verdict.ts'
+import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { explain } from '../../src/policy/explain.ts'
 import type { Facts } from '../../src/policy/facts.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { UNKNOWN } from '../../src/classify/verdict.ts'
+import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
 import { decide } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
 import { PartialPolicy } from '../../src/policy/partial.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
-import type { Verdict } from '../../src/classify/verdict.ts'
+import type { Verdict } from '../../src/classify/verdict/verdict.ts'
 import { parsePolicyText } from '../../src/config/source.ts'
 import { isRestricting } from '../../src/policy/action.ts'
 import { decide } from '../../src/policy/decide.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'tap'
-import { UNKNOWN, type Verdict } from '../../src/classify/verdict.ts'
+import { UNKNOWN, type Verdict } from '../../src/classify/verdict/verdict.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
 import type { Ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import type { Print } from '../../src/fingerprint/print.ts'

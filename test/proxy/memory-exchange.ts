@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
-import { Conduct } from '../../src/classify/conduct.ts'
+import { Conduct } from '../../src/classify/verdict/conduct.ts'
 import type { Connection } from '../../src/proxy/connection.ts'
 import type { Exchange } from '../../src/proxy/exchange.ts'
 import type { ReceivedHead } from '../../src/proxy/received-head.ts'

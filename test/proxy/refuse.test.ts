@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { UNKNOWN } from '../../src/classify/verdict.ts'
+import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
 import type { BlockAction } from '../../src/policy/action.ts'
 import { HostGate, type HostSettings } from '../../src/proxy/host-gate.ts'
 import type { DecisionId } from '../../src/proxy/decision-id.ts'

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
-import type { Knowledge } from '../../src/classify/knowledge.ts'
-import { Traffic } from '../../src/classify/traffic.ts'
+import type { Knowledge } from '../../src/classify/known/knowledge.ts'
+import { Traffic } from '../../src/classify/verdict/traffic.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
 import type { ProxyContext } from '../../src/proxy/context.ts'

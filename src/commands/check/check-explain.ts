@@ -1,5 +1,5 @@
-import type { Proof } from '../../classify/proof.ts'
-import type { Verdict } from '../../classify/verdict.ts'
+import type { Proof } from '../../classify/verdict/proof.ts'
+import type { Verdict } from '../../classify/verdict/verdict.ts'
 import { isSigned } from '../../identity/signature-check.ts'
 import { placed, readSource } from '../../config/source.ts'
 import { type Explanation, explain } from '../../policy/explain.ts'

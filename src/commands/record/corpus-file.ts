@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { type CorpusRow, parseCorpusRow } from '../../classify/corpus.ts'
+import { type CorpusRow, parseCorpusRow } from '../../classify/known/corpus.ts'
 import { Fault } from '../../shared/fault.ts'
 import { type Line, lines } from '../../terminal/lines.ts'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createWriteStream, type WriteStream } from 'node:fs'
-import { KNOWN_LABELS } from '../../classify/corpus.ts'
+import { KNOWN_LABELS } from '../../classify/known/corpus.ts'
 import type { ConfigFlags } from '../../config/layers.ts'
 import { Fault } from '../../shared/fault.ts'
 import { createLog, type Log } from '../../shared/log.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { DIRECTORY } from '../../classify/signer-id.ts'
+import { DIRECTORY } from '../../classify/known/signer-id.ts'
 import { type HostPort, listenAddress } from '../../config/kinds.ts'
 import { Fault } from '../../shared/fault.ts'
 import { directoryHeaders, directoryText } from '../../identity/own-directory.ts'

@@ -12,9 +12,9 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml'
-import type { Signature } from '../../classify/signature.ts'
-import { parseSoftwareList, type Software, type SoftwareId } from '../../classify/software.ts'
-import { signatureDocument, softwareDocument } from '../../classify/software-document.ts'
+import type { Signature } from '../../classify/known/signature.ts'
+import { parseSoftwareList, type Software, type SoftwareId } from '../../classify/known/software.ts'
+import { signatureDocument, softwareDocument } from '../../classify/known/software-document.ts'
 import { ConfigFault, placed, readSource } from '../../config/source.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { TextFile } from '../../runtime/signatures/signature-files.ts'

@@ -1,5 +1,5 @@
-import { AddressLists } from '../../classify/address-lists.ts'
-import type { PublishedRanges } from '../../classify/published-ranges.ts'
+import { AddressLists } from '../../classify/known/address-lists.ts'
+import type { PublishedRanges } from '../../classify/known/published-ranges.ts'
 import {
   FINGERPRINT_TYPES,
   type FingerprintPattern,
@@ -7,9 +7,9 @@ import {
   type FingerprintType,
   isFingerprint,
   type Signature,
-} from '../../classify/signature.ts'
-import type { Software } from '../../classify/software.ts'
-import { type ClaimKind, UserAgentIndex } from '../../classify/user-agent.ts'
+} from '../../classify/known/signature.ts'
+import type { Software } from '../../classify/known/software.ts'
+import { type ClaimKind, UserAgentIndex } from '../../classify/known/user-agent.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { Address, AddressRanges, parseAddressRange } from '../../wire/address-ranges.ts'
 import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'

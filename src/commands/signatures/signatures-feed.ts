@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import type { Software } from '../../classify/software.ts'
-import { softwareDocument } from '../../classify/software-document.ts'
+import type { Software } from '../../classify/known/software.ts'
+import { softwareDocument } from '../../classify/known/software-document.ts'
 import { Fault } from '../../shared/fault.ts'
 import {
   type Feed,

@@ -1,5 +1,5 @@
-import { isDecisive } from '../../classify/signature.ts'
-import { CATEGORIES, SOFTWARE_KINDS, type Software } from '../../classify/software.ts'
+import { isDecisive } from '../../classify/known/signature.ts'
+import { CATEGORIES, SOFTWARE_KINDS, type Software } from '../../classify/known/software.ts'
 import { ConfigFault } from '../../config/source.ts'
 import type { Arguments, Command, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'

@@ -1,4 +1,4 @@
-import { JA4_TYPES, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
+import { JA4_TYPES, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { invalid } from '../refusal.ts'
 import type { Tool, Tools } from '../tools.ts'

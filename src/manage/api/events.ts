@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { CATEGORIES } from '../../classify/software.ts'
+import { CATEGORIES } from '../../classify/known/software.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import type { EventRecord } from '../../store/events.ts'
 import { SEVERITIES } from '../../store/tables/events.ts'

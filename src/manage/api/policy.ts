@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { SoftwareNames } from '../../classify/software-names.ts'
+import type { SoftwareNames } from '../../classify/known/software-names.ts'
 import { type Policy, parsePolicy, policyWarnings } from '../../policy/policy.ts'
 import { pointerTo } from '../../config/source.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { conflictsIn } from '../../classify/proof-evidence.ts'
-import { CATEGORIES } from '../../classify/software.ts'
+import { conflictsIn } from '../../classify/verdict/proof-evidence.ts'
+import { CATEGORIES } from '../../classify/known/software.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
 import { ACTIONS } from '../../store/rollup-tally.ts'

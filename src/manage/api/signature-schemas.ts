@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { JA4_TYPES, type Ja4Type } from '../../classify/fingerprint-form.ts'
-import { SOFTWARE_KINDS } from '../../classify/software.ts'
+import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.ts'
+import { SOFTWARE_KINDS } from '../../classify/known/software.ts'
 import type { KnownSignature } from '../../store/catalogue-lists.ts'
 import type { Management } from '../management.ts'
 import { signatureEvidence } from '../evidence.ts'

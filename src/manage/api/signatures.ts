@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
+import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import type { Asked, LikeSignature } from '../../store/catalogue-lookup.ts'
 import type { KnownSignature, SignatureSort } from '../../store/catalogue-lists.ts'
 import type { Management } from '../management.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { PROOF_METHODS } from '../../classify/proof.ts'
-import { CATEGORIES } from '../../classify/software.ts'
+import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
+import { CATEGORIES } from '../../classify/known/software.ts'
 import {
   ACTIONS,
   CONFIDENCES,

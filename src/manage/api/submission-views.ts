@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { JA4_TYPES } from '../../classify/fingerprint-form.ts'
-import { CATEGORIES } from '../../classify/software.ts'
+import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
+import { CATEGORIES } from '../../classify/known/software.ts'
 import type { SubmissionRecord } from '../../store/submissions.ts'
 import type { Management } from '../management.ts'
 import { EFFECTS, type FindingCode } from '../submissions/findings.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { wrongInFingerprint } from '../../classify/fingerprint-form.ts'
-import { wrongInName } from '../../classify/name-likeness.ts'
+import { wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
+import { wrongInName } from '../../classify/known/name-likeness.ts'
 import type { Management } from '../management.ts'
 import type { Submitted } from '../submissions/analyse.ts'
 import { review } from '../submissions/review.ts'

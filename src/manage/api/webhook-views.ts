@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { CATEGORIES } from '../../classify/software.ts'
+import { CATEGORIES } from '../../classify/known/software.ts'
 import { SEVERITIES } from '../../store/tables/events.ts'
 import { UNTRIED, type WebhookRecord, type WebhookSecret } from '../../store/webhooks.ts'
 import type { Management } from '../management.ts'

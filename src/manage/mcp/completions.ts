@@ -1,5 +1,5 @@
-import { JA4_TYPES } from '../../classify/fingerprint-form.ts'
-import { CATEGORIES } from '../../classify/software.ts'
+import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
+import { CATEGORIES } from '../../classify/known/software.ts'
 import type { AnyOperation } from '../api/operation.ts'
 import { V1 } from '../api/operations.ts'
 import { WINDOWS } from '../api/stats.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { JA4_TYPES, wrongInFingerprint } from '../../classify/fingerprint-form.ts'
+import { JA4_TYPES, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import { invalid, Refusal } from '../refusal.ts'
 import { validated } from '../api/validate.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'

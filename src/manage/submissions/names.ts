@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { looksOf, mixesScripts } from '../../classify/name-likeness.ts'
-import { plainName } from '../../classify/software.ts'
+import { looksOf, mixesScripts } from '../../classify/known/name-likeness.ts'
+import { plainName } from '../../classify/known/software.ts'
 import type { Store } from '../../store/store.ts'
 import type { NamedSoftware } from '../../store/submissions.ts'
 import type { Finding } from './findings.ts'

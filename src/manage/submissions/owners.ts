@@ -1,7 +1,7 @@
-import type { Ja4Type } from '../../classify/fingerprint-form.ts'
-import type { Knowledge } from '../../classify/knowledge.ts'
-import { MOST, type Share, sharesOf } from '../../classify/owners.ts'
-import type { Likeness } from '../../classify/signature-index.ts'
+import type { Ja4Type } from '../../classify/known/fingerprint-form.ts'
+import type { Knowledge } from '../../classify/known/knowledge.ts'
+import { MOST, type Share, sharesOf } from '../../classify/known/owners.ts'
+import type { Likeness } from '../../classify/known/index/signature-index.ts'
 
 /** Who is known to have a fingerprint, or as much of it as anybody has. */
 export interface KnownOwners {

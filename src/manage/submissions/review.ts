@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { parseSoftware } from '../../classify/software.ts'
+import { parseSoftware } from '../../classify/known/software.ts'
 import type { Queries } from '../../store/database.ts'
 import type { Decision, NamedSoftware, SubmissionRecord } from '../../store/submissions.ts'
 import type { Trial, VerdictCount } from '../../store/trials.ts'

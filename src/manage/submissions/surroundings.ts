@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { JA4_TYPES, type Ja4Type } from '../../classify/fingerprint-form.ts'
+import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import type { Store } from '../../store/store.ts'

@@ -1,4 +1,4 @@
-import { JA4_TYPES, type Ja4Type } from '../../classify/fingerprint-form.ts'
+import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import type { Queries } from '../../store/database.ts'
 import type { Store } from '../../store/store.ts'

@@ -1,4 +1,4 @@
-import { SPOOFED } from '../../classify/evidence.ts'
+import { SPOOFED } from '../../classify/known/evidence.ts'
 import { signatureText } from '../signature-account.ts'
 import type { Rule } from './rule.ts'
 

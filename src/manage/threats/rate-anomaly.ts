@@ -1,4 +1,4 @@
-import type { Category } from '../../classify/software.ts'
+import type { Category } from '../../classify/known/software.ts'
 import type { Store } from '../../store/store.ts'
 import type { EventDraft } from '../event-draft.ts'
 import { nameOf, type SoftwareNames } from '../sighting-account.ts'

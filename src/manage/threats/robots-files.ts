@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
-import type { Knowledge } from '../../classify/knowledge.ts'
+import type { Knowledge } from '../../classify/known/knowledge.ts'
 import type { Log } from '../../shared/log.ts'
 import { RobotsTxt } from './robots-txt.ts'
 import { canAsk, type RobotsUpstream, robotsFrom } from './robots-upstream.ts'

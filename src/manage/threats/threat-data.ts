@@ -1,4 +1,4 @@
-import type { Knowledge } from '../../classify/knowledge.ts'
+import type { Knowledge } from '../../classify/known/knowledge.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { timeOf } from '../api/schemas.ts'
 import type { EventDraft } from '../event-draft.ts'

@@ -1,4 +1,4 @@
-import type { SoftwareNames } from '../../classify/software-names.ts'
+import type { SoftwareNames } from '../../classify/known/software-names.ts'
 import type { NewEvent } from '../../store/events.ts'
 import type { EventType } from '../../store/tables/events.ts'
 import type { WebhookRecord } from '../../store/webhooks.ts'

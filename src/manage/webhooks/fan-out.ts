@@ -1,4 +1,4 @@
-import type { SoftwareNames } from '../../classify/software-names.ts'
+import type { SoftwareNames } from '../../classify/known/software-names.ts'
 import type { Queries } from '../../store/database.ts'
 import type { EventRecord } from '../../store/events.ts'
 import type { Store } from '../../store/store.ts'

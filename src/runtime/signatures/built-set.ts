@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { BUILT_FOLDER } from '../../shared/package-files.ts'
-import type { Seed } from '../../classify/fingerprint-key.ts'
+import type { Seed } from '../../classify/known/index/fingerprint-key.ts'
 import type { IndexFile } from '../../plane/index-file.ts'
 import {
   draftSet,

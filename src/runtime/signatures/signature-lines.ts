@@ -1,7 +1,11 @@
 import { createReadStream } from 'node:fs'
-import { isFingerprintLine, parseSignatureLine, type SignatureLine } from '../../classify/signature-line.ts'
-import type { FingerprintSignature } from '../../classify/signature.ts'
-import type { Software } from '../../classify/software.ts'
+import {
+  isFingerprintLine,
+  parseSignatureLine,
+  type SignatureLine,
+} from '../../classify/known/signature-line.ts'
+import type { FingerprintSignature } from '../../classify/known/signature.ts'
+import type { Software } from '../../classify/known/software.ts'
 import type { Problem } from '../../config/source.ts'
 import { DocumentFault, problemText, shown } from '../../shared/problem.ts'
 import { type Line, lines } from '../../terminal/lines.ts'

@@ -1,5 +1,5 @@
-import type { Ja4Type } from '../../classify/fingerprint-form.ts'
-import type { Category, SoftwareKind } from '../../classify/software.ts'
+import type { Ja4Type } from '../../classify/known/fingerprint-form.ts'
+import type { Category, SoftwareKind } from '../../classify/known/software.ts'
 
 export interface CatalogueTables {
   software: SoftwareTable

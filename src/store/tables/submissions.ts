@@ -1,4 +1,4 @@
-import type { Category } from '../../classify/software.ts'
+import type { Category } from '../../classify/known/software.ts'
 
 export interface SubmissionTables {
   submissions: SubmissionTable

@@ -1,0 +1,144 @@
+import { shown } from '../../shared/problem.ts'
+
+/** The fingerprints that the API speaks of: each has parts with `_` in between. */
+export type Ja4Type = (typeof JA4_TYPES)[number]
+
+export const JA4_TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x'] as const
+
+/** A run of characters that says one thing. */
+interface Field {
+  readonly what: string
+  readonly length: number
+  /** A regular expression, in a form that can stand in others. */
+  readonly form: string
+  readonly takes: string
+}
+
+type Part = readonly Field[]
+
+/**
+ * What is wrong with a text that should be a fingerprint, and in which of its parts, in words that can follow a name;
+ * `null`: nothing. `starred`: whole parts may be `*`, but not all of them.
+ */
+export function wrongInFingerprint(type: Ja4Type, text: string, starred: boolean): string | null {
+  const parts = PARTS[type]
+  if (text.length > LENGTH_SPLIT_MAX) return `is ${shown(text)}, which is too long for a ${type}`
+  const texts = splitParts(text, lengthOf(parts[0]!))
+  if (texts.length !== parts.length)
+    return `is ${shown(text)}, which has ${counted(texts.length)}; a ${type} has ${parts.length}, with _ in between`
+  if (starred && texts.every((each) => each === '*')) return 'is nothing but *; one part has to be said'
+  for (const [index, part] of parts.entries()) {
+    const wrong = starred && texts[index] === '*' ? null : wrongInPart(part, texts[index]!)
+    if (wrong !== null) return `has a part ${LETTERS[index]} that ${wrong}`
+  }
+  return null
+}
+
+/** The parts of one that has the form, in their order. */
+export function partsOfFingerprint(type: Ja4Type, text: string): readonly string[] {
+  return splitParts(text, lengthOf(PARTS[type][0]!))
+}
+
+/** Characters of each part. */
+export function partLengths(type: Ja4Type): readonly number[] {
+  return PARTS[type].map(lengthOf)
+}
+
+/** The source of an expression for the part `a`, `b`… of a type. */
+export function formOfPart(type: Ja4Type, index: number): string {
+  return PARTS[type][index]!.map(({ form }) => form).join('')
+}
+
+/** The source of an expression for all of one. */
+export function formOfFingerprint(type: Ja4Type): string {
+  const anything = PARTS[type].map(() => '\\*').join('_')
+  const parts = PARTS[type].map((_, index) => `(?:${formOfPart(type, index)}|\\*)`)
+  return `^(?!${anything}$)${parts.join('_')}$`
+}
+
+/** The first part may have a `_` in it (of an odd method): nothing but its length says where it ends. */
+function splitParts(text: string, firstLength: number): readonly string[] {
+  if (text[firstLength] !== '_') return text.split('_')
+  return [text.slice(0, firstLength), ...text.slice(firstLength + 1).split('_')]
+}
+
+function wrongInPart(part: Part, text: string): string | null {
+  const length = lengthOf(part)
+  if (text.length !== length && part.length > 1)
+    return `is ${shown(text)}, which has ${text.length} characters; it takes ${length}`
+  let at = 0
+  for (const { what, length: own, form, takes } of part) {
+    const said = part.length === 1 ? text : text.slice(at, at + own)
+    at += own
+    if (new RegExp(`^${form}$`).test(said)) continue
+    return part.length === 1
+      ? `is ${shown(text)}; it takes ${takes}`
+      : `is ${shown(text)}: its ${what} is ${shown(said)}; it takes ${takes}`
+  }
+  return null
+}
+
+function lengthOf(part: Part): number {
+  return part.reduce((sum, { length }) => sum + length, 0)
+}
+
+function counted(parts: number): string {
+  return parts === 1 ? 'one part' : `${parts} parts`
+}
+
+function hash(length: number): Part {
+  const takes = `${length} hexadecimal digits, letters in lower case`
+  return [{ what: 'hash', length, form: `[0-9a-f]{${length}}`, takes }]
+}
+
+function count(what: string): Field {
+  return { what, length: 2, form: '\\d\\d', takes: 'two digits' }
+}
+
+function oneOf(what: string, length: number, form: string, takes: string): Field {
+  return { what, length, form, takes }
+}
+
+/** As fingerprint/ writes them: TLS 1.0 to 1.3, SSL, DTLS, or a version that has no mark. */
+const TRANSPORT = oneOf('transport', 1, '[tqd]', 't, q or d')
+const TLS_VERSION = oneOf(
+  'version',
+  2,
+  '(?:1[0-3]|s[23]|d[1-3]|00)',
+  '10, 11, 12, 13, s2, s3, d1, d2, d3 or 00',
+)
+const ALPN = oneOf('ALPN mark', 2, '[0-9a-zA-Z]{2}', 'two letters or digits')
+
+const PARTS: Readonly<Record<Ja4Type, readonly Part[]>> = {
+  ja4: [
+    [
+      TRANSPORT,
+      TLS_VERSION,
+      oneOf('mark of a server name', 1, '[di]', 'd or i'),
+      count('count of ciphers'),
+      count('count of extensions'),
+      ALPN,
+    ],
+    hash(12),
+    hash(12),
+  ],
+  ja4s: [[TRANSPORT, TLS_VERSION, count('count of extensions'), ALPN], hash(4), hash(12)],
+  ja4h: [
+    [
+      // A method is any token. Of one that has a single letter, the JA4H is too short to be told from others.
+      oneOf('method', 2, "[!#$%&'*+.^_`|~0-9a-z-]{2}", 'two letters, in lower case'),
+      oneOf('version', 2, '(?:10|11|20|30)', '10, 11, 20 or 30'),
+      oneOf('mark of cookies', 1, '[cn]', 'c or n'),
+      oneOf('mark of a referer', 1, '[rn]', 'r or n'),
+      count('count of headers'),
+      oneOf('language', 4, '[a-z0-9]{4}', 'four letters or digits, in lower case'),
+    ],
+    hash(12),
+    hash(12),
+    hash(12),
+  ],
+  ja4x: [hash(12), hash(12), hash(12)],
+}
+/** What is longer is not looked at: the longest fingerprint has 51 characters. */
+const LENGTH_SPLIT_MAX = 256
+const LETTERS = ['a', 'b', 'c', 'd'] as const

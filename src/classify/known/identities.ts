@@ -1,0 +1,71 @@
+import { signerAt } from './signer-id.ts'
+import type { SignatureIndex } from './index/signature-index.ts'
+import type { Software } from './software.ts'
+
+/** How agents can prove who they are, beside their addresses; never changed. */
+export class Identities {
+  readonly #bySigner = new Map<string, Software[]>()
+  readonly #byPlace = new Map<string, Software>()
+  readonly #lookingAlike = new Map<string, ReadonlySet<string>>()
+
+  /** `fingerprints` is the index of all fingerprints in the list. */
+  constructor(list: readonly Software[], fingerprints: SignatureIndex) {
+    for (const software of list) {
+      const { id, kind, verification } = software
+      if (kind !== 'agent') continue
+      const { signatureAgent, reverseDns, asns } = verification
+      if (signatureAgent !== null) {
+        this.#add(signerAt(signatureAgent), software)
+        this.#lookingAlike.set(id, lookingAlike(software, list, fingerprints))
+      }
+      if (reverseDns.length > 0 || asns.length > 0) this.#byPlace.set(id, software)
+    }
+  }
+
+  /** Those who sign as this one: a vendor may have one key for several agents. */
+  signingAs(agentId: string): readonly Software[] {
+    return this.#bySigner.get(agentId) ?? NONE
+  }
+
+  /** Of all agents that are known by a key: where those are. */
+  get signers(): readonly string[] {
+    return [...this.#bySigner.keys()]
+  }
+
+  /** The agent of this id, where what its address is says something of who it is. */
+  byPlace(id: string): Software | null {
+    return this.#byPlace.get(id) ?? null
+  }
+
+  /**
+   * Whose TLS that of an agent that signs may be: its own, and that of what it is made with, which has others in other
+   * versions. Nobody's where nobody knows how it connects: then none is foreign to it.
+   */
+  lookingLike({ id }: Software): ReadonlySet<string> {
+    return this.#lookingAlike.get(id) ?? NOBODY
+  }
+
+  #add(agentId: string, software: Software): void {
+    const others = this.#bySigner.get(agentId)
+    if (others === undefined) this.#bySigner.set(agentId, [software])
+    else others.push(software)
+  }
+}
+
+/** All that have a TLS hello which it has, too. */
+function lookingAlike(
+  { signatures }: Software,
+  list: readonly Software[],
+  fingerprints: SignatureIndex,
+): ReadonlySet<string> {
+  const alike = new Set<string>()
+  const hellos = signatures.flatMap((each) => (each.type === 'ja4' ? [each.value] : []))
+  for (const hello of hellos.slice(0, HELLOS_MAX))
+    for (const { software } of fingerprints.find('ja4', hello, 'exact')) alike.add(list[software]!.id)
+  return alike
+}
+
+const NONE: readonly Software[] = []
+const NOBODY: ReadonlySet<string> = new Set()
+/** Of one agent: more show nothing new of what it is made with. */
+const HELLOS_MAX = 256

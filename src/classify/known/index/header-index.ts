@@ -1,0 +1,112 @@
+import type { Software } from '../software.ts'
+
+/** The headers that say something by being there, missing, in their place, or in what they say. */
+export const HEADER = {
+  host: 1,
+  connection: 2,
+  'content-length': 3,
+  'sec-ch-ua': 4,
+  'sec-ch-ua-mobile': 5,
+  'sec-ch-ua-platform': 6,
+  'upgrade-insecure-requests': 7,
+  'user-agent': 8,
+  accept: 9,
+  'sec-fetch-site': 10,
+  'sec-fetch-mode': 11,
+  'sec-fetch-user': 12,
+  'sec-fetch-dest': 13,
+  referer: 14,
+  'accept-encoding': 15,
+  'accept-language': 16,
+  cookie: 17,
+  priority: 18,
+  te: 19,
+  'content-type': 20,
+  origin: 21,
+  'cache-control': 22,
+  pragma: 23,
+  dnt: 24,
+  'sec-gpc': 25,
+  authorization: 26,
+  'x-api-key': 27,
+  'api-key': 28,
+  upgrade: 29,
+  purpose: 30,
+  'sec-purpose': 31,
+} as const
+
+type HeaderName = keyof typeof HEADER
+
+/** A header as one Software sends it. */
+interface Pattern {
+  readonly software: Software
+  /** The parts of its value between stars, in lower case; `null` where it is enough that it is there. */
+  readonly value: readonly string[] | null
+}
+
+interface Header {
+  /** One of HEADER, or 0. */
+  readonly code: number
+  readonly patterns: readonly Pattern[]
+}
+
+/** Knows headers by their names, in whatever case they come. */
+export class HeaderIndex {
+  readonly #headers = new Map<string, Header>()
+  /** By the name as sent, so that no name is put into lower case twice. */
+  #sent = new Map<string, Header>()
+
+  constructor(list: readonly Software[]) {
+    const patterns = new Map<string, Pattern[]>()
+    for (const software of list) {
+      for (const signature of software.signatures) {
+        if (signature.type !== 'header') continue
+        const value = signature.value?.split('*') ?? null
+        patterns.set(signature.name, [...(patterns.get(signature.name) ?? []), { software, value }])
+      }
+    }
+    for (const name of [...Object.keys(HEADER), ...patterns.keys()])
+      this.#headers.set(name, {
+        code: Object.hasOwn(HEADER, name) ? HEADER[name as HeaderName] : 0,
+        patterns: (patterns.get(name) ?? []).sort((a, b) => a.software.givesWay - b.software.givesWay),
+      })
+  }
+
+  find(sent: string): Header {
+    const known = this.#sent.get(sent)
+    if (known !== undefined) return known
+    const header = this.#headers.get(sent.toLowerCase()) ?? OTHER
+    if (this.#sent.size >= SENT_MAX) this.#sent = new Map()
+    if (sent.length <= NAME_LENGTH_MAX) this.#sent.set(sent, header)
+    return header
+  }
+}
+
+/** The first Software whose pattern the value fits, of those that give way least; one that asks for the value comes before one that does not. */
+export function softwareOf({ patterns }: Header, value: string): Software | null {
+  let found: Software | null = null
+  const lower = value.toLowerCase()
+  for (const pattern of patterns) {
+    if (pattern.value === null) found ??= pattern.software
+    else if (fits(pattern.value, lower)) return pattern.software
+  }
+  return found
+}
+
+function fits(parts: readonly string[], value: string): boolean {
+  if (parts.length === 1) return value === parts[0]
+  const last = parts.length - 1
+  if (!value.startsWith(parts[0]!)) return false
+  let at = parts[0]!.length
+  for (let i = 1; i < last; i++) {
+    const found = value.indexOf(parts[i]!, at)
+    if (found === -1) return false
+    at = found + parts[i]!.length
+  }
+  return value.length - parts[last]!.length >= at && value.endsWith(parts[last]!)
+}
+
+const OTHER: Header = { code: 0, patterns: [] }
+/** Of what clients call their headers: a few hundred in all that sites meet. */
+const SENT_MAX = 2048
+const NAME_LENGTH_MAX = 64

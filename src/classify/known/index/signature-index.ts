@@ -1,0 +1,293 @@
+import {
+  hashKey,
+  isSameKey,
+  KEY,
+  KEY_FORM_OF,
+  KEY_FORMS,
+  type KeyForm,
+  type PartsAlike,
+  partsOf,
+  readKey,
+  TEXT_CHARACTERS_MAX,
+  textWords,
+} from './fingerprint-key.ts'
+import {
+  CANDIDATE_WORDS,
+  COUNT_BITS,
+  checksum,
+  HEAD_WORDS,
+  homeOf,
+  type IndexLayout,
+  indexFault,
+  LIST_BITS,
+  LIST_MASK,
+  layoutOf,
+  MERGED_WORDS,
+  readHeader,
+  SUMMED_FROM,
+  sumInHeader,
+  TABLES,
+} from './index-layout.ts'
+import type { FingerprintType } from '../signature.ts'
+
+/** How much of a fingerprint is the same. */
+export type Likeness = 'exact' | PartsAlike
+
+/** Somebody who has a fingerprint. */
+export interface Candidate {
+  /** The Software's number in the list the index was made with. */
+  readonly software: number
+  /** Summed over the signatures; 0 for what is only published. */
+  readonly observations: number
+}
+
+export interface Nearest {
+  /** `stable`: the fingerprint is another, but the client's stable key is known. */
+  readonly likeness: Likeness | 'stable'
+  /** At least one. */
+  readonly candidates: readonly Candidate[]
+}
+
+/**
+ * All signatures over fingerprints, for lookup. It is one buffer, looked up in where it lies: a million signatures are
+ * there as soon as their bytes are. Never changed: the next one takes its place whole, and it is closed at most.
+ */
+export class SignatureIndex {
+  /** Signatures in it. */
+  readonly count: number
+  /** Numbers of software are below this: a shorter list is not the one the index was made with. */
+  readonly softwareCount: number
+  readonly #bytes: ArrayBufferLike
+  #layout: IndexLayout
+  #words: Int32Array
+  /** Candidates made before, each list at one place that others want, too. */
+  readonly #kept: (readonly Candidate[])[] = new Array(KEPT_LISTS).fill(NOBODY)
+  readonly #keptHead = new Int32Array(KEPT_LISTS)
+
+  private constructor(layout: IndexLayout, words: Int32Array) {
+    this.count = layout.signatures
+    this.softwareCount = layout.software
+    this.#bytes = words.buffer
+    this.#layout = layout
+    this.#words = words
+  }
+
+  /** Throws a Fault where a lookup in the first `length` of these bytes could go wrong. They are its own from now on. */
+  static open(bytes: ArrayBufferLike, length = bytes.byteLength): SignatureIndex {
+    const opening = SignatureIndex.opening(bytes, length)
+    for (;;) {
+      const step = opening.next()
+      if (step.done) return step.value
+    }
+  }
+
+  /** The same, with a pause after each half a millisecond or less of looking. */
+  static *opening(bytes: ArrayBufferLike, length = bytes.byteLength): Generator<undefined, SignatureIndex> {
+    if (length % 4 !== 0) throw indexFault('has a length that is no multiple of 4')
+    const words = new Int32Array(bytes, 0, length / 4)
+    const layout = readHeader(words)
+    yield* checkSum(words)
+    for (const form of KEY_FORMS) yield* checkRows(words, layout, form)
+    yield* checkMerged(words, layout)
+    for (const form of KEY_FORMS) yield* checkTables(words, layout, form)
+    return new SignatureIndex(layout, words)
+  }
+
+  /** Who has this fingerprint, most observed first. What is no fingerprint of this type, nobody has. */
+  find(type: FingerprintType, value: string, likeness: Likeness): readonly Candidate[] {
+    const form = KEY_FORM_OF[type]
+    if (!readKey(form, value)) return NOBODY
+    return this.#candidates(this.#headFor(form, partsOf(form, likeness)))
+  }
+
+  /** By all of it; then by the stable key of the same client, where one is given; then by the most telling parts. */
+  nearest(type: FingerprintType, value: string, stable: string | null = null): Nearest | null {
+    const form = KEY_FORM_OF[type]
+    const isOne = readKey(form, value)
+    const whole = isOne ? this.#headFor(form, form.whole) : NO_HEAD
+    if (whole !== NO_HEAD) return { likeness: 'exact', candidates: this.#candidates(whole) }
+    if (stable !== null) {
+      const same = this.find('stable', stable, 'exact')
+      if (same.length > 0) return { likeness: 'stable', candidates: same }
+      if (isOne) readKey(form, value) // `KEY` is the stable one by now
+    }
+    if (!isOne) return null
+    for (let i = 0; i < form.order.length; i++) {
+      const head = this.#headFor(form, form.orderParts[i]!)
+      if (head !== NO_HEAD) return { likeness: form.order[i]!, candidates: this.#candidates(head) }
+    }
+    return null
+  }
+
+  /** From now on nobody has anything: the bytes it lay in are for others to use. */
+  close(): ArrayBufferLike {
+    this.#layout = CLOSED
+    this.#words = new Int32Array(0)
+    return this.#bytes
+  }
+
+  /** Where the list for these parts of `KEY` begins. */
+  #headFor(form: KeyForm, parts: number): number {
+    const layout = this.#layout
+    const table = form.firstTable + parts
+    const slots = layout.slots[table]!
+    if (slots === 0) return NO_HEAD
+    const words = this.#words
+    const hash = hashKey(form, parts, KEY, 0, layout.seed)
+    const from = layout.slotsAt[table]!
+    let slot = homeOf(hash, slots)
+    for (let left = layout.probes[table]!; left > 0; left--) {
+      const found = words[from + slot]!
+      if (found === 0) return NO_HEAD
+      if (found >>> LIST_BITS === (hash & TAG_MASK)) {
+        const list = (found & LIST_MASK) - 1
+        const row = rowAt(layout, form, rowOf(words, layout, list))
+        if (isSameKey(form, parts, KEY, 0, words, keyAt(words, layout, form, row)))
+          return list < layout.rowCount
+            ? row + layout.rowWords[form.number]! - HEAD_WORDS
+            : layout.mergedAt + (list - layout.rowCount) * MERGED_WORDS + 1
+      }
+      if (++slot === slots) slot = 0
+    }
+    return NO_HEAD
+  }
+
+  #candidates(head: number): readonly Candidate[] {
+    if (head === NO_HEAD) return NOBODY
+    const place = head % KEPT_LISTS
+    if (this.#keptHead[place] === head) return this.#kept[place]!
+    const words = this.#words
+    const candidates = [candidateAt(words, head)]
+    const others = words[head + CANDIDATE_WORDS]!
+    let at = this.#layout.othersAt + (others >>> COUNT_BITS) * CANDIDATE_WORDS
+    for (let left = others & COUNT_MASK; left > 0; left--, at += CANDIDATE_WORDS)
+      candidates.push(candidateAt(words, at))
+    this.#kept[place] = candidates
+    this.#keptHead[place] = head
+    return candidates
+  }
+}
+
+/** A row that the list is of. */
+function rowOf(words: Int32Array, layout: IndexLayout, list: number): number {
+  return list < layout.rowCount ? list : words[layout.mergedAt + (list - layout.rowCount) * MERGED_WORDS]!
+}
+
+function rowAt(layout: IndexLayout, form: KeyForm, row: number): number {
+  return layout.rowsAt[form.number]! + (row - layout.firstRow[form.number]!) * layout.rowWords[form.number]!
+}
+
+function keyAt(words: Int32Array, layout: IndexLayout, form: KeyForm, rowAt: number): number {
+  return form.stride === 0 ? layout.textsAt + words[rowAt]! : rowAt
+}
+
+function candidateAt(words: Int32Array, at: number): Candidate {
+  return { software: words[at]!, observations: observationsAt(words, at) }
+}
+
+function observationsAt(words: Int32Array, at: number): number {
+  return words[at + 2]! * 2 ** 32 + (words[at + 1]! >>> 0)
+}
+
+function* checkSum(words: Int32Array): Generator<undefined, void> {
+  let sum = 0
+  for (const [from, to] of slices(words.length - SUMMED_FROM)) {
+    sum = checksum(words, from + SUMMED_FROM, to + SUMMED_FROM, sum)
+    yield
+  }
+  if (sum !== sumInHeader(words)) throw indexFault('is damaged')
+}
+
+/** Each row has a list, and a text where its key is one. */
+function* checkRows(words: Int32Array, layout: IndexLayout, form: KeyForm): Generator<undefined, void> {
+  const rowWords = layout.rowWords[form.number]!
+  for (const [from, to] of slices(layout.rows[form.number]!)) {
+    for (let i = from; i < to; i++) {
+      const at = layout.rowsAt[form.number]! + i * rowWords
+      if (form.stride === 0) checkText(words, layout, words[at]!)
+      checkList(words, layout, at + rowWords - HEAD_WORDS)
+    }
+    yield
+  }
+}
+
+function checkText(words: Int32Array, { textsAt, textWords: all }: IndexLayout, start: number): void {
+  const length = start >= 0 && start < all ? words[textsAt + start]! : -1
+  if (length < 0 || length > TEXT_CHARACTERS_MAX || start + textWords(length) > all)
+    throw indexFault('has a text that is not there')
+}
+
+/** Each merged list has a row. */
+function* checkMerged(words: Int32Array, layout: IndexLayout): Generator<undefined, void> {
+  for (const [from, to] of slices(layout.merged)) {
+    for (let i = from; i < to; i++) {
+      const at = layout.mergedAt + i * MERGED_WORDS
+      if (words[at]! < 0 || words[at]! >= layout.rowCount) throw indexFault('has a list without a row')
+      checkList(words, layout, at + 1)
+    }
+    yield
+  }
+}
+
+/** Most observed first. */
+function checkList(words: Int32Array, layout: IndexLayout, head: number): void {
+  const others = words[head + CANDIDATE_WORDS]!
+  const from = others >>> COUNT_BITS
+  const count = others & COUNT_MASK
+  if (from + count > layout.others) throw indexFault('has a list without candidates')
+  checkCandidate(words, layout, head, Number.MAX_SAFE_INTEGER)
+  let most = observationsAt(words, head)
+  for (let i = 0; i < count; i++) {
+    const at = layout.othersAt + (from + i) * CANDIDATE_WORDS
+    checkCandidate(words, layout, at, most)
+    most = observationsAt(words, at)
+  }
+}
+
+function checkCandidate(words: Int32Array, { software }: IndexLayout, at: number, most: number): void {
+  const observations = observationsAt(words, at)
+  if (words[at]! < 0 || words[at]! >= software) throw indexFault('has a candidate that is no software')
+  if (observations < 0 || observations > most) throw indexFault('has candidates in no order')
+}
+
+/** Each slot has a list of its own type. */
+function* checkTables(words: Int32Array, layout: IndexLayout, form: KeyForm): Generator<undefined, void> {
+  for (let table = form.firstTable; table <= form.firstTable + form.whole; table++) {
+    for (const [from, to] of slices(layout.slots[table]!)) {
+      const at = layout.slotsAt[table]!
+      checkSlots(words, layout, form, at + from, at + to)
+      yield
+    }
+  }
+}
+
+function checkSlots(words: Int32Array, layout: IndexLayout, form: KeyForm, from: number, to: number): void {
+  const firstRow = layout.firstRow[form.number]!
+  const rowEnd = firstRow + layout.rows[form.number]!
+  for (let at = from; at < to; at++) {
+    if (words[at] === 0) continue
+    const list = (words[at]! & LIST_MASK) - 1
+    const row = list >= 0 && list < layout.listCount ? rowOf(words, layout, list) : -1
+    if (row < firstRow || row >= rowEnd) throw indexFault('has a slot with no list of its type')
+  }
+}
+
+function* slices(length: number): Generator<readonly [from: number, to: number]> {
+  for (let from = 0; from < length; from += SLICE) yield [from, Math.min(length, from + SLICE)]
+}
+
+const CLOSED = layoutOf(
+  {
+    ...{ signatures: 0, software: 0, merged: 0, others: 0, textWords: 0 },
+    ...{ rows: KEY_FORMS.map(() => 0), slots: Array(TABLES).fill(0), probes: Array(TABLES).fill(0) },
+  },
+  [0, 0],
+)
+const NOBODY: readonly Candidate[] = Object.freeze([])
+/** Nothing but the header begins there. */
+const NO_HEAD = 0
+/** Some hundred bytes each. Clients that come often come with few fingerprints. */
+const KEPT_LISTS = 4096
+const TAG_MASK = 2 ** (32 - LIST_BITS) - 1
+const COUNT_MASK = 2 ** COUNT_BITS - 1
+const SLICE = 8192

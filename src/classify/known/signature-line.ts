@@ -1,0 +1,35 @@
+import { DocumentFault, type DocumentProblem, Place, shown } from '../../shared/problem.ts'
+import { type FingerprintSignature, readSignature } from './signature.ts'
+import { parseSoftware, type Software } from './software.ts'
+
+/** What a line of a long list says. */
+export type SignatureLine =
+  | { readonly kind: 'software'; readonly software: Software }
+  /** `of`: an id. */
+  | { readonly kind: 'fingerprint'; readonly of: string; readonly signature: FingerprintSignature }
+
+/**
+ * Software as a file of signatures has it, or one of its fingerprints: a signature with the id in `software`. What else
+ * Software is known by stands with it. Throws a DocumentFault.
+ */
+export function parseSignatureLine(value: unknown): SignatureLine {
+  if (!isFingerprintLine(value)) return { kind: 'software', software: parseSoftware(value) }
+  const { software, ...document } = value
+  const problems: DocumentProblem[] = []
+  const place = Place.of(document, problems)
+  const signature = readSignature(place)
+  if (typeof software !== 'string')
+    place.refuse(`has a \`software\` that is ${shown(software)}; it takes an id`)
+  else if (signature !== null) {
+    const { type } = signature
+    if (type !== 'user-agent' && type !== 'header' && type !== 'header-order')
+      return { kind: 'fingerprint', of: software, signature }
+    place.refuse('is no fingerprint; it belongs among the `signatures` of its software')
+  }
+  throw new DocumentFault('SIGNATURES_INVALID', problems)
+}
+
+/** Also for a look at what a file is. */
+export function isFingerprintLine(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && 'software' in value
+}

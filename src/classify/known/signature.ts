@@ -1,0 +1,184 @@
+import { type Place, shown } from '../../shared/problem.ts'
+import { formOfFingerprint, formOfPart, JA4_TYPES } from './fingerprint-form.ts'
+
+/** A pattern that points to the Software it stands under, and where it was measured. */
+export type Signature = ((UserAgentPattern | HeaderPattern | HeaderOrder) & Provenance) | FingerprintSignature
+
+/** Words of a User-Agent, in any case of letters. */
+export interface UserAgentPattern {
+  readonly type: 'user-agent'
+  readonly text: string
+  /**
+   * `product`: not in the middle of a word, so `curl/` is not in `libcurl/`, and a pattern that ends in a letter or
+   * digit ends a word there. `whole`: nothing else stands in it (`node`).
+   */
+  readonly match: 'product' | 'whole'
+}
+
+/** A header that is there; with `value`, one whose value has it (`*` stands for anything). */
+export interface HeaderPattern {
+  readonly type: 'header'
+  /** Lower case. */
+  readonly name: string
+  readonly value: string | null
+}
+
+/** The order in which a browser sends what it sends: names in lower case, without pseudo-headers. */
+export interface HeaderOrder {
+  readonly type: 'header-order'
+  readonly protocol: 'h1' | 'h2'
+  readonly names: readonly string[]
+}
+
+/** A fingerprint as it is written; in JA4, JA4S, JA4H and JA4X whole parts may be `*`. */
+export interface FingerprintPattern {
+  readonly type: FingerprintType
+  readonly value: string
+}
+
+export interface FingerprintSignature extends FingerprintPattern, Provenance {
+  /** Somebody has decided that whoever has it is whom it stands under, an agent. */
+  readonly isDecisive: boolean
+}
+
+export type FingerprintType = (typeof FINGERPRINT_TYPES)[number]
+
+export interface Provenance {
+  readonly source: string
+  /** The day, `YYYY-MM-DD`. */
+  readonly date: string
+  /** Connections or requests it was seen on; 0 for what is only published. */
+  readonly observations: number
+}
+
+export type DecidableType = (typeof DECIDABLE_TYPES)[number]
+
+export function isDecidable(type: string): type is DecidableType {
+  return DECIDABLE_TYPES.some((each) => each === type)
+}
+
+/** Whoever has it is whom it stands under. */
+export function isDecisive(signature: Signature): boolean {
+  return 'isDecisive' in signature && signature.isDecisive
+}
+
+/** Whether it is written like one. */
+export function isFingerprint(type: FingerprintType, text: string): boolean {
+  return FORMS[type].test(text)
+}
+
+/** `null`: it was refused, and its place knows why. */
+export function readSignature(place: Place): Signature | null {
+  const members = place.members(MEMBERS)
+  const given = PATTERN_NAMES.filter((name) => members.has(name))
+  if (given.length !== 1)
+    return place.refuse(`needs exactly one of ${PATTERN_NAMES.join(', ')}; it has ${given.length}`)
+  const pattern = PATTERNS[given[0]!]!(members.get(given[0]!)!, members)
+  const provenance = readProvenance(place, members)
+  const decisive = members.get('decisive')
+  const isDecisive = decisive?.boolean() ?? false
+  if (pattern === null || provenance === null) return null
+  if (isDecisive && !canDecide(pattern))
+    return decisive!.refuse('is for a whole ja4, ja4h or ja4x; of a ja4h, the parts of cookies may be *')
+  return isOfFingerprint(pattern)
+    ? Object.freeze({ ...pattern, ...provenance, isDecisive })
+    : Object.freeze({ ...pattern, ...provenance })
+}
+
+type Pattern = UserAgentPattern | HeaderPattern | HeaderOrder | FingerprintPattern
+type Members = ReadonlyMap<string, Place>
+
+function readProvenance(place: Place, members: Members): Provenance | null {
+  const source = members.get('source')?.text('where it was measured') ?? null
+  const date = members.get('date')?.text('a day, like 2026-11-21') ?? null
+  const observations = members.get('observations')?.integer(0, Number.MAX_SAFE_INTEGER) ?? 0
+  if (!members.has('source') || !members.has('date')) return place.refuse('needs `source` and `date`')
+  if (source === null || date === null) return null
+  return DAY.test(date)
+    ? { source, date, observations }
+    : members.get('date')!.refuse(`is ${shown(date)}; it takes a day, like 2026-11-21`)
+}
+
+/** What decides is looked for as it is written. */
+function canDecide(pattern: Pattern): boolean {
+  if (!isOfFingerprint(pattern) || !isDecidable(pattern.type)) return false
+  const { type, value } = pattern
+  return type === 'ja4h' ? WHOLE_BUT_COOKIES.test(value) : !value.includes('*')
+}
+
+function isOfFingerprint(pattern: Pattern): pattern is FingerprintPattern {
+  return FINGERPRINT_TYPES.some((type) => type === pattern.type)
+}
+
+function userAgent(place: Place, members: Members): UserAgentPattern | null {
+  const text = place.text('words of a User-Agent')
+  const match = members.get('match')?.choice(['product', 'whole'] as const) ?? 'product'
+  if (text === null) return null
+  if (match === 'product' && (text.length < PRODUCT_LENGTH_MIN || GENERIC.has(text.toLowerCase())))
+    return place.refuse(`is ${shown(text)}, which stands in too many User-Agents; see \`match: whole\``)
+  return { type: 'user-agent', text: text.toLowerCase(), match }
+}
+
+function header(place: Place, members: Members): HeaderPattern | null {
+  const name = place.text('the name of a header')?.toLowerCase() ?? null
+  const value = members.get('value')?.text('a value, in which * stands for anything') ?? null
+  if (name === null) return null
+  if (!TOKEN.test(name)) return place.refuse(`is ${shown(name)}, which is no name of a header`)
+  return { type: 'header', name, value: value?.toLowerCase() ?? null }
+}
+
+function headerOrder(place: Place, members: Members): HeaderOrder | null {
+  const names = place.items().map((item) => item.text('the name of a header')?.toLowerCase() ?? null)
+  const protocol = members.get('protocol')?.choice(['h1', 'h2'] as const) ?? null
+  if (!members.has('protocol')) return place.refuse('needs `protocol`, h1 or h2')
+  if (protocol === null || names.includes(null)) return null
+  return { type: 'header-order', protocol, names: names as string[] }
+}
+
+function fingerprint(type: FingerprintType): (place: Place) => FingerprintPattern | null {
+  const form = FORMS[type]
+  return (place) => {
+    const value = place.text('a fingerprint')
+    if (value === null || form.test(value)) return value === null ? null : { type, value }
+    return place.refuse(`is ${shown(value)}, which is no ${type}`)
+  }
+}
+
+/** Any part of the four may be `*`, but not all of them; an HTTP/2 fingerprint and a stable key are whole. */
+const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
+  ja4: new RegExp(formOfFingerprint('ja4')),
+  ja4s: new RegExp(formOfFingerprint('ja4s')),
+  ja4h: new RegExp(formOfFingerprint('ja4h')),
+  ja4x: new RegExp(formOfFingerprint('ja4x')),
+  stable: new RegExp(`^gs1-${[0, 1, 2].map((part) => formOfPart('ja4', part)).join('-')}$`),
+  http2: /^[0-9:;]*\|[0-9]+\|[0-9:,]+\|(?:[a-z](?:,[a-z])*)?$/,
+}
+
+export const FINGERPRINT_TYPES = [...JA4_TYPES, 'stable', 'http2'] as const
+/** Those of which a fingerprint can be decided on: a JA4S is our own answer, and many programs share the others. */
+const DECIDABLE_TYPES = ['ja4', 'ja4h', 'ja4x'] as const
+const WHOLE_BUT_COOKIES = /^[^*]+(?:_\*){0,2}$/
+const DETAILS = ['match', 'value', 'protocol', 'decisive']
+const PROVENANCE = ['source', 'date', 'observations']
+const PATTERNS: Readonly<Record<string, (place: Place, members: Members) => Pattern | null>> = {
+  user_agent: userAgent,
+  header,
+  header_order: headerOrder,
+  ...Object.fromEntries(FINGERPRINT_TYPES.map((type) => [type, fingerprint(type)])),
+}
+const PATTERN_NAMES = Object.keys(PATTERNS)
+const MEMBERS = [...PATTERN_NAMES, ...DETAILS, ...PROVENANCE]
+const DAY = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
+const PRODUCT_LENGTH_MIN = 3
+/** What browsers and half of all others say. */
+const GENERIC = new Set([
+  'mozilla',
+  'mozilla/5.0',
+  'gecko',
+  'khtml',
+  'applewebkit',
+  'compatible',
+  'version',
+  'like',
+])

@@ -1,0 +1,201 @@
+import type { Brand } from '../../shared/brand.ts'
+import { DocumentFault, type DocumentProblem, Place, shown } from '../../shared/problem.ts'
+import { type PublishedRanges, readPublishedRanges } from './published-ranges.ts'
+import { readSignature, type Signature } from './signature.ts'
+
+export type SoftwareId = Brand<string, 'SoftwareId'>
+
+/** Any program we know by how it shows itself. */
+export interface Software {
+  readonly id: SoftwareId
+  readonly name: string
+  readonly kind: SoftwareKind
+  /** Of an agent; `null` for tools and browsers. */
+  readonly category: Category | null
+  readonly vendor: string | null
+  readonly homepage: string | null
+  readonly description: string | null
+  /** What others call it: in labelled data, in the API. */
+  readonly aliases: readonly string[]
+  /** What it goes by in robots.txt. */
+  readonly robotsToken: string | null
+  /** Of a browser: decides what its TLS and its headers look like. */
+  readonly engine: Engine | null
+  /**
+   * 0 where its User-Agent token is its own; 1 where those built on it carry the token too (Chrome, Headless Chrome,
+   * Nutch); 2 where even the former do (Safari). Of several of a kind that are named, the lowest is meant, then the first.
+   */
+  readonly givesWay: 0 | 1 | 2
+  /** It is made to look like a browser. */
+  readonly isImitator: boolean
+  /** It stands for all that share a mark (SDKs of one generator), and is named only where none of them is. */
+  readonly isFamily: boolean
+  readonly verification: Verification
+  readonly signatures: readonly Signature[]
+}
+
+export type SoftwareKind = (typeof SOFTWARE_KINDS)[number]
+export type Category = (typeof CATEGORIES)[number]
+export type Engine = (typeof ENGINES)[number]
+
+/** How its vendor lets others check that it is who it says. */
+export interface Verification {
+  readonly rangesUrl: string | null
+  readonly ranges: PublishedRanges | null
+  /** Ends of the host names that its addresses have, like `.googlebot.com`. */
+  readonly reverseDns: readonly string[]
+  /** The networks that all of its addresses are in: numbers of autonomous systems. */
+  readonly asns: readonly number[]
+  /** The origin of its key directory, as it says it in Signature-Agent. */
+  readonly signatureAgent: string | null
+}
+
+/** Throws a DocumentFault with everything that is wrong. A file of signatures is a list of Software. */
+export function parseSoftwareList(value: unknown, isFromLater = false): readonly Software[] {
+  const problems: DocumentProblem[] = []
+  const list = readSoftwareList(Place.of(value ?? [], problems, isFromLater))
+  if (problems.length > 0) throw new DocumentFault('SIGNATURES_INVALID', problems)
+  return list
+}
+
+/** One of such a list. Throws a DocumentFault with everything that is wrong. */
+export function parseSoftware(value: unknown): Software {
+  const problems: DocumentProblem[] = []
+  const software = readSoftware(Place.of(value, problems), new Set())
+  if (software === null || problems.length > 0) throw new DocumentFault('SIGNATURES_INVALID', problems)
+  return software
+}
+
+/** All that it is called. */
+export function namesOf({ id, name, aliases }: Software): readonly string[] {
+  return [id, name, ...aliases]
+}
+
+/** A name as it is compared: however it is written. */
+export function plainName(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')
+}
+
+function readSoftwareList(place: Place): readonly Software[] {
+  const { value } = place
+  if (!Array.isArray(value)) {
+    place.refuse(`is ${shown(value)}; it takes a list of software`)
+    return []
+  }
+  const ids = new Set<string>()
+  const list: Software[] = []
+  for (const item of value.length === 0 ? [] : place.items()) {
+    const software = readSoftware(item, ids)
+    if (software !== null) list.push(software)
+  }
+  return list
+}
+
+function readSoftware(item: Place, ids: Set<string>): Software | null {
+  if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; it takes a mapping`)
+  const id = idOf(item, ids)
+  const place = id === null ? item : item.inside(`software "${id}"`)
+  const members = place.members(MEMBERS)
+  const required = (name: string) => {
+    const member = members.get(name)
+    if (member === undefined) place.refuse(`needs \`${name}\``)
+    return member
+  }
+  const text = (name: string) => members.get(name)?.text('a text') ?? null
+  const name = required('name')?.text('a name') ?? null
+  const kind = required('kind')?.choice(SOFTWARE_KINDS) ?? null
+  const category = members.get('category')?.choice(CATEGORIES) ?? null
+  const engine = members.get('engine')?.choice(ENGINES) ?? null
+  if (kind === 'agent' && category === null && !members.has('category'))
+    place.refuse(`needs \`category\`, as agents do: ${CATEGORIES.join(', ')}`)
+  if (kind !== 'agent' && category !== null) members.get('category')!.refuse('is for agents only')
+  if (kind === 'browser' && engine === null && !members.has('engine'))
+    place.refuse(`needs \`engine\`, as browsers do: ${ENGINES.join(', ')}`)
+  if (kind !== 'browser' && engine !== null) members.get('engine')!.refuse('is for browsers only')
+  const signatures = (members.get('signatures')?.items() ?? []).map(readSignature)
+  const software = {
+    name,
+    kind,
+    category,
+    vendor: text('vendor'),
+    homepage: url(members.get('homepage')),
+    description: text('description'),
+    aliases: texts(members.get('aliases')),
+    robotsToken: text('robots_token'),
+    engine,
+    givesWay: members.get('gives_way')?.choice([0, 1, 2] as const) ?? 0,
+    isImitator: members.get('imitates_browsers')?.boolean() ?? false,
+    isFamily: members.get('family')?.boolean() ?? false,
+    verification: readVerification(members.get('verification'), kind),
+    signatures: signatures.filter((signature) => signature !== null),
+  }
+  if (id === null || name === null || kind === null) return null
+  return Object.freeze({ id, ...software, name, kind })
+}
+
+function idOf(item: Place, ids: Set<string>): SoftwareId | null {
+  const member = item.entries().get('id')
+  if (member === undefined) return item.refuse('needs an id')
+  const id = member.text('an id')
+  if (id === null) return null
+  if (!ID.test(id))
+    return member.refuse(`is ${shown(id)}; an id is 1 to 64 lower-case letters, digits and hyphens`)
+  if (ids.has(id)) return member.refuse(`${shown(id)} is taken`)
+  ids.add(id)
+  return id as SoftwareId
+}
+
+function readVerification(place: Place | undefined, kind: SoftwareKind | null): Verification {
+  const members = place?.members(['ranges_url', 'ranges', 'reverse_dns', 'asns', 'signature_agent'])
+  return {
+    rangesUrl: url(members?.get('ranges_url')),
+    ranges: readRanges(members?.get('ranges'), kind),
+    reverseDns: hostEnds(members?.get('reverse_dns')),
+    asns: (members?.get('asns')?.items() ?? []).flatMap((item) => item.integer(1, ASN_MAX) ?? []),
+    signatureAgent: url(members?.get('signature_agent')),
+  }
+}
+
+/** Nobody but agents is ever verified. */
+function readRanges(place: Place | undefined, kind: SoftwareKind | null): PublishedRanges | null {
+  if (place === undefined) return null
+  return kind === null || kind === 'agent' ? readPublishedRanges(place) : place.refuse('is for agents only')
+}
+
+function texts(place: Place | undefined): readonly string[] {
+  return (place?.items() ?? []).map((item) => item.text('a text')).filter((each) => each !== null)
+}
+
+/** Of two labels at least: everybody has a name that ends with `.com`. */
+function hostEnds(place: Place | undefined): readonly string[] {
+  return (place?.items() ?? []).flatMap((item) => {
+    const end = item.text('the end of host names, like .googlebot.com')
+    if (end === null || HOST_END.test(end)) return end ?? []
+    return item.refuse(`is ${shown(end)}; it takes the end of host names, like .googlebot.com`) ?? []
+  })
+}
+
+function url(place: Place | undefined): string | null {
+  const text = place?.text('a URL') ?? null
+  if (text === null || URL.canParse(text)) return text
+  return place!.refuse(`is ${shown(text)}, which is no URL`)
+}
+
+export const SOFTWARE_KINDS = ['agent', 'tool', 'browser'] as const
+export const CATEGORIES = [
+  'llm-sdk',
+  'browser-agent',
+  'orchestrator',
+  'crawler',
+  'mcp-client',
+  'custom',
+] as const
+export const ENGINES = ['blink', 'gecko', 'webkit', 'other'] as const
+/** RFC 6793. */
+const ASN_MAX = 4_294_967_295
+const HOST_END = /^\.?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){1,10}$/
+const ID = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
+const MEMBERS = [
+  ...['id', 'name', 'kind', 'category', 'vendor', 'homepage', 'description', 'aliases', 'robots_token'],
+  ...['engine', 'gives_way', 'imitates_browsers', 'family', 'verification', 'signatures'],
+]

@@ -1,0 +1,116 @@
+import { DocumentFault, type DocumentProblem, Place } from '../../shared/problem.ts'
+import { EVIDENCE_KINDS, type EvidenceSet } from './evidence.ts'
+
+/** What a client can be, in the order in which weights stand. */
+export const CLASSES = ['agent', 'automation', 'human'] as const
+
+export type Class = (typeof CLASSES)[number]
+
+/** What each kind of evidence says for each class: natural logarithms of odds, which add up. */
+export interface Weights {
+  /** What is believed before anything is seen. */
+  readonly bias: readonly number[]
+  /** For each kind of evidence, in its order, one for each class. */
+  readonly kinds: readonly (readonly number[])[]
+  /** What all sums are divided by: found on clients that were held back. */
+  readonly temperature: number
+  /**
+   * How often the best class was right on clients that were held back, by its probability; rising, and taken as straight
+   * between two. It makes of a probability the confidence that is said.
+   */
+  readonly calibration: readonly Knot[]
+}
+
+export interface Knot {
+  readonly probability: number
+  readonly right: number
+}
+
+/** Throws a DocumentFault. Evidence that the document does not name weighs nothing. */
+export function parseWeights(value: unknown): Weights {
+  const problems: DocumentProblem[] = []
+  const place = Place.of(value, problems)
+  const members = place.members(['about', 'temperature', 'calibration', 'bias', 'weights'])
+  const weights = members.get('weights')?.members([...EVIDENCE_KINDS]) ?? new Map<string, Place>()
+  const read = (member: Place | undefined) => (member === undefined ? CLASSES.map(() => 0) : triple(member))
+  const bias = read(members.get('bias'))
+  const kinds = EVIDENCE_KINDS.map((kind) => read(weights.get(kind)))
+  const temperature = number(members.get('temperature') ?? place)
+  if (temperature !== null && !(temperature > 0)) place.refuse('has a temperature that is not above 0')
+  const calibration = readCalibration(members.get('calibration'))
+  if (problems.length > 0) throw new DocumentFault('WEIGHTS_INVALID', problems)
+  return { bias: bias!, kinds: kinds as number[][], temperature: temperature!, calibration }
+}
+
+function readCalibration(place: Place | undefined): readonly Knot[] {
+  const knots = (place?.items() ?? []).map((item) => {
+    const members = item.members(['probability', 'right'])
+    const [probability, right] = ['probability', 'right'].map((name) => share(members.get(name) ?? item))
+    return { probability: probability ?? 0, right: right ?? 0 }
+  })
+  for (let i = 1; i < knots.length; i++) {
+    const isRising =
+      knots[i]!.probability > knots[i - 1]!.probability && knots[i]!.right >= knots[i - 1]!.right
+    if (!isRising) place!.refuse('does not rise from one to the next')
+  }
+  return knots
+}
+
+function triple(place: Place): readonly number[] | null {
+  const members = place.members(CLASSES)
+  const values = CLASSES.map((name) => number(members.get(name) ?? place))
+  return values.includes(null) ? null : (values as number[])
+}
+
+function number(place: Place): number | null {
+  const { value } = place
+  if (typeof value !== 'number' || !Number.isFinite(value)) return place.refuse('is no number, or lacks one')
+  return Math.abs(value) <= VALUE_MAX ? value : place.refuse(`is beyond ${VALUE_MAX}`)
+}
+
+function share(place: Place): number | null {
+  const value = number(place)
+  return value === null || (value >= 0 && value <= 1) ? value : place.refuse('is not from 0 to 1')
+}
+
+/** The sums for the classes, into `into`. */
+export function addUp(weights: Weights, marks: EvidenceSet, into: Float64Array): void {
+  for (let c = 0; c < CLASSES.length; c++) into[c] = weights.bias[c]!
+  for (let half = 0; half < 2; half++) {
+    let bits = half === 0 ? marks.low : marks.high
+    while (bits !== 0) {
+      const bit = 31 - Math.clz32(bits & -bits)
+      const weight = weights.kinds[half * 32 + bit]
+      if (weight !== undefined) for (let c = 0; c < CLASSES.length; c++) into[c]! += weight[c]!
+      bits &= bits - 1
+    }
+  }
+}
+
+/** Sums to probabilities, in place. */
+export function toProbabilities(sums: Float64Array, temperature: number): void {
+  let max = Number.NEGATIVE_INFINITY
+  for (const sum of sums) max = Math.max(max, sum)
+  let total = 0
+  for (let c = 0; c < sums.length; c++) total += sums[c] = Math.exp((sums[c]! - max) / temperature)
+  for (let c = 0; c < sums.length; c++) sums[c] = sums[c]! * (1 / total)
+}
+
+/** The confidence that a probability deserves; without a calibration it is the probability. */
+export function calibrated({ calibration }: Weights, probability: number): number {
+  let [below, above]: readonly [Knot, Knot] = [NEVER, ALWAYS]
+  for (const knot of calibration) {
+    if (knot.probability > probability) {
+      above = knot
+      break
+    }
+    below = knot
+  }
+  const part = (probability - below.probability) / (above.probability - below.probability)
+  return below.right + (above.right - below.right) * Math.min(part, 1)
+}
+
+/** Far beyond certainty, and sums of them stay numbers. */
+const VALUE_MAX = 1e15
+const NEVER: Knot = { probability: 0, right: 0 }
+const ALWAYS: Knot = { probability: 1.000001, right: 1 }

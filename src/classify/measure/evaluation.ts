@@ -1,0 +1,222 @@
+import { Conduct } from '../verdict/conduct.ts'
+import { classify } from '../verdict/classify.ts'
+import type { CorpusRow } from '../known/corpus.ts'
+import { PeopleShown } from './differences.ts'
+import type { Knowledge } from '../known/knowledge.ts'
+import { NameBook } from '../known/own-name.ts'
+import type { Software } from '../known/software.ts'
+import type { Verdict } from '../verdict/verdict.ts'
+import type { Class } from '../known/weights.ts'
+
+/** How one recorded connection was judged. */
+export interface Judgement {
+  readonly row: CorpusRow
+  /** After its last request. */
+  readonly verdict: Verdict
+  /** The Software that the verdict names is the client. */
+  readonly isNamed: boolean
+  /** The client says its name anywhere: see `NameBook`. */
+  readonly namesItself: boolean
+  readonly isSpoofFlagged: boolean
+}
+
+/** What a verdict counts as right for; `null` for labels that nobody knows. */
+export function truthOf(label: string): Class | null {
+  return TRUTHS.get(label) ?? null
+}
+
+/** A connection is judged by all it shows up to its last request; `null` where it had none. */
+export function judgeRow(knowledge: Knowledge, row: CorpusRow): Judgement | null {
+  const conduct = new Conduct()
+  let verdict: Verdict | null = null
+  for (const { head, ja4h, atMs } of row.requests)
+    verdict = classify(knowledge, { connection: row.print, ja4h }, head, conduct, 0, atMs ?? 0)
+  if (verdict === null) return null
+  const names = namesIn(knowledge.list)
+  return {
+    row,
+    verdict,
+    isNamed: verdict.software !== null && names.isCalled(verdict.software.id, row.client),
+    namesItself: names.namesItself(row),
+    isSpoofFlagged: verdict.evidence.some(({ kind }) => kind === 'spoofed-browser'),
+  }
+}
+
+export interface LabelCounts {
+  n: number
+  agent: number
+  automation: number
+  human: number
+  unknown: number
+  named: number
+  spoof_flagged: number
+  /** Those that say their name anywhere, and those of them that were named rightly. */
+  self_named: number
+  self_named_right: number
+  /**
+   * Of automated browsers: those that show something that no person's browser was recorded to show, and those of them that
+   * were called agents; and those with which no person's can be compared.
+   */
+  marked: number
+  marked_agent: number
+  incomparable: number
+}
+
+export interface Evaluation {
+  /** Those that sent a request. */
+  readonly connections: number
+  readonly without_requests: number
+  readonly labels: Readonly<Record<string, LabelCounts>>
+  /** What was said of whom, by client. */
+  readonly clients: Readonly<Record<string, LabelCounts & { label: string }>>
+  /** Of all connections whose label is known and about which something was said. */
+  readonly brier: number
+  readonly ece: number
+  readonly reliability: readonly ReliabilityBin[]
+  readonly misses: readonly Miss[]
+}
+
+export interface ReliabilityBin {
+  readonly from: number
+  readonly to: number
+  readonly n: number
+  readonly confidence: number
+  readonly right: number
+}
+
+export interface Miss {
+  readonly id: string
+  readonly client: string
+  readonly label: string
+  readonly verdict: Verdict['kind']
+  readonly confidence: number
+  readonly software: string | null
+  readonly evidence: readonly string[]
+}
+
+export function evaluate(judgements: readonly Judgement[], withoutRequests: number): Evaluation {
+  const labels = new Map<string, LabelCounts>()
+  const clients = new Map<string, LabelCounts & { label: string }>()
+  const misses: Miss[] = []
+  const people = new PeopleShown(judgements.map(({ row }) => row).filter(({ label }) => label === PERSON))
+  for (const judgement of judgements) {
+    const { row, verdict } = judgement
+    const label = labels.get(row.label) ?? zero()
+    const client = clients.get(row.client) ?? { label: row.label, ...zero() }
+    labels.set(row.label, label)
+    clients.set(row.client, client)
+    for (const counts of [label, client]) {
+      count(counts, judgement)
+      if (row.label === AUTOMATED) countMark(counts, verdict, people.differencesOf(row))
+    }
+    const truth = truthOf(row.label)
+    if (truth !== null && verdict.kind !== truth) misses.push(missOf(judgement))
+  }
+  const told = judgements.filter(
+    ({ row, verdict }) => truthOf(row.label) !== null && verdict.kind !== 'unknown',
+  )
+  const reliability = reliabilityOf(told)
+  const ece = reliability.reduce((sum, { n, confidence, right }) => sum + n * Math.abs(confidence - right), 0)
+  return {
+    connections: judgements.length,
+    without_requests: withoutRequests,
+    labels: Object.fromEntries(labels),
+    clients: Object.fromEntries(clients),
+    brier: rounded(mean(told.map(({ row, verdict }) => (verdict.confidence - rightOf(row, verdict)) ** 2))),
+    ece: rounded(ece / Math.max(told.length, 1)),
+    reliability,
+    misses,
+  }
+}
+
+function zero(): LabelCounts {
+  return {
+    ...{ n: 0, agent: 0, automation: 0, human: 0, unknown: 0, named: 0, spoof_flagged: 0 },
+    ...{ self_named: 0, self_named_right: 0, marked: 0, marked_agent: 0, incomparable: 0 },
+  }
+}
+
+function count(into: LabelCounts, { verdict, isNamed, namesItself, isSpoofFlagged }: Judgement): void {
+  into.n++
+  into[verdict.kind]++
+  if (isNamed) into.named++
+  if (namesItself) into.self_named++
+  if (namesItself && isNamed) into.self_named_right++
+  if (isSpoofFlagged) into.spoof_flagged++
+}
+
+function countMark(into: LabelCounts, { kind }: Verdict, differences: readonly string[] | null): void {
+  if (differences === null) into.incomparable++
+  else if (differences.length > 0) {
+    into.marked++
+    if (kind === 'agent') into.marked_agent++
+  }
+}
+
+function missOf({ row, verdict }: Judgement): Miss {
+  return {
+    id: row.id,
+    client: row.client,
+    label: row.label,
+    verdict: verdict.kind,
+    confidence: verdict.confidence,
+    software: verdict.software?.id ?? null,
+    evidence: verdict.evidence.map(({ kind }) => kind),
+  }
+}
+
+function rightOf(row: CorpusRow, verdict: Verdict): number {
+  return truthOf(row.label) === verdict.kind ? 1 : 0
+}
+
+function reliabilityOf(judgements: readonly Judgement[]): readonly ReliabilityBin[] {
+  const bins: ReliabilityBin[] = []
+  for (let bin = 0; bin < BINS; bin++) {
+    const [from, to] = [bin / BINS, (bin + 1) / BINS]
+    const inside = judgements.filter(
+      ({ verdict }) => Math.min(Math.floor(verdict.confidence * BINS), BINS - 1) === bin,
+    )
+    if (inside.length === 0) continue
+    bins.push({
+      from,
+      to,
+      n: inside.length,
+      confidence: rounded(mean(inside.map(({ verdict }) => verdict.confidence))),
+      right: rounded(mean(inside.map(({ row, verdict }) => rightOf(row, verdict)))),
+    })
+  }
+  return bins
+}
+
+function namesIn(list: readonly Software[]): NameBook {
+  const names = BOOKS.get(list) ?? new NameBook(list)
+  BOOKS.set(list, names)
+  return names
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 10_000) / 10_000
+}
+
+const BOOKS = new WeakMap<readonly Software[], NameBook>()
+const BINS = 10
+const PERSON = 'human-browser'
+const AUTOMATED = 'browser-agent'
+/** Who passes himself off as a person's browser acts on his own, whatever he uses for it. */
+const TRUTHS: ReadonlyMap<string, Class> = new Map<string, Class>([
+  ['human-browser', 'human'],
+  ['http-library', 'automation'],
+  ...([
+    'browser-agent',
+    'llm-sdk',
+    'orchestrator',
+    'mcp-client',
+    'crawler',
+    'spoofed-browser',
+    'synthetic-ua',
+  ].map((label) => [label, 'agent']) as [string, Class][]),
+])

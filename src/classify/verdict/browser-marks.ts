@@ -1,0 +1,215 @@
+import { hasTraits, TRAIT } from '../../fingerprint/hello-traits.ts'
+import type { ConnectionPrint } from '../../fingerprint/print.ts'
+import type { RequestHead } from '../../wire/request-head.ts'
+import type { EvidenceSet } from '../known/evidence.ts'
+import { HEADER } from '../known/index/header-index.ts'
+import type { HeaderOrders } from '../known/header-orders.ts'
+import type { Reading } from './reading.ts'
+import type { Engine } from '../known/software.ts'
+import type { Stack } from '../known/stack.ts'
+import type { Claim } from '../known/user-agent.ts'
+
+/** Holds what a request says to be, a browser of some engine and version, against what its browser would show. */
+export function markBrowser(
+  marks: EvidenceSet,
+  claim: Claim,
+  stack: Stack,
+  print: ConnectionPrint,
+  head: RequestHead,
+  reading: Reading,
+  orders: HeaderOrders,
+): void {
+  const { engine } = claim
+  if (engine === null || engine === 'other' || claim.version === 0) {
+    marks.add('names-plain-browser')
+    return
+  }
+  marks.add('names-browser')
+  const { isUpgrade } = reading
+  // Of QUIC's hellos nothing is known but what somebody has written down.
+  const isHttp3 = head.version === '30'
+  if (print.ja4 !== null && (stack.isKnown || !isHttp3)) markStack(marks, claim, engine, stack)
+  if (print.traits !== null && !claim.isEmbedded && !isHttp3) markTraits(marks, claim, engine, stack, print)
+  if (print.http2 !== null && head.version === '20') markHttp2(marks, claim, engine, stack, print.http2)
+  if (print.ja4 !== null && !isHttp3 && !claim.isEmbedded && !isUpgrade && print.ja4.slice(8, 10) !== 'h2')
+    marks.add('http1-only')
+  // What browsers send to secure origins only, and not before a WebSocket or as a CORS preflight.
+  if (print.noHello !== 'not-tls' && !isUpgrade && head.method !== 'OPTIONS')
+    markSecureHeaders(marks, claim, engine, reading, isRelayed(print))
+  if (reading.fetchMode !== null && isFetchMetadataOdd(head, reading)) marks.add('fetch-metadata-odd')
+  if (!isRelayed(print) && isHeaderMissing(claim, engine, head, reading)) marks.add('headers-missing')
+  if (reading.clientHints !== null && isClientHintsOdd(claim, engine, reading))
+    marks.add('client-hints-disagree')
+  if (reading.acceptLanguage === null) marks.add('language-missing')
+  // A hop has written the request anew: how it is spelled and ordered is the hop's.
+  if (isRelayed(print) || isHttp3) return
+  const isHttp1 = head.version !== '20'
+  if (isHttp1 && !reading.hasCapitals) marks.add('header-case-odd')
+  const order = orders.compare(engine, isHttp1 ? 'h1' : 'h2', reading)
+  if (order !== 'unknown') marks.add(order === 'agrees' ? 'header-order-agrees' : 'header-order-disagrees')
+}
+
+/** What is known of the connection was told by a hop in front of us. */
+function isRelayed({ ja4Source }: ConnectionPrint): boolean {
+  return ja4Source === 'hop'
+}
+
+function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack): void {
+  if (stack.engines.has(engine)) marks.add('stack-agrees')
+  else if (claim.isEmbedded && engine === 'webkit') return
+  else if (stack.kind !== 'unknown') marks.add('stack-disagrees')
+  // Automated browsers and imitators have it, and say nothing of whose it is.
+  else if (stack.isKnown) return
+  else marks.add(stack.enginesAlike.has(engine) ? 'stack-alike' : 'stack-unlike')
+}
+
+function markTraits(
+  marks: EvidenceSet,
+  claim: Claim,
+  engine: Engine,
+  stack: Stack,
+  print: ConnectionPrint,
+): void {
+  if (isTraitsOdd(claim, engine, print)) {
+    marks.add('version-disagrees')
+    return
+  }
+  if (claim.version < POST_QUANTUM_SINCE[engine] || hasTraits(print.traits!, TRAIT.postQuantum)) return
+  // Companies turn it off by a policy, and the rest of the hello stays what it was.
+  const isItsStack = stack.engines.has(engine) || stack.enginesAlike.has(engine)
+  marks.add(isItsStack ? 'post-quantum-missing' : 'version-disagrees')
+}
+
+/** What an engine's hellos have had since a version, or have not had before; but for a post-quantum key share. */
+function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: ConnectionPrint): boolean {
+  const has = (trait: number) => hasTraits(traits!, trait)
+  const offersHttp2 = ja4 !== null && ja4.slice(8, 10) === 'h2'
+  switch (engine) {
+    case 'blink':
+      if (!has(TRAIT.greaseCiphers)) return true
+      if (version >= 91 && offersHttp2 && !has(TRAIT.alps)) return true
+      if (version >= 70 && !has(TRAIT.compressCertificate)) return true
+      return version < 124 && has(TRAIT.postQuantum)
+    case 'gecko':
+      if (has(TRAIT.greaseCiphers) || !has(TRAIT.recordSizeLimit)) return true
+      if (version >= 91 && !has(TRAIT.delegatedCredentials)) return true
+      return version < 118 && has(TRAIT.postQuantum)
+    case 'webkit':
+      return !has(TRAIT.greaseCiphers) || (version < 18 && has(TRAIT.postQuantum))
+    case 'other':
+      return false
+  }
+}
+
+function markHttp2(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack, http2: string): void {
+  if (stack.http2Engines.has(engine)) marks.add('http2-agrees')
+  else if (claim.isEmbedded && engine === 'webkit') return
+  else if (isHttp2Odd(engine, http2)) marks.add('http2-disagrees')
+  else marks.add('http2-unlike')
+}
+
+/** What all versions of an engine have had in common for years. */
+function isHttp2Odd(engine: Engine, http2: string): boolean {
+  if (!PSEUDO_ORDERS[engine].includes(http2.slice(http2.lastIndexOf('|') + 1))) return true
+  return (engine === 'blink' || engine === 'gecko') && !http2.startsWith('1:65536;')
+}
+
+function markSecureHeaders(
+  marks: EvidenceSet,
+  claim: Claim,
+  engine: Engine,
+  reading: Reading,
+  isByHop: boolean,
+): void {
+  const { version, isEmbedded } = claim
+  if (engine === 'blink' && version >= 90 && !isEmbedded && reading.clientHints === null)
+    marks.add('client-hints-missing')
+  const since = FETCH_METADATA_SINCE[engine]
+  const isDue = version >= since && !(isEmbedded && engine === 'webkit')
+  if (isDue && reading.fetchMode === null && reading.fetchSite === null) marks.add('fetch-metadata-missing')
+  if (isDue && !isByHop && !hasBrotli(reading.acceptEncoding)) marks.add('encoding-disagrees')
+}
+
+/** Media is asked for as it is. */
+function hasBrotli(acceptEncoding: string | null): boolean {
+  if (acceptEncoding === null) return false
+  return acceptEncoding.includes('br') || acceptEncoding.startsWith('identity')
+}
+
+/** Fetch Metadata Request Headers §2: combinations that no page makes a browser send. */
+function isFetchMetadataOdd(head: RequestHead, reading: Reading): boolean {
+  const { fetchMode, fetchSite, fetchDest, accept, contentType } = reading
+  if (fetchSite === null || fetchDest === null) return true
+  if (fetchMode !== 'navigate') {
+    return reading.has(HEADER['sec-fetch-user']) || (fetchDest === 'document' && fetchMode !== null)
+  }
+  if (!NAVIGATION_TARGETS.has(fetchDest)) return true
+  // A form says how it is written.
+  if (head.method === 'POST' && contentType === null) return true
+  if (head.method !== 'GET' && contentType?.startsWith('application/json') === true) return true
+  return accept === '*/*' || accept === null
+}
+
+/** Headers that an engine sends with every request of a kind. */
+function isHeaderMissing(claim: Claim, engine: Engine, head: RequestHead, reading: Reading): boolean {
+  if (engine !== 'blink' && engine !== 'gecko') return false
+  const isPage = reading.fetchMode === 'navigate' && reading.fetchDest === 'document'
+  if (isPage && !reading.has(HEADER['upgrade-insecure-requests'])) return true
+  if (head.version !== '20' || head.method === 'CONNECT') return false
+  if (engine === 'gecko') return claim.version >= 90 && !reading.has(HEADER.te)
+  return isPage && claim.version >= PRIORITY_SINCE && !claim.isEmbedded && !reading.has(HEADER.priority)
+}
+
+function isClientHintsOdd(claim: Claim, engine: Engine, reading: Reading): boolean {
+  if (engine !== 'blink') return true
+  const hints = reading.clientHints!
+  if (!hints.includes(`v="${claim.version}"`)) return true
+  if (isGreaseOdd(claim.version, hints)) return true
+  const platform = reading.clientHintsPlatform
+  if (platform === null || claim.platform === null) return false
+  const names = HINTED_PLATFORMS[claim.platform]
+  return names !== undefined && !names.includes(platform)
+}
+
+/** Chromium makes the brand that is none from its version (User-Agent Client Hints, GREASE). */
+function isGreaseOdd(version: number, hints: string): boolean {
+  if (version < GREASE_SINCE || version > GREASE_UNTIL) return false
+  const first = GREASE_CHARACTERS[version % GREASE_CHARACTERS.length]
+  const second = GREASE_CHARACTERS[(version + 1) % GREASE_CHARACTERS.length]
+  return !hints.includes(`"Not${first}A${second}Brand";v="${GREASE_VERSIONS[version % 3]}"`)
+}
+
+const GREASE_CHARACTERS = [' ', '(', ':', '-', '.', '/', ')', ';', '=', '?', '_']
+const GREASE_VERSIONS = ['8', '99', '24']
+const GREASE_SINCE = 110
+/** How later ones do it is not known yet. */
+const GREASE_UNTIL = 157
+const PRIORITY_SINCE = 125
+const POST_QUANTUM_SINCE: Readonly<Record<Engine, number>> = {
+  blink: 131,
+  gecko: 132,
+  webkit: 26,
+  other: Number.POSITIVE_INFINITY,
+}
+const PSEUDO_ORDERS: Readonly<Record<Engine, readonly string[]>> = {
+  blink: ['m,a,s,p'],
+  gecko: ['m,p,a,s'],
+  webkit: ['m,s,p,a', 'm,s,a,p'],
+  other: [],
+}
+const FETCH_METADATA_SINCE: Readonly<Record<Engine, number>> = {
+  blink: 80,
+  gecko: 90,
+  webkit: 17,
+  other: 9999,
+}
+const NAVIGATION_TARGETS: ReadonlySet<string> = new Set([
+  ...['document', 'iframe', 'frame', 'embed', 'object', 'fencedframe'],
+])
+const HINTED_PLATFORMS: Readonly<Record<string, readonly string[]>> = {
+  windows: ['"Windows"'],
+  mac: ['"macOS"', '"Mac OS X"'],
+  android: ['"Android"'],
+  chromeos: ['"Chrome OS"', '"Chromium OS"'],
+  linux: ['"Linux"', '"Android"', '"Chrome OS"', '"Chromium OS"', '"Unknown"'],
+}

@@ -1,0 +1,121 @@
+import type { ConnectionPrint } from '../../fingerprint/print.ts'
+import type { RequestHead } from '../../wire/request-head.ts'
+import { Address } from '../../wire/address-ranges.ts'
+import { askedFor } from './asked.ts'
+import { EvidenceSet } from '../known/evidence.ts'
+import { LastVerdict } from './last-verdict.ts'
+import type { Reading } from './reading.ts'
+import type { Software } from '../known/software.ts'
+import type { Stack } from '../known/stack.ts'
+import { hashOf, Tally } from './tally.ts'
+import type { Traffic } from './traffic.ts'
+import type { Claim } from '../known/user-agent.ts'
+
+/**
+ * What a client has done so far: who it has said to be once on a connection, it is for all that follows, and some things
+ * only show over several requests, on this connection and on others.
+ */
+export class Conduct {
+  /** What it has shown on this connection. */
+  readonly marks = new EvidenceSet()
+  /** An agent that was named before. */
+  agent: Software | null = null
+  #last: LastVerdict | null = null
+  readonly #traffic: Traffic | null
+  readonly #network: string
+  readonly #addressText: string
+  #address: Address | null = null
+  #networkHash = 0
+  /** Of its client, this connection with it; `null` before the first request. */
+  #tally: Tally | null
+  /** Of all who have its hello, where nobody is known to have it. */
+  #ofHello: Tally | null = null
+  #requests = 0
+  #pages = 0
+  #hasParts = false
+
+  /**
+   * `network`: its `address`, or of IPv6 its /64; '' where nobody knows. Without a Traffic, the connection is all that is
+   * known of its client, and `tally`, which is empty, takes note of that.
+   */
+  constructor(traffic: Traffic | null = null, network = '', address = '', tally: Tally | null = null) {
+    this.#tally = tally
+    this.#traffic = traffic
+    this.#network = network
+    this.#addressText = address
+  }
+
+  get last(): LastVerdict {
+    this.#last ??= new LastVerdict()
+    return this.#last
+  }
+
+  /** As it was written. */
+  get addressText(): string {
+    return this.#addressText
+  }
+
+  /** Where its client is: read once, and only if somebody asks. */
+  get address(): Address {
+    if (this.#address !== null) return this.#address
+    const address = new Address()
+    address.read(this.#addressText)
+    this.#address = address
+    return address
+  }
+
+  /** Called for each request, in order. */
+  note(
+    head: RequestHead,
+    reading: Reading,
+    claim: Claim,
+    print: ConnectionPrint,
+    stack: Stack,
+    nowMs: number,
+  ): void {
+    const tally = this.#tally ?? this.#begin(claim, print, stack)
+    const asked = askedFor(head, reading, claim.kind === 'browser')
+    if (asked === 'robots' && this.#requests === 0) this.marks.add('robots-first')
+    if (asked === 'part') this.marks.add('loads-parts')
+    if (asked === 'part' || asked === 'aside') this.#hasParts = true
+    if (asked === 'page') this.#pages++
+    this.#requests++
+    tally.note(asked, head.target, reading.referer, this.#networkHash, nowMs)
+    this.#ofHello?.note(asked, head.target, reading.referer, this.#networkHash, nowMs)
+  }
+
+  /**
+   * What its client has done lately, into `marks`. Who may be a person is not held to what others do behind his address:
+   * only to pages that he opens here, and only if nothing that belongs to pages is loaded here or there.
+   */
+  markTraffic(marks: EvidenceSet, mayBePerson: boolean): void {
+    const tally = this.#tally!
+    if (!mayBePerson) marks.addCommon(tally.marks, tally.isBare ? ALL : OF_WHOLE_PAGES)
+    else if (this.#pages >= OWN_PAGES_MIN && !this.#hasParts && !tally.hasParts)
+      marks.addCommon(tally.marks, OF_PERSONS)
+    const ofHello = this.#ofHello
+    if (ofHello !== null && !this.#hasParts && ofHello.isFromMany && ofHello.isBare)
+      marks.add('asks-from-many')
+  }
+
+  #begin(claim: Claim, print: ConnectionPrint, stack: Stack): Tally {
+    this.#tally = this.#traffic === null ? new Tally() : this.#join(this.#traffic, claim, print, stack)
+    return this.#tally
+  }
+
+  #join(traffic: Traffic, { software, kind }: Claim, { stable, ja4 }: ConnectionPrint, stack: Stack): Tally {
+    const hello = stable ?? ja4
+    this.#networkHash = hashOf(this.#network, this.#network.length)
+    const isStrange = stack.kind === 'unknown' && !stack.isKnown
+    if (hello !== null && isStrange) this.#ofHello = traffic.ofHello(hello)
+    return traffic.of(this.#network, hello, software?.id ?? kind)
+  }
+}
+
+const ALL = EvidenceSet.of(['robots-first', 'crawls', 'asks-sitemap', 'asks-broadly', 'asks-fast'])
+/** Of who loads what belongs to pages, too: as many pages as he likes. */
+const OF_WHOLE_PAGES = EvidenceSet.of(['robots-first', 'crawls', 'asks-sitemap'])
+/** People open one link after the other, and look for sitemaps. */
+const OF_PERSONS = EvidenceSet.of(['asks-broadly', 'asks-fast'])
+/** The first page of a connection comes before all that belongs to it. */
+const OWN_PAGES_MIN = 2

@@ -1,0 +1,162 @@
+import type { Ja4 } from '../../fingerprint/ja4.ts'
+import { type Ja4h, ja4h } from '../../fingerprint/ja4plus/ja4h.ts'
+import type { Ja4s } from '../../fingerprint/ja4plus/ja4s.ts'
+import type { Ja4x } from '../../fingerprint/ja4plus/ja4x.ts'
+import type { NoHello, Print } from '../../fingerprint/print.ts'
+import type { StableKey } from '../../fingerprint/stable-key.ts'
+import type { HttpVersion, RequestHead } from '../../wire/request-head.ts'
+import { EvidenceSet } from '../known/evidence.ts'
+import { forgedHeaders } from './our-headers.ts'
+
+/** What somebody says of a request that he does not have before him. `null`: it is not told, which says nothing. */
+export interface Told {
+  readonly method: string | null
+  readonly target: string | null
+  readonly version: HttpVersion | null
+  /** Names and values, as they were sent; in HTTP/2 with its pseudo-headers, or without. */
+  readonly rawHeaders: readonly string[] | null
+  /** Where the headers are not told, or lack it. */
+  readonly userAgent: string | null
+  readonly address: string | null
+  readonly ja4: string | null
+  readonly stable: string | null
+  readonly ja4s: string | null
+  readonly ja4x: string | null
+  readonly ja4h: string | null
+  readonly http2: string | null
+  readonly noHello: NoHello | null
+  readonly isTls: boolean | null
+}
+
+/** The same as requests are judged. */
+export interface DescribedRequest {
+  readonly print: Print
+  readonly head: RequestHead
+  /** Empty: nobody knows. */
+  readonly address: string
+  /** Names in our namespace, which its client sent. */
+  readonly forged: readonly string[]
+  /** The most telling thing that is known of it. */
+  readonly knownBy: 'headers' | 'user-agent' | 'fingerprints'
+  /** Evidence that would be found only because something was not told. */
+  readonly untold: EvidenceSet
+}
+
+/** `ja4plus`: whether a JA4H that is not told is computed. */
+export function describeRequest(told: Told, ja4plus: boolean): DescribedRequest {
+  const { rawHeaders } = told
+  const headers = rawHeaders === null ? NO_HEADERS : readHeaders(rawHeaders)
+  const isAdded = told.userAgent !== null && headers.userAgent !== told.userAgent
+  const version = told.version ?? versionOf(told, headers)
+  const head: RequestHead = {
+    method: told.method ?? headers.method ?? 'GET',
+    target: told.target ?? headers.path ?? '/',
+    version: version ?? (told.ja4?.slice(8, 10) === 'h2' ? '20' : '11'),
+    rawHeaders: isAdded ? [...(rawHeaders ?? []), 'User-Agent', told.userAgent!] : (rawHeaders ?? []),
+  }
+  const knownBy = rawHeaders !== null ? 'headers' : told.userAgent !== null ? 'user-agent' : 'fingerprints'
+  const untold = new EvidenceSet()
+  if (knownBy !== 'headers') untold.addAll(OF_HEADERS)
+  if (knownBy === 'fingerprints') untold.addAll(OF_USER_AGENT)
+  // Where it stood among the others, nobody says.
+  if (isAdded) untold.addAll(OF_HEADER_ORDER)
+  if (version === null) untold.addAll(OF_VERSION)
+  if (!(told.isTls ?? showsTls(told, headers, version))) untold.addAll(OF_SECURITY)
+  return {
+    print: printOf(told, ja4plus && rawHeaders !== null ? { ...head, rawHeaders } : null),
+    head,
+    address: told.address ?? '',
+    forged: rawHeaders === null ? [] : forgedHeaders(rawHeaders),
+    knownBy,
+    untold,
+  }
+}
+
+/** `sent`: what a JA4H can be made of. */
+function printOf(told: Told, sent: RequestHead | null): Print {
+  return {
+    connection: {
+      ja4: told.ja4 as Ja4 | null,
+      unresumed: null,
+      stable: told.stable as StableKey | null,
+      traits: null,
+      ja4s: told.ja4s as Ja4s | null,
+      ja4x: told.ja4x as Ja4x | null,
+      http2: told.http2,
+      noHello: told.noHello,
+      ja4Source: told.ja4 === null ? null : 'own',
+    },
+    ja4h: (told.ja4h as Ja4h | null) ?? (sent === null ? null : ja4h(sent)),
+  }
+}
+
+/** What of a request stands among its headers. */
+interface InHeaders {
+  readonly userAgent: string | null
+  readonly method: string | null
+  readonly path: string | null
+  readonly scheme: string | null
+  /** A name begins with a capital letter. */
+  readonly hasCapitals: boolean
+  readonly hasPseudo: boolean
+}
+
+function readHeaders(rawHeaders: readonly string[]): InHeaders {
+  const found: Record<'user-agent' | ':method' | ':path' | ':scheme', string | null> = {
+    ...{ 'user-agent': null, ':method': null, ':path': null, ':scheme': null },
+  }
+  let hasCapitals = false
+  let hasPseudo = false
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    const first = name.charCodeAt(0)
+    if (first >= 0x41 && first <= 0x5a) hasCapitals = true
+    if (first === COLON) hasPseudo = true
+    if (first !== COLON && name.length !== USER_AGENT_LENGTH) continue
+    const lower = name.toLowerCase()
+    if (lower in found) found[lower as keyof typeof found] ??= rawHeaders[i + 1]!
+  }
+  return {
+    userAgent: found['user-agent'],
+    method: found[':method'],
+    path: found[':path'],
+    scheme: found[':scheme'],
+    hasCapitals,
+    hasPseudo,
+  }
+}
+
+/** Which one it has to be; what is all in lower case may have been HTTP/2, or made so by a server. */
+function versionOf({ http2, ja4h }: Told, { hasPseudo, hasCapitals }: InHeaders): HttpVersion | null {
+  if (hasPseudo || http2 !== null) return '20'
+  if (ja4h !== null) return ja4h.slice(2, 4) as HttpVersion
+  return hasCapitals ? '11' : null
+}
+
+/** Browsers speak HTTP/2 over TLS only. */
+function showsTls({ ja4, ja4s, ja4x }: Told, { scheme }: InHeaders, version: HttpVersion | null): boolean {
+  if (ja4 !== null || ja4s !== null || ja4x !== null) return true
+  return scheme === 'https' || (scheme === null && (version === '20' || version === '30'))
+}
+
+const COLON = 0x3a
+const USER_AGENT_LENGTH = 'user-agent'.length
+const NO_HEADERS: InHeaders = {
+  userAgent: null,
+  method: null,
+  path: null,
+  scheme: null,
+  hasCapitals: false,
+  hasPseudo: false,
+}
+const OF_USER_AGENT = EvidenceSet.of(['no-user-agent'])
+const OF_SECURITY = EvidenceSet.of(['client-hints-missing', 'fetch-metadata-missing', 'encoding-disagrees'])
+const OF_HEADER_ORDER = EvidenceSet.of(['header-order-agrees', 'header-order-disagrees'])
+const OF_VERSION = EvidenceSet.of([
+  ...(['header-order-agrees', 'header-order-disagrees', 'header-case-odd', 'headers-missing'] as const),
+])
+const OF_HEADERS = EvidenceSet.of([
+  ...(['client-hints-missing', 'fetch-metadata-missing', 'encoding-disagrees'] as const),
+  ...(['header-order-agrees', 'header-order-disagrees', 'header-case-odd', 'headers-missing'] as const),
+  'language-missing',
+])

@@ -1,0 +1,56 @@
+import type { EvidenceSet } from '../known/evidence.ts'
+import type { Knowledge } from '../known/knowledge.ts'
+import type { Shown } from './marks.ts'
+import type { Reading } from './reading.ts'
+import type { Software } from '../known/software.ts'
+import type { Verdict } from './verdict.ts'
+
+/** The last Verdict of a connection, and all that it was made of: mostly the next is made of the same. */
+export class LastVerdict {
+  #verdict: Verdict | null = null
+  #knowledge: Knowledge | null = null
+  #low = 0
+  #high = 0
+  #shown: Shown | null = null
+  #before: Software | null = null
+  #agent: Software | null = null
+  #agentHeader: string | null = null
+  #tool: Software | null = null
+
+  /** `null` where anything is not the same. */
+  recall(
+    knowledge: Knowledge,
+    { low, high }: EvidenceSet,
+    { claim, stack, headers, certificate, addresses, addressesAgeDays }: Shown,
+    before: Software | null,
+    { agent, agentHeader, tool }: Reading,
+  ): Verdict | null {
+    const shown = this.#shown
+    if (shown === null || knowledge !== this.#knowledge || low !== this.#low || high !== this.#high)
+      return null
+    if (claim !== shown.claim || stack !== shown.stack) return null
+    if (headers !== shown.headers || certificate !== shown.certificate) return null
+    if (addresses !== shown.addresses || addressesAgeDays !== shown.addressesAgeDays) return null
+    if (before !== this.#before || agent !== this.#agent || tool !== this.#tool) return null
+    return agentHeader === this.#agentHeader ? this.#verdict : null
+  }
+
+  keep(
+    knowledge: Knowledge,
+    { low, high }: EvidenceSet,
+    shown: Shown,
+    before: Software | null,
+    { agent, agentHeader, tool }: Reading,
+    verdict: Verdict,
+  ): void {
+    this.#verdict = verdict
+    this.#knowledge = knowledge
+    this.#low = low
+    this.#high = high
+    this.#shown = shown
+    this.#before = before
+    this.#agent = agent
+    this.#agentHeader = agentHeader
+    this.#tool = tool
+  }
+}

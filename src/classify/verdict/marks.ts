@@ -1,0 +1,136 @@
+import type { ConnectionPrint } from '../../fingerprint/print.ts'
+import type { RequestHead } from '../../wire/request-head.ts'
+import type { AddressList } from '../known/address-lists.ts'
+import { markBrowser } from './browser-marks.ts'
+import type { EvidenceKind, EvidenceSet } from '../known/evidence.ts'
+import { HEADER } from '../known/index/header-index.ts'
+import type { HeaderOrders } from '../known/header-orders.ts'
+import type { Owners } from '../known/owners.ts'
+import type { Reading } from './reading.ts'
+import type { Stack } from '../known/stack.ts'
+import type { Claim, ClaimKind } from '../known/user-agent.ts'
+
+/** What a request's client says of itself, and who is known to show what it shows. */
+export interface Shown {
+  readonly claim: Claim
+  readonly stack: Stack
+  /** Of the order of its headers. */
+  readonly headers: Owners
+  /** Of its certificate. */
+  readonly certificate: Owners
+  /** By which its address says something of who it claims to be; `null` where it says nothing. */
+  readonly addresses: AddressList | null
+  /** How old that is. */
+  readonly addressesAgeDays: number
+}
+
+/** Finds all evidence of one request. */
+export function markRequest(
+  marks: EvidenceSet,
+  { claim, stack, headers, certificate }: Shown,
+  print: ConnectionPrint,
+  head: RequestHead,
+  reading: Reading,
+  orders: HeaderOrders,
+): void {
+  const kind = CLAIMS[claim.kind]
+  if (kind !== null) marks.add(kind)
+  if (claim.isHeadless || isHeadless(reading)) marks.add('headless')
+  if (reading.agent !== null) marks.add('agent-header')
+  if (reading.tool !== null) marks.add('tool-header')
+  if (print.ja4 !== null) marks.add(STACKS[stack.kind])
+  if (claim.kind === 'browser') markBrowser(marks, claim, stack, print, head, reading, orders)
+  else {
+    if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
+    if (reading.accept?.startsWith(PAGE_ACCEPT) === true) marks.add('accepts-pages')
+    const ofHeaders = HEADERS[headers.kind]
+    if (ofHeaders !== null) marks.add(ofHeaders)
+    const ofCertificate = CERTIFICATES[certificate.kind]
+    if (ofCertificate !== null) marks.add(ofCertificate)
+  }
+  markCall(marks, claim, head, reading)
+}
+
+/** What it asks for, and how: programs that talk to models and to each other do so in few ways. */
+function markCall(marks: EvidenceSet, claim: Claim, head: RequestHead, reading: Reading): void {
+  // What a page's script asks for is the page's affair.
+  if (claim.kind === 'browser' && reading.isOfScript) return
+  const isSending = head.method === 'POST' || head.method === 'PUT' || head.method === 'PATCH'
+  if (isSending ? isMcp(reading) : isMcpStream(claim, head, reading)) marks.add('mcp-request')
+  if (head.target.startsWith('/.well-known/agent')) marks.add('agent-card')
+  if (isSending && isModelPath(head.target)) marks.add('llm-request')
+  if (claim.kind === 'browser') return
+  const hasToken =
+    reading.has(HEADER.authorization) || reading.has(HEADER['x-api-key']) || reading.has(HEADER['api-key'])
+  if (hasToken) marks.add('api-token')
+  if (isSending && reading.contentType?.startsWith('application/json') === true) marks.add('api-call')
+}
+
+function isHeadless({ clientHints }: Reading): boolean {
+  return clientHints?.includes('Headless') === true
+}
+
+/** The fetch of server-side runtimes says that it is one, as the Fetch standard has it, and leaves the rest out. */
+function isRuntimeFetch(reading: Reading): boolean {
+  return reading.fetchMode !== null && reading.fetchSite === null && reading.fetchDest === null
+}
+
+/** MCP's streamable HTTP has every client accept both with each POST. */
+function isMcp({ accept }: Reading): boolean {
+  return accept?.includes('application/json') === true && accept.includes('text/event-stream')
+}
+
+/** The stream on which a server of MCP speaks first. */
+function isMcpStream(claim: Claim, head: RequestHead, { accept }: Reading): boolean {
+  return (
+    claim.kind !== 'browser' && accept?.includes('text/event-stream') === true && MCP_PATH.test(head.target)
+  )
+}
+
+function isModelPath(target: string): boolean {
+  const end = target.indexOf('?')
+  const path = end === -1 ? target : target.slice(0, end)
+  for (const suffix of MODEL_PATHS) if (path.endsWith(suffix)) return true
+  return MODEL_CALL.test(path)
+}
+
+const CLAIMS: Readonly<Record<ClaimKind, EvidenceKind | null>> = {
+  agent: 'names-agent',
+  tool: 'names-tool',
+  browser: null,
+  bot: 'declares-bot',
+  addressed: 'gives-address',
+  'odd-mozilla': 'odd-mozilla',
+  'unknown-product': 'unknown-product',
+  none: 'no-user-agent',
+}
+const STACKS: Readonly<Record<Stack['kind'], EvidenceKind>> = {
+  browsers: 'stack-of-browsers',
+  libraries: 'stack-of-libraries',
+  shared: 'stack-shared',
+  unknown: 'stack-unknown',
+}
+const HEADERS: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
+  agents: 'headers-of-agents',
+  // An agent's library is a library.
+  libraries: null,
+  shared: 'headers-shared',
+  browsers: null,
+  unknown: null,
+}
+const CERTIFICATES: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
+  agents: 'certificate-of-agents',
+  libraries: 'certificate-of-libraries',
+  shared: null,
+  browsers: null,
+  unknown: null,
+}
+/** As browsers accept pages. Libraries take anything, and text browsers word it otherwise. */
+const PAGE_ACCEPT = 'text/html,application/xhtml+xml'
+/** Where the interfaces of models are asked, which others have taken over. */
+const MODEL_PATHS = [
+  ...['/chat/completions', '/completions', '/responses', '/embeddings', '/v1/messages', '/v2/chat'],
+  ...['/api/chat', '/api/generate', '/v1/rerank', '/v2/rerank', '/predictions', '/converse', '/infer'],
+]
+const MCP_PATH = /\/(?:mcp|sse)\/?(?:\?|$)/
+const MODEL_CALL = /\/models\/[\w.-]{1,80}:[a-zA-Z]{1,40}$/

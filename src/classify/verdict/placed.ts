@@ -1,0 +1,105 @@
+import type { Conduct } from './conduct.ts'
+import type { Knowledge } from '../known/knowledge.ts'
+import type { PlaceFinding, Places } from './proof.ts'
+import { PROVEN_CONFIDENCE, proofSaying, toldWith } from './proof-evidence.ts'
+import { isPublic } from '../known/published-ranges.ts'
+import type { Software } from '../known/software.ts'
+import type { Evidence, Verdict } from './verdict.ts'
+
+/**
+ * The same verdict with what is known of the address, which says something of who claims, or has proven, to be an agent,
+ * and of nobody else: of others it is not asked.
+ */
+export function withPlace(
+  { identities, addresses }: Knowledge,
+  verdict: Verdict,
+  places: Places | null,
+  conduct: Conduct | null,
+): Verdict {
+  const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
+  if (software === null || places === null || conduct === null || !isPublic(conduct.address)) return verdict
+  const place = places.of(conduct.addressText, software.verification)
+  if (place === null) return verdict
+  // A crawler asks for page after page.
+  const last = LAST.get(place)
+  if (last?.verdict === verdict && last.address === conduct.addressText) return last.placed
+  const placed = placedAt(
+    verdict,
+    software,
+    place,
+    addresses.of(software)?.ranges.has(conduct.address) === true,
+  )
+  LAST.set(place, { verdict, address: conduct.addressText, placed })
+  return placed
+}
+
+function placedAt(verdict: Verdict, software: Software, place: PlaceFinding, isPublished: boolean): Verdict {
+  const { reverseDns } = software.verification
+  const own = place.hosts.find((host) => reverseDns.some((end) => endsWith(host, end)))
+  const evidence: Evidence[] = []
+  if (own !== undefined)
+    evidence.push(proofSaying('host-proven', `its address is ${own}, which is ${software.name}'s`))
+  else if (reverseDns.length > 0 && place.isHostKnown) {
+    const foreign = hostForeign(verdict, software, place.hosts)
+    // A vendor's own list goes before names that it may have forgotten to give. What is told already is told once.
+    if (!isPublished && !verdict.conflicts.includes(foreign.kind)) evidence.push(foreign)
+  }
+  evidence.push(...ofNetwork(software, place.network))
+  if (evidence.length === 0) return verdict
+  const isProving = verdict.proof === null && own !== undefined
+  const placed: Verdict = isProving
+    ? {
+        ...verdict,
+        confidence: PROVEN_CONFIDENCE,
+        proof: { method: 'reverse-dns', agent: software.id, key: null },
+      }
+    : verdict
+  // Its vendor gives names to no address of others: its list, or our copy of it, is behind.
+  const isAnother = verdict.conflicts.includes('signed-as-another')
+  const left =
+    own === undefined
+      ? verdict.evidence
+      : verdict.evidence.filter(
+          ({ kind }) => kind !== 'signed-from-foreign-address' && (isAnother || kind !== 'address-foreign'),
+        )
+  const at = verdict.proof?.method === 'web-bot-auth' ? 1 : 0
+  return toldWith(placed, [...left.slice(0, at), ...evidence], left.slice(at))
+}
+
+function hostForeign(
+  { proof }: Verdict,
+  { name, verification }: Software,
+  hosts: readonly string[],
+): Evidence {
+  const ends = verification.reverseDns.join(', ')
+  const isSigned = proof?.method === 'web-bot-auth'
+  return proofSaying(
+    isSigned ? 'signed-from-foreign-address' : 'host-foreign',
+    `its address is ${hosts[0] ?? 'no host'}: those of ${name} end with ${ends}`,
+  )
+}
+
+/** Who keeps the file of networks is neither the agent nor its vendor: it proves nothing. */
+function ofNetwork({ name, verification }: Software, network: PlaceFinding['network']): readonly Evidence[] {
+  const { asns } = verification
+  if (asns.length === 0 || network === null) return []
+  const where = `its address is in AS${network.asn}${network.name === null ? '' : ` (${network.name})`}`
+  if (asns.includes(network.asn))
+    return [proofSaying('network-of-agent', `${where}, as those of ${name} are`)]
+  const own = asns.map((asn) => `AS${asn}`).join(', ')
+  return [proofSaying('network-foreign', `${where}: those of ${name} are in ${own}`)]
+}
+
+/** Whole labels: `evilgooglebot.com` ends with nothing of Google's. */
+function endsWith(host: string, end: string): boolean {
+  const labels = end.startsWith('.') ? end : `.${end}`
+  return host.endsWith(labels) || (end !== labels && host === end)
+}
+
+interface Placed {
+  readonly verdict: Verdict
+  readonly address: string
+  readonly placed: Verdict
+}
+
+const LAST = new WeakMap<PlaceFinding, Placed>()
