@@ -1,5 +1,5 @@
 import { createHmac, sign } from 'node:crypto'
-import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../../src/identity/signing-key.ts'
+import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../../src/identity/keys/signing-key.ts'
 import { TagSigner } from '../../src/proxy/tag-signature.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { FetchFault, type GuardedAnswer, guardedGet } from '../identity/guarded-get.ts'
+import { FetchFault, type GuardedAnswer, guardedGet } from '../identity/fetch/guarded-get.ts'
 import { FeedFault } from '../plane/feed.ts'
 import type { Secret } from '../shared/secret.ts'
 

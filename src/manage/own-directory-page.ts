@@ -1,4 +1,4 @@
-import { directoryHeaders, directoryText } from '../identity/own-directory.ts'
+import { directoryHeaders, directoryText } from '../identity/keys/own-directory.ts'
 import type { RequestContext } from './api/router.ts'
 import { beginDocument } from './front/public-document.ts'
 import type { OwnSignature } from './own-signature.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { contentDigestOf, signAsAgent } from '../identity/request-signer.ts'
-import type { SigningKeys } from '../identity/signing-key.ts'
+import { contentDigestOf, signAsAgent } from '../identity/keys/request-signer.ts'
+import type { SigningKeys } from '../identity/keys/signing-key.ts'
 
 export interface OwnSigning {
   /** What Signature-Agent says: where our directory is; `null`: at the public URL. */

@@ -1,4 +1,4 @@
-import { SIGNATURE_FAULT_TEXTS } from '../identity/signature-faults.ts'
+import { SIGNATURE_FAULT_TEXTS } from '../identity/verify/signature-faults.ts'
 import type { Sighting } from '../plane/sighting.ts'
 
 /** What became of a request's signature, in words, by what a Sighting keeps of it; `null`: it has none. */

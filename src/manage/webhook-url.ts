@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { isOwnName, isPublicAddress } from '../identity/public-address.ts'
+import { isOwnName, isPublicAddress } from '../identity/fetch/public-address.ts'
 
 /** Finds the addresses of a name; rejects where there are none. */
 export type FindAddresses = (name: string) => Promise<readonly string[]>

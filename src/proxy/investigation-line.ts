@@ -1,4 +1,4 @@
-import type { Finding, Inquiry, Investigator, SignatureUse } from '../identity/inquiry.ts'
+import type { Finding, Inquiry, Investigator, SignatureUse } from '../identity/keys/inquiry.ts'
 import type { Channel, ChannelMessage } from '../plane/local-bus.ts'
 
 type LineMessage =

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { HostOwner } from '../identity/signature-check.ts'
+import type { HostOwner } from '../identity/verify/signature-check.ts'
 import { HostSet, hostOf, isAuthority } from '../wire/host.ts'
 import type { Connection } from './connection.ts'
 import { normalAddress } from '../wire/ip-address.ts'

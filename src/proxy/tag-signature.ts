@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { type SigningKey, signBase } from '../identity/signing-key.ts'
+import { type SigningKey, signBase } from '../identity/keys/signing-key.ts'
 
 /** What a signature is for, beside the headers: nobody shall use it again for another request. */
 export interface SignedRequest {

@@ -1,7 +1,7 @@
 import type { PublishedRanges } from '../classify/known/published-ranges.ts'
 import type { Software } from '../classify/known/software.ts'
-import type { RangesInUse } from '../identity/ranges-refresher.ts'
-import type { FetchedRanges } from '../identity/ranges-store.ts'
+import type { RangesInUse } from '../identity/address/ranges-refresher.ts'
+import type { FetchedRanges } from '../identity/address/ranges-store.ts'
 import { type SignatureSet, softwareOf } from '../plane/signature-set.ts'
 
 /**

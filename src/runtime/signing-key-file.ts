@@ -6,7 +6,7 @@ import {
   type SigningKey,
   type SigningKeys,
   signingKeysText,
-} from '../identity/signing-key.ts'
+} from '../identity/keys/signing-key.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
 /** Throws a Fault that names the file, and says nothing of what is in it. */

@@ -6,24 +6,24 @@ import {
   serializeInnerList,
   serializeItem,
 } from 'structured-headers'
-import { readContentDigest } from '../../src/identity/content-digest.ts'
+import { readContentDigest } from '../../src/identity/signature/content-digest.ts'
 import {
   type SignaturePolicy,
   readSignatures,
   replayIdOf,
   verifySignature,
-} from '../../src/identity/http-signature.ts'
-import { type LabelledSignature, readSignatureFields } from '../../src/identity/signature-fields.ts'
+} from '../../src/identity/verify/http-signature.ts'
+import { type LabelledSignature, readSignatureFields } from '../../src/identity/signature/signature-fields.ts'
 import {
   innerListText,
   itemText,
   readDictionary,
   readDistinctDictionary,
-} from '../../src/identity/structured-text.ts'
-import { readBotSignature } from '../../src/identity/web-bot-auth.ts'
-import { signRequest, signAsAgent } from '../../src/identity/request-signer.ts'
-import { readSigningKeys } from '../../src/identity/signing-key.ts'
-import { readSignatureKey, type SignatureKey } from '../../src/identity/signature-key.ts'
+} from '../../src/identity/signature/structured-text.ts'
+import { readBotSignature } from '../../src/identity/verify/web-bot-auth.ts'
+import { signRequest, signAsAgent } from '../../src/identity/keys/request-signer.ts'
+import { readSigningKeys } from '../../src/identity/keys/signing-key.ts'
+import { readSignatureKey, type SignatureKey } from '../../src/identity/signature/signature-key.ts'
 import { fixedKey } from './fixed-key.ts'
 
 /**

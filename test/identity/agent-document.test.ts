@@ -9,8 +9,8 @@ import {
   readAgentDocument,
   readAgentId,
   readKeySet,
-} from '../../src/identity/agent-document.ts'
-import { isInTime } from '../../src/identity/agent-key.ts'
+} from '../../src/identity/keys/agent-document.ts'
+import { isInTime } from '../../src/identity/keys/agent-key.ts'
 import { newSigner } from './signer.ts'
 
 const RULES = { allowPrivate: false }

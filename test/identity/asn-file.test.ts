@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { AsnFile } from '../../src/identity/asn-file.ts'
+import { AsnFile } from '../../src/identity/address/asn-file.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { mmdbOf } from './mmdb-writer.ts'
 

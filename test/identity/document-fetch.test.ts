@@ -6,8 +6,8 @@ import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { Fault } from '../../src/shared/fault.ts'
 import { Metrics, metricsText } from '../../src/shared/metrics.ts'
-import { DocumentMetrics } from '../../src/identity/document-metrics.ts'
-import { type DocumentSettings, Documents } from '../../src/identity/document-fetch.ts'
+import { DocumentMetrics } from '../../src/identity/fetch/document-metrics.ts'
+import { type DocumentSettings, Documents } from '../../src/identity/fetch/document-fetch.ts'
 import { type Answer, DocumentServer, HERE, TEST_CA } from './document-server.ts'
 
 const KIND = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { FailureBudget } from '../../src/identity/failure-budget.ts'
+import { FailureBudget } from '../../src/identity/verify/failure-budget.ts'
 
 const LIMITS = { perAddress: 3, perKey: 5, inAll: 8, perProvenAddress: 6, readInAll: 12 }
 const NOW_MS = 1_795_424_600_000

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { verifySignature as verifyByLibrary } from 'http-message-sig'
 import { parseItem } from 'structured-headers'
 import { test } from 'tap'
-import { isDigestOf, readContentDigest } from '../../src/identity/content-digest.ts'
+import { isDigestOf, readContentDigest } from '../../src/identity/signature/content-digest.ts'
 import {
   isCovered,
   readSignatures,
@@ -13,9 +13,13 @@ import {
   type SignaturePolicy,
   verifyRequest,
   verifySignature,
-} from '../../src/identity/http-signature.ts'
-import { ComponentValues, componentOf, type SignedRequest } from '../../src/identity/signature-base.ts'
-import { readSignatureKey, type SignatureKey } from '../../src/identity/signature-key.ts'
+} from '../../src/identity/verify/http-signature.ts'
+import {
+  ComponentValues,
+  componentOf,
+  type SignedRequest,
+} from '../../src/identity/signature/signature-base.ts'
+import { readSignatureKey, type SignatureKey } from '../../src/identity/signature/signature-key.ts'
 import { contentDigest, newSigner, rawHeadersOf, type Signer, signed, type Wanted } from './signer.ts'
 
 interface VectorRequest extends Omit<SignedRequest, 'rawHeaders'> {

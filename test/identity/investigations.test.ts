@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
 import { Metrics } from '../../src/shared/metrics.ts'
-import type { Finding, Inquiry, SignatureUse } from '../../src/identity/inquiry.ts'
-import { Investigations } from '../../src/identity/investigations.ts'
+import type { Finding, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
+import { Investigations } from '../../src/identity/verify/investigations.ts'
 
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
 type PlaceFinding = Finding & { readonly kind: 'place' }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
-import type { Finding } from '../../src/identity/inquiry.ts'
-import { KeyBook } from '../../src/identity/key-book.ts'
+import type { Finding } from '../../src/identity/keys/inquiry.ts'
+import { KeyBook } from '../../src/identity/keys/key-book.ts'
 import { newSigner } from './signer.ts'
 
 const AGENT = 'https://agent.example'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
-import { type DirectorySettings, KeyDirectories } from '../../src/identity/key-directories.ts'
+import { type DirectorySettings, KeyDirectories } from '../../src/identity/verify/key-directories.ts'
 import { directoryHeaders } from './directory-headers.ts'
 import { type Answer, DocumentServer, HERE, TEST_CA } from './document-server.ts'
 import { newSigner, type Signer } from './signer.ts'

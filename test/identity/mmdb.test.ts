@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { Reader as OtherReader } from 'mmdb-lib'
 import { test } from 'tap'
-import { Mmdb, type MmdbValue } from '../../src/identity/mmdb.ts'
+import { Mmdb, type MmdbValue } from '../../src/identity/address/mmdb.ts'
 import { control, encodeValue, mmdbOf, pointerTo } from './mmdb-writer.ts'
 
 const ENTRIES = [

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { AsnFile } from '../../src/identity/asn-file.ts'
-import { PlaceLookups } from '../../src/identity/place-lookups.ts'
-import type { HostFinding } from '../../src/identity/reverse-dns.ts'
+import { AsnFile } from '../../src/identity/address/asn-file.ts'
+import { PlaceLookups } from '../../src/identity/address/place-lookups.ts'
+import type { HostFinding } from '../../src/identity/address/reverse-dns.ts'
 import { Metrics } from '../../src/shared/metrics.ts'
 import { mmdbOf } from './mmdb-writer.ts'
 

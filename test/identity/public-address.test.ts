@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { LookupAddress } from 'node:dns'
 import { test } from 'tap'
-import { isPublicAddress, publicLookup, publicOnly } from '../../src/identity/public-address.ts'
+import { isPublicAddress, publicLookup, publicOnly } from '../../src/identity/fetch/public-address.ts'
 
 test('which addresses are public', async () => {
   for (const address of ['1.1.1.1', '93.184.216.34', '2606:4700::1111', '::ffff:1.1.1.1'])

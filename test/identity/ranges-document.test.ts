@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { test } from 'tap'
-import { changeProblem } from '../../src/identity/ranges-change.ts'
-import { publishedRanges, rangesIn } from '../../src/identity/ranges-document.ts'
+import { changeProblem } from '../../src/identity/address/ranges-change.ts'
+import { publishedRanges, rangesIn } from '../../src/identity/address/ranges-document.ts'
 import { parseAddressRange } from '../../src/wire/address-ranges.ts'
 
 const URL = 'https://bot.example/ips.json'

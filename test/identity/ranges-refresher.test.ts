@@ -6,9 +6,9 @@ import {
   RangesRefresher,
   type RangesInUse,
   type RefreshSettings,
-} from '../../src/identity/ranges-refresher.ts'
-import { publishedRanges } from '../../src/identity/ranges-document.ts'
-import { RangesStore } from '../../src/identity/ranges-store.ts'
+} from '../../src/identity/address/ranges-refresher.ts'
+import { publishedRanges } from '../../src/identity/address/ranges-document.ts'
+import { RangesStore } from '../../src/identity/address/ranges-store.ts'
 import { createLogTo } from '../../src/shared/log.ts'
 import { Metrics } from '../../src/shared/metrics.ts'
 import { temporaryFolder } from '../e2e/programs.ts'

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { ReplayFloor } from '../../src/identity/replay-floor.ts'
-import { ReplayMemory } from '../../src/identity/replay-memory.ts'
+import { ReplayFloor } from '../../src/identity/verify/replay-floor.ts'
+import { ReplayMemory } from '../../src/identity/verify/replay-memory.ts'
 import { createLogTo } from '../../src/shared/log.ts'
 
 const NOW_S = Date.UTC(2026, 10, 26, 9) / 1_000

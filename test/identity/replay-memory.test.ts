@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import type { SignatureUse } from '../../src/identity/inquiry.ts'
-import { ReplayMemory } from '../../src/identity/replay-memory.ts'
+import type { SignatureUse } from '../../src/identity/keys/inquiry.ts'
+import { ReplayMemory } from '../../src/identity/verify/replay-memory.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 23, 9)
 const NOW_S = NOW_MS / 1_000

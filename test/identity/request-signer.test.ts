@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'tap'
-import { readKeySet } from '../../src/identity/agent-document.ts'
-import { directoryProof } from '../../src/identity/directory-signature.ts'
-import { verifySignature } from '../../src/identity/http-signature.ts'
-import { directoryHeaders, directoryText } from '../../src/identity/own-directory.ts'
-import { contentDigestOf, signAsAgent, signRequest } from '../../src/identity/request-signer.ts'
+import { readKeySet } from '../../src/identity/keys/agent-document.ts'
+import { directoryProof } from '../../src/identity/verify/directory-signature.ts'
+import { verifySignature } from '../../src/identity/verify/http-signature.ts'
+import { directoryHeaders, directoryText } from '../../src/identity/keys/own-directory.ts'
+import { contentDigestOf, signAsAgent, signRequest } from '../../src/identity/keys/request-signer.ts'
 import {
   makeSigningKey,
   readSigningKeys,
   SIGNING_ALGORITHMS,
   signingKeysText,
-} from '../../src/identity/signing-key.ts'
-import { readBotSignature } from '../../src/identity/web-bot-auth.ts'
+} from '../../src/identity/keys/signing-key.ts'
+import { readBotSignature } from '../../src/identity/verify/web-bot-auth.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 23, 9)
 const NOW_S = NOW_MS / 1_000

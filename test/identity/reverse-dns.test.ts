@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { test } from 'tap'
-import { type HostFinding, plainAddress, ReverseDns } from '../../src/identity/reverse-dns.ts'
+import { type HostFinding, plainAddress, ReverseDns } from '../../src/identity/address/reverse-dns.ts'
 import { type DnsQuestion, type DnsReply, type DnsRecord, DnsServer, encodeAnswer } from './dns-server.ts'
 
 const CRAWLER = '203.0.113.7'

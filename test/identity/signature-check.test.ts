@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { FailureBudget } from '../../src/identity/failure-budget.ts'
-import type { Finding } from '../../src/identity/inquiry.ts'
-import { KeyBook } from '../../src/identity/key-book.ts'
+import { FailureBudget } from '../../src/identity/verify/failure-budget.ts'
+import type { Finding } from '../../src/identity/keys/inquiry.ts'
+import { KeyBook } from '../../src/identity/keys/key-book.ts'
 import {
   type Asked,
   type Checked,
   type HostOwner,
   isSigned,
   SignatureCheck,
-} from '../../src/identity/signature-check.ts'
-import { SIGNATURE_FAULTS } from '../../src/identity/signature-faults.ts'
+} from '../../src/identity/verify/signature-check.ts'
+import { SIGNATURE_FAULTS } from '../../src/identity/verify/signature-faults.ts'
 import { bareAgent, FORGERIES, made, type Scene, type Sent, signedByP256, signedByRsa } from './forgeries.ts'
 import { newSigner, type Signer } from './signer.ts'
 

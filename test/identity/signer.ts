@@ -4,7 +4,7 @@ import {
   readSignatureKey,
   type SignatureAlgorithm,
   type SignatureKey,
-} from '../../src/identity/signature-key.ts'
+} from '../../src/identity/signature/signature-key.ts'
 
 /** A key pair of a client; the signatures are made by a program that is none of ours. */
 export interface Signer {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { verifyBytes } from '../../src/identity/http-signature.ts'
-import { readSignatureKey, type SignatureKey } from '../../src/identity/signature-key.ts'
-import { readSigningKeys, signBase } from '../../src/identity/signing-key.ts'
+import { verifyBytes } from '../../src/identity/verify/http-signature.ts'
+import { readSignatureKey, type SignatureKey } from '../../src/identity/signature/signature-key.ts'
+import { readSigningKeys, signBase } from '../../src/identity/keys/signing-key.ts'
 
 interface Signed {
   readonly name: string

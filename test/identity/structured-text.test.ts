@@ -7,7 +7,7 @@ import {
   itemText,
   readDictionary,
   readDistinctDictionary,
-} from '../../src/identity/structured-text.ts'
+} from '../../src/identity/signature/structured-text.ts'
 
 const INPUT =
   'sig1=("@authority" "signature-agent";key="sig1");created=1735689600;keyid="poqkL";alg="ed25519";tag="web-bot-auth"'

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { verifySignature } from '../../src/identity/http-signature.ts'
-import { readSignatureKey } from '../../src/identity/signature-key.ts'
-import { readBotSignature } from '../../src/identity/web-bot-auth.ts'
+import { verifySignature } from '../../src/identity/verify/http-signature.ts'
+import { readSignatureKey } from '../../src/identity/signature/signature-key.ts'
+import { readBotSignature } from '../../src/identity/verify/web-bot-auth.ts'
 import { newSigner, rawHeadersOf, signed, type Wanted } from './signer.ts'
 
 const RULES = { allowPrivate: false }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
-import type { Finding, Inquiry, SignatureUse } from '../../src/identity/inquiry.ts'
+import type { Finding, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
 import { type Channel, type ChannelMessage, channelPair } from '../../src/plane/local-bus.ts'
 import { type Finder, InvestigationDesk, RemoteInvestigator } from '../../src/proxy/investigation-line.ts'
 

@@ -1,6 +1,6 @@
 import type { Proof } from '../../classify/verdict/proof.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
-import { isSigned } from '../../identity/signature-check.ts'
+import { isSigned } from '../../identity/verify/signature-check.ts'
 import { placed, readSource } from '../../config/source.ts'
 import { type Explanation, explain } from '../../policy/explain.ts'
 import { rulesOf, whyOf } from '../../policy/explanation-text.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { readFileSync } from 'node:fs'
-import { signAsAgent } from '../../identity/request-signer.ts'
-import { readSigningKeys } from '../../identity/signing-key.ts'
+import { signAsAgent } from '../../identity/keys/request-signer.ts'
+import { readSigningKeys } from '../../identity/keys/signing-key.ts'
 
 /**
  * One of the demo's clients, in a process of its own, as it would be elsewhere: asks again and again, until whoever has

@@ -1,5 +1,5 @@
 import { Fault } from '../../shared/fault.ts'
-import { fieldValue, type SignedRequest } from '../../identity/signature-base.ts'
+import { fieldValue, type SignedRequest } from '../../identity/signature/signature-base.ts'
 
 /** A request that somebody has kept. */
 export interface CapturedRequest extends SignedRequest {

@@ -1,4 +1,4 @@
-import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../../identity/signing-key.ts'
+import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../../identity/keys/signing-key.ts'
 import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'

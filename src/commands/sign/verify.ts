@@ -5,12 +5,17 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { listenAddress } from '../../config/kinds.ts'
 import { Fault } from '../../shared/fault.ts'
-import { type DocumentRules, documentPlaceOf, readKeySet } from '../../identity/agent-document.ts'
-import { isDigestOf, readContentDigest } from '../../identity/content-digest.ts'
-import { Documents } from '../../identity/document-fetch.ts'
-import { directoryKind } from '../../identity/key-directories.ts'
-import { isCovered } from '../../identity/http-signature.ts'
-import { type Explained, explainSignature, type FindKeys, type Step } from '../../identity/signature-steps.ts'
+import { type DocumentRules, documentPlaceOf, readKeySet } from '../../identity/keys/agent-document.ts'
+import { isDigestOf, readContentDigest } from '../../identity/signature/content-digest.ts'
+import { Documents } from '../../identity/fetch/document-fetch.ts'
+import { directoryKind } from '../../identity/verify/key-directories.ts'
+import { isCovered } from '../../identity/verify/http-signature.ts'
+import {
+  type Explained,
+  explainSignature,
+  type FindKeys,
+  type Step,
+} from '../../identity/verify/signature-steps.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import { type CapturedRequest, capturedRequest } from '../record/captured-request.ts'
 import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'

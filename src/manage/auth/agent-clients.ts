@@ -1,5 +1,5 @@
-import { readAgentId } from '../../identity/agent-document.ts'
-import { isInTime } from '../../identity/agent-key.ts'
+import { readAgentId } from '../../identity/keys/agent-document.ts'
+import { isInTime } from '../../identity/keys/agent-key.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { Store } from '../../store/store.ts'
 import type { AgentIdentities, KnownAgent } from './agent-identity.ts'

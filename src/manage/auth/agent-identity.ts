@@ -6,9 +6,9 @@ import {
   documentPlaceOf,
   readAgentDocument,
   readKeySet,
-} from '../../identity/agent-document.ts'
-import { type AgentKey, isInTime } from '../../identity/agent-key.ts'
-import { type DocumentSettings, Documents } from '../../identity/document-fetch.ts'
+} from '../../identity/keys/agent-document.ts'
+import { type AgentKey, isInTime } from '../../identity/keys/agent-key.ts'
+import { type DocumentSettings, Documents } from '../../identity/fetch/document-fetch.ts'
 import type { Trust, Trusted } from './trust.ts'
 
 /** An agent, as its document has it, and what it may do. */

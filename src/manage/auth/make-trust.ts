@@ -4,8 +4,8 @@ import {
   type DocumentRules,
   readAgentDocument,
   readAgentId,
-} from '../../identity/agent-document.ts'
-import { readAgentKey } from '../../identity/agent-key.ts'
+} from '../../identity/keys/agent-document.ts'
+import { readAgentKey } from '../../identity/keys/agent-key.ts'
 import type { Store } from '../../store/store.ts'
 import type { TrustRecord } from '../../store/trust.ts'
 import { type Actor, changed } from '../audit.ts'

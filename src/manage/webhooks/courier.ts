@@ -1,6 +1,12 @@
 import type { LookupFunction } from 'node:net'
 import type { Agent, Dispatcher } from 'undici'
-import { exchangeBy, FetchFault, guardedAgent, isRedirect, redirected } from '../../identity/guarded-get.ts'
+import {
+  exchangeBy,
+  FetchFault,
+  guardedAgent,
+  isRedirect,
+  redirected,
+} from '../../identity/fetch/guarded-get.ts'
 
 export interface CourierSettings {
   /** Trusted; PEM. `null`: the system's. */

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
+import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type { GnapTokenRecord, GnapTokenStore } from '../../../store/gnap-tokens.ts'
 import type { Decided } from '../../../store/gnap-grants.ts'
 import { hashOfKey, looksLikeSecret } from '../api-keys.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
+import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type { GrantFinish, WantedToken, WantedTokens } from '../../../store/gnap-grants.ts'
 import { validated } from '../../api/validate.ts'
 import { SCOPES } from '../principal.ts'

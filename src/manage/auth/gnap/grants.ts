@@ -1,4 +1,4 @@
-import { readSignatureKey, type SignatureKey } from '../../../identity/signature-key.ts'
+import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type { GnapGrantRecord, GrantFinish, WantedToken, WantedTokens } from '../../../store/gnap-grants.ts'
 import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
 import type { Store } from '../../../store/store.ts'

@@ -1,11 +1,11 @@
-import { isDigestOf, readContentDigest } from '../../../identity/content-digest.ts'
+import { isDigestOf, readContentDigest } from '../../../identity/signature/content-digest.ts'
 import {
   type HttpSignature,
   replayIdOf,
   type SignatureFault,
   verifyRequest,
-} from '../../../identity/http-signature.ts'
-import type { SignatureKey } from '../../../identity/signature-key.ts'
+} from '../../../identity/verify/http-signature.ts'
+import type { SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type { Store } from '../../../store/store.ts'
 import { hasBody } from '../../api/body.ts'
 import type { RequestContext } from '../../api/router.ts'

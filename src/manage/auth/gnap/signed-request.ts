@@ -1,4 +1,4 @@
-import type { SignatureKey } from '../../../identity/signature-key.ts'
+import type { SignatureKey } from '../../../identity/signature/signature-key.ts'
 import { hasBody, readBody } from '../../api/body.ts'
 import type { RequestContext } from '../../api/router.ts'
 import { GnapError } from './gnap-error.ts'

@@ -1,0 +1,231 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { Fault } from '../../shared/fault.ts'
+import { Reader } from '../../wire/reader.ts'
+
+/** As much of the format's values as anybody asks for: others are `null`. */
+export type MmdbValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly MmdbValue[]
+  | ReadonlyMap<string, MmdbValue>
+
+/**
+ * A file of networks and what is known of each (MaxMind DB File Format Specification 2.0), in memory. Whatever is in it,
+ * looking something up takes no longer than the limits below, and does not throw.
+ */
+export class Mmdb {
+  /** What its maker calls it: `GeoLite2-ASN`. */
+  readonly type: string
+  readonly builtAtS: number
+  readonly #bytes: Buffer
+  readonly #nodeCount: number
+  readonly #recordBits: number
+  readonly #dataAt: number
+  /** Where the search for an IPv4 address begins; `null`: the tree is of those alone. */
+  readonly #ipv4Node: number | null
+
+  /** Throws a Fault where it is no such file, or not whole. */
+  constructor(bytes: Buffer) {
+    const markAt = bytes.lastIndexOf(MARK)
+    if (markAt === -1 || bytes.length - markAt > METADATA_BYTES_MAX)
+      throw invalid('it is not a MaxMind DB, or was cut short')
+    const metadataAt = markAt + MARK.length
+    const metadata = new Decoder(bytes.subarray(metadataAt)).decode(0)
+    const number = (name: string) => {
+      const value = metadata instanceof Map ? metadata.get(name) : null
+      return typeof value === 'number' ? value : Number.NaN
+    }
+    const type = metadata instanceof Map ? metadata.get('database_type') : null
+    const [version, ipVersion] = [number('binary_format_major_version'), number('ip_version')]
+    if (version !== 2) throw invalid('it is of another format version than 2')
+    this.#nodeCount = number('node_count')
+    this.#recordBits = number('record_size')
+    if (![24, 28, 32].includes(this.#recordBits) || ![4, 6].includes(ipVersion) || !(this.#nodeCount > 0))
+      throw invalid('what it says of itself is not of the format')
+    const treeBytes = (this.#nodeCount * this.#recordBits) / 4
+    if (!Number.isSafeInteger(treeBytes) || treeBytes + GAP_BYTES > markAt)
+      throw invalid('it is shorter than it says: it was cut short')
+    this.#bytes = bytes.subarray(0, markAt)
+    this.#dataAt = treeBytes + GAP_BYTES
+    this.type = typeof type === 'string' ? type : ''
+    this.builtAtS = number('build_epoch') || 0
+    this.#ipv4Node = ipVersion === 4 ? null : this.#walk(0, ZEROS, 96)
+  }
+
+  /** What is known of an address; `null`: nothing. */
+  find(address: string): MmdbValue {
+    const family = isIP(address)
+    if (family === 0 || (family === 6 && this.#ipv4Node === null)) return null
+    const bits = ipaddr.parse(address).toByteArray()
+    const from = family === 4 ? (this.#ipv4Node ?? 0) : 0
+    return this.#valueOf(this.#walk(from, bits, bits.length * 8))
+  }
+
+  /** Of the first networks in the tree: what kind of file it is. */
+  sample(countMax: number): readonly MmdbValue[] {
+    const values: MmdbValue[] = []
+    const nodes = [0]
+    for (let seen = 0; nodes.length > 0 && values.length < countMax && seen < SAMPLED_NODES_MAX; seen++) {
+      const node = nodes.pop()!
+      // The left one last, so that it is looked at first.
+      for (const next of [this.#next(node, 1), this.#next(node, 0)])
+        if (next < this.#nodeCount) nodes.push(next)
+        else if (next > this.#nodeCount && values.length < countMax) values.push(this.#valueOf(next))
+    }
+    return values
+  }
+
+  /** The node, or what is in its place, behind `count` bits. */
+  #walk(from: number, bits: ArrayLike<number>, count: number): number {
+    let node = from
+    for (let at = 0; at < count && node < this.#nodeCount; at++)
+      node = this.#next(node, (bits[at >> 3]! >> (7 - (at & 7))) & 1)
+    return node
+  }
+
+  #next(node: number, bit: number): number {
+    const bytes = this.#bytes
+    const at = (node * this.#recordBits) / 4
+    switch (this.#recordBits) {
+      case 24:
+        return bytes.readUIntBE(at + bit * 3, 3)
+      case 28: {
+        const middle = bytes[at + 3]!
+        return bytes.readUIntBE(at + bit * 4, 3) + (bit === 0 ? middle >> 4 : middle & 15) * 0x100_0000
+      }
+      default:
+        return bytes.readUInt32BE(at + bit * 4)
+    }
+  }
+
+  #valueOf(node: number): MmdbValue {
+    if (node <= this.#nodeCount) return null
+    const at = node - this.#nodeCount - GAP_BYTES
+    return at < 0 ? null : new Decoder(this.#bytes.subarray(this.#dataAt)).decode(at)
+  }
+}
+
+/** Reads one value of a section. Where something is wrong with it, it is `null` altogether. */
+class Decoder {
+  readonly #section: Uint8Array
+  #left = VALUES_MAX
+  #textLeft = TEXT_BYTES_MAX
+  #ok = true
+
+  constructor(section: Uint8Array) {
+    this.#section = section
+  }
+
+  decode(at: number): MmdbValue {
+    const value = this.#value(new Reader(this.#section, at), 0, false)
+    return this.#ok ? value : null
+  }
+
+  #value(reader: Reader, depth: number, isPointedTo: boolean): MmdbValue {
+    if (--this.#left < 0 || depth > DEPTH_MAX || reader.left === 0) return this.#fail()
+    const control = reader.u8()
+    const type = control >> 5 === 0 ? reader.u8() + 7 : control >> 5
+    // "A pointer must not point to another pointer": else they could go round.
+    if (type === POINTER && !isPointedTo) return this.#pointed(reader, control, depth)
+    const size = sizeIn(reader, control)
+    if (!reader.ok) return this.#fail()
+    switch (type) {
+      case TEXT:
+        this.#textLeft -= size
+        return this.#textLeft < 0 ? this.#fail() : this.#taken(reader, size).toString('utf8')
+      case UINT16:
+      case UINT32:
+      case UINT64:
+        return size > 8 ? this.#fail() : numberIn(this.#taken(reader, size))
+      case DOUBLE:
+      case FLOAT:
+      case BYTES:
+      case INT32:
+      case UINT128:
+        this.#taken(reader, size)
+        return null
+      case BOOLEAN:
+        return size !== 0
+      case MAP:
+        return this.#map(reader, size, depth)
+      case ARRAY:
+        return this.#array(reader, size, depth)
+      default:
+        return this.#fail()
+    }
+  }
+
+  #pointed(reader: Reader, control: number, depth: number): MmdbValue {
+    const bytes = (control >> 3) & 3
+    const high = bytes === 3 ? 0 : control & 7
+    const low = numberIn(this.#taken(reader, bytes + 1))
+    const at = high * 2 ** (8 * (bytes + 1)) + low + POINTER_FROM[bytes]!
+    if (!reader.ok || at >= this.#section.length) return this.#fail()
+    return this.#value(new Reader(this.#section, at), depth + 1, true)
+  }
+
+  #map(reader: Reader, size: number, depth: number): MmdbValue {
+    const map = new Map<string, MmdbValue>()
+    for (let i = 0; i < size && this.#ok; i++) {
+      const key = this.#value(reader, depth + 1, false)
+      if (typeof key !== 'string') return this.#fail()
+      map.set(key, this.#value(reader, depth + 1, false))
+    }
+    return map
+  }
+
+  #array(reader: Reader, size: number, depth: number): MmdbValue {
+    const values: MmdbValue[] = []
+    for (let i = 0; i < size && this.#ok; i++) values.push(this.#value(reader, depth + 1, false))
+    return values
+  }
+
+  #taken(reader: Reader, size: number): Buffer {
+    const { buffer, byteOffset, byteLength } = reader.take(size)
+    if (!reader.ok) this.#fail()
+    return Buffer.from(buffer, byteOffset, byteLength)
+  }
+
+  #fail(): null {
+    this.#ok = false
+    return null
+  }
+}
+
+/** Of a text its bytes, of a map its pairs. */
+function sizeIn(reader: Reader, control: number): number {
+  const size = control & 31
+  if (size < 29) return size
+  if (size === 29) return 29 + reader.u8()
+  if (size === 30) return 285 + reader.u16()
+  return 65_821 + reader.u24()
+}
+
+function numberIn(bytes: Buffer): number {
+  let number = 0
+  for (const byte of bytes) number = number * 256 + byte
+  return number
+}
+
+function invalid(why: string): Fault {
+  return new Fault('MMDB_INVALID', why)
+}
+
+const MARK = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1')
+/** By the specification. */
+const METADATA_BYTES_MAX = 131_072
+/** Zeros between the tree and the data. */
+const GAP_BYTES = 16
+const [POINTER, TEXT, DOUBLE, BYTES, UINT16, UINT32, MAP] = [1, 2, 3, 4, 5, 6, 7]
+const [INT32, UINT64, UINT128, ARRAY, BOOLEAN, FLOAT] = [8, 9, 10, 11, 14, 15]
+const POINTER_FROM = [0, 2_048, 526_336, 0]
+const ZEROS = new Uint8Array(12)
+/** Those of a network have a handful; a file could be made of which one has billions, all by pointers. */
+const VALUES_MAX = 2_000
+/** Of all texts of a value: one of 16 MB could else be pointed to a thousand times. The metadata have some kilobytes. */
+const TEXT_BYTES_MAX = 131_072
+const DEPTH_MAX = 16
+const SAMPLED_NODES_MAX = 10_000

@@ -1,0 +1,26 @@
+import { LateCache } from '../fetch/late-cache.ts'
+import type { PlaceFinding } from '../../classify/verdict/proof.ts'
+import type { Finding } from '../keys/inquiry.ts'
+
+/** What a worker knows of addresses; bounded. */
+export class PlaceBook {
+  readonly #known = new LateCache<Known>({ max: PLACES_MAX })
+
+  take({ address, place, untilMs }: Finding & { readonly kind: 'place' }): void {
+    this.#known.set(address, { place, untilMs })
+  }
+
+  /** `null`: nothing is known, or nothing any more. */
+  of(address: string, nowMs: number): PlaceFinding | null {
+    const known = this.#known.get(address)
+    return known === undefined || known.untilMs <= nowMs ? null : known.place
+  }
+}
+
+interface Known {
+  readonly place: PlaceFinding
+  readonly untilMs: number
+}
+
+/** Some 5 MB. */
+const PLACES_MAX = 20_000

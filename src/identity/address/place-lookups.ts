@@ -1,0 +1,135 @@
+import { LRUCache } from 'lru-cache'
+import { isIP } from 'node:net'
+import type { PlaceFinding } from '../../classify/verdict/proof.ts'
+import { DurationHistogram, type Metrics, Tally } from '../../shared/metrics.ts'
+import type { AsnFile } from './asn-file.ts'
+import { FetchPlaces } from '../fetch/fetch-places.ts'
+import type { Finding } from '../keys/inquiry.ts'
+import type { PlaceFinder } from '../verify/investigations.ts'
+import { isPublicAddress } from '../fetch/public-address.ts'
+import { HOST_OUTCOMES, type HostFinding, plainAddress, type ReverseDns } from './reverse-dns.ts'
+
+export interface PlaceParts {
+  /** `null`: nobody asks DNS. */
+  readonly dns: Pick<ReverseDns, 'find' | 'close'> | null
+  /** The operator's; `null`: none. */
+  networks(): AsnFile | null
+  nowMs(): number
+}
+
+type PlaceFound = Finding & { readonly kind: 'place' }
+
+/**
+ * Finds out what addresses are, by DNS and by the operator's list of networks, and remembers it. Whoever claims to be an
+ * agent makes us ask, from any number of addresses: how often, at once and for one network is limited.
+ */
+export class PlaceLookups implements PlaceFinder {
+  readonly #parts: PlaceParts
+  readonly #turns = new FetchPlaces(TURNS)
+  readonly #known = new LRUCache<string, Known>({
+    maxSize: REMEMBERED_BYTES_MAX,
+    sizeCalculation: ({ finding }) => KNOWN_BYTES + 2 * (finding?.hosts.join('').length ?? 0),
+  })
+  readonly #lookups = new Tally({ outcome: OUTCOMES })
+  readonly #durations = new DurationHistogram()
+  readonly #stop = new AbortController()
+
+  constructor(parts: PlaceParts) {
+    this.#parts = parts
+  }
+
+  async find(address: string): Promise<PlaceFound | null> {
+    const plain = plainAddress(address)
+    // Whoever has such an address is known to nobody out there.
+    if (plain === null || !isPublicAddress(plain)) {
+      this.#lookups.add('not-public')
+      const place: PlaceFinding = { hosts: [], isHostKnown: false, network: null }
+      return { kind: 'place', address, place, untilMs: this.#parts.nowMs() + UNASKED_MS }
+    }
+    const known = await this.#hostsOf(plain)
+    return known === null ? null : this.#found(address, plain, known)
+  }
+
+  close(): void {
+    this.#stop.abort()
+    this.#parts.dns?.close()
+  }
+
+  addMetrics(metrics: Metrics): void {
+    const lookups = 'Addresses of which it was found out what DNS says, by what came of it.'
+    metrics.counter('address_lookups_total', lookups, () => this.#lookups.samples())
+    const durations = 'How long DNS took for an address, with all of its names.'
+    metrics.histogram('address_lookup_duration_seconds', durations, this.#durations)
+    const remembered = 'Addresses of which it is remembered what DNS says.'
+    metrics.gauge('addresses_remembered', remembered, 'sum', () => [{ labels: {}, value: this.#known.size }])
+  }
+
+  async #hostsOf(plain: string): Promise<Known | null> {
+    const { dns, nowMs } = this.#parts
+    if (dns === null) return { finding: null, untilMs: nowMs() + UNASKED_MS }
+    const known = this.#known.get(plain)
+    if (known !== undefined && known.untilMs > nowMs()) {
+      this.#lookups.add('remembered')
+      return known
+    }
+    const giveBack = await this.#turns.take(networkOf(plain), nowMs(), this.#stop.signal)
+    if (giveBack === null) {
+      this.#lookups.add('busy')
+      return null
+    }
+    const startedMs = performance.now()
+    const finding = await dns.find(plain)
+    giveBack()
+    this.#durations.observe(performance.now() - startedMs)
+    this.#lookups.add(finding.outcome)
+    const fresh = { finding, untilMs: nowMs() + goodForMs(finding) }
+    this.#known.set(plain, fresh)
+    return fresh
+  }
+
+  #found(address: string, plain: string, { finding, untilMs }: Known): PlaceFound {
+    const place: PlaceFinding = {
+      hosts: finding?.hosts ?? [],
+      isHostKnown: finding !== null && ANSWERED.has(finding.outcome),
+      network: this.#parts.networks()?.of(plain) ?? null,
+    }
+    return { kind: 'place', address, place, untilMs }
+  }
+}
+
+interface Known {
+  /** `null`: DNS is not asked. */
+  readonly finding: HostFinding | null
+  readonly untilMs: number
+}
+
+/** As an address is given to one who may ask from all of them: a /24 of IPv4, a /48 of IPv6. */
+function networkOf(plain: string): string {
+  if (isIP(plain) === 4) return plain.slice(0, plain.lastIndexOf('.'))
+  const [head = '', tail] = plain.split('::')
+  const groups = head.split(':')
+  return tail !== undefined && groups.length < 3 ? `${head}::` : groups.slice(0, 3).join(':')
+}
+
+/** DNS of who may lie says for how long it is to be believed: within limits. A name that is there may go to another soon. */
+function goodForMs({ outcome, hosts, ttlS }: HostFinding): number {
+  if (outcome === 'confirmed' || hosts.length > 0)
+    return Math.min(CONFIRMED_MAX_MS, Math.max(CONFIRMED_MIN_MS, ttlS * 1000))
+  return outcome === 'late' || outcome === 'failed' ? FAILED_MS : NONE_MS
+}
+
+const OUTCOMES = [...HOST_OUTCOMES, 'remembered', 'busy', 'not-public'] as const
+/** DNS has answered for all names that there are. */
+const ANSWERED: ReadonlySet<string> = new Set(['confirmed', 'unconfirmed', 'no-name'])
+const UNASKED_MS = 3_600_000
+const CONFIRMED_MIN_MS = 300_000
+const CONFIRMED_MAX_MS = 3_600_000
+const NONE_MS = 600_000
+const FAILED_MS = 30_000
+const KNOWN_BYTES = 300
+const REMEMBERED_BYTES_MAX = 4 * 1_048_576
+/**
+ * Each is up to five questions to a name server that others need, too. Those who ask for more are told nothing, and may
+ * ask again; far fewer wait than inquiries may be under way, so that those for keys have room.
+ */
+const TURNS = { totalMax: 32, hostMax: 8, waitingMax: 64, totalPerMinute: 1_200, hostPerMinute: 60 }

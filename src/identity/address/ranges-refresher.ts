@@ -1,0 +1,321 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PublishedRanges } from '../../classify/known/published-ranges.ts'
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
+import { type Metrics, Tally } from '../../shared/metrics.ts'
+import { FetchPlaces } from '../fetch/fetch-places.ts'
+import { FetchFault, type FetchReason, guardedGet } from '../fetch/guarded-get.ts'
+import { documentUrlProblem } from '../fetch/document-fetch.ts'
+import { changeProblem } from './ranges-change.ts'
+import { publishedRanges, rangesIn } from './ranges-document.ts'
+import type { RangesStore } from './ranges-store.ts'
+
+/** A list that agents are judged by. */
+export interface RangesInUse {
+  readonly url: string
+  /** Of whoever has it, the first. */
+  readonly agent: string
+  /** `null`: nobody has it yet. */
+  readonly published: PublishedRanges | null
+}
+
+export interface RefreshSettings {
+  /** `null`: nothing is fetched. */
+  readonly refreshMs: number | null
+  /** `fetch.allow_private_addresses`: private addresses, and http. */
+  readonly allowPrivate: boolean
+  nowMs(): number
+  /** Trusted instead of the system's CAs; PEM. */
+  readonly ca?: string
+  readonly timeoutMs?: number
+  readonly retryMs?: number
+  readonly settleMs?: number
+}
+
+/**
+ * Fetches the lists of addresses that vendors publish, each on its own beat, and keeps what has changed. Whatever is
+ * wrong with what comes, what was there before stays in use. Says what happens once, when it changes.
+ */
+export class RangesRefresher {
+  readonly #settings: RefreshSettings
+  readonly #store: RangesStore
+  readonly #log: Log
+  readonly #changed: () => void
+  readonly #outcomes = new Tally({ outcome: OUTCOMES })
+  readonly #turns = new FetchPlaces(TURNS)
+  readonly #stop = new AbortController()
+  #lists = new Map<string, List>()
+  #settling: NodeJS.Timeout | null = null
+
+  /** `changed`: there are new files in the store. */
+  constructor(settings: RefreshSettings, store: RangesStore, log: Log, changed: () => void) {
+    this.#settings = settings
+    this.#store = store
+    this.#log = log
+    this.#changed = changed
+  }
+
+  /** By which agents are judged from now on. */
+  use(inUse: readonly RangesInUse[]): void {
+    const before = this.#lists
+    this.#lists = new Map()
+    for (const each of inUse.slice(0, LISTS_MAX)) {
+      const known = before.get(each.url)
+      const list = known ?? new List(each)
+      list.use(each)
+      this.#lists.set(each.url, list)
+      if (known === undefined) void this.#begin(list)
+    }
+    for (const [url, { timer }] of before) if (!this.#lists.has(url)) clearTimeout(timer)
+  }
+
+  /** What is under way is given up. */
+  close(): void {
+    this.#stop.abort()
+    for (const { timer } of this.#lists.values()) clearTimeout(timer)
+  }
+
+  addMetrics(metrics: Metrics): void {
+    const age =
+      'How old each list of published addresses is that agents are judged by: since it was fetched, or its date. By the first agent that has it.'
+    metrics.gauge('published_ranges_age_seconds', age, 'first', () =>
+      [...this.#lists.values()].flatMap((list) => {
+        const atMs = this.#knownAtMs(list)
+        const { agent } = list.inUse
+        return atMs === null
+          ? []
+          : [{ labels: { agent }, value: Math.max(0, this.#settings.nowMs() - atMs) / 1000 }]
+      }),
+    )
+    if (this.#settings.refreshMs === null) return
+    const outcomes = 'Lists of published addresses asked of their servers, by what came of it.'
+    metrics.counter('published_ranges_fetches_total', outcomes, () => this.#outcomes.samples())
+    const failing =
+      'Lists of published addresses whose last fetch came to nothing: an older one is in use, or none.'
+    metrics.gauge('published_ranges_failing', failing, 'first', () => [
+      { labels: {}, value: [...this.#lists.values()].filter(({ trouble }) => trouble !== null).length },
+    ])
+  }
+
+  /** It was seen to be so, or it is said to have been. */
+  #knownAtMs({ inUse: { published }, key, seen }: List): number | null {
+    if (published === null) return null
+    return seen !== null && seen.key === key ? seen.atMs : Date.parse(`${published.date}T00:00:00Z`)
+  }
+
+  /** After a restart as if there had been none: what was seen lately is not fetched at once. */
+  async #begin(list: List): Promise<void> {
+    const { refreshMs, allowPrivate, nowMs } = this.#settings
+    if (refreshMs === null) return
+    const { url } = list.inUse
+    const problem = documentUrlProblem(url, allowPrivate)
+    if (problem !== null)
+      return this.#log.info('a list of published addresses is not fetched', { url, problem })
+    const seenMs = await this.#store.seenMs(url)
+    if (seenMs !== null && list.key !== null) list.seen = { key: list.key, atMs: Math.min(seenMs, nowMs()) }
+    const dueMs = seenMs === null ? 0 : Math.min(refreshMs, seenMs + refreshMs - nowMs())
+    this.#later(list, dueMs <= 0 ? 0 : dueMs * (0.9 + 0.1 * Math.random()))
+  }
+
+  #later(list: List, delayMs: number): void {
+    if (this.#stop.signal.aborted || this.#lists.get(list.inUse.url) !== list) return
+    list.timer = setTimeout(() => void this.#beat(list), delayMs).unref()
+  }
+
+  async #beat(list: List): Promise<void> {
+    await this.#refresh(list)
+    const { refreshMs, retryMs = RETRY_MS } = this.#settings
+    const { failuresInRow } = list
+    const chance = Math.random()
+    const delayMs =
+      failuresInRow === 0
+        ? refreshMs! * (0.9 + 0.2 * chance)
+        : Math.min(refreshMs!, retryMs * 2 ** (failuresInRow - 1)) * (0.5 + 0.5 * chance)
+    this.#later(list, delayMs)
+  }
+
+  async #refresh(list: List): Promise<void> {
+    try {
+      this.#outcomes.add(await this.#fetch(list))
+      if (list.trouble !== null)
+        this.#log.info('a list of published addresses can be had again', { url: list.inUse.url })
+      list.trouble = null
+      list.failuresInRow = 0
+    } catch (error) {
+      if (!this.#stop.signal.aborted) this.#failed(list, error)
+    }
+  }
+
+  async #fetch(list: List): Promise<'new' | 'same'> {
+    const { url } = list.inUse
+    const { allowPrivate, timeoutMs = TIMEOUT_MS, ca = null, nowMs } = this.#settings
+    const giveBack = await this.#turn(url)
+    try {
+      const headers = { accept: 'application/json, text/plain;q=0.9, */*;q=0.1', ...conditions(list) }
+      const guards = { allowPrivate, timeoutMs, ca, bytesMax: RANGES_BYTES_MAX }
+      const answer = await guardedGet({ url, headers, ...guards }, this.#stop.signal)
+      if (answer.status === 304) return await this.#same(list)
+      const ranges = rangesIn(answer.body)
+      if (ranges === null) throw new Fault(INVALID, 'it is no list of addresses in a form that is known')
+      const published = publishedRanges(ranges, url, dayOf(nowMs()))
+      const outcome = await this.#take(list, published)
+      list.validators = {
+        etag: textIn(answer.headers.etag),
+        modified: textIn(answer.headers['last-modified']),
+      }
+      return outcome
+    } finally {
+      giveBack()
+    }
+  }
+
+  /** Until there is one: here nobody waits for it. */
+  async #turn(url: string): Promise<() => void> {
+    const { hostname } = new URL(url)
+    for (;;) {
+      const giveBack = await this.#turns.take(hostname, this.#settings.nowMs(), this.#stop.signal)
+      if (giveBack !== null) return giveBack
+      await sleep(TURN_MS, undefined, { signal: this.#stop.signal, ref: false })
+    }
+  }
+
+  async #take(list: List, published: PublishedRanges): Promise<'new' | 'same'> {
+    const { url, published: before } = list.inUse
+    const key = keyOf(published)
+    if (list.key === key) return this.#same(list)
+    const problem = before === null ? null : changeProblem(before.prefixes, published.prefixes)
+    if (problem !== null) throw new Fault(HELD_BACK, problem)
+    await this.#store.keep({ url, published })
+    list.seen = { key, atMs: this.#settings.nowMs() }
+    const ranges = { ranges: published.prefixes.length, before: before?.prefixes.length ?? 0 }
+    this.#log.info('a list of published addresses has changed', { url, ...ranges })
+    this.#sayChanged()
+    return 'new'
+  }
+
+  /** What is the same makes no new Snapshot; but a list must not look old that was seen all the time. */
+  async #same(list: List): Promise<'same'> {
+    const {
+      inUse: { url, published },
+      key,
+    } = list
+    const nowMs = this.#settings.nowMs()
+    if (published === null || key === null) return 'same'
+    list.seen = { key, atMs: nowMs }
+    if (nowMs - Date.parse(`${published.date}T00:00:00Z`) < REDATE_MS) await this.#store.saw(url)
+    else {
+      await this.#store.keep({ url, published: { ...published, date: dayOf(nowMs) } })
+      this.#sayChanged()
+    }
+    return 'same'
+  }
+
+  /** Of several that come together once: each time, all signatures are compiled. */
+  #sayChanged(): void {
+    this.#settling ??= setTimeout(() => {
+      this.#settling = null
+      if (!this.#stop.signal.aborted) this.#changed()
+    }, this.#settings.settleMs ?? SETTLE_MS).unref()
+  }
+
+  #failed(list: List, error: unknown): void {
+    const { url } = list.inUse
+    const reason = reasonOf(error)
+    list.failuresInRow++
+    // Of what was not taken nobody may be told that it is the same.
+    if (reason !== 'network' && reason !== 'timeout') list.validators = null
+    this.#outcomes.add(reason)
+    if (reason === list.trouble) return
+    list.trouble = reason
+    const message = 'a list of published addresses was not taken: what was there before stays in use'
+    if (!(error instanceof Fault)) return this.#log.error(message, { url, error: error as Error })
+    const helps = reason === 'held-back' ? HELD_BACK_HELPS : null
+    this.#log.warn(message, {
+      url,
+      reason,
+      problems: error.message.split('\n').slice(0, PROBLEMS_SAID_MAX),
+      ...(helps !== null && { helps }),
+    })
+  }
+}
+
+/** How it goes with one list. */
+class List {
+  inUse: RangesInUse
+  /** Of the ranges in use. */
+  key: string | null = null
+  timer: NodeJS.Timeout | undefined
+  failuresInRow = 0
+  /** Why the last try failed; `null`: it did not. */
+  trouble: Outcome | null = null
+  validators: { readonly etag: string | null; readonly modified: string | null } | null = null
+  /** That these ranges were fetched, and when last. */
+  seen: { readonly key: string; readonly atMs: number } | null = null
+
+  constructor(inUse: RangesInUse) {
+    this.inUse = inUse
+  }
+
+  use(inUse: RangesInUse): void {
+    this.inUse = inUse
+    this.key = inUse.published === null ? null : keyOf(inUse.published)
+  }
+}
+
+function reasonOf(error: unknown): Outcome {
+  if (error instanceof FetchFault) return error.reason
+  if (!(error instanceof Fault)) return 'bug'
+  if (error.code === HELD_BACK) return 'held-back'
+  return error.code === INVALID ? 'malformed' : 'storage'
+}
+
+function conditions({ validators }: List): Record<string, string> {
+  return {
+    ...(validators?.etag != null && { 'if-none-match': validators.etag }),
+    ...(validators?.modified != null && { 'if-modified-since': validators.modified }),
+  }
+}
+
+function textIn(header: string | string[] | undefined): string | null {
+  return typeof header === 'string' && header.length <= VALIDATOR_LENGTH_MAX && VALIDATOR.test(header)
+    ? header
+    : null
+}
+
+/** The same ranges in another order are the same list. */
+function keyOf({ prefixes }: PublishedRanges): string {
+  return createHash('sha256')
+    .update([...prefixes].sort().join())
+    .digest('base64')
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}
+
+type Outcome = (typeof OUTCOMES)[number]
+
+const REASONS: readonly FetchReason[] = ['address', 'redirect', 'status', 'too-large', 'timeout', 'network']
+const OUTCOMES = ['new', 'same', 'held-back', 'malformed', 'storage', 'bug', ...REASONS] as const
+const HELD_BACK = 'RANGES_HELD_BACK'
+/** As lists that come with signatures are refused. */
+const INVALID = 'RANGES_INVALID'
+const HELD_BACK_HELPS = 'if it is right, put it into a file of signatures of your own'
+const VALIDATOR = /^[!-~][ -~]*$/
+const PROBLEMS_SAID_MAX = 3
+const VALIDATOR_LENGTH_MAX = 512
+/** Twice the longest that is known; AhrefsBot has 10,000 ranges. */
+const RANGES_BYTES_MAX = 4 * 1_048_576
+const TIMEOUT_MS = 30_000
+const RETRY_MS = 60_000
+const TURN_MS = 5_000
+const SETTLE_MS = 2_000
+/** A list is believed for 90 days. */
+const REDATE_MS = 7 * 86_400_000
+/** Many more than come with signatures: feeds may bring others. */
+const LISTS_MAX = 100
+const TURNS = {
+  ...{ totalMax: 4, hostMax: 2, waitingMax: LISTS_MAX, hostPerMinute: 60 },
+  totalPerMinute: Number.POSITIVE_INFINITY,
+}

@@ -1,0 +1,139 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import { dayNumber } from '../../classify/known/calendar.ts'
+import type { PublishedRanges } from '../../classify/known/published-ranges.ts'
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
+import { publishedRanges } from './ranges-document.ts'
+
+/** A list as it was fetched. */
+export interface FetchedRanges {
+  readonly url: string
+  readonly published: PublishedRanges
+}
+
+/**
+ * The lists that were fetched and taken, in a folder, a file for each. What lies there is believed no more than what
+ * comes over the network. When a file was written last says when its list was seen last.
+ */
+export class RangesStore {
+  readonly folder: string
+  readonly #log: Log
+  readonly #nowMs: () => number
+  /** By file, so that each is said once. */
+  readonly #said = new Map<string, string>()
+
+  constructor(folder: string, log: Log, nowMs: () => number) {
+    this.folder = folder
+    this.#log = log
+    this.#nowMs = nowMs
+  }
+
+  /** Whatever `load` reads; the folder itself is watched by its first name. */
+  async files(): Promise<readonly string[]> {
+    return [`${this.folder}/.`, ...(await this.#names()).map((name) => join(this.folder, name))]
+  }
+
+  /** Files that are no good are said, and passed over. */
+  async load(): Promise<readonly FetchedRanges[]> {
+    const found: FetchedRanges[] = []
+    for (const name of await this.#names()) {
+      const file = join(this.folder, name)
+      try {
+        found.push(await this.#read(name))
+        this.#said.delete(file)
+      } catch (error) {
+        this.#say(file, error)
+      }
+    }
+    return found
+  }
+
+  /** When the list at this URL was seen last; `null`: it is not here. */
+  async seenMs(url: string): Promise<number | null> {
+    try {
+      return (await stat(join(this.folder, nameOf(url)))).mtimeMs
+    } catch {
+      return null
+    }
+  }
+
+  /** It was seen, and is the same. */
+  async saw(url: string): Promise<void> {
+    const now = this.#nowMs() / 1000
+    await utimes(join(this.folder, nameOf(url)), now, now).catch(() => undefined)
+  }
+
+  /** Appears whole or not at all, and lasts. Throws a Fault. */
+  async keep({ url, published: { date, prefixes } }: FetchedRanges): Promise<void> {
+    // Begins with a point, and so is no list.
+    const draft = join(this.folder, `.${randomBytes(6).toString('hex')}`)
+    try {
+      await mkdir(this.folder, { recursive: true, mode: 0o700 })
+      const handle = await open(draft, 'wx')
+      try {
+        await handle.writeFile(`${JSON.stringify({ url, date, prefixes })}\n`)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      await rename(draft, join(this.folder, nameOf(url)))
+    } catch (error) {
+      await rm(draft, { force: true }).catch(() => undefined)
+      const { code, message } = error as NodeJS.ErrnoException
+      throw new Fault('RANGES_STORAGE', `${this.folder} cannot be written (${code ?? message})`, {
+        cause: error,
+      })
+    }
+  }
+
+  async #names(): Promise<readonly string[]> {
+    const names = await readdir(this.folder).catch(() => [])
+    return names
+      .filter((name) => NAME.test(name))
+      .sort()
+      .slice(0, FILES_MAX)
+  }
+
+  async #read(name: string): Promise<FetchedRanges> {
+    const file = join(this.folder, name)
+    if ((await stat(file)).size > FILE_BYTES_MAX)
+      throw new Fault(INVALID, `it is larger than ${FILE_BYTES_MAX} bytes`)
+    const value: unknown = JSON.parse(await readFile(file, 'utf8'))
+    const { url, date, prefixes } = (value ?? {}) as Readonly<Record<string, unknown>>
+    if (typeof url !== 'string' || nameOf(url) !== name)
+      throw new Fault(INVALID, 'it is not named after its URL')
+    const day = typeof date === 'string' ? dayNumber(date) : null
+    // From the future it would be newer than whatever comes with signatures.
+    if (day === null || day > this.#nowMs() / DAY_MS + 1)
+      throw new Fault(INVALID, 'its date is none, or yet to come')
+    if (!Array.isArray(prefixes) || !prefixes.every((prefix) => typeof prefix === 'string'))
+      throw new Fault(INVALID, 'it has no list of ranges')
+    return { url, published: publishedRanges(prefixes, url, date as string) }
+  }
+
+  #say(file: string, error: unknown): void {
+    const problem = error instanceof SyntaxError ? 'it is no JSON' : (error as Error).message
+    if (this.#said.get(file) === problem) return
+    this.#said.set(file, problem)
+    this.#log.warn('a kept list of published addresses is no good, and passed over', { file, problem })
+  }
+}
+
+/** The folder of lists in the folder of data. */
+export function rangesFolder(dataFolder: string): string {
+  return join(dataFolder, 'published-ranges')
+}
+
+function nameOf(url: string): string {
+  return `${createHash('sha256').update(url).digest('hex').slice(0, 32)}.json`
+}
+
+const NAME = /^[0-9a-f]{32}\.json$/
+const INVALID = 'RANGES_INVALID'
+const DAY_MS = 86_400_000
+/** Those of 20,000 ranges have a quarter of it. */
+const FILE_BYTES_MAX = 4 * 1_048_576
+/** More than agents have lists. */
+const FILES_MAX = 200

@@ -1,0 +1,72 @@
+import { type Metrics, Tally } from '../../shared/metrics.ts'
+import type { FetchReason } from './guarded-get.ts'
+
+/** What is asked of others: an agent's, or a client's, or a key directory; or the keys that such a one names; or what an OpenID provider says about itself; or, for the proxy, who signs requests. */
+export type DocumentName = (typeof DOCUMENTS)[number]
+export type FetchOutcome = 'fetched' | 'busy' | 'malformed' | FetchReason
+/** `stale`: its server has not given it anew. `none`: there is none that could be used. */
+export type DocumentOrigin = (typeof ORIGINS)[number]
+
+/** What becomes of documents that others keep. Nothing of their addresses is in it: those are for others to say. */
+export class DocumentMetrics {
+  readonly #fetches = new Tally({ document: DOCUMENTS, outcome: OUTCOMES })
+  readonly #uses = new Tally({ document: DOCUMENTS, origin: ORIGINS })
+  readonly #ages = new Map(DOCUMENTS.map((document) => [document, new OldestAge()]))
+
+  fetched(document: DocumentName, outcome: FetchOutcome): void {
+    this.#fetches.add(document, outcome)
+  }
+
+  /** `ageMs`: since it was fetched. */
+  used(document: DocumentName, origin: DocumentOrigin, ageMs: number, nowMs: number): void {
+    this.#uses.add(document, origin)
+    if (origin !== 'none') this.#ages.get(document)!.saw(ageMs, nowMs)
+  }
+
+  addTo(metrics: Metrics, nowMs: () => number = Date.now): void {
+    const fetches = 'Documents of agents and clients asked of their servers, by what came of it.'
+    metrics.counter('document_fetches_total', fetches, () => this.#fetches.samples())
+    const uses = 'Times that a document of an agent or a client was needed, by where it was had from.'
+    metrics.counter('document_uses_total', uses, () => this.#uses.samples())
+    const age = 'How old the oldest document was that was used in the last five minutes, or ten.'
+    metrics.gauge('document_age_seconds', age, 'max', () =>
+      [...this.#ages].map(([document, oldest]) => ({
+        labels: { document },
+        value: oldest.atMs(nowMs()) / 1000,
+      })),
+    )
+  }
+}
+
+/** The largest of some minutes, whoever asks for it and how often. */
+class OldestAge {
+  #startMs = Number.NEGATIVE_INFINITY
+  #currentMs = 0
+  #beforeMs = 0
+
+  saw(ageMs: number, nowMs: number): void {
+    this.#turn(nowMs)
+    this.#currentMs = Math.max(this.#currentMs, ageMs)
+  }
+
+  atMs(nowMs: number): number {
+    this.#turn(nowMs)
+    return Math.max(this.#currentMs, this.#beforeMs)
+  }
+
+  #turn(nowMs: number): void {
+    const passedMs = Math.abs(nowMs - this.#startMs)
+    if (passedMs < WINDOW_MS) return
+    this.#beforeMs = passedMs < 2 * WINDOW_MS ? this.#currentMs : 0
+    this.#currentMs = 0
+    this.#startMs = nowMs
+  }
+}
+
+const DOCUMENTS = ['identity', 'keys', 'openid', 'directory'] as const
+const OUTCOMES: readonly FetchOutcome[] = [
+  ...(['fetched', 'busy', 'malformed', 'address', 'redirect'] as const),
+  ...(['status', 'too-large', 'timeout', 'network'] as const),
+]
+const ORIGINS = ['fetched', 'remembered', 'stale', 'none'] as const
+const WINDOW_MS = 300_000

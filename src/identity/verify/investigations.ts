@@ -1,0 +1,164 @@
+import { LRUCache } from 'lru-cache'
+import { type Metrics, Tally } from '../../shared/metrics.ts'
+import type { Finding, Inquiry, Investigator, SignatureUse } from '../keys/inquiry.ts'
+import type { KeyDirectories } from './key-directories.ts'
+import type { ReplayFloor } from './replay-floor.ts'
+import { ReplayMemory } from './replay-memory.ts'
+
+/** Finds out what addresses are. */
+export interface PlaceFinder {
+  /** Never rejects. `null`: it cannot be found out now. */
+  find(address: string): Promise<(Finding & { readonly kind: 'place' }) | null>
+  close(): void
+}
+
+export interface InvestigationParts {
+  readonly directories: Pick<KeyDirectories, 'find' | 'close'>
+  /** `null`: nobody asks. */
+  readonly places: PlaceFinder | null
+  /** Called when the first signature is used: most gateways never see one. */
+  openFloor(): Promise<Pick<ReplayFloor, 'floorOf' | 'cover'>>
+  nowMs(): number
+}
+
+/**
+ * Finds out what workers ask, in the one process that all of them have, and tells all of them what came of it. Nobody
+ * waits for it on the way of a request.
+ */
+export class Investigations implements Investigator {
+  readonly #parts: InvestigationParts
+  #uses: Promise<SignatureUses> | null = null
+  #replays: ReplayMemory | null = null
+  readonly #ofListed = new Subject()
+  /** Apart, as addresses are: whoever sends requests may name as many as he likes. */
+  readonly #ofStrangers = new Subject()
+  readonly #ofPlaces = new Subject()
+  readonly #claims = new Tally({ outcome: CLAIMS })
+  #listener: (finding: Finding) => void = () => undefined
+
+  constructor(parts: InvestigationParts) {
+    this.#parts = parts
+  }
+
+  onFinding(listener: (finding: Finding) => void): void {
+    this.#listener = listener
+  }
+
+  /** What is known by now: for who comes later. */
+  known(): readonly Finding[] {
+    const nowMs = this.#parts.nowMs()
+    return [this.#ofListed, this.#ofStrangers, this.#ofPlaces].flatMap((subject) => subject.known(nowMs))
+  }
+
+  ask(inquiry: Inquiry): void {
+    const subject = this.#subjectOf(inquiry)
+    const key = inquiry.kind === 'keys' ? inquiry.agentId : inquiry.address
+    if (subject.underWay.has(key) || subject.underWay.size >= UNDER_WAY_MAX) return
+    subject.underWay.add(key)
+    void this.#find(inquiry).then((finding) => {
+      subject.underWay.delete(key)
+      if (finding === null) return
+      subject.take(finding)
+      this.#listener(finding)
+    })
+  }
+
+  async claim(use: SignatureUse): Promise<boolean | null> {
+    this.#uses ??= this.#openUses()
+    const { floor, replays } = await this.#uses
+    await floor.cover(use.thumbprint, use.createdS)
+    const isTaken = replays.claim(use, this.#parts.nowMs())
+    this.#claims.add(isTaken === null ? 'untold' : isTaken ? 'taken' : 'refused')
+    return isTaken
+  }
+
+  /** What is under way is given up. */
+  close(): void {
+    this.#listener = () => undefined
+    this.#parts.directories.close()
+    this.#parts.places?.close()
+  }
+
+  addMetrics(metrics: Metrics): void {
+    const uses = 'Signatures that are remembered, so that none is used twice.'
+    metrics.gauge('signature_uses_remembered', uses, 'sum', () => [
+      { labels: {}, value: this.#replays?.size ?? 0 },
+    ])
+    const floors = 'Uses that were forgotten before their time; of their keys, nothing older is taken.'
+    metrics.counter('signature_uses_forgotten_total', floors, () => [
+      { labels: {}, value: this.#replays?.floorsRaised ?? 0 },
+    ])
+    const claims =
+      'Right signatures, by whether they were used before: taken, refused, or untold where that is forgotten or from before the start.'
+    metrics.counter('signature_uses_total', claims, () => this.#claims.samples())
+    const agents = 'Agents of which keys are known: those that signatures and settings name, and others.'
+    metrics.gauge('signers_known', agents, 'sum', () =>
+      this.#bySigner((findings) => findings.filter(({ keys }) => keys.length > 0).length),
+    )
+    const keys = 'Keys of agents that are known.'
+    metrics.gauge('signer_keys_known', keys, 'sum', () =>
+      this.#bySigner((findings) => findings.reduce((sum, finding) => sum + finding.keys.length, 0)),
+    )
+    const places = 'Addresses of which it is known what they are.'
+    metrics.gauge('places_known', places, 'sum', () => [
+      { labels: {}, value: this.#ofPlaces.known(this.#parts.nowMs()).length },
+    ])
+  }
+
+  async #openUses(): Promise<SignatureUses> {
+    const floor = await this.#parts.openFloor()
+    this.#replays = new ReplayMemory((thumbprint) => floor.floorOf(thumbprint))
+    return { floor, replays: this.#replays }
+  }
+
+  #find(inquiry: Inquiry): Promise<Finding | null> {
+    const { directories, places } = this.#parts
+    return inquiry.kind === 'keys'
+      ? directories.find(inquiry)
+      : (places?.find(inquiry.address) ?? Promise.resolve(null))
+  }
+
+  #subjectOf(inquiry: Inquiry): Subject {
+    if (inquiry.kind === 'place') return this.#ofPlaces
+    return inquiry.isListed ? this.#ofListed : this.#ofStrangers
+  }
+
+  #bySigner(count: (findings: readonly KeyFinding[]) => number) {
+    const subjects = { listed: this.#ofListed, other: this.#ofStrangers }
+    return Object.entries(subjects).map(([signer, subject]) => {
+      const known = subject.known(this.#parts.nowMs())
+      return { labels: { signer }, value: count(known.filter((finding) => finding.kind === 'keys')) }
+    })
+  }
+}
+
+interface SignatureUses {
+  readonly floor: Pick<ReplayFloor, 'cover'>
+  readonly replays: ReplayMemory
+}
+
+type KeyFinding = Finding & { readonly kind: 'keys' }
+
+/** What is asked, and known, of things of one kind. */
+class Subject {
+  readonly underWay = new Set<string>()
+  readonly #known = new LRUCache<string, Finding>({
+    ...{ max: KNOWN_MAX, maxSize: KNOWN_KEYS_MAX },
+    sizeCalculation: (finding) => (finding.kind === 'keys' ? finding.keys.length + 1 : 1),
+  })
+
+  take(finding: Finding): void {
+    this.#known.set(finding.kind === 'keys' ? finding.agentId : finding.address, finding)
+  }
+
+  known(nowMs: number): readonly Finding[] {
+    return [...this.#known.values()].filter(({ untilMs }) => untilMs > nowMs)
+  }
+}
+
+const CLAIMS = ['taken', 'refused', 'untold'] as const
+/** What is more is asked for again when it is met again. */
+const UNDER_WAY_MAX = 256
+const KNOWN_MAX = 4_000
+/** A hundred bytes each, or a few hundred. */
+const KNOWN_KEYS_MAX = 8_192

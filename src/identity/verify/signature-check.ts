@@ -1,0 +1,175 @@
+import type { SignatureFinding } from '../../classify/verdict/proof.ts'
+import { isInTime } from '../keys/agent-key.ts'
+import type { DocumentRules } from '../keys/agent-document.ts'
+import type { FailureBudget } from './failure-budget.ts'
+import { replayIdOf, verifySignature } from './http-signature.ts'
+import type { SignatureUse } from '../keys/inquiry.ts'
+import type { KeyBook } from '../keys/key-book.ts'
+import { fieldValue, type SignedRequest } from '../signature/signature-base.ts'
+import { type BotSignature, readBotSignature } from './web-bot-auth.ts'
+
+export interface SignatureRules extends DocumentRules {
+  /** Whether each signature has to be good for one request. */
+  readonly needsNonce: boolean
+}
+
+/** `unknown`: nobody has said which hosts are ours. */
+export type HostOwner = 'ours' | 'other' | 'unknown'
+
+/** A request, and who sent it. */
+export interface Asked extends SignedRequest {
+  /** Whose the host is that it is for: a signature for another's is not for us. */
+  readonly host: HostOwner
+  readonly address: string
+  /** What failures are counted by: of IPv6 the /64. */
+  readonly network: string
+}
+
+export type Checked =
+  | { readonly kind: 'finding'; readonly finding: SignatureFinding }
+  /** It is right; whether it is used for the first time, is to be asked. */
+  | {
+      readonly kind: 'use'
+      readonly finding: SignatureFinding & { readonly kind: 'proven' }
+      readonly use: SignatureUse
+      /** By keys that are to be looked at anew. */
+      readonly isStale: boolean
+    }
+  /** The key is to be found out first. `finding`: for who does not wait for it. */
+  | {
+      readonly kind: 'no-key'
+      readonly finding: SignatureFinding
+      readonly agentId: string
+      readonly thumbprint: string
+    }
+
+/** Whether a request is signed by the agent that it says (Web Bot Auth), by what is known of its keys. Never waits, never throws. */
+export class SignatureCheck {
+  readonly #rules: SignatureRules
+  readonly #keys: KeyBook
+  readonly #budget: FailureBudget
+
+  constructor(rules: SignatureRules, keys: KeyBook, budget: FailureBudget) {
+    this.#rules = rules
+    this.#keys = keys
+    this.#budget = budget
+  }
+
+  /** `null`: it is not signed, or for somebody else (another tag), and says nothing of an agent. */
+  check(asked: Asked, nowMs: number): Checked | null {
+    const { network } = asked
+    if (!this.#budget.mayRead(network, nowMs)) return unchecked('too-many', null)
+    const named = keyNamed(asked.rawHeaders)
+    // To read it costs more than to check it.
+    if (named !== null && !this.#budget.mayCheck(network, named, nowMs)) return unchecked('too-many', null)
+    const read = readBotSignature(asked, this.#rules, nowMs)
+    if (read.kind === 'refused') {
+      const { fault, hasAgent } = read
+      if (OF_OTHERS.has(fault) && !hasAgent) return null
+      // Who has the key may know its owner without being told; we do not.
+      if (fault === 'no-agent' && !hasAgent) return unchecked(fault, null)
+      return this.#failed(fault, null, network, null, nowMs)
+    }
+    const { agentId, thumbprint, signature } = read
+    if (asked.host === 'other') return this.#failed('other-host', agentId, network, null, nowMs)
+    if (asked.host === 'unknown') return unchecked('unknown-host', agentId)
+    if (this.#rules.needsNonce && !signature.nonce)
+      return this.#failed('no-nonce', agentId, network, null, nowMs)
+    const known = this.#keys.of(agentId, nowMs)
+    const key = known?.byThumbprint.get(thumbprint)
+    if (known === null || key === undefined) {
+      if (known === null || known.askAgainMs <= nowMs)
+        return { kind: 'no-key', agentId, thumbprint, finding: notYet(agentId) }
+      if (known.why !== null) return unchecked(known.why, agentId)
+      return this.#failed('unknown-key', agentId, network, null, nowMs)
+    }
+    if (!key.signsRequests) return this.#failed('other-algorithm', agentId, network, null, nowMs)
+    if (!isInTime(key, nowMs)) return this.#failed('key-out-of-time', agentId, network, null, nowMs)
+    if (!this.#budget.mayCheck(network, thumbprint, nowMs)) {
+      this.#budget.failed(network, null, nowMs)
+      return unchecked('too-many', agentId)
+    }
+    const fault = verifySignature(signature, key)
+    if (fault !== null) return this.#failed(fault, agentId, network, thumbprint, nowMs)
+    const finding = { kind: 'proven', agentId, thumbprint } as const
+    const use = useOf(read, replayIdOf(signature, key), asked.address, this.#keys.isListed(agentId))
+    return { kind: 'use', finding, use, isStale: known.freshUntilMs <= nowMs }
+  }
+
+  /** What is found of one that is right. `isTaken`: whether its use was, as whoever was asked has said. */
+  settle(
+    { finding, use }: Checked & { readonly kind: 'use' },
+    { network }: Asked,
+    isTaken: boolean | null,
+    nowMs: number,
+  ): SignatureFinding {
+    if (isTaken === true) this.#budget.proven(network, use.thumbprint)
+    // To find a replay costs more than to find that a signature is wrong.
+    else if (isTaken === false) this.#budget.failed(network, use.thumbprint, nowMs)
+    return isTaken === true ? finding : usedBefore(finding, isTaken === false)
+  }
+
+  #failed(
+    why: string,
+    agentId: string | null,
+    network: string,
+    thumbprint: string | null,
+    nowMs: number,
+  ): Checked {
+    this.#budget.failed(network, thumbprint, nowMs)
+    return { kind: 'finding', finding: { kind: 'failed', why, agentId } }
+  }
+}
+
+/** What is found where somebody has used it before, or nobody says in time whether somebody has. */
+function usedBefore(finding: SignatureFinding, isKnown: boolean): SignatureFinding {
+  const { agentId } = finding
+  return isKnown
+    ? { kind: 'failed', why: 'replayed', agentId }
+    : { kind: 'unchecked', why: 'no-answer', agentId }
+}
+
+/** Whether a request has anything for `check`: nearly none has. */
+export function isSigned(rawHeaders: readonly string[]): boolean {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    if (name.length === NAME_LENGTH && (name.charCodeAt(0) | 0x20) === 0x73 && NAMES.has(name.toLowerCase()))
+      return true
+  }
+  return false
+}
+
+/** The key that it says, without reading the rest; `null`: it says none, or more than one, and has to be read. */
+function keyNamed(rawHeaders: readonly string[]): string | null {
+  const text = fieldValue(rawHeaders, 'signature-input')
+  const at = text === null ? -1 : text.indexOf(KEY_ID)
+  if (text === null || at === -1 || text.includes(KEY_ID, at + 1)) return null
+  return text.slice(at + KEY_ID.length + 1, at + KEY_ID.length + 1 + THUMBPRINT_LENGTH)
+}
+
+function useOf(
+  { thumbprint, signature }: BotSignature,
+  id: string,
+  address: string,
+  isListed: boolean,
+): SignatureUse {
+  const { nonce, createdS, goodUntilMs } = signature
+  // Without a nonce it may be one of many requests of the same second that are signed alike.
+  return { id, thumbprint, holder: nonce === null ? address : null, createdS, goodUntilMs, isListed }
+}
+
+function unchecked(why: string, agentId: string | null): Checked {
+  return { kind: 'finding', finding: { kind: 'unchecked', why, agentId } }
+}
+
+function notYet(agentId: string): SignatureFinding {
+  return { kind: 'unchecked', why: 'no-key-yet', agentId }
+}
+
+const KEY_ID = 'keyid='
+const THUMBPRINT_LENGTH = 43
+/** Of `signature-input` and `signature-agent`. */
+const NAME_LENGTH = 15
+const NAMES: ReadonlySet<string> = new Set(['signature-input', 'signature-agent'])
+/** Apps have signatures of their own. */
+const OF_OTHERS: ReadonlySet<string> = new Set(['other-tag', 'unsigned'])

@@ -1,0 +1,47 @@
+import type { SignatureFinding } from '../../classify/verdict/proof.ts'
+import type { BotFault } from './web-bot-auth.ts'
+
+export const SIGNATURE_FINDINGS: readonly SignatureFinding['kind'][] = ['proven', 'unchecked', 'failed']
+
+/** In words, for people: why a signature does not hold, or could not be checked. */
+export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, string>> = {
+  unsigned: 'it has no signature',
+  malformed: 'the fields of the signature are damaged, or can be read in two ways',
+  'too-large': 'the fields of the signature are too long, or too many',
+  'other-tag': 'no signature has tag="web-bot-auth"',
+  'no-created': 'it does not say when it was made',
+  'no-expires': 'it does not say when it expires',
+  'created-in-future': 'it was made in the future',
+  'too-old': 'it was made too long ago',
+  expired: 'it has expired',
+  'lives-too-long': 'it is good for more than 24 hours',
+  'not-covered': 'it does not cover @authority, or @target-uri',
+  'no-component': 'what it covers is not in the request, or not known here',
+  'other-key': 'it names another key',
+  'other-algorithm': 'the key is for another algorithm',
+  wrong: 'it was not made of this request, or not by this key',
+  'no-agent': 'it covers no Signature-Agent that says one agent',
+  'other-agent': 'Signature-Agent is no address of an agent',
+  'no-thumbprint': 'keyid is no thumbprint of a key',
+  several: 'more than one signature has tag="web-bot-auth"',
+  'other-host': 'the request is for a host that is not served here',
+  'unknown-host': 'nobody has said which hosts are served here: see the setting identity.hosts',
+  'no-nonce': 'it has no nonce, and could be used again',
+  'unknown-key': 'the agent has no key with this thumbprint',
+  'key-out-of-time': 'the agent has this key for another time',
+  replayed: 'it was used before',
+  'no-key-yet': 'the key of the agent is not known yet',
+  'no-directory': 'the keys of the agent cannot be had',
+  'not-listed': 'keys of this agent are not asked for',
+  'too-many': 'too many that do not hold have come',
+  'no-answer':
+    'whether it was used before is unknown: it is older than this process, or its use was forgotten, or the answer took too long',
+}
+
+/** What only shows where it is checked by what is known here. */
+export type CheckFault =
+  | ('other-host' | 'unknown-host' | 'no-nonce' | 'unknown-key' | 'key-out-of-time' | 'replayed')
+  | ('no-key-yet' | 'no-directory' | 'not-listed' | 'too-many' | 'no-answer')
+
+/** Every name that a finding has for it; '' of those that hold. */
+export const SIGNATURE_FAULTS: readonly string[] = ['', ...Object.keys(SIGNATURE_FAULT_TEXTS)]
