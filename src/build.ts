@@ -15,7 +15,7 @@ async function build(): Promise<void> {
   const bundle = await rolldown({
     input: {
       bin: 'src/bin.js',
-      'worker-process': 'src/proxy/worker-process.ts',
+      'worker-process': 'src/proxy/worker/worker-process.ts',
       'signature-process': 'src/runtime/signatures/signature-process.ts',
       'client-process': 'src/commands/demo/client-process.ts',
       'feed-process': 'src/manage/feed-process.ts',

@@ -17,7 +17,7 @@ import type { Item } from '../src/config/items.ts'
 import { SETTINGS } from '../src/config/schema.ts'
 import { ConfigFault, type Problem, parsePolicyText, readSource } from '../src/config/source.ts'
 import { Fault } from '../src/shared/fault.ts'
-import { parseUpstreamUrl } from '../src/proxy/upstream-dial.ts'
+import { parseUpstreamUrl } from '../src/proxy/upstream/upstream-dial.ts'
 import { Secret } from '../src/shared/secret.ts'
 import { readme } from './config/docs.ts'
 

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import http from 'node:http'
 import net from 'node:net'
 import { Readable } from 'node:stream'
-import type { Connection } from '../../src/proxy/connection.ts'
-import type { Exchange } from '../../src/proxy/exchange.ts'
-import { forward } from '../../src/proxy/forward.ts'
-import { UpstreamGroup, upstreamCounters } from '../../src/proxy/upstream.ts'
+import type { Connection } from '../../src/proxy/connection/connection.ts'
+import type { Exchange } from '../../src/proxy/connection/exchange.ts'
+import { forward } from '../../src/proxy/upstream/forward.ts'
+import { UpstreamGroup, upstreamCounters } from '../../src/proxy/upstream/upstream.ts'
 
 async function compare(rounds: number): Promise<void> {
   const child = fork(new URL(import.meta.url), { execArgv: [] })

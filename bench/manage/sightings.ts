@@ -1,5 +1,5 @@
 import type { Sighting, SightingId } from '../../src/plane/sighting.ts'
-import { DecisionIds } from '../../src/proxy/decision-id.ts'
+import { DecisionIds } from '../../src/proxy/connection/decision-id.ts'
 
 /**
  * Sightings as two proxies make them on a site with much traffic: 40 agents and some browsers, 200 TLS stacks, a JA4H of

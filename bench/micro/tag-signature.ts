@@ -1,6 +1,6 @@
 import { createHmac, sign } from 'node:crypto'
 import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../../src/identity/keys/signing-key.ts'
-import { TagSigner } from '../../src/proxy/tag-signature.ts'
+import { TagSigner } from '../../src/proxy/request/tag-signature.ts'
 
 /**
  * `npm run bench:tag-signature`: what each request pays where the app is to tell our headers from anybody's, beside the

@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type MadeCertificate, makeCa, makeLeaf } from '../../src/proxy/certificate-maker.ts'
+import { type MadeCertificate, makeCa, makeLeaf } from '../../src/proxy/tls/certificate-maker.ts'
 
 /** What Gatehouse loads, and loads anew: a policy, a certificate in plain files, and one as Kubernetes mounts secrets. */
 export class SoakFiles {

@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import type { MadeCertificate } from '../proxy/certificate-maker.ts'
+import type { MadeCertificate } from '../proxy/tls/certificate-maker.ts'
 
 /** A self-made certificate and who vouches for it, as all replicas share it. */
 export interface OwnCertificate {
@@ -105,14 +105,14 @@ async function fromCa(
 }
 
 async function newCa(name: string, nowMs: number): Promise<MadeCertificate> {
-  const { makeCa } = await import('../proxy/certificate-maker.ts')
+  const { makeCa } = await import('../proxy/tls/certificate-maker.ts')
   // Each has a name of its own: of two with the same, who checks might try the wrong one.
   const commonName = `Gatehouse inject CA ${new Date(nowMs).toISOString()}`
   return makeCa(commonName, [name], nowMs, CA_DAYS)
 }
 
 async function newLeaf(ca: MadeCertificate, name: string, nowMs: number): Promise<MadeCertificate> {
-  const { makeLeaf } = await import('../proxy/certificate-maker.ts')
+  const { makeLeaf } = await import('../proxy/tls/certificate-maker.ts')
   return makeLeaf(ca, [name], [], nowMs, LEAF_DAYS)
 }
 

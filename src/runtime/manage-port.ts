@@ -6,8 +6,8 @@ import { createManageServer, type FrontSettings, type ManageContext } from '../m
 import { type ManageServer, useCertificate } from '../manage/front/server.ts'
 import { ManageTraffic } from '../manage/front/traffic.ts'
 import type { Metrics } from '../shared/metrics.ts'
-import type { ListenAddress } from '../proxy/data-plane.ts'
-import type { KeyPairSource } from '../proxy/key-pair.ts'
+import type { ListenAddress } from '../proxy/worker/data-plane.ts'
+import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import { CertificatePart } from './live-parts.ts'
 import { Reloader } from './reload.ts'
 

@@ -17,9 +17,9 @@ import type { BusSettings } from '../plane/jetstream-connection.ts'
 import type { StreamLimits } from '../plane/jetstream-streams.ts'
 import { reasonsOfState, type UnreadyReason } from '../plane/readiness.ts'
 import type { SnapshotDocument } from '../plane/snapshot.ts'
-import type { ListenAddress } from '../proxy/data-plane.ts'
-import type { KeyPairSource } from '../proxy/key-pair.ts'
-import { addProcessMetrics } from '../proxy/worker-metrics.ts'
+import type { ListenAddress } from '../proxy/worker/data-plane.ts'
+import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
+import { addProcessMetrics } from '../proxy/worker/worker-metrics.ts'
 import { LeaderLock } from '../store/leader-lock.ts'
 import {
   BusCredentialPart,

@@ -15,7 +15,7 @@ import type { Verdict } from '../../src/classify/verdict/verdict.ts'
 import { parseWeights } from '../../src/classify/known/weights.ts'
 import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
-import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'
+import { NOTHING_KNOWN } from '../../src/proxy/connection/connection.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12)
 const CURL = 't13d3112h2_e8f1e7e78f70_b26ce05bbdd6'

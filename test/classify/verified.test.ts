@@ -9,7 +9,7 @@ import { parseSoftwareList } from '../../src/classify/known/software.ts'
 import type { Verdict } from '../../src/classify/verdict/verdict.ts'
 import { parseWeights } from '../../src/classify/known/weights.ts'
 import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
-import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'
+import { NOTHING_KNOWN } from '../../src/proxy/connection/connection.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12)
 const DAY_MS = 86_400_000

@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { connect, type TLSSocket } from 'node:tls'
 import { once } from 'node:events'
 import { type Test, test } from 'tap'
-import type { MadeCertificate } from '../../src/proxy/certificate-maker.ts'
+import type { MadeCertificate } from '../../src/proxy/tls/certificate-maker.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { start } from './gateway-process.ts'
 

@@ -6,7 +6,7 @@ import { test } from 'tap'
 import { bringUpToDate } from '../../src/store/bring-up-to-date.ts'
 import { LeaderLock } from '../../src/store/leader-lock.ts'
 import { Store } from '../../src/store/store.ts'
-import { makeCa } from '../../src/proxy/certificate-maker.ts'
+import { makeCa } from '../../src/proxy/tls/certificate-maker.ts'
 import { certificateFiles } from '../inject/certificates.ts'
 import { folderFor, startPostgres } from './engines.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { checkHttp1 } from '../../src/proxy/request-check.ts'
+import { checkHttp1 } from '../../src/proxy/connection/request-check.ts'
 import { readCommonHead } from '../../src/wire/common-head.ts'
 import { readRequests } from './llhttp.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Http2Opening } from '../../src/proxy/http2-opening.ts'
+import { Http2Opening } from '../../src/proxy/http/http2-opening.ts'
 import { ByteQueue } from '../../src/wire/byte-queue.ts'
 import { frame, headers, PREFACE, priority, settings, windowUpdate } from '../proxy/http2-frames.ts'
 import { cut } from './cut.ts'

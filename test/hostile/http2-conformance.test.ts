@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Test, test } from 'tap'
-import { SingleWorker } from '../../src/proxy/single-worker.ts'
+import { SingleWorker } from '../../src/proxy/worker/single-worker.ts'
 import { getRequest, headers, PREFACE, settings } from '../proxy/http2-frames.ts'
 import { goodPair, liveState, surroundings } from '../proxy/test-worker.ts'
 import { CASES, type Case } from './http2-conformance-cases.ts'

@@ -8,8 +8,8 @@ import { RobotsTxt } from '../../src/manage/threats/robots-txt.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
 import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
-import { NOTHING_KNOWN } from '../../src/proxy/connection.ts'
-import { ServedHosts } from '../../src/proxy/served-hosts.ts'
+import { NOTHING_KNOWN } from '../../src/proxy/connection/connection.ts'
+import { ServedHosts } from '../../src/proxy/connection/served-hosts.ts'
 import { IS_WHOLE } from './whole.ts'
 
 const CONNECTION = { serverName: null, isTls: false }

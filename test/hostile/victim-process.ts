@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createLogTo } from '../../src/shared/log.ts'
 import { LocalManageBus } from '../../src/plane/local-bus.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
-import { SingleWorker } from '../../src/proxy/single-worker.ts'
+import { SingleWorker } from '../../src/proxy/worker/single-worker.ts'
 import type { Order, Reading, Ready, VictimPlan } from './victim.ts'
 
 // A real worker in a process of its own, so that what is measured is the worker's. See victim.ts.

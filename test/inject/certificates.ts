@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeCa, makeLeaf } from '../../src/proxy/certificate-maker.ts'
+import { makeCa, makeLeaf } from '../../src/proxy/tls/certificate-maker.ts'
 
 /** A CA and a certificate for this machine, as files: `ca.pem`, `tls.crt`, `tls.key`. */
 export async function certificateFiles(folder: string, nowMs = Date.now(), names = ['localhost']) {

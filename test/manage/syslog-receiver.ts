@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
-import { cutOff } from '../../src/proxy/cut-off.ts'
+import { cutOff } from '../../src/proxy/connection/cut-off.ts'
 
 export interface SyslogReceiver {
   readonly port: number

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
-import { cutOff } from '../../src/proxy/cut-off.ts'
+import { cutOff } from '../../src/proxy/connection/cut-off.ts'
 
 test('what is cut off is seen to be cut off', async (t) => {
   const { ours, theirs } = await connected(t)

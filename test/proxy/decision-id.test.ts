@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { DecisionIds } from '../../src/proxy/decision-id.ts'
+import { DecisionIds } from '../../src/proxy/connection/decision-id.ts'
 
 const NOW_MS = 1_763_700_000_000
 const UUID_V7 = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

@@ -4,7 +4,7 @@ import http2 from 'node:http2'
 import net from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
-import type { Exchange } from '../../src/proxy/exchange.ts'
+import type { Exchange } from '../../src/proxy/connection/exchange.ts'
 import { answerText, dialPlain, dialTls, type Front, type FrontPlan, startFront } from './front.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'

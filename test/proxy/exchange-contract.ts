@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'tap'
-import type { Exchange } from '../../src/proxy/exchange.ts'
+import type { Exchange } from '../../src/proxy/connection/exchange.ts'
 import { answerText, dialPlain, dialTls, type Front, type FrontPlan, type Peer, startFront } from './front.ts'
 
 const TOTAL = 12_000_000

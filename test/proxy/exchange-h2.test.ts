@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import { test } from 'tap'
-import type { Exchange } from '../../src/proxy/exchange.ts'
+import type { Exchange } from '../../src/proxy/connection/exchange.ts'
 import { answerText, dialTls, type Front, type FrontPlan, startFront } from './front.ts'
 import { data, type Frame, frame, framesOf, getRequest, headers, PREFACE, settings } from './http2-frames.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { Exchange } from '../../src/proxy/exchange.ts'
+import type { Exchange } from '../../src/proxy/connection/exchange.ts'
 import { exchangeContract, plainFront } from './exchange-contract.ts'
 import { answerText, type FrontPlan } from './front.ts'
 

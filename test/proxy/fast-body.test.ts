@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { FastBody } from '../../src/proxy/fast-body.ts'
+import { FastBody } from '../../src/proxy/http/fast-body.ts'
 import { Random } from '../fuzz/mutate.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))

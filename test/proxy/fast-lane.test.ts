@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { Http1Exchange } from '../../src/proxy/exchange-h1.ts'
-import { FastExchange } from '../../src/proxy/exchange-fast.ts'
+import { Http1Exchange } from '../../src/proxy/http/exchange-h1.ts'
+import { FastExchange } from '../../src/proxy/http/exchange-fast.ts'
 import { answerText, dialPlain, dialTls, startFront } from './front.ts'
 
 const HOST = 'Host: a\r\n'

@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { test } from 'tap'
-import type { UpstreamGroup } from '../../src/proxy/upstream.ts'
+import type { UpstreamGroup } from '../../src/proxy/upstream/upstream.ts'
 import {
   type Asking,
   ask,

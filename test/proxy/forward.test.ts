@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { test } from 'tap'
-import { WAITING_MAX } from '../../src/proxy/waiting-line.ts'
+import { WAITING_MAX } from '../../src/proxy/upstream/waiting-line.ts'
 import type { MemoryRequest } from './memory-exchange.ts'
 import {
   answering,

@@ -1,20 +1,20 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
-import type { ClientTimeout } from '../../src/proxy/client-timeouts.ts'
-import type { ConnectionFailure, SecuredConnection } from '../../src/proxy/connection.ts'
-import type { Exchange } from '../../src/proxy/exchange.ts'
-import type { RequestHandlers } from '../../src/proxy/handler.ts'
-import type { Upgrade } from '../../src/proxy/http1-server.ts'
+import type { ClientTimeout } from '../../src/proxy/connection/client-timeouts.ts'
+import type { ConnectionFailure, SecuredConnection } from '../../src/proxy/connection/connection.ts'
+import type { Exchange } from '../../src/proxy/connection/exchange.ts'
+import type { RequestHandlers } from '../../src/proxy/request/handler.ts'
+import type { Upgrade } from '../../src/proxy/http/http1-server.ts'
 import {
   createListener,
   type Listener,
   type ListenerLimits,
   type ListenerOptions,
-} from '../../src/proxy/listener.ts'
+} from '../../src/proxy/worker/listener.ts'
 import { AddressSet } from '../../src/wire/ip-address.ts'
-import { CertificateStore } from '../../src/proxy/certificates.ts'
-import type { TlsOptions } from '../../src/proxy/tls-server.ts'
+import { CertificateStore } from '../../src/proxy/tls/certificates.ts'
+import type { TlsOptions } from '../../src/proxy/tls/tls-server.ts'
 import { testCa, testLeaf, testPair, testRsa } from './test-certificates.ts'
 
 /** A listener with everything it was told, and clients that say byte for byte what they are told to. */

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { noteBuffer } from '../../src/proxy/garbage.ts'
+import { noteBuffer } from '../../src/proxy/connection/garbage.ts'
 
-const MODULE = new URL('../../src/proxy/garbage.ts', import.meta.url).href
+const MODULE = new URL('../../src/proxy/connection/garbage.ts', import.meta.url).href
 const MIB = 1024 * 1024
 
 /** The young generation's bytes before and after. */

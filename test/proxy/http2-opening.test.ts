@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import http2 from 'node:http2'
 import net, { type AddressInfo } from 'node:net'
 import { test } from 'tap'
-import { Http2Opening } from '../../src/proxy/http2-opening.ts'
+import { Http2Opening } from '../../src/proxy/http/http2-opening.ts'
 import { ByteQueue } from '../../src/wire/byte-queue.ts'
 import { answerText, dialPlain, dialTls, type Peer, startFront } from './front.ts'
 import {

@@ -5,11 +5,16 @@ import { UNKNOWN, type Verdict } from '../../src/classify/verdict/verdict.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
 import type { Ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import type { Print } from '../../src/fingerprint/print.ts'
-import type { Connection } from '../../src/proxy/connection.ts'
-import { fieldLines } from '../../src/proxy/field-syntax.ts'
-import type { Introduction } from '../../src/proxy/app-headers.ts'
-import { introduce } from '../../src/proxy/introduction.ts'
-import { NO_HOP, pushForwarding, pushTags, type RelayedFrom } from '../../src/proxy/request-headers.ts'
+import type { Connection } from '../../src/proxy/connection/connection.ts'
+import { fieldLines } from '../../src/proxy/connection/field-syntax.ts'
+import type { Introduction } from '../../src/proxy/connection/app-headers.ts'
+import { introduce } from '../../src/proxy/request/introduction.ts'
+import {
+  NO_HOP,
+  pushForwarding,
+  pushTags,
+  type RelayedFrom,
+} from '../../src/proxy/connection/request-headers.ts'
 import { MemoryExchange } from './memory-exchange.ts'
 
 const HUMAN: Verdict = { ...UNKNOWN, kind: 'human', confidence: 0.9 }
@@ -83,7 +88,7 @@ test('what would be another line is not written', async () => {
 
 test('of a whole URL a connection remembers no more than the host', async () => {
   const program = `
-    import { checkHttp1 } from ${JSON.stringify(new URL('../../src/proxy/request-check.ts', import.meta.url).href)}
+    import { checkHttp1 } from ${JSON.stringify(new URL('../../src/proxy/connection/request-check.ts', import.meta.url).href)}
     const used = () => { gc(); gc(); return process.memoryUsage().heapUsed }
     const limits = { requestLineBytesMax: 100_000, headerBytesMax: 100_000, headerCountMax: 100 }
     const before = used()

@@ -3,7 +3,11 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
 import type { Finding, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
 import { type Channel, type ChannelMessage, channelPair } from '../../src/plane/local-bus.ts'
-import { type Finder, InvestigationDesk, RemoteInvestigator } from '../../src/proxy/investigation-line.ts'
+import {
+  type Finder,
+  InvestigationDesk,
+  RemoteInvestigator,
+} from '../../src/proxy/request/investigation-line.ts'
 
 const ASKED: Inquiry = { kind: 'keys', agentId: 'https://a.example', thumbprint: null, isListed: false }
 const USE: SignatureUse = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http2 from 'node:http2'
 import { test } from 'tap'
-import type { Exchange } from '../../src/proxy/exchange.ts'
+import type { Exchange } from '../../src/proxy/connection/exchange.ts'
 import { answerText, dialPlain, dialTls, type Front, LOOPBACK, type Peer, startFront } from './front.ts'
 import { headerV1 } from './proxy-header.ts'
 

@@ -1,9 +1,9 @@
 import { EventEmitter, once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
 import { Conduct } from '../../src/classify/verdict/conduct.ts'
-import type { Connection } from '../../src/proxy/connection.ts'
-import type { Exchange } from '../../src/proxy/exchange.ts'
-import type { ReceivedHead } from '../../src/proxy/received-head.ts'
+import type { Connection } from '../../src/proxy/connection/connection.ts'
+import type { Exchange } from '../../src/proxy/connection/exchange.ts'
+import type { ReceivedHead } from '../../src/proxy/connection/received-head.ts'
 import { hasOddNames } from '../../src/wire/header-name.ts'
 
 export interface MemoryRequest {

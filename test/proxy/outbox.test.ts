@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { OUTBOX } from '../../src/proxy/outbox.ts'
+import { OUTBOX } from '../../src/proxy/http/outbox.ts'
 
 test('what is put in during a turn leaves at its end, in order', async () => {
   const sent: string[] = []

@@ -4,8 +4,8 @@ import { BlockList, isIP } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { Conduct } from '../../src/classify/verdict/conduct.ts'
-import type { Connection } from '../../src/proxy/connection.ts'
-import { clientAddress, hopJa4 } from '../../src/proxy/peer-address.ts'
+import type { Connection } from '../../src/proxy/connection/connection.ts'
+import { clientAddress, hopJa4 } from '../../src/proxy/connection/peer-address.ts'
 import { AddressSet, clientNetwork, normalAddress } from '../../src/wire/ip-address.ts'
 
 test('an address has one form', async () => {
@@ -304,7 +304,7 @@ test('the address of a client keeps nothing of the header it stood in', async ()
   const source = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
   const program = `
     import { Traffic } from ${source('classify/verdict/traffic.ts')}
-    import { clientAddress } from ${source('proxy/peer-address.ts')}
+    import { clientAddress } from ${source('proxy/connection/peer-address.ts')}
     import { clientNetwork } from ${source('wire/ip-address.ts')}
     const used = () => { gc(); gc(); return process.memoryUsage().heapUsed }
     const traffic = new Traffic()

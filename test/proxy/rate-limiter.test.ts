@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { RateLimiter } from '../../src/proxy/rate-limiter.ts'
+import { RateLimiter } from '../../src/proxy/request/rate-limiter.ts'
 
 const NOW_MS = 1_763_700_000_123
 

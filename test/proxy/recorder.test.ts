@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import type { ProxyBus } from '../../src/plane/bus.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
-import { Recorder } from '../../src/proxy/recorder.ts'
+import { Recorder } from '../../src/proxy/worker/recorder.ts'
 import { sighting } from '../contract/bus.ts'
 
 const NEVER = 1_000_000

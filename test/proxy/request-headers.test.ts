@@ -5,9 +5,9 @@ import { Conduct } from '../../src/classify/verdict/conduct.ts'
 import { forgedHeaders } from '../../src/classify/verdict/our-headers.ts'
 import { UNKNOWN, type Verdict } from '../../src/classify/verdict/verdict.ts'
 import type { Print } from '../../src/fingerprint/print.ts'
-import type { Connection } from '../../src/proxy/connection.ts'
-import { HOP_BY_HOP, type HeaderRules, type HeaderSettings } from '../../src/proxy/header-rules.ts'
-import { clientPath } from '../../src/proxy/peer-address.ts'
+import type { Connection } from '../../src/proxy/connection/connection.ts'
+import { HOP_BY_HOP, type HeaderRules, type HeaderSettings } from '../../src/proxy/connection/header-rules.ts'
+import { clientPath } from '../../src/proxy/connection/peer-address.ts'
 import { AddressSet } from '../../src/wire/ip-address.ts'
 import {
   pushForwarding,
@@ -15,7 +15,7 @@ import {
   type ReceivedHeaders,
   receiveHeaders,
   receiveTrailers,
-} from '../../src/proxy/request-headers.ts'
+} from '../../src/proxy/connection/request-headers.ts'
 import { foldHeaderName, hasOddNames, isFoldedName, isPlainName } from '../../src/wire/header-name.ts'
 import { FORWARDING, NOT_FROM_CLIENTS, ODD_CHARACTERS, OURS, spellingsOf } from './header-spellings.ts'
 import { headerRules } from './test-headers.ts'

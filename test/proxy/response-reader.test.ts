@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { isCollected } from '../collected.ts'
 import { bytesCopied } from '../wire/bytes-copied.ts'
-import { type Asked, FIELDS_MAX, type ResponseHead } from '../../src/proxy/response-head.ts'
+import { type Asked, FIELDS_MAX, type ResponseHead } from '../../src/proxy/upstream/response-head.ts'
 import {
   EXTENSION_BYTES_MAX,
   HEAD_BYTES_MAX,
@@ -12,7 +12,7 @@ import {
   ResponseReader,
   SIZE_DIGITS_MAX,
   TRAILER_BYTES_MAX,
-} from '../../src/proxy/response-reader.ts'
+} from '../../src/proxy/upstream/response-reader.ts'
 import { readResponse, ResponseRecorder, type Said } from './response-recorder.ts'
 
 const GET: Asked = { method: 'GET', acceptsTrailers: true }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Asked, ResponseHead } from '../../src/proxy/response-head.ts'
-import { type ResponseEvents, ResponseReader } from '../../src/proxy/response-reader.ts'
+import type { Asked, ResponseHead } from '../../src/proxy/upstream/response-head.ts'
+import { type ResponseEvents, ResponseReader } from '../../src/proxy/upstream/response-reader.ts'
 
 /** What came out, with the body's pieces put together: where they were cut says nothing. */
 export interface Said {

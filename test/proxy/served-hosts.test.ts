@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { CertificateStore } from '../../src/proxy/certificates.ts'
-import type { Connection } from '../../src/proxy/connection.ts'
-import { ServedHosts } from '../../src/proxy/served-hosts.ts'
+import { CertificateStore } from '../../src/proxy/tls/certificates.ts'
+import type { Connection } from '../../src/proxy/connection/connection.ts'
+import { ServedHosts } from '../../src/proxy/connection/served-hosts.ts'
 import { testCa, testLeaf, testPair } from './test-certificates.ts'
 
 const ca = await testCa()

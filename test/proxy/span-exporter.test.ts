@@ -6,7 +6,7 @@ import { json } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
-import { type Span, SpanExporter } from '../../src/proxy/span-exporter.ts'
+import { type Span, SpanExporter } from '../../src/proxy/request/span-exporter.ts'
 import { until } from './test-worker.ts'
 
 test('spans are posted in batches, with the token, and what is left at the end', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import type { TarpitAction } from '../../src/policy/action.ts'
-import { Tarpit } from '../../src/proxy/tarpit.ts'
+import { Tarpit } from '../../src/proxy/request/tarpit.ts'
 
 const LONG: TarpitAction = { kind: 'tarpit', delayMs: 300_000, connectionsMax: 2 }
 const SHORT: TarpitAction = { ...LONG, delayMs: 20 }

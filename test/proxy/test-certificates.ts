@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import forge from 'node-forge'
-import { type MadeCertificate, makeCa, makeLeaf } from '../../src/proxy/certificate-maker.ts'
-import type { KeyPair } from '../../src/proxy/key-pair.ts'
+import { type MadeCertificate, makeCa, makeLeaf } from '../../src/proxy/tls/certificate-maker.ts'
+import type { KeyPair } from '../../src/proxy/tls/key-pair.ts'
 
 /** A CA for everything under example.test and for localhost. */
 export function testCa(nowMs = Date.now()): Promise<MadeCertificate> {

@@ -1,4 +1,4 @@
-import { HeaderRules, type HeaderSettings } from '../../src/proxy/header-rules.ts'
+import { HeaderRules, type HeaderSettings } from '../../src/proxy/connection/header-rules.ts'
 
 /** As they are by default. */
 export const HEADER_SETTINGS: Omit<HeaderSettings, 'ja4Header'> = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { parseTraceparent, putTraceContext, traceContextIn } from '../../src/proxy/trace-context.ts'
+import { parseTraceparent, putTraceContext, traceContextIn } from '../../src/proxy/request/trace-context.ts'
 
 /** The example of W3C Trace Context, §3.2.3. */
 const [TRACE, SPAN] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']

@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
-import type { UpgradeOutcome } from '../../src/proxy/upgrade.ts'
-import type { UpstreamSettings } from '../../src/proxy/upstream.ts'
+import type { UpgradeOutcome } from '../../src/proxy/request/upgrade.ts'
+import type { UpstreamSettings } from '../../src/proxy/upstream/upstream.ts'
 import { dialTls, listenOn, type Peer } from './front.ts'
 import { testCa, testLeaf } from './test-certificates.ts'
 import { type Gate, type GatePlan, startGate } from './test-gate.ts'
@@ -530,7 +530,7 @@ test('a request that is held is answered in the end, and let go when the client 
 })
 
 test('a program that carries a WebSocket prints no warning about a library of ours', async () => {
-  const modules = ['../../src/proxy/upgrade.ts', 'node:net', 'node:http'].map((name) =>
+  const modules = ['../../src/proxy/request/upgrade.ts', 'node:net', 'node:http'].map((name) =>
     import.meta.resolve(name),
   )
   const program = `

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { receiveTrailers } from '../../src/proxy/request-headers.ts'
+import { receiveTrailers } from '../../src/proxy/connection/request-headers.ts'
 import { headerRules } from './test-headers.ts'
 import { once } from 'node:events'
 import net from 'node:net'
 import type { Readable } from 'node:stream'
-import { type ForwardOutcome, forward } from '../../src/proxy/forward.ts'
-import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../../src/proxy/upstream.ts'
+import { type ForwardOutcome, forward } from '../../src/proxy/upstream/forward.ts'
+import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../../src/proxy/upstream/upstream.ts'
 import { MemoryExchange, type MemoryRequest } from './memory-exchange.ts'
 
 export const HEADERS: readonly string[] = ['Host', 'app.example.test', 'User-Agent', 'test']

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
-import { type UnhealthyTarget, UpstreamLog } from '../../src/proxy/upstream-log.ts'
+import { type UnhealthyTarget, UpstreamLog } from '../../src/proxy/upstream/upstream-log.ts'
 
 const DOWN: UnhealthyTarget = { upstream: 'app', target: 'http://127.0.0.1:1', failure: 'refused' }
 const OTHER: UnhealthyTarget = { ...DOWN, target: 'http://127.0.0.1:2', failure: 'check' }

@@ -5,10 +5,10 @@ import { type AddressInfo, createServer } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { Fault } from '../../src/shared/fault.ts'
-import { BEAT_MS, Beat } from '../../src/proxy/beat.ts'
-import { UpstreamGroup, upstreamCounters } from '../../src/proxy/upstream.ts'
-import { parseUpstreamUrl } from '../../src/proxy/upstream-dial.ts'
-import { TargetHealth } from '../../src/proxy/upstream-health.ts'
+import { BEAT_MS, Beat } from '../../src/proxy/connection/beat.ts'
+import { UpstreamGroup, upstreamCounters } from '../../src/proxy/upstream/upstream.ts'
+import { parseUpstreamUrl } from '../../src/proxy/upstream/upstream-dial.ts'
+import { TargetHealth } from '../../src/proxy/upstream/upstream-health.ts'
 import {
   answering,
   answerOf,

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'tap'
 import type { MetricsReading } from '../../src/shared/metrics.ts'
-import type { FailureReason } from '../../src/proxy/connection.ts'
-import type { DoneRequest } from '../../src/proxy/context.ts'
-import { type CountSources, WorkerMetrics } from '../../src/proxy/worker-metrics.ts'
+import type { FailureReason } from '../../src/proxy/connection/connection.ts'
+import type { DoneRequest } from '../../src/proxy/request/context.ts'
+import { type CountSources, WorkerMetrics } from '../../src/proxy/worker/worker-metrics.ts'
 import { groupOf } from './upstream-fixture.ts'
 
 test('requests are counted by verdict, category, action and class of status, and timed', async () => {
@@ -171,7 +171,7 @@ const SPENDTHRIFT = [
   '--eval',
   `import { openSync } from 'node:fs'
 import { Metrics } from '${new URL('../../src/shared/metrics.ts', import.meta.url)}'
-import { addProcessMetrics } from '${new URL('../../src/proxy/worker-metrics.ts', import.meta.url)}'
+import { addProcessMetrics } from '${new URL('../../src/proxy/worker/worker-metrics.ts', import.meta.url)}'
 const metrics = new Metrics()
 addProcessMetrics(metrics)
 const say = async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { DecisionIds } from '../../src/proxy/decision-id.ts'
+import { DecisionIds } from '../../src/proxy/connection/decision-id.ts'
 import { AddressSketch } from '../../src/store/address-sketch.ts'
 import { parts } from '../../src/store/bulk.ts'
 import { idPlace, PlaceRanges } from '../../src/store/place-ranges.ts'

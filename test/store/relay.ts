@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
-import { cutOff } from '../../src/proxy/cut-off.ts'
+import { cutOff } from '../../src/proxy/connection/cut-off.ts'
 
 /** Stands before a server, as a network does, and breaks as one does. */
 export class Relay {

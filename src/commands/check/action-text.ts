@@ -1,8 +1,8 @@
 import type { Action, BlockAction, RedirectAction, TarpitAction } from '../../policy/action.ts'
-import { blocked, redirected } from '../../proxy/refusals.ts'
-import { refusalText } from '../../proxy/refuse.ts'
-import { pushTags } from '../../proxy/request-headers.ts'
-import type { DecisionId } from '../../proxy/decision-id.ts'
+import { blocked, redirected } from '../../proxy/request/refusals.ts'
+import { refusalText } from '../../proxy/request/refuse.ts'
+import { pushTags } from '../../proxy/connection/request-headers.ts'
+import type { DecisionId } from '../../proxy/connection/decision-id.ts'
 import type { DescribedRequest } from '../../policy/written-request.ts'
 
 /** What comes of an action: for whom, and the lines that he gets. */

@@ -6,7 +6,7 @@ import { ConfigFault, type Problem, parsePolicyText } from '../../config/source.
 import { Fault } from '../../shared/fault.ts'
 import { AsnFile } from '../../identity/address/asn-file.ts'
 import { PUBLISHED_KEYS } from '../../identity/signature/published-keys.ts'
-import { loadKeyPairs } from '../../proxy/key-pair.ts'
+import { loadKeyPairs } from '../../proxy/tls/key-pair.ts'
 import type { Arguments } from '../../terminal/command.ts'
 import { configFlags } from '../../terminal/config-options.ts'
 import type { Io } from '../../terminal/io.ts'

@@ -3,7 +3,7 @@ import { rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { StartupConfig } from '../../config/config.ts'
 import { Fault } from '../../shared/fault.ts'
-import { loadKeyPairs } from '../../proxy/key-pair.ts'
+import { loadKeyPairs } from '../../proxy/tls/key-pair.ts'
 import { keyPairSource } from '../../runtime/startup.ts'
 import { bad, type Finding, good, warning } from './finding.ts'
 

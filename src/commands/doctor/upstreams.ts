@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { StartupConfig } from '../../config/config.ts'
-import { Dialer, parseUpstreamUrl, type UpstreamAddress } from '../../proxy/upstream-dial.ts'
+import { Dialer, parseUpstreamUrl, type UpstreamAddress } from '../../proxy/upstream/upstream-dial.ts'
 import { upstreamSettings } from '../../runtime/startup.ts'
 import { clockFinding } from './engines.ts'
 import { bad, type Finding, good, warning } from './finding.ts'

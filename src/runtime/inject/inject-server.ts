@@ -11,7 +11,7 @@ import { createWebhookServer, useCertificate } from '../../inject/webhook-server
 import type { Log } from '../../shared/log.ts'
 import { Metrics, metricsText } from '../../shared/metrics.ts'
 import { reasonsOfState, type UnreadyReason } from '../../plane/readiness.ts'
-import { addProcessMetrics } from '../../proxy/worker-metrics.ts'
+import { addProcessMetrics } from '../../proxy/worker/worker-metrics.ts'
 import { certificateInFiles, type InjectCertificate, ownCertificate } from './inject-certificate.ts'
 import { FileWatch } from '../file-watch.ts'
 import type { Io } from '../../terminal/io.ts'

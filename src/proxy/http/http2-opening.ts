@@ -1,0 +1,174 @@
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { ByteQueue } from '../../wire/byte-queue.ts'
+import { blockFragment, countFields, END_HEADERS } from '../../wire/field-block.ts'
+import {
+  type Http2Priority,
+  type Http2Said,
+  type Http2Setting,
+  http2Fingerprint,
+  PRIORITIES_MAX,
+  SETTINGS_MAX,
+} from '../../fingerprint/http2.ts'
+import { HTTP2_PREFACE, type ReadAhead, readAhead } from '../connection/hello.ts'
+
+/**
+ * Reads what a client sends before its first request; `http2Fingerprint` says what counts of it. Counts the fields of that
+ * request, too: nghttp2 leaves out malformed ones without a word, and only here are its bytes to be had.
+ */
+export class Http2Opening {
+  /** The first SETTINGS frame has been read: some clients send nothing more before they have seen ours. */
+  hasSettings = false
+  readonly #settings: Http2Setting[] = []
+  readonly #priorities: Http2Priority[] = []
+  #windowUpdate: number | null = null
+  #isExcessive = false
+  /** `null`: it had not come whole. */
+  #first: { readonly stream: number; readonly fieldCount: number } | null = null
+  #at = 0
+  #isPrefaceRead = false
+
+  /** `queue` is all that has come. True once the first HEADERS are whole, or nothing more can be learnt. */
+  read(queue: ByteQueue): boolean {
+    const bytes = queue.rest()
+    if (!this.#isPrefaceRead) {
+      const length = Math.min(bytes.length, HTTP2_PREFACE.length)
+      for (let i = 0; i < length; i++) if (bytes[i] !== HTTP2_PREFACE[i]) return this.#fail()
+      if (length < HTTP2_PREFACE.length) return false
+      this.#isPrefaceRead = true
+      this.#at = length
+    }
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    while (bytes.length - this.#at >= FRAME_HEADER_BYTES) {
+      const type = bytes[this.#at + 3]!
+      if (type === HEADERS) return !this.hasSettings || this.#readFirst(bytes, view)
+      // RFC 9113 §3.4: for nghttp2 to refuse, at once.
+      if (type !== SETTINGS && !this.hasSettings) return this.#fail()
+      const length = lengthAt(view, this.#at)
+      if (length > FRAME_BYTES_MAX || this.#at > OPENING_BYTES_MAX) return this.#fail()
+      const end = this.#at + FRAME_HEADER_BYTES + length
+      if (end > bytes.length) return false
+      this.#frame(view, type, length)
+      this.#at = end
+    }
+    return false
+  }
+
+  /** `null` when it cannot be told. */
+  get said(): Http2Said | null {
+    if (this.#isExcessive || !this.hasSettings) return null
+    return { settings: this.#settings, windowUpdate: this.#windowUpdate, priorities: this.#priorities }
+  }
+
+  /** Whether nghttp2 has left out a field of this request, which has `fieldCount` now. */
+  lacksField(stream: number, fieldCount: number): boolean {
+    return this.#first !== null && this.#first.stream === stream && this.#first.fieldCount > fieldCount
+  }
+
+  /** `rawHeaders` are those of the first request. */
+  text(rawHeaders: readonly string[]): string | null {
+    const { said } = this
+    return said === null ? null : http2Fingerprint(said, rawHeaders)
+  }
+
+  /** True once the block of the first HEADERS is whole, or is none: that is for nghttp2 to refuse. */
+  #readFirst(bytes: Uint8Array, view: DataView): boolean {
+    const fragments: Uint8Array[] = []
+    for (let at = this.#at; at + FRAME_HEADER_BYTES <= bytes.length; ) {
+      const [type, flags, length] = [bytes[at + 3]!, bytes[at + 4]!, lengthAt(view, at)]
+      const isFirst = at === this.#at
+      if (!isFirst && type !== CONTINUATION) return true
+      const end = at + FRAME_HEADER_BYTES + length
+      if (length > FRAME_BYTES_MAX || end - this.#at > BLOCK_BYTES_MAX) return true
+      if (end > bytes.length) return false
+      const payload = bytes.subarray(at + FRAME_HEADER_BYTES, end)
+      const fragment = isFirst ? blockFragment(payload, flags) : payload
+      if (fragment === null) return true
+      fragments.push(fragment)
+      if (flags & END_HEADERS) {
+        const fieldCount = countFields(fragments.length === 1 ? fragment : Buffer.concat(fragments))
+        const stream = view.getUint32(this.#at + 5) & STREAM_MASK
+        if (fieldCount !== null) this.#first = { stream, fieldCount }
+        return true
+      }
+      at = end
+    }
+    return false
+  }
+
+  #frame(view: DataView, type: number, length: number): void {
+    const stream = view.getUint32(this.#at + 5) & STREAM_MASK
+    const isAck = (view.getUint8(this.#at + 4) & ACK) !== 0
+    const body = this.#at + FRAME_HEADER_BYTES
+    if (type === SETTINGS && !isAck && !this.hasSettings) {
+      this.hasSettings = true
+      if (length > SETTINGS_MAX * 6) this.#isExcessive = true
+      else
+        for (let at = body; at + 6 <= body + length; at += 6)
+          this.#settings.push({ id: view.getUint16(at), value: view.getUint32(at + 2) })
+    } else if (type === WINDOW_UPDATE && stream === 0 && length === 4) {
+      this.#windowUpdate ??= view.getUint32(body) & STREAM_MASK
+    } else if (type === PRIORITY && length === 5) {
+      if (this.#priorities.length === PRIORITIES_MAX) this.#isExcessive = true
+      else this.#priorities.push(priority(stream, view.getUint32(body), view.getUint8(body + 4)))
+    }
+  }
+
+  #fail(): true {
+    this.#isExcessive = true
+    return true
+  }
+}
+
+/**
+ * Reads the opening of a session off its socket and puts it back. Waiting for the first HEADERS would be waiting for
+ * ever for a client that wants our SETTINGS first: soon after its own, it gets them.
+ */
+export function readHttp2Opening(
+  socket: Socket | TLSSocket,
+  timeoutMs: number,
+  done: (opening: Http2Opening, end: 'read' | 'silent' | 'cut' | 'gone') => void,
+): void {
+  const opening = new Http2Opening()
+  let patience: NodeJS.Timeout | null = null
+  let isSilent = true
+  const ahead: ReadAhead = readAhead(
+    socket,
+    timeoutMs,
+    (queue) => {
+      isSilent = false
+      if (opening.read(queue)) return true
+      if (opening.hasSettings) patience ??= setTimeout(() => ahead.stop(), HEADERS_PATIENCE_MS)
+      return false
+    },
+    (end) => {
+      if (patience !== null) clearTimeout(patience)
+      done(opening, end === 'timeout' ? (isSilent ? 'silent' : 'cut') : end === 'ended' ? 'gone' : 'read')
+    },
+  )
+}
+
+function lengthAt(view: DataView, at: number): number {
+  return (view.getUint16(at) << 8) | view.getUint8(at + 2)
+}
+
+function priority(stream: number, dependency: number, weight: number): Http2Priority {
+  const isExclusive = dependency >>> 31 === 1
+  return { stream, isExclusive, dependsOn: dependency & STREAM_MASK, weight: weight + 1 }
+}
+
+/** Long enough for what was sent together, too short for anyone to notice. */
+const HEADERS_PATIENCE_MS = 5
+/** RFC 9113 §4.2: more only after we have allowed it, which we do not. */
+const FRAME_BYTES_MAX = 16_384
+const OPENING_BYTES_MAX = 32_768
+/** Of the first request, with the headers of its frames. */
+const BLOCK_BYTES_MAX = 65_536
+const FRAME_HEADER_BYTES = 9
+const HEADERS = 1
+const PRIORITY = 2
+const SETTINGS = 4
+const WINDOW_UPDATE = 8
+const CONTINUATION = 9
+const ACK = 1
+const STREAM_MASK = 0x7fff_ffff

@@ -1,0 +1,38 @@
+import type { Print } from '../../fingerprint/print.ts'
+import type { BlockAction } from '../../policy/action.ts'
+import type { Decision } from '../../policy/decide.ts'
+import type { Connection } from '../connection/connection.ts'
+import type { ProxyContext } from './context.ts'
+import type { HostBar } from './host-gate.ts'
+
+/** What settings forbid, whatever the policy says. */
+export type Bar =
+  /** `proxy.fail` is `closed`, and the hello could not be read. */
+  | 'no-fingerprint'
+  | HostBar
+  /** `proxy.odd_header_names` is `refuse`, and a name is one. */
+  | 'odd-header-name'
+
+export function barOf(
+  { fail, hostGate, headerRules }: Pick<ProxyContext, 'fail' | 'hostGate' | 'headerRules'>,
+  connection: Connection,
+  authority: string,
+  print: Print,
+  oddNames: number,
+): Bar | null {
+  if (fail === 'closed' && connection.isTls && print.connection.ja4 === null) return 'no-fingerprint'
+  const hostBar = hostGate === null ? null : hostGate.check(connection, authority)
+  if (hostBar !== null) return hostBar
+  return oddNames > 0 && headerRules.oddNames === 'refuse' ? 'odd-header-name' : null
+}
+
+const BLOCK: BlockAction = { kind: 'block', status: 403, body: null, title: null }
+
+/** As if a rule of that name had blocked. */
+export const BARRED: Readonly<Record<Bar, Decision>> = {
+  'no-fingerprint': { action: BLOCK, rule: 'proxy.fail', wouldHave: null },
+  'unknown-host': { action: BLOCK, rule: 'proxy.hosts', wouldHave: null },
+  'no-server-name': { action: BLOCK, rule: 'proxy.tls.require_sni', wouldHave: null },
+  misdirected: { action: BLOCK, rule: 'proxy.tls.sni_mismatch', wouldHave: null },
+  'odd-header-name': { action: BLOCK, rule: 'proxy.odd_header_names', wouldHave: null },
+}

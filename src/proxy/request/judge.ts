@@ -1,0 +1,177 @@
+import { classify } from '../../classify/verdict/classify.ts'
+import { Conduct } from '../../classify/verdict/conduct.ts'
+import { NO_PROOFS, type Proofs, type SignatureFinding } from '../../classify/verdict/proof.ts'
+import { UNKNOWN, type Verdict } from '../../classify/verdict/verdict.ts'
+import { ja4h } from '../../fingerprint/ja4plus/ja4h.ts'
+import type { ConnectionPrint, Print } from '../../fingerprint/print.ts'
+import { type Sighting, SIGHTING_TEXT_MAX, type SightingId } from '../../plane/sighting.ts'
+import type { Snapshot } from '../../plane/snapshot.ts'
+import { type Decision, decide } from '../../policy/decide.ts'
+import type { Facts } from '../../policy/facts.ts'
+import { shortText } from '../../wire/own-text.ts'
+import type { RequestHead } from '../../wire/request-head.ts'
+import { BARRED, type Bar, barOf } from './bar.ts'
+import { type Connection, NOTHING_KNOWN } from '../connection/connection.ts'
+import type { ProxyContext } from './context.ts'
+import type { DecisionId } from '../connection/decision-id.ts'
+import { clientAddress, hopJa4 } from '../connection/peer-address.ts'
+import { clientNetwork } from '../../wire/ip-address.ts'
+import { overLimit } from './over-limit.ts'
+import type { ReceivedHead } from '../connection/received-head.ts'
+import { type ReceivedHeaders, receiveHeaders } from '../connection/request-headers.ts'
+
+/** All that is known and decided of a request before anything is done about it. */
+export interface Judged {
+  readonly id: DecisionId
+  readonly received: ReceivedHeaders
+  /** The client's, as far as hops before us are trusted. */
+  readonly address: string
+  readonly print: Print
+  readonly verdict: Verdict
+  /** Where settings have decided already, and not the policy. */
+  readonly bar: Bar | null
+  readonly decision: Decision
+  /** How long it takes until the rule takes such a request again; 0 where it is within the limit, or there is none. */
+  readonly overLimitMs: number
+}
+
+/** Requests, and connections that ask to become something else, are judged alike. */
+export function judge(
+  proxy: ProxyContext,
+  connection: Connection,
+  head: ReceivedHead,
+  authority: string,
+  proofs: Proofs = NO_PROOFS,
+): Judged {
+  const { snapshot } = proxy // read once: one request, one Snapshot
+  const { headerRules, metrics } = proxy
+  const received = receiveHeaders(headerRules, connection, head, authority, snapshot.policy.asked.method)
+  const address = clientAddress(connection, received.hop, proxy.trusted)
+  const print: Print = {
+    connection: connectionPrint(proxy, connection, head),
+    ja4h: proxy.ja4plus ? ja4h(head) : null,
+  }
+  const verdict = verdictOn(proxy, snapshot, connection, head, print, received, address, proofs)
+  const facts: Facts = {
+    method: head.method,
+    host: authority,
+    path: head.target,
+    address,
+    rawHeaders: head.rawHeaders,
+    print,
+    verdict,
+    forged: received.forged,
+  }
+  const bar = barOf(proxy, connection, authority, print, received.oddNames)
+  const decision = bar === null ? decide(snapshot.policy, facts, proxy.clock.nowMs) : BARRED[bar]
+  const overLimitMs = overLimit(proxy, address, print, verdict, decision)
+  const id = proxy.ids.next()
+  const judged: Judged = { id, received, address, print, verdict, bar, decision, overLimitMs }
+  if (received.forged.length > 0) metrics.forgedHeaders(received.forged.length)
+  if (received.oddNames > 0) metrics.oddHeaderNames(received.oddNames)
+  proxy.recorder.record(sighting(proxy, judged, head, authority, proofs.signature, snapshot.number))
+  return judged
+}
+
+function verdictOn(
+  { traffic, clock }: ProxyContext,
+  { knowledge }: Snapshot,
+  connection: Connection,
+  head: RequestHead,
+  print: Print,
+  { forged, hop }: ReceivedHeaders,
+  address: string,
+  proofs: Proofs,
+): Verdict {
+  if (knowledge === null) return UNKNOWN
+  if (!connection.isTrusted && !connection.isJa4Hop) {
+    connection.conduct ??= new Conduct(traffic, clientNetwork(address), address)
+    return classify(knowledge, print, head, connection.conduct, forged.length, clock.nowMs, proofs)
+  }
+  // A hop before us sends many clients' requests on one connection, which is its own: none answers for another, but where
+  // the hop says whose they are.
+  const conduct =
+    address === connection.address ? null : new Conduct(traffic, clientNetwork(address), address)
+  const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
+  const shown = print.connection.ja4Source === 'hop' ? print : relayed
+  return classify(knowledge, shown, head, conduct, forged.length, clock.nowMs, proofs)
+}
+
+/** A hop that is listed saw the client's own hello; what we saw, and answered, is the hop's. */
+function connectionPrint(proxy: ProxyContext, connection: Connection, head: RequestHead): ConnectionPrint {
+  if (!connection.isJa4Hop) return connection.print
+  const ja4 = hopJa4(connection, head.rawHeaders, proxy.headerRules.ja4Header)
+  if (ja4 === null) return connection.print
+  return { ...NOTHING_KNOWN, ja4, noHello: null, ja4Source: 'hop' }
+}
+
+function sighting(
+  proxy: ProxyContext,
+  judged: Judged,
+  head: RequestHead,
+  authority: string,
+  signature: SignatureFinding | null,
+  snapshot: number,
+): Sighting {
+  const { print, verdict, decision, received } = judged
+  const unproven = signature === null || signature.kind === 'proven' ? null : signature
+  const { ja4, stable, ja4s, ja4x, http2, noHello, ja4Source } = print.connection
+  return {
+    id: judged.id as string as SightingId,
+    seenAtMs: proxy.clock.nowMs,
+    proxy: proxy.name,
+    address: judged.address,
+    method: head.method,
+    host: shortText(authority, SIGHTING_TEXT_MAX),
+    path: pathOf(head.target),
+    userAgent: userAgentOf(received.kept),
+    ja4,
+    ja4Source,
+    noHello,
+    stable,
+    ja4s,
+    ja4h: print.ja4h,
+    ja4x,
+    http2,
+    verdict: verdict.kind,
+    agent: verdict.agent?.id ?? null,
+    category: verdict.agent?.category ?? null,
+    software: verdict.software?.id ?? null,
+    confidence: verdict.confidence,
+    verified: verdict.proof?.method ?? null,
+    signer: verdict.proof?.method === 'web-bot-auth' ? verdict.proof.agent : null,
+    key: verdict.proof?.key ?? null,
+    signatureFault: unproven?.why ?? null,
+    allegedSigner: unproven?.agentId ?? null,
+    evidence: verdict.evidence.map(({ kind }) => kind),
+    rule: decision.wouldHave?.rule ?? decision.rule,
+    action: decision.wouldHave?.action.kind ?? decision.action.kind,
+    dryRun: decision.wouldHave !== null,
+    done: decision.action.kind,
+    limited: judged.overLimitMs > 0,
+    forged: received.forged,
+    snapshot,
+  }
+}
+
+function pathOf(target: string): string {
+  const query = target.indexOf('?')
+  return shortText(target, SIGHTING_TEXT_MAX, query === -1 ? target.length : query)
+}
+
+function userAgentOf(headers: readonly string[]): string | null {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i]!.length === USER_AGENT.length && headers[i]!.toLowerCase() === USER_AGENT)
+      return shortText(headers[i + 1]!, SIGHTING_TEXT_MAX)
+  }
+  return null
+}
+
+const USER_AGENT = 'user-agent'
+
+/** Of a client whose connection a hop has ended, and does not tell of. */
+const RELAYED: Print = {
+  connection: { ...NOTHING_KNOWN, ja4Source: 'hop' },
+  ja4h: null,
+}
+const RELAYED_SECURE: Print = { connection: { ...RELAYED.connection, noHello: null }, ja4h: null }

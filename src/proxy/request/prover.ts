@@ -1,0 +1,248 @@
+import { LRUCache } from 'lru-cache'
+import type { Knowledge } from '../../classify/known/knowledge.ts'
+import type { PlaceFinding, Places, Proofs, SignatureFinding } from '../../classify/verdict/proof.ts'
+import type { Verification } from '../../classify/known/software.ts'
+import { FailureBudget } from '../../identity/verify/failure-budget.ts'
+import type { Finding, Inquiry, Investigator } from '../../identity/keys/inquiry.ts'
+import { KeyBook } from '../../identity/keys/key-book.ts'
+import { PlaceBook } from '../../identity/address/place-book.ts'
+import { type Asked, type Checked, isSigned, SignatureCheck } from '../../identity/verify/signature-check.ts'
+import type { Connection } from '../connection/connection.ts'
+import { clientAddress } from '../connection/peer-address.ts'
+import { type AddressSet, clientNetwork } from '../../wire/ip-address.ts'
+import { type RateLimit, RateLimiter } from './rate-limiter.ts'
+import type { HeaderRules } from '../connection/header-rules.ts'
+import type { ReceivedHead } from '../connection/received-head.ts'
+import { receiveHeaders } from '../connection/request-headers.ts'
+import type { ServedHosts } from '../connection/served-hosts.ts'
+
+export interface ProverSettings {
+  /** Documents of keys may be at private addresses and plain http, as tests need it. */
+  readonly allowPrivate: boolean
+  readonly needsNonce: boolean
+  readonly isPlaceAsked: boolean
+  /** Whether there is a file of them. */
+  readonly areNetworksKnown: boolean
+  readonly isSignatureChecked: boolean
+  /** Whether the keys of agents may be had that nobody has named before. */
+  readonly areStrangersAsked: boolean
+  /** Those that settings name, beside those of signatures. */
+  readonly agents: readonly string[]
+}
+
+export interface ProverParts {
+  readonly investigator: Investigator
+  readonly hosts: ServedHosts
+  readonly trusted: AddressSet
+  /** Which headers of a trusted proxy are believed. */
+  readonly rules: HeaderRules
+  readonly clock: { readonly nowMs: number }
+  readonly metrics: { signatureFound(finding: SignatureFinding): void }
+}
+
+/** What is not known yet. */
+export interface PendingProofs {
+  /** Never rejects. */
+  readonly proofs: Promise<Proofs>
+  /** Of a client that has left: it is over then, as soon as it can be. */
+  letGo(): void
+}
+
+/** What is known of who sends requests beyond what they show; what is not known is found out elsewhere, for the next. */
+export class Prover implements Places {
+  readonly #settings: ProverSettings
+  readonly #parts: ProverParts
+  readonly #keys: KeyBook
+  readonly #known = new PlaceBook()
+  readonly #check: SignatureCheck
+  readonly #budget = new FailureBudget()
+  /** Of requests that are not signed: one for all. */
+  readonly #unsigned: Proofs
+  /** What was asked a moment ago. */
+  readonly #asked = new LRUCache<string, true>({ max: ASKED_MAX, ttl: ASKED_MS })
+  readonly #waiting = new Map<string, number>()
+  readonly #asks = new RateLimiter(ASKS_OF.length)
+  readonly #refreshing: NodeJS.Timeout
+  #allWaiting = 0
+  #isListening = false
+  #beginning: NodeJS.Timeout | null = null
+  #signers: ReadonlySet<string> = new Set()
+
+  constructor(settings: ProverSettings, parts: ProverParts) {
+    this.#settings = settings
+    this.#parts = parts
+    this.#keys = new KeyBook(settings.areStrangersAsked)
+    this.#check = new SignatureCheck(settings, this.#keys, this.#budget)
+    this.#unsigned = { signature: null, places: settings.isPlaceAsked ? this : null }
+    this.#refreshing = setInterval(() => this.#refresh(), REFRESH_MS).unref()
+  }
+
+  get waiting(): number {
+    return this.#allWaiting
+  }
+
+  /** Whose keys are had before they sign anything. */
+  use(knowledge: Knowledge | null): void {
+    this.#signers = new Set([...this.#settings.agents, ...(knowledge?.identities.signers ?? [])])
+    this.#keys.list(this.#signers)
+    // Not before it is known of whom.
+    if (!this.#isListening) this.#parts.investigator.onFinding((finding) => this.#take(finding))
+    // At the start others are served first: fetching is loaded with the first question.
+    if (this.#isListening) this.#refresh()
+    else this.#beginning = setTimeout(() => this.#refresh(), START_MS).unref()
+    this.#isListening = true
+  }
+
+  /** At once for all requests that are not signed. `waitMs`: how long one may wait for the key of its signer. */
+  prove(
+    connection: Connection,
+    head: ReceivedHead,
+    authority: string | null,
+    waitMs: number,
+  ): Proofs | PendingProofs {
+    if (!this.#settings.isSignatureChecked || !isSigned(head.rawHeaders)) return this.#unsigned
+    const asked = this.#askedBy(connection, head, authority)
+    const checked = this.#check.check(asked, this.#parts.clock.nowMs)
+    if (checked === null) return this.#unsigned
+    switch (checked.kind) {
+      case 'finding':
+        return this.#found(checked.finding)
+      case 'use':
+        return { proofs: this.#claimed(asked, checked), letGo: STAYS }
+      case 'no-key':
+        return this.#withoutKey(asked, checked, waitMs)
+    }
+  }
+
+  of(address: string, { reverseDns }: Pick<Verification, 'reverseDns'>): PlaceFinding | null {
+    // Of who can be told by his network alone, it says something where there is a file of them.
+    if (reverseDns.length === 0 && !this.#settings.areNetworksKnown) return null
+    const known = this.#known.of(address, this.#parts.clock.nowMs)
+    if (known === null) this.#ask({ kind: 'place', address }, address, 'place')
+    return known
+  }
+
+  close(): void {
+    clearInterval(this.#refreshing)
+    if (this.#beginning !== null) clearTimeout(this.#beginning)
+  }
+
+  #take(finding: Finding): void {
+    if (finding.kind === 'keys') this.#keys.take(finding)
+    else this.#known.take(finding)
+  }
+
+  /** Keys of those who are listed are there before they end. */
+  #refresh(): void {
+    if (!this.#settings.isSignatureChecked) return
+    const soonMs = this.#parts.clock.nowMs + 2 * REFRESH_MS
+    for (const agentId of this.#signers) {
+      const known = this.#keys.of(agentId, soonMs)
+      if (known !== null && known.freshUntilMs > soonMs) continue
+      this.#parts.investigator.ask({ kind: 'keys', agentId, thumbprint: null, isListed: true })
+    }
+  }
+
+  #askedBy(connection: Connection, head: ReceivedHead, authority: string | null): Asked {
+    const { rules } = this.#parts
+    const hop = connection.isTrusted ? receiveHeaders(rules, connection, head, null, false).hop : null
+    const address = hop === null ? connection.address : clientAddress(connection, hop, this.#parts.trusted)
+    const isSecure =
+      (hop?.forwardedProto ?? null) === null ? connection.isTls : hop!.forwardedProto === 'https'
+    const { method, target, rawHeaders } = head
+    return {
+      ...{ method, target, rawHeaders, address },
+      base: `${isSecure ? 'https' : 'http'}://${authority ?? ''}`,
+      host: authority === null ? 'other' : this.#parts.hosts.ownerOf(authority, connection),
+      network: clientNetwork(address),
+    }
+  }
+
+  async #claimed(asked: Asked, checked: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+    const { use, isStale } = checked
+    const { agentId } = checked.finding
+    const { isListed } = use
+    // It may have been taken back.
+    if (isStale)
+      this.#ask(
+        { kind: 'keys', agentId, thumbprint: null, isListed },
+        agentId,
+        isListed ? 'listed' : 'stranger',
+      )
+    const isTaken = await this.#parts.investigator.claim(use)
+    return this.#found(this.#check.settle(checked, asked, isTaken, this.#parts.clock.nowMs))
+  }
+
+  #withoutKey(
+    asked: Asked,
+    { agentId, thumbprint, finding }: Checked & { readonly kind: 'no-key' },
+    waitMs: number,
+  ): Proofs | PendingProofs {
+    const isListed = this.#keys.isListed(agentId)
+    const key = `${agentId} ${thumbprint}`
+    const isNew = this.#ask(
+      { kind: 'keys', agentId, thumbprint, isListed },
+      key,
+      isListed ? 'listed' : 'stranger',
+    )
+    // Who names many agents that nobody knows makes us ask for each.
+    if (isNew && !isListed) this.#budget.failed(asked.network, null, this.#parts.clock.nowMs)
+    const others = this.#waiting.get(asked.network) ?? 0
+    if (waitMs === 0 || this.#allWaiting >= WAITING_MAX || others >= WAITING_PER_NETWORK_MAX)
+      return this.#found(finding)
+    return this.#afterKey(asked, agentId, finding, waitMs)
+  }
+
+  /** Once something has come of it, or the time is up: a second time nobody waits. */
+  #afterKey(asked: Asked, agentId: string, otherwise: SignatureFinding, waitMs: number): PendingProofs {
+    const { promise, resolve } = Promise.withResolvers<'come' | 'left'>()
+    const timer = setTimeout(resolve, waitMs, 'come')
+    const callOff = this.#keys.wait(agentId, () => resolve('come'))
+    this.#count(asked.network, 1)
+    const proofs = promise.then((why) => {
+      this.#count(asked.network, -1)
+      clearTimeout(timer)
+      callOff()
+      // Of who has left nothing is used up.
+      const checked = why === 'left' ? null : this.#check.check(asked, this.#parts.clock.nowMs)
+      if (checked?.kind === 'use') return this.#claimed(asked, checked)
+      return this.#found(checked?.finding ?? otherwise)
+    })
+    return { proofs, letGo: () => resolve('left') }
+  }
+
+  #count(network: string, change: 1 | -1): void {
+    const count = (this.#waiting.get(network) ?? 0) + change
+    this.#allWaiting += change
+    if (count === 0) this.#waiting.delete(network)
+    else this.#waiting.set(network, count)
+  }
+
+  /** `false`: it was a moment ago, or there are too many. */
+  #ask(inquiry: Inquiry, key: string, of: (typeof ASKS_OF)[number]): boolean {
+    if (this.#asked.has(key) || this.#asks.take(of, ASKS, this.#parts.clock.nowMs) > 0) return false
+    this.#asked.set(key, true)
+    this.#parts.investigator.ask(inquiry)
+    return true
+  }
+
+  #found(signature: SignatureFinding): Proofs {
+    this.#parts.metrics.signatureFound(signature)
+    return { signature, places: this.#unsigned.places }
+  }
+}
+
+/** The answer comes soon enough. */
+const STAYS = () => undefined
+const START_MS = 500
+const REFRESH_MS = 30_000
+/** What did not come to anything may be asked again then. */
+const ASKED_MS = 1_000
+const ASKED_MAX = 4_096
+/** Who makes up names is in nobody's way who has one. */
+const ASKS_OF = ['listed', 'stranger', 'place'] as const
+/** Each is a message to another process. */
+const ASKS: RateLimit = { requests: 200, windowMs: 1_000, burst: 200 }
+/** Each holds a request; who has more signs the next one anyway. */
+const WAITING_MAX = 1_000
+const WAITING_PER_NETWORK_MAX = 50

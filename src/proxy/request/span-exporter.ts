@@ -1,0 +1,148 @@
+import type { Log } from '../../shared/log.ts'
+
+export interface SpanExporterSettings {
+  /** OTLP over HTTP: https://opentelemetry.io/docs/specs/otlp/#otlphttp */
+  readonly endpoint: string
+  /** Sent with it; `null`: nothing is. */
+  readonly token: string | null
+  /** What spans are said to come from. */
+  readonly resource: readonly Attribute[]
+  readonly everyMs?: number
+  readonly timeoutMs?: number
+}
+
+/** What stands in an OTLP message (JSON Protobuf encoding). */
+export interface Span {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId: string
+  readonly name: string
+  /** 2: it serves, 3: it asks. */
+  readonly kind: 2 | 3
+  readonly startTimeUnixNano: string
+  readonly endTimeUnixNano: string
+  readonly attributes: readonly Attribute[]
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[]
+  /** 0: nothing is said, 2: an error. */
+  readonly status: { readonly code: 0 | 2 }
+}
+
+export interface Attribute {
+  readonly key: string
+  readonly value: AttributeValue
+}
+
+type AttributeValue =
+  | { readonly stringValue: string }
+  | { readonly intValue: string }
+  | { readonly doubleValue: number }
+  | { readonly arrayValue: { readonly values: readonly { readonly stringValue: string }[] } }
+
+export interface SpanCounts {
+  exported: number
+  /** There was no room for them, or the end came first. */
+  dropped: number
+  /** The collector did not want them. */
+  refused: number
+}
+
+/**
+ * Hands spans on, in batches on a beat of its own. While the collector is away they wait; when there is no more room the
+ * newest are dropped, and counted. A request never waits for it.
+ */
+export class SpanExporter {
+  readonly counts: SpanCounts = { exported: 0, dropped: 0, refused: 0 }
+  readonly #settings: SpanExporterSettings
+  readonly #log: Log
+  readonly #beat: NodeJS.Timeout
+  #waiting: Span[] = []
+  #sending: Promise<void> | null = null
+  #isAway = false
+
+  constructor(settings: SpanExporterSettings, log: Log) {
+    this.#settings = settings
+    this.#log = log
+    this.#beat = setInterval(() => this.#flush(), settings.everyMs ?? EVERY_MS).unref()
+  }
+
+  add(span: Span): void {
+    if (this.#waiting.length >= WAITING_MAX) this.counts.dropped++
+    else this.#waiting.push(span)
+  }
+
+  /** Sends what waits, as far as the deadline lets it. */
+  async close(deadlineMs: number): Promise<void> {
+    clearInterval(this.#beat)
+    const deadline = Promise.withResolvers<void>()
+    const timer = setTimeout(deadline.resolve, deadlineMs)
+    let isOver = false
+    void deadline.promise.then(() => {
+      isOver = true
+    })
+    while (!isOver && this.#waiting.length > 0) {
+      const before = this.#waiting.length
+      this.#flush()
+      await Promise.race([this.#sending, deadline.promise])
+      if (this.#waiting.length === before) break // nobody takes them
+    }
+    clearTimeout(timer)
+    this.counts.dropped += this.#waiting.length
+    this.#waiting = []
+  }
+
+  #flush(): void {
+    if (this.#sending !== null || this.#waiting.length === 0) return
+    const batch = this.#waiting.slice(0, BATCH_MAX)
+    this.#sending = this.#send(batch).finally(() => {
+      this.#sending = null
+      if (!this.#isAway && this.#waiting.length >= BATCH_MAX) this.#flush()
+    })
+  }
+
+  async #send(batch: readonly Span[]): Promise<void> {
+    const outcome = await this.#post(batch)
+    if (outcome === 'later') return
+    this.#waiting.splice(0, batch.length)
+    this.counts[outcome] += batch.length
+  }
+
+  async #post(batch: readonly Span[]): Promise<'exported' | 'refused' | 'later'> {
+    const { endpoint, token, resource, timeoutMs = TIMEOUT_MS } = this.#settings
+    const scopeSpans = [{ scope: { name: 'gatehouse' }, spans: batch }]
+    try {
+      const response = await fetch(endpoint, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          ...(token !== null && { authorization: `Bearer ${token}` }),
+        },
+        body: JSON.stringify({ resourceSpans: [{ resource: { attributes: resource }, scopeSpans }] }),
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
+      })
+      await response.body?.cancel()
+      if (response.ok) return this.#told(null, 'exported')
+      const isForNow = RETRYABLE.has(response.status)
+      return this.#told(`it answered ${response.status}`, isForNow ? 'later' : 'refused')
+    } catch (error) {
+      const { cause, message } = error as Error & { cause?: { code?: unknown } }
+      return this.#told(typeof cause?.code === 'string' ? cause.code : message, 'later')
+    }
+  }
+
+  /** Said once until it changes. */
+  #told<Outcome>(why: string | null, outcome: Outcome): Outcome {
+    if (why !== null && !this.#isAway) this.#log.warn('traces are not taken', { why })
+    if (why === null && this.#isAway) this.#log.info('traces are taken again')
+    this.#isAway = why !== null
+    return outcome
+  }
+}
+
+const EVERY_MS = 2_000
+const TIMEOUT_MS = 10_000
+/** At some 1.5 KB each, 6 MB. */
+const WAITING_MAX = 4_096
+const BATCH_MAX = 512
+/** "Retryable response codes" of the specification. */
+const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])

@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto'
+import type { Verdict } from '../../classify/verdict/verdict.ts'
+import type { Print } from '../../fingerprint/print.ts'
+import type { Decision } from '../../policy/decide.ts'
+import { shortText } from '../../wire/own-text.ts'
+import type { RequestHead } from '../../wire/request-head.ts'
+import type { Connection } from '../connection/connection.ts'
+import type { DecisionId } from '../connection/decision-id.ts'
+import type { ReceivedHeaders } from '../connection/request-headers.ts'
+import type { Attribute, Span } from './span-exporter.ts'
+import { putTraceContext, type TraceContext, traceContextIn } from './trace-context.ts'
+
+/** The trace of one request. */
+export interface Trace {
+  readonly traceId: string
+  readonly isSampled: boolean
+  /** Of the span of a trusted hop that goes on here; `null`: a trace begins here. */
+  readonly parentId: string | null
+  /** What a client said, whom nobody need believe. */
+  readonly link: TraceContext | null
+  readonly spanId: string
+  /** Of the app's part, which it is told. */
+  readonly appSpanId: string
+  /** When the app was asked; `null`: it was not. */
+  askedMs: number | null
+}
+
+export interface TracedRequest {
+  readonly connection: Connection
+  readonly head: RequestHead
+  readonly authority: string | null
+}
+
+/** What was made of it. */
+export interface TracedDecision {
+  readonly id: DecisionId
+  readonly received: ReceivedHeaders
+  readonly address: string
+  readonly print: Print
+  readonly verdict: Verdict
+  readonly decision: Decision
+}
+
+/** Begins and ends traces. Whoever is no trusted hop begins no trace of ours, and has none recorded. */
+export class Tracer {
+  readonly #share: number
+  readonly #exporter: { add(span: Span): void }
+  readonly #spanPrefix = randomBytes(4).toString('hex')
+  #spans = 0
+
+  /** `share`: of the requests that no trusted hop has decided on, how many are recorded. */
+  constructor(share: number, exporter: { add(span: Span): void }) {
+    this.#share = share
+    this.#exporter = exporter
+  }
+
+  /** Also for the others: what the app records hangs on it. */
+  begin(connection: Connection, { id, received }: TracedDecision): Trace {
+    const said = traceContextIn(received.kept)
+    const parent = connection.isTrusted ? said : null
+    return {
+      traceId: parent?.traceId ?? id.replaceAll('-', ''),
+      isSampled: parent?.isSampled ?? Math.random() < this.#share,
+      parentId: parent?.spanId ?? null,
+      link: parent === null ? said : null,
+      spanId: this.#nextSpan(),
+      appSpanId: this.#nextSpan(),
+      askedMs: null,
+    }
+  }
+
+  /** To be told the app. */
+  tell(trace: Trace, headers: string[]): void {
+    const { traceId, appSpanId, isSampled } = trace
+    trace.askedMs = performance.now()
+    putTraceContext(headers, { traceId, spanId: appSpanId, isSampled }, trace.parentId !== null)
+  }
+
+  /** `status` 0: there was no answer. */
+  end(trace: Trace, request: TracedRequest, judged: TracedDecision, status: number, startedMs: number): void {
+    if (!trace.isSampled) return
+    const { traceId, spanId, parentId, appSpanId, askedMs, link } = trace
+    const { method } = request.head
+    const endTimeUnixNano = nanosOf(performance.now())
+    const outcome = { status: { code: status === 0 || status >= 500 ? 2 : 0 }, endTimeUnixNano } as const
+    this.#exporter.add({
+      ...{ traceId, spanId, parentSpanId: parentId ?? '', name: method, kind: 2 },
+      startTimeUnixNano: nanosOf(startedMs),
+      attributes: [...ofRequest(request, judged, status), ...ofDecision(judged)],
+      links: link === null ? NO_LINKS : [{ traceId: link.traceId, spanId: link.spanId }],
+      ...outcome,
+    })
+    if (askedMs === null) return
+    this.#exporter.add({
+      ...{ traceId, spanId: appSpanId, parentSpanId: spanId, name: `${method} upstream`, kind: 3 },
+      startTimeUnixNano: nanosOf(askedMs),
+      attributes: [text('http.request.method', method), ...ofStatus(status)],
+      links: NO_LINKS,
+      ...outcome,
+    })
+  }
+
+  #nextSpan(): string {
+    this.#spans = (this.#spans + 1) >>> 0 || 1
+    return this.#spanPrefix + this.#spans.toString(16).padStart(8, '0')
+  }
+}
+
+/** As the semantic conventions for HTTP have it. The query is nobody's business. */
+function ofRequest(
+  { connection, head, authority }: TracedRequest,
+  { address, received }: TracedDecision,
+  status: number,
+): readonly Attribute[] {
+  const { method, target, version } = head
+  const end = target.indexOf('?')
+  const userAgent = received.kept.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'user-agent')
+  return [
+    text('http.request.method', method),
+    text('url.path', shortText(target, TEXT_LENGTH_MAX, end === -1 ? target.length : end)),
+    text('url.scheme', connection.isTls ? 'https' : 'http'),
+    ...(authority === null ? [] : [text('server.address', shortText(authority, TEXT_LENGTH_MAX))]),
+    text('network.protocol.version', version === '20' ? '2' : `${version[0]}.${version[1]}`),
+    text('client.address', address),
+    ...(userAgent === -1
+      ? []
+      : [text('user_agent.original', shortText(received.kept[userAgent + 1]!, TEXT_LENGTH_MAX))]),
+    ...ofStatus(status),
+  ]
+}
+
+function ofDecision({ id, verdict, decision, print }: TracedDecision): readonly Attribute[] {
+  const { agent, software, proof, conflicts, evidence } = verdict
+  const { ja4 } = print.connection
+  return [
+    text('gatehouse.decision_id', id),
+    text('gatehouse.verdict', verdict.kind),
+    { key: 'gatehouse.confidence', value: { doubleValue: verdict.confidence } },
+    ...(agent === null
+      ? []
+      : [text('gatehouse.agent', agent.id), text('gatehouse.category', agent.category)]),
+    ...(software === null ? [] : [text('gatehouse.software', software.id)]),
+    ...(proof === null ? [] : [text('gatehouse.verified', proof.method)]),
+    ...(conflicts.length === 0 ? [] : [texts('gatehouse.conflicts', conflicts)]),
+    texts(
+      'gatehouse.evidence',
+      evidence.map(({ kind }) => kind),
+    ),
+    text('gatehouse.rule', decision.rule),
+    text('gatehouse.action', decision.action.kind),
+    ...(ja4 === null ? [] : [text('gatehouse.ja4', ja4)]),
+    ...(print.ja4h === null ? [] : [text('gatehouse.ja4h', print.ja4h)]),
+  ]
+}
+
+function ofStatus(status: number): readonly Attribute[] {
+  return status === 0 ? [] : [{ key: 'http.response.status_code', value: { intValue: String(status) } }]
+}
+
+/** What a client has sent need be no UTF-8. */
+function text(key: string, value: string): Attribute {
+  return { key, value: { stringValue: value.slice(0, TEXT_LENGTH_MAX).toWellFormed() } }
+}
+
+function texts(key: string, values: readonly string[]): Attribute {
+  return { key, value: { arrayValue: { values: values.map((stringValue) => ({ stringValue })) } } }
+}
+
+/** To the microsecond, which is as exact as a number of JavaScript is by now. */
+function nanosOf(atMs: number): string {
+  return String(Math.round((performance.timeOrigin + atMs) * 1e6))
+}
+
+const NO_LINKS: Span['links'] = []
+const TEXT_LENGTH_MAX = 1_024

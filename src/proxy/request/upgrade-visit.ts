@@ -1,0 +1,175 @@
+import type { Proofs } from '../../classify/verdict/proof.ts'
+import type { Connection } from '../connection/connection.ts'
+import type { ProxyContext } from './context.ts'
+import { FAILURE_STATUS, NOT_REACHED, OUR_OWN } from '../upstream/forward.ts'
+import { listed } from '../connection/app-headers.ts'
+import { headersForApp } from './headers-for-app.ts'
+import type { Upgrade } from '../http/http1-server.ts'
+import type { Judged } from './judge.ts'
+import type { PendingProofs } from './prover.ts'
+import type { ReceivedHead } from '../connection/received-head.ts'
+import { unserved } from './refusals.ts'
+import { type Refusal, refusalText } from './refuse.ts'
+import { suppliedHost } from './supplied-host.ts'
+import { endSoftly, type UpgradeOutcome } from './upgrade.ts'
+import type { Trace } from './tracer.ts'
+import type { UpstreamGroup, UpstreamTarget } from '../upstream/upstream.ts'
+import type { UpstreamFailure } from '../upstream/upstream-stream.ts'
+import type { Visit } from './visit.ts'
+
+/** A WebSocket, or whatever else HTTP/1 can become: judged like a request, and then carried. */
+export class UpgradeVisit implements Visit {
+  readonly connection: Connection
+  readonly head: ReceivedHead
+  readonly authority: string
+  readonly #proxy: ProxyContext
+  readonly #upgrade: Upgrade
+  readonly #startedMs = performance.now()
+  /** `null`: it is not traced, or not yet. */
+  #trace: Trace | null = null
+  #onGone: (() => void) | null = null
+  /** When the app was asked, where that is written down. */
+  #askedMs = 0
+
+  constructor(proxy: ProxyContext, upgrade: Upgrade) {
+    this.#proxy = proxy
+    this.#upgrade = upgrade
+    this.connection = upgrade.connection
+    this.head = upgrade.requestHead
+    this.authority = upgrade.authority ?? suppliedHost(upgrade.connection, proxy.defaultUpstream)
+  }
+
+  wait({ proofs, letGo }: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void {
+    const { socket } = this.#upgrade
+    let isGone = false
+    const leave = () => {
+      isGone = true
+      socket.destroy()
+      letGo()
+    }
+    socket.once('end', leave).once('close', leave)
+    void proofs.then((found) => {
+      socket.off('end', leave).off('close', leave)
+      go(found, isGone)
+    })
+  }
+
+  left(judged: Judged): void {
+    this.#done(judged, 0)
+  }
+
+  pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
+    this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
+    const headers = listed(headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace))
+    if (this.#proxy.accessLog !== null) this.#askedMs = performance.now()
+    upstream.began()
+    this.#ask({ judged, upstream, headers, tried: NONE_TRIED }, upstream.pick(NONE_TRIED)!)
+  }
+
+  answer(judged: Judged, refusal: Refusal): void {
+    const { socket } = this.#upgrade
+    if (this.#onGone !== null) socket.off('end', this.#onGone).off('close', this.#onGone)
+    this.#done(judged, refusal.status)
+    socket.write(refusalText(this.head.rawHeaders, refusal))
+    endSoftly(socket)
+  }
+
+  hold(judged: Judged, letGo: () => void): void {
+    const { socket } = this.#upgrade
+    this.#onGone = () => {
+      socket.off('end', this.#onGone!).off('close', this.#onGone!)
+      socket.destroy()
+      letGo()
+      this.#done(judged, 0)
+    }
+    // Who closes only its own side before there is an answer has lost interest in it.
+    socket.once('end', this.#onGone).once('close', this.#onGone)
+  }
+
+  #ask(passing: Passing, target: UpstreamTarget): void {
+    const { upstream, headers, tried } = passing
+    const { address } = target
+    const now = { ...passing, tried: [...tried, target] }
+    if (address.protocol !== 'h1') {
+      upstream.abstained(target)
+      return this.#askAnother(now, 'unreachable')
+    }
+    const { request, socket, head } = this.#upgrade
+    this.#proxy.upgrades.carry({
+      socket,
+      head,
+      path: this.head.target,
+      protocol: request.headers.upgrade ?? '',
+      headers: upstream.settings.host === 'upstream' ? withHost(headers, address.authority) : headers,
+      target: address,
+      times: upstream.settings,
+      idleMs: this.#proxy.upgradeIdleTimeoutMs,
+      idled: () => this.#proxy.metrics.clientTimedOut('upgrade_idle_timeout'),
+      declined: () => {
+        this.#upgrade.connection.stage = 'h1'
+      },
+      done: (outcome) => this.#finished(now, target, outcome),
+    })
+  }
+
+  #finished(passing: Passing, target: UpstreamTarget, outcome: UpgradeOutcome): void {
+    const { judged, upstream } = passing
+    switch (outcome.kind) {
+      case 'ended':
+      case 'declined':
+        upstream.succeeded(target)
+        upstream.counters.answered++
+        upstream.ended()
+        return this.#done(judged, outcome.kind === 'ended' ? 101 : outcome.status)
+      case 'client-gone':
+        upstream.abstained(target)
+        upstream.counters.clientGone++
+        upstream.ended()
+        return this.#done(judged, 0)
+      case 'failed':
+        if (OUR_OWN.has(outcome.reason)) upstream.abstained(target)
+        else upstream.failed(target, outcome.reason)
+        return this.#askAnother(passing, outcome.reason)
+    }
+  }
+
+  #askAnother(passing: Passing, reason: UpstreamFailure): void {
+    const { upstream, tried } = passing
+    const mayAsk = NOT_REACHED.has(reason) && tried.length <= upstream.retries
+    const next = mayAsk ? upstream.pick(tried) : null
+    if (next === null) return this.#unserved(passing, reason)
+    upstream.counters.retries++
+    this.#ask(passing, next)
+  }
+
+  #unserved({ judged, upstream }: Passing, reason: UpstreamFailure): void {
+    upstream.counters.failed[reason]++
+    upstream.ended()
+    const status = FAILURE_STATUS[reason]
+    this.answer(judged, unserved(judged, { kind: 'failed', reason, status, target: null }))
+  }
+
+  #done(judged: Judged, status: number): void {
+    const { metrics, clock, tracer, accessLog } = this.#proxy
+    const trace = tracer === null ? null : (this.#trace ?? tracer.begin(this.connection, judged))
+    const traceId = trace?.isSampled ? trace.traceId : null
+    const durationMs = performance.now() - this.#startedMs
+    metrics.requestDone(judged, status, durationMs, clock.nowMs, traceId)
+    accessLog?.add(this, { judged, status, bytes: null, durationMs, askedMs: this.#askedMs }, clock.nowMs)
+    if (traceId !== null) tracer!.end(trace!, this, judged, status, this.#startedMs)
+  }
+}
+
+function withHost(headers: readonly string[], host: string): string[] {
+  return headers.map((text, i) => (i % 2 === 1 && headers[i - 1]!.toLowerCase() === 'host' ? host : text))
+}
+
+/** What is asked of an upstream, and of which of its targets so far. */
+interface Passing {
+  readonly judged: Judged
+  readonly upstream: UpstreamGroup
+  readonly headers: readonly string[]
+  readonly tried: readonly UpstreamTarget[]
+}
+
+const NONE_TRIED: readonly UpstreamTarget[] = []

@@ -1,0 +1,217 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { constants } from 'node:crypto'
+import {
+  createServer,
+  type SecureContext,
+  type SecureContextOptions,
+  type Server,
+  type TLSSocket,
+} from 'node:tls'
+import { helloTraits } from '../../fingerprint/hello-traits.ts'
+import { ja4, unresumedJa4 } from '../../fingerprint/ja4.ts'
+import { ja4s } from '../../fingerprint/ja4plus/ja4s.ts'
+import { type Ja4x, ja4x } from '../../fingerprint/ja4plus/ja4x.ts'
+import type { ConnectionPrint } from '../../fingerprint/print.ts'
+import { stableKey } from '../../fingerprint/stable-key.ts'
+import type { ClientHello } from '../../wire/client-hello.ts'
+import { parseCertificate } from '../../wire/x509.ts'
+import type { ClientConnection, FailureReason } from '../connection/connection.ts'
+import { CIPHER_LIST, GROUP_LIST, serverHelloOf } from './server-hello-of.ts'
+
+export interface TlsOptions {
+  readonly certificates: Certificates
+  /** 48 bytes, the same in all workers: a session begun at one goes on at any. */
+  readonly ticketKeys: Buffer
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
+  readonly requestClientCertificate: boolean
+  /** PEM: whose certificates clients are asked for. What they send is shown, not judged. */
+  readonly clientCa: string | null
+}
+
+/** Whoever keeps the certificates; what it answers may change at any time. */
+export interface Certificates {
+  /** For clients that name no host; read anew when `refresh` is called. */
+  readonly default: SecureContextOptions
+  contextFor(serverName: string | null, hello: ClientHello | null): SecureContext
+}
+
+export interface TlsServerOptions extends TlsOptions {
+  readonly handshakeTimeoutMs: number
+  readonly ja4plus: boolean
+}
+
+export interface TlsHandlers {
+  /** `durationMs`: since its hello was read. */
+  secured(connection: ClientConnection, socket: TLSSocket, durationMs: number): void
+  failed(connection: ClientConnection, reason: FailureReason, code: string): void
+}
+
+/** A hello that has been read, on its way through the handshake. */
+export interface Handshake {
+  readonly connection: ClientConnection
+  /** `null` for what cannot be read. */
+  readonly message: Uint8Array | null
+  readonly hello: ClientHello | null
+}
+
+interface Underway {
+  readonly connection: ClientConnection
+  readonly begunMs: number
+  /** `null` when it is over: what is asynchronous about a socket keeps this for as long as the socket lives. */
+  handshake: Handshake | null
+}
+
+/**
+ * TLS on sockets whose hello has been read and put back. It is a server that never listens: a bare TLSSocket would miss
+ * half of the errors. What ties the socket that comes out to the one that went in is the asynchronous context.
+ */
+export class TlsServer {
+  readonly #server: Server
+  readonly #handlers: TlsHandlers
+  readonly #underway = new AsyncLocalStorage<Underway>()
+  #options: TlsServerOptions
+
+  constructor(options: TlsServerOptions, handlers: TlsHandlers) {
+    this.#options = options
+    this.#handlers = handlers
+    this.#server = createServer({
+      ...this.#contextOptions(),
+      ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
+      SNICallback: (name, done) => this.#chooseContext(name, done),
+      requestCert: options.requestClientCertificate,
+      rejectUnauthorized: false,
+      handshakeTimeout: options.handshakeTimeoutMs,
+    })
+    this.#server.on('secureConnection', (socket) => this.#secured(socket))
+    this.#server.on('tlsClientError', (error, socket) => this.#failed(error, socket))
+  }
+
+  accept(handshake: Handshake): void {
+    const { connection } = handshake
+    const { raw } = connection
+    connection.stage = 'handshake'
+    let cause: string | null = null
+    raw.on('error', (error: Error & { code?: string }) => {
+      cause = error.code ?? null
+    })
+    // A peer that leaves in mid-handshake is reported without its context: only its raw socket tells whose it was.
+    const underway: Underway = { connection, begunMs: performance.now(), handshake }
+    raw.once('close', () => {
+      if (connection.stage === 'handshake') this.#report(underway, cause ?? 'closed')
+    })
+    this.#underway.run(underway, () => this.#server.emit('connection', raw))
+  }
+
+  /** From the next handshake on. */
+  refresh(ticketKeys: Buffer | null): void {
+    if (ticketKeys !== null) this.#options = { ...this.#options, ticketKeys }
+    this.#server.setSecureContext(this.#contextOptions())
+  }
+
+  #contextOptions() {
+    const { certificates, ticketKeys, minVersion, clientCa } = this.#options
+    return {
+      ...certificates.default,
+      ticketKeys,
+      minVersion,
+      maxVersion: 'TLSv1.3',
+      ciphers: CIPHER_LIST,
+      ecdhCurve: GROUP_LIST,
+      honorCipherOrder: true,
+      // A client of TLS 1.2 that renegotiates costs us a handshake for each of its records.
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_PRIORITIZE_CHACHA,
+      sessionIdContext: SESSION_ID_CONTEXT,
+      ...(clientCa !== null && { ca: clientCa }),
+    } as const
+  }
+
+  #chooseContext(name: string, done: (error: Error | null, context?: SecureContext) => void): void {
+    try {
+      done(
+        null,
+        this.#options.certificates.contextFor(name, this.#underway.getStore()?.handshake?.hello ?? null),
+      )
+    } catch (error) {
+      done(error as Error)
+    }
+  }
+
+  #secured(socket: TLSSocket): void {
+    const underway = this.#underway.getStore()!
+    const { connection, begunMs } = underway
+    const handshake = underway.handshake!
+    underway.handshake = null
+    socket.on('error', () => socket.destroy()) // TLS reports what breaks it, and leaves the socket open
+    connection.stream = socket
+    connection.serverName = handshake.hello?.serverName ?? null
+    connection.print = printOf(handshake, socket, this.#options)
+    this.#handlers.secured(connection, socket, performance.now() - begunMs)
+  }
+
+  #failed(error: Error & { code?: string }, socket: TLSSocket): void {
+    socket.destroy()
+    const underway = this.#underway.getStore()
+    if (underway !== undefined) this.#report(underway, error.code ?? 'ERROR')
+  }
+
+  #report({ connection, handshake }: Underway, code: string): void {
+    const isLate = code === 'ERR_TLS_HANDSHAKE_TIMEOUT'
+    const isMalformed = handshake?.hello === null
+    const reason = isLate ? 'handshake-timeout' : isMalformed ? 'malformed-hello' : 'handshake'
+    this.#handlers.failed(connection, reason, code)
+  }
+}
+
+/** Once per connection, and after the handshake: those who never finish one are not worth it. */
+function printOf(
+  { message, hello }: Handshake,
+  socket: TLSSocket,
+  options: TlsServerOptions,
+): ConnectionPrint {
+  const certificate =
+    options.ja4plus && options.requestClientCertificate ? socket.getPeerX509Certificate() : undefined
+  if (hello === null || message === null) {
+    const noHello = 'malformed'
+    return {
+      ja4: null,
+      unresumed: null,
+      stable: null,
+      traits: null,
+      ja4s: null,
+      ja4x: ja4xOf(certificate?.raw),
+      http2: null,
+      noHello,
+      ja4Source: null,
+    }
+  }
+  return {
+    ja4: ja4(hello, 'tcp'),
+    unresumed: unresumedJa4(hello, 'tcp'),
+    stable: stableKey(hello, 'tcp'),
+    traits: helloTraits(hello),
+    ja4s: options.ja4plus ? ownJa4s(message, hello, socket) : null,
+    ja4x: ja4xOf(certificate?.raw),
+    http2: null,
+    noHello: null,
+    ja4Source: 'own',
+  }
+}
+
+function ownJa4s(message: Uint8Array, hello: ClientHello, socket: TLSSocket): ConnectionPrint['ja4s'] {
+  const answered = serverHelloOf(message, hello, {
+    protocol: socket.getProtocol() === 'TLSv1.3' ? 'TLSv1.3' : 'TLSv1.2',
+    cipher: socket.getCipher().standardName,
+    alpn: socket.alpnProtocol || null,
+    isResumed: socket.isSessionReused(),
+  })
+  return answered === null ? null : ja4s(answered, 'tcp')
+}
+
+function ja4xOf(der: Uint8Array | undefined): Ja4x | null {
+  if (der === undefined) return null
+  const read = parseCertificate(der)
+  return read.kind === 'certificate' ? ja4x(read.oids) : null
+}
+
+/** Sessions of this server are not taken for those of another one with the same ticket keys. */
+const SESSION_ID_CONTEXT = 'gatehouse'

@@ -1,0 +1,33 @@
+import type { LogLevel } from '../../shared/log.ts'
+import type { MetricsReading } from '../../shared/metrics.ts'
+import type { UnreadyReason } from '../../plane/readiness.ts'
+import type { LiveState } from './data-plane.ts'
+import type { UnhealthyTarget } from '../upstream/upstream-log.ts'
+import type { WorkerSettings } from './worker.ts'
+
+/** From the primary to a worker. */
+export type ToWorker =
+  | { readonly kind: 'worker:start'; readonly settings: WorkerSettings; readonly state: LiveState }
+  | { readonly kind: 'worker:use'; readonly state: LiveState }
+  | { readonly kind: 'worker:log-at'; readonly level: LogLevel }
+  | { readonly kind: 'worker:read'; readonly number: number }
+  | { readonly kind: 'worker:drain'; readonly deadlineMs: number }
+
+/** And back. */
+export type FromWorker =
+  /** It runs, and waits for its settings. */
+  | { readonly kind: 'worker:loaded' }
+  | { readonly kind: 'worker:listening' }
+  /** It cannot start, and another one could not either. */
+  | { readonly kind: 'worker:failed'; readonly code: string; readonly message: string }
+  /** `snapshot`: the number of the one it judges by; `dropped`: Sightings it had no room for. */
+  | {
+      readonly kind: 'worker:alive'
+      readonly unready: readonly UnreadyReason[]
+      readonly unhealthy: readonly UnhealthyTarget[]
+      readonly snapshot: number
+      readonly dropped: number
+    }
+  | { readonly kind: 'worker:reading'; readonly number: number; readonly reading: MetricsReading }
+  /** All has been said. */
+  | { readonly kind: 'worker:bye' }

@@ -1,0 +1,316 @@
+import { getHeapStatistics } from 'node:v8'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { CATEGORIES } from '../../classify/known/software.ts'
+import { DurationHistogram, Metrics, type Sample, Tally } from '../../shared/metrics.ts'
+import { expressionFailures, expressionOverruns } from '../../policy/decide.ts'
+import type { SignatureFinding } from '../../classify/verdict/proof.ts'
+import { SIGNATURE_FAULTS, SIGNATURE_FINDINGS } from '../../identity/verify/signature-faults.ts'
+import { CLIENT_TIMEOUTS, type ClientTimeout } from '../connection/client-timeouts.ts'
+import type { ConnectionFailure, FailureReason, SecuredConnection } from '../connection/connection.ts'
+import type { DoneRequest } from '../request/context.ts'
+import type { ListenerCounts } from './listener.ts'
+import type { RecorderCounts } from './recorder.ts'
+import type { SpanCounts } from '../request/span-exporter.ts'
+import type { UpstreamGroup } from '../upstream/upstream.ts'
+
+/** What is counted elsewhere, and read when somebody asks. */
+export interface CountSources {
+  readonly listeners: readonly { readonly counts: ListenerCounts }[]
+  readonly upstreams: readonly UpstreamGroup[]
+  readonly recorder: { readonly counts: RecorderCounts }
+  readonly traffic: { readonly size: number }
+  /** `null`: requests are not traced. */
+  readonly spans: { readonly counts: SpanCounts } | null
+  readonly accessLog: { readonly dropped: number } | null
+  /** Requests that wait for the key of who has signed them. */
+  readonly waiting: () => number
+}
+
+/** The numbers of one worker. Every label is from a list here or from the configuration. */
+export class WorkerMetrics {
+  readonly #requests = new Tally({
+    ...{ verdict: VERDICTS, category: [NO_CATEGORY, ...CATEGORIES] },
+    ...{ action: ACTIONS, status: STATUS_CLASSES },
+  })
+  readonly #durations = new DurationHistogram()
+  readonly #detections = new DurationHistogram(DETECTION_BOUNDS_MS)
+  readonly #failures = new Tally({ reason: FAILURE_REASONS })
+  readonly #timeouts = new Tally({ timeout: CLIENT_TIMEOUTS })
+  readonly #secured = new Tally({ version: TLS_VERSIONS, resumed: ['false', 'true'], protocol: PROTOCOLS })
+  readonly #handshakeDurations = new DurationHistogram()
+  readonly #handshakes = new Tally({ code: TLS_CODES })
+  readonly #signatures = new Tally({ finding: SIGNATURE_FINDINGS, why: SIGNATURE_FAULTS })
+  readonly #metrics = new Metrics()
+  #forgedHeaders = 0
+  #unknownHosts = 0
+  #oddHeaderNames = 0
+  #detectionsBegun = 0
+
+  constructor(sources: CountSources) {
+    this.#addRequests()
+    this.#addConnections(sources.listeners)
+    this.#addUpstreams(sources.upstreams)
+    this.#addSightings(sources.recorder)
+    if (sources.spans !== null) this.#addSpans(sources.spans)
+    if (sources.accessLog !== null) this.#addAccessLog(sources.accessLog)
+    const help =
+      'Clients, and TLS hellos that nobody is known to have, of which it is known what they asked for lately.'
+    this.#metrics.gauge('traffic_remembered', help, 'sum', () => one(sources.traffic.size))
+    const waiting = 'Requests that wait for the key of who has signed them.'
+    this.#metrics.gauge('signatures_waiting', waiting, 'sum', () => one(sources.waiting()))
+    addProcessMetrics(this.#metrics)
+  }
+
+  /** When a detection has begun, if it is one of those whose time is taken; 0 for all others. */
+  detectionBegins(): number {
+    return ++this.#detectionsBegun % DETECTIONS_TIMED === 0 ? performance.now() : 0
+  }
+
+  detectionDone(begunMs: number): void {
+    this.#detections.observe(performance.now() - begunMs)
+  }
+
+  /** Once for every request, when its answer is over; `status` 0 is one that got none. */
+  requestDone(
+    { id, verdict, decision }: DoneRequest,
+    status: number,
+    durationMs: number,
+    nowMs: number,
+    traceId: string | null,
+  ): void {
+    const category = verdict.agent?.category ?? NO_CATEGORY
+    const statusClass = STATUS_CLASSES[Math.floor(status / 100)] ?? 'none'
+    this.#requests.add(verdict.kind, category, decision.action.kind, statusClass)
+    this.#durations.observeAs(durationMs, nowMs, id, traceId)
+  }
+
+  connectionSecured({ version, isResumed, protocol, durationMs }: SecuredConnection): void {
+    this.#secured.add(version, String(isResumed), protocol)
+    this.#handshakeDurations.observe(durationMs)
+  }
+
+  /** What became of signatures of Web Bot Auth. */
+  signatureFound(finding: SignatureFinding): void {
+    this.#signatures.add(finding.kind, finding.kind === 'proven' ? '' : finding.why)
+  }
+
+  /** Headers of ours that clients have sent. */
+  forgedHeaders(count: number): void {
+    this.#forgedHeaders += count
+  }
+
+  /** A request for a host that `proxy.hosts` does not name. */
+  unknownHost(): void {
+    this.#unknownHosts++
+  }
+
+  /** Header names of clients with characters that servers fold. */
+  oddHeaderNames(count: number): void {
+    this.#oddHeaderNames += count
+  }
+
+  connectionFailed({ reason, code }: ConnectionFailure): void {
+    this.#failures.add(reason)
+    if (reason === 'handshake' || reason === 'malformed-hello') this.#handshakes.add(code ?? '')
+  }
+
+  clientTimedOut(timeout: ClientTimeout): void {
+    this.#timeouts.add(timeout)
+  }
+
+  read(): ReturnType<Metrics['read']> {
+    return this.#metrics.read()
+  }
+
+  #addRequests(): void {
+    const metrics = this.#metrics
+    const help =
+      'Requests answered, by verdict, category of the agent (none: it is no agent, or one that nobody knows), action and class of status (none: the client left first).'
+    metrics.counter('requests_total', help, () => this.#requests.samples())
+    metrics.histogram('request_duration_seconds', 'From head to the end of the answer.', this.#durations)
+    const detection = `To judge a request and to decide on it; of one request in ${DETECTIONS_TIMED}.`
+    metrics.histogram('detection_duration_seconds', detection, this.#detections)
+    metrics.counter('forged_headers_total', 'Headers of ours that clients sent, and that were removed.', () =>
+      one(this.#forgedHeaders),
+    )
+    const unknown = 'Requests for a host that proxy.hosts does not name, refused or passed.'
+    metrics.counter('unknown_hosts_total', unknown, () => one(this.#unknownHosts))
+    const odd =
+      'Header names from clients with a character other than letters, digits and hyphens: dropped, passed on or refused, see proxy.odd_header_names.'
+    metrics.counter('odd_header_names_total', odd, () => one(this.#oddHeaderNames))
+    const signatures = 'Signed requests (Web Bot Auth), by what came of it, and why.'
+    metrics.counter('signatures_total', signatures, () => this.#signatures.samples())
+    const failures = 'Rules that were tried and whose expression had no answer: the worse one was taken.'
+    metrics.counter('policy_expression_failures_total', failures, () => one(expressionFailures()))
+    const overruns = 'Requests that used up what expressions may take: those not tried by then had no answer.'
+    metrics.counter('policy_expression_overruns_total', overruns, () => one(expressionOverruns()))
+  }
+
+  #addConnections(listeners: CountSources['listeners']): void {
+    const metrics = this.#metrics
+    const stages = ['opening', 'handshakes', 'h1', 'h2', 'upgraded'] as const
+    metrics.gauge('connections_open', 'Connections that are open, by how far they have come.', 'sum', () =>
+      stages.map((stage) => ({ labels: { stage }, value: total(listeners, ({ counts }) => counts[stage]) })),
+    )
+    metrics.gauge('streams_open', 'Requests of HTTP/2 under way.', 'sum', () =>
+      one(total(listeners, ({ counts }) => counts.streams)),
+    )
+    const handshakes =
+      'TLS handshakes that were done, by version, whether a session went on, and what is spoken.'
+    metrics.counter('handshakes_total', handshakes, () => this.#secured.samples())
+    const durations = 'From a hello that is read to the end of its handshake.'
+    metrics.histogram('handshake_duration_seconds', durations, this.#handshakeDurations)
+    const help = 'Connections, and requests on them, that came to nothing before they were served.'
+    metrics.counter('connection_failures_total', help, () => this.#failures.samples())
+    const timeouts =
+      'Connections, and streams of HTTP/2, that were ended because a client was silent or did not read, by the setting in proxy.limits.'
+    metrics.counter('client_timeouts_total', timeouts, () => this.#timeouts.samples())
+    metrics.counter('handshake_failures_total', 'TLS handshakes that failed, by what TLS says of it.', () =>
+      this.#handshakes.samples(),
+    )
+  }
+
+  #addUpstreams(groups: readonly UpstreamGroup[]): void {
+    const metrics = this.#metrics
+    const help = 'Requests forwarded, by upstream and what became of them.'
+    metrics.counter('upstream_requests_total', help, () => groups.flatMap(outcomesOf))
+    const heads = 'From asking an upstream to the head of its answer, whatever had to be tried.'
+    metrics.histograms('upstream_head_duration_seconds', heads, () =>
+      groups.map(({ name, headDurations }) => ({ labels: { upstream: name }, histogram: headDurations })),
+    )
+    metrics.counter('upstream_retries_total', 'Requests sent once more.', () =>
+      groups.map(({ name, counters }) => ({ labels: { upstream: name }, value: counters.retries })),
+    )
+    metrics.counter('upstream_connections_total', 'Connections opened to upstreams.', () =>
+      groups.map(({ name, counters }) => ({ labels: { upstream: name }, value: counters.connectionsOpened })),
+    )
+    metrics.gauge('upstream_connections_open', 'Connections to upstreams that are open.', 'sum', () =>
+      groups.map(({ name, status }) => ({
+        labels: { upstream: name },
+        value: total(status, (target) => target.connections),
+      })),
+    )
+    metrics.gauge(
+      'upstream_targets_healthy',
+      'Targets that are well, as far as the worst-informed worker knows.',
+      'min',
+      () =>
+        groups.map(({ name, status }) => ({
+          labels: { upstream: name },
+          value: total(status, ({ isHealthy }) => Number(isHealthy)),
+        })),
+    )
+  }
+
+  #addSightings({ counts }: CountSources['recorder']): void {
+    const outcomes = ['recorded', 'delivered', 'dropped'] as const
+    this.#metrics.counter(
+      'sightings_total',
+      'Sightings recorded, of them delivered, and of them dropped.',
+      () => outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
+    )
+  }
+
+  #addAccessLog(accessLog: NonNullable<CountSources['accessLog']>): void {
+    const help = 'Lines of the access log that were dropped because the disk or the reader was slow.'
+    this.#metrics.counter('access_log_dropped_total', help, () => one(accessLog.dropped))
+  }
+
+  #addSpans({ counts }: NonNullable<CountSources['spans']>): void {
+    const outcomes = ['exported', 'dropped', 'refused'] as const
+    const help = 'Spans of traces that were taken by the collector, that had no room, that it did not want.'
+    this.#metrics.counter('spans_total', help, () =>
+      outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
+    )
+  }
+}
+
+/** Of any process; those of several add up, but for the delay, where the worst counts. */
+export function addProcessMetrics(metrics: Metrics): void {
+  const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
+  delay.enable()
+  let sinceMs = performance.now()
+  metrics.gauge('event_loop_delay_seconds', 'How late work starts, over the last half minute.', 'max', () => {
+    const samples = DELAY_PERCENTILES.map((percentile): Sample => {
+      const lateMs = Math.max(0, delay.percentile(percentile) / 1e6 - DELAY_RESOLUTION_MS)
+      return { labels: { percentile }, value: lateMs / 1000 }
+    })
+    if (performance.now() - sinceMs > DELAY_WINDOW_MS) {
+      delay.reset()
+      sinceMs = performance.now()
+    }
+    return samples
+  })
+  metrics.gauge('memory_resident_bytes', 'Memory of all processes.', 'sum', () => one(residentBytes()))
+  metrics.gauge('memory_heap_bytes', 'Of it, JavaScript objects.', 'sum', () =>
+    one(getHeapStatistics().used_heap_size),
+  )
+  metrics.counter('cpu_seconds_total', 'Processor time of all processes.', () => {
+    const { user, system } = process.cpuUsage()
+    return one((user + system) / 1e6)
+  })
+}
+
+let lastResidentBytes = 0
+
+/** As it was last where it cannot be found out: that takes a file descriptor, and there may be none left. */
+function residentBytes(): number {
+  try {
+    lastResidentBytes = process.memoryUsage.rss()
+  } catch {
+    // What is told of a process must not end it.
+  }
+  return lastResidentBytes
+}
+
+function outcomesOf({ name: upstream, counters }: UpstreamGroup): Sample[] {
+  const { answered, clientGone, brokenOff, failed } = counters
+  const outcomes = { answered, 'client-gone': clientGone, 'broken-off': brokenOff, ...failed }
+  return Object.entries(outcomes).map(([outcome, value]) => ({ labels: { upstream, outcome }, value }))
+}
+
+function one(value: number): Sample[] {
+  return [{ labels: {}, value }]
+}
+
+function total<T>(list: readonly T[], of: (item: T) => number): number {
+  return list.reduce((sum, item) => sum + of(item), 0)
+}
+
+/** More would cost, and say no more. */
+const DETECTIONS_TIMED = 64
+const DETECTION_BOUNDS_MS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 25, 100]
+const NO_CATEGORY = 'none'
+const TLS_VERSIONS = ['TLSv1.2', 'TLSv1.3']
+const PROTOCOLS = ['h1', 'h2']
+const VERDICTS = ['agent', 'automation', 'human', 'unknown']
+const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route']
+const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
+const FAILURE_REASONS: readonly FailureReason[] = [
+  ...([
+    'too-many-connections',
+    'proxy-protocol',
+    'gone',
+    'hello-timeout',
+    'hello-too-long',
+    'not-tls',
+  ] as const),
+  ...(['malformed-hello', 'handshake', 'handshake-timeout', 'header-timeout', 'bad-request'] as const),
+  ...(['h2-protocol', 'draining'] as const),
+]
+/** Those that point at something an operator can do; the others are one. */
+const TLS_CODES = [
+  'closed',
+  'ECONNRESET',
+  'ERR_SSL_NO_SHARED_CIPHER',
+  'ERR_SSL_UNSUPPORTED_PROTOCOL',
+  'ERR_SSL_NO_APPLICATION_PROTOCOL',
+  'ERR_SSL_NO_SUITABLE_SIGNATURE_ALGORITHM',
+  'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
+  'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_UNKNOWN',
+  'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED',
+  'ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE',
+]
+const DELAY_RESOLUTION_MS = 20
+const DELAY_WINDOW_MS = 30_000
+const DELAY_PERCENTILES = [50, 99, 100]

@@ -1,0 +1,351 @@
+import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
+import { Traffic } from '../../classify/verdict/traffic.ts'
+import type { Log, LogSettings } from '../../shared/log.ts'
+import type { MetricsReading } from '../../shared/metrics.ts'
+import type { Investigator } from '../../identity/keys/inquiry.ts'
+import { readSigningKeys } from '../../identity/keys/signing-key.ts'
+import type { ProxyBus } from '../../plane/bus.ts'
+import type { UnreadyReason } from '../../plane/readiness.ts'
+import type { Snapshot } from '../../plane/snapshot.ts'
+import { SnapshotReader } from '../../plane/snapshot-reader.ts'
+import { AccessLog, type AccessLogSettings } from '../request/access-log.ts'
+import { CertificateStore } from '../tls/certificates.ts'
+import type { ProxyContext } from '../request/context.ts'
+import type { ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
+import { DecisionIds } from '../connection/decision-id.ts'
+import { createHandler } from '../request/handler.ts'
+import { HostGate, type HostSettings } from '../request/host-gate.ts'
+import { HeaderRules, type HeaderSettings } from '../connection/header-rules.ts'
+import { createListener, type Listener, type ListenerLimits, type ListenerOptions } from './listener.ts'
+import { AddressSet } from '../../wire/ip-address.ts'
+import { Prover } from '../request/prover.ts'
+import { RateLimiter } from '../request/rate-limiter.ts'
+import { Recorder } from './recorder.ts'
+import { receiveTrailers } from '../connection/request-headers.ts'
+import { ServedHosts } from '../connection/served-hosts.ts'
+import { SpanExporter } from '../request/span-exporter.ts'
+import { TagSigner } from '../request/tag-signature.ts'
+import type { Tap } from '../connection/tap.ts'
+import { Tarpit } from '../request/tarpit.ts'
+import { Tracer } from '../request/tracer.ts'
+import { Upgrades } from '../request/upgrade.ts'
+import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../upstream/upstream.ts'
+import type { UnhealthyTarget } from '../upstream/upstream-log.ts'
+import { WorkerMetrics } from './worker-metrics.ts'
+
+/** What a worker is started with: plain data, to be sent to it. What may change later is not here. */
+export interface WorkerSettings {
+  readonly listen: ListenAddress
+  readonly plainListen: ListenAddress | null
+  /** The first is where requests go when no rule says otherwise. */
+  readonly upstreams: readonly UpstreamSettings[]
+  readonly trustedProxies: readonly string[]
+  readonly proxyProtocol: 'off' | 'optional' | 'required'
+  readonly ja4Hops: { readonly addresses: readonly string[]; readonly header: string }
+  readonly headers: Omit<HeaderSettings, 'ja4Header'>
+  readonly tls: WorkerTlsSettings
+  readonly limits: ListenerLimits
+  readonly upgradeIdleTimeoutMs: number
+  readonly websocketGraceMs: number
+  readonly drainTimeoutMs: number
+  readonly signatureKey: string | null
+  readonly fail: 'open' | 'closed'
+  /** Whether an upstream without a healthy target makes the proxy unready. */
+  readonly ready: 'always' | 'upstream'
+  readonly fastLane: boolean
+  readonly accessLog: AccessLogSettings | null
+  readonly ja4plus: boolean
+  /** `null`: requests are not traced. */
+  readonly tracing: WorkerTracingSettings | null
+  readonly hosts: HostSettings
+  readonly identity: WorkerIdentitySettings
+  readonly log: LogSettings
+}
+
+export interface WorkerTlsSettings {
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
+  readonly clientCertificates: 'off' | 'request'
+  /** PEM. */
+  readonly clientCa: string | null
+}
+
+export interface WorkerTracingSettings {
+  readonly endpoint: string
+  readonly token: string | null
+  /** The share of requests that are recorded. */
+  readonly sample: number
+  readonly service: string
+  readonly version: string
+}
+
+export interface WorkerIdentitySettings {
+  readonly isSignatureChecked: boolean
+  readonly areStrangersAsked: boolean
+  readonly isPlaceAsked: boolean
+  readonly areNetworksKnown: boolean
+  readonly needsNonce: boolean
+  readonly allowPrivate: boolean
+  /** No strangers, beside those that signatures name; as readAgentId gives them. */
+  readonly agents: readonly string[]
+  /** Those that signatures may be made for; none: those of certificates. */
+  readonly hosts: readonly string[]
+}
+
+/** Listeners, handler, upstreams and recorder, put together. */
+export class Worker {
+  readonly #settings: WorkerSettings
+  readonly #bus: ProxyBus
+  readonly #certificates: CertificateStore
+  readonly #upstreams: readonly UpstreamGroup[]
+  readonly #recorder: Recorder
+  readonly #spans: SpanExporter | null
+  readonly #accessLog: AccessLog | null
+  readonly #metrics: WorkerMetrics
+  readonly #upgrades = new Upgrades()
+  readonly #traffic = new Traffic()
+  readonly #clock = new Clock()
+  readonly #context: ProxyContext
+  readonly #listeners: readonly Listener[]
+
+  /** Resolves when it takes connections. Rejects with a Fault when it cannot, and leaves nothing behind. */
+  static async start(
+    settings: WorkerSettings,
+    state: LiveState,
+    bus: ProxyBus,
+    log: Log,
+    investigator: Investigator | null,
+    tap: Tap | null = null,
+    beforeListening: () => void = () => undefined,
+  ): Promise<Worker> {
+    const first = Promise.withResolvers<Snapshot>()
+    let use: (snapshot: Snapshot) => void = first.resolve
+    const reader = new SnapshotReader((snapshot) => use(snapshot))
+    bus.onSnapshot((document) => {
+      reader.read(document).catch((error) => {
+        // Who made it has checked it: one of us is of another version, or it is a bug. The one before stays.
+        log.error('a snapshot cannot be used', { number: document.number, error: error as Error })
+        first.reject(error)
+      })
+    })
+    const worker = new Worker(settings, state, await first.promise, bus, log, investigator, tap)
+    use = (snapshot) => {
+      worker.#context.snapshot = snapshot
+      worker.#context.prover?.use(snapshot.knowledge)
+    }
+    try {
+      beforeListening()
+      await worker.#listen()
+      return worker
+    } catch (error) {
+      await worker.drain(0)
+      throw error
+    }
+  }
+
+  private constructor(
+    settings: WorkerSettings,
+    state: LiveState,
+    snapshot: Snapshot,
+    bus: ProxyBus,
+    log: Log,
+    investigator: Investigator | null,
+    tap: Tap | null,
+  ) {
+    this.#settings = settings
+    this.#bus = bus
+    const { clientCa } = settings.tls
+    this.#certificates = new CertificateStore(state.keyPairs, clientCa === null ? {} : { ca: clientCa })
+    this.#upstreams = settings.upstreams.map((upstream) => new UpstreamGroup(upstream, upstreamCounters()))
+    this.#recorder = new Recorder(bus)
+    this.#spans = settings.tracing === null ? null : exporterFor(settings.tracing, log)
+    this.#accessLog = settings.accessLog === null ? null : new AccessLog(settings.accessLog, log)
+    const listeners: Listener[] = []
+    this.#metrics = new WorkerMetrics({
+      ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
+      ...{ spans: this.#spans, accessLog: this.#accessLog },
+      waiting: () => this.#context.prover?.waiting ?? 0,
+    })
+    this.#context = this.#contextWith(snapshot, investigator, state.signingKey)
+    this.#context.prover?.use(snapshot.knowledge)
+
+    const handlers = createHandler(this.#context)
+    const options = listenerOptions(settings, this.#context.trusted)
+    const tls = tlsOptions(settings, this.#certificates, state.ticketKeys)
+    listeners.push(createListener({ ...options, tls }, handlers, tap))
+    if (settings.plainListen !== null)
+      listeners.push(createListener({ ...options, tls: null }, handlers, tap))
+    this.#listeners = listeners
+  }
+
+  /** With the ports that were got. */
+  get addresses(): ListenAddresses {
+    const [listen, plainListen] = this.#listeners.map(({ address }) => address)
+    return { listen: listen ?? this.#settings.listen, plainListen: plainListen ?? null }
+  }
+
+  /** The number of the one it judges by. */
+  get snapshot(): number {
+    return this.#context.snapshot.number
+  }
+
+  /** Sightings that it had no room for. */
+  get dropped(): number {
+    return this.#recorder.counts.dropped
+  }
+
+  /** From the next handshake on. Throws, and changes nothing, when a certificate cannot be used. */
+  use({ keyPairs, ticketKeys, signingKey }: LiveState): void {
+    this.#certificates.replace(keyPairs)
+    this.#context.signer = signerOf(this.#settings.signatureKey, signingKey)
+    for (const listener of this.#listeners) listener.refreshTls(ticketKeys)
+  }
+
+  unready(): readonly UnreadyReason[] {
+    if (this.#settings.ready === 'always') return []
+    const nowMs = performance.now()
+    return this.#upstreams
+      .filter((group) => !group.isWorthTrying(nowMs))
+      .map(({ name }) => ({ code: 'upstream', detail: `upstream ${name}: no target is healthy` }))
+  }
+
+  /** Targets of upstreams that it does not reach, or that fail. */
+  unhealthyTargets(): readonly UnhealthyTarget[] {
+    return this.#upstreams.flatMap((group) => group.unhealthy)
+  }
+
+  read(): MetricsReading {
+    return this.#metrics.read()
+  }
+
+  /** Resolves when nothing of it is left. */
+  async drain(deadlineMs: number): Promise<void> {
+    const startedMs = performance.now()
+    const { websocketGraceMs } = this.#settings
+    await Promise.all(this.#listeners.map((listener) => listener.drain(deadlineMs, websocketGraceMs)))
+    this.#upgrades.close()
+    for (const group of this.#upstreams) group.close() // there is nobody left to answer
+    const leftMs = deadlineMs - (performance.now() - startedMs)
+    this.#context.prover?.close()
+    const lastMs = Math.max(leftMs, LAST_SIGHTINGS_MS)
+    await Promise.all([this.#recorder.close(lastMs), this.#spans?.close(lastMs)])
+    this.#accessLog?.close()
+    this.#clock.stop()
+    this.#bus.close()
+  }
+
+  #contextWith(
+    snapshot: Snapshot,
+    investigator: Investigator | null,
+    signingKey: string | null,
+  ): ProxyContext {
+    const settings = this.#settings
+    const trusted = addressSet(settings.trustedProxies)
+    const headerRules = new HeaderRules({ ...settings.headers, ja4Header: settings.ja4Hops.header })
+    const countOdd = (count: number) => this.#metrics.oddHeaderNames(count)
+    return {
+      name: hostname(),
+      snapshot,
+      upstreams: new Map(this.#upstreams.map((group) => [group.name, group])),
+      defaultUpstream: this.#upstreams[0]!,
+      trusted,
+      headerRules,
+      trailersForApp: (trailers) => receiveTrailers(headerRules, trailers, countOdd),
+      ja4plus: settings.ja4plus,
+      fail: settings.fail,
+      hostGate: HostGate.for(settings.hosts, () => this.#metrics.unknownHost()),
+      upgradeIdleTimeoutMs: settings.upgradeIdleTimeoutMs,
+      signer: signerOf(settings.signatureKey, signingKey),
+      prover: investigator === null ? null : this.#proverFor(investigator, trusted, headerRules),
+      limiter: new RateLimiter(),
+      traffic: this.#traffic,
+      tarpit: new Tarpit(),
+      upgrades: this.#upgrades,
+      ids: this.#clock.ids,
+      clock: this.#clock,
+      recorder: this.#recorder,
+      accessLog: this.#accessLog,
+      tracer: this.#spans === null ? null : new Tracer(settings.tracing!.sample, this.#spans),
+      metrics: this.#metrics,
+    }
+  }
+
+  #proverFor(investigator: Investigator, trusted: AddressSet, rules: HeaderRules): Prover {
+    const { identity } = this.#settings
+    const hosts = new ServedHosts(identity.hosts, this.#certificates)
+    return new Prover(identity, {
+      ...{ investigator, hosts, trusted, rules, clock: this.#clock, metrics: this.#metrics },
+    })
+  }
+
+  async #listen(): Promise<void> {
+    const [listener, plainListener] = this.#listeners
+    await listener!.listen({ ...this.#settings.listen })
+    await plainListener?.listen({ ...this.#settings.plainListen! })
+  }
+}
+
+/** `shared`: the secret that the app has, too. */
+function signerOf(shared: string | null, signingKey: string | null): TagSigner | null {
+  if (signingKey !== null) return new TagSigner(readSigningKeys(signingKey)[0])
+  return shared === null ? null : new TagSigner(shared)
+}
+
+function exporterFor({ endpoint, token, service, version }: WorkerTracingSettings, log: Log): SpanExporter {
+  const resource = Object.entries({
+    'service.name': service,
+    'service.version': version,
+    'service.instance.id': `${hostname()}:${process.pid}`,
+  }).map(([key, stringValue]) => ({ key, value: { stringValue } }))
+  return new SpanExporter({ endpoint, token, resource }, log)
+}
+
+/** The time of day, read on a beat so that requests need not. */
+class Clock {
+  nowMs = Date.now()
+  readonly ids = new DecisionIds(this.nowMs)
+  readonly #beat = setInterval(() => {
+    this.nowMs = Date.now()
+    this.ids.beat(this.nowMs)
+  }, CLOCK_BEAT_MS).unref()
+
+  stop(): void {
+    clearInterval(this.#beat)
+  }
+}
+
+function listenerOptions(settings: WorkerSettings, trusted: AddressSet): Omit<ListenerOptions, 'tls'> {
+  return {
+    proxyProtocol: settings.proxyProtocol,
+    trusted,
+    ja4Hops: addressSet(settings.ja4Hops.addresses),
+    ja4plus: settings.ja4plus,
+    fastLane: settings.fastLane,
+    limits: settings.limits,
+  }
+}
+
+function tlsOptions(
+  { tls }: WorkerSettings,
+  certificates: CertificateStore,
+  ticketKeys: Buffer,
+): ListenerOptions['tls'] {
+  return {
+    certificates,
+    ticketKeys,
+    minVersion: tls.minVersion,
+    requestClientCertificate: tls.clientCertificates === 'request',
+    clientCa: tls.clientCa,
+  }
+}
+
+function addressSet(ranges: readonly string[]): AddressSet {
+  const set = AddressSet.parse(ranges)
+  assert(set !== null, 'the configuration has checked them')
+  return set
+}
+
+/** As exact as decisions need it, and ten wake-ups a second. */
+const CLOCK_BEAT_MS = 100
+/** Even at the deadline, what was seen is worth a moment. */
+const LAST_SIGHTINGS_MS = 500
