@@ -12,7 +12,7 @@ import pg from 'pg'
 import { createLogTo } from '../../src/shared/log.ts'
 import { readAnnouncement } from '../../src/plane/announcement.ts'
 import { writeHeartbeat } from '../../src/plane/heartbeat.ts'
-import { JetStreamProxyBus } from '../../src/plane/jetstream-bus.ts'
+import { JetStreamProxyBus } from '../../src/plane/jetstream/jetstream-bus.ts'
 import { SightingSource } from '../manage/sightings.ts'
 
 /**

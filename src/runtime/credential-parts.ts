@@ -8,7 +8,7 @@ import {
   busCredentialFiles,
   readBusCredentials,
 } from '../plane/bus-credentials.ts'
-import type { JetStreamConnection } from '../plane/jetstream-connection.ts'
+import type { JetStreamConnection } from '../plane/jetstream/jetstream-connection.ts'
 import type { Part } from './reload.ts'
 
 /** What secrets in the database are encrypted with, where the settings name a file of keys. */

@@ -143,8 +143,13 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ],
   ['manage/webhooks/signing.ts', 'OPENED_MAX', 'Signing.#opened'],
   ['shared/metrics.ts', 'kinds', 'Metrics.#readings'],
-  ['plane/jetstream-bus.ts', 'ours', 'JetStreamManageBus.#underWay', 'JetStreamManageBus.#open'],
-  ['plane/jetstream-connection.ts', 'ours', 'JetStreamConnection.#listeners', 'JetStreamConnection.#waiting'],
+  ['plane/jetstream/jetstream-bus.ts', 'ours', 'JetStreamManageBus.#underWay', 'JetStreamManageBus.#open'],
+  [
+    'plane/jetstream/jetstream-connection.ts',
+    'ours',
+    'JetStreamConnection.#listeners',
+    'JetStreamConnection.#waiting',
+  ],
   [
     'plane/local-bus.ts',
     'ours',

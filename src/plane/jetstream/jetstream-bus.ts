@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ConsumerMessages, DeliverPolicy, jetstream, type JsMsg } from '@nats-io/jetstream'
-import { Fault } from '../shared/fault.ts'
-import type { Log } from '../shared/log.ts'
-import type { ManageBus, ProxyBus } from './bus.ts'
-import { type Heartbeat, readHeartbeat, writeHeartbeat } from './heartbeat.ts'
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
+import type { ManageBus, ProxyBus } from '../bus.ts'
+import { type Heartbeat, readHeartbeat, writeHeartbeat } from '../heartbeat.ts'
 import { type BusRole, type BusSettings, busClosed, JetStreamConnection } from './jetstream-connection.ts'
 import { SnapshotLine, type SnapshotLineOptions, SnapshotPress } from './jetstream-snapshots.ts'
 import {
@@ -15,12 +15,12 @@ import {
   type StreamNames,
   streamNames,
 } from './jetstream-streams.ts'
-import type { Sighting } from './sighting.ts'
-import { packSightings, unpackSightings } from './sighting-batch.ts'
-import type { SnapshotDocument } from './snapshot.ts'
-import type { FollowerStatus } from './snapshot-follower.ts'
-import type { SnapshotFile } from './snapshot-file.ts'
-import { digestOf } from './snapshot-package.ts'
+import type { Sighting } from '../sighting.ts'
+import { packSightings, unpackSightings } from '../sighting-batch.ts'
+import type { SnapshotDocument } from '../snapshot.ts'
+import type { FollowerStatus } from '../snapshot-follower.ts'
+import type { SnapshotFile } from '../snapshot-file.ts'
+import { digestOf } from '../snapshot-package.ts'
 
 /** A proxy's end. It asks NATS for little, so that there may be thousands of them. */
 export class JetStreamProxyBus implements ProxyBus {

@@ -10,9 +10,9 @@ import {
   tokenAuthenticator,
   usernamePasswordAuthenticator,
 } from '@nats-io/transport-node'
-import { Fault } from '../shared/fault.ts'
-import type { Log } from '../shared/log.ts'
-import { type BusCredentialSettings, type BusCredentials, readBusCredentials } from './bus-credentials.ts'
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
+import { type BusCredentialSettings, type BusCredentials, readBusCredentials } from '../bus-credentials.ts'
 
 /** How NATS is reached. */
 export interface BusSettings extends BusCredentialSettings {

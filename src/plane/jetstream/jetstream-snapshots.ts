@@ -1,14 +1,14 @@
 import { JetStreamApiError, jetstream } from '@nats-io/jetstream'
-import { Fault } from '../shared/fault.ts'
-import type { Log } from '../shared/log.ts'
-import { type Announcement, readAnnouncement, writeAnnouncement } from './announcement.ts'
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
+import { type Announcement, readAnnouncement, writeAnnouncement } from '../announcement.ts'
 import type { JetStreamConnection } from './jetstream-connection.ts'
 import { ANSWER_MS, managerOf, packagesOf, type StreamNames } from './jetstream-streams.ts'
-import type { SnapshotDocument } from './snapshot.ts'
-import { makeDelta, shrink } from './snapshot-delta.ts'
-import { type FollowerStatus, SnapshotFollower } from './snapshot-follower.ts'
-import type { SnapshotFile } from './snapshot-file.ts'
-import { digestOf, packSnapshot } from './snapshot-package.ts'
+import type { SnapshotDocument } from '../snapshot.ts'
+import { makeDelta, shrink } from '../snapshot-delta.ts'
+import { type FollowerStatus, SnapshotFollower } from '../snapshot-follower.ts'
+import type { SnapshotFile } from '../snapshot-file.ts'
+import { digestOf, packSnapshot } from '../snapshot-package.ts'
 
 export interface SnapshotLineOptions {
   /** Where the newest Snapshot is kept. */
