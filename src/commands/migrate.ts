@@ -1,4 +1,4 @@
-import { bringUpToDate } from '../store/bring-up-to-date.ts'
+import { bringUpToDate } from '../store/engine/bring-up-to-date.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'

@@ -4,7 +4,7 @@ import { isDecidable } from '../classify/known/signature.ts'
 import { parseSignatureLine } from '../classify/known/signature-line.ts'
 import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
-import type { SignatureRow, SoftwareRow } from '../store/catalogue.ts'
+import type { SignatureRow, SoftwareRow } from '../store/catalogue/catalogue.ts'
 import type { Store } from '../store/store.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { ProofMethod } from '../classify/verdict/proof.ts'
 import { parseSoftware, type Software } from '../classify/known/software.ts'
-import type { FingerprintCount, SoftwareFacts } from '../store/catalogue-facts.ts'
+import type { FingerprintCount, SoftwareFacts } from '../store/catalogue/catalogue-facts.ts'
 import { counted, logOdds, type Reason, seenLive, strongestFirst } from './evidence.ts'
 import type { Management } from './management.ts'
 

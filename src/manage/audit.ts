@@ -1,4 +1,4 @@
-import type { Queries } from '../store/database.ts'
+import type { Queries } from '../store/engine/database.ts'
 import type { Store } from '../store/store.ts'
 import { newId } from './ids.ts'
 

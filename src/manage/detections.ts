@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
 import type { Ja4Type } from '../classify/known/fingerprint-form.ts'
-import type { DetectionStore } from '../store/detections.ts'
-import { storedJson } from '../store/stored.ts'
+import type { DetectionStore } from '../store/traffic/detections.ts'
+import { storedJson } from '../store/engine/stored.ts'
 
 /** What somebody was held for, and by which fingerprints, where they are known. */
 export interface Judged extends Readonly<Record<Ja4Type, string | null>> {

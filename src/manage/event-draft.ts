@@ -1,5 +1,5 @@
-import type { NewEvent } from '../store/events.ts'
-import { storedObject } from '../store/stored.ts'
+import type { NewEvent } from '../store/events/events.ts'
+import { storedObject } from '../store/engine/stored.ts'
 import { newId } from './ids.ts'
 
 /** What others are to be told, before it has an id and a time. */

@@ -1,5 +1,5 @@
-import type { EventRecord } from '../store/events.ts'
-import { type EventType, SEVERITIES, type Severity } from '../store/tables/events.ts'
+import type { EventRecord } from '../store/events/events.ts'
+import { type EventType, SEVERITIES, type Severity } from '../store/engine/tables/events.ts'
 
 /** Which events somebody wants: all that each of these lets through. An empty list, and `null`, let everything through. */
 export interface EventFilter {

@@ -1,6 +1,6 @@
 import type { SoftwareNames } from '../classify/known/software-names.ts'
-import type { Queries } from '../store/database.ts'
-import type { NewEvent } from '../store/events.ts'
+import type { Queries } from '../store/engine/database.ts'
+import type { NewEvent } from '../store/events/events.ts'
 import type { Store } from '../store/store.ts'
 import { fanOut } from './webhooks/fan-out.ts'
 

@@ -1,6 +1,6 @@
 import type { Metrics } from '../shared/metrics.ts'
-import type { NewEvent } from '../store/events.ts'
-import type { EventType } from '../store/tables/events.ts'
+import type { NewEvent } from '../store/events/events.ts'
+import type { EventType } from '../store/engine/tables/events.ts'
 import type { ThreatOutcome } from './threats/threat-log.ts'
 import { REASONS, type Reason } from './threats/threat.ts'
 

@@ -1,4 +1,4 @@
-import type { EventRecord } from '../store/events.ts'
+import type { EventRecord } from '../store/events/events.ts'
 import type { Store } from '../store/store.ts'
 import { Doze } from './doze.ts'
 import type { EventLog } from './event-log.ts'

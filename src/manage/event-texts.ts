@@ -1,4 +1,4 @@
-import type { EventRecord } from '../store/events.ts'
+import type { EventRecord } from '../store/events/events.ts'
 import { type EventFilter, isWanted } from './event-filter.ts'
 import type { EventTail } from './event-tail.ts'
 import type { TrafficPulse } from './traffic-pulse.ts'

@@ -1,8 +1,8 @@
 import { JA4_TYPES } from '../classify/known/fingerprint-form.ts'
 import type { Software } from '../classify/known/software.ts'
-import type { Owners } from '../store/catalogue-facts.ts'
-import type { KnownSignature } from '../store/catalogue-lists.ts'
-import type { Told } from '../store/feedback.ts'
+import type { Owners } from '../store/catalogue/catalogue-facts.ts'
+import type { KnownSignature } from '../store/catalogue/catalogue-lists.ts'
+import type { Told } from '../store/catalogue/feedback.ts'
 import type { Management } from './management.ts'
 
 /** Why something is said: as a detection has it. */

@@ -1,7 +1,7 @@
 import { Fault } from '../shared/fault.ts'
 import type { Metrics } from '../shared/metrics.ts'
 import type { Heartbeat } from '../plane/heartbeat.ts'
-import { NO_POSITION, type Part, type PartOf } from '../store/page.ts'
+import { NO_POSITION, type Part, type PartOf } from '../store/engine/page.ts'
 
 /** How a proxy is, as far as anybody has heard. */
 export type ProxyState = 'serving' | 'unready' | 'starting' | 'stale'

@@ -5,7 +5,7 @@ import type { Items } from '../config/items.ts'
 import { SETTINGS } from '../config/schema.ts'
 import { nameOf } from '../config/source.ts'
 import type { Log } from '../shared/log.ts'
-import { RESTORED, type Setting } from '../store/settings.ts'
+import { RESTORED, type Setting } from '../store/work/settings.ts'
 import type { Store } from '../store/store.ts'
 import { type Actor, changed } from './audit.ts'
 

@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import * as z from 'zod'
 import { Fault } from '../shared/fault.ts'
-import type { PolicyRecord } from '../store/policies.ts'
+import type { PolicyRecord } from '../store/work/policies.ts'
 
 /** The policy that was in force last, in a file: with it a start is no open door until a database answers. */
 export class PolicyCopy {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Log } from '../shared/log.ts'
 import { parsePolicy } from '../policy/policy.ts'
-import type { PolicyRecord, PolicyVersion } from '../store/policies.ts'
+import type { PolicyRecord, PolicyVersion } from '../store/work/policies.ts'
 import type { Store } from '../store/store.ts'
 import { type Actor, changed } from './audit.ts'
 import { requireMatch } from './api/precondition.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Sighting } from '../plane/sighting.ts'
 import { readSighting } from '../plane/sighting-document.ts'
-import type { NumberedSighting, SightingStore } from '../store/sightings.ts'
+import type { NumberedSighting, SightingStore } from '../store/traffic/sightings.ts'
 
 /** What came in since the last time, as far as it is told: newest last. */
 export interface FreshRequests {

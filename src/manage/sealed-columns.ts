@@ -1,4 +1,4 @@
-import type { SealedColumn } from '../store/sealed-values.ts'
+import type { SealedColumn } from '../store/engine/sealed-values.ts'
 import { NONCE_KIND, NONCE_SECRET } from './auth/oauth/dpop-nonces.ts'
 import { sealedAs as recordSealedAs } from './auth/oauth/sealed-records.ts'
 import { sealedAs as keySealedAs } from './auth/oauth/signing-keys.ts'

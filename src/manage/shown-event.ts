@@ -1,5 +1,5 @@
-import type { EventRecord } from '../store/events.ts'
-import { storedObject } from '../store/stored.ts'
+import type { EventRecord } from '../store/events/events.ts'
+import { storedObject } from '../store/engine/stored.ts'
 import { type Sight, shownTo } from './personal-data.ts'
 
 /** An event as the API, webhooks and sinks have it. */

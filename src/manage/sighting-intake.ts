@@ -1,6 +1,6 @@
 import { readSighting } from '../plane/sighting-document.ts'
 import { type Sighting, SIGHTING_TEXT_MAX } from '../plane/sighting.ts'
-import { idPlace } from '../store/place-ranges.ts'
+import { idPlace } from '../store/catalogue/place-ranges.ts'
 import { Address } from '../wire/address-ranges.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Log } from '../shared/log.ts'
-import type { Queries } from '../store/database.ts'
-import type { FingerprintKind, UnnamedFingerprint } from '../store/fingerprints-seen.ts'
-import type { RollupRetention } from '../store/rollups.ts'
+import type { Queries } from '../store/engine/database.ts'
+import type { FingerprintKind, UnnamedFingerprint } from '../store/catalogue/fingerprints-seen.ts'
+import type { RollupRetention } from '../store/traffic/rollups.ts'
 import type { Store } from '../store/store.ts'
 import type { IngestMetrics } from './ingest-metrics.ts'
 

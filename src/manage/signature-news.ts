@@ -1,6 +1,6 @@
-import type { SignatureKey } from '../store/catalogue.ts'
-import type { Queries } from '../store/database.ts'
-import type { NewEvent } from '../store/events.ts'
+import type { SignatureKey } from '../store/catalogue/catalogue.ts'
+import type { Queries } from '../store/engine/database.ts'
+import type { NewEvent } from '../store/events/events.ts'
 import type { ObservedCounter } from './sighting-keeper.ts'
 
 /** Tells others of signatures that enter the database. */

@@ -1,6 +1,6 @@
 import { type RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Log } from '../shared/log.ts'
-import type { RateLimitStore } from '../store/rate-limits.ts'
+import type { RateLimitStore } from '../store/traffic/rate-limits.ts'
 
 /** Counts in the store together with other processes, and by itself while that cannot be reached. */
 export class StoreLimiter {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Store } from '../store/store.ts'
-import type { TaskRecord } from '../store/tasks.ts'
+import type { TaskRecord } from '../store/work/tasks.ts'
 
 /**
  * Tells how tasks go on, whichever process works on them: the database is asked a few times in a second, once for all

@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks'
-import type { TaskRecord } from '../store/tasks.ts'
+import type { TaskRecord } from '../store/work/tasks.ts'
 import { newId } from './ids.ts'
 import type { Management } from './management.ts'
 import { type CallbackMessage, type CallbackSecret, whatOf } from './task-callbacks.ts'

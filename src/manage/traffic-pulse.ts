@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import * as z from 'zod'
 import type { Sighting } from '../plane/sighting.ts'
-import { storedJson } from '../store/stored.ts'
-import type { TrafficStore } from '../store/traffic.ts'
+import { storedJson } from '../store/engine/stored.ts'
+import type { TrafficStore } from '../store/traffic/traffic.ts'
 import type { Traffic } from './traffic.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Fault } from '../shared/fault.ts'
 import { Secret, secretLines, secretText } from '../shared/secret.ts'
-import { filesInUrl, type StoreLogin } from '../store/store-login.ts'
+import { filesInUrl, type StoreLogin } from '../store/engine/store-login.ts'
 import {
   type BusCredentialSettings,
   type BusCredentials,
@@ -73,7 +73,7 @@ export class StoreLoginPart implements Part<string | null> {
     const password = passwordFile === null ? this.#login.password : secretText(await textOf(passwordFile))
     if (password === '') throw new Fault('STORE_CREDENTIALS_INVALID', `${passwordFile} is empty`)
     // At the start the database may be away, and whatever opens it says so.
-    if (!this.#isFirst) await (await import('../store/postgres.ts')).checkLogin(this.#url, password)
+    if (!this.#isFirst) await (await import('../store/engine/postgres.ts')).checkLogin(this.#url, password)
     this.#isFirst = false
     return password
   }

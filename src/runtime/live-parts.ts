@@ -14,7 +14,7 @@ import { DEFAULT_POLICY, hashOf, type PolicyFile, type PolicyInForce } from '../
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/tls/development-ca.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/tls/key-pair.ts'
 import type { Part } from './reload.ts'
-import type { MergeCounts } from '../store/catalogue-merge.ts'
+import type { MergeCounts } from '../store/catalogue/catalogue-merge.ts'
 import type { MergeWork, SignatureCompiler } from './signatures/signature-compiler.ts'
 import type { SignatureSources } from './signatures/signature-content.ts'
 import { makeKeyFile, signingKeysIn } from './signing-key-file.ts'

@@ -20,7 +20,7 @@ import type { SnapshotDocument } from '../plane/snapshot.ts'
 import type { ListenAddress } from '../proxy/worker/data-plane.ts'
 import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import { addProcessMetrics } from '../proxy/worker/worker-metrics.ts'
-import { LeaderLock } from '../store/leader-lock.ts'
+import { LeaderLock } from '../store/engine/leader-lock.ts'
 import {
   BusCredentialPart,
   type EncryptionKeyPart,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { StartupConfig } from '../config/config.ts'
-import { StoreLogin } from '../store/store-login.ts'
+import { StoreLogin } from '../store/engine/store-login.ts'
 
 /** Where what lasts is. */
 export interface StorePlace {

@@ -8,10 +8,10 @@ import {
   partsOfFingerprint,
 } from '../../src/classify/known/fingerprint-form.ts'
 import { likenessOf } from '../../src/classify/known/likeness.ts'
-import { type SignatureRow, signatureRow, softwareRow } from '../../src/store/catalogue.ts'
-import { type Asked, CatalogueLookup } from '../../src/store/catalogue-lookup.ts'
-import type { Database, DatabaseKind } from '../../src/store/database.ts'
-import { openDatabase } from '../../src/store/open-database.ts'
+import { type SignatureRow, signatureRow, softwareRow } from '../../src/store/catalogue/catalogue.ts'
+import { type Asked, CatalogueLookup } from '../../src/store/catalogue/catalogue-lookup.ts'
+import type { Database, DatabaseKind } from '../../src/store/engine/database.ts'
+import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { freshUrl, openAt, type Owner } from '../store/databases.ts'
 import { signatureOf, softwareOf } from './catalogue.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { parseSoftware, type Software } from '../../src/classify/known/software.ts'
-import type { NewSignature } from '../../src/store/catalogue.ts'
-import type { DatabaseKind } from '../../src/store/database.ts'
+import type { NewSignature } from '../../src/store/catalogue/catalogue.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { openFresh } from '../store/databases.ts'
 

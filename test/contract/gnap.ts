@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { DatabaseKind } from '../../src/store/database.ts'
-import type { NewGrant } from '../../src/store/gnap-grants.ts'
-import type { GnapTokenRecord } from '../../src/store/gnap-tokens.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
+import type { NewGrant } from '../../src/store/people/gnap-grants.ts'
+import type { GnapTokenRecord } from '../../src/store/people/gnap-tokens.ts'
 import type { Store } from '../../src/store/store.ts'
 import { freshUrl, openAt, type Owner } from '../store/databases.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
-import type { Begun, IdempotencyStore } from '../../src/store/idempotency.ts'
-import { migrate } from '../../src/store/migrations.ts'
-import { openDatabase } from '../../src/store/open-database.ts'
+import type { Begun, IdempotencyStore } from '../../src/store/work/idempotency.ts'
+import { migrate } from '../../src/store/engine/migrations.ts'
+import { openDatabase } from '../../src/store/engine/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 
 /** What any Store must do about requests that come twice. `open` with the same URL is another process. */

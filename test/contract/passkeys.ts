@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { DatabaseKind } from '../../src/store/database.ts'
-import type { PasskeyRecord } from '../../src/store/passkeys.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
+import type { PasskeyRecord } from '../../src/store/people/passkeys.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
 
 /** What keeping passkeys has to do in either database. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { DatabaseKind } from '../../src/store/database.ts'
-import type { PolicyRecord } from '../../src/store/policies.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
+import type { PolicyRecord } from '../../src/store/work/policies.ts'
 import type { Store } from '../../src/store/store.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { DatabaseKind } from '../../src/store/database.ts'
-import type { TrustRecord } from '../../src/store/trust.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
+import type { TrustRecord } from '../../src/store/people/trust.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
 
 /** What keeping trust has to do in either database. */

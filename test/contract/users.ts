@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { DatabaseKind } from '../../src/store/database.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import type { Store } from '../../src/store/store.ts'
-import type { NewUser } from '../../src/store/users.ts'
+import type { NewUser } from '../../src/store/people/users.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
 
 /** What keeping people who sign in has to do in either database. */

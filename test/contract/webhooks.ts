@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { DatabaseKind } from '../../src/store/database.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import type { Store } from '../../src/store/store.ts'
-import { UNTRIED, type WebhookRecord } from '../../src/store/webhooks.ts'
+import { UNTRIED, type WebhookRecord } from '../../src/store/events/webhooks.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
 
 /** What keeping webhooks and their secrets has to do in either database. */

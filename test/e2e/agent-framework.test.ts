@@ -3,7 +3,7 @@ import { createMCPClient } from '@ai-sdk/mcp'
 import { generateText, isStepCount, jsonSchema, type ModelMessage, tool } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { test } from 'tap'
-import { openDatabase } from '../../src/store/open-database.ts'
+import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { TestManagement } from '../manage/management.ts'
 import { basic, clientFor, postForm } from '../manage/oauth-client.ts'
 

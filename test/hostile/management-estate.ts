@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { openApiDocument } from '../../src/manage/api/openapi.ts'
 import type { AnyOperation } from '../../src/manage/api/operation.ts'
 import { V1 } from '../../src/manage/api/operations.ts'
-import { openDatabase } from '../../src/store/open-database.ts'
+import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { Store } from '../../src/store/store.ts'
 import { EventLog } from '../../src/manage/event-log.ts'
 import { seen } from '../contract/seen.ts'
@@ -13,7 +13,7 @@ import { TestManagement, type TestOptions } from '../manage/management.ts'
 import { event } from '../manage/webhook-site.ts'
 import { HookReceiver } from '../manage/webhook-receiver.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
-import type { DatabaseKind } from '../../src/store/database.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
 
 /** Of every kind of thing that the API keeps one, made through the API by somebody: what others are after. */
 export class Estate {

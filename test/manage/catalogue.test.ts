@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
 import { catalogueRows } from '../../src/runtime/signatures/catalogue-rows.ts'
-import { openDatabase } from '../../src/store/open-database.ts'
+import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { signatureOf, softwareOf } from '../contract/catalogue.ts'
 import { Store } from '../../src/store/store.ts'
 import { type Answered, TestManagement } from './management.ts'

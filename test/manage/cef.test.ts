@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { cefOf, fieldText, headerText } from '../../src/manage/sinks/cef.ts'
 import { framed, syslogMessage } from '../../src/manage/sinks/syslog-message.ts'
-import type { EventRecord } from '../../src/store/events.ts'
+import type { EventRecord } from '../../src/store/events/events.ts'
 import { newEvent } from './event-reader.ts'
 
 const THREAT: EventRecord = {

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import type { IncomingMessage } from 'node:http'
-import type { NewEvent } from '../../src/store/events.ts'
+import type { NewEvent } from '../../src/store/events/events.ts'
 import type { Store } from '../../src/store/store.ts'
 
 /** One block of Server-Sent Events: its fields as they were sent, of several `data` the last. */

@@ -5,9 +5,9 @@ import { type EventFilter, EVERYTHING, isWanted, severitiesFrom } from '../../sr
 import { EventLog } from '../../src/manage/event-log.ts'
 import { EventTail } from '../../src/manage/event-tail.ts'
 import { eventTexts } from '../../src/manage/event-texts.ts'
-import type { NewEvent } from '../../src/store/events.ts'
+import type { NewEvent } from '../../src/store/events/events.ts'
 import type { Store } from '../../src/store/store.ts'
-import { SEVERITIES } from '../../src/store/tables/events.ts'
+import { SEVERITIES } from '../../src/store/engine/tables/events.ts'
 import { KINDS, openFresh } from '../store/databases.ts'
 import { addEvents, newEvent, until } from './event-reader.ts'
 

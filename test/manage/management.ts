@@ -29,7 +29,7 @@ import { type PolicyFile, PolicyKeeper } from '../../src/manage/policy-keeper.ts
 import type { RateLimitSettings } from '../../src/manage/rate-limits.ts'
 import type { KeeperSettings } from '../../src/manage/sighting-keeper.ts'
 import { REASONS } from '../../src/manage/threats/threat.ts'
-import { StoreLogin } from '../../src/store/store-login.ts'
+import { StoreLogin } from '../../src/store/engine/store-login.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
 import { quickHasher } from './quick-hasher.ts'

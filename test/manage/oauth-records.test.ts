@@ -9,8 +9,8 @@ import { grantDigest, Records } from '../../src/manage/auth/oauth/records.ts'
 import { SigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
 import { Sealer } from '../../src/manage/sealer.ts'
 import { Secret } from '../../src/shared/secret.ts'
-import type { DatabaseKind } from '../../src/store/database.ts'
-import { openDatabase } from '../../src/store/open-database.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
+import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { freshUrl, KINDS, openAt, type Owner } from '../store/databases.ts'
 
 for (const kind of KINDS) {

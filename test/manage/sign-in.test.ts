@@ -7,7 +7,7 @@ import { deleteUser, makeUser, startCodes } from '../../src/manage/auth/people/m
 import { codeAt } from '../../src/manage/auth/people/one-time-codes.ts'
 import { type Attempt, SignIn } from '../../src/manage/auth/people/sign-in.ts'
 import { Sealer } from '../../src/manage/sealer.ts'
-import type { DatabaseKind } from '../../src/store/database.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { quickHasher } from './quick-hasher.ts'

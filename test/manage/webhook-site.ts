@@ -12,15 +12,15 @@ import { DeliveryMetrics } from '../../src/manage/webhooks/delivery-metrics.ts'
 import { secretOf } from '../../src/manage/webhooks/signing.ts'
 import { Metrics, metricsText } from '../../src/shared/metrics.ts'
 import { Secret } from '../../src/shared/secret.ts'
-import type { DeliveryRecord } from '../../src/store/delivery-log.ts'
-import type { NewEvent } from '../../src/store/events.ts'
+import type { DeliveryRecord } from '../../src/store/events/delivery-log.ts'
+import type { NewEvent } from '../../src/store/events/events.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   UNTRIED,
   type WebhookChanges,
   type WebhookHealth,
   type WebhookRecord,
-} from '../../src/store/webhooks.ts'
+} from '../../src/store/events/webhooks.ts'
 import type { Owner } from '../store/databases.ts'
 
 export interface SiteOptions extends Partial<DelivererSettings> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { EventListFilter, NewEvent } from '../../src/store/events.ts'
+import type { EventListFilter, NewEvent } from '../../src/store/events/events.ts'
 import type { Store } from '../../src/store/store.ts'
 import { freshUrl, KINDS, openAt, openFresh } from './databases.ts'
 

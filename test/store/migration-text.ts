@@ -9,9 +9,9 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import type { DatabaseKind } from '../../src/store/database.ts'
-import { COLUMN_TYPES, MIGRATIONS } from '../../src/store/migrations.ts'
-import type { Tables } from '../../src/store/tables.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
+import { COLUMN_TYPES, MIGRATIONS } from '../../src/store/engine/migrations.ts'
+import type { Tables } from '../../src/store/engine/tables.ts'
 import { KINDS } from './databases.ts'
 
 /**

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { DecisionIds } from '../../src/proxy/connection/decision-id.ts'
-import { AddressSketch } from '../../src/store/address-sketch.ts'
-import { parts } from '../../src/store/bulk.ts'
-import { idPlace, PlaceRanges } from '../../src/store/place-ranges.ts'
+import { AddressSketch } from '../../src/store/engine/address-sketch.ts'
+import { parts } from '../../src/store/engine/bulk.ts'
+import { idPlace, PlaceRanges } from '../../src/store/catalogue/place-ranges.ts'
 
 test('ranges know what a set knows', async () => {
   const property = fc.property(fc.array(fc.nat(60), { maxLength: 100 }), fc.nat(100), (places, cut) => {

@@ -1,5 +1,5 @@
-import type { AuditEntry } from '../../src/store/audit.ts'
-import type { NewKey } from '../../src/store/keys.ts'
+import type { AuditEntry } from '../../src/store/people/audit.ts'
+import type { NewKey } from '../../src/store/people/keys.ts'
 
 // For tests, and for programs that are none.
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import type { Store } from '../../src/store/store.ts'
-import type { TaskCallback } from '../../src/store/task-callbacks.ts'
+import type { TaskCallback } from '../../src/store/work/task-callbacks.ts'
 import { KINDS, openFresh } from './databases.ts'
 
 for (const kind of KINDS) {

@@ -13,7 +13,7 @@ import {
 import { Denials } from '../../manage/auth/oauth/denials.ts'
 import { PLANS, type Plan, planFor, SCOPES } from '../../manage/auth/principal.ts'
 import { Refusal } from '../../manage/refusal.ts'
-import type { OAuthClient } from '../../store/oauth-clients.ts'
+import type { OAuthClient } from '../../store/people/oauth-clients.ts'
 import { nameIn, scopesIn, timeText, wordsIn } from './access-options.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import type { Action, Arguments, ExitCode, Group } from '../../terminal/command.ts'

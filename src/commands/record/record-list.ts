@@ -1,4 +1,4 @@
-import type { Page, PageOf } from '../../store/page.ts'
+import type { Page, PageOf } from '../../store/engine/page.ts'
 import type { Store } from '../../store/store.ts'
 import type { Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'

@@ -1,5 +1,5 @@
 import { TaskPushNotificationConfig } from '@a2a-js/sdk'
-import type { TaskCallback } from '../../store/task-callbacks.ts'
+import type { TaskCallback } from '../../store/work/task-callbacks.ts'
 import { newId } from '../ids.ts'
 import type { Management } from '../management.ts'
 import { invalid } from '../refusal.ts'

@@ -1,5 +1,5 @@
 import { type Message, SendMessageResponse, StreamResponse } from '@a2a-js/sdk'
-import type { TaskRecord } from '../../store/tasks.ts'
+import type { TaskRecord } from '../../store/work/tasks.ts'
 import { newId } from '../ids.ts'
 import type { ToolOutcome } from '../tools.ts'
 import { A2AError } from './a2a-error.ts'

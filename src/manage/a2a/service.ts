@@ -1,4 +1,4 @@
-import type { TaskRecord } from '../../store/tasks.ts'
+import type { TaskRecord } from '../../store/work/tasks.ts'
 import type { Management } from '../management.ts'
 import type { TaskWatch } from '../task-watch.ts'
 import type { ToolCaller, Tools } from '../tools.ts'

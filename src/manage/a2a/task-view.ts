@@ -9,8 +9,8 @@ import {
   type TaskStatus,
 } from '@a2a-js/sdk'
 import type { Store } from '../../store/store.ts'
-import type { TaskStatus as OurStatus } from '../../store/tables/tasks.ts'
-import type { TaskRecord } from '../../store/tasks.ts'
+import type { TaskStatus as OurStatus } from '../../store/engine/tables/tasks.ts'
+import type { TaskRecord } from '../../store/work/tasks.ts'
 
 /** Of one task: some results, in the order of its items. */
 export interface ResultPiece {

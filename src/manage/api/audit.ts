@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { AuditEntry } from '../../store/audit.ts'
+import type { AuditEntry } from '../../store/people/audit.ts'
 import { listing } from './listing.ts'
 import { time, timeOf } from './schemas.ts'
 import type { Offered } from './version.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { OAuthClient } from '../../store/oauth-clients.ts'
+import type { OAuthClient } from '../../store/people/oauth-clients.ts'
 import { AUTH_METHODS, deleteClient, GRANT_TYPES, makeClient, scopesOf } from '../auth/oauth/clients.ts'
 import { PLANS, planFor, SCOPES } from '../auth/principal.ts'
 import { Refusal } from '../refusal.ts'

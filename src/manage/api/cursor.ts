@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import { Fault } from '../../shared/fault.ts'
-import { NO_POSITION, type Position } from '../../store/page.ts'
+import { NO_POSITION, type Position } from '../../store/engine/page.ts'
 import { invalid, type Refusal } from '../refusal.ts'
 import { PAGE_FIELDS } from './schemas.ts'
 

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
-import { noPart } from '../../store/page.ts'
+import { noPart } from '../../store/engine/page.ts'
 import { type FleetSummary, PROXY_STATES, type SeenProxy } from '../fleet-view.ts'
 import type { Management } from '../management.ts'
 import { listing } from './listing.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { GRANT_STATES, type GnapGrantRecord } from '../../store/gnap-grants.ts'
+import { GRANT_STATES, type GnapGrantRecord } from '../../store/people/gnap-grants.ts'
 import { decideGrant } from '../auth/gnap/grants.ts'
 import { SCOPES, type Scope } from '../auth/principal.ts'
 import { invalid, Refusal } from '../refusal.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { IdempotencyStore, KeptAnswer } from '../../store/idempotency.ts'
+import type { IdempotencyStore, KeptAnswer } from '../../store/work/idempotency.ts'
 import type { Management } from '../management.ts'
 import { type FieldError, invalid, type ProblemCode, Refusal } from '../refusal.ts'
 

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { KeyRecord } from '../../store/keys.ts'
+import type { KeyRecord } from '../../store/people/keys.ts'
 import { changed } from '../audit.ts'
 import { principalOf } from '../auth/api-keys.ts'
 import { makeKey, type WantedKey } from '../auth/make-key.ts'

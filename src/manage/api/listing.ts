@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Part, PartOf } from '../../store/page.ts'
+import type { Part, PartOf } from '../../store/engine/page.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Management } from '../management.ts'
 import {

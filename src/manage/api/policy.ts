@@ -4,7 +4,7 @@ import { type Policy, parsePolicy, policyWarnings } from '../../policy/policy.ts
 import { pointerTo } from '../../config/source.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { DocumentFault, type DocumentProblem } from '../../shared/problem.ts'
-import type { PolicyVersion } from '../../store/policies.ts'
+import type { PolicyVersion } from '../../store/work/policies.ts'
 import type { Management } from '../management.ts'
 import { hashOf, type PolicyInForce, type PolicyKeeper } from '../policy-keeper.ts'
 import { type FieldError, invalid, Refusal } from '../refusal.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Page } from '../../store/page.ts'
+import type { Page } from '../../store/engine/page.ts'
 
 // What several resources share. Strict: what is not known is refused, with the nearest name there is.
 

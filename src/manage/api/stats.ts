@@ -9,8 +9,8 @@ import {
   MINUTE_MS,
   OTHER,
   UNNAMED,
-} from '../../store/rollup-tally.ts'
-import type { RolledUp, RolledUpBucket, Span } from '../../store/rollups.ts'
+} from '../../store/traffic/rollup-tally.ts'
+import type { RolledUp, RolledUpBucket, Span } from '../../store/traffic/rollups.ts'
 import type { Store } from '../../store/store.ts'
 import { invalid } from '../refusal.ts'
 import { type AnyOperation, operation } from './operation.ts'

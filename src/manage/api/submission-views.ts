@@ -1,14 +1,14 @@
 import * as z from 'zod'
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
 import { CATEGORIES } from '../../classify/known/software.ts'
-import type { SubmissionRecord } from '../../store/submissions.ts'
+import type { SubmissionRecord } from '../../store/catalogue/submissions.ts'
 import type { Management } from '../management.ts'
 import { EFFECTS, type FindingCode } from '../submissions/findings.ts'
 import { figuresOf, sumOf, type TrialFigures } from '../submissions/figures.ts'
 import type { Taken } from '../submissions/submit.ts'
 import { time, timeOf } from './schemas.ts'
 import { signatureEvidence } from '../evidence.ts'
-import type { KnownSignature } from '../../store/catalogue-lists.ts'
+import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
 import { fingerprintType, shownSignature } from './signature-schemas.ts'
 
 export const type = fingerprintType

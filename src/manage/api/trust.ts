@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { TrustRecord } from '../../store/trust.ts'
+import type { TrustRecord } from '../../store/people/trust.ts'
 import { makeTrust, removeTrust } from '../auth/make-trust.ts'
 import { knownPlan, knownScopes, SCOPES } from '../auth/principal.ts'
 import { Refusal } from '../refusal.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { UserRecord } from '../../store/users.ts'
+import type { UserRecord } from '../../store/people/users.ts'
 import {
   changeUser,
   deleteUser,

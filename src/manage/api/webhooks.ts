@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { UNTRIED, type WebhookRecord } from '../../store/webhooks.ts'
+import { UNTRIED, type WebhookRecord } from '../../store/events/webhooks.ts'
 import { changed } from '../audit.ts'
 import { newId } from '../ids.ts'
 import type { Management } from '../management.ts'

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import type { KeyRecord, KeyStore } from '../../store/keys.ts'
+import type { KeyRecord, KeyStore } from '../../store/people/keys.ts'
 import { knownPlan, knownScopes, type Principal } from './principal.ts'
 
 export function newKey(): string {

@@ -1,4 +1,4 @@
-import type { KeyRecord } from '../../store/keys.ts'
+import type { KeyRecord } from '../../store/people/keys.ts'
 import type { RequestContext } from '../api/router.ts'
 import { addHeaders } from '../front/head.ts'
 import type { Management } from '../management.ts'

@@ -1,4 +1,4 @@
-import type { OAuthRecord } from '../../store/oauth-records.ts'
+import type { OAuthRecord } from '../../store/people/oauth-records.ts'
 import { changed } from '../audit.ts'
 import type { Management } from '../management.ts'
 import { instanceIdOf } from './gnap/gnap-tokens.ts'

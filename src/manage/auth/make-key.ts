@@ -1,6 +1,6 @@
 import { type Actor, changed } from '../audit.ts'
 import { newId } from '../ids.ts'
-import type { KeyRecord } from '../../store/keys.ts'
+import type { KeyRecord } from '../../store/people/keys.ts'
 import type { Store } from '../../store/store.ts'
 import { hashOfKey, newKey } from './api-keys.ts'
 import type { Plan, Scope } from './principal.ts'

@@ -7,7 +7,7 @@ import {
 } from '../../identity/keys/agent-document.ts'
 import { readAgentKey } from '../../identity/keys/agent-key.ts'
 import type { Store } from '../../store/store.ts'
-import type { TrustRecord } from '../../store/trust.ts'
+import type { TrustRecord } from '../../store/people/trust.ts'
 import { type Actor, changed } from '../audit.ts'
 import { newId } from '../ids.ts'
 import { invalid, Refusal } from '../refusal.ts'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { digestOf } from '../../store/sealed.ts'
+import { digestOf } from '../../store/engine/sealed.ts'
 import { clientNetwork } from '../../wire/ip-address.ts'
 
 export type Throttled =

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { TrustKind, TrustRecord, TrustStore } from '../../store/trust.ts'
+import type { TrustKind, TrustRecord, TrustStore } from '../../store/people/trust.ts'
 import { knownPlan, knownScopes, type Plan, type Scope } from './principal.ts'
 
 /** What somebody may do who has proven who he is. */

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
-import type { EventRecord } from '../../store/events.ts'
-import { storedObject } from '../../store/stored.ts'
+import type { EventRecord } from '../../store/events/events.ts'
+import { storedObject } from '../../store/engine/stored.ts'
 
 /** An event in ArcSight's Common Event Format, version 0: one line, whatever is in it. */
 export function cefOf(event: EventRecord, version: string): string {

@@ -1,5 +1,5 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
-import type { EventRecord } from '../../store/events.ts'
+import type { EventRecord } from '../../store/events/events.ts'
 import type { LineOf, Sink } from './sink.ts'
 
 /**

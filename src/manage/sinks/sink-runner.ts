@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '../../shared/log.ts'
-import type { PositionHolder } from '../../store/event-positions.ts'
+import type { PositionHolder } from '../../store/events/event-positions.ts'
 import type { Store } from '../../store/store.ts'
 import { Doze } from '../doze.ts'
 import type { EventLog } from '../event-log.ts'

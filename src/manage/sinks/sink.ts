@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../store/events.ts'
+import type { EventRecord } from '../../store/events/events.ts'
 
 /** Where events are handed on to. */
 export interface Sink {

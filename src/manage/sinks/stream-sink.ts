@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { Fault } from '../../shared/fault.ts'
-import type { EventRecord } from '../../store/events.ts'
+import type { EventRecord } from '../../store/events/events.ts'
 import type { LineOf, Sink } from './sink.ts'
 import { CONFIRM_MS, type SyslogPlace, TIMEOUT_MS } from './syslog-place.ts'
 import { framed, syslogMessage } from './syslog-message.ts'

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import type { EventRecord } from '../../store/events.ts'
+import type { EventRecord } from '../../store/events/events.ts'
 import type { LineOf } from './sink.ts'
 
 /** An event as a message of RFC 5424, of the facility local0. Without a byte order mark, which readers of CEF stumble on. */

@@ -1,6 +1,6 @@
-import type { Told } from '../../store/feedback.ts'
-import type { SubmissionRecord } from '../../store/submissions.ts'
-import type { Trial, VerdictCount } from '../../store/trials.ts'
+import type { Told } from '../../store/catalogue/feedback.ts'
+import type { SubmissionRecord } from '../../store/catalogue/submissions.ts'
+import type { Trial, VerdictCount } from '../../store/catalogue/trials.ts'
 
 /** What a submission would have done, had it been accepted when it came. */
 export interface TrialFigures {

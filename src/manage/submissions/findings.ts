@@ -1,4 +1,4 @@
-import type { Reason } from '../../store/submissions.ts'
+import type { Reason } from '../../store/catalogue/submissions.ts'
 
 /** What a finding does to a submission. */
 export type Effect =

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { looksOf, mixesScripts } from '../../classify/known/name-likeness.ts'
 import { plainName } from '../../classify/known/software.ts'
 import type { Store } from '../../store/store.ts'
-import type { NamedSoftware } from '../../store/submissions.ts'
+import type { NamedSoftware } from '../../store/catalogue/submissions.ts'
 import type { Finding } from './findings.ts'
 
 /** Everybody who is known by name, and who may be taken for one of them. */

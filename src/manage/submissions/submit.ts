@@ -1,4 +1,4 @@
-import type { Registered, SubmissionRecord } from '../../store/submissions.ts'
+import type { Registered, SubmissionRecord } from '../../store/catalogue/submissions.ts'
 import type { Actor } from '../audit.ts'
 import { newId } from '../ids.ts'
 import type { Management } from '../management.ts'

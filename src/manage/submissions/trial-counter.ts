@@ -1,8 +1,8 @@
 import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.ts'
 import type { Sighting } from '../../plane/sighting.ts'
-import type { Queries } from '../../store/database.ts'
+import type { Queries } from '../../store/engine/database.ts'
 import type { Store } from '../../store/store.ts'
-import type { Trial } from '../../store/trials.ts'
+import type { Trial } from '../../store/catalogue/trials.ts'
 import { networkHash } from '../sighting-intake.ts'
 import { VerdictTally } from './verdict-tally.ts'
 

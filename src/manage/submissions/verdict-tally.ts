@@ -1,5 +1,5 @@
 import type { Sighting } from '../../plane/sighting.ts'
-import type { VerdictCount } from '../../store/trials.ts'
+import type { VerdictCount } from '../../store/catalogue/trials.ts'
 
 /** How often each verdict was passed. Agents beyond the first that are named are counted as one: there may be any number. */
 export class VerdictTally {

@@ -1,4 +1,4 @@
-import type { Severity } from '../../store/tables/events.ts'
+import type { Severity } from '../../store/engine/tables/events.ts'
 
 /** How bad each is. Which of them are told is a setting of the same name. */
 export const SEVERITY_OF = {

@@ -1,5 +1,5 @@
-import type { DeliveryTold, DueDelivery } from '../../store/deliveries.ts'
-import type { WebhookHealth } from '../../store/webhooks.ts'
+import type { DeliveryTold, DueDelivery } from '../../store/events/deliveries.ts'
+import type { WebhookHealth } from '../../store/events/webhooks.ts'
 import type { Posted } from './courier.ts'
 
 /** An attempt that has ended, and is not written down yet. */

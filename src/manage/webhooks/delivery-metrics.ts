@@ -1,5 +1,5 @@
 import { DurationHistogram, type Metrics, Tally } from '../../shared/metrics.ts'
-import type { DeliveryTold } from '../../store/deliveries.ts'
+import type { DeliveryTold } from '../../store/events/deliveries.ts'
 import { POST_OUTCOMES, type PostOutcome } from './courier.ts'
 
 /** What becomes of deliveries to webhooks. It is there before the database is. */

@@ -1,7 +1,7 @@
 import type { SoftwareNames } from '../../classify/known/software-names.ts'
-import type { NewEvent } from '../../store/events.ts'
-import type { EventType } from '../../store/tables/events.ts'
-import type { WebhookRecord } from '../../store/webhooks.ts'
+import type { NewEvent } from '../../store/events/events.ts'
+import type { EventType } from '../../store/engine/tables/events.ts'
+import type { WebhookRecord } from '../../store/events/webhooks.ts'
 import { isWanted } from '../event-filter.ts'
 
 /** Whether a webhook is told of an event. `names`: what the agents of its filter are called; `null`: not known yet. */

@@ -1,6 +1,6 @@
 import type { SoftwareNames } from '../../classify/known/software-names.ts'
-import type { Queries } from '../../store/database.ts'
-import type { EventRecord } from '../../store/events.ts'
+import type { Queries } from '../../store/engine/database.ts'
+import type { EventRecord } from '../../store/events/events.ts'
 import type { Store } from '../../store/store.ts'
 import { newId } from '../ids.ts'
 import { wants } from './event-filter.ts'

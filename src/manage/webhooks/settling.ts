@@ -1,5 +1,5 @@
-import type { Queries } from '../../store/database.ts'
-import type { WebhookRecord } from '../../store/webhooks.ts'
+import type { Queries } from '../../store/engine/database.ts'
+import type { WebhookRecord } from '../../store/events/webhooks.ts'
 import { type Actor, addAudit } from '../audit.ts'
 import type { Management } from '../management.ts'
 import { type Ended, healthAfter } from './afterwards.ts'

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Webhook } from 'standardwebhooks'
-import type { DueEvent } from '../../store/deliveries.ts'
-import type { WebhookSecret } from '../../store/webhooks.ts'
+import type { DueEvent } from '../../store/events/deliveries.ts'
+import type { WebhookSecret } from '../../store/events/webhooks.ts'
 import type { Sealer } from '../sealer.ts'
 
 /** The same bytes each time it is sent, whoever sends it. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MergeCounts } from '../../store/catalogue-merge.ts'
-import { StoreLogin } from '../../store/store-login.ts'
+import type { MergeCounts } from '../../store/catalogue/catalogue-merge.ts'
+import { StoreLogin } from '../../store/engine/store-login.ts'
 import { Store } from '../../store/store.ts'
 import { catalogueRows } from './catalogue-rows.ts'
 import type { MergeWork } from './signature-compiler.ts'

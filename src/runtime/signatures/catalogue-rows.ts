@@ -4,9 +4,9 @@ import { JA4_TYPES, type Ja4Type, partsOfFingerprint } from '../../classify/know
 import type { FingerprintSignature, FingerprintType, Signature } from '../../classify/known/signature.ts'
 import type { Software } from '../../classify/known/software.ts'
 import { rankedNames, storable } from '../../classify/known/software-names.ts'
-import { type SignatureRow, type SoftwareRow, softwareRow } from '../../store/catalogue.ts'
-import { type CatalogueRows, compareBytes } from '../../store/catalogue-merge.ts'
-import type { SoftwareNameTable } from '../../store/tables/catalogue.ts'
+import { type SignatureRow, type SoftwareRow, softwareRow } from '../../store/catalogue/catalogue.ts'
+import { type CatalogueRows, compareBytes } from '../../store/catalogue/catalogue-merge.ts'
+import type { SoftwareNameTable } from '../../store/engine/tables/catalogue.ts'
 import { readSources, type SignatureSources, type SourceSink } from './signature-content.ts'
 
 /** All that files know, as the tables of the catalogue have it. Throws a ConfigFault with everything that is wrong. */

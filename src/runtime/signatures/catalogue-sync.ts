@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
-import type { MergeCounts } from '../../store/catalogue-merge.ts'
+import type { MergeCounts } from '../../store/catalogue/catalogue-merge.ts'
 import type { Store } from '../../store/store.ts'
 
 export interface CatalogueLinks {

@@ -8,7 +8,7 @@ import {
   prepareFolder,
   type SignatureSet,
 } from '../../plane/signature-set.ts'
-import type { MergeCounts } from '../../store/catalogue-merge.ts'
+import type { MergeCounts } from '../../store/catalogue/catalogue-merge.ts'
 import { builtSet } from './built-set.ts'
 import { ListCopies, type ListCopy } from '../list-copies.ts'
 import { isBuiltinAlone, loadContent, type SignatureSources } from './signature-content.ts'

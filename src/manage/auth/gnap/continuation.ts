@@ -1,4 +1,4 @@
-import type { GnapGrantRecord } from '../../../store/gnap-grants.ts'
+import type { GnapGrantRecord } from '../../../store/people/gnap-grants.ts'
 import type { RequestContext } from '../../api/router.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, looksLikeSecret, newSecret } from '../api-keys.ts'

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { GrantFinish } from '../../../store/gnap-grants.ts'
+import type { GrantFinish } from '../../../store/people/gnap-grants.ts'
 
 /** What is wrong with an address to send browsers back to; `null`: nothing (RFC 9635 §2.5.2.1). */
 export function wrongInFinishUri(uri: string): string | null {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
-import type { GrantFinish, WantedToken, WantedTokens } from '../../../store/gnap-grants.ts'
+import type { GrantFinish, WantedToken, WantedTokens } from '../../../store/people/gnap-grants.ts'
 import { validated } from '../../api/validate.ts'
 import { SCOPES } from '../principal.ts'
 import { isHashMethod, wrongInFinishUri } from './finish.ts'

@@ -1,6 +1,11 @@
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
-import type { GnapGrantRecord, GrantFinish, WantedToken, WantedTokens } from '../../../store/gnap-grants.ts'
-import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
+import type {
+  GnapGrantRecord,
+  GrantFinish,
+  WantedToken,
+  WantedTokens,
+} from '../../../store/people/gnap-grants.ts'
+import type { GnapTokenRecord } from '../../../store/people/gnap-tokens.ts'
 import type { Store } from '../../../store/store.ts'
 import { type Actor, changed } from '../../audit.ts'
 import { newId } from '../../ids.ts'

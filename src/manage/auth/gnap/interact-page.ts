@@ -1,4 +1,4 @@
-import type { GnapGrantRecord } from '../../../store/gnap-grants.ts'
+import type { GnapGrantRecord } from '../../../store/people/gnap-grants.ts'
 import type { RequestContext } from '../../api/router.ts'
 import { type Html, html, PAGE_HEADERS } from '../../docs/html.ts'
 import type { Management } from '../../management.ts'

@@ -1,4 +1,4 @@
-import type { GnapTokenRecord, TokenHashes } from '../../../store/gnap-tokens.ts'
+import type { GnapTokenRecord, TokenHashes } from '../../../store/people/gnap-tokens.ts'
 import { hashOfKey, newSecret } from '../api-keys.ts'
 import { ACCESS_PREFIX, MANAGE_PREFIX } from './gnap-tokens.ts'
 import { ACCESS_TYPE } from './grant-request.ts'

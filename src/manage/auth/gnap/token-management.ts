@@ -1,4 +1,4 @@
-import type { GnapTokenRecord } from '../../../store/gnap-tokens.ts'
+import type { GnapTokenRecord } from '../../../store/people/gnap-tokens.ts'
 import type { RequestContext } from '../../api/router.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, looksLikeSecret } from '../api-keys.ts'

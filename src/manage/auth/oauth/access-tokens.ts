@@ -1,6 +1,6 @@
 import jwt from 'jsonwebtoken'
 import type { KeyObject } from 'node:crypto'
-import type { OAuthClient } from '../../../store/oauth-clients.ts'
+import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
 import { PLANS, type Plan, type Principal, SCOPES, type Scope } from '../principal.ts'
 import { type ClientDocuments, isDocumentUrl, standingClient } from './client-documents.ts'
 import type { KnownClients } from './known-clients.ts'

@@ -1,4 +1,4 @@
-import type { OAuthClient } from '../../../store/oauth-clients.ts'
+import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
 import { Refusal } from '../../refusal.ts'
 import type { Plan, Scope } from '../principal.ts'
 import { checkClient, type GrantType } from './clients.ts'

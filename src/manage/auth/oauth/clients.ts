@@ -1,6 +1,6 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import type { ClientMetadata } from 'oidc-provider'
-import type { OAuthClient } from '../../../store/oauth-clients.ts'
+import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
 import type { Store } from '../../../store/store.ts'
 import { type Actor, changed } from '../../audit.ts'
 import { newId } from '../../ids.ts'

@@ -1,5 +1,5 @@
-import type { Queries } from '../../../store/database.ts'
-import type { DenialKind } from '../../../store/oauth-denials.ts'
+import type { Queries } from '../../../store/engine/database.ts'
+import type { DenialKind } from '../../../store/people/oauth-denials.ts'
 import type { Store } from '../../../store/store.ts'
 
 /**

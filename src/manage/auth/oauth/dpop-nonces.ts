@@ -1,5 +1,5 @@
 import { hkdfSync, randomBytes } from 'node:crypto'
-import { digestOf } from '../../../store/sealed.ts'
+import { digestOf } from '../../../store/engine/sealed.ts'
 import type { RecordKeeping } from './records.ts'
 
 /**

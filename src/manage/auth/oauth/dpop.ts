@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { calculateJwkThumbprint, EmbeddedJWK, errors, type JWTPayload, jwtVerify } from 'jose'
-import { digestOf } from '../../../store/sealed.ts'
+import { digestOf } from '../../../store/engine/sealed.ts'
 import type { Store } from '../../../store/store.ts'
 import { SIGNATURES } from './routes.ts'
 

@@ -1,4 +1,4 @@
-import type { OAuthClient, OAuthClientStore } from '../../../store/oauth-clients.ts'
+import type { OAuthClient, OAuthClientStore } from '../../../store/people/oauth-clients.ts'
 import { DASHBOARD_PATH } from '../../dashboard-path.ts'
 import { SCOPES } from '../principal.ts'
 

@@ -8,7 +8,7 @@ import {
   type KoaContextWithOIDC,
   Provider,
 } from 'oidc-provider'
-import type { OAuthClient } from '../../../store/oauth-clients.ts'
+import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
 import type { Scope } from '../principal.ts'
 import { type ClientDocuments, clientOfDocument, isDocumentUrl } from './client-documents.ts'
 import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWithin } from './clients.ts'

@@ -1,6 +1,6 @@
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
-import type { OAuthRecord } from '../../../store/oauth-records.ts'
-import { digestOf } from '../../../store/sealed.ts'
+import type { OAuthRecord } from '../../../store/people/oauth-records.ts'
+import { digestOf } from '../../../store/engine/sealed.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Sealer } from '../../sealer.ts'
 import type { Denials } from './denials.ts'

@@ -1,5 +1,5 @@
 import type { AdapterPayload } from 'oidc-provider'
-import type { OAuthRecord } from '../../../store/oauth-records.ts'
+import type { OAuthRecord } from '../../../store/people/oauth-records.ts'
 import type { Sealer } from '../../sealer.ts'
 
 // For who looks at records without oidc-provider, which is large and loaded by who uses it.

@@ -1,5 +1,5 @@
 import { Fault } from '../../../shared/fault.ts'
-import type { UserRecord } from '../../../store/users.ts'
+import type { UserRecord } from '../../../store/people/users.ts'
 import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
 import { html } from '../../docs/html.ts'
 import {

@@ -1,5 +1,5 @@
-import type { PasskeyRecord } from '../../../store/passkeys.ts'
-import type { UserRecord } from '../../../store/users.ts'
+import type { PasskeyRecord } from '../../../store/people/passkeys.ts'
+import type { UserRecord } from '../../../store/people/users.ts'
 import { type Html, html } from '../../docs/html.ts'
 import type { Given } from '../oauth/people.ts'
 import { scopesOf } from './make-user.ts'

@@ -1,5 +1,5 @@
-import type { RateLimitStore } from '../../../store/rate-limits.ts'
-import { digestOf } from '../../../store/sealed.ts'
+import type { RateLimitStore } from '../../../store/traffic/rate-limits.ts'
+import { digestOf } from '../../../store/engine/sealed.ts'
 import { clientNetwork } from '../../../wire/ip-address.ts'
 
 export type MayTry =

@@ -1,7 +1,7 @@
 import { Fault } from '../../../shared/fault.ts'
 import type { Log } from '../../../shared/log.ts'
 import type { Store } from '../../../store/store.ts'
-import type { UserProofs, UserRecord } from '../../../store/users.ts'
+import type { UserProofs, UserRecord } from '../../../store/people/users.ts'
 import { type Actor, type Change, changed } from '../../audit.ts'
 import type { Sealer } from '../../sealer.ts'
 import { type From, signedInFrom } from '../oauth/people.ts'

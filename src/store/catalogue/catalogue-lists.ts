@@ -1,0 +1,448 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { JA4_TYPES, type Ja4Type, partLengths } from '../../classify/known/fingerprint-form.ts'
+import type { Category, SoftwareKind } from '../../classify/known/software.ts'
+import type { SignatureKey } from './catalogue.ts'
+import type { Queries } from '../engine/database.ts'
+import {
+  cutOff,
+  inOrderOf,
+  isBehind,
+  noPart,
+  type Order,
+  type OrderColumn,
+  type Page,
+  type PageOf,
+  type Part,
+  type PartOf,
+  partOf,
+  type Stretch,
+  type StretchOf,
+} from '../engine/page.ts'
+import type { SignatureSource, SignatureStatus } from '../engine/tables/catalogue.ts'
+import type { Tables } from '../engine/tables.ts'
+import { VersionTally } from './version-tally.ts'
+
+/** A signature with whose it is, and what live traffic shows of it. */
+export interface KnownSignature {
+  readonly type: Ja4Type
+  readonly value: string
+  readonly firstSeenMs: number
+  /** On live traffic; `null`: never. */
+  readonly lastSeenMs: number | null
+  /** Where it was measured, in words; `null`: it is no signature yet. */
+  readonly provenance: string | null
+  /** Where it was measured. */
+  readonly observations: number
+  /** Requests with it on live traffic. */
+  readonly requestsSeen: number
+  readonly confidence: number
+  readonly source: SignatureSource
+  readonly status: SignatureStatus
+  /** Who has it is the agent, where nothing else says so. */
+  readonly isDecisive: boolean
+  /** `null`: of nobody. */
+  readonly software: { readonly id: string; readonly name: string; readonly kind: SoftwareKind } | null
+}
+
+export interface SignatureFilter {
+  readonly type: Ja4Type | null
+  /** Nobody's, on live traffic. */
+  readonly unknownOnly: boolean
+  readonly softwareId: string | null
+  /** The beginning of a fingerprint or of one of its parts, or something its owner is called or described by. */
+  readonly text: string | null
+  readonly confidenceMin: number
+  readonly sort: SignatureSort
+}
+
+export interface SignatureSort {
+  readonly by: 'fingerprint' | 'first_seen' | 'confidence' | 'observations'
+  readonly isDescending: boolean
+}
+
+export interface KnownAgent {
+  readonly id: string
+  readonly name: string
+  readonly category: Category | null
+  readonly kind: SoftwareKind
+  readonly description: string | null
+  readonly firstSeenMs: number
+  readonly lastSeenMs: number | null
+}
+
+/** On live traffic. */
+export interface AgentSeen {
+  readonly lastSeenMs: number
+  readonly requests: number
+  /** Those that clients have named, the most and the latest first. */
+  readonly versions: readonly string[]
+}
+
+export interface AgentFilter {
+  readonly category: Category | null
+  /** Something it is called or described by. */
+  readonly text: string | null
+  /** Seen on live traffic since then. */
+  readonly seenSinceMs: number | null
+}
+
+/** Fingerprints by their type, some of each. */
+export type FingerprintLists = Readonly<Record<Ja4Type, readonly string[]>>
+
+/** The catalogue, to browse. */
+export class CatalogueLists {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  /** In the order of their ids. */
+  async agents<Asked extends Part>(
+    { category, text, seenSinceMs }: AgentFilter,
+    part: Asked,
+  ): Promise<PartOf<KnownAgent, Asked>> {
+    let found = this.#db
+      .selectFrom('software')
+      .leftJoin('agents_seen', 'agents_seen.software_id', 'software.id')
+      .where('software.kind', '=', 'agent')
+    if (category !== null) found = found.where('software.category', '=', category)
+    if (text !== null) found = found.where(contains('software.search', text.toLowerCase()))
+    if (seenSinceMs !== null) found = found.where('agents_seen.last_seen_ms', '>=', seenSinceMs)
+    const rows = found
+      .select(['software.id', 'software.name', 'software.category', 'software.kind'])
+      .select(['software.description', 'software.first_seen_ms', 'agents_seen.last_seen_ms'])
+    return partOf(found, rows, BY_ID, part, (row) => ({
+      ...{ id: row.id, name: row.name, category: row.category, kind: row.kind },
+      ...{ description: row.description, firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
+    }))
+  }
+
+  /** Up to `max` of each type, of each of these; signatures that judge. */
+  async fingerprintsOf(ids: readonly string[], max: number): Promise<ReadonlyMap<string, FingerprintLists>> {
+    const lists = new Map(ids.map((id) => [id, emptyLists()]))
+    for (let at = 0; at < ids.length; at += OWNERS_AT_ONCE) {
+      const queries = ids.slice(at, at + OWNERS_AT_ONCE).flatMap((id) =>
+        JA4_TYPES.map(
+          (type) => sql`select * from (
+            select software_id, type, value from signatures
+            where software_id = ${id} and type = ${type} and status = 'active'
+            order by value limit ${max}) as ${sql.ref(`of${type}`)}`,
+        ),
+      )
+      const { rows } = await sql<{ software_id: string; type: Ja4Type; value: string }>`${sql.join(
+        queries,
+        sql` union all `,
+      )}`.execute(this.#db)
+      for (const { software_id, type, value } of rows) lists.get(software_id)![type].push(value)
+    }
+    return lists
+  }
+
+  /** What live traffic shows of an agent; `null`: nothing. */
+  async agentSeen(id: string): Promise<AgentSeen | null> {
+    const row = await this.#db
+      .selectFrom('agents_seen')
+      .select(['last_seen_ms', 'requests', 'versions'])
+      .where('software_id', '=', id)
+      .executeTakeFirst()
+    if (row === undefined) return null
+    const { last_seen_ms: lastSeenMs, requests, versions } = row
+    return { lastSeenMs, requests, versions: VersionTally.parse(versions).list }
+  }
+
+  /** Not those that were taken back. */
+  async signatures<Asked extends Part>(
+    filter: SignatureFilter,
+    part: Asked,
+  ): Promise<PartOf<KnownSignature, Asked>> {
+    return filter.unknownOnly ? this.#unknown(filter, part) : this.#known(filter, part)
+  }
+
+  /** Those of them that there are, in the same order. */
+  byKeys(keys: readonly SignatureKey[], queries: Queries): Promise<readonly KnownSignature[]> {
+    const rows = keys.map(({ type, value, softwareId }) => ({ type, value, software_id: softwareId }))
+    return this.#withAll(rows, queries)
+  }
+
+  async #known<Asked extends Part>(
+    filter: SignatureFilter,
+    part: Asked,
+  ): Promise<PartOf<KnownSignature, Asked>> {
+    const { type, softwareId, text, confidenceMin, sort } = filter
+    const from = text === null ? sql`signatures` : about(text, type === null ? JA4_TYPES : [type])
+    const conditions: RawBuilder<unknown>[] = []
+    if (text !== null)
+      conditions.push(sql`signatures.type = found.type and signatures.value = found.value
+        and signatures.software_id = found.software_id`)
+    if (type !== null) conditions.push(isOfType(type, filter))
+    if (softwareId !== null) conditions.push(sql`signatures.software_id = ${softwareId}`)
+    if (confidenceMin > 0) conditions.push(sql`signatures.confidence >= ${confidenceMin}`)
+    const order = orderOf(KNOWN, sort)
+    const answer =
+      'page' in part
+        ? await (text === null
+            ? this.#page(from, conditions, order, part)
+            : this.#pageOfFew(from, conditions, order, part))
+        : await this.#stretch(from, conditions, order, part)
+    return { ...answer, items: await this.#withAll(answer.items) } as unknown as PartOf<KnownSignature, Asked>
+  }
+
+  async #page(
+    from: RawBuilder<unknown>,
+    conditions: readonly RawBuilder<unknown>[],
+    order: Order,
+    { page, limit }: Page,
+  ): Promise<PageOf<Key>> {
+    const where = allOf(conditions)
+    const counted = await sql<{ rows: number }>`select count(*) as rows from ${from} ${where}`.execute(
+      this.#db,
+    )
+    const total = Number(counted.rows[0]!.rows)
+    const offset = (page - 1) * limit
+    if (offset >= total) return { items: [], total }
+    const { rows } = await sql<Key>`
+      select signatures.type, signatures.value, signatures.software_id from ${from} ${where}
+      order by ${inOrderOf(order)} limit ${limit} offset ${offset}`.execute(this.#db)
+    return { items: rows, total }
+  }
+
+  /** What `about` finds is sought once, for the page and for how many there are. */
+  async #pageOfFew(
+    from: RawBuilder<unknown>,
+    conditions: readonly RawBuilder<unknown>[],
+    order: Order,
+    asked: Page,
+  ): Promise<PageOf<Key>> {
+    const { page, limit } = asked
+    const { rows } = await sql<Key & { total: number }>`
+      select signatures.type, signatures.value, signatures.software_id, count(*) over () as total
+      from ${from} ${allOf(conditions)}
+      order by ${inOrderOf(order)} limit ${limit} offset ${(page - 1) * limit}`.execute(this.#db)
+    const [first] = rows
+    // Behind the last page no row says how many there are.
+    if (first === undefined && page > 1) return this.#page(from, conditions, order, asked)
+    return { items: rows, total: Number(first?.total ?? 0) }
+  }
+
+  async #stretch(
+    from: RawBuilder<unknown>,
+    conditions: readonly RawBuilder<unknown>[],
+    order: Order,
+    { after, limit }: Stretch,
+  ): Promise<StretchOf<Key>> {
+    const where = allOf(after === null ? conditions : [...conditions, isBehind(order, after)])
+    const columns = new Set([...KEY_COLUMNS, ...order.columns].map(({ name }) => name))
+    const { rows } = await sql<Key>`
+      select ${sql.join([...columns].map((name) => sql.ref(name)))} from ${from} ${where}
+      order by ${inOrderOf(order)} limit ${limit + 1}`.execute(this.#db)
+    return cutOff(rows, order, limit)
+  }
+
+  /** In the same order. */
+  async #withAll(keys: readonly Key[], queries: Queries = this.#db): Promise<readonly KnownSignature[]> {
+    if (keys.length === 0) return []
+    const rows = await knownIn(queries)
+      .where(
+        sql<boolean>`(signatures.type, signatures.value, signatures.software_id) in (values ${sql.join(
+          keys.map(({ type, value, software_id }) => sql`(${type}, ${value}, ${software_id})`),
+        )})`,
+      )
+      .execute()
+    const byKey = new Map(rows.map((row) => [[row.type, row.value, row.software_id].join(' '), row]))
+    return keys.flatMap(({ type, value, software_id }) => {
+      const row = byKey.get([type, value, software_id].join(' '))
+      return row === undefined ? [] : [knownSignature(row)]
+    })
+  }
+
+  /** What is seen and is said of nobody, whole or by some of its parts. */
+  async #unknown<Asked extends Part>(
+    filter: SignatureFilter,
+    part: Asked,
+  ): Promise<PartOf<KnownSignature, Asked>> {
+    const { type, softwareId, text, confidenceMin, sort } = filter
+    // Nobody's are of no agent, and there is no confidence in them.
+    if (softwareId !== null || confidenceMin > 0) return noPart(part)
+    let found = this.#db.selectFrom('fingerprints_seen').where(unnamed)
+    if (type !== null) found = found.where('type', '=', type)
+    if (text !== null) found = found.where(startsWith('fingerprints_seen.value', text))
+    return partOf(found, found.selectAll(), orderOf(UNKNOWN, sort), part, seenOnly)
+  }
+}
+
+/** Signatures with all that is said of them. */
+export function knownIn(db: Queries) {
+  return db
+    .selectFrom('signatures')
+    .leftJoin('software', 'software.id', 'signatures.software_id')
+    .leftJoin('fingerprints_seen as seen', (join) =>
+      join.onRef('seen.type', '=', 'signatures.type').onRef('seen.value', '=', 'signatures.value'),
+    )
+    .selectAll('signatures')
+    .select(['software.name', 'software.kind', 'seen.last_seen_ms', 'seen.requests'])
+}
+
+type KnownRow = Awaited<ReturnType<ReturnType<typeof knownIn>['execute']>>[number]
+
+export function knownSignature(row: KnownRow): KnownSignature {
+  const { software_id: id, name, kind } = row
+  const isNamed = id !== '' && name !== null && kind !== null
+  // In one literal: a lookup makes hundreds of these.
+  return {
+    type: row.type,
+    value: row.value,
+    firstSeenMs: row.first_seen_ms,
+    lastSeenMs: row.last_seen_ms,
+    provenance: row.provenance,
+    observations: row.observations,
+    requestsSeen: row.requests ?? 0,
+    confidence: row.confidence,
+    source: row.source,
+    status: row.status,
+    isDecisive: row.is_decisive === 1 && row.status === 'active' && kind === 'agent',
+    software: isNamed ? { id, name, kind } : null,
+  }
+}
+
+/** A fingerprint that live traffic shows, and nothing more is known of. */
+export function seenOnly(row: {
+  readonly type: Ja4Type
+  readonly value: string
+  readonly first_seen_ms: number
+  readonly last_seen_ms: number
+  readonly requests: number
+}): KnownSignature {
+  return {
+    ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown', isDecisive: false },
+    ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
+    ...{ provenance: null, observations: row.requests, requestsSeen: row.requests },
+    ...{ confidence: 0, software: null },
+  }
+}
+
+interface Key {
+  readonly type: Ja4Type
+  readonly value: string
+  readonly software_id: string
+}
+
+interface Sortable {
+  readonly key: readonly OrderColumn[]
+  readonly sorts: Readonly<Partial<Record<SignatureSort['by'], OrderColumn>>>
+}
+
+function orderOf({ key, sorts }: Sortable, { by, isDescending }: SignatureSort): Order {
+  const first = sorts[by]
+  return { columns: first === undefined ? key : [first, ...key], isDescending }
+}
+
+function allOf(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+  return conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`
+}
+
+/** SQLite takes a type for more telling than it is: where an order has an index, it goes along that. */
+function isOfType(type: Ja4Type, { softwareId, text, sort }: SignatureFilter): RawBuilder<unknown> {
+  const isByOrder = softwareId === null && text === null && sort.by !== 'fingerprint'
+  return isByOrder ? sql`signatures.type || '' = ${type}` : sql`signatures.type = ${type}`
+}
+
+/**
+ * Signatures that begin with it, or a part of which does, or whose owner is about it: each is found by an index, and
+ * then joined, in this order, as SQLite takes it for an order with `cross`.
+ */
+function about(text: string, types: readonly Ja4Type[]): RawBuilder<unknown> {
+  // In an order, which an index has: of more than are taken it is always the same.
+  const beginning = types.flatMap((type) =>
+    [['value'], ['part_b', 'part_c', 'value'], ['part_c', 'value']].map((columns) => {
+      const order = [...columns, 'software_id'].map((column) => sql.ref(`like_it.${column}`))
+      return sql`select * from (select type, value, software_id from signatures as like_it
+        where type = ${type} and ${startsWith(`like_it.${columns[0]}`, text)}
+        order by ${sql.join(order)} limit ${ABOUT_MAX}) as few`
+    }),
+  )
+  const owned = sql`select * from (
+    select type, value, software_id from signatures as theirs where software_id in (
+    select id from (select id from software where ${contains('software.search', text.toLowerCase())}
+    order by id limit ${OWNERS_FOUND_MAX}) as owners)
+    order by software_id, type, value limit ${ABOUT_MAX}) as few`
+  return sql`(${sql.join([...beginning, owned], sql` union `)}) as found
+    cross join signatures`
+}
+
+/** What somebody types is no pattern. */
+function contains(column: string, text: string): RawBuilder<boolean> {
+  const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
+  return sql<boolean>`${sql.ref(column)} like ${pattern} escape '\\'`
+}
+
+/** By an index, where the column has one. */
+function startsWith(column: string, text: string): RawBuilder<boolean> {
+  return sql<boolean>`${sql.ref(column)} >= ${text} and ${sql.ref(column)} < ${text + LAST_CHARACTER}`
+}
+
+function emptyLists(): Record<Ja4Type, string[]> {
+  return { ja4: [], ja4s: [], ja4h: [], ja4x: [] }
+}
+
+/** No signature that judges is of this fingerprint: none that is written like it, whole parts being `*`. */
+const unnamed = sql<boolean>`not exists (${sql.join(
+  JA4_TYPES.map(
+    (type) => sql`select 1 from signatures as named
+      where fingerprints_seen.type = ${sql.lit(type)} and named.type = ${sql.lit(type)}
+      and named.value in (${sql.join(starredInSql(type))})
+      and named.software_id <> '' and named.status = 'active'`,
+  ),
+  sql` union all `,
+)})`
+
+/** All ways to write a fingerprint that is in `fingerprints_seen.value`, with and without stars. */
+function starredInSql(type: Ja4Type): readonly RawBuilder<string>[] {
+  const lengths = partLengths(type)
+  const all = 2 ** lengths.length - 1
+  return Array.from({ length: all }, (_, starred) => {
+    let at = 1
+    const parts = lengths.map((length, index) => {
+      const from = at
+      at += length + 1
+      return (starred & (1 << index)) !== 0
+        ? sql`'*'`
+        : sql`substr(fingerprints_seen.value, ${sql.lit(from)}, ${sql.lit(length)})`
+    })
+    return sql<string>`${sql.join(parts, sql` || '_' || `)}`
+  })
+}
+
+const BY_ID: Order = { columns: [{ name: 'software.id', kind: 'text' }], isDescending: false }
+const KEY_COLUMNS: readonly OrderColumn[] = [
+  { name: 'signatures.type', kind: 'text' },
+  { name: 'signatures.value', kind: 'text' },
+  { name: 'signatures.software_id', kind: 'text' },
+]
+/** What stands before the key, by what they are sorted by. */
+const KNOWN: Sortable = {
+  key: KEY_COLUMNS,
+  sorts: {
+    first_seen: { name: 'signatures.first_seen_ms', kind: 'whole' },
+    confidence: { name: 'signatures.confidence', kind: 'number' },
+    observations: { name: 'signatures.observations', kind: 'whole' },
+  },
+}
+const UNKNOWN: Sortable = {
+  key: [
+    { name: 'fingerprints_seen.type', kind: 'text' },
+    { name: 'fingerprints_seen.value', kind: 'text' },
+  ],
+  sorts: {
+    first_seen: { name: 'fingerprints_seen.first_seen_ms', kind: 'whole' },
+    observations: { name: 'fingerprints_seen.requests', kind: 'whole' },
+  },
+}
+/** By each way to be about a text. A longer one finds the others. */
+const ABOUT_MAX = 2_000
+/** A text that says more of whom it means finds the others. */
+const OWNERS_FOUND_MAX = 100
+/** SQLite takes 500 queries in one. */
+const OWNERS_AT_ONCE = 100
+/** Of all there are. */
+const LAST_CHARACTER = '\u{10ffff}'

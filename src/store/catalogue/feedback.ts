@@ -1,0 +1,94 @@
+import type { Kysely } from 'kysely'
+import type { Queries } from '../engine/database.ts'
+import type { Fingerprint } from './trials.ts'
+import type { SubmissionType } from './submissions.ts'
+import type { Tables } from '../engine/tables.ts'
+
+/** What an operator says of a decision. */
+export interface Feedback {
+  readonly id: string
+  readonly decisionId: string
+  readonly atMs: number
+  readonly principal: string
+  /** What it was in truth. */
+  readonly told: 'agent' | 'human'
+  readonly toldSoftwareId: string | null
+  /** What it was held for. */
+  readonly verdict: string
+  readonly verdictSoftwareId: string | null
+  /** Of what was decided. */
+  readonly fingerprints: readonly Fingerprint[]
+}
+
+/** How often operators have said of what had a fingerprint that it was this. */
+export interface Told {
+  readonly value: string
+  readonly told: 'agent' | 'human'
+  /** The agent that they named. */
+  readonly softwareId: string | null
+  /** What it had been held for. */
+  readonly verdict: string
+  readonly count: number
+}
+
+export class FeedbackStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  /** Of a decision the last word counts. */
+  async put(feedback: Feedback, queries: Queries): Promise<void> {
+    const { id, decisionId, principal, told, verdict, fingerprints } = feedback
+    const said = { id, principal, told, verdict, at_ms: feedback.atMs }
+    const named = {
+      told_software_id: feedback.toldSoftwareId,
+      verdict_software_id: feedback.verdictSoftwareId,
+    }
+    await queries
+      .insertInto('feedback')
+      .values({ decision_id: decisionId, ...said, ...named })
+      .onConflict((conflict) => conflict.column('decision_id').doUpdateSet({ ...said, ...named }))
+      .execute()
+    if (fingerprints.length === 0) return
+    await queries
+      .insertInto('feedback_fingerprints')
+      .values(fingerprints.map(({ type, value }) => ({ decision_id: decisionId, type, value })))
+      .onConflict((conflict) => conflict.columns(['decision_id', 'type']).doNothing())
+      .execute()
+  }
+
+  async toldOf(type: SubmissionType, values: readonly string[]): Promise<readonly Told[]> {
+    if (values.length === 0) return []
+    const rows = await this.#db
+      .selectFrom('feedback_fingerprints as fingerprints')
+      .innerJoin('feedback', 'feedback.decision_id', 'fingerprints.decision_id')
+      .select(['fingerprints.value', 'told', 'told_software_id', 'verdict'])
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('fingerprints.type', '=', type)
+      .where('fingerprints.value', 'in', values)
+      .groupBy(['fingerprints.value', 'told', 'told_software_id', 'verdict'])
+      .execute()
+    return rows.map(({ value, told, told_software_id: softwareId, verdict, count }) => {
+      return { value, told, softwareId, verdict, count: Number(count) }
+    })
+  }
+
+  /** Forgets some of the oldest, as long as there are more than `kept`. */
+  async forgetOldest(kept: number, queries: Queries): Promise<void> {
+    const oldest = await queries
+      .selectFrom('feedback')
+      .select('decision_id')
+      .orderBy('at_ms', 'desc')
+      .offset(kept)
+      .limit(FORGOTTEN_MAX)
+      .execute()
+    if (oldest.length === 0) return
+    const ids = oldest.map(({ decision_id }) => decision_id)
+    await queries.deleteFrom('feedback_fingerprints').where('decision_id', 'in', ids).execute()
+    await queries.deleteFrom('feedback').where('decision_id', 'in', ids).execute()
+  }
+}
+
+const FORGOTTEN_MAX = 1000

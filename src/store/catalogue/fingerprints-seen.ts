@@ -1,0 +1,233 @@
+import { type Kysely, type Selectable, sql } from 'kysely'
+import type { Sighting } from '../../plane/sighting.ts'
+import { AddressSketch } from '../engine/address-sketch.ts'
+import { parts } from '../engine/bulk.ts'
+import type { Queries } from '../engine/database.ts'
+import type { FingerprintSeenTable } from '../engine/tables/sightings.ts'
+import type { Tables } from '../engine/tables.ts'
+
+export type FingerprintKind = FingerprintSeenTable['type']
+
+/** A fingerprint that no software is known to have. */
+export interface UnnamedFingerprint {
+  readonly type: FingerprintKind
+  readonly value: string
+  readonly firstSeenMs: number
+  readonly requests: number
+  /** Distinct, about. */
+  readonly addresses: number
+}
+
+/** Counts the fingerprints of Sightings in memory, to be added to those that were seen before. */
+export class FingerprintTally {
+  readonly #entries = new Map<FingerprintKind, Map<string, Entry>>(TYPES.map((type) => [type, new Map()]))
+
+  /** `address`: 32 bits of it, evenly spread. */
+  add(sighting: Sighting, address: number): void {
+    for (const type of TYPES) {
+      const value = sighting[type]
+      if (value === null) continue
+      const entries = this.#entries.get(type)!
+      let entry = entries.get(value)
+      if (entry === undefined) {
+        entry = new Entry(type, value, sighting.seenAtMs)
+        entries.set(value, entry)
+      }
+      entry.add(sighting.seenAtMs, address)
+    }
+  }
+
+  entries(type: FingerprintKind): ReadonlyMap<string, Entry> {
+    return this.#entries.get(type)!
+  }
+}
+
+class Entry {
+  readonly type: FingerprintKind
+  readonly value: string
+  firstSeenMs: number
+  lastSeenMs: number
+  requests = 0
+  isNamed = false
+  readonly sketch = new AddressSketch()
+
+  constructor(type: FingerprintKind, value: string, seenAtMs: number) {
+    this.type = type
+    this.value = value
+    this.firstSeenMs = seenAtMs
+    this.lastSeenMs = seenAtMs
+  }
+
+  add(seenAtMs: number, address: number): void {
+    this.requests++
+    this.firstSeenMs = Math.min(this.firstSeenMs, seenAtMs)
+    this.lastSeenMs = Math.max(this.lastSeenMs, seenAtMs)
+    this.sketch.add(address)
+  }
+
+  join(row: Selectable<FingerprintSeenTable>): void {
+    this.requests += row.requests
+    this.firstSeenMs = Math.min(this.firstSeenMs, row.first_seen_ms)
+    this.lastSeenMs = Math.max(this.lastSeenMs, row.last_seen_ms)
+    this.sketch.join(AddressSketch.parse(row.sketch))
+  }
+
+  get row(): Selectable<FingerprintSeenTable> {
+    return {
+      ...{ type: this.type, value: this.value, requests: this.requests },
+      ...{ first_seen_ms: this.firstSeenMs, last_seen_ms: this.lastSeenMs },
+      ...{ addresses: this.sketch.count, sketch: this.sketch.text, is_named: this.isNamed ? 1 : 0 },
+      // Twice as many requests are worth a day: what was seen often is forgotten later, and not never.
+      rank: this.lastSeenMs / RANK_STEP_MS + Math.log2(this.requests),
+    }
+  }
+}
+
+/** What fingerprints there are on live traffic: the most, and the latest, of any number. */
+export class FingerprintsSeenStore {
+  readonly #db: Kysely<Tables>
+  readonly #rowsMax: number
+  /** Since the rows were counted; `null`: they never were. */
+  #newSince: number | null = null
+
+  constructor(db: Kysely<Tables>, rowsMax = ROWS_MAX) {
+    this.#db = db
+    this.#rowsMax = rowsMax
+  }
+
+  /** Resolves to those of them that nobody is known to have. */
+  async add(tally: FingerprintTally, queries: Queries): Promise<readonly UnnamedFingerprint[]> {
+    const unnamed: UnnamedFingerprint[] = []
+    let isNew = 0
+    for (const type of TYPES) {
+      const entries = tally.entries(type)
+      const known = await this.#joinKnown(type, entries, queries)
+      // A flood of values that nobody has twice is not worth the time: there is no end to them.
+      const fresh = [...entries.values()].filter(({ value }) => !known.has(value))
+      if (fresh.length > NEW_AT_ONCE_MAX) fresh.sort((one, other) => other.requests - one.requests)
+      fresh.length = Math.min(fresh.length, NEW_AT_ONCE_MAX)
+      const kept = [...fresh, ...[...known].map((value) => entries.get(value)!)]
+      await this.#name(type, kept, queries)
+      await put(kept, queries)
+      isNew += fresh.length
+      unnamed.push(...kept.filter(({ isNamed }) => !isNamed).map(unnamedOf))
+    }
+    if (isNew > 0) await this.#makeRoom(isNew, queries)
+    return unnamed
+  }
+
+  /** How many have been seen since then, by type, and how many of them nobody is known to have. */
+  async counts(
+    sinceMs: number,
+  ): Promise<
+    readonly { readonly type: FingerprintKind; readonly count: number; readonly unnamed: number }[]
+  > {
+    const rows = await this.#db
+      .selectFrom('fingerprints_seen')
+      .select(['type', 'is_named'])
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('last_seen_ms', '>=', sinceMs)
+      .groupBy(['type', 'is_named'])
+      .execute()
+    return TYPES.map((type) => {
+      const ofType = rows.filter((row) => row.type === type)
+      const sum = (some: typeof rows) => some.reduce((total, { count }) => total + Number(count), 0)
+      return { type, count: sum(ofType), unnamed: sum(ofType.filter((row) => row.is_named === 0)) }
+    })
+  }
+
+  async rows(): Promise<number> {
+    return countIn(this.#db)
+  }
+
+  /** Adds what was seen before; resolves to which of them were. */
+  async #joinKnown(
+    type: FingerprintKind,
+    entries: ReadonlyMap<string, Entry>,
+    queries: Queries,
+  ): Promise<ReadonlySet<string>> {
+    const known = new Set<string>()
+    for (const part of parts([...entries.keys()])) {
+      const rows = await queries
+        .selectFrom('fingerprints_seen')
+        .selectAll()
+        .where('type', '=', type)
+        .where('value', 'in', part)
+        .execute()
+      for (const row of rows) {
+        entries.get(row.value)!.join(row)
+        known.add(row.value)
+      }
+    }
+    return known
+  }
+
+  /** Says of each whether any software has it. */
+  async #name(type: FingerprintKind, entries: readonly Entry[], queries: Queries): Promise<void> {
+    const byValue = new Map(entries.map((entry) => [entry.value, entry]))
+    for (const part of parts([...byValue.keys()])) {
+      const rows = await queries
+        .selectFrom('signatures')
+        .select('value')
+        .where('type', '=', type)
+        .where('value', 'in', part)
+        .where('software_id', '<>', '')
+        .where('status', '<>', 'retired')
+        .execute()
+      for (const { value } of rows) byValue.get(value)!.isNamed = true
+    }
+  }
+
+  async #makeRoom(isNew: number, queries: Queries): Promise<void> {
+    const step = Math.ceil(this.#rowsMax / 100)
+    this.#newSince = this.#newSince === null ? step : this.#newSince + isNew
+    if (this.#newSince < step) return
+    this.#newSince = 0
+    // So many more come before they are counted again.
+    const surplus = (await countIn(queries)) - (this.#rowsMax - step)
+    if (surplus <= 0) return
+    await sql`
+      delete from fingerprints_seen where (type, value) in (
+        select type, value from fingerprints_seen order by rank, type, value limit ${surplus})`.execute(
+      queries,
+    )
+  }
+}
+
+async function put(entries: readonly Entry[], queries: Queries): Promise<void> {
+  for (const part of parts(entries)) {
+    await queries
+      .insertInto('fingerprints_seen')
+      .values(part.map(({ row }) => row))
+      .onConflict((conflict) =>
+        conflict.columns(['type', 'value']).doUpdateSet(({ ref }) => ({
+          first_seen_ms: ref('excluded.first_seen_ms'),
+          last_seen_ms: ref('excluded.last_seen_ms'),
+          requests: ref('excluded.requests'),
+          addresses: ref('excluded.addresses'),
+          sketch: ref('excluded.sketch'),
+          is_named: ref('excluded.is_named'),
+          rank: ref('excluded.rank'),
+        })),
+      )
+      .execute()
+  }
+}
+
+async function countIn(queries: Queries): Promise<number> {
+  const { rows } = await queries
+    .selectFrom('fingerprints_seen')
+    .select(({ fn }) => fn.countAll<number>().as('rows'))
+    .executeTakeFirstOrThrow()
+  return Number(rows)
+}
+
+function unnamedOf({ type, value, firstSeenMs, requests, sketch }: Entry): UnnamedFingerprint {
+  return { type, value, firstSeenMs, requests, addresses: sketch.count }
+}
+
+const TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x'] as const
+const ROWS_MAX = 100_000
+/** Of a type, in one transaction. */
+const NEW_AT_ONCE_MAX = 512
+const RANK_STEP_MS = 86_400_000

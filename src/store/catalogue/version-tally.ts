@@ -1,0 +1,60 @@
+import { DAY_MS } from '../../classify/known/calendar.ts'
+
+/** Which versions of one agent clients have named, and how often: the most, and the latest, of any number. */
+export class VersionTally {
+  readonly #versions = new Map<string, Counted>()
+
+  /** What `text` has been. */
+  static parse(text: string): VersionTally {
+    const tally = new VersionTally()
+    for (const [version, requests, lastSeenMs] of JSON.parse(text) as readonly Row[])
+      tally.add(version, requests, lastSeenMs)
+    return tally
+  }
+
+  get text(): string {
+    return JSON.stringify(this.#ranked().slice(0, KEPT_MAX))
+  }
+
+  /** The first is that with the most requests, or the latest. */
+  get list(): readonly string[] {
+    return this.#ranked().map(([version]) => version)
+  }
+
+  add(version: string, requests: number, seenAtMs: number): void {
+    const known = this.#versions.get(version)
+    if (known === undefined) {
+      this.#versions.set(version, { requests, lastSeenMs: seenAtMs })
+      return
+    }
+    known.requests += requests
+    known.lastSeenMs = Math.max(known.lastSeenMs, seenAtMs)
+  }
+
+  join(others: VersionTally): void {
+    for (const [version, { requests, lastSeenMs }] of others.#versions)
+      this.add(version, requests, lastSeenMs)
+  }
+
+  #ranked(): readonly Row[] {
+    const rows = [...this.#versions].map(([version, { requests, lastSeenMs }]): Row => {
+      return [version, requests, lastSeenMs]
+    })
+    return rows.sort((one, other) => rank(other) - rank(one) || (one[0] < other[0] ? -1 : 1))
+  }
+}
+
+interface Counted {
+  requests: number
+  lastSeenMs: number
+}
+
+type Row = readonly [version: string, requests: number, lastSeenMs: number]
+
+/** Twice as many requests are worth a day: what clients make up once does not push out what many say. */
+function rank([, requests, lastSeenMs]: Row): number {
+  return lastSeenMs / DAY_MS + Math.log2(requests)
+}
+
+/** At most 4 KiB. */
+const KEPT_MAX = 64

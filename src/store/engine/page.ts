@@ -1,0 +1,147 @@
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import { Fault } from '../../shared/fault.ts'
+import type { Tables } from './tables.ts'
+
+/** Which part of a list: one of its pages, or some from behind a place in it. */
+export type Part = Page | Stretch
+
+/** Pages count from 1. */
+export interface Page {
+  readonly page: number
+  readonly limit: number
+}
+
+export interface Stretch {
+  /** `null`: from where the list begins. */
+  readonly after: Position | null
+  readonly limit: number
+}
+
+/** Where an item stands in a list: its values of what the list is in the order of. */
+export type Position = readonly (string | number)[]
+
+export type PartOf<Item, Asked extends Part> = Asked extends Page ? PageOf<Item> : StretchOf<Item>
+
+export interface PageOf<Item> {
+  readonly items: readonly Item[]
+  /** Of the whole list. */
+  readonly total: number
+}
+
+export interface StretchOf<Item> {
+  readonly items: readonly Item[]
+  /** Behind which it goes on; `null`: that was the end of it. */
+  readonly next: Position | null
+}
+
+/** What a list is in the order of: no two rows have the same of all of it, and an index may have it. */
+export interface Order {
+  readonly columns: readonly OrderColumn[]
+  readonly isDescending: boolean
+}
+
+export interface OrderColumn {
+  readonly name: `${keyof Tables}.${string}`
+  /** `whole`: from 0. */
+  readonly kind: 'text' | 'whole' | 'number'
+}
+
+/** A part of `rows` in this order, and of a page how many are `found` on all of them. */
+export async function partOf<Row extends object, Item, Asked extends Part>(
+  found: SelectQueryBuilder<Tables, keyof Tables, object>,
+  rows: SelectQueryBuilder<Tables, keyof Tables, Row>,
+  order: Order,
+  part: Asked,
+  item: (row: Row) => Item,
+): Promise<PartOf<Item, Asked>> {
+  const inOrder = rows.orderBy(inOrderOf(order))
+  const answer =
+    'page' in part ? await pageOf(found, inOrder, part, item) : await stretchOf(inOrder, order, part, item)
+  return answer as PartOf<Item, Asked>
+}
+
+async function pageOf<Row, Item>(
+  found: SelectQueryBuilder<Tables, keyof Tables, object>,
+  rows: SelectQueryBuilder<Tables, keyof Tables, Row>,
+  { page, limit }: Page,
+  item: (row: Row) => Item,
+): Promise<PageOf<Item>> {
+  const counted = await found.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const total = Number((counted as { total: number }).total)
+  if ((page - 1) * limit >= total) return { items: [], total }
+  const some = await rows
+    .limit(limit)
+    .offset((page - 1) * limit)
+    .execute()
+  return { items: some.map(item), total }
+}
+
+/** What comes and goes meanwhile moves nothing else: it begins where the last one ended, however many are before that. */
+async function stretchOf<Row extends object, Item>(
+  rows: SelectQueryBuilder<Tables, keyof Tables, Row>,
+  order: Order,
+  { after, limit }: Stretch,
+  item: (row: Row) => Item,
+): Promise<StretchOf<Item>> {
+  const behind = after === null ? rows : rows.where(isBehind(order, after))
+  const { items, next } = cutOff(await behind.limit(limit + 1).execute(), order, limit)
+  return { items: items.map(item), next }
+}
+
+/** Nothing of a list that has nothing. */
+export function noPart<Item, Asked extends Part>(part: Asked): PartOf<Item, Asked> {
+  const answer = 'page' in part ? { items: [], total: 0 } : { items: [], next: null }
+  return answer as unknown as PartOf<Item, Asked>
+}
+
+/** Of one row more than was asked for: those asked for, and the place of the last where there are more. */
+export function cutOff<Row extends object>(
+  rows: readonly Row[],
+  { columns }: Order,
+  limit: number,
+): StretchOf<Row> {
+  if (rows.length <= limit) return { items: rows, next: null }
+  const items = rows.slice(0, limit)
+  const last = items.at(-1) as Readonly<Record<string, string | number>>
+  return { items, next: columns.map(({ name }) => last[columnOf(name)]!) }
+}
+
+/** For `order by`. */
+export function inOrderOf({ columns, isDescending }: Order): RawBuilder<unknown> {
+  const direction = sql.raw(isDescending ? 'desc' : 'asc')
+  return sql`${sql.join(columns.map(({ name }) => sql`${sql.ref(name)} ${direction}`))}`
+}
+
+/** As one comparison of rows, which an index with these columns answers. Throws a Fault at what is no place in it. */
+export function isBehind(order: Order, position: Position): RawBuilder<boolean> {
+  checkPosition(order, position)
+  const { columns, isDescending } = order
+  const refs = columns.map(({ name }) => sql.ref(name))
+  const sign = sql.raw(isDescending ? '<' : '>')
+  return sql<boolean>`(${sql.join(refs)}) ${sign} (${sql.join(position)})`
+}
+
+/** It may come from outside. */
+export function checkPosition({ columns }: Pick<Order, 'columns'>, position: Position): void {
+  const fits = columns.every(({ kind }, index) => isOfKind(kind, position[index]))
+  if (fits && position.length === columns.length) return
+  throw new Fault(NO_POSITION, 'this is no place in the list')
+}
+
+function isOfKind(kind: OrderColumn['kind'], value: unknown): boolean {
+  switch (kind) {
+    case 'text':
+      // No database has another text.
+      return typeof value === 'string' && value.isWellFormed() && !value.includes('\0')
+    case 'whole':
+      return Number.isSafeInteger(value) && (value as number) >= 0
+    case 'number':
+      return Number.isFinite(value)
+  }
+}
+
+function columnOf(name: OrderColumn['name']): string {
+  return name.slice(name.indexOf('.') + 1)
+}
+
+export const NO_POSITION = 'POSITION_INVALID'

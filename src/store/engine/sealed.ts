@@ -1,0 +1,39 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { Fault } from '../../shared/fault.ts'
+
+/** What is kept of a word that somebody else has: enough to know it again. */
+export function digestOf(...parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+}
+
+/** A text that only who has the word can read again. */
+export function sealed(text: string, word: string): string {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, keyOf(word), nonce)
+  const bytes = [nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]
+  return Buffer.concat(bytes).toString('base64')
+}
+
+export function unsealed(text: string, word: string): string {
+  const bytes = Buffer.from(text, 'base64')
+  const key = keyOf(word)
+  try {
+    const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES))
+    decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
+    return (
+      decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
+    )
+  } catch (error) {
+    throw new Fault('STORE_DAMAGED', 'what is kept of an answer is not what was written', { cause: error })
+  }
+}
+
+/** Not what its digest is, which stands beside what it seals. */
+function keyOf(word: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', word, '', 'gatehouse sealed answer', KEY_BYTES))
+}
+
+const CIPHER = 'aes-256-gcm'
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16

@@ -1,0 +1,163 @@
+import { existsSync, statSync } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import SqliteConnection from 'better-sqlite3'
+import { Fault } from '../../shared/fault.ts'
+import { migrate } from './migrations.ts'
+import { openSqlite } from './sqlite.ts'
+import { asFault, guarded } from './sqlite-fault.ts'
+
+/**
+ * A copy of the database as it is at one moment, in one file, while others go on writing to it. The copy is whole, or
+ * is not there.
+ */
+export async function backupSqlite(file: string, to: string): Promise<void> {
+  if (isSame(file, to)) throw new Fault('STORE_BACKUP_INVALID', `${to} is the database itself`)
+  await withDraft(to, async (draft) => {
+    await copy(file, draft, 'the database')
+    check(draft, file)
+    await becomes(draft, to)
+  })
+}
+
+/**
+ * Puts the content of a backup in the place of the database's, while others have it open: for them it is one
+ * transaction. Nothing is touched unless the backup is whole, and ours. A database that is too damaged for that is put
+ * aside first; `putAside` is where.
+ */
+export async function restoreSqlite(from: string, file: string): Promise<{ putAside: string | null }> {
+  if (isSame(file, from)) throw new Fault('STORE_BACKUP_INVALID', `${from} is the database itself`)
+  return withDraft(file, async (draft) => {
+    await copy(from, draft, 'the backup')
+    check(draft, from)
+    const upToDate = await openSqlite(draft, migrate)
+    await upToDate.close()
+    if (existsSync(file)) {
+      try {
+        await overwrite(draft, file)
+        return { putAside: null }
+      } catch (error) {
+        if (!(error instanceof Fault) || error.code !== 'STORE_DAMAGED') throw error
+      }
+    }
+    await synced(draft) // before nothing is there for as long as that takes
+    const putAside = await takeAway(file)
+    await becomes(draft, file)
+    return { putAside }
+  })
+}
+
+/** Into a file that is empty, from one moment. */
+async function copy(from: string, to: string, what: string): Promise<void> {
+  if (!existsSync(from)) throw new Fault('STORE_BACKUP_INVALID', `there is no ${from}`)
+  const source = guarded(() => new SqliteConnection(from, { fileMustExist: true, timeout: BUSY_MS }))
+  try {
+    // From here to its end nobody's writing is seen.
+    guarded(() => source.exec('begin'))
+    const { tables } = guarded(() => source.prepare<[], { tables: number }>(TABLES).get()!)
+    if (tables === 0) throw new Fault('STORE_BACKUP_INVALID', `${from} is no database of Gatehouse`)
+    await transfer(source, to)
+    const target = guarded(() => new SqliteConnection(to))
+    // A log beside it would not go where the copy goes.
+    guarded(() => target.pragma('journal_mode = delete'))
+    target.close()
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'STORE_DAMAGED')
+      throw new Fault('STORE_DAMAGED', `${what} ${from} is damaged, or no database`, { cause: error })
+    throw error
+  } finally {
+    source.close()
+  }
+}
+
+/** Throws a Fault unless it is whole, and one of ours. */
+function check(draft: string, original: string): void {
+  const connection = guarded(() => new SqliteConnection(draft, { readonly: true }))
+  try {
+    const result = guarded(() => connection.pragma('integrity_check(1)', { simple: true }))
+    if (result !== 'ok') throw new Fault('STORE_DAMAGED', `${original} is damaged (${String(result)})`)
+    const ours = guarded(() =>
+      connection.prepare("select 1 from sqlite_schema where name = 'migrations'").get(),
+    )
+    if (ours === undefined) throw new Fault('STORE_BACKUP_INVALID', `${original} is no database of Gatehouse`)
+  } finally {
+    connection.close()
+  }
+}
+
+/** Page by page into what others have open, under its locks. */
+async function overwrite(draft: string, file: string): Promise<void> {
+  const source = guarded(() => new SqliteConnection(draft))
+  try {
+    await transfer(source, file)
+  } finally {
+    source.close()
+  }
+  const live = guarded(() => new SqliteConnection(file, { timeout: BUSY_MS }))
+  try {
+    guarded(() => live.pragma('synchronous = full'))
+    guarded(() => live.pragma('wal_checkpoint(full)')) // what was copied is on the disk when this returns
+  } finally {
+    live.close()
+  }
+}
+
+async function transfer(source: SqliteConnection.Database, to: string): Promise<void> {
+  for (const untilMs = performance.now() + BUSY_MS; performance.now() < untilMs; await wait(RETRY_MS)) {
+    const { totalPages } = await source.backup(to, { progress: () => ALL_PAGES }).catch((error: unknown) => {
+      throw asFault(error)
+    })
+    // Of a file that another program writes to, better-sqlite3 says that all of no pages have been copied.
+    if (totalPages > 0) return
+  }
+  throw new Fault('STORE_LOCKED', `another program holds ${to}`)
+}
+
+/** A file beside it that only its owner can read, and that is gone afterwards unless it became something. */
+async function withDraft<Result>(beside: string, work: (draft: string) => Promise<Result>): Promise<Result> {
+  const draft = join(dirname(beside), `.${basename(beside)}.${process.pid}.draft`)
+  try {
+    await (await open(draft, 'w', 0o600)).close()
+    return await work(draft)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (error instanceof Fault || code === undefined || !/^E[A-Z]+$/.test(code)) throw error
+    throw new Fault('STORE_BACKUP_FAILED', `${beside} cannot be written (${code})`, { cause: error })
+  } finally {
+    for (const end of ['', '-wal', '-shm', '-journal']) await rm(draft + end, { force: true })
+  }
+}
+
+async function becomes(draft: string, file: string): Promise<void> {
+  await synced(draft)
+  await rename(draft, file)
+  await synced(dirname(file))
+}
+
+/** In this order: a log that is still there when another file stands in the place would be taken for that one's. */
+async function takeAway(file: string): Promise<string | null> {
+  if (!existsSync(file)) {
+    for (const end of ['-wal', '-shm']) await rm(file + end, { force: true })
+    return null
+  }
+  const aside = `${file}.damaged-${new Date().toISOString().replaceAll(':', '-')}`
+  for (const end of ['', '-wal', '-shm']) if (existsSync(file + end)) await rename(file + end, aside + end)
+  return aside
+}
+
+async function synced(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  await handle.sync().finally(() => handle.close())
+}
+
+function isSame(one: string, other: string): boolean {
+  const [first, second] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }))
+  return first !== undefined && first.ino === second?.ino && first.dev === second.dev
+}
+
+const TABLES = 'select count(*) as tables from sqlite_schema'
+const BUSY_MS = 10_000
+const RETRY_MS = 20
+/** In one go: nothing else waits in this process. */
+const ALL_PAGES = 0x7fffffff

@@ -1,0 +1,80 @@
+import type { Kysely } from 'kysely'
+import type { DatabaseKind, Queries } from '../engine/database.ts'
+import type { Tables } from '../engine/tables.ts'
+import { healthRow, type WebhookHealth, type WebhookRecord, webhookRecord } from './webhooks.ts'
+
+/** How webhooks do, and who may send them something now. */
+export class WebhookHealthStore {
+  readonly #db: Kysely<Tables>
+  readonly #kind: DatabaseKind
+
+  constructor(db: Kysely<Tables>, kind: DatabaseKind) {
+    this.#db = db
+    this.#kind = kind
+  }
+
+  /** Those that are told of what happens. */
+  async enabled(queries: Queries): Promise<readonly WebhookRecord[]> {
+    const rows = queries.selectFrom('webhooks').selectAll().where('enabled', '=', 1)
+    return (await rows.execute()).map(webhookRecord)
+  }
+
+  /**
+   * Those of these that are there, as they are now. Until the transaction has ended, whoever else adds
+   * deliveries to them, or finishes some, waits: so the order of what waits for its turn is nobody's guess.
+   */
+  async lock(ids: readonly string[], queries: Queries): Promise<readonly WebhookRecord[]> {
+    if (ids.length === 0) return []
+    const some = queries.selectFrom('webhooks').selectAll().where('id', 'in', ids).orderBy('id')
+    // SQLite's transaction holds the file by itself.
+    const rows = await (this.#kind === 'postgres' ? some.forNoKeyUpdate() : some).execute()
+    return rows.map(webhookRecord)
+  }
+
+  /** Those that something can be sent to now. */
+  async due(nowMs: number): Promise<readonly WebhookRecord[]> {
+    const rows = await this.#db
+      .selectFrom('webhooks')
+      .selectAll()
+      .where('enabled', '=', 1)
+      .where(({ or, eb }) => or([eb('paused_until_ms', 'is', null), eb('paused_until_ms', '<=', nowMs)]))
+      .where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('deliveries')
+            .select('deliveries.id')
+            .whereRef('deliveries.webhook_id', '=', 'webhooks.id')
+            .where('finished_at_ms', 'is', null)
+            .where('next_at_ms', '<=', nowMs),
+        ),
+      )
+      .orderBy('id')
+      .execute()
+    return rows.map(webhookRecord)
+  }
+
+  /** Keeps all others from it until then. `false`: one of them was first, or it was disabled. */
+  async hold(id: string, nowMs: number, untilMs: number, queries: Queries): Promise<boolean> {
+    const held = queries
+      .updateTable('webhooks')
+      .set({ paused_until_ms: untilMs })
+      .where('id', '=', id)
+      .where('enabled', '=', 1)
+      .where(({ or, eb }) => or([eb('paused_until_ms', 'is', null), eb('paused_until_ms', '<=', nowMs)]))
+    return (await held.executeTakeFirst()).numUpdatedRows > 0n
+  }
+
+  /** Of one that is locked. */
+  async put(id: string, health: WebhookHealth, queries: Queries): Promise<void> {
+    await queries.updateTable('webhooks').set(healthRow(health)).where('id', '=', id).execute()
+  }
+
+  /** How many are disabled, and nobody has done it. */
+  async countDisabled(): Promise<number> {
+    const { total } = await this.#db
+      .selectFrom('webhooks')
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .where('disabled_at_ms', 'is not', null)
+      .executeTakeFirstOrThrow()
+    return Number(total)
+  }
+}

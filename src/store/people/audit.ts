@@ -1,0 +1,83 @@
+import type { Kysely, Selectable } from 'kysely'
+import type { Queries } from '../engine/database.ts'
+import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
+import { storedObject } from '../engine/stored.ts'
+import type { AuditTable } from '../engine/tables/audit.ts'
+import type { Tables } from '../engine/tables.ts'
+
+/** An administrative change: who, what, to what. No secret is ever in `detail`. */
+export interface AuditEntry {
+  readonly id: string
+  readonly atMs: number
+  /** Who: the id of a key; `command-line`. */
+  readonly principal: string
+  /** What: the id of an operation of the API, or a name like it. */
+  readonly action: string
+  /** The id of what was changed. */
+  readonly subject: string | null
+  readonly detail: Readonly<Record<string, unknown>>
+  readonly address: string | null
+  readonly requestId: string | null
+}
+
+/** `null`: any. */
+export interface AuditFilter {
+  readonly action: string | null
+  readonly principal: string | null
+  readonly sinceMs: number | null
+}
+
+export class AuditStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  /** In the transaction that makes it true. */
+  async add(entry: AuditEntry, queries: Queries): Promise<void> {
+    const { id, principal, action, subject, address } = entry
+    const named = { id, principal, action, subject, address, request_id: entry.requestId }
+    await queries
+      .insertInto('audit')
+      .values({ ...named, at_ms: entry.atMs, detail: JSON.stringify(entry.detail) })
+      .execute()
+  }
+
+  /** Newest first. */
+  async list<Asked extends Part>(
+    part: Asked,
+    { action, principal, sinceMs }: AuditFilter = NO_FILTER,
+  ): Promise<PartOf<AuditEntry, Asked>> {
+    let found = this.#db.selectFrom('audit')
+    if (action !== null) found = found.where('action', '=', action)
+    if (principal !== null) found = found.where('principal', '=', principal)
+    if (sinceMs !== null) found = found.where('at_ms', '>=', sinceMs)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, entryOf)
+  }
+
+  /** Forgets so many at most of what is older; resolves to how many they were. */
+  async forget(beforeMs: number, rowsMax: number): Promise<number> {
+    const oldest = this.#db.selectFrom('audit').select('id').where('at_ms', '<', beforeMs)
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('audit')
+      .where('id', 'in', oldest.orderBy('at_ms').orderBy('id').limit(rowsMax))
+      .executeTakeFirst()
+    return Number(numDeletedRows)
+  }
+}
+
+function entryOf(row: Selectable<AuditTable>): AuditEntry {
+  const { id, principal, action, subject, address } = row
+  const detail = storedObject(row.detail)
+  return { id, atMs: row.at_ms, principal, action, subject, detail, address, requestId: row.request_id }
+}
+
+const NO_FILTER: AuditFilter = { action: null, principal: null, sinceMs: null }
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'audit.at_ms', kind: 'whole' },
+    { name: 'audit.id', kind: 'text' },
+  ],
+  isDescending: true,
+}

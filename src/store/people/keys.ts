@@ -1,0 +1,102 @@
+import type { Kysely, Selectable } from 'kysely'
+import type { Queries } from '../engine/database.ts'
+import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
+import { storedTexts } from '../engine/stored.ts'
+import type { KeyTable } from '../engine/tables/keys.ts'
+import type { Tables } from '../engine/tables.ts'
+
+/** An API key, less the key. */
+export interface KeyRecord {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly string[]
+  readonly plan: string
+  readonly createdAtMs: number
+  readonly expiresAtMs: number | null
+  readonly revokedAtMs: number | null
+  readonly lastUsedAtMs: number | null
+}
+
+export type NewKey = Pick<KeyRecord, 'id' | 'name' | 'scopes' | 'plan' | 'createdAtMs' | 'expiresAtMs'> & {
+  readonly hash: string
+}
+
+export class KeyStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  async add(key: NewKey, queries: Queries = this.#db): Promise<void> {
+    const { id, hash, name, plan } = key
+    const times = { created_at_ms: key.createdAtMs, expires_at_ms: key.expiresAtMs }
+    await queries
+      .insertInto('api_keys')
+      .values({ id, hash, name, plan, scopes: JSON.stringify(key.scopes), ...times })
+      .execute()
+  }
+
+  /** Revoked and expired ones too: whoever asks says why they do not open. */
+  async byHash(hash: string): Promise<KeyRecord | null> {
+    const row = await this.#db.selectFrom('api_keys').selectAll().where('hash', '=', hash).executeTakeFirst()
+    return row === undefined ? null : record(row)
+  }
+
+  async byId(id: string): Promise<KeyRecord | null> {
+    const row = await this.#db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
+    return row === undefined ? null : record(row)
+  }
+
+  /** Newest first; revoked ones are not listed. */
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<KeyRecord, Asked>> {
+    const found = this.#db.selectFrom('api_keys').where('revoked_at_ms', 'is', null)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
+  }
+
+  /** `false`: there is none, or it was revoked before. */
+  async revoke(id: string, atMs: number, queries: Queries = this.#db): Promise<boolean> {
+    const { numUpdatedRows } = await queries
+      .updateTable('api_keys')
+      .set({ revoked_at_ms: atMs })
+      .where('id', '=', id)
+      .where('revoked_at_ms', 'is', null)
+      .executeTakeFirst()
+    return numUpdatedRows > 0n
+  }
+
+  /** When they were used last, which never goes back: several processes say so, each in its own time. */
+  async used(lastUsedAtMs: ReadonlyMap<string, number>): Promise<void> {
+    await this.#db.transaction().execute(async (queries) => {
+      // In one order everywhere: two who need each other's rows would wait for ever.
+      for (const [id, atMs] of [...lastUsedAtMs].sort(([one], [other]) => (one < other ? -1 : 1)))
+        await queries
+          .updateTable('api_keys')
+          .set({ last_used_at_ms: atMs })
+          .where('id', '=', id)
+          .where(({ eb, or }) => or([eb('last_used_at_ms', 'is', null), eb('last_used_at_ms', '<', atMs)]))
+          .execute()
+    })
+  }
+}
+
+function record(row: Selectable<KeyTable>): KeyRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    scopes: storedTexts(row.scopes),
+    plan: row.plan,
+    createdAtMs: row.created_at_ms,
+    expiresAtMs: row.expires_at_ms,
+    revokedAtMs: row.revoked_at_ms,
+    lastUsedAtMs: row.last_used_at_ms,
+  }
+}
+
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'api_keys.created_at_ms', kind: 'whole' },
+    { name: 'api_keys.id', kind: 'text' },
+  ],
+  isDescending: true,
+}

@@ -1,0 +1,126 @@
+import type { Kysely, Selectable } from 'kysely'
+import type { Queries } from '../engine/database.ts'
+import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
+import { storedObject, storedTexts } from '../engine/stored.ts'
+import type { OAuthClientTable } from '../engine/tables/oauth.ts'
+import type { Tables } from '../engine/tables.ts'
+
+/** A client of the authorization server, less its secret. */
+export interface OAuthClient {
+  readonly id: string
+  readonly name: string
+  /** SHA-256 of it, in hexadecimal; `null`: it has none. */
+  readonly secretHash: string | null
+  readonly authMethod: string
+  readonly grantTypes: readonly string[]
+  readonly redirectUris: readonly string[]
+  readonly scopes: readonly string[]
+  /** A JWK Set. */
+  readonly jwks: Readonly<Record<string, unknown>> | null
+  readonly plan: string
+  /** `registration`: it came by itself. */
+  readonly origin: string
+  readonly createdAtMs: number
+}
+
+export class OAuthClientStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  async add(client: OAuthClient, queries: Queries): Promise<void> {
+    const { id, name, plan, origin } = client
+    await queries
+      .insertInto('oauth_clients')
+      .values({
+        ...{ id, name, plan, origin },
+        secret_hash: client.secretHash,
+        auth_method: client.authMethod,
+        grant_types: JSON.stringify(client.grantTypes),
+        redirect_uris: JSON.stringify(client.redirectUris),
+        scopes: JSON.stringify(client.scopes),
+        jwks: client.jwks === null ? null : JSON.stringify(client.jwks),
+        created_at_ms: client.createdAtMs,
+      })
+      .execute()
+  }
+
+  async byId(id: string): Promise<OAuthClient | null> {
+    const found = this.#db.selectFrom('oauth_clients').selectAll().where('id', '=', id)
+    const row = await found.executeTakeFirst()
+    return row === undefined ? null : client(row)
+  }
+
+  /** Newest first. */
+  async list<Asked extends Part>(part: Asked): Promise<PartOf<OAuthClient, Asked>> {
+    const found = this.#db.selectFrom('oauth_clients')
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, client)
+  }
+
+  async count(origin: string): Promise<number> {
+    const { total } = await this.#db
+      .selectFrom('oauth_clients')
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .where('origin', '=', origin)
+      .executeTakeFirstOrThrow()
+    return Number(total)
+  }
+
+  /** Forgets so many at most of those that came by themselves before, and that nobody's consent is kept of. */
+  async forgetUnused(beforeMs: number, rowsMax: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('oauth_clients')
+      .where('id', 'in', (eb) =>
+        eb
+          .selectFrom('oauth_clients')
+          .select('id')
+          .where('origin', '=', 'registration')
+          .where('created_at_ms', '<', beforeMs)
+          .where(({ not, exists, selectFrom }) =>
+            not(
+              exists(
+                selectFrom('oauth_records')
+                  .select('oauth_records.id')
+                  .whereRef('oauth_records.client_id', '=', 'oauth_clients.id'),
+              ),
+            ),
+          )
+          .limit(rowsMax),
+      )
+      .executeTakeFirst()
+    return Number(numDeletedRows)
+  }
+
+  /** `false`: it is not there any more. */
+  async remove(id: string, queries: Queries): Promise<boolean> {
+    const { numDeletedRows } = await queries
+      .deleteFrom('oauth_clients')
+      .where('id', '=', id)
+      .executeTakeFirst()
+    return numDeletedRows > 0n
+  }
+}
+
+function client(row: Selectable<OAuthClientTable>): OAuthClient {
+  const { id, name, plan, origin } = row
+  return {
+    ...{ id, name, plan, origin },
+    secretHash: row.secret_hash,
+    authMethod: row.auth_method,
+    grantTypes: storedTexts(row.grant_types),
+    redirectUris: storedTexts(row.redirect_uris),
+    scopes: storedTexts(row.scopes),
+    jwks: row.jwks === null ? null : storedObject(row.jwks),
+    createdAtMs: row.created_at_ms,
+  }
+}
+
+const NEWEST_FIRST: Order = {
+  columns: [
+    { name: 'oauth_clients.created_at_ms', kind: 'whole' },
+    { name: 'oauth_clients.id', kind: 'text' },
+  ],
+  isDescending: true,
+}

@@ -1,0 +1,62 @@
+import type { Kysely } from 'kysely'
+import { parts } from '../engine/bulk.ts'
+import type { Tables } from '../engine/tables.ts'
+
+export interface DetectionRecord {
+  /** Of the request. */
+  readonly id: string
+  readonly atMs: number
+  /** JSON. */
+  readonly document: string
+}
+
+/** The newest answers of `/detect`, of all processes. */
+export class DetectionStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  /** Callers choose the ids: of two with one the later stays. */
+  async put(records: readonly DetectionRecord[]): Promise<void> {
+    // In one order everywhere: two who need each other's rows would wait for ever.
+    const sorted = records.toSorted((one, other) => (one.id < other.id ? -1 : 1))
+    for (const part of parts(sorted))
+      await this.#db
+        .insertInto('detections')
+        .values(part.map(({ id, atMs, document }) => ({ id, at_ms: atMs, document })))
+        .onConflict((conflict) =>
+          conflict.column('id').doUpdateSet(({ ref }) => ({
+            at_ms: ref('excluded.at_ms'),
+            document: ref('excluded.document'),
+          })),
+        )
+        .execute()
+  }
+
+  /** As JSON, which whoever reads it does not trust: the database may have been written by others. */
+  async find(id: string): Promise<string | null> {
+    const found = this.#db.selectFrom('detections').select('document').where('id', '=', id)
+    return (await found.executeTakeFirst())?.document ?? null
+  }
+
+  /** Forgets so many at most of those that are more than are kept; resolves to how many they were. */
+  async forget(keptMax: number, rowsMax: number): Promise<number> {
+    const byAge = this.#db.selectFrom('detections').select('at_ms').orderBy('at_ms', 'desc')
+    const newestTooMany = await byAge.offset(keptMax).limit(1).executeTakeFirst()
+    if (newestTooMany === undefined) return 0
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('detections')
+      .where('id', 'in', (some) =>
+        some
+          .selectFrom('detections')
+          .select('id')
+          .where('at_ms', '<=', newestTooMany.at_ms)
+          .orderBy('at_ms')
+          .limit(rowsMax),
+      )
+      .executeTakeFirst()
+    return Number(numDeletedRows)
+  }
+}

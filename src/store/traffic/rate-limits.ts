@@ -1,0 +1,75 @@
+import { type Kysely, sql } from 'kysely'
+import type { Queries } from '../engine/database.ts'
+import type { Tables } from '../engine/tables.ts'
+
+/** How much of a limit is used up. */
+export interface Count {
+  readonly key: string
+  readonly points: number
+  /** When it begins anew. */
+  readonly endsAtMs: number
+}
+
+/** Counts of requests in windows of time: in PostgreSQL all processes count together. */
+export class RateLimitStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  /** Nobody's request is forgotten: counts on, or begins a window where there is none. */
+  async add(key: string, points: number, windowMs: number, nowMs: number): Promise<Count> {
+    return (await this.addAll([{ key, points }], windowMs, nowMs))[0]!
+  }
+
+  /** In one statement, of different keys; resolves in their order. */
+  async addAll(
+    counts: readonly Omit<Count, 'endsAtMs'>[],
+    windowMs: number,
+    nowMs: number,
+  ): Promise<readonly Count[]> {
+    const rows = await this.#db
+      .insertInto('rate_limits')
+      .values(counts.map(({ key, points }) => ({ key, points, ends_at_ms: nowMs + windowMs })))
+      .onConflict((conflict) =>
+        conflict.column('key').doUpdateSet({
+          points: sql`case when rate_limits.ends_at_ms <= ${nowMs} then excluded.points else rate_limits.points + excluded.points end`,
+          ends_at_ms: sql`case when rate_limits.ends_at_ms <= ${nowMs} then excluded.ends_at_ms else rate_limits.ends_at_ms end`,
+        }),
+      )
+      .returning(['key', 'points', 'ends_at_ms'])
+      .execute()
+    const byKey = new Map(
+      rows.map(({ key, points, ends_at_ms }) => [key, { key, points, endsAtMs: ends_at_ms }]),
+    )
+    return counts.map(({ key }) => byKey.get(key)!)
+  }
+
+  /** What somebody else has counted, in the place of what was there. */
+  async keep({ key, points, endsAtMs }: Count, queries: Queries): Promise<void> {
+    await queries
+      .insertInto('rate_limits')
+      .values({ key, points, ends_at_ms: endsAtMs })
+      .onConflict((conflict) => conflict.column('key').doUpdateSet({ points, ends_at_ms: endsAtMs }))
+      .execute()
+  }
+
+  /** Those whose window is not over. There is one for each key that was used in it. */
+  async current(nowMs: number): Promise<readonly Count[]> {
+    const rows = await this.#db
+      .selectFrom('rate_limits')
+      .selectAll()
+      .where('ends_at_ms', '>', nowMs)
+      .limit(COUNTS_MAX)
+      .execute()
+    return rows.map(({ key, points, ends_at_ms }) => ({ key, points, endsAtMs: ends_at_ms }))
+  }
+
+  async sweep(nowMs: number): Promise<void> {
+    await this.#db.deleteFrom('rate_limits').where('ends_at_ms', '<=', nowMs).execute()
+  }
+}
+
+/** More keys than that are not in use within a day on one SQLite. */
+const COUNTS_MAX = 100_000

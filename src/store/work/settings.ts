@@ -1,0 +1,97 @@
+import type { Kysely, Selectable } from 'kysely'
+import type { Queries } from '../engine/database.ts'
+import { storedJson } from '../engine/stored.ts'
+import type { SettingTable } from '../engine/tables/settings.ts'
+import type { Tables } from '../engine/tables.ts'
+
+export interface Setting {
+  readonly name: string
+  /** Whatever JSON can say; who reads it knows its schema, and checks. */
+  readonly value: unknown
+  readonly version: number
+  readonly changedAtMs: number
+}
+
+export type SettingPut =
+  | { readonly kind: 'saved'; readonly version: number }
+  /** Somebody was faster; `version` is theirs, 0: there is none. */
+  | { readonly kind: 'conflict'; readonly version: number }
+
+/** Not one of the configuration: another value says that all of the database is another. */
+export const RESTORED = 'store.restored'
+/** Not one of the configuration: by which key secrets in the database were last sealed, told apart from others. */
+export const SEALED_BY = 'store.sealed_by'
+
+/** Settings that change while it runs. */
+export class SettingStore {
+  readonly #db: Kysely<Tables>
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  async get(name: string, queries: Queries = this.#db): Promise<Setting | null> {
+    const row = await queries.selectFrom('settings').selectAll().where('name', '=', name).executeTakeFirst()
+    return row === undefined ? null : settingOf(row)
+  }
+
+  /** There are few. */
+  async all(): Promise<readonly Setting[]> {
+    return (await this.#db.selectFrom('settings').selectAll().orderBy('name').execute()).map(settingOf)
+  }
+
+  /** If it is at this version still; 0: if there is none yet; `null`: whatever there is. */
+  async put(
+    name: string,
+    value: unknown,
+    ifVersion: number | null,
+    atMs: number,
+    queries: Queries = this.#db,
+  ): Promise<SettingPut> {
+    const row = { name, value: JSON.stringify(value), version: 1, changed_at_ms: atMs }
+    const saved = await (ifVersion === null
+      ? upserted(queries, row)
+      : ifVersion === 0
+        ? inserted(queries, row)
+        : updated(queries, row, ifVersion))
+    if (saved !== undefined) return { kind: 'saved', version: saved.version }
+    return { kind: 'conflict', version: (await this.get(name, queries))?.version ?? 0 }
+  }
+}
+
+function inserted(queries: Queries, row: SettingTable) {
+  return queries
+    .insertInto('settings')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('version')
+    .executeTakeFirst()
+}
+
+function updated(queries: Queries, { name, value, changed_at_ms }: SettingTable, ifVersion: number) {
+  return queries
+    .updateTable('settings')
+    .set({ value, changed_at_ms, version: ifVersion + 1 })
+    .where('name', '=', name)
+    .where('version', '=', ifVersion)
+    .returning('version')
+    .executeTakeFirst()
+}
+
+function upserted(queries: Queries, row: SettingTable) {
+  const { value, changed_at_ms } = row
+  return queries
+    .insertInto('settings')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .column('name')
+        .doUpdateSet(({ eb }) => ({ value, changed_at_ms, version: eb('settings.version', '+', 1) })),
+    )
+    .returning('version')
+    .executeTakeFirst()
+}
+
+function settingOf({ name, value, version, changed_at_ms }: Selectable<SettingTable>): Setting {
+  return { name, value: storedJson(value), version, changedAtMs: changed_at_ms }
+}
