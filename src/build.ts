@@ -18,8 +18,8 @@ async function build(): Promise<void> {
       'worker-process': 'src/proxy/worker/worker-process.ts',
       'signature-process': 'src/runtime/signatures/signature-process.ts',
       'client-process': 'src/commands/demo/client-process.ts',
-      'feed-process': 'src/manage/feed-process.ts',
-      'capture-process': 'src/manage/capture-process.ts',
+      'feed-process': 'src/manage/publish/feed-process.ts',
+      'capture-process': 'src/manage/judging/capture-process.ts',
     },
     platform: 'node',
     // With machine code in it; what pg looks for; what only a checkout has.

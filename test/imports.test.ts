@@ -9,83 +9,13 @@ import { transformWithOxc } from 'vite'
 const DRIVERS = ['npm:kysely', 'npm:better-sqlite3', 'npm:pg']
 const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:better-sqlite3', '!npm:pg']
 
-const SHARED = ['shared', 'brand.ts', 'fault.ts', 'log.ts', 'metrics.ts', 'node-http.ts']
-const CONFIG = [
-  ...[
-    'config-items.ts',
-    'config-kinds.ts',
-    'config-layers.ts',
-    'config-reader.ts',
-    'config-checks.ts',
-    'config-fleet.ts',
-    'config-headers.ts',
-    'config-identity.ts',
-    'config-inject.ts',
-    'config-schema.ts',
-    'config-source.ts',
-    'config-upstream.ts',
-  ],
-  ...['did-you-mean.ts', 'problem.ts', 'secret.ts'],
-]
-const BEFORE: Readonly<Record<string, readonly string[]>> = {
-  shared: ['node:*'],
-  'brand.ts': [],
-  'fault.ts': [],
-  'did-you-mean.ts': [],
-  'problem.ts': ['fault.ts', 'did-you-mean.ts'],
-  'node-http.ts': ['type node:http'],
-  'helper-process.ts': ['fault.ts', 'node:*'],
-  'secret.ts': ['node:util'],
-  'log.ts': ['brand.ts', 'fault.ts', 'log-text.ts', 'node:*', 'npm:pino'],
-  'log-text.ts': ['node:util'],
-  'metrics.ts': ['brand.ts', 'fault.ts', 'node:*', 'npm:prom-client'],
-  'config.ts': [...SHARED, ...CONFIG, 'classify', 'policy', 'node:*', 'npm:*'],
-  'config-layers.ts': [...SHARED, ...CONFIG, 'policy', 'node:*', 'npm:yaml'],
-  'config-reader.ts': [...SHARED, ...CONFIG, 'policy', 'node:*', 'npm:yaml'],
-  'config-checks.ts': CONFIG,
-  'config-fleet.ts': CONFIG,
-  'config-headers.ts': CONFIG,
-  'config-identity.ts': CONFIG,
-  'config-upstream.ts': CONFIG,
-  'config-inject.ts': [...SHARED, ...CONFIG],
-  'config-schema.ts': [...SHARED, ...CONFIG, 'wire', 'node:net'],
-  'config-items.ts': [...SHARED, ...CONFIG],
-  'config-kinds.ts': [...SHARED, ...CONFIG, 'wire', 'classify/our-headers.ts', 'policy', 'node:net'],
-  'config-source.ts': [...SHARED, ...CONFIG, 'classify/software-names.ts', 'policy', 'npm:yaml'],
-  wire: ['type brand.ts', 'type node:*'],
-  fingerprint: ['type brand.ts', 'wire', 'node:crypto'],
-  capture: [...SHARED, 'wire', 'fingerprint', 'node:*'],
-  classify: ['brand.ts', 'fault.ts', 'problem.ts', 'wire', 'fingerprint'],
-  policy: ['brand.ts', 'fault.ts', 'problem.ts', 'did-you-mean.ts', 'wire', 'classify'],
-  'policy/expression.ts': ['npm:@marcbachmann/cel-js'],
-  identity: [...SHARED, 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
-  plane: [...SHARED, 'problem.ts', 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
-  'plane/jetstream-bus.ts': ['npm:@nats-io/*'],
-  'plane/jetstream-connection.ts': ['npm:@nats-io/*'],
-  'plane/jetstream-snapshots.ts': ['npm:@nats-io/*'],
-  'plane/jetstream-streams.ts': ['npm:@nats-io/*'],
-  proxy: [
-    ...SHARED,
-    ...['wire', 'fingerprint', 'capture', 'classify', 'policy', 'identity', 'plane'],
-    ...['node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
-  ],
-  inject: [...SHARED, ...CONFIG, 'proxy/certificate-maker.ts', 'node:*'],
-  store: [...SHARED, 'plane', 'classify', 'policy', 'node:*', 'npm:kysely', 'npm:better-sqlite3', 'npm:pg'],
-  dashboard: ['npm:*', 'wire/event-stream.ts', 'manage/traffic.ts'],
-  manage: ['*', '!proxy', '!commands', '!main.ts', '!bin.js'],
-  commands: ['*', '!main.ts', '!bin.js'],
-  'main.ts': ['*', '!bin.js'],
-  'bin.js': ['main.ts', 'node:module', 'node:url'],
-  'build.ts': ['node:*', 'npm:rolldown'],
-}
-
 /**
  * The map of src/: each room (a folder, or a file at the top of src/) and what it may import: rooms, files, `node:`
  * modules and `npm:` packages. A room holds everything below its folder that has no row of its own. It may import
  * itself and the rooms inside it, and what its row and the rows of the folders around it name. A rule that names a
  * folder covers the rooms inside it. `type` before a name: only by `import type`; `!`: never.
  */
-const ROOMS: Readonly<Record<string, readonly string[]>> = {
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   shared: ['node:*', 'npm:pino', 'npm:prom-client'],
   config: ['shared', 'wire', 'classify', 'policy', 'node:*', 'npm:yaml'],
 
@@ -174,12 +104,16 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'build.ts': ['node:*', 'npm:rolldown'],
 }
 
-/** The rooms come one by one: until the last one is there, what a place may import today holds too. */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
-  [...new Set([...Object.keys(ROOMS), ...Object.keys(BEFORE)])]
-    .filter((place) => !place.startsWith('manage/'))
-    .map((place) => [place, [...(ROOMS[place] ?? []), ...(BEFORE[place] ?? [])]]),
-)
+/**
+ * The type of everything that the management plane is composed of. Its rooms still take it whole, which is the one
+ * circle between rooms.
+ */
+const COMPOSED = 'manage/management.ts'
+
+/** A reader sees the flow of a room by opening its folder. */
+const FOLDER_FILES_MAX = 25
+/** One file for each resource. */
+const LONG_FOLDERS = ['manage/api']
 
 /** In these, the same input gives the same output at once: no clock, no chance, no console, no waiting. */
 const PURE = ['wire', 'fingerprint', 'classify', 'policy']
@@ -193,8 +127,14 @@ const FILE_LINES_MAX = 700
 
 /** What is started often, or beside every app: its memory is a promise. */
 const WITHOUT_MANAGEMENT = [
-  ...['commands/proxy.ts', 'commands/record.ts', 'commands/check.ts', 'commands/analyze.ts', 'main.ts'],
-  ...['commands/inject.ts', 'commands/signature-process.ts', 'proxy/worker-process.ts'],
+  ...[
+    'commands/proxy.ts',
+    'commands/record/record.ts',
+    'commands/check/check.ts',
+    'commands/analyze.ts',
+    'main.ts',
+  ],
+  ...['commands/inject.ts', 'runtime/signatures/signature-process.ts', 'proxy/worker/worker-process.ts'],
 ]
 const OF_MANAGEMENT = [
   ...['kysely', 'better-sqlite3', 'pg', 'zod', 'zod-openapi', 'rate-limiter-flexible'],
@@ -231,6 +171,20 @@ test('what has no management plane loads nothing of it: neither a database nor t
   for (const name of ['oidc-provider', '@modelcontextprotocol/server', '@a2a-js/sdk'])
     assert.ok(!plane.has(`npm:${name}`), name)
   assert.ok(loadedBy('manage/a2a/make-service.ts').has('npm:@a2a-js/sdk'))
+})
+
+test('no folder of src/ is a heap', async () => {
+  const files = globSync('src/**/*.{ts,tsx,js}').map((path) =>
+    dirname(path.replaceAll('\\', '/')).slice('src/'.length),
+  )
+  const counts = Map.groupBy(files, (folder) => folder)
+  const heaps = [...counts].filter(
+    ([folder, each]) => each.length > FOLDER_FILES_MAX && !LONG_FOLDERS.includes(folder),
+  )
+  assert.deepEqual(
+    heaps.map(([folder, each]) => `src/${folder}: ${each.length} files`),
+    [],
+  )
 })
 
 test('nothing stands at the top level but what the design names', {
@@ -275,8 +229,8 @@ const REFUSED: readonly (readonly [title: string, sources: Record<string, string
   ['an inline type in wire', { 'wire/a.ts': `import { type X } from 'node:net'` }, /may not import node:net/],
   [
     'brand.ts at run time',
-    { 'fingerprint/a.ts': `import { x } from '../brand.ts'` },
-    /may not import brand\.ts/,
+    { 'fingerprint/a.ts': `import { x } from '../shared/brand.ts'` },
+    /may not import shared/,
   ],
   ['a module of node', { 'fingerprint/a.ts': `import { x } from 'node:fs'` }, /may not import node:fs/],
   ['a package', { 'classify/a.ts': `import { x } from 'lru-cache'` }, /may not import npm:lru-cache/],
@@ -337,11 +291,11 @@ test('the check finds a cycle of rooms where no files import each other', async 
 test('the check lets pass', async () => {
   const sources = new Map(
     Object.entries({
-      'wire/a.ts': `import type { Brand } from '../brand.ts'\nimport type { IncomingMessage } from 'node:http'`,
+      'wire/a.ts': `import type { Brand } from '../shared/brand.ts'\nimport type { IncomingMessage } from 'node:http'`,
       'wire/b.ts': `import { a } from './a.ts'\n// Date, process, await import('../proxy/x.ts')\nconst x = 'Date' + a.process + import.meta.url`,
-      'brand.ts': `export type Brand = string`,
-      'inject/a.ts': `import { x } from '../proxy/certificate-maker.ts'`,
-      'plane/jetstream-bus.ts': `import { x } from '@nats-io/jetstream'\nexport { y } from '../wire/a.ts'`,
+      'shared/brand.ts': `export type Brand = string`,
+      'inject/a.ts': `import { x } from '../proxy/tls/certificate-maker.ts'`,
+      'plane/jetstream/bus.ts': `import { x } from '@nats-io/jetstream'\nexport { y } from '../../wire/a.ts'`,
       'policy/a.ts': `const re = /import 'x' from "Date"/.test(y); export { re }; const of = 'from'`,
       'main.ts': `import type from './proxy/a.ts'\nawait import('./manage/a.ts')`,
     }),
@@ -370,7 +324,10 @@ function problemsIn(sources: ReadonlyMap<string, string>): string[] {
       ...shapeProblems(file, source, words),
     )
   }
-  return [...problems, ...cycleProblems(imports, 'files'), ...cycleProblems(roomsOf(imports), 'rooms')]
+  return [
+    ...problems,
+    ...new Set([...cycleProblems(imports, 'files'), ...cycleProblems(roomsOf(imports), 'rooms')]),
+  ]
 }
 
 /** The same imports between rooms. A room inside another one is no circle with it: the outer one composes it. */
@@ -379,7 +336,7 @@ function roomsOf(imports: ReadonlyMap<string, readonly Import[]>): Map<string, I
   for (const [file, found] of imports) {
     const room = zoneOf(file)
     const others = found.flatMap((each) => {
-      if (each.target === null) return []
+      if (each.target === null || each.target === COMPOSED) return []
       const target = zoneOf(each.target)
       return isWithin(target, room) || isWithin(room, target) ? [] : [{ ...each, target }]
     })

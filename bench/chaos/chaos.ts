@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { COMMAND_LINE } from '../../src/manage/audit.ts'
+import { COMMAND_LINE } from '../../src/manage/http/audit.ts'
 import { makeKey } from '../../src/manage/auth/make-key.ts'
 import { Store } from '../../src/store/store.ts'
 import { mountDisk } from '../../test/e2e/disk.ts'

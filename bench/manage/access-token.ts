@@ -5,7 +5,7 @@ import { AccessTokens, looksLikeJwt } from '../../src/manage/auth/oauth/access-t
 import { Denials } from '../../src/manage/auth/oauth/denials.ts'
 import { principalWithToken } from '../../src/manage/auth/oauth/presented.ts'
 import { SigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
-import { Sealer } from '../../src/manage/sealer.ts'
+import { Sealer } from '../../src/manage/auth/sealer.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { Store } from '../../src/store/store.ts'
 import { CompactSign, importJWK } from 'jose'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { on } from 'node:events'
 import { join } from 'node:path'
-import { COMMAND_LINE } from '../../src/manage/audit.ts'
+import { COMMAND_LINE } from '../../src/manage/http/audit.ts'
 import { makeKey } from '../../src/manage/auth/make-key.ts'
 import { Store } from '../../src/store/store.ts'
 

@@ -5,7 +5,7 @@ import Router from '@koa/router'
 import Koa from 'koa'
 import { createLog } from '../../src/shared/log.ts'
 import { OPERATION_IDS } from '../../src/manage/api/operations.ts'
-import { ManageTraffic } from '../../src/manage/front/traffic.ts'
+import { ManageTraffic } from '../../src/manage/http/front/traffic.ts'
 import { TestManagement } from '../../test/manage/management.ts'
 
 /** A process of its own that serves either, and says where on a line of JSON; it ends with its standard input. */

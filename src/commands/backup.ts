@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { Fault } from '../shared/fault.ts'
-import { changed, COMMAND_LINE } from '../manage/audit.ts'
+import { changed, COMMAND_LINE } from '../manage/http/audit.ts'
 
 import { backupSqlite, restoreSqlite } from '../store/engine/sqlite-backup.ts'
 import { sqliteFile } from '../store/engine/open-database.ts'

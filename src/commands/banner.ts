@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import type { PolicyInForce } from '../manage/policy-keeper.ts'
+import type { PolicyInForce } from '../manage/publish/policy-keeper.ts'
 import type { ListenAddress } from '../proxy/worker/data-plane.ts'
-import { DASHBOARD_PATH } from '../manage/dashboard-path.ts'
+import { DASHBOARD_PATH } from '../manage/http/dashboard-path.ts'
 import type { Gateway, GatewaySettings } from '../runtime/gateway.ts'
 import { type Io, paint } from '../terminal/io.ts'
 

@@ -1,4 +1,4 @@
-import { type Seconds, sumOf, type Traffic } from '../manage/traffic.ts'
+import { type Seconds, sumOf, type Traffic } from '../manage/intake/traffic.ts'
 import { type Column, renderTable } from '../terminal/table.ts'
 
 /** What is known when a screen is drawn. */

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
 import { Fault } from '../shared/fault.ts'
-import { emptySeconds, type Traffic, withSecond } from '../manage/traffic.ts'
+import { emptySeconds, type Traffic, withSecond } from '../manage/intake/traffic.ts'
 import { USAGE } from '../terminal/arguments.ts'
 import { asked, heard } from './access/ask-running.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'

@@ -2,18 +2,23 @@ import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
 import { type MetricsType, metricsTypeFor } from '../shared/metrics.ts'
 import type { UnreadyReason } from '../plane/readiness.ts'
-import type { RequestContext, RequestState } from './api/router.ts'
-import { pathIn } from './front/address.ts'
-import { ClientAddresses } from './front/client-address.ts'
-import { cors } from './front/cors.ts'
-import { putHead } from './front/head.ts'
-import { isSent, represent } from './front/representation.ts'
-import type { ProxyHeaderFault } from './front/proxy-header.ts'
-import { createFrontServer, HEADERS_MAX, type ManageServer, type ServerSettings } from './front/server.ts'
-import { STABILITY_HEADER, stabilityOf } from './front/stability.ts'
-import type { Visit } from './front/traffic.ts'
-import { sayProblem } from './problem.ts'
-import { Refusal } from './refusal.ts'
+import type { RequestContext, RequestState } from './http/router.ts'
+import { pathIn } from './http/front/address.ts'
+import { ClientAddresses } from './http/front/client-address.ts'
+import { cors } from './http/front/cors.ts'
+import { putHead } from './http/front/head.ts'
+import { isSent, represent } from './http/front/representation.ts'
+import type { ProxyHeaderFault } from './http/front/proxy-header.ts'
+import {
+  createFrontServer,
+  HEADERS_MAX,
+  type ManageServer,
+  type ServerSettings,
+} from './http/front/server.ts'
+import { STABILITY_HEADER, stabilityOf } from './http/front/stability.ts'
+import type { Visit } from './http/front/traffic.ts'
+import { sayProblem } from './http/problem.ts'
+import { Refusal } from './http/refusal.ts'
 
 /** What the management plane asks the rest of the process. */
 export interface ManageContext {

@@ -1,7 +1,7 @@
-import { KEPT_MIN, WRITTEN_EVERY_MS } from './detections.ts'
+import { KEPT_MIN, WRITTEN_EVERY_MS } from './judging/detections.ts'
 import type { Management } from './management.ts'
-import { forgetting, type PeriodicJob } from './periodic.ts'
-import { TASK_KEPT_MS } from './task-runner.ts'
+import { forgetting, type PeriodicJob } from './jobs/periodic.ts'
+import { TASK_KEPT_MS } from './jobs/task-runner.ts'
 
 export interface EventRetention {
   readonly retentionMs: number

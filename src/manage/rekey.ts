@@ -4,7 +4,7 @@ import type { SealedRow } from '../store/engine/sealed-values.ts'
 import { SEALED_BY } from '../store/work/settings.ts'
 import type { Store } from '../store/store.ts'
 import { SEALED_COLUMNS, type SealedPlace } from './sealed-columns.ts'
-import { type Sealer, sealedPrefix } from './sealer.ts'
+import { type Sealer, sealedPrefix } from './auth/sealer.ts'
 
 export interface RekeyOptions {
   /** Looks, and changes nothing. */

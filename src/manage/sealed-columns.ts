@@ -3,8 +3,8 @@ import { NONCE_KIND, NONCE_SECRET } from './auth/oauth/dpop-nonces.ts'
 import { sealedAs as recordSealedAs } from './auth/oauth/sealed-records.ts'
 import { sealedAs as keySealedAs } from './auth/oauth/signing-keys.ts'
 import { sealedAs as codesSealedAs } from './auth/people/make-user.ts'
-import { whatOf as callbackSealedAs } from './task-callbacks.ts'
-import { secretOf } from './webhooks/signing.ts'
+import { whatOf as callbackSealedAs } from './jobs/task-callbacks.ts'
+import { secretOf } from './jobs/signing.ts'
 
 /** A column, and what its values are sealed as: see Sealer. That also names a record to an operator. */
 export interface SealedPlace extends SealedColumn {

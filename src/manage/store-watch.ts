@@ -1,6 +1,6 @@
 import type { Log } from '../shared/log.ts'
 import type { Store } from '../store/store.ts'
-import type { PeriodicJob } from './periodic.ts'
+import type { PeriodicJob } from './jobs/periodic.ts'
 
 /** Asks the database whether it is there, so that an operator hears when it is not, also while nobody uses the API. */
 export class StoreWatch {

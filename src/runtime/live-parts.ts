@@ -9,8 +9,13 @@ import { AsnFile } from '../identity/address/asn-file.ts'
 import type { RangesStore } from '../identity/address/ranges-store.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../shared/log.ts'
-import type { FeedStore } from '../manage/feed-store.ts'
-import { DEFAULT_POLICY, hashOf, type PolicyFile, type PolicyInForce } from '../manage/policy-keeper.ts'
+import type { FeedStore } from '../manage/publish/feed-store.ts'
+import {
+  DEFAULT_POLICY,
+  hashOf,
+  type PolicyFile,
+  type PolicyInForce,
+} from '../manage/publish/policy-keeper.ts'
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/tls/development-ca.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/tls/key-pair.ts'
 import type { Part } from './reload.ts'

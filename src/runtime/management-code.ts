@@ -7,8 +7,8 @@ export async function managementCode() {
   const [{ OPERATION_IDS }, { ManagementPlane }, { PolicyKeeper }, { PolicyCopy }] = await Promise.all([
     import('../manage/api/operations.ts'),
     import('../manage/management-plane.ts'),
-    import('../manage/policy-keeper.ts'),
-    import('../manage/policy-copy.ts'),
+    import('../manage/publish/policy-keeper.ts'),
+    import('../manage/publish/policy-copy.ts'),
   ])
   return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy }
 }

@@ -9,7 +9,7 @@ import { exportSignatures } from '../../src/commands/signatures/signatures-expor
 import { feedKey, feedVerify } from '../../src/commands/signatures/signatures-feed.ts'
 import { listFeeds, rollback } from '../../src/commands/signatures/signatures-rollback.ts'
 import { silentLog } from '../../src/shared/log.ts'
-import { FeedStore } from '../../src/manage/feed-store.ts'
+import { FeedStore } from '../../src/manage/publish/feed-store.ts'
 import { openFeed, parseFeedKey } from '../../src/plane/feed.ts'
 import { memoryIo } from './memory-io.ts'
 

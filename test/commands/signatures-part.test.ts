@@ -9,7 +9,7 @@ import { SignatureCompiler } from '../../src/runtime/signatures/signature-compil
 import { loadContent } from '../../src/runtime/signatures/signature-content.ts'
 import { loadSoftware } from '../../src/runtime/signatures/signature-files.ts'
 import { createLogTo } from '../../src/shared/log.ts'
-import { FeedStore } from '../../src/manage/feed-store.ts'
+import { FeedStore } from '../../src/manage/publish/feed-store.ts'
 import { feedKeyOf, makeFeedPrivateKey, parseFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
 import type { SignatureSet } from '../../src/plane/signature-set.ts'
 

@@ -1,6 +1,6 @@
 import { createLogTo } from '../../src/shared/log.ts'
-import { Ingest, type IngestOptions } from '../../src/manage/ingest.ts'
-import { IngestMetrics } from '../../src/manage/ingest-metrics.ts'
+import { Ingest, type IngestOptions } from '../../src/manage/intake/ingest.ts'
+import { IngestMetrics } from '../../src/manage/intake/ingest-metrics.ts'
 import type { Sighting, SightingId } from '../../src/plane/sighting.ts'
 import type { Store } from '../../src/store/store.ts'
 import { sighting as plain } from './bus.ts'

@@ -7,8 +7,8 @@ import {
   type KeeperSettings,
   SightingKeeper,
   type ObservedCounter,
-} from '../../src/manage/sighting-keeper.ts'
-import { IngestMetrics } from '../../src/manage/ingest-metrics.ts'
+} from '../../src/manage/intake/sighting-keeper.ts'
+import { IngestMetrics } from '../../src/manage/intake/ingest-metrics.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { AgentsSeenStore } from '../../src/store/catalogue/agents-seen.ts'
 import type { Database, DatabaseKind } from '../../src/store/engine/database.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { parseSoftware } from '../../src/classify/known/software.ts'
-import { trialCounter } from '../../src/manage/submissions/trial-counter.ts'
+import { trialCounter } from '../../src/manage/judging/submissions/trial-counter.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import type { NewSignature } from '../../src/store/catalogue/catalogue.ts'
 import type { DatabaseKind } from '../../src/store/engine/database.ts'

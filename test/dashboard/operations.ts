@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Schemas } from '../../src/manage/api/json-schema.ts'
+import type { Schemas } from '../../src/manage/http/json-schema.ts'
 import { type DocumentedOperation, openApiDocument } from '../../src/manage/api/openapi.ts'
 import { V1 } from '../../src/manage/api/operations.ts'
 

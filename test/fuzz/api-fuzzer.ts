@@ -11,9 +11,9 @@ import {
   problemsOf,
   responseIn,
 } from '../../src/manage/api/openapi.ts'
-import type { AnyOperation } from '../../src/manage/api/operation.ts'
-import type { ApiVersion } from '../../src/manage/api/version.ts'
-import { PROBLEMS, type ProblemCode } from '../../src/manage/refusal.ts'
+import type { AnyOperation } from '../../src/manage/http/operation.ts'
+import type { ApiVersion } from '../../src/manage/http/version.ts'
+import { PROBLEMS, type ProblemCode } from '../../src/manage/http/refusal.ts'
 import { TestManagement } from '../manage/management.ts'
 import type { Owner } from '../store/databases.ts'
 import { type FuzzedRequest, requestsFor } from './api-requests.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { exampleOf, type JsonSchema, resolved, type Schemas } from '../../src/manage/api/json-schema.ts'
-import type { ApiVersion } from '../../src/manage/api/version.ts'
+import { exampleOf, type JsonSchema, resolved, type Schemas } from '../../src/manage/http/json-schema.ts'
+import type { ApiVersion } from '../../src/manage/http/version.ts'
 import type {
   Content,
   DocumentedOperation,

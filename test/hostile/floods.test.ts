@@ -9,7 +9,7 @@ import { ACCESS_PREFIX, GnapTokens } from '../../src/manage/auth/gnap/gnap-token
 import { MinuteThrottle } from '../../src/manage/auth/minute-throttle.ts'
 import { Trust } from '../../src/manage/auth/trust.ts'
 import { InFlight } from '../../src/manage/mcp/in-flight.ts'
-import { RecentDetections } from '../../src/manage/detections.ts'
+import { RecentDetections } from '../../src/manage/judging/detections.ts'
 import { FailureBudget } from '../../src/identity/verify/failure-budget.ts'
 import { FetchPlaces } from '../../src/identity/fetch/fetch-places.ts'
 import { KeyBook } from '../../src/identity/keys/key-book.ts'

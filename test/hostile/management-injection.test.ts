@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { AnyOperation } from '../../src/manage/api/operation.ts'
+import type { AnyOperation } from '../../src/manage/http/operation.ts'
 import { VERSIONS } from '../../src/manage/api/operations.ts'
 import { KINDS } from '../store/databases.ts'
 import { Caller, type Heard, LIMIT_MS } from './management-caller.ts'

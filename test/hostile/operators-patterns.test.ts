@@ -4,7 +4,7 @@ import { HeaderIndex, softwareOf } from '../../src/classify/known/index/header-i
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
 import { UserAgentIndex } from '../../src/classify/known/user-agent.ts'
 import { Fault } from '../../src/shared/fault.ts'
-import { RobotsTxt } from '../../src/manage/threats/robots-txt.ts'
+import { RobotsTxt } from '../../src/manage/events/threats/robots-txt.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
 import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type Test, test } from 'tap'
-import { readBytes } from '../../src/manage/api/body-bytes.ts'
+import { readBytes } from '../../src/manage/http/body-bytes.ts'
 
 const HEAD = 'POST / HTTP/1.1\r\nHost: here\r\n'
 const BYTES_MAX = 100

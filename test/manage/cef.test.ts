@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { cefOf, fieldText, headerText } from '../../src/manage/sinks/cef.ts'
-import { framed, syslogMessage } from '../../src/manage/sinks/syslog-message.ts'
+import { cefOf, fieldText, headerText } from '../../src/manage/events/sinks/cef.ts'
+import { framed, syslogMessage } from '../../src/manage/events/sinks/syslog-message.ts'
 import type { EventRecord } from '../../src/store/events/events.ts'
 import { newEvent } from './event-reader.ts'
 

@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Test, test } from 'tap'
-import { exampleOf } from '../../src/manage/api/json-schema.ts'
+import { exampleOf } from '../../src/manage/http/json-schema.ts'
 import {
   type DocumentedOperation,
   type OpenApiDocument,
   openApiDocument,
 } from '../../src/manage/api/openapi.ts'
-import type { AnyOperation } from '../../src/manage/api/operation.ts'
+import type { AnyOperation } from '../../src/manage/http/operation.ts'
 import { VERSIONS } from '../../src/manage/api/operations.ts'
 import { TestManagement } from './management.ts'
 

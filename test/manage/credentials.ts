@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto'
 import { SignJWT } from 'jose'
-import type { Scope } from '../../src/manage/auth/principal.ts'
+import type { Scope } from '../../src/manage/http/access/principal.ts'
 import { DocumentServer } from '../identity/document-server.ts'
 import { newSigner, type Signer } from '../identity/signer.ts'
 import type { Owner } from '../store/databases.ts'

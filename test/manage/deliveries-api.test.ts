@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
-import { EventLog } from '../../src/manage/event-log.ts'
+import { EventLog } from '../../src/manage/events/event-log.ts'
 import type { NewEvent } from '../../src/store/events/events.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, KINDS, type Owner } from '../store/databases.ts'

@@ -10,8 +10,8 @@ import { truthOf } from '../../src/classify/measure/evaluation.ts'
 import { readCorpus } from '../../src/commands/record/corpus-file.ts'
 import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 import { detectionRequest } from '../../src/manage/api/detect.ts'
-import { validated } from '../../src/manage/api/validate.ts'
-import { type DetectionRequest, toldIn } from '../../src/manage/detection.ts'
+import { validated } from '../../src/manage/http/validate.ts'
+import { type DetectionRequest, toldIn } from '../../src/manage/judging/detection.ts'
 import { TestManagement } from './management.ts'
 
 const CHROME =

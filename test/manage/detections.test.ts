@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { RecentDetections } from '../../src/manage/detections.ts'
+import { RecentDetections } from '../../src/manage/judging/detections.ts'
 
 test('the newest ten thousand detections are remembered, and of the older ones not all', async () => {
   const detections = new RecentDetections(null)

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { test } from 'tap'
 import { type OpenApiDocument, openApiDocument } from '../../src/manage/api/openapi.ts'
 import { V1, VERSIONS } from '../../src/manage/api/operations.ts'
-import { PROBLEMS } from '../../src/manage/refusal.ts'
+import { PROBLEMS } from '../../src/manage/http/refusal.ts'
 import { TestManagement } from './management.ts'
 import { GOLDENS, goldenText } from './openapi.ts'
 

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { type EventFilter, EVERYTHING, isWanted, severitiesFrom } from '../../src/manage/event-filter.ts'
-import { EventLog } from '../../src/manage/event-log.ts'
-import { EventTail } from '../../src/manage/event-tail.ts'
-import { eventTexts } from '../../src/manage/event-texts.ts'
+import {
+  type EventFilter,
+  EVERYTHING,
+  isWanted,
+  severitiesFrom,
+} from '../../src/manage/events/event-filter.ts'
+import { EventLog } from '../../src/manage/events/event-log.ts'
+import { EventTail } from '../../src/manage/events/event-tail.ts'
+import { eventTexts } from '../../src/manage/events/event-texts.ts'
 import type { NewEvent } from '../../src/store/events/events.ts'
 import type { Store } from '../../src/store/store.ts'
 import { SEVERITIES } from '../../src/store/engine/tables/events.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { test } from 'tap'
-import { FeedOpener } from '../../src/manage/feed-opener.ts'
+import { FeedOpener } from '../../src/manage/publish/feed-opener.ts'
 import { type FeedFault, feedKeyOf, makeFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
 import { withoutDescriptors } from '../descriptors.ts'
 

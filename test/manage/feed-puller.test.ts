@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { sign } from 'node:crypto'
 import { createLogTo } from '../../src/shared/log.ts'
-import { FeedPuller, type FeedSettings, nextPullMs } from '../../src/manage/feed-puller.ts'
-import { FeedStore } from '../../src/manage/feed-store.ts'
+import { FeedPuller, type FeedSettings, nextPullMs } from '../../src/manage/publish/feed-puller.ts'
+import { FeedStore } from '../../src/manage/publish/feed-store.ts'
 import { Metrics, metricsText } from '../../src/shared/metrics.ts'
 import {
   type FeedContent,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import { test } from 'tap'
-import type { Visit } from '../../src/manage/front/traffic.ts'
+import type { Visit } from '../../src/manage/http/front/traffic.ts'
 import { TestManagement } from './management.ts'
 import { answersIn, dialled, said } from './talk.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
-import { COMMAND_LINE } from '../../src/manage/audit.ts'
+import { COMMAND_LINE } from '../../src/manage/http/audit.ts'
 import { setPassword } from '../../src/manage/auth/people/make-user.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { Authenticator } from './authenticator.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
-import { OpenStreams } from '../../src/manage/open-streams.ts'
+import { OpenStreams } from '../../src/manage/http/open-streams.ts'
 import { TestManagement } from './management.ts'
 import { listening, modern, sent } from './mcp-client.ts'
 

@@ -6,7 +6,7 @@ import type {
   People,
   Person,
 } from '../../src/manage/auth/oauth/people.ts'
-import type { Scope } from '../../src/manage/auth/principal.ts'
+import type { Scope } from '../../src/manage/http/access/principal.ts'
 
 /** People who sign in and consent without a page, as a test says. */
 export class TestPeople implements People {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { openApiDocument } from '../../src/manage/api/openapi.ts'
 import { V1, V2 } from '../../src/manage/api/operations.ts'
-import type { ApiVersion } from '../../src/manage/api/version.ts'
+import type { ApiVersion } from '../../src/manage/http/version.ts'
 
 /** What the API promises, in a file, so that a change of it is seen: `npm run openapi` writes it. */
 export function goldenText(version: ApiVersion): string {

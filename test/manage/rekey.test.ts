@@ -5,14 +5,14 @@ import { sql } from 'kysely'
 import { type Test, test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
-import { COMMAND_LINE } from '../../src/manage/audit.ts'
+import { COMMAND_LINE } from '../../src/manage/http/audit.ts'
 import { Denials } from '../../src/manage/auth/oauth/denials.ts'
 import { DpopNonces } from '../../src/manage/auth/oauth/dpop-nonces.ts'
 import { Records } from '../../src/manage/auth/oauth/records.ts'
 import { startCodes } from '../../src/manage/auth/people/make-user.ts'
 import { rekey } from '../../src/manage/rekey.ts'
 import { SEALED_COLUMNS } from '../../src/manage/sealed-columns.ts'
-import { Sealer, sealedPrefix } from '../../src/manage/sealer.ts'
+import { Sealer, sealedPrefix } from '../../src/manage/auth/sealer.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
@@ -39,7 +39,7 @@ const SEALS: Readonly<Record<string, readonly (string | null)[]>> = {
   'manage/auth/people/outside-sign-in.ts': [null, null],
   'manage/auth/people/passkeys.ts': [null],
   'manage/rekey.ts': [null],
-  'manage/task-webhook.ts': ['task_callbacks.sealed'],
+  'manage/jobs/task-webhook.ts': ['task_callbacks.sealed'],
 }
 
 test('no place that seals a secret is missing in the list of sealed columns', async () => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type Scope, SCOPES } from '../../src/manage/auth/principal.ts'
+import { type Scope, SCOPES } from '../../src/manage/http/access/principal.ts'
 
 /** `POST /detect` → the scopes of which one is enough: as the README tells whoever asks for a credential. */
 export function scopeTable(): ReadonlyMap<string, readonly Scope[]> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { TOOLS } from '../../src/manage/api/operations.ts'
-import { type Scope, SCOPES } from '../../src/manage/auth/principal.ts'
+import { type Scope, SCOPES } from '../../src/manage/http/access/principal.ts'
 import { cardOf } from './a2a-client.ts'
 import { gnapToken } from './credentials.ts'
 import { type Answered, TestManagement } from './management.ts'

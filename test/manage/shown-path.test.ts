@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { shownPath, shownUserAgent } from '../../src/manage/shown-path.ts'
+import { shownPath, shownUserAgent } from '../../src/manage/intake/shown-path.ts'
 
 test('paths that people write are shown as they are', async () => {
   for (const path of [

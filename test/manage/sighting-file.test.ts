@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import type { Log } from '../../src/shared/log.ts'
-import { SightingFile } from '../../src/manage/sighting-file.ts'
+import { SightingFile } from '../../src/manage/intake/sighting-file.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { sighting } from '../contract/bus.ts'
 

@@ -2,8 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
 import { createLogTo } from '../../src/shared/log.ts'
 import type { Management } from '../../src/manage/management.ts'
-import { Refusal } from '../../src/manage/refusal.ts'
-import type { TaskType } from '../../src/manage/task-types.ts'
+import { Refusal } from '../../src/manage/http/refusal.ts'
+import type { TaskType } from '../../src/manage/jobs/task-types.ts'
 import type { Store } from '../../src/store/store.ts'
 
 /** A type whose items are numbers, of which each takes so long, and the odd ones fail. */

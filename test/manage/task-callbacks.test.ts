@@ -7,13 +7,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
 import type { Management } from '../../src/manage/management.ts'
-import { Sealer } from '../../src/manage/sealer.ts'
+import { Sealer } from '../../src/manage/auth/sealer.ts'
 import {
   type CallbackSecret,
   type CallbackSettings,
   TaskCallbacks,
   whatOf,
-} from '../../src/manage/task-callbacks.ts'
+} from '../../src/manage/jobs/task-callbacks.ts'
 import type { Store } from '../../src/store/store.ts'
 import { KINDS, openFresh, type Owner } from '../store/databases.ts'
 import { Receiver } from './callback-receiver.ts'

@@ -1,6 +1,6 @@
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { Fault } from '../../shared/fault.ts'
-import { ACCESS, type Access, SCOPES, type Scope } from '../../manage/auth/principal.ts'
+import { ACCESS, type Access, SCOPES, type Scope } from '../../manage/http/access/principal.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import type { Arguments } from '../../terminal/command.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Fault } from '../../shared/fault.ts'
-import { COMMAND_LINE } from '../../manage/audit.ts'
+import { COMMAND_LINE } from '../../manage/http/audit.ts'
 import {
   AUTH_METHODS,
   type AuthMethod,
@@ -11,8 +11,8 @@ import {
   type WantedClient,
 } from '../../manage/auth/oauth/clients.ts'
 import { Denials } from '../../manage/auth/oauth/denials.ts'
-import { PLANS, type Plan, planFor, SCOPES } from '../../manage/auth/principal.ts'
-import { Refusal } from '../../manage/refusal.ts'
+import { PLANS, type Plan, planFor, SCOPES } from '../../manage/http/access/principal.ts'
+import { Refusal } from '../../manage/http/refusal.ts'
 import type { OAuthClient } from '../../store/people/oauth-clients.ts'
 import { nameIn, scopesIn, timeText, wordsIn } from './access-options.ts'
 import { USAGE } from '../../terminal/arguments.ts'

@@ -1,5 +1,5 @@
 import { Fault } from '../../shared/fault.ts'
-import { COMMAND_LINE } from '../../manage/audit.ts'
+import { COMMAND_LINE } from '../../manage/http/audit.ts'
 import {
   changeUser,
   deleteUser,
@@ -17,7 +17,7 @@ import {
 } from '../../manage/auth/people/make-user.ts'
 import { codeUri } from '../../manage/auth/people/one-time-codes.ts'
 import { PasswordHasher, passwordProblem } from '../../manage/auth/people/password-hash.ts'
-import { ACCESS, SCOPES } from '../../manage/auth/principal.ts'
+import { ACCESS, SCOPES } from '../../manage/http/access/principal.ts'
 import type { Store } from '../../store/store.ts'
 import type { UserRecord } from '../../store/people/users.ts'
 import { accessIn } from './access-options.ts'

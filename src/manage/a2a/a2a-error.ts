@@ -1,5 +1,5 @@
-import { refusalFor } from '../problem.ts'
-import type { FieldError, ProblemCode } from '../refusal.ts'
+import { refusalFor } from '../http/problem.ts'
+import type { FieldError, ProblemCode } from '../http/refusal.ts'
 
 /** An answer that is no success, in A2A's words: both bindings say the same of it (A2A 1.0 §5.4, §9.5, §11.6). */
 export class A2AError extends Error {

@@ -1,7 +1,7 @@
 import { JA4_TYPES, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
-import { invalid } from '../refusal.ts'
-import type { Tool, Tools } from '../tools.ts'
+import { invalid } from '../http/refusal.ts'
+import type { Tool, Tools } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'
 import type { Message, Part } from './requests.ts'
 

@@ -1,6 +1,6 @@
 import type { Management } from '../management.ts'
-import { TaskWatch } from '../task-watch.ts'
-import type { Tools } from '../tools.ts'
+import { TaskWatch } from '../jobs/task-watch.ts'
+import type { Tools } from '../jobs/tools.ts'
 import { AgentCards } from './agent-card.ts'
 import type { A2AService } from './service.ts'
 

@@ -1,6 +1,6 @@
 import { StreamResponse } from '@a2a-js/sdk'
 import type { TaskRecord } from '../../store/work/tasks.ts'
-import type { CallbackMessage } from '../task-callbacks.ts'
+import type { CallbackMessage } from '../jobs/task-callbacks.ts'
 import { REST_TYPE, VERSION } from './protocol.ts'
 import { statusUpdate } from './task-view.ts'
 

@@ -1,7 +1,7 @@
 import type { TaskRecord } from '../../store/work/tasks.ts'
 import type { Management } from '../management.ts'
-import type { TaskWatch } from '../task-watch.ts'
-import type { ToolCaller, Tools } from '../tools.ts'
+import type { TaskWatch } from '../jobs/task-watch.ts'
+import type { ToolCaller, Tools } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'
 import type { AgentCards } from './agent-card.ts'
 

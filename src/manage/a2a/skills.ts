@@ -1,6 +1,6 @@
-import { leastScopes } from '../auth/needed-scopes.ts'
-import { mayDo, type Principal, type Scope } from '../auth/principal.ts'
-import { neededBy, type Tool, type Tools, withDoor } from '../tools.ts'
+import { leastScopes } from '../http/access/needed-scopes.ts'
+import { mayDo, type Principal, type Scope } from '../http/access/principal.ts'
+import { neededBy, type Tool, type Tools, withDoor } from '../jobs/tools.ts'
 
 /** A group of tools, as the agent card has it. */
 export interface Skill {

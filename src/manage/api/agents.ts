@@ -5,13 +5,18 @@ import { CATEGORIES, parseSoftware, type Software, SOFTWARE_KINDS } from '../../
 import type { FingerprintLists, KnownAgent } from '../../store/catalogue/catalogue-lists.ts'
 import type { SoftwareRow } from '../../store/catalogue/catalogue.ts'
 import type { Store } from '../../store/store.ts'
-import { agentEvidence, verificationSources } from '../agent-evidence.ts'
+import { agentEvidence, verificationSources } from '../judging/agent-evidence.ts'
 import type { Management } from '../management.ts'
-import { listing } from './listing.ts'
-import { operation } from './operation.ts'
-import { reasons, textInQuery, time, timeOf } from './schemas.ts'
-import { shownSignature, shownWithEvidence, signature, signatureWithEvidence } from './signature-schemas.ts'
-import type { Offered, Versioned } from './version.ts'
+import { listing } from '../http/listing.ts'
+import { operation } from '../http/operation.ts'
+import { reasons, textInQuery, time, timeOf } from '../http/schemas.ts'
+import {
+  shownSignature,
+  shownWithEvidence,
+  signature,
+  signatureWithEvidence,
+} from '../judging/signature-schemas.ts'
+import type { Offered, Versioned } from '../http/version.ts'
 
 const category = z.enum(CATEGORIES).meta({ id: 'AgentCategory' })
 const fingerprintLists = z

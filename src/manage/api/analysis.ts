@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { COMPARED_TYPES, typeOf } from '../comparison.ts'
+import { COMPARED_TYPES, typeOf } from '../judging/comparison.ts'
 import { detectionAnswer, evidence } from './detect.ts'
 
 // What tools and tasks take and give that no path of its own has.

@@ -2,7 +2,7 @@ import type Koa from 'koa'
 import { admit } from '../auth/admission.ts'
 import type { Management } from '../management.ts'
 import { VERSIONS } from './operations.ts'
-import { type RequestState, routesOf } from './router.ts'
+import { type RequestState, routesOf } from '../http/router.ts'
 import { streamer } from './streamer.ts'
 
 /**

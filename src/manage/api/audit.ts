@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import type { AuditEntry } from '../../store/people/audit.ts'
-import { listing } from './listing.ts'
-import { time, timeOf } from './schemas.ts'
-import type { Offered } from './version.ts'
+import { listing } from '../http/listing.ts'
+import { time, timeOf } from '../http/schemas.ts'
+import type { Offered } from '../http/version.ts'
 
 const auditEntry = z
   .strictObject({

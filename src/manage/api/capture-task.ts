@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { analyzeCapture } from '../capture-analysis.ts'
-import type { TaskType } from '../task-types.ts'
-import { TOOL_PROTOCOLS } from '../tools.ts'
+import { analyzeCapture } from '../judging/capture-analysis.ts'
+import type { TaskType } from '../jobs/task-types.ts'
+import { TOOL_PROTOCOLS } from '../jobs/tools.ts'
 import { comparedFingerprint } from './analysis.ts'
 
 /** In base64: fits a body of 8 MiB with a key log beside it. */

@@ -1,14 +1,14 @@
 import * as z from 'zod'
 import type { OAuthClient } from '../../store/people/oauth-clients.ts'
 import { AUTH_METHODS, deleteClient, GRANT_TYPES, makeClient, scopesOf } from '../auth/oauth/clients.ts'
-import { PLANS, planFor, SCOPES } from '../auth/principal.ts'
-import { Refusal } from '../refusal.ts'
+import { PLANS, planFor, SCOPES } from '../http/access/principal.ts'
+import { Refusal } from '../http/refusal.ts'
 import { plan, scope } from './keys.ts'
-import { listing } from './listing.ts'
+import { listing } from '../http/listing.ts'
 import { given, has, is, mayBe, rules, when } from './member-rules.ts'
-import { actorOf, operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
-import type { Offered } from './version.ts'
+import { actorOf, operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
+import type { Offered } from '../http/version.ts'
 
 const grantType = z.enum(GRANT_TYPES).meta({ id: 'GrantType' })
 const authMethod = z.enum(AUTH_METHODS).meta({

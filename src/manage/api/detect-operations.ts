@@ -1,13 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as z from 'zod'
-import { type Detection, detect, judgedIn } from '../detection.ts'
+import { type Detection, detect, judgedIn } from '../judging/detection.ts'
 import type { Management } from '../management.ts'
-import { type FieldError, invalid, Refusal } from '../refusal.ts'
-import { ITEMS_MAX, SLICE_MS } from '../task-types.ts'
+import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
+import { ITEMS_MAX, SLICE_MS } from '../jobs/task-types.ts'
 import { detectionRequest, detectionResult } from './detect.ts'
-import { operation } from './operation.ts'
-import { validated } from './validate.ts'
-import type { Offered, Versioned } from './version.ts'
+import { operation } from '../http/operation.ts'
+import { validated } from '../http/validate.ts'
+import type { Offered, Versioned } from '../http/version.ts'
 
 const EXAMPLE: z.output<typeof detectionResult> = {
   ...{ is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },

@@ -4,9 +4,9 @@ import { type Ja4Type, wrongInFingerprint } from '../../classify/known/fingerpri
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
 import { isFingerprint } from '../../classify/known/signature.ts'
 import { CATEGORIES } from '../../classify/known/software.ts'
-import { type DetectionRequest, hasSomething } from '../detection.ts'
+import { type DetectionRequest, hasSomething } from '../judging/detection.ts'
 import { is } from './member-rules.ts'
-import { withUsual } from './validate.ts'
+import { withUsual } from '../http/validate.ts'
 
 /** As long as what requests are recorded with. */
 const TEXT_LENGTH_MAX = 65_536

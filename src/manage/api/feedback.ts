@@ -1,8 +1,8 @@
 import * as z from 'zod'
-import { type Counted, giveFeedback, OUTCOMES } from '../feedback.ts'
+import { type Counted, giveFeedback, OUTCOMES } from '../judging/feedback.ts'
 import { exactlyOne, given, is, rules, when } from './member-rules.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
+import { actorOf, type AnyOperation, operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
 
 const id = z.string().regex(/^[\w.:=-]{1,128}$/, 'is no id of a decision or a request')
 

@@ -1,12 +1,12 @@
 import * as z from 'zod'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
 import { noPart } from '../../store/engine/page.ts'
-import { type FleetSummary, PROXY_STATES, type SeenProxy } from '../fleet-view.ts'
+import { type FleetSummary, PROXY_STATES, type SeenProxy } from '../publish/fleet-view.ts'
 import type { Management } from '../management.ts'
-import { listing } from './listing.ts'
-import { operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
-import type { Offered } from './version.ts'
+import { listing } from '../http/listing.ts'
+import { operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
+import type { Offered } from '../http/version.ts'
 
 const instance = z
   .strictObject({

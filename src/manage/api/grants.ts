@@ -1,12 +1,12 @@
 import * as z from 'zod'
 import { GRANT_STATES, type GnapGrantRecord } from '../../store/people/gnap-grants.ts'
 import { decideGrant } from '../auth/gnap/grants.ts'
-import { SCOPES, type Scope } from '../auth/principal.ts'
-import { invalid, Refusal } from '../refusal.ts'
-import { listing } from './listing.ts'
-import { actorOf, operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
-import type { Offered } from './version.ts'
+import { SCOPES, type Scope } from '../http/access/principal.ts'
+import { invalid, Refusal } from '../http/refusal.ts'
+import { listing } from '../http/listing.ts'
+import { actorOf, operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
+import type { Offered } from '../http/version.ts'
 
 const scopes = z.array(z.enum(SCOPES))
 const state = z.enum(GRANT_STATES).meta({

@@ -1,15 +1,15 @@
 import * as z from 'zod'
 import type { KeyRecord } from '../../store/people/keys.ts'
-import { changed } from '../audit.ts'
+import { changed } from '../http/audit.ts'
 import { principalOf } from '../auth/api-keys.ts'
 import { makeKey, type WantedKey } from '../auth/make-key.ts'
-import { ACCESS, type Access, PLANS, planFor, SCOPES, type Scope } from '../auth/principal.ts'
-import { invalid, Refusal } from '../refusal.ts'
-import { listing } from './listing.ts'
+import { ACCESS, type Access, PLANS, planFor, SCOPES, type Scope } from '../http/access/principal.ts'
+import { invalid, Refusal } from '../http/refusal.ts'
+import { listing } from '../http/listing.ts'
 import { exactlyOne } from './member-rules.ts'
-import { actorOf, operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
-import type { Offered } from './version.ts'
+import { actorOf, operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
+import type { Offered } from '../http/version.ts'
 
 export const scope = z.enum(SCOPES).meta({ id: 'Scope' })
 export const plan = z.enum(PLANS).meta({

@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import { SCOPES } from '../auth/principal.ts'
+import { SCOPES } from '../http/access/principal.ts'
 import { plan, scope } from './keys.ts'
-import { operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
-import type { Offered } from './version.ts'
+import { operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
+import type { Offered } from '../http/version.ts'
 
 const principal = z
   .strictObject({

@@ -5,11 +5,11 @@ import {
   type ZodOpenApiOperationObject,
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi'
-import { PROBLEMS, type ProblemCode } from '../refusal.ts'
-import { exampleOf, type JsonSchema, type Schemas } from './json-schema.ts'
-import { type AnyOperation, TAGS } from './operation.ts'
-import { headersNamed, headersOf, problemExamples, reference } from './response-headers.ts'
-import type { ApiVersion } from './version.ts'
+import { PROBLEMS, type ProblemCode } from '../http/refusal.ts'
+import { exampleOf, type JsonSchema, type Schemas } from '../http/json-schema.ts'
+import { type AnyOperation, TAGS } from '../http/operation.ts'
+import { headersNamed, headersOf, problemExamples, reference } from '../http/response-headers.ts'
+import type { ApiVersion } from '../http/version.ts'
 
 /** As much of the document as is read here. */
 export interface OpenApiDocument {

@@ -1,6 +1,6 @@
 import { ANALYZE_CAPTURE } from './capture-task.ts'
-import { taskTypesOf } from '../task-types.ts'
-import { toolsOf } from '../tool-list.ts'
+import { taskTypesOf } from '../jobs/task-types.ts'
+import { toolsOf } from './tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
@@ -25,7 +25,7 @@ import { taskOperations } from './tasks.ts'
 import { toolOperations } from './tools.ts'
 import { TRUST_OPERATIONS } from './trust.ts'
 import { USER_OPERATIONS } from './users.ts'
-import { type ApiVersion, inVersion, type Offered } from './version.ts'
+import { type ApiVersion, inVersion, type Offered } from '../http/version.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** What can be done to one item, by tools, or to many, by tasks. */

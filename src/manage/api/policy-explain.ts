@@ -7,12 +7,12 @@ import { explain } from '../../policy/explain.ts'
 import { rulesOf } from '../../policy/explanation-text.ts'
 import type { Outcome } from '../../policy/action.ts'
 import { describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
-import { knowledgeOf } from '../detection.ts'
+import { knowledgeOf } from '../judging/detection.ts'
 import { evidence, proof, software } from './detect.ts'
 import { given, is, rules, when } from './member-rules.ts'
-import { operation } from './operation.ts'
+import { operation } from '../http/operation.ts'
 import { checked, checkPolicy, compiledInForce, namesIn, policyDocument } from './policy.ts'
-import { invalid } from '../refusal.ts'
+import { invalid } from '../http/refusal.ts'
 
 const SIGNED = { const: 'web-bot-auth' }
 const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const

@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import { type PolicyPreview, tryPolicy } from '../policy-preview.ts'
-import { Refusal } from '../refusal.ts'
-import { operation } from './operation.ts'
+import { type PolicyPreview, tryPolicy } from '../publish/policy-preview.ts'
+import { Refusal } from '../http/refusal.ts'
+import { operation } from '../http/operation.ts'
 import { checkPolicy, compiledInForce, policyDocument, warnings, warningsOf } from './policy.ts'
-import { time, timeOf } from './schemas.ts'
+import { time, timeOf } from '../http/schemas.ts'
 import { WINDOWS, window } from './stats.ts'
 
 const counted = (fields: z.ZodRawShape) => z.array(z.strictObject({ ...fields, count: z.int() }))

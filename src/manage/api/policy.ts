@@ -6,12 +6,12 @@ import { didYouMean } from '../../shared/did-you-mean.ts'
 import { DocumentFault, type DocumentProblem } from '../../shared/problem.ts'
 import type { PolicyVersion } from '../../store/work/policies.ts'
 import type { Management } from '../management.ts'
-import { hashOf, type PolicyInForce, type PolicyKeeper } from '../policy-keeper.ts'
-import { type FieldError, invalid, Refusal } from '../refusal.ts'
-import { listing } from './listing.ts'
-import { actorOf, operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
-import type { Offered } from './version.ts'
+import { hashOf, type PolicyInForce, type PolicyKeeper } from '../publish/policy-keeper.ts'
+import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
+import { listing } from '../http/listing.ts'
+import { actorOf, operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
+import type { Offered } from '../http/version.ts'
 
 const RULE = {
   type: 'object' as const,

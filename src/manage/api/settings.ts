@@ -1,8 +1,8 @@
 import * as z from 'zod'
-import { LIVE_CHANGES, type ShownSetting } from '../live-settings.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { checkMatch, etagOf } from './precondition.ts'
-import { time, timeOf } from './schemas.ts'
+import { LIVE_CHANGES, type ShownSetting } from '../publish/live-settings.ts'
+import { actorOf, type AnyOperation, operation } from '../http/operation.ts'
+import { checkMatch, etagOf } from '../http/precondition.ts'
+import { time, timeOf } from '../http/schemas.ts'
 
 const setting = z
   .strictObject({

@@ -3,11 +3,11 @@ import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/know
 import type { Asked, LikeSignature } from '../../store/catalogue/catalogue-lookup.ts'
 import type { KnownSignature, SignatureSort } from '../../store/catalogue/catalogue-lists.ts'
 import type { Management } from '../management.ts'
-import { type FieldError, invalid } from '../refusal.ts'
+import { type FieldError, invalid } from '../http/refusal.ts'
 import { noPart } from '../../store/engine/page.ts'
-import { listing } from './listing.ts'
-import { operation } from './operation.ts'
-import { booleanInQuery, textInQuery } from './schemas.ts'
+import { listing } from '../http/listing.ts'
+import { operation } from '../http/operation.ts'
+import { booleanInQuery, textInQuery } from '../http/schemas.ts'
 import {
   fingerprintType,
   likeSignature,
@@ -16,8 +16,8 @@ import {
   shownWithEvidence,
   signature,
   signatureWithEvidence,
-} from './signature-schemas.ts'
-import type { Offered, Versioned } from './version.ts'
+} from '../judging/signature-schemas.ts'
+import type { Offered, Versioned } from '../http/version.ts'
 
 const SORTS = ['fingerprint', 'first_seen', 'confidence', 'observations'] as const
 

@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { changed } from '../audit.ts'
-import { actorOf, type AnyOperation, operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
+import { changed } from '../http/audit.ts'
+import { actorOf, type AnyOperation, operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
 
 const signingKey = z
   .strictObject({

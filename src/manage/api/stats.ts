@@ -12,9 +12,9 @@ import {
 } from '../../store/traffic/rollup-tally.ts'
 import type { RolledUp, RolledUpBucket, Span } from '../../store/traffic/rollups.ts'
 import type { Store } from '../../store/store.ts'
-import { invalid } from '../refusal.ts'
-import { type AnyOperation, operation } from './operation.ts'
-import { time, timeOf } from './schemas.ts'
+import { invalid } from '../http/refusal.ts'
+import { type AnyOperation, operation } from '../http/operation.ts'
+import { time, timeOf } from '../http/schemas.ts'
 
 /** Each window with the buckets it may be cut into, and the one it is cut into unless another is asked for. */
 export const WINDOWS = {

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
-import type { Principal, Scope } from '../auth/principal.ts'
+import type { Principal, Scope } from '../http/access/principal.ts'
 import { beginStream } from '../auth/stream-life.ts'
-import { sayEvents, sayEventStream } from '../event-stream.ts'
+import { sayEvents, sayEventStream } from '../events/event-stream.ts'
 import type { Management } from '../management.ts'
-import { sightOf } from '../personal-data.ts'
-import { Refusal } from '../refusal.ts'
-import type { SayStream } from './router.ts'
+import { sightOf } from '../intake/personal-data.ts'
+import { Refusal } from '../http/refusal.ts'
+import type { SayStream } from '../http/router.ts'
 
 /** Answers as Server-Sent Events where `Accept` prefers these; a client that takes anything gets JSON, which ends. */
 export function streamer(management: Management): SayStream {

@@ -2,13 +2,13 @@ import * as z from 'zod'
 import { wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import { wrongInName } from '../../classify/known/name-likeness.ts'
 import type { Management } from '../management.ts'
-import type { Submitted } from '../submissions/analyse.ts'
-import { review } from '../submissions/review.ts'
-import { LIST_MAX, submit, type Taken } from '../submissions/submit.ts'
-import { listing } from './listing.ts'
+import type { Submitted } from '../judging/submissions/analyse.ts'
+import { review } from '../judging/submissions/review.ts'
+import { LIST_MAX, submit, type Taken } from '../judging/submissions/submit.ts'
+import { listing } from '../http/listing.ts'
 import { is, mayBe, rules } from './member-rules.ts'
-import { actorOf, type Call, operation } from './operation.ts'
-import { signature, signatureWithEvidence } from './signature-schemas.ts'
+import { actorOf, type Call, operation } from '../http/operation.ts'
+import { signature, signatureWithEvidence } from '../judging/signature-schemas.ts'
 import {
   category,
   shown,
@@ -20,7 +20,7 @@ import {
   submitAnswer,
   type,
 } from './submission-views.ts'
-import type { Offered, Versioned } from './version.ts'
+import type { Offered, Versioned } from '../http/version.ts'
 
 /** Nothing that only an acceptance takes. */
 const ONLY_DECISION = rules(mayBe('agent_id', { type: 'null' }), mayBe('despite_people', { const: false }))

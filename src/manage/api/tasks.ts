@@ -2,14 +2,14 @@ import { setImmediate as turn } from 'node:timers/promises'
 import * as z from 'zod'
 import { checkPosition, type Order } from '../../store/engine/page.ts'
 import type { TaskItems, TaskRecord } from '../../store/work/tasks.ts'
-import { mayDo, type Principal } from '../auth/principal.ts'
-import { newId } from '../ids.ts'
+import { mayDo, type Principal } from '../http/access/principal.ts'
+import { newId } from '../http/ids.ts'
 import type { Management } from '../management.ts'
-import { invalid, Refusal } from '../refusal.ts'
-import { callerOf } from '../task-runner.ts'
-import { doItems, ITEMS_MAX, type TaskType } from '../task-types.ts'
-import { keepTaskWebhook } from '../task-webhook.ts'
-import { readWebhookUrl } from '../webhook-url.ts'
+import { invalid, Refusal } from '../http/refusal.ts'
+import { callerOf } from '../jobs/task-runner.ts'
+import { doItems, ITEMS_MAX, type TaskType } from '../jobs/task-types.ts'
+import { keepTaskWebhook } from '../jobs/task-webhook.ts'
+import { readWebhookUrl } from '../events/webhooks/webhook-url.ts'
 import {
   CURSOR_ANSWER,
   CURSOR_FIELDS,
@@ -18,12 +18,12 @@ import {
   fromPosition,
   markOf,
   positionIn,
-} from './cursor.ts'
+} from '../http/cursor.ts'
 import { exactlyOne } from './member-rules.ts'
-import { type AnyOperation, operation } from './operation.ts'
-import { links, PAGE_FIELDS, time, timeOf } from './schemas.ts'
+import { type AnyOperation, operation } from '../http/operation.ts'
+import { links, PAGE_FIELDS, time, timeOf } from '../http/schemas.ts'
 import { jsonSchemaOf } from './tools.ts'
-import type { Offered, Versioned } from './version.ts'
+import type { Offered, Versioned } from '../http/version.ts'
 
 const status = z.enum(['queued', 'running', 'completed', 'failed', 'cancelled'])
 

@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import { SCOPES } from '../auth/principal.ts'
-import { Refusal } from '../refusal.ts'
+import { SCOPES } from '../http/access/principal.ts'
+import { Refusal } from '../http/refusal.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
-import { neededBy, type Tool, TOOL_PROTOCOLS, type Tools } from '../tools.ts'
-import { type AnyOperation, operation } from './operation.ts'
+import { neededBy, type Tool, TOOL_PROTOCOLS, type Tools } from '../jobs/tools.ts'
+import { type AnyOperation, operation } from '../http/operation.ts'
 
 const jsonSchema = z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema.' })
 

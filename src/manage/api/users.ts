@@ -11,15 +11,15 @@ import {
   setOpenid,
 } from '../auth/people/make-user.ts'
 import { passwordProblem } from '../auth/people/password-hash.ts'
-import { SCOPES, type Scope } from '../auth/principal.ts'
-import { invalid, Refusal } from '../refusal.ts'
+import { SCOPES, type Scope } from '../http/access/principal.ts'
+import { invalid, Refusal } from '../http/refusal.ts'
 import { scope } from './keys.ts'
-import { listing } from './listing.ts'
+import { listing } from '../http/listing.ts'
 import type { Management } from '../management.ts'
-import { actorOf, type Asked, operation } from './operation.ts'
-import { checkMatch, etagOf } from './precondition.ts'
-import { time, timeOf } from './schemas.ts'
-import type { Offered } from './version.ts'
+import { actorOf, type Asked, operation } from '../http/operation.ts'
+import { checkMatch, etagOf } from '../http/precondition.ts'
+import { time, timeOf } from '../http/schemas.ts'
+import type { Offered } from '../http/version.ts'
 
 const openid = z.strictObject({ issuer: z.string(), subject: z.string() }).meta({ id: 'OpenidAccount' })
 

@@ -3,8 +3,8 @@ import { CATEGORIES } from '../../classify/known/software.ts'
 import { SEVERITIES } from '../../store/engine/tables/events.ts'
 import { UNTRIED, type WebhookRecord, type WebhookSecret } from '../../store/events/webhooks.ts'
 import type { Management } from '../management.ts'
-import { etagOf } from './precondition.ts'
-import { time, timeOf } from './schemas.ts'
+import { etagOf } from '../http/precondition.ts'
+import { time, timeOf } from '../http/schemas.ts'
 
 /** All that webhooks can be told of. */
 export const EVENTS = ['new_agent', 'new_signature', 'threat_detected'] as const

@@ -1,11 +1,11 @@
-import type { RequestContext } from '../api/router.ts'
-import { addHeaders } from '../front/head.ts'
+import type { RequestContext } from '../http/router.ts'
+import { addHeaders } from '../http/front/head.ts'
 import type { Management } from '../management.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal } from '../http/refusal.ts'
 import { authenticated } from './authenticate.ts'
-import type { Quota } from '../rate-limits.ts'
-import type { Resource } from './oauth/resources.ts'
-import type { Principal } from './principal.ts'
+import type { Quota } from '../limits/rate-limits.ts'
+import type { Resource } from '../http/access/resources.ts'
+import type { Principal } from '../http/access/principal.ts'
 
 /**
  * Finds out who calls, and counts it: at once where nothing is to be waited for. Throws a Refusal, or rejects with it: who

@@ -5,7 +5,7 @@ import type { Store } from '../../store/store.ts'
 import type { AgentIdentities, KnownAgent } from './agent-identity.ts'
 import type { ClientDocument, ClientDocuments, Standing } from './oauth/client-documents.ts'
 import type { People } from './oauth/people.ts'
-import { knownPlan, knownScopes } from './principal.ts'
+import { knownPlan, knownScopes } from '../http/access/principal.ts'
 
 /** Agents, and apps that keep their own documents, as clients of the authorization server. */
 export class AgentClients implements ClientDocuments {

@@ -3,12 +3,12 @@ import { isInTime } from '../../identity/keys/agent-key.ts'
 import { isCovered, replayIdOf, verifySignature } from '../../identity/verify/http-signature.ts'
 import { type BotFault, type BotSignature, readBotSignature } from '../../identity/verify/web-bot-auth.ts'
 import { Fault } from '../../shared/fault.ts'
-import type { RequestContext } from '../api/router.ts'
+import type { RequestContext } from '../http/router.ts'
 import type { Management } from '../management.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal } from '../http/refusal.ts'
 import type { KnownAgent } from './agent-identity.ts'
 import { expectSignedBody, SIGNATURE_FAULTS } from './gnap/proof.ts'
-import type { Principal } from './principal.ts'
+import type { Principal } from '../http/access/principal.ts'
 
 /** Whether an agent says to have signed it, and there is no other credential. */
 export function isSignedByAgent({ req }: RequestContext): boolean {

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/people/keys.ts'
-import { knownPlan, knownScopes, type Principal } from './principal.ts'
+import { knownPlan, knownScopes, type Principal } from '../http/access/principal.ts'
 
 export function newKey(): string {
   return newSecret(KEY_PREFIX)

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Principal } from './principal.ts'
+import type { Principal } from '../http/access/principal.ts'
 
 /** The key of an administrator that stands in the configuration: the way in before there is another. */
 export class BootstrapKey {

@@ -1,10 +1,10 @@
 import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Store } from '../../store/store.ts'
-import { changed } from '../audit.ts'
+import { changed } from '../http/audit.ts'
 import { digestOf } from '../../store/engine/sealed.ts'
 import { clientNetwork } from '../../wire/ip-address.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal } from '../http/refusal.ts'
 import type { MinuteThrottle } from './minute-throttle.ts'
 
 /** What counting failures needs of the management plane. */

@@ -1,11 +1,11 @@
 import type { OAuthRecord } from '../../store/people/oauth-records.ts'
-import { changed } from '../audit.ts'
+import { changed } from '../http/audit.ts'
 import type { Management } from '../management.ts'
 import { instanceIdOf } from './gnap/gnap-tokens.ts'
 import { isDocumentUrl } from './oauth/client-documents.ts'
 import type { From, Given, GivenAccess, Person } from './oauth/people.ts'
 import { openedRecord } from './oauth/sealed-records.ts'
-import { SCOPES } from './principal.ts'
+import { SCOPES } from '../http/access/principal.ts'
 
 /** What people have let programs do in their name: by consent (OAuth), or by approving a key (GNAP). */
 export class AccessGiven implements GivenAccess {

@@ -1,9 +1,9 @@
-import { type Actor, changed } from '../audit.ts'
-import { newId } from '../ids.ts'
+import { type Actor, changed } from '../http/audit.ts'
+import { newId } from '../http/ids.ts'
 import type { KeyRecord } from '../../store/people/keys.ts'
 import type { Store } from '../../store/store.ts'
 import { hashOfKey, newKey } from './api-keys.ts'
-import type { Plan, Scope } from './principal.ts'
+import type { Plan, Scope } from '../http/access/principal.ts'
 
 export interface WantedKey {
   readonly name: string

@@ -8,10 +8,10 @@ import {
 import { readAgentKey } from '../../identity/keys/agent-key.ts'
 import type { Store } from '../../store/store.ts'
 import type { TrustRecord } from '../../store/people/trust.ts'
-import { type Actor, changed } from '../audit.ts'
-import { newId } from '../ids.ts'
-import { invalid, Refusal } from '../refusal.ts'
-import type { Plan, Scope } from './principal.ts'
+import { type Actor, changed } from '../http/audit.ts'
+import { newId } from '../http/ids.ts'
+import { invalid, Refusal } from '../http/refusal.ts'
+import type { Plan, Scope } from '../http/access/principal.ts'
 
 /** Whom to trust: an agent by its id, by its document, or by both; or a key. */
 export interface TrustSubject {

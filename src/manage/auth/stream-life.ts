@@ -1,12 +1,12 @@
-import type { RequestContext } from '../api/router.ts'
+import type { RequestContext } from '../http/router.ts'
 import type { Management } from '../management.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal } from '../http/refusal.ts'
 import { agentNow, isSignedByAgent } from './agent-signature.ts'
 import { authenticated } from './authenticate.ts'
 import { goodGnapToken, presentedToken } from './gnap/presented.ts'
 import { goodToken } from './oauth/presented.ts'
-import type { Resource } from './oauth/resources.ts'
-import { mayDo, type Principal, type Scope } from './principal.ts'
+import type { Resource } from '../http/access/resources.ts'
+import { mayDo, type Principal, type Scope } from '../http/access/principal.ts'
 
 /** How long somebody is answered: until they leave, their time is up, or they may not be here any more. */
 export interface StreamLife {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { TrustKind, TrustRecord, TrustStore } from '../../store/people/trust.ts'
-import { knownPlan, knownScopes, type Plan, type Scope } from './principal.ts'
+import { knownPlan, knownScopes, type Plan, type Scope } from '../http/access/principal.ts'
 
 /** What somebody may do who has proven who he is. */
 export interface Trusted {

@@ -1,6 +1,6 @@
 import type { McpServer, Server } from '@modelcontextprotocol/server'
 import type { Management } from '../management.ts'
-import type { ToolCaller } from '../tools.ts'
+import type { ToolCaller } from '../jobs/tools.ts'
 import type { InFlight } from './in-flight.ts'
 
 /** Who has sent a message, and what is known of the way there. */

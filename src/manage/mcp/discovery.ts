@@ -1,9 +1,9 @@
 import { jsonSchemaOf } from '../api/tools.ts'
 import { TOOLS } from '../api/operations.ts'
-import type { RequestContext } from '../api/router.ts'
-import { resourceUrl } from '../auth/oauth/resources.ts'
+import type { RequestContext } from '../http/router.ts'
+import { resourceUrl } from '../http/access/resources.ts'
 import { ROUTES } from '../auth/oauth/routes.ts'
-import { publicDocuments } from '../front/public-document.ts'
+import { publicDocuments } from '../http/front/public-document.ts'
 import { capabilities, MCP_PATH, PROTOCOL_VERSION, SERVER } from './offer.ts'
 
 /** What MCP there is, for clients and registries that look for it. Nothing in it needs the database. `false`: it is none of that. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Refusal } from '../refusal.ts'
+import { Refusal } from '../http/refusal.ts'
 
 /**
  * Against pages that have their own name lead to this machine (DNS rebinding): the Host has to be a name of ours, and a

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { JA4_TYPES, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
-import { invalid, Refusal } from '../refusal.ts'
-import { validated } from '../api/validate.ts'
+import { invalid, Refusal } from '../http/refusal.ts'
+import { validated } from '../http/validate.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 
 /** A way to begin, for people to choose: what the model is told to do with the tools. */

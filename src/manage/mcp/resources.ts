@@ -1,11 +1,11 @@
-import type { AnyOperation } from '../api/operation.ts'
+import type { AnyOperation } from '../http/operation.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { V1, V2 } from '../api/operations.ts'
-import type { ApiVersion } from '../api/version.ts'
-import { mayDo, type Principal, type Scope } from '../auth/principal.ts'
+import type { ApiVersion } from '../http/version.ts'
+import { mayDo, type Principal, type Scope } from '../http/access/principal.ts'
 import type { Management } from '../management.ts'
-import { Refusal } from '../refusal.ts'
-import { type AskedOf, ask, type ToolCaller } from '../tools.ts'
+import { Refusal } from '../http/refusal.ts'
+import { type AskedOf, ask, type ToolCaller } from '../jobs/tools.ts'
 
 /** Something to read, by what the API does for it. */
 export interface McpResource {

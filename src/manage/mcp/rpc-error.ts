@@ -1,6 +1,6 @@
-import type { RequestContext } from '../api/router.ts'
-import { refusalFor } from '../problem.ts'
-import type { Refusal } from '../refusal.ts'
+import type { RequestContext } from '../http/router.ts'
+import { refusalFor } from '../http/problem.ts'
+import type { Refusal } from '../http/refusal.ts'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
 export type RpcId = string | number | null

@@ -1,6 +1,6 @@
-import { insufficientScope, mayDoAll, type Needs } from '../auth/needed-scopes.ts'
-import type { Principal } from '../auth/principal.ts'
-import { neededBy, type Tools } from '../tools.ts'
+import { insufficientScope, mayDoAll, type Needs } from '../http/access/needed-scopes.ts'
+import type { Principal } from '../http/access/principal.ts'
+import { neededBy, type Tools } from '../jobs/tools.ts'
 import { resourceAt } from './resources.ts'
 
 /**

@@ -1,8 +1,8 @@
 import type { CallToolResult, ServerContext, Tool as ListedTool } from '@modelcontextprotocol/server'
 import { jsonSchemaOf, noTool } from '../api/tools.ts'
 import type { Management } from '../management.ts'
-import { refusalFor } from '../problem.ts'
-import { type Following, refusalOf, type Tool, type Tools } from '../tools.ts'
+import { refusalFor } from '../http/problem.ts'
+import { type Following, refusalOf, type Tool, type Tools } from '../jobs/tools.ts'
 import type { Asker } from './asker.ts'
 
 /** As `tools/list` and the discovery document have them. */

@@ -1,7 +1,7 @@
 import type { StartupConfig } from '../../config/config.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { Fault } from '../../shared/fault.ts'
-import type { FeedSettings } from '../../manage/feed-puller.ts'
+import type { FeedSettings } from '../../manage/publish/feed-puller.ts'
 import { parseFeedKey } from '../../plane/feed.ts'
 
 export function feedSettings({ feeds }: StartupConfig): readonly FeedSettings[] {

@@ -2,7 +2,7 @@ import { short, percent } from '../../parts/format.ts'
 import { Plot } from '../../parts/plot.tsx'
 import { ProblemNote } from '../../parts/states.tsx'
 import { VERDICTS } from './names.ts'
-import { type Seconds, sumOf } from '../../../manage/traffic.ts'
+import { type Seconds, sumOf } from '../../../manage/intake/traffic.ts'
 import { type HeardTraffic, useTraffic } from './use-traffic.ts'
 
 /** What came in within the last minutes, second by second. */

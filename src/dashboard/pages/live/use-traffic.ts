@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { listen } from '../../api/listen.ts'
 import type { ApiProblem } from '../../api/problem.ts'
-import { emptySeconds, type Seconds, type Traffic, withSecond } from '../../../manage/traffic.ts'
+import { emptySeconds, type Seconds, type Traffic, withSecond } from '../../../manage/intake/traffic.ts'
 
 export interface HeardTraffic {
   readonly seconds: Seconds

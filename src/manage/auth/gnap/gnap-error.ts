@@ -1,4 +1,4 @@
-import type { Refusal } from '../../refusal.ts'
+import type { Refusal } from '../../http/refusal.ts'
 
 /** An answer that is no success, as GNAP says it (RFC 9635 §3.6). */
 export class GnapError extends Error {

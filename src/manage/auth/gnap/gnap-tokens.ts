@@ -5,7 +5,7 @@ import type { Decided } from '../../../store/people/gnap-grants.ts'
 import { hashOfKey, looksLikeSecret } from '../api-keys.ts'
 import { scopesWithin } from '../oauth/clients.ts'
 import { isSignedIn, type People } from '../oauth/people.ts'
-import { knownScopes, type Principal, type Scope } from '../principal.ts'
+import { knownScopes, type Principal, type Scope } from '../../http/access/principal.ts'
 import type { Trust, Trusted } from '../trust.ts'
 
 /** An access token that was given out, and what it is good for now. */

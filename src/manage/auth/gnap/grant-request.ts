@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type { GrantFinish, WantedToken, WantedTokens } from '../../../store/people/gnap-grants.ts'
-import { validated } from '../../api/validate.ts'
-import { SCOPES } from '../principal.ts'
+import { validated } from '../../http/validate.ts'
+import { SCOPES } from '../../http/access/principal.ts'
 import { isHashMethod, wrongInFinishUri } from './finish.ts'
 import { GnapError } from './gnap-error.ts'
 

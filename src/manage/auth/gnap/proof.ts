@@ -7,9 +7,9 @@ import {
 } from '../../../identity/verify/http-signature.ts'
 import type { SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type { Store } from '../../../store/store.ts'
-import { hasBody } from '../../api/body.ts'
-import type { RequestContext } from '../../api/router.ts'
-import { Refusal } from '../../refusal.ts'
+import { hasBody } from '../../http/body.ts'
+import type { RequestContext } from '../../http/router.ts'
+import { Refusal } from '../../http/refusal.ts'
 
 /** What proving a key needs of the management plane. */
 export interface ProofFacts {

@@ -1,6 +1,6 @@
 import type { SignatureKey } from '../../../identity/signature/signature-key.ts'
-import { hasBody, readBody } from '../../api/body.ts'
-import type { RequestContext } from '../../api/router.ts'
+import { hasBody, readBody } from '../../http/body.ts'
+import type { RequestContext } from '../../http/router.ts'
 import { GnapError } from './gnap-error.ts'
 import { expectSignedBody, type ProofFacts, replayFault, signatureBy } from './proof.ts'
 

@@ -1,5 +1,5 @@
 import type { GnapTokenRecord } from '../../../store/people/gnap-tokens.ts'
-import type { RequestContext } from '../../api/router.ts'
+import type { RequestContext } from '../../http/router.ts'
 import type { Management } from '../../management.ts'
 import { hashOfKey, looksLikeSecret } from '../api-keys.ts'
 import { GnapError } from './gnap-error.ts'

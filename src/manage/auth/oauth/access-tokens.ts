@@ -1,13 +1,13 @@
 import jwt from 'jsonwebtoken'
 import type { KeyObject } from 'node:crypto'
 import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
-import { PLANS, type Plan, type Principal, SCOPES, type Scope } from '../principal.ts'
+import { PLANS, type Plan, type Principal, SCOPES, type Scope } from '../../http/access/principal.ts'
 import { type ClientDocuments, isDocumentUrl, standingClient } from './client-documents.ts'
 import type { KnownClients } from './known-clients.ts'
 import { scopesOf, scopesWithin, scopesWithPeople } from './clients.ts'
 import type { Denials } from './denials.ts'
 import type { People, Person } from './people.ts'
-import { RESOURCES, resourceUrl } from './resources.ts'
+import { RESOURCES, resourceUrl } from '../../http/access/resources.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 /** What a token of ours says, checked (RFC 9068). */

@@ -1,6 +1,6 @@
 import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
-import { Refusal } from '../../refusal.ts'
-import type { Plan, Scope } from '../principal.ts'
+import { Refusal } from '../../http/refusal.ts'
+import type { Plan, Scope } from '../../http/access/principal.ts'
 import { checkClient, type GrantType } from './clients.ts'
 
 /**

@@ -1,10 +1,10 @@
-import type { RequestContext } from '../../api/router.ts'
-import { publicDocuments } from '../../front/public-document.ts'
-import { SCOPES } from '../principal.ts'
+import type { RequestContext } from '../../http/router.ts'
+import { publicDocuments } from '../../http/front/public-document.ts'
+import { SCOPES } from '../../http/access/principal.ts'
 import { AUTH_METHODS } from './clients.ts'
 import { REGISTRATION_PATH } from './registration.ts'
 import { ROUTES, SIGNATURES } from './routes.ts'
-import { type Resource, resourceUrl, wellKnownUrl } from './resources.ts'
+import { type Resource, resourceUrl, wellKnownUrl } from '../../http/access/resources.ts'
 
 /** What of it there is. */
 export interface Offered {

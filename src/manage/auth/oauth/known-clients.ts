@@ -1,6 +1,6 @@
 import type { OAuthClient, OAuthClientStore } from '../../../store/people/oauth-clients.ts'
-import { DASHBOARD_PATH } from '../../dashboard-path.ts'
-import { SCOPES } from '../principal.ts'
+import { DASHBOARD_PATH } from '../../http/dashboard-path.ts'
+import { SCOPES } from '../../http/access/principal.ts'
 
 /** Where clients are found that are known by an id. */
 export type KnownClients = Pick<OAuthClientStore, 'byId'>

@@ -1,7 +1,7 @@
 import type { Provider } from 'oidc-provider'
 import type { Log } from '../../../shared/log.ts'
 import type { Store } from '../../../store/store.ts'
-import type { Sealer } from '../../sealer.ts'
+import type { Sealer } from '../sealer.ts'
 import { AccessTokens } from './access-tokens.ts'
 import { Beginnings } from './beginnings.ts'
 import { Revocations } from './revocations.ts'

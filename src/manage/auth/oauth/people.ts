@@ -1,5 +1,5 @@
 import type Koa from 'koa'
-import type { Plan, Scope } from '../principal.ts'
+import type { Plan, Scope } from '../../http/access/principal.ts'
 
 /** A request for a page. */
 export type BrowserContext = Koa.ParameterizedContext<{

@@ -1,12 +1,12 @@
-import { type ProblemCode, Refusal } from '../../refusal.ts'
+import { type ProblemCode, Refusal } from '../../http/refusal.ts'
 import type { Store } from '../../../store/store.ts'
-import { challenge, dpopChallenge } from '../challenge.ts'
-import type { Principal } from '../principal.ts'
+import { challenge, dpopChallenge } from '../../http/access/challenge.ts'
+import type { Principal } from '../../http/access/principal.ts'
 import type { AccessToken, AccessTokens } from './access-tokens.ts'
 import { dpopProblem, NONCE_MISSING } from './dpop.ts'
 import type { DpopNonces } from './dpop-nonces.ts'
 import { SIGNATURES } from './routes.ts'
-import { audiencesOf, type Resource } from './resources.ts'
+import { audiencesOf, type Resource } from '../../http/access/resources.ts'
 
 /** An access token of ours, as it came with a request. */
 export interface Presented {

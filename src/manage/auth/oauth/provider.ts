@@ -9,7 +9,7 @@ import {
   Provider,
 } from 'oidc-provider'
 import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
-import type { Scope } from '../principal.ts'
+import type { Scope } from '../../http/access/principal.ts'
 import { type ClientDocuments, clientOfDocument, isDocumentUrl } from './client-documents.ts'
 import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWithin } from './clients.ts'
 import type { KnownClients } from './known-clients.ts'
@@ -17,7 +17,7 @@ import { messagePage, sendPage } from '../people/page.ts'
 import { type BrowserContext, isSignedIn, type People, type Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
 import { checkRefresh, noScope } from './refresh.ts'
-import { RESOURCES, resourceUrl } from './resources.ts'
+import { RESOURCES, resourceUrl } from '../../http/access/resources.ts'
 import { INTERACTION_PATH, ROUTES, SESSION_S, SIGNATURES, sessionCookie } from './routes.ts'
 import type { KeySet } from './signing-keys.ts'
 

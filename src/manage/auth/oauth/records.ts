@@ -2,7 +2,7 @@ import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
 import type { OAuthRecord } from '../../../store/people/oauth-records.ts'
 import { digestOf } from '../../../store/engine/sealed.ts'
 import type { Store } from '../../../store/store.ts'
-import type { Sealer } from '../../sealer.ts'
+import type { Sealer } from '../sealer.ts'
 import type { Denials } from './denials.ts'
 import { openedRecord, sealedAs } from './sealed-records.ts'
 

@@ -1,5 +1,5 @@
 import { errors, type KoaContextWithOIDC } from 'oidc-provider'
-import type { Scope } from '../principal.ts'
+import type { Scope } from '../../http/access/principal.ts'
 
 /**
  * oidc-provider looks for what is asked for after it has used a refresh token up, and whoever has asked wrongly would have

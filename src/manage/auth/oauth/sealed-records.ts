@@ -1,6 +1,6 @@
 import type { AdapterPayload } from 'oidc-provider'
 import type { OAuthRecord } from '../../../store/people/oauth-records.ts'
-import type { Sealer } from '../../sealer.ts'
+import type { Sealer } from '../sealer.ts'
 
 // For who looks at records without oidc-provider, which is large and loaded by who uses it.
 

@@ -4,7 +4,7 @@ import type { Log } from '../../../shared/log.ts'
 import type { Queries } from '../../../store/engine/database.ts'
 import type { OAuthKey } from '../../../store/people/oauth-keys.ts'
 import type { Store } from '../../../store/store.ts'
-import type { Sealer } from '../../sealer.ts'
+import type { Sealer } from '../sealer.ts'
 import { TOKEN_LIFE_MAX_S } from './denials.ts'
 
 /** The keys that there are at a moment. */

@@ -1,7 +1,7 @@
 import { Fault } from '../../../shared/fault.ts'
 import type { UserRecord } from '../../../store/people/users.ts'
-import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
-import { html } from '../../docs/html.ts'
+import { PASSKEY_SCRIPT_PATH } from './passkey-script.ts'
+import { html } from '../../http/front/html.ts'
 import {
   type BrowserContext,
   type BrowserSession,

@@ -1,6 +1,6 @@
 import type { PasskeyRecord } from '../../../store/people/passkeys.ts'
 import type { UserRecord } from '../../../store/people/users.ts'
-import { type Html, html } from '../../docs/html.ts'
+import { type Html, html } from '../../http/front/html.ts'
 import type { Given } from '../oauth/people.ts'
 import { scopesOf } from './make-user.ts'
 import { codeUri } from './one-time-codes.ts'

@@ -1,5 +1,5 @@
 import { Fault } from '../../../shared/fault.ts'
-import { Refusal } from '../../refusal.ts'
+import { Refusal } from '../../http/refusal.ts'
 import type { BrowserContext, From } from '../oauth/people.ts'
 import { FormTokens, readForm } from './form.ts'
 import { messagePage, type Page, sendPage } from './page.ts'

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { readBytes } from '../../api/body-bytes.ts'
-import { Refusal } from '../../refusal.ts'
+import { readBytes } from '../../http/body-bytes.ts'
+import { Refusal } from '../../http/refusal.ts'
 import type { BrowserContext } from '../oauth/people.ts'
 
 /** What a form of ours has sent. Throws a Refusal at what is none. */

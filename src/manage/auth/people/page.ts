@@ -1,4 +1,4 @@
-import { type Html, html } from '../../docs/html.ts'
+import { type Html, html } from '../../http/front/html.ts'
 import type { BrowserContext } from '../oauth/people.ts'
 
 /** What somebody sees in their browser while they sign in. It works without scripts; its policy

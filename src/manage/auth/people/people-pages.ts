@@ -1,4 +1,4 @@
-import { changed } from '../../audit.ts'
+import { changed } from '../../http/audit.ts'
 import { scopesWithin } from '../oauth/clients.ts'
 import type {
   AskedAccess,
@@ -10,7 +10,7 @@ import type {
   Person,
 } from '../oauth/people.ts'
 import { OPENID_CALLBACK } from '../oauth/routes.ts'
-import { planFor, type Scope } from '../principal.ts'
+import { planFor, type Scope } from '../../http/access/principal.ts'
 import { AccountPages } from './account-pages.ts'
 import { DecisionPages } from './decision-pages.ts'
 import { FormPages, fromOf, gone } from './form-pages.ts'

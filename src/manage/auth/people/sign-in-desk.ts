@@ -1,4 +1,4 @@
-import { PASSKEY_SCRIPT_PATH } from '../../docs/passkey-script.ts'
+import { PASSKEY_SCRIPT_PATH } from './passkey-script.ts'
 import type { BrowserContext } from '../oauth/people.ts'
 import type { KnownDevices } from './known-devices.ts'
 import { type FormPages, fromOf, gone } from './form-pages.ts'

@@ -1,0 +1,209 @@
+import * as z from 'zod'
+import { comparisonAnswer, comparisonRequest, explanationAnswer } from './analysis.ts'
+import { detectionRequest } from './detect.ts'
+import type { AnyOperation } from '../http/operation.ts'
+import { compare } from '../judging/comparison.ts'
+import { knowledgeOf } from '../judging/detection.ts'
+import { explain } from '../judging/explanation.ts'
+import { followTask } from './task-following.ts'
+import { type AskedOf, ask, type Tool, TOOL_PROTOCOLS, Tools } from '../jobs/tools.ts'
+
+/** The tools of what these operations do, and of what is done without a path of its own. */
+export function toolsOf(operations: readonly AnyOperation[]): Tools {
+  const byAddress = new Map(operations.map((each) => [`${each.method} ${each.path}`, each]))
+  const found = FROM_OPERATIONS.flatMap((each) => {
+    const operation = byAddress.get(each.operation)
+    return operation === undefined ? [] : [toolFrom(operation, each)]
+  })
+  return new Tools([...found, COMPARE, EXPLAIN])
+}
+
+interface FromOperation {
+  readonly name: string
+  readonly operation: `${'GET' | 'POST'} /${string}`
+  readonly title: string
+  /** Where the operation's own is not for tools. */
+  readonly description: string
+  readonly input: (operation: AnyOperation) => z.ZodType
+  /** Where the answer is a list, the name that it gets. */
+  readonly listName?: string
+  readonly isReadOnly: boolean
+  readonly asked: (given: Given) => AskedOf
+  readonly follow?: NonNullable<Tool['follow']>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a tool's own schema has made
+type Given = any
+
+function toolFrom(operation: AnyOperation, from: FromOperation): Tool {
+  const { name, title, description, isReadOnly, listName } = from
+  const answer: z.ZodType = operation.answer ?? z.null()
+  return {
+    name,
+    title,
+    description,
+    scopes: operation.scopes,
+    protocols: TOOL_PROTOCOLS,
+    annotations: annotations(isReadOnly),
+    input: from.input(operation),
+    output: listName === undefined ? answer : z.strictObject({ [listName]: answer }),
+    run: async (given, caller, management) => {
+      const result = await ask(operation, from.asked(given), caller, management)
+      return listName === undefined ? result : { [listName]: result }
+    },
+    ...(from.follow === undefined ? {} : { follow: from.follow }),
+    ...(operation.moreScopes === null
+      ? {}
+      : { moreScopes: (given: unknown) => operation.moreScopes!(given)?.needs ?? [] }),
+  }
+}
+
+function annotations(isReadOnly: boolean): Tool['annotations'] {
+  return {
+    readOnlyHint: isReadOnly,
+    destructiveHint: false,
+    idempotentHint: isReadOnly,
+    openWorldHint: false,
+  }
+}
+
+function bodyOf({ body }: AnyOperation): z.ZodType {
+  return body as z.ZodType
+}
+
+/** Its schema is the tool's, and has read it. */
+function asBody(body: Given): AskedOf {
+  return { body, isBodyRead: true }
+}
+
+/** Of those that are given, each as it would stand in a query. */
+function inQuery(given: Readonly<Record<string, unknown>>): Record<string, string> {
+  const said = Object.entries(given).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(said.map(([name, value]) => [name, String(value)]))
+}
+
+const page = z.int().min(1).max(1_000_000).optional()
+const limit = z.int().min(1).max(200).optional()
+
+const FROM_OPERATIONS: readonly FromOperation[] = [
+  {
+    name: 'detect_agent',
+    operation: 'POST /detect',
+    title: 'Detect an AI agent',
+    description:
+      'Says whether a request comes from an AI agent, which one, how sure that is, and why: from its User-Agent, its JA4 and JA4H fingerprints, its headers, or any of them.',
+    input: bodyOf,
+    isReadOnly: true,
+    asked: asBody,
+  },
+  {
+    name: 'lookup_fingerprint',
+    operation: 'GET /fingerprint/lookup',
+    title: 'Look up a fingerprint',
+    description: 'Finds who is known to have a JA4, JA4S, JA4H or JA4X fingerprint.',
+    input: () =>
+      z.strictObject({
+        fingerprint: z.string().min(1, 'is empty'),
+        type: z.enum(['ja4', 'ja4s', 'ja4h', 'ja4x']).default('ja4'),
+        match: z.enum(['exact', 'partial']).optional(),
+      }),
+    listName: 'signatures',
+    isReadOnly: true,
+    asked: ({ fingerprint, type, match }) => ({ query: inQuery({ [type]: fingerprint, match }) }),
+  },
+  {
+    name: 'list_agents',
+    operation: 'GET /agents',
+    title: 'List known agents',
+    description: 'Lists the AI agents and frameworks that are known, with their fingerprints.',
+    input: () =>
+      z.strictObject({
+        category: z
+          .enum(['llm-sdk', 'browser-agent', 'orchestrator', 'crawler', 'mcp-client', 'custom'])
+          .optional(),
+        q: z.string().optional(),
+        page,
+        limit,
+      }),
+    isReadOnly: true,
+    asked: (given) => ({ query: inQuery(given) }),
+  },
+  {
+    name: 'get_agent',
+    operation: 'GET /agents/{agent_id}',
+    title: 'Describe an agent',
+    description: 'All that is known of one agent, by its id (`gptbot`) or its exact name (`GPTBot`).',
+    input: () => z.strictObject({ agent_id: z.string().min(1, 'is empty') }),
+    isReadOnly: true,
+    asked: ({ agent_id }) => ({ params: { agent_id } }),
+  },
+  {
+    name: 'submit_signature',
+    operation: 'POST /signatures/submit',
+    title: 'Submit a fingerprint',
+    description: 'Submits a new fingerprint for analysis. It judges nothing before it is accepted.',
+    input: bodyOf,
+    isReadOnly: false,
+    asked: asBody,
+  },
+  {
+    name: 'create_task',
+    operation: 'POST /tasks/create',
+    title: 'Start a task',
+    description:
+      'Works on many items at once: `detect`, `lookup`, `compare`, `explain`, `analyze_capture`. Small ones are finished in the answer; of larger ones get_task has the results.',
+    input: bodyOf,
+    isReadOnly: false,
+    asked: asBody,
+    follow: followTask,
+  },
+  {
+    name: 'get_task',
+    operation: 'GET /tasks/{task_id}',
+    title: 'Look at a task',
+    description: 'How far a task has come, and its results so far.',
+    input: () => z.strictObject({ task_id: z.string().min(1, 'is empty'), page, limit }),
+    isReadOnly: true,
+    asked: ({ task_id, ...query }) => ({ params: { task_id }, query: inQuery(query) }),
+  },
+  {
+    name: 'get_stats',
+    operation: 'GET /stats',
+    title: 'Platform statistics',
+    description: 'How many agents are tracked, how many fingerprints, and what was detected lately.',
+    input: () =>
+      z.strictObject({
+        window: z.enum(['1h', '24h', '7d', '30d']).optional(),
+        bucket: z.string().optional(),
+      }),
+    isReadOnly: true,
+    asked: (given) => ({ query: inQuery(given) }),
+  },
+]
+
+const COMPARE: Tool = {
+  name: 'compare_fingerprints',
+  title: 'Compare fingerprints',
+  description:
+    'Says whether fingerprints are one client’s: the same, the same in another session, the same library, or different; which parts agree, and who is known to have them.',
+  scopes: ['read', 'detect'],
+  protocols: TOOL_PROTOCOLS,
+  annotations: annotations(true),
+  input: comparisonRequest,
+  output: comparisonAnswer,
+  run: async (given, _caller, management) =>
+    compare(knowledgeOf(management), (given as z.output<typeof comparisonRequest>).fingerprints),
+}
+
+const EXPLAIN: Tool = {
+  name: 'explain_detection',
+  title: 'Explain a detection',
+  description:
+    'Takes what detect_agent takes, and says what each piece of evidence does to the verdict, what else it could be, and what was not told.',
+  scopes: ['detect'],
+  protocols: TOOL_PROTOCOLS,
+  annotations: annotations(true),
+  input: detectionRequest,
+  output: explanationAnswer,
+  run: async (given, _caller, management) => explain(given as z.output<typeof detectionRequest>, management),
+}

@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import { contentDigestOf, signAsAgent } from '../../identity/keys/request-signer.ts'
+import type { SigningKeys } from '../../identity/keys/signing-key.ts'
+
+export interface OwnSigning {
+  /** What Signature-Agent says: where our directory is; `null`: at the public URL. */
+  readonly agent: string | null
+  /** Whether webhooks are signed. */
+  readonly webhooks: boolean
+  /** Where the keys are; `null`: in the folder of this process. */
+  readonly keyFile?: string | null
+  /** Those of now; `null`: there are none. */
+  keys(): SigningKeys | null
+}
+
+/** What this installation signs as an agent (Web Bot Auth), and by what keys. */
+export class OwnSignature {
+  readonly #signing: OwnSigning
+  readonly #publicUrl: string
+  readonly #nowMs: () => number
+
+  constructor(signing: OwnSigning, publicUrl: string, nowMs: () => number) {
+    this.#signing = signing
+    this.#publicUrl = publicUrl
+    this.#nowMs = nowMs
+  }
+
+  /** What goes with a webhook, beside `headers`, which are covered where they say what it is. */
+  headersFor(
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+  ): Readonly<Record<string, string>> {
+    const keys = this.#signing.webhooks ? this.#signing.keys() : null
+    const place = keys === null ? null : URL.parse(url)
+    if (keys === null || place === null) return NOTHING
+    const own = { 'content-digest': contentDigestOf(body) }
+    const said = Object.entries({ ...headers, ...own }).filter(([name]) => COVERED.has(name))
+    const createdS = Math.floor(this.#nowMs() / 1000)
+    const signed = signAsAgent(
+      {
+        ...{ method: 'POST', base: place.origin, target: place.pathname + place.search },
+        rawHeaders: said.flat(),
+      },
+      {
+        ...{ agent: this.agent, form: 'dictionary', createdS, expiresS: createdS + LIFE_S },
+        nonce: randomBytes(NONCE_BYTES).toString('base64url'),
+        components: [...PLACE, ...said.map(([name]) => name), 'signature-agent;key=sig1'],
+      },
+      keys[0],
+    )
+    const made: Record<string, string> = { ...own }
+    for (let i = 0; i < signed.length; i += 2) made[signed[i]!.toLowerCase()] = signed[i + 1]!
+    return made
+  }
+
+  get agent(): string {
+    return this.#signing.agent ?? this.#publicUrl
+  }
+
+  get keys(): SigningKeys | null {
+    return this.#signing.keys()
+  }
+}
+
+const NOTHING: Readonly<Record<string, string>> = Object.freeze({})
+const PLACE = ['@method', '@authority', '@path', '@query']
+const COVERED: ReadonlySet<string> = new Set([
+  ...['content-digest', 'content-type', 'webhook-id', 'webhook-timestamp'],
+])
+/** As long as Standard Webhooks take one. */
+const LIFE_S = 300
+const NONCE_BYTES = 24

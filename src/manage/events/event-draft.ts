@@ -1,0 +1,21 @@
+import type { NewEvent } from '../../store/events/events.ts'
+import { storedObject } from '../../store/engine/stored.ts'
+import { newId } from '../http/ids.ts'
+
+/** What others are to be told, before it has an id and a time. */
+export type EventDraft = Omit<NewEvent, 'id' | 'atMs' | 'data'> & {
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export function eventOf({ data, ...draft }: EventDraft, atMs: number): NewEvent {
+  return { ...draft, id: newId('evt'), atMs, data: JSON.stringify(data) }
+}
+
+export function draftText(draft: EventDraft): string {
+  return JSON.stringify(draft)
+}
+
+/** As `draftText` has written it. */
+export function parseDraft(text: string): EventDraft {
+  return storedObject(text) as unknown as EventDraft
+}

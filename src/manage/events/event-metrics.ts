@@ -1,0 +1,43 @@
+import type { Metrics } from '../../shared/metrics.ts'
+import type { NewEvent } from '../../store/events/events.ts'
+import type { EventType } from '../../store/engine/tables/events.ts'
+import type { ThreatOutcome } from './threats/threat-log.ts'
+import { REASONS, type Reason } from './threats/threat.ts'
+
+/** What this process has found out that others are told of. */
+export class EventMetrics {
+  readonly #events = new Map<EventType, number>(TYPES.map((type) => [type, 0]))
+  readonly #threats = new Map<Reason, number>(REASONS.map((reason) => [reason, 0]))
+  readonly #suppressed = new Map<Reason, number>(REASONS.map((reason) => [reason, 0]))
+
+  count({ events, found, suppressed }: ThreatOutcome): void {
+    this.countEvents(events)
+    for (const [reason, count] of found) add(this.#threats, reason, count)
+    for (const [reason, count] of suppressed) add(this.#suppressed, reason, count)
+  }
+
+  countEvents(events: readonly Pick<NewEvent, 'type'>[]): void {
+    for (const { type } of events) add(this.#events, type, 1)
+  }
+
+  addTo(metrics: Metrics): void {
+    metrics.counter('events_total', 'Events that were written down, to be told others.', () =>
+      samples('type', this.#events),
+    )
+    metrics.counter('threats_total', 'Requests that showed a threat, by its reason.', () =>
+      samples('reason', this.#threats),
+    )
+    const suppressed = 'Of these, those that were counted and not told at once.'
+    metrics.counter('threats_suppressed_total', suppressed, () => samples('reason', this.#suppressed))
+  }
+}
+
+function add<Key>(counts: Map<Key, number>, key: Key, count: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + count)
+}
+
+function samples(label: string, counts: ReadonlyMap<string, number>) {
+  return [...counts].map(([key, value]) => ({ labels: { [label]: key }, value }))
+}
+
+const TYPES: readonly EventType[] = ['new_agent', 'new_signature', 'threat_detected']

@@ -1,0 +1,82 @@
+import type { EventRecord } from '../../store/events/events.ts'
+import { type EventFilter, isWanted } from './event-filter.ts'
+import type { EventTail } from './event-tail.ts'
+import type { TrafficPulse } from '../intake/traffic-pulse.ts'
+import type { Sight } from '../intake/personal-data.ts'
+import { shownEvent } from './shown-event.ts'
+
+/** Where somebody begins to listen. */
+export interface EventStart {
+  /** Behind this number. */
+  readonly position: number
+  /** Why that is not where they were. */
+  readonly reset: 'forgotten' | 'unknown' | null
+}
+
+/** Which events a listener is sent, and how much of them. */
+export interface EventView {
+  readonly filter: EventFilter
+  readonly sight: Sight
+}
+
+/**
+ * Stored events as Server-Sent Events: first where it begins, so that nothing is missed by who loses the connection
+ * before the first of them. Of those that are not wanted it is said now and then how far they are.
+ */
+export async function* eventTexts(
+  { position, reset }: EventStart,
+  { filter, sight }: EventView,
+  tail: EventTail,
+  stop: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
+  const first = reset === null ? placeText(position) : resetText(position, reset)
+  yield `${RETRY}${first}`
+  let saidAtMs = performance.now()
+  for await (const some of tail.follow(position, stop)) {
+    const text = some.events.map((event) => (isWanted(event, filter) ? textOf(event, sight) : '')).join('')
+    if (text === '' && performance.now() - saidAtMs < SILENCE_MS) continue
+    yield text === '' ? placeText(some.position) : text
+    saidAtMs = performance.now()
+  }
+}
+
+/** How much traffic there is, as Server-Sent Events without an id: they are never told again. */
+export async function* trafficTexts(
+  pulse: TrafficPulse,
+  stop: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
+  yield `${RETRY}\n`
+  for await (const data of pulse.follow(stop)) {
+    const timestamp = new Date().toISOString()
+    yield `event: traffic\ndata: ${JSON.stringify({ type: 'traffic', timestamp, data })}\n\n`
+  }
+}
+
+/** Made once for all listeners of the same sight. */
+function textOf(event: EventRecord, sight: Sight): string {
+  const texts = TEXTS[sight]
+  const text = texts.get(event) ?? sseText(event.number, event.type, shownEvent(event, sight))
+  texts.set(event, text)
+  return text
+}
+
+function placeText(position: number): string {
+  return sseText(position, 'position', { last_event_id: String(position) })
+}
+
+function resetText(position: number, reason: NonNullable<EventStart['reset']>): string {
+  return sseText(position, 'reset', { last_event_id: String(position), reason })
+}
+
+/** JSON as we write it has no end of line in it. */
+function sseText(id: number, type: string, data: unknown): string {
+  return `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+const TEXTS: Readonly<Record<Sight, WeakMap<EventRecord, string>>> = {
+  full: new WeakMap(),
+  reduced: new WeakMap(),
+}
+/** What clients wait before they ask again. */
+const RETRY = 'retry: 2000\n'
+const SILENCE_MS = 60_000

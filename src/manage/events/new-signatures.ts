@@ -1,0 +1,89 @@
+import type { SignatureKey } from '../../store/catalogue/catalogue.ts'
+import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
+import type { Queries } from '../../store/engine/database.ts'
+import type { NewEvent } from '../../store/events/events.ts'
+import type { Store } from '../../store/store.ts'
+import { shownSignature } from '../judging/signature-schemas.ts'
+import { type EventDraft, eventOf } from './event-draft.ts'
+import type { EventLog } from './event-log.ts'
+import type { EventMetrics } from './event-metrics.ts'
+import type { SoftwareNames } from '../judging/sighting-account.ts'
+import type { ObservedCounter } from '../intake/sighting-keeper.ts'
+import type { SignatureNews } from './signature-news.ts'
+import { NEW_SIGNATURES, Storms } from './storms.ts'
+
+export interface NewSignaturesContext {
+  readonly store: Store
+  readonly log: EventLog
+  readonly metrics: EventMetrics
+  readonly eventsPerMinute: number
+  nowMs(): number
+}
+
+export class NewSignatures implements SignatureNews {
+  readonly #context: NewSignaturesContext
+
+  constructor(context: NewSignaturesContext) {
+    this.#context = context
+  }
+
+  async add(keys: readonly SignatureKey[], queries: Queries): Promise<readonly NewEvent[]> {
+    const { store, log, eventsPerMinute } = this.#context
+    const nowMs = this.#context.nowMs()
+    const signatures = await store.catalogueLists.byKeys(keys, queries)
+    const ids = new Set(signatures.flatMap(({ software }) => software?.id ?? []))
+    const names = await store.agentsSeen.names([...ids], queries)
+    const storms = await Storms.open(store.eventStorms, [NEW_SIGNATURES], eventsPerMinute, nowMs, queries)
+    const events = [...storms.over]
+    for (const signature of signatures) {
+      const draft = draftOf(signature, names)
+      if (storms.admit(NEW_SIGNATURES)) events.push(eventOf(draft, nowMs))
+      else if (storms.add(NEW_SIGNATURES, occurrenceOf(signature, draft, nowMs)))
+        storms.describe(NEW_SIGNATURES, draft)
+    }
+    await storms.save(queries)
+    await log.add(events, queries)
+    return events
+  }
+
+  added(events: readonly NewEvent[]): void {
+    if (events.length === 0) return
+    this.#context.metrics.countEvents(events)
+    this.#context.log.added()
+  }
+
+  get observed(): ObservedCounter {
+    let events: readonly NewEvent[] = []
+    return {
+      count: async (observed, queries) => {
+        events = await this.add(
+          observed.map(({ type, value }) => ({ type, value, softwareId: '' })),
+          queries,
+        )
+      },
+      stored: () => this.added(events),
+    }
+  }
+}
+
+function draftOf(signature: KnownSignature, names: SoftwareNames): EventDraft {
+  const { type, value, software, confidence } = signature
+  return {
+    ...{ type: 'new_signature', subject: `${type} ${value}`, severity: null, confidence },
+    agent: software?.id ?? null,
+    category: software === null ? null : (names.get(software.id)?.category ?? null),
+    data: { signature: shownSignature(signature) },
+  }
+}
+
+function occurrenceOf(
+  { type, value, software }: KnownSignature,
+  { agent, category, confidence }: EventDraft,
+  nowMs: number,
+) {
+  return {
+    ...{ count: 1, sinceMs: nowMs, untilMs: nowMs, address: null, fingerprint: `${type} ${value}` },
+    ...{ agent, category, confidence },
+    example: { type, fingerprint: value, agent_id: software?.id ?? null },
+  }
+}

@@ -1,0 +1,107 @@
+import { isIPv6 } from 'node:net'
+import type { EventRecord } from '../../../store/events/events.ts'
+import { storedObject } from '../../../store/engine/stored.ts'
+
+/** An event in ArcSight's Common Event Format, version 0: one line, whatever is in it. */
+export function cefOf(event: EventRecord, version: string): string {
+  const { type, severity } = event
+  const header = ['Gatehouse', 'Gatehouse', version, type, NAMES[type]].map(headerText)
+  const fields = fieldsOf(event).flatMap(([key, value]) => (value === null ? [] : [`${key}=${value}`]))
+  return ['CEF:0', ...header, SEVERITIES[severity ?? 'none'], fields.join(' ')].join('|')
+}
+
+type Field = readonly [key: string, value: string | null]
+
+function fieldsOf({ id, atMs, agent, category, confidence, data: text }: EventRecord): readonly Field[] {
+  const data = storedObject(text)
+  const request = objectAt(data, 'request') ?? objectAt(data, 'sighting') ?? {}
+  const detection = objectAt(data, 'detection') ?? data
+  const fingerprints = objectAt(detection, 'fingerprints') ?? {}
+  return [
+    ['rt', String(atMs)],
+    ['externalId', fieldText(id)],
+    ...addressFields(textAt(request, 'address')),
+    ['requestMethod', textAt(request, 'method')],
+    ['dhost', hostOf(textAt(request, 'host'))],
+    ['request', textAt(request, 'path')],
+    ['requestClientApplication', textAt(request, 'user_agent')],
+    ['act', textAt(data, 'action') ?? textAt(request, 'action')],
+    ['reason', textAt(data, 'reason')],
+    ['msg', textAt(data, 'detail')],
+    ['cnt', numberAt(data, 'count')],
+    ...labelled('cs1', 'agent', agent === null ? null : fieldText(agent)),
+    ...labelled('cs2', 'category', category === null ? null : fieldText(category)),
+    ...labelled('cs3', 'ja4', textAt(fingerprints, 'ja4')),
+    ...labelled('cs4', 'ja4h', textAt(fingerprints, 'ja4h')),
+    ...labelled('cs5', 'signature', textAt(objectAt(data, 'signature') ?? {}, 'fingerprint')),
+    ...labelled('cfp1', 'confidence', confidence === null ? null : String(confidence)),
+  ]
+}
+
+/** `src` is of IPv4 only. */
+function addressFields(address: string | null): readonly Field[] {
+  if (address === null || !isIPv6(address)) return [['src', address]]
+  return [
+    ['c6a2', address],
+    ['c6a2Label', 'Source IPv6 Address'],
+  ]
+}
+
+/** Less its port, where it has one. */
+function hostOf(authority: string | null): string | null {
+  return authority?.replace(/:\d{1,5}$/, '') ?? null
+}
+
+function labelled(key: string, label: string, value: string | null): readonly Field[] {
+  return value === null ? [] : [[key, value] as const, [`${key}Label`, label] as const]
+}
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+function objectAt(object: JsonObject, name: string): JsonObject | null {
+  const value = object[name]
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null
+}
+
+function textAt(object: JsonObject, name: string): string | null {
+  const value = object[name]
+  return typeof value === 'string' && value !== '' ? fieldText(value) : null
+}
+
+function numberAt(object: JsonObject, name: string): string | null {
+  const value = object[name]
+  return Number.isSafeInteger(value) ? String(value) : null
+}
+
+/** Of the header, which has no line ends. */
+export function headerText(text: string): string {
+  return plain(text.replace(/[\r\n]+/g, ' ')).replace(/[\\|]/g, '\\$&')
+}
+
+/** Of a value behind a key. */
+export function fieldText(text: string): string {
+  const escaped = text
+    .slice(0, LENGTH_MAX)
+    .replace(/[\\=]/g, '\\$&')
+    .replaceAll('\n', '\\n')
+    .replaceAll('\r', '\\r')
+  return plain(escaped)
+}
+
+/** What a terminal, or a parser in C, would take for something else is shown as missing, as is half a character. */
+function plain(text: string): string {
+  return text.replace(CONTROL, '\ufffd').toWellFormed()
+}
+
+const NAMES = {
+  new_agent: 'New agent',
+  new_signature: 'New signature',
+  threat_detected: 'Threat detected',
+  test: 'Test',
+} as const
+/** From 0 to 10; low, medium, high and very high begin at 0, 4, 7 and 9. */
+const SEVERITIES = { none: '1', low: '3', medium: '6', high: '8', critical: '10' } as const
+/** Line ends among them, where they are not escaped. */
+const CONTROL = /(?!\t)[\p{Cc}\u2028\u2029]/gu
+/** Of most of CEF's dictionary. */
+const LENGTH_MAX = 1_023

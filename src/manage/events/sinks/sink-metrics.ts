@@ -1,0 +1,47 @@
+import type { Metrics } from '../../../shared/metrics.ts'
+
+export type SinkKind = 'file' | 'syslog'
+
+/** How it goes on at a sink. */
+export interface SinkCounts {
+  sent: number
+  failures: number
+  /** When the first happened of those that it has not got; `null`: it has all. */
+  oldestAtMs: number | null
+}
+
+/** What becomes of events at sinks. It is there before the database is. */
+export class SinkMetrics {
+  readonly #counts: ReadonlyMap<SinkKind, SinkCounts>
+
+  /** Those that are set. */
+  constructor(kinds: readonly SinkKind[]) {
+    this.#counts = new Map(kinds.map((kind) => [kind, { sent: 0, failures: 0, oldestAtMs: null }]))
+  }
+
+  of(kind: SinkKind): SinkCounts {
+    return this.#counts.get(kind)!
+  }
+
+  addTo(metrics: Metrics): void {
+    if (this.#counts.size === 0) return
+    const samples = (value: (counts: SinkCounts) => number) => () =>
+      [...this.#counts].map(([sink, counts]) => ({ labels: { sink }, value: value(counts) }))
+    metrics.counter(
+      'sink_events_total',
+      'Events that a sink has taken, some of them twice.',
+      samples(({ sent }) => sent),
+    )
+    metrics.counter(
+      'sink_failures_total',
+      'Times that a sink could not take any.',
+      samples(({ failures }) => failures),
+    )
+    const lag = 'How old the oldest event is that waits for a sink; 0: none does.'
+    metrics.gauge('sink_lag_seconds', lag, 'max', samples(lagOf))
+  }
+}
+
+function lagOf({ oldestAtMs }: SinkCounts): number {
+  return oldestAtMs === null ? 0 : Math.max(0, Date.now() - oldestAtMs) / 1_000
+}

@@ -1,0 +1,191 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Log } from '../../../shared/log.ts'
+import type { PositionHolder } from '../../../store/events/event-positions.ts'
+import type { Store } from '../../../store/store.ts'
+import { Doze } from '../../http/doze.ts'
+import type { EventLog } from '../event-log.ts'
+import type { Sink } from './sink.ts'
+import type { SinkCounts } from './sink-metrics.ts'
+
+export interface RunnerSettings extends PositionHolder {
+  /** Whether other processes hand on to it in turn: one at a time. */
+  readonly isShared: boolean
+  readonly pollMs?: number
+  /** Before the first repetition; each further one waits twice as long, up to half a minute. */
+  readonly retryBaseMs?: number
+  /** How long it has its turn without asking again. */
+  readonly turnMs?: number
+}
+
+export interface RunnerLinks {
+  readonly store: Pick<Store, 'events' | 'eventPositions'>
+  readonly events: Pick<EventLog, 'onAdded'>
+  readonly log: Log
+  nowMs(): number
+}
+
+/**
+ * Hands all events on to a sink, in their order, each at least once: how far it has come is written down when what was
+ * taken can no longer be lost on the way. Holds nobody up, whatever becomes of the sink, and keeps a few at a time.
+ */
+export class SinkRunner {
+  readonly #sink: Sink
+  readonly #settings: RunnerSettings
+  readonly #links: RunnerLinks
+  readonly #counts: SinkCounts
+  readonly #closing = new AbortController()
+  readonly #doze: Doze
+  readonly #ignoreAdded: () => void
+  #loop: Promise<void> = Promise.resolve()
+  /** 0: it is not its turn, or it is not known. */
+  #turnUntilMs = 0
+  /** How far it has come, by what is written down and by what was written to the sink. */
+  #confirmed = 0
+  #position = 0
+  #unconfirmed: readonly Written[] = []
+  #failuresInARow = 0
+
+  constructor(sink: Sink, settings: RunnerSettings, links: RunnerLinks, counts: SinkCounts) {
+    this.#sink = sink
+    this.#settings = settings
+    this.#links = links
+    this.#counts = counts
+    this.#doze = new Doze(settings.pollMs ?? POLL_MS, this.#closing.signal)
+    this.#ignoreAdded = links.events.onAdded(() => this.#doze.wake())
+  }
+
+  /** Resolves when it is known from where it goes on, at the first time too. */
+  async start(): Promise<void> {
+    await this.#hasTurn()
+    this.#loop = this.#run()
+  }
+
+  /** A backup has taken the place of what was there. */
+  restored(): void {
+    this.#turnUntilMs = 0
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#ignoreAdded()
+    this.#doze.wake()
+    await this.#sink.close()
+    await this.#loop
+    await this.#sink.close()
+    const { isShared } = this.#settings
+    if (isShared && this.#turnUntilMs > 0)
+      await this.#links.store.eventPositions.leave(this.#settings).catch(() => undefined)
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      const woken = this.#doze.woken
+      try {
+        const step = (await this.#hasTurn()) ? await this.#step() : 'nothing'
+        if (step === 'nothing') await this.#doze.pause(woken)
+        // What comes one by one is written down a few times in a second.
+        if (step === 'some') await this.#pause(STEP_MS)
+      } catch (error) {
+        if (this.#closing.signal.aborted) return
+        this.#failed(error as Error)
+        await this.#pause(this.#delayMs())
+      }
+    }
+  }
+
+  async #hasTurn(): Promise<boolean> {
+    const { isShared, turnMs = TURN_MS } = this.#settings
+    const { store, nowMs, log } = this.#links
+    const atMs = nowMs()
+    if (atMs < this.#turnUntilMs - turnMs / 2) return true
+    const { last, forgotten } = await store.events.kept()
+    const untilMs = isShared ? atMs + turnMs : Number.MAX_SAFE_INTEGER
+    const position = await store.eventPositions.claim(this.#settings, { nowMs: atMs, untilMs }, last)
+    if (position === null) {
+      this.#turnUntilMs = 0
+      await this.#sink.close()
+      return false
+    }
+    if (this.#turnUntilMs <= atMs) {
+      // A backup may have taken the place of what was there.
+      this.#goBackTo(Math.min(position, last))
+      if (position < forgotten)
+        log.warn('events were forgotten before a sink has got them', { sink: this.#settings.name })
+    }
+    this.#turnUntilMs = untilMs
+    return true
+  }
+
+  async #step(): Promise<'nothing' | 'some' | 'more'> {
+    const broken = this.#sink.broken()
+    if (broken !== null && this.#unconfirmed.length > 0) throw broken
+    const events = await this.#links.store.events.after(this.#position, AT_ONCE)
+    this.#counts.oldestAtMs = events[0]?.atMs ?? null
+    if (events.length > 0) {
+      await this.#sink.write(events)
+      this.#position = events.at(-1)!.number
+      this.#unconfirmed = [...this.#unconfirmed, { number: this.#position, atMs: performance.now() }]
+      this.#counts.sent += events.length
+      this.#counts.oldestAtMs = null
+      this.#succeeded()
+    }
+    await this.#confirm()
+    if (events.length === 0) return 'nothing'
+    return events.length === AT_ONCE ? 'more' : 'some'
+  }
+
+  async #confirm(): Promise<void> {
+    const beforeMs = performance.now() - this.#sink.confirmMs
+    const sure = this.#unconfirmed.findLast(({ atMs }) => atMs <= beforeMs)
+    if (sure === undefined) return
+    const isOurs = await this.#links.store.eventPositions.move(this.#settings, sure.number)
+    if (!isOurs) this.#turnUntilMs = 0
+    this.#confirmed = sure.number
+    this.#unconfirmed = this.#unconfirmed.filter(({ number }) => number > sure.number)
+  }
+
+  #goBackTo(position: number): void {
+    this.#confirmed = position
+    this.#position = position
+    this.#unconfirmed = []
+  }
+
+  #succeeded(): void {
+    const { log } = this.#links
+    if (this.#failuresInARow > 0) log.info('a sink takes events again', { sink: this.#settings.name })
+    this.#failuresInARow = 0
+  }
+
+  #failed(error: Error): void {
+    this.#goBackTo(this.#confirmed)
+    this.#counts.failures++
+    if (this.#failuresInARow++ > 0) return
+    const { log } = this.#links
+    log.warn('a sink takes no events; it is tried again', { sink: this.#settings.name, error })
+  }
+
+  /** Longer each time, and not for all at the same moment. */
+  #delayMs(): number {
+    const { retryBaseMs = RETRY_BASE_MS } = this.#settings
+    const delayMs = retryBaseMs * 2 ** Math.min(this.#failuresInARow - 1, 10)
+    return Math.min(delayMs, RETRY_MS_MAX) * (0.75 + Math.random() / 2)
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return wait(delayMs, undefined, { signal: this.#closing.signal, ref: false }).catch(() => undefined)
+  }
+}
+
+/** To a sink, up to this number. */
+interface Written {
+  readonly number: number
+  readonly atMs: number
+}
+
+const AT_ONCE = 100
+const POLL_MS = 1_000
+const STEP_MS = 200
+const RETRY_BASE_MS = 500
+const RETRY_MS_MAX = 30_000
+/** A process that was killed is missed for so long. */
+const TURN_MS = 20_000

@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import type { Log } from '../../../shared/log.ts'
+import type { Store } from '../../../store/store.ts'
+import type { EventLog } from '../event-log.ts'
+import { shownEvent } from '../shown-event.ts'
+import { cefOf } from './cef.ts'
+import { FileSink } from './file-sink.ts'
+import type { LineOf, Sink } from './sink.ts'
+import { type SinkKind, SinkMetrics } from './sink-metrics.ts'
+import { type RunnerSettings, SinkRunner } from './sink-runner.ts'
+import { StreamSink } from './stream-sink.ts'
+import { syslogPlace } from './syslog-place.ts'
+import { UdpSink } from './udp-sink.ts'
+
+type SinkPace = Pick<RunnerSettings, 'pollMs' | 'retryBaseMs'>
+export type SinkFormat = 'json' | 'cef'
+
+/** Where events are handed on to; `null`: not there. */
+export interface SinkSettings {
+  readonly file: { readonly file: string; readonly format: SinkFormat } | null
+  readonly syslog: {
+    readonly url: string
+    readonly format: SinkFormat
+    /** Trusted instead of the system's; PEM. */
+    readonly ca: string | null
+  } | null
+}
+
+export interface SinkLinks {
+  readonly store: Pick<Store, 'events' | 'eventPositions' | 'kind'>
+  readonly events: Pick<EventLog, 'onAdded'>
+  readonly log: Log
+  readonly version: string
+  nowMs(): number
+}
+
+/** All that are set. A file is this process's own; syslog is told by one process at a time. */
+export class Sinks {
+  readonly metrics: SinkMetrics
+  readonly #settings: SinkSettings
+  readonly #pace: SinkPace
+  #runners: readonly SinkRunner[] = []
+
+  /** `pace`: another one, for tests. */
+  constructor(settings: SinkSettings, pace: SinkPace = {}) {
+    this.#settings = settings
+    this.#pace = pace
+    const kinds: readonly SinkKind[] = ['file', 'syslog']
+    this.metrics = new SinkMetrics(kinds.filter((kind) => settings[kind] !== null))
+  }
+
+  /** Resolves when it is known from where each goes on. */
+  async start(links: SinkLinks): Promise<void> {
+    const { file, syslog } = this.#settings
+    // SQLite's file is opened by one process.
+    const isAlone = links.store.kind === 'sqlite'
+    const runner = (kind: SinkKind, sink: Sink, name: string, isShared: boolean) => {
+      const holder = isShared ? randomUUID() : 'own'
+      return new SinkRunner(sink, { ...this.#pace, name, holder, isShared }, links, this.metrics.of(kind))
+    }
+    const runners: SinkRunner[] = []
+    if (file !== null) {
+      const sink = new FileSink(file.file, lineOf(file.format, links.version))
+      const where = isAlone ? '' : `${hostname()} `
+      runners.push(runner('file', sink, `file ${where}${resolve(file.file)}`, false))
+    }
+    if (syslog !== null) {
+      const place = syslogPlace(syslog.url, syslog.ca)
+      const Kind = place.protocol === 'udp' ? UdpSink : StreamSink
+      const sink = new Kind(place, lineOf(syslog.format, links.version))
+      runners.push(runner('syslog', sink, `syslog ${syslog.url}`, !isAlone))
+    }
+    this.#runners = runners
+    await Promise.all(runners.map((each) => each.start()))
+  }
+
+  /** A backup has taken the place of what was there. */
+  restored(): void {
+    for (const runner of this.#runners) runner.restored()
+  }
+
+  /** What was not taken by then is handed on after the next start. */
+  async close(): Promise<void> {
+    await Promise.all(this.#runners.map((runner) => runner.close()))
+  }
+}
+
+export function lineOf(format: SinkFormat, version: string): LineOf {
+  return format === 'cef'
+    ? (event) => cefOf(event, version)
+    : (event) => JSON.stringify(shownEvent(event, 'full'))
+}

@@ -1,0 +1,70 @@
+import { createSocket, type Socket } from 'node:dgram'
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import { Fault } from '../../../shared/fault.ts'
+import type { EventRecord } from '../../../store/events/events.ts'
+import type { LineOf, Sink } from './sink.ts'
+import { CONFIRM_MS, type SyslogPlace } from './syslog-place.ts'
+import { syslogMessage } from './syslog-message.ts'
+
+/** Syslog over UDP (RFC 5426): whether anything arrives is known only where the other end says that nobody listens. */
+export class UdpSink implements Sink {
+  readonly confirmMs = CONFIRM_MS
+  readonly #place: SyslogPlace
+  readonly #lineOf: LineOf
+  #socket: Socket | null = null
+  #broken: Error | null = null
+
+  constructor(place: SyslogPlace, lineOf: LineOf) {
+    this.#place = place
+    this.#lineOf = lineOf
+  }
+
+  async write(events: readonly EventRecord[]): Promise<void> {
+    this.#socket ??= await this.#connected()
+    try {
+      for (const event of events) await this.#send(syslogMessage(event, this.#lineOf).subarray(0, BYTES_MAX))
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  broken(): Error | null {
+    const broken = this.#broken
+    this.#broken = null
+    return broken
+  }
+
+  async close(): Promise<void> {
+    const socket = this.#socket
+    this.#socket = null
+    socket?.close()
+  }
+
+  async #send(message: Buffer): Promise<void> {
+    const socket = this.#socket
+    // It was closed as somebody has said that nobody listens.
+    if (socket === null) throw this.broken() ?? new Fault('SINK_AWAY', 'nobody listens')
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    socket.send(message, (error) => (error ? reject(error) : resolve()))
+    await promise
+  }
+
+  async #connected(): Promise<Socket> {
+    const { host, port } = this.#place
+    const { address, family } = await lookup(host)
+    const socket = createSocket(family === 6 ? 'udp6' : 'udp4').unref()
+    socket.connect(port, address)
+    await once(socket, 'connect')
+    socket.on('error', (error) => {
+      if (this.#socket !== socket) return
+      this.#broken = error
+      void this.close()
+    })
+    return socket
+  }
+}
+
+/** More does not go into a datagram; the end of the message is missing then. */
+const BYTES_MAX = 65_000

@@ -1,0 +1,211 @@
+import { AddressSketch } from '../../store/engine/address-sketch.ts'
+import type { Queries } from '../../store/engine/database.ts'
+import type { EventStorm, EventStormStore } from '../../store/events/event-storms.ts'
+import type { NewEvent } from '../../store/events/events.ts'
+import { storedJson } from '../../store/engine/stored.ts'
+import { timeOf } from '../http/schemas.ts'
+import { draftText, type EventDraft, eventOf, parseDraft } from './event-draft.ts'
+import { networkHash } from '../intake/sighting-intake.ts'
+
+/** Something that is too much to be told by itself. */
+export interface Occurrence {
+  /** How many requests it stands for; the first and the last of them. */
+  readonly count: number
+  readonly sinceMs: number
+  readonly untilMs: number
+  readonly address: string | null
+  readonly fingerprint: string | null
+  readonly agent: string | null
+  readonly category: string | null
+  readonly confidence: number | null
+  /** How it is told among others. */
+  readonly example: Example
+}
+
+export type Example = Readonly<Record<string, string | number | null>>
+
+/**
+ * Of one topic others are told so many times a minute at most. What is more becomes one event when the minute is over:
+ * how often, from how many addresses with how many fingerprints, and a few of them. To be used by one transaction, which
+ * holds the lock of Sightings.
+ */
+export class Storms {
+  readonly #store: EventStormStore
+  readonly #open = new Map<string, OpenStorm>()
+  readonly #nowMs: number
+  readonly #perMinute: number
+  /** Of minutes that were over. */
+  readonly over: NewEvent[] = []
+
+  private constructor(store: EventStormStore, perMinute: number, nowMs: number) {
+    this.#store = store
+    this.#perMinute = perMinute
+    this.#nowMs = nowMs
+  }
+
+  static async open(
+    store: EventStormStore,
+    topics: Iterable<string>,
+    perMinute: number,
+    nowMs: number,
+    queries: Queries,
+  ): Promise<Storms> {
+    const storms = new Storms(store, perMinute, nowMs)
+    const all = [...new Set(topics)]
+    const known = await store.of(all, queries)
+    for (const topic of all) storms.#begin(topic, known.get(topic) ?? null)
+    return storms
+  }
+
+  /** Whether others are told of one more by itself. */
+  admit(topic: string): boolean {
+    const storm = this.#open.get(topic)!
+    if (storm.told >= this.#perMinute) return false
+    storm.told++
+    storm.isChanged = true
+    return true
+  }
+
+  /** `true`: it is the first, and `describe` has to follow. */
+  add(topic: string, occurrence: Occurrence): boolean {
+    return this.#open.get(topic)!.add(occurrence)
+  }
+
+  /** What the first of what was too much would have been told as. */
+  describe(topic: string, draft: EventDraft): void {
+    this.#open.get(topic)!.draft = draft
+  }
+
+  async save(queries: Queries): Promise<void> {
+    const changed = [...this.#open.values()].filter(({ isChanged }) => isChanged)
+    if (changed.length > 0)
+      await this.#store.put(
+        changed.map((storm) => storm.row),
+        queries,
+      )
+  }
+
+  #begin(topic: string, row: EventStorm | null): void {
+    const minuteMs = minuteOf(this.#nowMs)
+    // Another process' clock may be a little ahead.
+    if (row !== null && row.minuteMs >= minuteMs && row.minuteMs <= minuteMs + MINUTE_MS) {
+      this.#open.set(topic, OpenStorm.parse(row))
+      return
+    }
+    const storm = new OpenStorm(topic, minuteMs)
+    this.#open.set(topic, storm)
+    if (row === null || row.count === 0) return
+    this.over.push(OpenStorm.parse(row).event(this.#nowMs))
+    storm.isChanged = true
+  }
+}
+
+/** The minute in which others are told of it. */
+export function minuteOf(ms: number): number {
+  return Math.floor(ms / MINUTE_MS) * MINUTE_MS
+}
+
+/** The only topic that is none of threats. */
+export const NEW_SIGNATURES = 'new_signature'
+
+class OpenStorm {
+  readonly topic: string
+  readonly #minuteMs: number
+  readonly #addresses: AddressSketch
+  readonly #fingerprints: AddressSketch
+  readonly #examples: Example[]
+  #count = 0
+  #sinceMs = 0
+  #untilMs = 0
+  told = 0
+  draft: EventDraft | null = null
+  isChanged = false
+  /** What all have in common, before there is a draft to say it in. */
+  #common: Common | null = null
+
+  constructor(topic: string, minuteMs: number, addresses = '', fingerprints = '', examples: Example[] = []) {
+    this.topic = topic
+    this.#minuteMs = minuteMs
+    this.#addresses = addresses === '' ? new AddressSketch() : AddressSketch.parse(addresses)
+    this.#fingerprints = fingerprints === '' ? new AddressSketch() : AddressSketch.parse(fingerprints)
+    this.#examples = examples
+  }
+
+  static parse({ topic, minuteMs, addresses, fingerprints, ...row }: EventStorm): OpenStorm {
+    const examples = storedJson(row.examples) as Example[]
+    const storm = new OpenStorm(topic, minuteMs, addresses, fingerprints, examples)
+    storm.told = row.told
+    storm.#count = row.count
+    storm.#sinceMs = row.sinceMs
+    storm.#untilMs = row.untilMs
+    storm.draft = row.event === '' ? null : parseDraft(row.event)
+    storm.#common = storm.draft
+    return storm
+  }
+
+  add(occurrence: Occurrence): boolean {
+    const { count, sinceMs, untilMs, address, fingerprint } = occurrence
+    const isFirst = this.#count === 0
+    this.#sinceMs = isFirst ? sinceMs : Math.min(this.#sinceMs, sinceMs)
+    this.#untilMs = Math.max(this.#untilMs, untilMs)
+    this.#count += count
+    if (address !== null) this.#addresses.add(networkHash(address))
+    if (fingerprint !== null) this.#fingerprints.add(textHash(fingerprint))
+    if (this.#examples.length < EXAMPLES_MAX) this.#examples.push(occurrence.example)
+    this.#common = inCommon(this.#common, occurrence)
+    this.isChanged = true
+    return isFirst
+  }
+
+  get row(): EventStorm {
+    const { topic, told, draft } = this
+    return {
+      ...{ topic, minuteMs: this.#minuteMs, told, count: this.#count },
+      ...{ sinceMs: this.#sinceMs, untilMs: this.#untilMs },
+      ...{ addresses: this.#addresses.text, fingerprints: this.#fingerprints.text },
+      examples: JSON.stringify(this.#examples),
+      event: draft === null ? '' : draftText({ ...draft, ...picked(this.#common ?? draft) }),
+    }
+  }
+
+  event(nowMs: number): NewEvent {
+    const draft = this.draft!
+    const addresses = this.#addresses.count
+    const data = {
+      ...draft.data,
+      ...{ count: this.#count, since: timeOf(this.#sinceMs), until: timeOf(this.#untilMs) },
+      ...(addresses === 0 ? {} : { addresses }),
+      ...{ fingerprints: this.#fingerprints.count, examples: this.#examples },
+    }
+    // It is about many: what tells of one of them does not wait for it.
+    return eventOf({ ...draft, subject: this.topic, data }, nowMs)
+  }
+}
+
+type Common = Pick<Occurrence, 'agent' | 'category' | 'confidence'>
+
+function inCommon(before: Common | null, { agent, category, confidence }: Common): Common {
+  if (before === null) return { agent, category, confidence }
+  const isSure = before.confidence !== null && confidence !== null
+  return {
+    agent: before.agent === agent ? agent : null,
+    category: before.category === category ? category : null,
+    confidence: isSure ? Math.min(before.confidence, confidence) : null,
+  }
+}
+
+function picked({ agent, category, confidence }: Common): Common {
+  return { agent, category, confidence }
+}
+
+/** FNV-1a, and the finalizer of MurmurHash3 to spread it. */
+function textHash(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0
+}
+
+const MINUTE_MS = 60_000
+const EXAMPLES_MAX = 5

@@ -1,0 +1,182 @@
+import type { Category } from '../../../classify/known/software.ts'
+import type { Store } from '../../../store/store.ts'
+import type { EventDraft } from '../event-draft.ts'
+import { nameOf, type SoftwareNames } from '../../judging/sighting-account.ts'
+import { countOf } from './threat-data.ts'
+import { SEVERITY_OF } from './threat.ts'
+import { exampleOf, type Threat } from './threat-tally.ts'
+
+export interface AnomalySettings {
+  /** How many times what is usual. */
+  readonly factor: number
+  /** Fewer requests in five minutes are no threat, whatever is usual. */
+  readonly requestsMin: number
+}
+
+/** Requests by when their minute began. */
+export type Minutes = ReadonlyMap<number, number>
+
+export interface Anomaly {
+  readonly requests: number
+  /** In as many minutes. */
+  readonly usual: number
+}
+
+/**
+ * Whether an agent asks for far more, in the five minutes before `endMs`, than it does: against the median of such
+ * stretches of the last six hours and around this time of yesterday, whichever is more. Stretches without a request count
+ * for nothing: who comes now and then, and then asks for much, does what it does.
+ */
+export function anomalyIn(
+  minutes: Minutes,
+  endMs: number,
+  { factor, requestsMin }: AnomalySettings,
+): Anomaly | null {
+  const requests = sumIn(minutes, endMs - STRETCH_MS)
+  if (requests < requestsMin) return null
+  // What begins to be too much is not usual yet.
+  const recent = stretches(minutes, endMs - RECENT_MS, endMs - STRETCH_MS - GAP_MS)
+  const yesterday = stretches(minutes, endMs - DAY_MS - AROUND_MS, endMs - DAY_MS + AROUND_MS)
+  if (recent.length + yesterday.length < STRETCHES_MIN) return null
+  const usual = Math.max(median(recent), median(yesterday))
+  return requests > factor * usual ? { requests, usual } : null
+}
+
+/** The agents that do so in the last whole minutes. Two short reads, and nothing where nobody asks for much. */
+export async function anomalousAgents(
+  { rollups }: Pick<Store, 'rollups'>,
+  settings: AnomalySettings,
+  nowMs: number,
+): Promise<readonly Threat[]> {
+  const endMs = Math.floor((nowMs - LATE_MS) / MINUTE_MS) * MINUTE_MS
+  const stretch = { fromMs: endMs - STRETCH_MS, toMs: endMs }
+  const agents = await rollups.busiest(stretch, settings.requestsMin, AGENTS_MAX)
+  if (agents.length === 0) return []
+  const spans = [
+    { fromMs: endMs - RECENT_MS, toMs: endMs },
+    { fromMs: endMs - DAY_MS - AROUND_MS, toMs: endMs - DAY_MS + AROUND_MS },
+  ]
+  const [recent, yesterday] = await Promise.all(spans.map((span) => rollups.minutesOf(agents, span)))
+  return agents.flatMap((agent) => {
+    const minutes = new Map([...yesterday!.get(agent)!, ...recent!.get(agent)!])
+    const anomaly = anomalyIn(minutes, endMs, settings)
+    return anomaly === null ? [] : [new AgentThreat(agent, anomaly, minutes, stretch.fromMs, endMs)]
+  })
+}
+
+/** What of it is not told yet, where it was told up to then; `null`: all of it is. */
+export function since(threat: Threat, toldUntilMs: number): Threat | null {
+  return threat instanceof AgentThreat ? threat.after(toldUntilMs) : threat
+}
+
+class AgentThreat implements Threat {
+  readonly reason = 'rate_anomaly'
+  readonly address = null
+  readonly fingerprint = null
+  readonly category: Category | null = null
+  readonly confidence = null
+  readonly agent: string
+  readonly sinceMs: number
+  readonly untilMs: number
+  readonly #anomaly: Anomaly
+  readonly #minutes: Minutes
+
+  constructor(agent: string, anomaly: Anomaly, minutes: Minutes, sinceMs: number, untilMs: number) {
+    this.agent = agent
+    this.#anomaly = anomaly
+    this.#minutes = minutes
+    this.sinceMs = sinceMs
+    this.untilMs = untilMs
+  }
+
+  after(toldUntilMs: number): Threat | null {
+    if (toldUntilMs >= this.untilMs) return null
+    const fromMs = Math.max(toldUntilMs, this.sinceMs)
+    return new AgentThreat(this.agent, this.#anomaly, this.#minutes, fromMs, this.untilMs)
+  }
+
+  get key(): string {
+    return `${this.reason} ${this.agent}`
+  }
+
+  get count(): number {
+    return sumIn(this.#minutes, this.sinceMs, this.untilMs)
+  }
+
+  get example() {
+    return exampleOf(this)
+  }
+
+  get software(): readonly string[] {
+    return [this.agent]
+  }
+
+  describe(names: SoftwareNames): EventDraft {
+    const { agent, reason } = this
+    const { requests, usual } = this.#anomaly
+    const severity = SEVERITY_OF[reason]
+    const category = (names.get(agent)?.category ?? null) as Category | null
+    const data = {
+      ...{ reason, severity },
+      detail: `${requests} requests in five minutes, where ${usual} are usual for it`,
+      detection: ofAgent(agent, category, names),
+      action: null,
+      request: { method: null, host: null, path: null, address: null },
+      ...countOf(this),
+    }
+    return {
+      ...{ type: 'threat_detected', subject: `agent ${agent}`, agent, category, severity, confidence: null },
+      data,
+    }
+  }
+}
+
+/** Of no request alone: what is the same in all of them. */
+function ofAgent(agent: string, category: Category | null, names: SoftwareNames) {
+  const name = nameOf(agent, names)
+  return {
+    ...{ is_agent: true, confidence: 0, agent_name: name, agent_category: category },
+    fingerprints: { ja4: '', ja4s: '', ja4h: '' },
+    ...{ agent_id: agent, verified: null, proof: null, conflicts: [], verdict: 'agent' },
+    software: { id: agent, name, kind: 'agent' },
+    ...{ evidence: [], request_id: '' },
+  }
+}
+
+/** Those in which there was anything, from the last one back. */
+function stretches(minutes: Minutes, fromMs: number, toMs: number): readonly number[] {
+  const sums: number[] = []
+  for (let endMs = toMs; endMs - STRETCH_MS >= fromMs; endMs -= STRETCH_MS) {
+    const sum = sumIn(minutes, endMs - STRETCH_MS)
+    if (sum > 0) sums.push(sum)
+  }
+  return sums
+}
+
+function sumIn(minutes: Minutes, fromMs: number, toMs = fromMs + STRETCH_MS): number {
+  let sum = 0
+  for (let atMs = fromMs; atMs < toMs; atMs += MINUTE_MS) sum += minutes.get(atMs) ?? 0
+  return sum
+}
+
+/** 0 of nothing. */
+function median(numbers: readonly number[]): number {
+  if (numbers.length === 0) return 0
+  const sorted = numbers.toSorted((one, other) => one - other)
+  const middle = sorted.length >>> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+const STRETCH_MS = 5 * MINUTE_MS
+const GAP_MS = 15 * MINUTE_MS
+const RECENT_MS = 360 * MINUTE_MS
+/** Around this time of yesterday. */
+const AROUND_MS = 60 * MINUTE_MS
+/** An hour of history: of whom there is less, nobody knows what is usual. */
+const STRETCHES_MIN = 12
+/** By then proxies have sent what they saw. */
+const LATE_MS = 10_000
+/** More at once are not told one by one anyway. */
+const AGENTS_MAX = 64

@@ -1,0 +1,39 @@
+import type { Knowledge } from '../../../classify/known/knowledge.ts'
+import type { Sighting } from '../../../plane/sighting.ts'
+import { timeOf } from '../../http/schemas.ts'
+import type { EventDraft } from '../event-draft.ts'
+import { detectionIn, requestOf, type SoftwareNames, subjectOf } from '../../judging/sighting-account.ts'
+import type { RobotsRules, Rule } from './rule.ts'
+import { SEVERITY_OF } from './threat.ts'
+import type { Threat } from './threat-tally.ts'
+
+/** What is told of a threat, by the first request that showed it. */
+export function threatDraft(
+  rule: Rule,
+  sighting: Sighting,
+  counted: Pick<Threat, 'count' | 'sinceMs' | 'untilMs'>,
+  names: SoftwareNames,
+  { knowledge, robots }: { readonly knowledge: Knowledge | null; readonly robots: RobotsRules },
+): EventDraft {
+  const { reason } = rule
+  const severity = SEVERITY_OF[reason]
+  const { agent, category, confidence } = sighting
+  const data = {
+    ...{ reason, severity, detail: rule.detail(sighting, robots) },
+    detection: detectionIn(sighting, names, knowledge),
+    action: sighting.done,
+    request: requestOf(sighting),
+    ...countOf(counted),
+  }
+  const subject = subjectOf(sighting, reason)
+  return { type: 'threat_detected', subject, agent, category, severity, confidence, data }
+}
+
+/** The same draft, of more requests like it. */
+export function withCount(draft: EventDraft, counted: Parameters<typeof countOf>[0]): EventDraft {
+  return { ...draft, data: { ...draft.data, ...countOf(counted) } }
+}
+
+export function countOf({ count, sinceMs, untilMs }: Pick<Threat, 'count' | 'sinceMs' | 'untilMs'>) {
+  return { count, since: timeOf(sinceMs), until: timeOf(untilMs) }
+}

@@ -1,0 +1,118 @@
+import type { Sighting } from '../../../plane/sighting.ts'
+import type { SoftwareNames } from '../../judging/sighting-account.ts'
+import type { EventDraft } from '../event-draft.ts'
+import type { Example, Occurrence } from '../storms.ts'
+import type { RobotsRules, Rule } from './rule.ts'
+import type { Reason } from './threat.ts'
+
+/** One threat, however many requests showed it. */
+export interface Threat extends Occurrence {
+  /** What is told once in a window: reason, fingerprint and address. */
+  readonly key: string
+  readonly reason: Reason
+  /** Of what software it has to know the names to be described. */
+  readonly software: readonly string[]
+  describe(names: SoftwareNames): EventDraft
+}
+
+/** What of a threat the first request that showed it says. */
+export type Describe = (
+  rule: Rule,
+  sighting: Sighting,
+  counted: Pick<Threat, 'count' | 'sinceMs' | 'untilMs'>,
+  names: SoftwareNames,
+) => EventDraft
+
+/** Asks each rule of each request, and puts those together that are one threat, in the order in which they came. */
+export function threatsIn(
+  batch: readonly Sighting[],
+  rules: readonly Rule[],
+  robots: RobotsRules,
+  describe: Describe,
+): readonly Threat[] {
+  const threats = new Map<string, SeenThreat>()
+  for (const sighting of batch) {
+    for (const rule of rules) {
+      if (!rule.holds(sighting, robots)) continue
+      const key = keyOf(rule.reason, sighting)
+      const known = threats.get(key)
+      if (known === undefined) threats.set(key, new SeenThreat(key, rule, sighting, describe))
+      else known.add(sighting)
+    }
+  }
+  return [...threats.values()]
+}
+
+class SeenThreat implements Threat {
+  readonly key: string
+  readonly #rule: Rule
+  readonly #describe: Describe
+  #first: Sighting
+  count = 1
+  untilMs: number
+
+  constructor(key: string, rule: Rule, first: Sighting, describe: Describe) {
+    this.key = key
+    this.#rule = rule
+    this.#first = first
+    this.#describe = describe
+    this.untilMs = first.seenAtMs
+  }
+
+  add(sighting: Sighting): void {
+    this.count++
+    this.untilMs = Math.max(this.untilMs, sighting.seenAtMs)
+    if (sighting.seenAtMs < this.#first.seenAtMs) this.#first = sighting
+  }
+
+  get reason(): Reason {
+    return this.#rule.reason
+  }
+
+  get sinceMs(): number {
+    return this.#first.seenAtMs
+  }
+
+  get address(): string {
+    return this.#first.address
+  }
+
+  get fingerprint(): string | null {
+    return this.#first.ja4
+  }
+
+  get agent(): string | null {
+    return this.#first.agent
+  }
+
+  get category(): string | null {
+    return this.#first.category
+  }
+
+  get confidence(): number {
+    return this.#first.confidence
+  }
+
+  get example(): Example {
+    return exampleOf(this)
+  }
+
+  get software(): readonly string[] {
+    const { agent, software } = this.#first
+    return [agent, software].filter((id) => id !== null)
+  }
+
+  describe(names: SoftwareNames): EventDraft {
+    return this.#describe(this.#rule, this.#first, this, names)
+  }
+}
+
+/** A threat among others. */
+export function exampleOf({ address, fingerprint, agent, count }: Omit<Occurrence, 'example'>): Example {
+  return { address, fingerprint, agent_id: agent, count }
+}
+
+/** The form of a TLS fingerprint that is the same when a session is resumed, as rules of the policy count by. */
+function keyOf(reason: Reason, { stable, ja4, address }: Sighting): string {
+  return `${reason} ${stable ?? ja4 ?? '-'} ${address}`
+}

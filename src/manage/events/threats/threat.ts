@@ -1,0 +1,18 @@
+import type { Severity } from '../../../store/engine/tables/events.ts'
+
+/** How bad each is. Which of them are told is a setting of the same name. */
+export const SEVERITY_OF = {
+  spoofed_browser: 'medium',
+  foreign_address: 'high',
+  proof_failed: 'high',
+  proof_contradicted: 'medium',
+  forged_headers: 'high',
+  blocked: 'low',
+  rate_limited: 'low',
+  rate_anomaly: 'medium',
+  robots_violation: 'medium',
+} as const satisfies Readonly<Record<string, Severity>>
+
+export type Reason = keyof typeof SEVERITY_OF
+
+export const REASONS = Object.keys(SEVERITY_OF) as readonly Reason[]

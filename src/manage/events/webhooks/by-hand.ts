@@ -1,0 +1,95 @@
+import type { Queries } from '../../../store/engine/database.ts'
+import { type DeliveryRecord, FIRST_OF_ALL } from '../../../store/events/delivery-log.ts'
+import type { EventRecord } from '../../../store/events/events.ts'
+import type { Store } from '../../../store/store.ts'
+import type { EventType } from '../../../store/engine/tables/events.ts'
+import type { WebhookRecord } from '../../../store/events/webhooks.ts'
+import { newId } from '../../http/ids.ts'
+import type { Management } from '../../management.ts'
+import { Refusal } from '../../http/refusal.ts'
+import { wants } from './event-filter.ts'
+
+// What an administrator has sent, beside what is sent by itself.
+
+/** An event for this one alone. Resolves to the id of its delivery. */
+export async function sendTest(
+  webhookId: string,
+  { store, nowMs }: Management,
+  queries: Queries,
+): Promise<string> {
+  const [atMs, id] = [nowMs(), newId('dlv')]
+  const about = { agent: null, category: null, severity: null, confidence: null }
+  const data = JSON.stringify({ webhook_id: webhookId, message: 'This is a test. Nothing has happened.' })
+  const event = { id: newId('evt'), type: 'test' as const, atMs, subject: webhookId, ...about, data }
+  const [{ number }] = (await store.events.add([event], queries)) as [EventRecord]
+  await unpaused(webhookId, store, queries)
+  const delivery = { id, webhookId, eventNumber: number, lane: null, nextAtMs: FIRST_OF_ALL }
+  await store.deliveries.add([delivery], atMs, queries)
+  return id
+}
+
+/** The same once more, whatever became of it. */
+export async function tryAgain(
+  { id, webhookId }: DeliveryRecord,
+  { store }: Management,
+  queries: Queries,
+): Promise<void> {
+  await unpaused(webhookId, store, queries)
+  await store.deliveryLog.again(id, queries)
+}
+
+export interface WantedEvents {
+  readonly types: readonly EventType[]
+  readonly sinceMs: number
+  readonly untilMs: number
+}
+
+export interface Replayed {
+  readonly queued: number
+  /** From when there are more; `null`: there are none. */
+  readonly nextSinceMs: number | null
+}
+
+/** What has happened, oldest first, some at a time: others write meanwhile. */
+export async function replay(
+  { id: webhookId, filters }: WebhookRecord,
+  wanted: WantedEvents,
+  { store, snapshot, nowMs }: Management,
+): Promise<Replayed> {
+  const names = snapshot()?.knowledge?.names ?? null
+  let queued = 0
+  for (let after: EventRecord | null = null; ; ) {
+    const asked = { webhookId, ...wanted, after }
+    const events: readonly EventRecord[] = await store.deliveryLog.replayed(asked, SLICE_EVENTS)
+    const passing = events.filter((event) => wants({ events: wanted.types, filters }, event, names))
+    const some = passing.slice(0, REPLAYED_MAX - queued)
+    await store.transaction(async (queries) => {
+      await locked(webhookId, store, queries)
+      const atMs = nowMs()
+      const deliveries = some.map(({ number, subject }) => {
+        return { id: newId('dlv'), webhookId, eventNumber: number, lane: subject, nextAtMs: atMs }
+      })
+      await store.deliveries.add(deliveries, atMs, queries)
+    })
+    queued += some.length
+    if (some.length < passing.length) return { queued, nextSinceMs: passing[some.length]!.atMs }
+    if (events.length < SLICE_EVENTS) return { queued, nextSinceMs: null }
+    after = events.at(-1)!
+  }
+}
+
+/** Its pause is over, too: somebody wants to see whether it is back. */
+async function unpaused(webhookId: string, store: Store, queries: Queries): Promise<void> {
+  const { health } = await locked(webhookId, store, queries)
+  await store.webhookHealth.put(webhookId, { ...health, pausedUntilMs: null }, queries)
+}
+
+async function locked(webhookId: string, { webhookHealth }: Store, queries: Queries): Promise<WebhookRecord> {
+  const [webhook] = await webhookHealth.lock([webhookId], queries)
+  if (webhook === undefined) throw new Refusal('not_found', 'there is nothing of this name')
+  if (webhook.isEnabled) return webhook
+  throw new Refusal('conflict', 'the webhook is disabled: enable it first')
+}
+
+const SLICE_EVENTS = 512
+const REPLAYED_MAX = 10_000

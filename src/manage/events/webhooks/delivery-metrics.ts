@@ -1,0 +1,48 @@
+import { DurationHistogram, type Metrics, Tally } from '../../../shared/metrics.ts'
+import type { DeliveryTold } from '../../../store/events/deliveries.ts'
+import { POST_OUTCOMES, type PostOutcome } from './courier.ts'
+
+/** What becomes of deliveries to webhooks. It is there before the database is. */
+export class DeliveryMetrics {
+  readonly #attempts = new Tally({ outcome: POST_OUTCOMES })
+  readonly #deliveries = new Tally({ outcome: ['delivered', 'failed'] })
+  readonly #latencies = new DurationHistogram(LATENCY_BOUNDS_MS)
+  /** As last counted in the database. */
+  readonly counted = { pending: 0, oldestMs: null as number | null, disabled: 0 }
+
+  attempted(outcome: PostOutcome): void {
+    this.#attempts.add(outcome)
+  }
+
+  told({ outcome, atMs, delivery }: DeliveryTold): void {
+    if (outcome === null) return
+    this.#deliveries.add(outcome)
+    if (outcome === 'delivered') this.#latencies.observe(Math.max(0, atMs - delivery.createdAtMs))
+  }
+
+  addTo(metrics: Metrics): void {
+    const { counted } = this
+    metrics.counter(
+      'webhook_deliveries_total',
+      'Deliveries to webhooks that have ended: taken, or given up.',
+      () => this.#deliveries.samples(),
+    )
+    metrics.counter('webhook_attempts_total', 'Posts to webhooks, by what came of them.', () =>
+      this.#attempts.samples(),
+    )
+    metrics.histogram(
+      'webhook_latency_seconds',
+      'From an event being written down, or wanted again, to a webhook having taken it.',
+      this.#latencies,
+    )
+    const gauge = (name: string, help: string, value: () => number) =>
+      metrics.gauge(name, help, 'first', () => [{ labels: {}, value: value() }])
+    gauge('webhook_lag_seconds', 'How long the oldest delivery that has not ended has waited, about.', () =>
+      counted.oldestMs === null ? 0 : Math.max(0, Date.now() - counted.oldestMs) / 1000,
+    )
+    gauge('webhook_deliveries_pending', 'Deliveries that have not ended, about.', () => counted.pending)
+    gauge('webhooks_disabled', 'Webhooks that were disabled by what they answered.', () => counted.disabled)
+  }
+}
+
+const LATENCY_BOUNDS_MS = [50, 100, 250, 500, 1_000, 2_500, 10_000, 60_000, 600_000, 3_600_000, 36_000_000]

@@ -1,0 +1,33 @@
+import { wellKnownUrl } from './resources.ts'
+
+/**
+ * For `WWW-Authenticate` (RFC 6750 §3, RFC 9728 §5.1). `error`: empty where no credential was sent. `scopes`: those to ask
+ * for, where that is known.
+ */
+export function challenge(
+  publicUrl: string,
+  error: string,
+  resource: 'v1' | 'mcp' = 'v1',
+  scopes: readonly string[] = [],
+): string {
+  const scopePart = scopes.length === 0 ? '' : `scope="${scopes.join(' ')}", `
+  return `Bearer realm="gatehouse", ${errorPart(error)}${scopePart}${metadataPart(publicUrl, resource)}`
+}
+
+/** For who has to prove a key (RFC 9449 §7.1). `error`: what the proof lacks, or the token. */
+export function dpopChallenge(
+  publicUrl: string,
+  error: 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce',
+  algorithms: readonly string[],
+  resource: 'v1' | 'mcp',
+): string {
+  return `DPoP realm="gatehouse", ${errorPart(error)}algs="${algorithms.join(' ')}", ${metadataPart(publicUrl, resource)}`
+}
+
+function errorPart(error: string): string {
+  return error === '' ? '' : `error="${error}", `
+}
+
+function metadataPart(publicUrl: string, resource: 'v1' | 'mcp'): string {
+  return `resource_metadata="${wellKnownUrl(publicUrl, 'oauth-protected-resource', `/${resource}`)}"`
+}

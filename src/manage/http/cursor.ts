@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto'
+import * as z from 'zod'
+import { Fault } from '../../shared/fault.ts'
+import { NO_POSITION, type Position } from '../../store/engine/page.ts'
+import { invalid, type Refusal } from './refusal.ts'
+import { PAGE_FIELDS } from './schemas.ts'
+
+// A cursor says behind what a list goes on. It opens nothing: whoever makes one up gets another part of the same list.
+
+/** `cursor` and `limit`, as every list of /v2 takes them. */
+export const CURSOR_FIELDS = {
+  cursor: z
+    .string()
+    .min(1, 'is empty')
+    .max(2_048, 'is none that was ever given')
+    .regex(/^[\w-]*$/, 'is none that was ever given')
+    .optional()
+    .meta({
+      description:
+        'The `next_cursor` of the part before, of the same list with the same filters. Without: the first part.',
+    }),
+  limit: PAGE_FIELDS.limit,
+}
+
+/** `limit` and `next_cursor`, as every list of /v2 has them. */
+export const CURSOR_ANSWER = {
+  limit: z.int().min(1).max(200),
+  next_cursor: z.string().nullable().meta({ description: 'For the next part; `null`: there is none.' }),
+}
+
+/** What the cursors of one list have that those of no other have. `of`: its operation, what its path names, its filters. */
+export function markOf(...of: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(of)).digest('base64url').slice(0, MARK_LENGTH)
+}
+
+export function cursorFor(mark: string, position: Position): string {
+  return Buffer.from(JSON.stringify([mark, ...position])).toString('base64url')
+}
+
+/** `null`: none was given. Throws a Refusal at what `cursorFor` has not made with this mark. */
+export function positionIn(cursor: string | undefined, mark: string): Position | null {
+  if (cursor === undefined) return null
+  const [, ...values] = listIn(Buffer.from(cursor, 'base64url').toString())
+  const position = values as Position // whose values are for the list to check
+  if (cursorFor(mark, position) !== cursor) throw refusedCursor()
+  return position
+}
+
+/** Does it, and refuses the cursor where the list says that its position is none. */
+export async function fromPosition<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Fault && error.code === NO_POSITION) throw refusedCursor()
+    throw error
+  }
+}
+
+/** The `Link` header (RFC 8288): first, next. `target`: as asked for. */
+export function cursorLinks(publicUrl: string, target: string, next: string | null): Record<string, string> {
+  const url = new URL(target, publicUrl)
+  const link = (rel: string) => `<${publicUrl}${url.pathname}${url.search}>; rel="${rel}"`
+  url.searchParams.delete('cursor')
+  const links = [link('first')]
+  if (next !== null) {
+    url.searchParams.set('cursor', next)
+    links.push(link('next'))
+  }
+  return { Link: links.join(', ') }
+}
+
+function listIn(text: string): readonly unknown[] {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Array.isArray(value) ? value : []
+  } catch {
+    return []
+  }
+}
+
+function refusedCursor(): Refusal {
+  return invalid([
+    { pointer: '/cursor', detail: 'is none of this list: take it from next_cursor, with the same filters' },
+  ])
+}
+
+/** Ninety-six bits: no two lists have the same. */
+const MARK_LENGTH = 16

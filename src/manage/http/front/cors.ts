@@ -1,0 +1,38 @@
+import type { RequestContext } from '../router.ts'
+
+/**
+ * Lets pages of these origins use the API. Nothing here is opened by a cookie, so credentials are never allowed, and
+ * whoever is not on the list learns no more than that it is not. `true`: it was all that was asked.
+ */
+export function cors(origins: readonly string[]): (ctx: RequestContext) => boolean {
+  const allowed = new Set(origins)
+  return (ctx) => {
+    if (allowed.size === 0) return false
+    ctx.vary('Origin')
+    const origin = ctx.get('Origin')
+    if (!allowed.has(origin)) return false
+    ctx.set('Access-Control-Allow-Origin', origin)
+    if (ctx.method !== 'OPTIONS' || ctx.get('Access-Control-Request-Method') === '') {
+      ctx.set('Access-Control-Expose-Headers', EXPOSED)
+      return false
+    }
+    ctx.set({
+      'Access-Control-Allow-Methods': METHODS,
+      'Access-Control-Allow-Headers': ASKED,
+      'Access-Control-Max-Age': String(PREFLIGHT_S),
+    })
+    ctx.status = 204
+    ctx.state.operation = 'preflight'
+    return true
+  }
+}
+
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
+const ASKED =
+  'Authorization, Content-Type, Content-Encoding, DPoP, Idempotency-Key, If-Match, If-None-Match, X-Request-Id, Content-Digest, Signature, Signature-Input, Signature-Agent, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, A2A-Version, A2A-Extensions'
+const EXPOSED = [
+  ...['ETag', 'Link', 'Location', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
+  ...['Idempotency-Replayed', 'WWW-Authenticate', 'X-API-Stability', 'Mcp-Session-Id', 'DPoP-Nonce'],
+].join(', ')
+/** Chromium keeps it for no longer. */
+const PREFLIGHT_S = 7_200

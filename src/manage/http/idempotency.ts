@@ -1,0 +1,125 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { IdempotencyStore, KeptAnswer } from '../../store/work/idempotency.ts'
+import type { Management } from '../management.ts'
+import { type FieldError, invalid, type ProblemCode, Refusal } from './refusal.ts'
+
+/** What is asked, and by whom. */
+export interface AskedOnce {
+  readonly principal: string
+  readonly method: string
+  /** The path and the query. */
+  readonly target: string
+  readonly body: unknown
+}
+
+export interface GivenAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: unknown
+}
+
+/**
+ * Does once what is asked for several times under one `Idempotency-Key`, and gives the first answer again. Answers hold
+ * secrets that are kept nowhere else, a new key for one: the store seals them with the `Idempotency-Key`, of which it
+ * keeps a digest.
+ */
+export class Idempotency {
+  readonly #store: IdempotencyStore
+  readonly #management: Management
+  /** How many are over, and not written down yet. */
+  #late = 0
+
+  constructor(management: Management) {
+    this.#store = management.store.idempotency
+    this.#management = management
+  }
+
+  /** Throws a Refusal, be it the first one again. A failure that is not the caller's is forgotten. */
+  async once(key: string, asked: AskedOnce, run: () => Promise<GivenAnswer>): Promise<GivenAnswer> {
+    if (!KEY.test(key))
+      throw invalid([{ pointer: '/Idempotency-Key', detail: 'takes 1 to 255 visible ASCII characters' }])
+    const { principal, method, target, body } = asked
+    // With the key in it: what is kept is no quick way to guess a password in a body.
+    const request = digest(JSON.stringify([key, method, target, body ?? null]))
+    const beginning = await this.#store.begin(principal, key, request, this.#management.nowMs())
+    switch (beginning.kind) {
+      case 'running':
+        throw new Refusal('idempotency_in_progress', 'ask again when it is done', {
+          headers: { 'Retry-After': '1' },
+        })
+      case 'conflict':
+        throw new Refusal('idempotency_conflict', 'this key came with another request before')
+      case 'done':
+        return replayed(beginning.answer)
+      case 'new': {
+        const { begun } = beginning
+        const outcome = await run().catch(async (error: unknown) => {
+          if (error instanceof Refusal && error.status < 500) return error
+          await this.#end(() => this.#store.abandon(begun)).catch(() => undefined)
+          throw error
+        })
+        await this.#end(() => this.#store.finish(begun, kept(outcome)))
+        if (outcome instanceof Refusal) throw outcome
+        return outcome
+      }
+    }
+  }
+
+  /** What cannot be written down now is tried again: who asks anew would be told for minutes that it is being done. */
+  async #end(write: () => Promise<unknown>): Promise<void> {
+    try {
+      await write()
+    } catch (error) {
+      if (this.#late < LATE_MAX) void this.#endLater(write)
+      throw error
+    }
+  }
+
+  async #endLater(write: () => Promise<unknown>): Promise<void> {
+    this.#late++
+    for (let time = 0; time < LATE_TIMES_MAX; time++) {
+      await wait(LATE_MS, undefined, { ref: false })
+      const isWritten = await write().then(
+        () => true,
+        () => false,
+      )
+      if (isWritten) break
+    }
+    this.#late--
+  }
+}
+
+/** A refusal is kept as what it was made of. */
+interface KeptRefusal {
+  readonly code: ProblemCode
+  readonly detail: string
+  readonly errors: readonly FieldError[]
+}
+
+function kept(outcome: GivenAnswer | Refusal): KeptAnswer {
+  const { status, headers } = outcome
+  const refused = (refusal: Refusal): KeptRefusal => {
+    return { code: refusal.code, detail: refusal.message, errors: refusal.errors }
+  }
+  const content = outcome instanceof Refusal ? refused(outcome) : outcome.body
+  return { status, headers, body: JSON.stringify(content) }
+}
+
+function replayed({ status, headers: first, body }: KeptAnswer): GivenAnswer {
+  const headers = { ...first, 'Idempotency-Replayed': 'true' }
+  const content: unknown = JSON.parse(body ?? 'null')
+  if (status < 400) return { status, headers, body: content }
+  const { code, detail, errors } = content as KeptRefusal
+  throw new Refusal(code, detail, { headers, errors })
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+const LATE_MS = 500
+/** By then the database takes them for given up. */
+const LATE_TIMES_MAX = 600
+const LATE_MAX = 1_000
+const KEY = /^[\x21-\x7e]{1,255}$/

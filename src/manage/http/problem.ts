@@ -1,0 +1,63 @@
+import type Koa from 'koa'
+import { Fault } from '../../shared/fault.ts'
+import { pathIn } from './front/address.ts'
+import { PROBLEMS, Refusal } from './refusal.ts'
+
+/** Answers with a problem (RFC 9457), whatever was thrown; a bug of ours is told to the log and not to the caller. */
+export function sayProblem(
+  ctx: Koa.ParameterizedContext,
+  error: unknown,
+  failed: (error: Error) => void,
+): void {
+  const refusal = refusalFor(error)
+  if (refusal.code === 'internal') failed(error instanceof Error ? error : new Error(String(error)))
+  say(ctx, refusal)
+}
+
+function say(ctx: Koa.ParameterizedContext, refusal: Refusal): void {
+  const state = ctx.state as { requestId?: string; problem?: string }
+  state.problem = refusal.code
+  ctx.status = refusal.status
+  ctx.set({ ...refusal.headers })
+  ctx.body = problemBody(refusal, pathIn(ctx.url), state.requestId ?? null)
+  ctx.type = 'application/problem+json'
+}
+
+/** RFC 9457. `null`: there is none. */
+export function problemBody(
+  { code, status, message, errors }: Refusal,
+  instance: string | null,
+  requestId: string | null,
+): Readonly<Record<string, unknown>> {
+  return {
+    ...{ type: 'about:blank', title: PROBLEMS[code].title, status, detail: message },
+    ...(instance === null ? {} : { instance }),
+    code,
+    ...(requestId === null ? {} : { request_id: requestId }),
+    ...(errors.length === 0 ? {} : { errors }),
+  }
+}
+
+/** What it is to whoever asked, whatever was thrown. */
+export function refusalFor(error: unknown): Refusal {
+  if (error instanceof Refusal) return error
+  if (error instanceof Fault && error.code === 'PASSWORDS_TOO_MANY')
+    return new Refusal('unavailable', error.message, { headers: { 'Retry-After': '5' } })
+  // What the database cannot do now it may do soon; the proxy goes on meanwhile.
+  if (error instanceof Fault && error.code.startsWith('STORE_'))
+    return new Refusal('unavailable', STORE_REASONS.get(error.code) ?? 'the database cannot be used', {
+      headers: { 'Retry-After': '5' },
+    })
+  return new Refusal('internal', 'the log of Gatehouse says more')
+}
+
+/** Without what the database says itself: it may name hosts and users. */
+const STORE_REASONS: ReadonlyMap<string, string> = new Map([
+  ['STORE_FULL', 'there is no room left for the database'],
+  ['STORE_LOCKED', 'another program holds the database'],
+  ['STORE_UNAVAILABLE', 'the database cannot be reached'],
+  ['STORE_DAMAGED', 'the database is damaged'],
+  ['STORE_TOO_NEW', 'a later version of Gatehouse has written the database'],
+  ['STORE_TOO_OLD', 'the database has to be brought up to date: gatehouse migrate'],
+  ['STORE_URL_INVALID', 'the setting store.url names no database'],
+])

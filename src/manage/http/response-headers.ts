@@ -1,0 +1,89 @@
+import { problemBody } from './problem.ts'
+import { PROBLEMS, type ProblemCode, Refusal } from './refusal.ts'
+import { STABILITY_HEADER } from './front/stability.ts'
+import type { AnyOperation } from './operation.ts'
+import type { ApiVersion } from './version.ts'
+
+/** The headers of an answer with this status, as references into the document. */
+export function headersOf(
+  { method, isIdempotent, query }: AnyOperation,
+  status: number,
+  { isBeta }: ApiVersion,
+) {
+  const names = isBeta ? ['X-Request-Id', STABILITY_HEADER] : ['X-Request-Id']
+  // Who is not known has no plan.
+  if (![401, 414, 417, 431].includes(status)) names.push('RateLimit-Policy', 'RateLimit')
+  if (method === 'GET' && (status === 200 || status === 304)) names.push('ETag', 'Cache-Control')
+  if (method === 'GET' && status === 200 && ('page' in query.shape || 'cursor' in query.shape))
+    names.push('Link')
+  if (isIdempotent && status < 300) names.push('Idempotency-Replayed')
+  if (status === 401 || status === 403) names.push('WWW-Authenticate')
+  if (status === 429 || status === 503) names.push('Retry-After')
+  return Object.fromEntries(names.map((name) => [name, reference('headers', name)]))
+}
+
+export function reference(
+  kind: 'headers' | 'examples' | 'responses',
+  name: string,
+): { readonly $ref: string } {
+  return { $ref: `#/components/${kind}/${name}` }
+}
+
+/** One of each of these codes. */
+export function problemExamples(codes: ReadonlySet<ProblemCode>, { prefix }: ApiVersion) {
+  const shown = (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => codes.has(code))
+  return Object.fromEntries(
+    shown.map((code) => [
+      code,
+      {
+        summary: PROBLEMS[code].title,
+        value: problemBody(
+          new Refusal(code, detailOf(code), {
+            errors:
+              code === 'invalid_request'
+                ? [{ pointer: '/limit', detail: 'takes a whole number from 1 to 200' }]
+                : [],
+          }),
+          `${prefix}/agents`,
+          '6ff5c1b0-8e0a-4c39-a1b5-2f4f3f1f9d4e',
+        ),
+      },
+    ]),
+  )
+}
+
+function detailOf(code: ProblemCode): string {
+  return code === 'invalid_request' ? 'limit takes a whole number from 1 to 200' : PROBLEMS[code].title
+}
+
+/** Those of these names. */
+export function headersNamed(names: ReadonlySet<string>, { isBeta }: ApiVersion) {
+  const all = isBeta ? { ...HEADERS, ...BETA_HEADERS } : HEADERS
+  return Object.fromEntries(Object.entries(all).filter(([name]) => names.has(name)))
+}
+
+const HEADERS: Readonly<Record<string, object>> = {
+  'X-Request-Id': text('Of the request, or made for it: what the log knows it by.', '6ff5c1b0-8e0a-4c39'),
+  'RateLimit-Policy': text(
+    'The plan: how much (`q`) in how many seconds (`w`).',
+    '"standard";q=10000;w=3600',
+  ),
+  RateLimit: text('What is left of it (`r`), and for how many seconds (`t`).', '"standard";r=9987;t=1742'),
+  ETag: text('For `If-None-Match`.', '"5Zk1yT0e8cYpGm3wq2xVtA"'),
+  'Cache-Control': text('Kept by who asked, and asked for each time.', 'private, no-cache'),
+  Link: text('The pages beside this one (RFC 8288).', '<https://gate.example/v1/agents?page=2>; rel="next"'),
+  'Idempotency-Replayed': text('This is what was answered the first time.', 'true'),
+  'WWW-Authenticate': text('What is missing (RFC 6750).', 'Bearer realm="gatehouse"'),
+  'Retry-After': text('In how many seconds to try again.', '5'),
+}
+const BETA_HEADERS: Readonly<Record<string, object>> = {
+  Link: text(
+    'The first part, and the next one (RFC 8288).',
+    '<https://gate.example/v2/agents?cursor=WyJi>; rel="next"',
+  ),
+  [STABILITY_HEADER]: text('It may change yet.', 'beta'),
+}
+
+function text(description: string, example: string) {
+  return { description, schema: { type: 'string' }, example }
+}

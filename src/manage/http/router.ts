@@ -1,0 +1,195 @@
+import Router from '@koa/router'
+import type Koa from 'koa'
+import { insufficientScope, mayDoAll, type NamedNeeds } from './access/needed-scopes.ts'
+import { mayDo, type Principal } from './access/principal.ts'
+import type { Management } from '../management.ts'
+import { withoutCodings } from './front/entity-tags.ts'
+import { addHeaders } from './front/head.ts'
+import { invalid, Refusal } from './refusal.ts'
+import { bodyIfAny, type CheckBody, readBody, readNoBody } from './body.ts'
+import { type GivenAnswer, Idempotency } from './idempotency.ts'
+import { type Answer, type AnyOperation, type Call, NOTHING } from './operation.ts'
+import { pointerToZero, validated } from './validate.ts'
+
+/** What the middleware before has found out about a request. */
+export interface RequestState {
+  requestId: string
+  /** The client's, see front/client-address.ts. */
+  address: string
+  principal: Principal
+  /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `preflight`; `none`. */
+  operation: string
+  /** The code of the problem that it is answered with. */
+  problem?: string
+  /** Of the answer, see head.ts. */
+  head: string[]
+  /** What an operation has answered; of all else the answer is in Koa's `body`. */
+  answer?: GivenAnswer
+  /** The same for everybody. */
+  isPublic?: boolean
+  /** For so long nobody need ask for it again. */
+  freshSeconds?: number
+  /** Left by who knows how the body was signed, for who reads it. */
+  checkBody?: CheckBody
+  /** For who asks, now, and nobody else: not kept, nor compressed, which tells of what is in it. */
+  isSecret?: boolean
+}
+
+export type RequestContext = Koa.ParameterizedContext<RequestState>
+type RoutedContext = RequestContext & { params: Record<string, string> }
+
+/** Answers as a stream where that is wanted of an operation that can be one; `false`: it is to be answered as usual. */
+export type SayStream = (
+  ctx: RequestContext,
+  operation: AnyOperation,
+  call: Call<unknown, unknown, unknown, unknown>,
+) => Promise<boolean>
+
+/** Every operation of the table at its path, behind `prefix`; what matches none is left to the next. */
+export function routesOf(
+  operations: readonly AnyOperation[],
+  prefix: string,
+  management: Management,
+  sayStream: SayStream,
+): Koa.Middleware<RequestState> {
+  const router = new Router<RequestState>({ prefix, strict: true, sensitive: true })
+  const means = { management, idempotency: new Idempotency(management), sayStream }
+  for (const operation of operations) {
+    const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
+    const handler = (ctx: RoutedContext) => serve(ctx, ctx.params, operation, means)
+    router.register(path, operation.method === 'GET' ? ['GET', 'HEAD'] : [operation.method], handler)
+  }
+  const routes = router.routes()
+  // Most requests are for a path without a name in it, which is found at once.
+  const fixed = new Map<string, Map<string, AnyOperation>>()
+  for (const operation of operations.filter(({ path }) => !path.includes('{'))) {
+    const path = `${prefix}${operation.path}`
+    fixed.set(path, (fixed.get(path) ?? new Map()).set(operation.method, operation))
+  }
+  return (ctx, next) => {
+    const { method = '', url = '' } = ctx.req
+    // Koa's `path` reads an address anew for each request.
+    const found = (fixed.get(url) ?? fixed.get(ctx.path))?.get(method)
+    if (found !== undefined) return serve(ctx, NO_PARAMS, found, means)
+    const { pathAndMethod, path } = router.match(ctx.path, ctx.method)
+    if (pathAndMethod.length > 0) return routes(ctx as never, next)
+    if (path.length === 0) return next()
+    const allowed = new Set(path.flatMap(({ methods }) => methods))
+    throw new Refusal('method_not_allowed', `this takes ${[...allowed].join(', ')}`, {
+      headers: { Allow: [...allowed].join(', ') },
+    })
+  }
+}
+
+interface Means {
+  readonly management: Management
+  readonly idempotency: Idempotency
+  readonly sayStream: SayStream
+}
+
+/** The life of a request to the API, from where it is known who asks. */
+async function serve(
+  ctx: RequestContext,
+  inPath: Record<string, string>,
+  operation: AnyOperation,
+  { management, idempotency, sayStream }: Means,
+): Promise<void> {
+  const { req, state } = ctx
+  state.operation = operation.id
+  const { principal, requestId, address } = state
+  if (!mayDo(principal, operation.scopes)) throw await insufficient(ctx, operation, management)
+  const params: unknown = inPath === NO_PARAMS ? NO_PARAMS : named(operation, inPath)
+  const found: unknown = operation.find({ params, principal }, management)
+  const subject = found instanceof Promise ? await found : found
+  if (subject === null) throw notThere()
+  const asksNothing = operation.query === NOTHING && !req.url!.includes('?')
+  const query: unknown = asksNothing ? NO_QUERY : validated(operation.query, queryOf(ctx), 'query')
+  const reading = operation.body === null ? readNoBody(ctx) : readBody(ctx, operation.bodyBytesMax)
+  const sent: unknown = reading instanceof Promise ? await reading : reading
+  const body: unknown = operation.body === null ? null : validated(operation.body, sent, 'body')
+  const more = operation.moreScopes === null ? null : operation.moreScopes(body)
+  if (more !== null && !mayDoAll(principal, more.needs))
+    throw insufficientScope(withOwn(operation, more), principal, management.publicUrl)
+  const ifMatch = req.headers['if-match']
+  // In one literal: a spread costs more than all that is in it.
+  const call: Call<unknown, unknown, unknown, unknown> = {
+    params,
+    query,
+    body,
+    subject,
+    principal,
+    requestId,
+    address,
+    target: req.url!,
+    ifMatch: ifMatch === undefined ? null : withoutCodings(ifMatch) || null,
+    lastEventId: ctx.get('Last-Event-ID') || null,
+  }
+  if (operation.stream !== null && (await sayStream(ctx, operation, call))) return
+  const key = operation.isIdempotent ? req.headers['idempotency-key'] : undefined
+  if (key === undefined) {
+    const running = operation.run(call, management)
+    state.answer = given(operation, running instanceof Promise ? await running : running)
+  } else {
+    const asked = { principal: principal.id, method: req.method!, target: req.url!, body: sent }
+    const run = async () => given(operation, await operation.run(call, management))
+    state.answer = await idempotency.once(String(key), asked, run)
+  }
+  addHeaders(state.head, state.answer.headers)
+}
+
+function given({ status }: AnyOperation, { headers = NO_HEADERS, body }: Answer<unknown>): GivenAnswer {
+  return { status, headers, body }
+}
+
+/** What cannot be the name of anything names nothing. */
+function named(operation: AnyOperation, params: Record<string, string>): unknown {
+  const result = operation.params.safeParse(params)
+  if (!result.success || pointerToZero(params) !== null) throw notThere()
+  return result.data
+}
+
+/** Strictly: what a lenient reader makes of a damaged query is not what was meant. */
+function queryOf(ctx: RequestContext): Record<string, unknown> {
+  const text = ctx.querystring
+  if (text === '') return NO_QUERY
+  if (!isWellEncoded(text.replaceAll('+', ' ')))
+    throw new Refusal('invalid_request', 'the query is not percent-encoded UTF-8')
+  const query: Record<string, unknown> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (name in query) throw invalid([{ pointer: `/${name}`, detail: 'is given more than once' }])
+    query[name] = value
+  }
+  return query
+}
+
+function isWellEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Names all the scopes of the call: the body is read for those that depend on it, and an invalid one has none. */
+async function insufficient(
+  ctx: RequestContext,
+  operation: AnyOperation,
+  { publicUrl }: Management,
+): Promise<Refusal> {
+  const { moreScopes, bodyBytesMax } = operation
+  const more = moreScopes === null ? null : moreScopes(await bodyIfAny(ctx, bodyBytesMax))
+  return insufficientScope(withOwn(operation, more), ctx.state.principal, publicUrl)
+}
+
+function withOwn({ scopes }: AnyOperation, more: NamedNeeds | null): NamedNeeds {
+  return { what: more?.what ?? 'this', needs: [scopes, ...(more?.needs ?? [])] }
+}
+
+function notThere(): Refusal {
+  return new Refusal('not_found', 'there is nothing of this name')
+}
+
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
+const NO_QUERY: Record<string, unknown> = Object.freeze({})
+const NO_PARAMS: Record<string, string> = Object.freeze({})

@@ -1,0 +1,32 @@
+import { DurationHistogram, type Metrics } from '../../shared/metrics.ts'
+
+/** What becomes of Sightings in the management plane. It is there before the database is. */
+export class IngestMetrics {
+  readonly counts = { stored: 0, duplicates: 0, refused: 0, failures: 0 }
+  readonly durations = new DurationHistogram()
+  readonly retention = { done: 0, failed: 0 }
+  /** By table, as last counted. */
+  readonly rows = new Map<string, number>()
+
+  addTo(metrics: Metrics): void {
+    const { counts } = this
+    const count = (name: string, help: string, value: () => number) =>
+      metrics.counter(name, help, () => [{ labels: {}, value: value() }])
+    const received = 'Sightings that reached the management plane, each once: stored ones and refused ones.'
+    count('sightings_received_total', received, () => counts.stored + counts.refused)
+    count('sightings_stored_total', 'Sightings in the database, and in statistics.', () => counts.stored)
+    const duplicates = 'Sightings that came once more, and were not counted again.'
+    count('sightings_duplicate_total', duplicates, () => counts.duplicates)
+    const refused = 'What came in the place of Sightings and is none, and was left out.'
+    count('sightings_refused_total', refused, () => counts.refused)
+    const failures = 'Groups of Sightings that the database could not take; the proxies keep them.'
+    count('ingest_failures_total', failures, () => counts.failures)
+    metrics.histogram('ingest_duration_seconds', 'To store a group of Sightings.', this.durations)
+    metrics.gauge('store_rows', 'Rows in tables that grow with traffic, about.', 'sum', () =>
+      [...this.rows].map(([table, value]) => ({ labels: { table }, value })),
+    )
+    metrics.counter('retention_runs_total', 'Times that what is old was removed.', () =>
+      Object.entries(this.retention).map(([outcome, value]) => ({ labels: { outcome }, value })),
+    )
+  }
+}

@@ -1,0 +1,226 @@
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
+import type { Sighting } from '../../plane/sighting.ts'
+import type { Queries } from '../../store/engine/database.ts'
+import type { VersionOf } from '../../store/catalogue/agents-seen.ts'
+import { FingerprintTally, type UnnamedFingerprint } from '../../store/catalogue/fingerprints-seen.ts'
+import { OTHER, RollupTally } from '../../store/traffic/rollup-tally.ts'
+import type { RollupRetention } from '../../store/traffic/rollups.ts'
+
+import type { Store } from '../../store/store.ts'
+import type { IngestMetrics } from './ingest-metrics.ts'
+import { networkHash, takeIn } from './sighting-intake.ts'
+
+/**
+ * Counts along: each Sighting once, in the transaction that stores it. `firsts` are those of them that are the first of
+ * an agent on this installation. Waits for nothing but queries.
+ */
+export type SightingCounter = (
+  batch: readonly Sighting[],
+  queries: Queries,
+  firsts: readonly Sighting[],
+) => Promise<void>
+
+export interface IngestOptions {
+  readonly retention: RollupRetention
+  readonly counters: readonly SightingCounter[]
+  /** Is told what has been stored, and which of the fingerprints in it nobody is known to have. */
+  readonly stored: (batch: readonly Sighting[], unnamed: readonly UnnamedFingerprint[]) => void
+  /** Which version of its agent a client says to be. */
+  readonly versionOf: VersionOf
+  nowMs(): number
+}
+
+/**
+ * Takes batches of Sightings and stores each Sighting exactly once, however often it comes and in whatever order. What
+ * comes while a transaction is under way goes into the next one together, so that the disk is waited for once.
+ */
+export class Ingest {
+  readonly #store: Store
+  readonly #options: IngestOptions
+  readonly #metrics: IngestMetrics
+  readonly #log: Log
+  readonly #waiting: Waiting[] = []
+  #waitingSize = 0
+  #running: Promise<void> | null = null
+  /** The database's failures are said once, until it takes something again. */
+  #isFailing = false
+  #hasLeftOut = false
+  #isClosed = false
+
+  constructor(store: Store, options: IngestOptions, metrics: IngestMetrics, log: Log) {
+    this.#store = store
+    this.#options = options
+    this.#metrics = metrics
+    this.#log = log
+  }
+
+  /**
+   * Resolves when all of the batch is committed, or was before. Rejects when the database cannot take it now: whoever
+   * sent it sends it again. What is no Sighting is counted and left out, so that it does not come for ever.
+   */
+  async take(batch: unknown): Promise<void> {
+    if (!Array.isArray(batch)) return this.#refuse('what should be a list of Sightings is none')
+    const pieces: Promise<void>[] = []
+    for (let at = 0; at < batch.length; at += GROUP_MAX)
+      pieces.push(this.#add(batch.slice(at, at + GROUP_MAX)))
+    // All are over when this is: nothing of it is under way when it is sent again.
+    const failed = (await Promise.allSettled(pieces)).find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+  }
+
+  /** Nothing is taken any more; resolves when all that was is stored. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#running
+  }
+
+  #add(batch: readonly unknown[]): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new Fault('STORE_UNAVAILABLE', 'the database is closed'))
+    if (this.#waitingSize + batch.length > WAITING_MAX)
+      return Promise.reject(new Fault('STORE_LOCKED', 'more comes than the database can take'))
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#waiting.push({ batch, resolve, reject })
+    this.#waitingSize += batch.length
+    this.#running ??= this.#run()
+    return promise
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      // Others want something of this process, too; and there is more in a group that was waited for.
+      await new Promise(setImmediate)
+      const group = this.#group()
+      try {
+        const { sightings, refusals } = this.#read(group)
+        await this.#storeAll(sightings)
+        this.#isFailing = false
+        for (const why of refusals) this.#refuse(why)
+        for (const { resolve } of group) resolve()
+      } catch (error) {
+        this.#failed(error as Error)
+        for (const { reject } of group) reject(error)
+      }
+    }
+    this.#running = null
+  }
+
+  /** As many of those that wait, in their order, as one transaction takes. */
+  #group(): readonly Waiting[] {
+    let size = 0
+    let count = 0
+    for (const { batch } of this.#waiting) {
+      if (count > 0 && size + batch.length > GROUP_MAX) break
+      size += batch.length
+      count++
+    }
+    this.#waitingSize -= size
+    return this.#waiting.splice(0, count)
+  }
+
+  #read(group: readonly Waiting[]) {
+    const nowMs = this.#options.nowMs()
+    const sightings: Sighting[] = []
+    const refusals: string[] = []
+    for (const { batch } of group) {
+      for (const value of batch) {
+        const sighting = takeIn(value, nowMs)
+        if (typeof sighting === 'string') refusals.push(sighting)
+        else sightings.push(sighting)
+      }
+    }
+    return { sightings, refusals }
+  }
+
+  /** Where one of them cannot be stored, whatever is tried, the others are, and it is left out. */
+  async #storeAll(sightings: readonly Sighting[]): Promise<void> {
+    if (sightings.length === 0) return
+    try {
+      await this.#commit(sightings)
+    } catch (error) {
+      if (!isOfSighting(error)) throw error
+      if (sightings.length === 1) return this.#leaveOut(error as Error)
+      const half = sightings.length >>> 1
+      await this.#storeAll(sightings.slice(0, half))
+      await this.#storeAll(sightings.slice(half))
+    }
+  }
+
+  async #commit(sightings: readonly Sighting[]): Promise<void> {
+    const startedMs = performance.now()
+    const store = this.#store
+    const { retention, counters, versionOf } = this.#options
+    const nowMs = this.#options.nowMs()
+    const { fresh, duplicates, crowded, unnamed } = await store.transaction(async (queries) => {
+      await store.sightings.lock(queries)
+      const sorted = await store.sightings.sort(sightings, nowMs, queries)
+      if (sorted.fresh.length === 0) return { ...sorted, unnamed: [] }
+      const { kept, firsts } = await store.agentsSeen.add(sorted.fresh, queries, versionOf)
+      const [rollups, fingerprints] = tallied(sorted.fresh, kept)
+      await store.rollups.add(rollups, retention, nowMs, queries)
+      const unnamed = await store.fingerprintsSeen.add(fingerprints, queries)
+      await store.sightings.add(sorted.fresh, queries)
+      for (const counter of counters) await counter(sorted.fresh, queries, firsts)
+      return { ...sorted, unnamed }
+    })
+    const { counts, durations } = this.#metrics
+    counts.stored += fresh.length
+    counts.duplicates += duplicates
+    for (let each = 0; each < crowded; each++) this.#refuse('id is not what a proxy makes')
+    durations.observe(performance.now() - startedMs)
+    this.#options.stored(fresh, unnamed)
+  }
+
+  /** Whoever sends such a thing sends many: why is said at the first. */
+  #refuse(why: string): void {
+    if (this.#metrics.counts.refused++ === 0) this.#log.warn('a Sighting was refused', { why })
+  }
+
+  #leaveOut(error: Error): void {
+    this.#metrics.counts.refused++
+    if (this.#hasLeftOut) return
+    this.#hasLeftOut = true
+    this.#log.error('a Sighting cannot be stored, and is left out', { error })
+  }
+
+  #failed(error: Error): void {
+    this.#metrics.counts.failures++
+    if (this.#isFailing) return
+    this.#isFailing = true
+    this.#log.error('Sightings cannot be stored; the proxies keep them', { error })
+  }
+}
+
+interface Waiting {
+  readonly batch: readonly unknown[]
+  resolve(): void
+  reject(error: unknown): void
+}
+
+/** `kept`: agents that are counted under their own names. */
+function tallied(
+  sightings: readonly Sighting[],
+  kept: ReadonlySet<string>,
+): readonly [RollupTally, FingerprintTally] {
+  const rollups = new RollupTally()
+  const fingerprints = new FingerprintTally()
+  for (const sighting of sightings) {
+    const { agent } = sighting
+    rollups.add(sighting, agent === null || kept.has(agent) ? agent : OTHER)
+    fingerprints.add(sighting, networkHash(sighting.address))
+  }
+  return [rollups, fingerprints]
+}
+
+/** It lies in what is to be stored, or in how we do that, and not in the database: it would fail again. */
+function isOfSighting(error: unknown): boolean {
+  const { code } = error as { readonly code?: unknown }
+  return typeof code !== 'string' || OF_SIGHTING.test(code)
+}
+
+/** PostgreSQL's classes 22 (data) and 23 (constraints), SQLite's like, and assertions. */
+const OF_SIGHTING = /^(?:2[23]\w{3}|SQLITE_(?:CONSTRAINT|TOOBIG|MISMATCH|RANGE)\w*|ERR_\w+)$/
+/** Some 60 ms of a core; what is live is no older for it. */
+const GROUP_MAX = 2_048
+/** Some two seconds of work, and 40 MB: more is better kept where it comes from. */
+const WAITING_MAX = 65_536

@@ -1,0 +1,17 @@
+import { SIGNATURE_FAULT_TEXTS } from '../../identity/verify/signature-faults.ts'
+import type { Sighting } from '../../plane/sighting.ts'
+
+/** What became of a request's signature, in words, by what a Sighting keeps of it; `null`: it has none. */
+export function signatureText(
+  sighting: Pick<Sighting, 'signer' | 'key' | 'allegedSigner' | 'signatureFault' | 'evidence'>,
+): string | null {
+  const { signer, key, allegedSigner, signatureFault, evidence } = sighting
+  if (signer !== null) return `${signer} has signed it, with the key ${key}`
+  if (signatureFault === null) return null
+  const who = allegedSigner === null ? 'it is signed' : `it says to be signed by ${allegedSigner}`
+  const what = evidence.includes('signature-failed') ? 'that does not hold' : 'nobody could check it'
+  return `${who}, and ${what}: ${TEXTS.get(signatureFault) ?? signatureFault}`
+}
+
+/** A proxy of another version may have other names. */
+const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(SIGNATURE_FAULT_TEXTS))

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import * as z from 'zod'
+import type { Sighting } from '../../plane/sighting.ts'
+import { storedJson } from '../../store/engine/stored.ts'
+import type { TrafficStore } from '../../store/traffic/traffic.ts'
+import type { Traffic } from './traffic.ts'
+
+/**
+ * Tells once a second how much traffic there is, while somebody listens: then it is counted, and nothing is kept. Where
+ * there are other processes each writes down what its last second had, and whoever has listeners reads what the others had.
+ */
+export class TrafficPulse {
+  readonly #everyMs: number
+  readonly #process = randomUUID()
+  readonly #waiting = new Set<(traffic: Traffic | null) => void>()
+  #shared: TrafficStore | null = null
+  #listeners = 0
+  #beat: NodeJS.Timeout | null = null
+  #telling: Promise<void> | null = null
+  #counts = new Counts()
+  /** When each of the others has last written, by its own clock; `null`: nobody has looked. */
+  #heard: ReadonlyMap<string, number> | null = null
+
+  constructor(everyMs = EVERY_MS) {
+    this.#everyMs = everyMs
+  }
+
+  /** There are other processes, or will be. */
+  share(shared: TrafficStore): void {
+    this.#shared = shared
+    this.#begin()
+  }
+
+  /** They are in the database. */
+  add(batch: readonly Sighting[]): void {
+    if (this.#beat !== null) for (const sighting of batch) this.#counts.add(sighting)
+  }
+
+  /** Until `stop`. Whoever does not read in time is told of a later second. */
+  async *follow(stop: AbortSignal): AsyncGenerator<Traffic, void, undefined> {
+    this.#listeners++
+    this.#begin()
+    try {
+      for (;;) {
+        const traffic = await this.#next(stop)
+        if (traffic === null) return
+        yield traffic
+      }
+    } finally {
+      if (--this.#listeners === 0 && this.#shared === null) this.#end()
+    }
+  }
+
+  /** Resolves when nothing is under way. */
+  async close(): Promise<void> {
+    this.#end()
+    await this.#telling
+  }
+
+  #begin(): void {
+    this.#beat ??= setInterval(() => {
+      // A database that is slow is not asked twice at once: the next second has more in it.
+      this.#telling ??= this.#tell().finally(() => {
+        this.#telling = null
+      })
+    }, this.#everyMs).unref()
+  }
+
+  async #tell(): Promise<void> {
+    const own = this.#counts
+    this.#counts = new Counts()
+    const all = this.#shared === null ? own : await this.#withOthers(own, this.#shared).catch(() => own)
+    const traffic = all.read(AGENTS_MAX)
+    for (const resolve of this.#waiting) resolve(traffic)
+  }
+
+  async #withOthers(own: Counts, shared: TrafficStore): Promise<Counts> {
+    const atMs = Date.now()
+    if (own.requests > 0)
+      await shared.put({ process: this.#process, atMs, document: JSON.stringify(own.read(AGENTS_SHARED)) })
+    if (this.#listeners === 0) {
+      this.#heard = null
+      return own
+    }
+    const before = this.#heard
+    const others = await shared.ofOthers(this.#process, atMs - CLOCKS_APART_MS)
+    this.#heard = new Map(others.map(({ process, atMs }) => [process, atMs]))
+    const all = new Counts()
+    all.addAll(own.read(AGENTS_SHARED))
+    for (const { process, atMs, document } of others)
+      if (before !== null && before.get(process) !== atMs)
+        all.addAll(trafficSchema.parse(storedJson(document)))
+    return all
+  }
+
+  #next(stop: AbortSignal): Promise<Traffic | null> {
+    if (stop.aborted) return Promise.resolve(null)
+    return new Promise((resolve) => {
+      const end = (traffic: Traffic | null) => {
+        this.#waiting.delete(end)
+        stop.removeEventListener('abort', gone)
+        resolve(traffic)
+      }
+      const gone = () => end(null)
+      stop.addEventListener('abort', gone)
+      this.#waiting.add(end)
+    })
+  }
+
+  #end(): void {
+    if (this.#beat !== null) clearInterval(this.#beat)
+    this.#beat = null
+    this.#counts = new Counts()
+  }
+}
+
+class Counts {
+  #requests = 0
+  readonly #verdicts = new Map<string, number>()
+  readonly #actions = new Map<string, number>()
+  readonly #categories = new Map<string, number>()
+  readonly #agents = new Map<string, number>()
+
+  get requests(): number {
+    return this.#requests
+  }
+
+  add({ verdict, done, category, agent }: Sighting): void {
+    this.#requests++
+    increase(this.#verdicts, verdict)
+    increase(this.#actions, done)
+    if (category !== null) increase(this.#categories, category)
+    if (agent !== null) increase(this.#agents, agent)
+  }
+
+  addAll({ requests, by_verdict, by_action, by_category, agents }: Traffic): void {
+    this.#requests += requests
+    for (const [verdict, count] of Object.entries(by_verdict)) increase(this.#verdicts, verdict, count)
+    for (const [action, count] of Object.entries(by_action)) increase(this.#actions, action, count)
+    for (const [category, count] of Object.entries(by_category)) increase(this.#categories, category, count)
+    for (const { id, requests: count } of agents) increase(this.#agents, id, count)
+  }
+
+  read(agentsMax: number): Traffic {
+    const most = [...this.#agents].sort(([, one], [, other]) => other - one).slice(0, agentsMax)
+    return {
+      requests: this.#requests,
+      by_verdict: Object.fromEntries(this.#verdicts),
+      by_action: Object.fromEntries(this.#actions),
+      by_category: Object.fromEntries(this.#categories),
+      agents: most.map(([id, requests]) => ({ id, requests })),
+    }
+  }
+}
+
+/** However many names there are, few are kept. */
+function increase(counts: Map<string, number>, name: string, by = 1): void {
+  const count = counts.get(name)
+  if (count !== undefined || counts.size < NAMES_MAX) counts.set(name, (count ?? 0) + by)
+}
+
+const count = z.int().min(0)
+const counts = z.record(z.string(), count)
+const trafficSchema: z.ZodType<Traffic> = z.object({
+  ...{ requests: count, by_verdict: counts, by_action: counts, by_category: counts },
+  agents: z.array(z.object({ id: z.string(), requests: count })),
+})
+const EVERY_MS = 1_000
+const AGENTS_MAX = 10
+/** Of one process, so that who has the most of all is among them. */
+const AGENTS_SHARED = 100
+const NAMES_MAX = 1_000
+/** What has not changed in so long, by other clocks, is told no more. */
+const CLOCKS_APART_MS = 60_000

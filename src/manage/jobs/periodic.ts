@@ -1,0 +1,82 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Log } from '../../shared/log.ts'
+
+/** Work that nobody waits for: forgetting what is old, writing down what can wait. */
+export interface PeriodicJob {
+  /** In words, for the log. */
+  readonly name: string
+  readonly everyMs: number
+  /** Of several processes on one database the one that leads does it for all. */
+  readonly isOnce?: true
+  /** One short slice of it; `more`: there is more to do, after a pause for others. */
+  run(nowMs: number): Promise<'done' | 'more'>
+}
+
+/** Does each job on its own beat, and never twice at once. What fails is tried again at the next beat. */
+export class Periodic {
+  readonly #log: Log
+  readonly #isLeading: () => boolean
+  readonly #stop = new AbortController()
+  #loops: readonly Promise<void>[] = []
+
+  constructor(log: Log, isLeading: () => boolean = () => true) {
+    this.#log = log
+    this.#isLeading = isLeading
+  }
+
+  start(jobs: readonly PeriodicJob[]): void {
+    this.#loops = [...this.#loops, ...jobs.map((job) => this.#loop(job))]
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await Promise.all(this.#loops)
+  }
+
+  async #loop(job: PeriodicJob): Promise<void> {
+    // Not all at once, and several processes not in step.
+    await this.#pause(job.everyMs * Math.random())
+    let failure = ''
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#slices(job)
+        failure = ''
+      } catch (error) {
+        const { message } = error as Error
+        if (message !== failure)
+          this.#log.warn('a periodic job failed; it is tried again', { job: job.name, error: error as Error })
+        failure = message
+      }
+      await this.#pause(job.everyMs)
+    }
+  }
+
+  async #slices(job: PeriodicJob): Promise<void> {
+    while (this.#isDue(job) && (await job.run(Date.now())) === 'more') await this.#pause(PAUSE_MS)
+  }
+
+  #isDue({ isOnce }: PeriodicJob): boolean {
+    return !this.#stop.signal.aborted && (isOnce !== true || this.#isLeading())
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return wait(delayMs, undefined, { signal: this.#stop.signal, ref: false }).catch(() => undefined)
+  }
+}
+
+/** A job that deletes old rows, a slice at a time until a slice is not full. */
+export function forgetting(
+  what: string,
+  everyMs: number,
+  forget: (nowMs: number, rowsMax: number) => Promise<number>,
+  slice = SLICE_ROWS,
+): PeriodicJob {
+  const run = async (nowMs: number) => ((await forget(nowMs, slice)) < slice ? 'done' : 'more')
+  return { name: `forget ${what}`, everyMs, isOnce: true, run }
+}
+
+/** Several times what a slice takes. */
+const PAUSE_MS = 100
+/** A slice takes SQLite some milliseconds. */
+const SLICE_ROWS = 500

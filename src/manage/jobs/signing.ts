@@ -1,0 +1,71 @@
+import { randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { Webhook } from 'standardwebhooks'
+import type { DueEvent } from '../../store/events/deliveries.ts'
+import type { WebhookSecret } from '../../store/events/webhooks.ts'
+import type { Sealer } from '../auth/sealer.ts'
+
+/** The same bytes each time it is sent, whoever sends it. */
+export function bodyOf({ type, atMs, data }: Omit<DueEvent, 'id'>): string {
+  return `{"type":${JSON.stringify(type)},"timestamp":"${new Date(atMs).toISOString()}","data":${data}}`
+}
+
+/** As Standard Webhooks have them. */
+export function signedHeaders(
+  id: string,
+  body: string,
+  signers: readonly Webhook[],
+  nowMs: number,
+): Readonly<Record<string, string>> {
+  const at = new Date(nowMs)
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(nowMs / 1000)),
+    'webhook-signature': signers.map((signer) => signer.sign(id, at, body)).join(' '),
+  }
+}
+
+/** As Standard Webhooks have it: 24 to 64 random bytes in base64. */
+export function newSigningSecret(): string {
+  return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
+}
+
+/** Signs what is delivered, with the secrets that are kept. */
+export class Signing {
+  readonly #sealer: Sealer
+  /** Opened, by the ids of the secrets: what one is never changes. */
+  readonly #opened = new LRUCache<string, Webhook>({ max: OPENED_MAX })
+
+  constructor(sealer: Sealer) {
+    this.#sealer = sealer
+  }
+
+  /** The headers of one attempt: a signature by each of the secrets. Throws a Fault where one cannot be opened. */
+  async headers(
+    eventId: string,
+    body: string,
+    secrets: readonly WebhookSecret[],
+    nowMs: number,
+  ): Promise<Readonly<Record<string, string>>> {
+    const signers = await Promise.all(secrets.map((secret) => this.#signer(secret)))
+    return signedHeaders(eventId, body, signers, nowMs)
+  }
+
+  async #signer({ id, webhookId, sealed }: WebhookSecret): Promise<Webhook> {
+    const known = this.#opened.get(id)
+    if (known !== undefined) return known
+    const secret = await this.#sealer.open(sealed, secretOf(webhookId, id))
+    const signer = new Webhook(secret.reveal())
+    this.#opened.set(id, signer)
+    return signer
+  }
+}
+
+/** What a webhook's secret is sealed as: see Sealer. */
+export function secretOf(webhookId: string, secretId: string): string {
+  return `webhook ${webhookId} secret ${secretId}`
+}
+
+const SECRET_BYTES = 32
+const OPENED_MAX = 500

@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { Fault } from '../../shared/fault.ts'
+import type { Lease, TaskRecord } from '../../store/work/tasks.ts'
+import type { Principal } from '../http/access/principal.ts'
+import { Doze } from '../http/doze.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../http/refusal.ts'
+import { doItems, type TaskType } from './task-types.ts'
+import type { ToolCaller } from './tools.ts'
+
+/**
+ * Works on tasks that are larger than an answer, one after the other in each of some lanes, beside all other processes
+ * that do. What was begun by one that died goes on elsewhere, or here after a restart.
+ */
+export class TaskRunner {
+  readonly #types: ReadonlyMap<string, TaskType>
+  readonly #management: Management
+  readonly #owner = randomUUID()
+  readonly #closing = new AbortController()
+  #lanes: readonly Promise<void>[] = []
+  readonly #doze: Doze
+
+  constructor(types: ReadonlyMap<string, TaskType>, management: Management) {
+    this.#types = types
+    this.#management = management
+    this.#doze = new Doze(POLL_MS, this.#closing.signal)
+  }
+
+  /** Resolves when it works. */
+  async start(): Promise<void> {
+    const { store } = this.#management
+    // Nobody else has a SQLite database: who held its leases is dead.
+    if (store.kind === 'sqlite') await this.#attempt(() => store.tasks.release(null))
+    this.#lanes = Array.from({ length: LANES }, () => this.#lane())
+  }
+
+  /** There is something to do. */
+  wake(): void {
+    this.#doze.wake()
+  }
+
+  /** Lets go of what it works on: others, or this one after a restart, go on with it. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.wake()
+    await Promise.race([Promise.all(this.#lanes), wait(CLOSE_MS)])
+    await this.#attempt(() => this.#management.store.tasks.release(this.#owner))
+  }
+
+  async #lane(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      const woken = this.#doze.woken
+      const task = this.#canJudge()
+        ? await this.#attempt(() => this.#management.store.tasks.claim(this.#lease()))
+        : null
+      if (task != null) await this.#attempt(() => this.#work(task))
+      else await this.#doze.pause(woken)
+    }
+  }
+
+  #canJudge(): boolean {
+    return (this.#management.snapshot()?.knowledge ?? null) !== null
+  }
+
+  /** The database may be away for a while: what cannot be done now is done later. */
+  async #attempt<Result>(work: () => Promise<Result>): Promise<Result | null> {
+    try {
+      return await work()
+    } catch (error) {
+      const isForNow =
+        (error instanceof Fault && error.code.startsWith('STORE_')) ||
+        (error instanceof Refusal && error.code === 'unavailable')
+      if (!isForNow) this.#management.log.error('a task has met a bug', { error: error as Error })
+      await this.#doze.pause(this.#doze.woken)
+      return null
+    }
+  }
+
+  async #work(task: TaskRecord): Promise<void> {
+    const { store } = this.#management
+    const type = this.#types.get(task.type)
+    if (type === undefined) return void (await this.#finish(task, 'there is no task of this type any more'))
+    if (task.attempts > ATTEMPTS_MAX)
+      return void (await this.#finish(task, `it was given up after ${ATTEMPTS_MAX} attempts`))
+    const held = this.#hold(task)
+    try {
+      const caller = callerOf(task, type)
+      for (;;) {
+        if (this.#closing.signal.aborted) return
+        const chunk = await store.tasks.nextChunk(task.id)
+        if (chunk === null) return void (await this.#finish(task, null))
+        const { number, from, items } = chunk
+        const results = await doItems(type, from, items, caller, this.#management, turn)
+        const failed = results.filter(({ status }) => status === 'error').length
+        if (!(await store.tasks.chunkDone(task.id, { number, results, failed }, this.#lease()))) return
+        await turn()
+      }
+    } finally {
+      clearInterval(held)
+    }
+  }
+
+  /** Holds the lease as long as this process lives, however long a chunk takes. */
+  #hold({ id }: TaskRecord): NodeJS.Timeout {
+    return setInterval(() => {
+      // Who has lost it finds out when there is something to write.
+      this.#management.store.tasks.extend(id, this.#lease()).catch(() => undefined)
+    }, LEASE_MS / 4).unref()
+  }
+
+  #finish({ id }: TaskRecord, error: string | null): Promise<boolean> {
+    return this.#management.store.tasks.finish(
+      id,
+      error === null ? 'completed' : 'failed',
+      error,
+      this.#lease(),
+    )
+  }
+
+  #lease(): Lease {
+    const nowMs = this.#management.nowMs()
+    return { owner: this.#owner, nowMs, untilMs: nowMs + LEASE_MS }
+  }
+}
+
+/** What a principal may have been checked when it made the task. */
+export function callerOf(
+  { id, principal }: Pick<TaskRecord, 'id' | 'principal'>,
+  type: TaskType,
+): ToolCaller {
+  const asked: Principal = {
+    id: principal,
+    name: principal,
+    scopes: new Set(type.tool.scopes),
+    plan: 'standard',
+    expiresAtMs: null,
+  }
+  return { principal: asked, requestId: id, address: '' }
+}
+
+/** One that takes long leaves room for others. */
+const LANES = 2
+/** A process that was killed is missed for so long. */
+const LEASE_MS = 10_000
+/** How often other processes' tasks are looked for. */
+const POLL_MS = 1_000
+/** What kills a process each time it is tried is not tried for ever. */
+const ATTEMPTS_MAX = 5
+/** What takes longer is begun anew. */
+const CLOSE_MS = 2_000
+/** For whoever comes back for the results. */
+export const TASK_KEPT_MS = 7 * 86_400_000

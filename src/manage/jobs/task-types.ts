@@ -1,0 +1,107 @@
+import type * as z from 'zod'
+import type { Management } from '../management.ts'
+import { Refusal } from '../http/refusal.ts'
+import { refusalOf, type Tool, type ToolCaller, type Tools } from './tools.ts'
+import { validated } from '../http/validate.ts'
+
+/** Something that can be done to many items: what a tool does to one. */
+export interface TaskType {
+  readonly type: string
+  readonly title: string
+  readonly description: string
+  readonly tool: Tool
+  readonly itemsMax: number
+  /** It is done while its caller waits, if there are no more. */
+  readonly atOnceMax: number
+}
+
+/** What became of one item. */
+export interface ItemResult {
+  /** Its place in the task, from 0. */
+  readonly index: number
+  readonly status: 'ok' | 'error'
+  readonly result?: unknown
+  /** A Refusal's. */
+  readonly error?: ReturnType<typeof refusalOf>
+}
+
+/** Of the tools that there are. */
+export function taskTypesOf(tools: Tools, others: readonly TaskType[]): ReadonlyMap<string, TaskType> {
+  const found = OF_TOOLS.flatMap(({ type, name, title, description }) => {
+    const tool = tools.find(name)
+    return tool === null
+      ? []
+      : [{ type, title, description, tool, itemsMax: ITEMS_MAX, atOnceMax: AT_ONCE_MAX }]
+  })
+  return new Map([...found, ...others].map((each) => [each.type, each]))
+}
+
+/** Does some items; one that is bad fails alone. It pauses for others, as long as there are some. */
+export async function doItems(
+  { tool }: TaskType,
+  from: number,
+  items: readonly unknown[],
+  caller: ToolCaller,
+  management: Management,
+  pause: () => Promise<void>,
+): Promise<readonly ItemResult[]> {
+  const results: ItemResult[] = []
+  let pausedMs = performance.now()
+  for (const [i, item] of items.entries()) {
+    results.push(await doItem(tool, from + i, item, caller, management))
+    if (performance.now() - pausedMs < SLICE_MS) continue
+    await pause()
+    pausedMs = performance.now()
+  }
+  return results
+}
+
+async function doItem(
+  tool: Tool,
+  index: number,
+  item: unknown,
+  caller: ToolCaller,
+  management: Management,
+): Promise<ItemResult> {
+  try {
+    const given = validated(tool.input as z.ZodType, item, 'body')
+    return { index, status: 'ok', result: await tool.run(given, caller, management) }
+  } catch (error) {
+    // Without signatures, or a database, none can be done: that is no item's fault.
+    if (!(error instanceof Refusal) || error.code === 'unavailable') throw error
+    return { index, status: 'error', error: refusalOf(error) }
+  }
+}
+
+export const ITEMS_MAX = 10_000
+/** A few milliseconds. */
+const AT_ONCE_MAX = 100
+/** Others wait no longer. */
+export const SLICE_MS = 8
+
+const OF_TOOLS = [
+  {
+    type: 'detect',
+    name: 'detect_agent',
+    title: 'Detect agents',
+    description: 'Judges many requests: an item is what POST /detect takes.',
+  },
+  {
+    type: 'lookup',
+    name: 'lookup_fingerprint',
+    title: 'Look up fingerprints',
+    description: 'Finds who has each of many fingerprints: an item is `{fingerprint, type}`.',
+  },
+  {
+    type: 'compare',
+    name: 'compare_fingerprints',
+    title: 'Compare fingerprints',
+    description: 'Says of each set of fingerprints whether they are one client’s.',
+  },
+  {
+    type: 'explain',
+    name: 'explain_detection',
+    title: 'Explain detections',
+    description: 'As `detect`, with what each piece of evidence does to the verdict.',
+  },
+] as const

@@ -1,0 +1,74 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Store } from '../../store/store.ts'
+import type { TaskRecord } from '../../store/work/tasks.ts'
+
+/**
+ * Tells how tasks go on, whichever process works on them: the database is asked a few times in a second, once for all
+ * that are watched, and not at all while none is.
+ */
+export class TaskWatch {
+  readonly #store: Pick<Store, 'tasks'>
+  readonly #everyMs: number
+  readonly #waiting = new Set<Waiting>()
+  #isLooking = false
+
+  constructor(store: Pick<Store, 'tasks'>, everyMs = EVERY_MS) {
+    this.#store = store
+    this.#everyMs = everyMs
+  }
+
+  /** How many changes are waited for. */
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  /** Resolves when its status, or how much of it is done, is not what it was; `null`: it is gone, or `stop` was. */
+  changed(last: TaskRecord, stop: AbortSignal): Promise<TaskRecord | null> {
+    if (stop.aborted) return Promise.resolve(null)
+    return new Promise((resolve) => {
+      const end = (record: TaskRecord | null) => {
+        this.#waiting.delete(waiting)
+        stop.removeEventListener('abort', gone)
+        resolve(record)
+      }
+      const gone = () => end(null)
+      const waiting: Waiting = { last, end }
+      stop.addEventListener('abort', gone)
+      this.#waiting.add(waiting)
+      if (!this.#isLooking) void this.#look()
+    })
+  }
+
+  async #look(): Promise<void> {
+    this.#isLooking = true
+    while (this.#waiting.size > 0) {
+      await this.#tell()
+      await wait(this.#everyMs, undefined, { ref: false })
+    }
+    this.#isLooking = false
+  }
+
+  async #tell(): Promise<void> {
+    const asked = [...this.#waiting]
+    const ids = [...new Set(asked.map(({ last }) => last.id))]
+    // While the database is away nothing changes that anybody could know of.
+    const records = await this.#store.tasks.some(ids).catch(() => null)
+    if (records === null) return
+    const byId = new Map(records.map((record) => [record.id, record]))
+    for (const { last, end } of asked) {
+      const record = byId.get(last.id) ?? null
+      if (record === null || isOther(record, last)) end(record)
+    }
+  }
+}
+
+interface Waiting {
+  readonly last: TaskRecord
+  end(record: TaskRecord | null): void
+}
+
+function isOther(record: TaskRecord, last: TaskRecord): boolean {
+  return record.status !== last.status || record.completed !== last.completed
+}
+
+const EVERY_MS = 200

@@ -1,0 +1,204 @@
+import { type Ja4Type, JA4_TYPES, partsOfFingerprint } from '../../classify/known/fingerprint-form.ts'
+import type { Knowledge } from '../../classify/known/knowledge.ts'
+import { type Share, sharesOf } from '../../classify/known/owners.ts'
+import { isFingerprint } from '../../classify/known/signature.ts'
+import type { Nearest } from '../../classify/known/index/signature-index.ts'
+
+export type ComparedType = (typeof COMPARED_TYPES)[number]
+
+export interface GivenFingerprint {
+  readonly type: ComparedType
+  readonly fingerprint: string
+}
+
+/** What two fingerprints say of those who have them. */
+export type Relation =
+  /** The same in all parts. */
+  | 'identical'
+  /** The same program: they differ only in what comes and goes with each session or request. */
+  | 'same_client'
+  /** Made with one library, in other versions or set up otherwise. */
+  | 'same_library'
+  | 'different'
+  /** Of several types, or with nothing known of either. */
+  | 'unknown'
+
+export interface Comparison {
+  readonly verdict: Relation
+  readonly why: string
+  readonly fingerprints: ComparedFingerprint[]
+  readonly comparisons: ComparedPair[]
+}
+
+export interface ComparedFingerprint extends GivenFingerprint {
+  /** How much of it is somebody's; `null`: nothing of it is. */
+  readonly known: Nearest['likeness'] | null
+  readonly owners: Owner[]
+}
+
+export interface Owner {
+  readonly id: string
+  readonly name: string
+  readonly kind: 'agent' | 'tool' | 'browser'
+  readonly share: number
+}
+
+export interface ComparedPair {
+  /** Places in `fingerprints`. */
+  readonly first: number
+  readonly second: number
+  readonly relation: Relation
+  readonly why: string
+  readonly agreeing: string[]
+  readonly differing: string[]
+  /** The ids of those who are known to have both. */
+  readonly common_owners: string[]
+}
+
+/** Whether fingerprints are one client's: as far as the one says that differs most. */
+export function compare(knowledge: Knowledge, given: readonly GivenFingerprint[]): Comparison {
+  const fingerprints = given.map((each) => withOwners(knowledge, each))
+  const comparisons = fingerprints.flatMap((one, first) =>
+    fingerprints.slice(first + 1).map((other, i) => pairOf(one, other, first, first + 1 + i)),
+  )
+  const worst = comparisons.reduce((one, other) =>
+    ORDER.indexOf(other.relation) > ORDER.indexOf(one.relation) ? other : one,
+  )
+  return { verdict: worst.relation, why: worst.why, fingerprints, comparisons }
+}
+
+/** The type that a text is written like; `null`: none. */
+export function typeOf(text: string): ComparedType | null {
+  return COMPARED_TYPES.find((type) => isFingerprint(type, text) && !text.includes('*')) ?? null
+}
+
+/** Who is known to have it. */
+export function withOwners({ list, fingerprints }: Knowledge, given: GivenFingerprint): ComparedFingerprint {
+  const nearest = fingerprints.nearest(given.type, given.fingerprint)
+  if (nearest === null) return { ...given, known: null, owners: [] }
+  const owners = sharesOf(list, nearest.candidates).slice(0, OWNERS_MAX).map(ownerOf)
+  return { ...given, known: nearest.likeness, owners }
+}
+
+function ownerOf({ software: { id, name, kind }, share }: Share): Owner {
+  return { id, name, kind, share: Math.round(share * 10_000) / 10_000 }
+}
+
+function pairOf(
+  one: ComparedFingerprint,
+  other: ComparedFingerprint,
+  first: number,
+  second: number,
+): ComparedPair {
+  const common = one.owners.filter(({ id }) => other.owners.some((each) => each.id === id))
+  const places = { first, second, common_owners: common.map(({ id }) => id) }
+  if (one.type !== other.type) {
+    return { ...places, ...acrossTypes(one, other, common), agreeing: [], differing: [] }
+  }
+  const [parts, others] = [partsOf(one), partsOf(other)]
+  const names = parts.map((_, i) => LETTERS[i]!)
+  const agreeing = names.filter((_, i) => parts[i] === others[i])
+  const differing = names.filter((_, i) => parts[i] !== others[i])
+  if (differing.length === 0)
+    return { ...places, relation: 'identical', why: 'they are the same', agreeing, differing }
+  const isOneOwner = one.known === 'exact' && other.known === 'exact' && common.length > 0
+  return { ...places, ...WITHIN[one.type](parts, others, isOneOwner), agreeing, differing }
+}
+
+type Judged = Pick<ComparedPair, 'relation' | 'why'>
+
+/** Only who has them speaks: one is of TLS, another of HTTP. */
+function acrossTypes(one: ComparedFingerprint, other: ComparedFingerprint, common: readonly Owner[]): Judged {
+  if (one.known !== 'exact' || other.known !== 'exact')
+    return { relation: 'unknown', why: 'they are of two types, and not of both is known who has them' }
+  if (common.length > 0) return { relation: 'same_client', why: `${common[0]!.name} is known to have both` }
+  return { relation: 'different', why: 'they are of two types, and nobody is known to have both' }
+}
+
+function hello(one: readonly string[], other: readonly string[], isOneOwner: boolean): Judged {
+  const isAlike = withoutCounts(one[0]!) === withoutCounts(other[0]!) && one[1] === other[1]
+  if (isAlike && isOneOwner)
+    return {
+      relation: 'same_client',
+      why: 'the extensions differ as they do when a session is resumed, and both are known of one program',
+    }
+  if (one[1] === other[1] && one[2] === other[2])
+    return {
+      relation: 'same_client',
+      why: 'the hashes are the same: it asked for an address and not a name, over another transport, or offered other protocols',
+    }
+  if (one[1] === other[1])
+    return {
+      relation: 'same_library',
+      why: 'the ciphers are the same and the extensions are not: another version, or a session that was resumed',
+    }
+  if (one[2] === other[2])
+    return { relation: 'same_library', why: 'the extensions are the same and the ciphers are not' }
+  return isOneOwner
+    ? {
+        relation: 'same_library',
+        why: 'both are known of one program, in other versions or set up otherwise',
+      }
+    : { relation: 'different', why: 'neither ciphers nor extensions are the same' }
+}
+
+function answer(one: readonly string[], other: readonly string[]): Judged {
+  if (one[2] === other[2] || one[0] === other[0])
+    return { relation: 'same_library', why: 'the server answered with other parts of what it has' }
+  return { relation: 'different', why: 'the server answered otherwise' }
+}
+
+function request(one: readonly string[], other: readonly string[], isOneOwner: boolean): Judged {
+  if (one[1] === other[1])
+    return {
+      relation: 'same_client',
+      why: 'the headers are the same, in the same order; only the method, the language or the cookies differ',
+    }
+  return isOneOwner
+    ? { relation: 'same_client', why: 'both are known of one program, for requests of several kinds' }
+    : { relation: 'different', why: 'the headers are others, or in another order' }
+}
+
+function certificate(one: readonly string[], other: readonly string[]): Judged {
+  if (one[2] === other[2] && one[2] !== NO_EXTENSIONS)
+    return {
+      relation: 'same_library',
+      why: 'the certificates have the same extensions: one program makes such',
+    }
+  if (one[0] === other[0])
+    return { relation: 'same_library', why: 'the certificates name their issuer in the same way' }
+  return { relation: 'different', why: 'the certificates have nothing in common' }
+}
+
+function openingOf(): Judged {
+  return { relation: 'different', why: 'HTTP/2 is opened otherwise' }
+}
+
+/** Transport, version, name, ciphers and protocol: the count of extensions comes and goes with them. */
+function withoutCounts(a: string): string {
+  return a.slice(0, 6) + a.slice(8)
+}
+
+function partsOf({ type, fingerprint }: GivenFingerprint): readonly string[] {
+  if (type === 'http2') return fingerprint.split('|')
+  if (type === 'stable') return fingerprint.slice(STABLE_PREFIX.length).split('-')
+  return partsOfFingerprint(type as Ja4Type, fingerprint)
+}
+
+export const COMPARED_TYPES = [...JA4_TYPES, 'stable', 'http2'] as const
+const WITHIN: Readonly<
+  Record<ComparedType, (one: readonly string[], other: readonly string[], isOneOwner: boolean) => Judged>
+> = {
+  ja4: hello,
+  stable: hello,
+  ja4s: answer,
+  ja4h: request,
+  ja4x: certificate,
+  http2: openingOf,
+}
+/** The later ones say that more is different. */
+const ORDER: readonly Relation[] = ['identical', 'same_client', 'same_library', 'unknown', 'different']
+const LETTERS = ['a', 'b', 'c', 'd']
+const STABLE_PREFIX = 'gs1-'
+const NO_EXTENSIONS = '000000000000'
+const OWNERS_MAX = 20

@@ -1,0 +1,173 @@
+import { classifyDescribed, type DescribedVerdict } from '../../classify/verdict/classify.ts'
+import {
+  type DescribedRequest,
+  describeRequest,
+  type Told,
+} from '../../classify/verdict/described-request.ts'
+import type { Knowledge } from '../../classify/known/knowledge.ts'
+import type { Proof } from '../../classify/verdict/proof.ts'
+import type { Category } from '../../classify/known/software.ts'
+import type { Evidence, Verdict } from '../../classify/verdict/verdict.ts'
+import type { HttpVersion } from '../../wire/request-head.ts'
+import type { Judged } from './detections.ts'
+import type { Management } from '../management.ts'
+import { Refusal } from '../http/refusal.ts'
+
+/** What somebody tells of a request; what is empty is not told. */
+export interface DetectionRequest {
+  readonly user_agent?: string | null | undefined
+  readonly ja4?: string | null | undefined
+  readonly ja4s?: string | null | undefined
+  readonly ja4h?: string | null | undefined
+  readonly ja4x?: string | null | undefined
+  readonly http2?: string | null | undefined
+  /** In the order in which they were sent. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>> | null | undefined
+  readonly method?: string | null | undefined
+  readonly path?: string | null | undefined
+  readonly http_version?: string | null | undefined
+  readonly ip?: string | null | undefined
+}
+
+export interface Detection {
+  readonly is_agent: boolean
+  readonly confidence: number
+  readonly agent_name: string | null
+  readonly agent_category: Category | null
+  readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string }
+  readonly agent_id: string | null
+  readonly verified: string | null
+  readonly proof: Proof | null
+  readonly conflicts: readonly string[]
+  readonly verdict: 'agent' | 'automation' | 'human' | 'unknown'
+  readonly software: { id: string; name: string; kind: 'agent' | 'tool' | 'browser' } | null
+  readonly evidence: readonly Evidence[]
+}
+
+/** The verdict that the proxy would come to, had it seen as much. Throws a Refusal before there is anything to judge by. */
+export function detect(request: DetectionRequest, management: Management): Detection {
+  const knowledge = knowledgeOf(management)
+  const described = describeRequest(toldIn(request), management.ja4plus)
+  return detectionOf(described, classifyDescribed(knowledge, described, management.nowMs()))
+}
+
+export function detectionOf(
+  { print }: DescribedRequest,
+  { verdict, probabilities }: DescribedVerdict,
+): Detection {
+  const { kind, agent, software, proof, conflicts, evidence } = verdict
+  return {
+    is_agent: kind === 'agent',
+    confidence: probabilities.agent,
+    agent_name: agent?.name ?? null,
+    agent_category: (agent?.category ?? null) as Category | null,
+    fingerprints: {
+      ja4: print.connection.ja4 ?? '',
+      ja4s: print.connection.ja4s ?? '',
+      ja4h: print.ja4h ?? '',
+    },
+    agent_id: agent?.id ?? null,
+    verified: proof?.method ?? null,
+    ...{ proof, conflicts },
+    verdict: kind,
+    software,
+    evidence: strongestFirst(evidence),
+  }
+}
+
+/** What of it there can be feedback on. */
+export function judgedIn(
+  { ja4x }: DetectionRequest,
+  { verdict, agent_id: agentId, fingerprints }: Detection,
+): Judged {
+  const { ja4, ja4s, ja4h } = fingerprints
+  return {
+    ...{ verdict, agentId },
+    ...{ ja4: ja4 || null, ja4s: ja4s || null, ja4h: ja4h || null, ja4x: ja4x || null },
+  }
+}
+
+export function knowledgeOf({ snapshot }: Pick<Management, 'snapshot'>): Knowledge {
+  const knowledge = snapshot()?.knowledge ?? null
+  if (knowledge !== null) return knowledge
+  throw new Refusal('unavailable', 'the signatures are still being loaded', {
+    headers: { 'Retry-After': '1' },
+  })
+}
+
+/** Whether there is anything in it that can be judged: how and where from it came says nothing alone. */
+export function hasSomething(request: DetectionRequest): boolean {
+  const { user_agent, ja4, ja4s, ja4h, ja4x, http2 } = request
+  return !!(user_agent || ja4 || ja4s || ja4h || ja4x || http2) || hasHeaders(request)
+}
+
+function hasHeaders({ headers }: DetectionRequest): boolean {
+  for (const _name in headers) return true
+  return false
+}
+
+export function toldIn(request: DetectionRequest): Told {
+  const { user_agent, http_version } = request
+  return {
+    method: request.method || null,
+    target: request.path || null,
+    version: http_version ? versionIn(http_version) : null,
+    rawHeaders: hasHeaders(request) ? rawHeadersIn(request.headers!) : null,
+    userAgent: user_agent ? asBytes(user_agent) : null,
+    address: request.ip || null,
+    ja4: request.ja4 || null,
+    stable: null,
+    ja4s: request.ja4s || null,
+    ja4x: request.ja4x || null,
+    ja4h: request.ja4h || null,
+    http2: request.http2 || null,
+    noHello: null,
+    isTls: null,
+  }
+}
+
+/** `null`: none that there is. */
+export function versionIn(text: string): HttpVersion | null {
+  return VERSIONS.get(text.toLowerCase()) ?? null
+}
+
+function rawHeadersIn(headers: Readonly<Record<string, string | readonly string[]>>): string[] {
+  const raw: string[] = []
+  for (const name in headers) {
+    const value = headers[name]!
+    if (typeof value === 'string') raw.push(name, asBytes(value))
+    else for (const each of value) raw.push(name, asBytes(each))
+  }
+  return raw
+}
+
+/** As it would come from a socket, a character each. */
+function asBytes(text: string): string {
+  return BEYOND_ASCII.test(text) ? Buffer.from(text).toString('latin1') : text
+}
+
+/** What only gives a name to other evidence weighs nothing, and stands first for people. */
+function strongestFirst(evidence: Verdict['evidence']): readonly Evidence[] {
+  if (evidence[0]?.weight !== 0) return evidence
+  const known = SORTED.get(evidence)
+  if (known !== undefined) return known
+  const sorted = evidence.toSorted((one, other) => Math.abs(other.weight) - Math.abs(one.weight))
+  SORTED.set(evidence, sorted)
+  return sorted
+}
+
+/** Verdicts are remembered, and with them their evidence. */
+const SORTED = new WeakMap<Verdict['evidence'], readonly Evidence[]>()
+const BEYOND_ASCII = /[^\0-\x7f]/
+const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map(
+  (
+    [
+      ['10', ['1.0']],
+      ['11', ['1.1']],
+      ['20', ['2', '2.0']],
+      ['30', ['3', '3.0']],
+    ] as const
+  ).flatMap(([version, names]) =>
+    [...names.flatMap((name) => [name, `http/${name}`]), `h${version[0]}`].map((name) => [name, version]),
+  ),
+)

@@ -1,0 +1,169 @@
+import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
+import type { Software } from '../../classify/known/software.ts'
+import type { Owners } from '../../store/catalogue/catalogue-facts.ts'
+import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
+import type { Told } from '../../store/catalogue/feedback.ts'
+import type { Management } from '../management.ts'
+
+/** Why something is said: as a detection has it. */
+export interface Reason {
+  readonly kind: string
+  /** In words. */
+  readonly detail: string
+  /** In natural logarithms of odds. */
+  readonly weight: number
+}
+
+/** Of each of these, strongest first: what adds up to its confidence, and what else is known of it. */
+export async function signatureEvidence(
+  signatures: readonly KnownSignature[],
+  { store, snapshot }: Management,
+): Promise<Reason[][]> {
+  const owners = new Map<string, Owners>()
+  const told = new Map<string, readonly Told[]>()
+  for (const type of JA4_TYPES) {
+    const ofType = signatures.filter((each) => each.type === type)
+    const values = [...new Set(ofType.map(({ value }) => value))]
+    for (const [value, each] of await store.catalogueFacts.owners(type, values))
+      owners.set(`${type} ${value}`, each)
+    const said = Map.groupBy(await store.feedback.toldOf(type, values), ({ value }) => value)
+    for (const [value, each] of said) told.set(`${type} ${value}`, each)
+  }
+  const deciding = decidingIn(snapshot()?.knowledge?.list ?? [], signatures)
+  return signatures.map((signature) => {
+    const key = `${signature.type} ${signature.value}`
+    const isDeciding = deciding.has(`${key} ${signature.software?.id}`)
+    return reasonsFor(signature, owners.get(key) ?? NOBODY, told.get(key) ?? [], isDeciding)
+  })
+}
+
+/** Of a confidence, as if nothing were certain. */
+export function logOdds(confidence: number): number {
+  const sane = Math.min(Math.max(confidence, DOUBT), 1 - DOUBT)
+  return Math.log(sane / (1 - sane))
+}
+
+export function strongestFirst(reasons: readonly Reason[]): Reason[] {
+  return reasons
+    .map((each) => ({ ...each, weight: Math.round(each.weight * 1e4) / 1e4 || 0 }))
+    .sort((one, other) => Math.abs(other.weight) - Math.abs(one.weight))
+}
+
+/** `3 requests`; `1,000 requests`. */
+export function counted(count: number, what: string): string {
+  return `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`
+}
+
+export function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}
+
+function reasonsFor(
+  signature: KnownSignature,
+  owners: Owners,
+  told: readonly Told[],
+  isDeciding: boolean,
+): Reason[] {
+  const reasons = [
+    ...measured(signature),
+    ...shared(signature, owners),
+    ...accepted(signature),
+    ...(isDeciding ? [decides(signature)] : []),
+    ...seenLive(signature.requestsSeen, signature.lastSeenMs),
+    ...reported(signature, told),
+  ]
+  const sum = reasons.reduce((total, { weight }) => total + weight, 0)
+  return strongestFirst([...reasons, ...held(signature, sum)])
+}
+
+/** What `confidenceOf` makes of its own observations. */
+function measured({ source, software, observations, provenance }: KnownSignature): Reason[] {
+  if (provenance === null) return []
+  const how =
+    observations > 0
+      ? `measured on ${observations === 1 ? 'one connection or request' : `${observations.toLocaleString('en')} connections or requests`}`
+      : source === 'submitted'
+        ? 'submitted'
+        : 'published, and not measured'
+  const weight = software === null ? 0 : Math.log(observations + 1)
+  return [{ kind: 'measured', detail: `${how}: ${provenance || 'nobody says where'}`, weight }]
+}
+
+/** And what it makes of those of all others: somebody who is not known yet is one of them. */
+function shared(
+  { status, software, observations }: KnownSignature,
+  { most, count, observed }: Owners,
+): Reason[] {
+  const isOwner = status === 'active' && software !== null
+  const others = count - Number(isOwner)
+  if (others <= 0) return []
+  const said = most.filter(({ id }) => id !== software?.id).slice(0, SAID_MAX)
+  const names = said.map((each) => `${each.name} (${each.observations.toLocaleString('en')})`).join(', ')
+  const more = others > said.length ? ` and ${others - said.length} more` : ''
+  const weight = isOwner ? -Math.log(1 + observed - (observations + 1)) : 0
+  return [{ kind: 'shared', detail: `measured of others as well: ${names}${more}`, weight }]
+}
+
+function accepted({ source, status, provenance, firstSeenMs }: KnownSignature): Reason[] {
+  if (source !== 'submitted' || status !== 'active' || provenance === null) return []
+  return [{ kind: 'accepted', detail: `accepted on ${dayOf(firstSeenMs)}: ${provenance}`, weight: 0 }]
+}
+
+function decides({ software }: KnownSignature): Reason {
+  return { kind: 'decides', detail: `whoever has it is held for ${software?.name}`, weight: 0 }
+}
+
+export function seenLive(requests: number, lastSeenMs: number | null): Reason[] {
+  if (requests === 0 || lastSeenMs === null) return []
+  const detail = `${counted(requests, 'request')} on live traffic, the last on ${dayOf(lastSeenMs)}`
+  return [{ kind: 'seen-live', detail, weight: 0 }]
+}
+
+/** What operators have said of requests that had it: counted, and no confidence is changed by it. */
+function reported({ software }: KnownSignature, told: readonly Told[]): Reason[] {
+  const sum = (some: readonly Told[]) => some.reduce((total, { count }) => total + count, 0)
+  const isOther = ({ softwareId }: Told) =>
+    software !== null && softwareId !== null && softwareId !== software.id
+  const agents = told.filter((each) => each.told === 'agent')
+  const kinds = [
+    ['reported-human', sum(told.filter((each) => each.told === 'human')), 'a person’s'],
+    ['reported-other', sum(agents.filter(isOther)), 'another agent’s'],
+    ['reported-agent', sum(agents.filter((each) => !isOther(each))), 'an agent’s'],
+  ] as const
+  return kinds.flatMap(([kind, count, whose]) => {
+    const detail = `operators say of ${counted(count, 'request')} with it: ${whose}`
+    return count === 0 ? [] : [{ kind, detail, weight: 0 }]
+  })
+}
+
+/** What judges nothing is as sure as its confidence says, whatever else there is: `sum` is all that. */
+function held({ status, confidence }: KnownSignature, sum: number): Reason[] {
+  if (status === 'active') return []
+  return [{ ...HELD[status], weight: logOdds(confidence) - sum }]
+}
+
+/** The keys of those of which somebody has decided that whoever has them is whom they stand under. */
+function decidingIn(
+  list: readonly Software[],
+  signatures: readonly KnownSignature[],
+): ReadonlySet<string | undefined> {
+  const ids = new Set(signatures.map(({ software }) => software?.id))
+  const theirs = list.filter(({ id, kind }) => kind === 'agent' && ids.has(id))
+  return new Set(
+    theirs.flatMap(({ id, signatures: own }) =>
+      own.flatMap((each) =>
+        'isDecisive' in each && each.isDecisive ? `${each.type} ${each.value} ${id}` : [],
+      ),
+    ),
+  )
+}
+
+const HELD = {
+  trial: { kind: 'on-trial', detail: 'it is only counted, and judges nothing' },
+  unknown: { kind: 'unknown', detail: 'nobody is known to have it' },
+  retired: { kind: 'retired', detail: 'it was refused, or taken back' },
+} as const
+const NOBODY: Owners = { most: [], count: 0, observed: 0 }
+const SAID_MAX = 4
+/** Nothing is surer than that, and nothing is less sure. */
+const DOUBT = 1e-6

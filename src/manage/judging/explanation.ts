@@ -1,0 +1,86 @@
+import { classifyDescribed } from '../../classify/verdict/classify.ts'
+import { type DescribedRequest, describeRequest } from '../../classify/verdict/described-request.ts'
+import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../../classify/known/evidence.ts'
+import type { Knowledge } from '../../classify/known/knowledge.ts'
+import type { Evidence } from '../../classify/verdict/verdict.ts'
+import { type ComparedFingerprint, type GivenFingerprint, withOwners } from './comparison.ts'
+import { type Detection, type DetectionRequest, detectionOf, knowledgeOf, toldIn } from './detection.ts'
+import type { Management } from '../management.ts'
+
+export interface Explanation {
+  readonly detection: Detection
+  /** Likeliest first. */
+  readonly alternatives: { verdict: 'agent' | 'automation' | 'human'; probability: number }[]
+  readonly evidence: ExplainedEvidence[]
+  /** Who is known to have its fingerprints. */
+  readonly fingerprints: ComparedFingerprint[]
+  /** What was not told, and would say more. */
+  readonly untold: { field: string; says: string }[]
+}
+
+export interface ExplainedEvidence extends Evidence {
+  /** What the verdict would be without it. */
+  readonly without: Changed
+  readonly decides: boolean
+}
+
+export interface Changed {
+  readonly verdict: Detection['verdict']
+  readonly confidence: number
+  readonly agent_name: string | null
+}
+
+/** A detection with what each piece of evidence does to it. Throws a Refusal before there is anything to judge by. */
+export function explain(request: DetectionRequest, management: Management): Explanation {
+  const knowledge = knowledgeOf(management)
+  const nowMs = management.nowMs()
+  const described = describeRequest(toldIn(request), management.ja4plus)
+  const judged = classifyDescribed(knowledge, described, nowMs)
+  const detection = detectionOf(described, judged)
+  return {
+    detection,
+    alternatives: (['agent', 'automation', 'human'] as const)
+      .map((verdict) => ({ verdict, probability: judged.probabilities[verdict] }))
+      .sort((one, other) => other.probability - one.probability),
+    evidence: detection.evidence.map((each) => {
+      const without = withoutEvidence(knowledge, described, each.kind, nowMs)
+      return { ...each, without, decides: without.verdict !== detection.verdict }
+    }),
+    fingerprints: ownersOf(knowledge, described),
+    untold: UNTOLD.filter(({ field }) => !isTold(request[field])),
+  }
+}
+
+/** As if it had not been told. */
+function withoutEvidence(
+  knowledge: Knowledge,
+  described: DescribedRequest,
+  kind: string,
+  nowMs: number,
+): Changed {
+  const untold = new EvidenceSet()
+  untold.addAll(described.untold)
+  if (EVIDENCE_KINDS.includes(kind as EvidenceKind)) untold.add(kind as EvidenceKind)
+  const { verdict, probabilities } = classifyDescribed(knowledge, { ...described, untold }, nowMs)
+  return { verdict: verdict.kind, confidence: probabilities.agent, agent_name: verdict.agent?.name ?? null }
+}
+
+function ownersOf(knowledge: Knowledge, { print }: DescribedRequest): ComparedFingerprint[] {
+  const { ja4, ja4s, ja4x, http2 } = print.connection
+  const fingerprints = Object.entries({ ja4, ja4s, ja4h: print.ja4h, ja4x, http2 })
+  return fingerprints.flatMap(([type, fingerprint]) =>
+    fingerprint === null ? [] : [withOwners(knowledge, { type, fingerprint } as GivenFingerprint)],
+  )
+}
+
+function isTold(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== ''
+}
+
+const UNTOLD = [
+  { field: 'user_agent', says: 'what it says to be' },
+  { field: 'headers', says: 'whether they go with what it says to be, and what else gives an agent away' },
+  { field: 'ja4', says: 'what its TLS is made with' },
+  { field: 'http_version', says: 'how headers are spelled and ordered' },
+  { field: 'ip', says: 'whether the address is one that the vendor of an agent publishes' },
+] as const

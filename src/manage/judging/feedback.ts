@@ -1,0 +1,89 @@
+import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
+import type { Queries } from '../../store/engine/database.ts'
+import type { Feedback } from '../../store/catalogue/feedback.ts'
+import type { Fingerprint } from '../../store/catalogue/trials.ts'
+import { type Actor, changed } from '../http/audit.ts'
+import type { Judged } from './detections.ts'
+import { newId } from '../http/ids.ts'
+import type { Management } from '../management.ts'
+import { invalid, Refusal } from '../http/refusal.ts'
+
+/** What an operator says of what was decided. */
+export interface Told {
+  /** Of an answer of `/detect`, or of a request that a proxy has seen; one of the two. */
+  readonly requestId: string | null
+  readonly decisionId: string | null
+  readonly verdict: 'agent' | 'human'
+  /** Which one: an id, or a name. */
+  readonly agent: string | null
+}
+
+export interface Counted extends Feedback {
+  readonly outcome: Outcome
+}
+
+export type Outcome = (typeof OUTCOMES)[number]
+
+export const OUTCOMES = ['confirmed', 'false_positive', 'false_negative', 'wrong_agent'] as const
+
+/** Counts it, once for each decision, at every fingerprint that the decision was about. */
+export async function giveFeedback(told: Told, actor: Actor, management: Management): Promise<Counted> {
+  const { store, nowMs } = management
+  const toldSoftwareId = await agentIdOf(told, management)
+  const judged = await judgedOf(told, management)
+  if (judged === null) throw new Refusal('not_found', 'no decision of this id is remembered')
+  const feedback: Feedback = {
+    ...{
+      id: newId('fbk'),
+      decisionId: told.decisionId ?? told.requestId!,
+      atMs: nowMs(),
+      principal: actor.id,
+    },
+    ...{ told: told.verdict, toldSoftwareId, verdict: judged.verdict, verdictSoftwareId: judged.agentId },
+    fingerprints: fingerprintsOf(judged),
+  }
+  const outcome = outcomeOf(feedback)
+  const detail = { verdict: told.verdict, agent_id: toldSoftwareId, outcome }
+  const change = { action: 'giveFeedback', subject: feedback.decisionId, detail }
+  await changed(store, actor, change, feedback.atMs, async (queries: Queries) => {
+    await store.feedback.put(feedback, queries)
+    await store.feedback.forgetOldest(KEPT_MAX, queries)
+  })
+  return { ...feedback, outcome }
+}
+
+async function agentIdOf({ agent }: Told, { store }: Management): Promise<string | null> {
+  if (agent === null) return null
+  const software = await store.catalogue.softwareNamed(agent)
+  if (software?.kind === 'agent') return software.id
+  throw invalid([{ pointer: '/agent', detail: 'names no agent that is known' }])
+}
+
+/** A request's own id is also the id of the decision about it. */
+async function judgedOf({ requestId, decisionId }: Told, management: Management): Promise<Judged | null> {
+  const { detections, store } = management
+  const detection = requestId === null ? null : await detections.find(requestId)
+  if (detection !== null) return detection
+  const sighting = await store.sightings.byId(requestId ?? decisionId!)
+  if (sighting === null) return requestId === null ? null : detections.findLater(requestId)
+  const { verdict, agent, ja4, ja4s, ja4h, ja4x } = sighting
+  return { verdict, agentId: agent, ja4, ja4s, ja4h, ja4x }
+}
+
+function fingerprintsOf(judged: Judged): readonly Fingerprint[] {
+  return JA4_TYPES.flatMap((type) => {
+    const value = judged[type]
+    return value === null ? [] : { type, value }
+  })
+}
+
+/** Who says that nobody is an agent says that it was no agent's work: a tool is a person's, too. */
+function outcomeOf({ told, toldSoftwareId, verdict, verdictSoftwareId }: Feedback): Outcome {
+  const wasAgent = verdict === 'agent'
+  if (told === 'human') return wasAgent || verdict === 'automation' ? 'false_positive' : 'confirmed'
+  if (!wasAgent) return 'false_negative'
+  return toldSoftwareId === null || toldSoftwareId === verdictSoftwareId ? 'confirmed' : 'wrong_agent'
+}
+
+/** The oldest are forgotten then, and count no more. */
+const KEPT_MAX = 100_000

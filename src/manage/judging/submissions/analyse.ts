@@ -1,0 +1,227 @@
+import { type Doubt, doubtsAbout } from '../../../classify/known/fingerprint-sense.ts'
+import type { Knowledge } from '../../../classify/known/knowledge.ts'
+import { plainName } from '../../../classify/known/software.ts'
+import type { NamedSoftware, Registered, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
+import type { VerdictCount } from '../../../store/catalogue/trials.ts'
+import type { Finding } from './findings.ts'
+import type { KnownNames } from './names.ts'
+import { areBrowsers, isWhole, likenessesOf, ownersBy, type KnownOwners } from './owners.ts'
+
+/** What somebody has sent in. */
+export type Submitted = Pick<
+  SubmissionRecord,
+  'type' | 'value' | 'agentName' | 'category' | 'userAgent' | 'notes'
+>
+
+/** All that a submission is compared with. */
+export interface Surroundings {
+  readonly knowledge: Knowledge
+  readonly names: KnownNames
+  /** Who has the very same fingerprint by the database, which may be ahead of what requests are judged by. */
+  registered(submitted: Submitted): readonly Registered[]
+  /** Other submissions of it that wait. */
+  waiting(submitted: Submitted): readonly Waiting[]
+  /** `null`: it was never seen. */
+  live(submitted: Submitted): Live | null
+}
+
+export type Waiting = Pick<SubmissionRecord, 'id' | 'agentName' | 'softwareId'>
+
+/** A fingerprint on live traffic. */
+export interface Live {
+  readonly requests: number
+  readonly addresses: number
+  readonly firstSeenMs: number
+  readonly lastSeenMs: number
+  /** What was held of those of them that are remembered. */
+  readonly verdicts: readonly VerdictCount[]
+}
+
+export interface Analysis {
+  readonly findings: readonly Finding[]
+  /** Whom it is for, where that is somebody known. */
+  readonly software: NamedSoftware | null
+  /** The submission that was there before. */
+  readonly duplicateOf: string | null
+}
+
+/** Everything that speaks for or against a fingerprint that somebody has sent in. */
+export function analyse(submitted: Submitted, surroundings: Surroundings): Analysis {
+  const { agentName } = submitted
+  const { names, knowledge } = surroundings
+  const software = agentName === null ? null : names.find(agentName)
+  const before = sameOf(submitted, software, surroundings.waiting(submitted))
+  return {
+    software,
+    duplicateOf: before.same?.id ?? null,
+    findings: [
+      ...doubtsAbout(submitted.type, submitted.value).map(findingOf),
+      ...(agentName === null ? [NO_AGENT] : names.findingsOf(agentName)),
+      ...ofOwners(submitted, software, surroundings),
+      ...before.findings,
+      ...ofUserAgent(submitted, software, knowledge),
+      ...ofTraffic(software, surroundings.live(submitted)),
+    ],
+  }
+}
+
+function findingOf({ code, detail }: Doubt): Finding {
+  return { code, detail }
+}
+
+/** Who is known to have it, or what is most like it. */
+function ofOwners(
+  submitted: Submitted,
+  software: NamedSoftware | null,
+  { knowledge, registered }: Surroundings,
+): readonly Finding[] {
+  const { type, value } = submitted
+  const findings: Finding[] = type === 'ja4s' ? [SERVERS_ANSWER] : []
+  const alike =
+    knowledge === null ? [] : likenessesOf(type).flatMap((each) => ownersBy(knowledge, type, value, each))
+  const whole = alike.find(({ likeness }) => isWhole(type, likeness))
+  const exact = alike.find(({ likeness }) => likeness === 'exact')
+  const known = new Map<string, string>(registered(submitted).map(({ id, name }) => [id, name]))
+  for (const { software: each } of exact?.shares ?? []) known.set(each.id, each.name)
+
+  if (type !== 'ja4s' && whole !== undefined && areBrowsers(whole))
+    findings.push(ofBrowser(submitted, software, whole))
+  else if (type !== 'ja4s' && alike.some(areBrowsers)) findings.push(PARTS_OF_BROWSERS)
+  if (known.size > 0) findings.push(knownAlready(software, submitted, known))
+  else if (alike[0] === undefined) findings.push(NEW)
+  else findings.push(partsKnown(alike[0]))
+  return findings
+}
+
+/** An agent that drives a browser has the browser's; that tells nothing of who it is. */
+function ofBrowser({ category }: Submitted, software: NamedSoftware | null, owners: KnownOwners): Finding {
+  const names = namesIn(owners)
+  return (software === null ? category : software.category) === 'browser-agent'
+    ? {
+        code: 'browser_of_agent',
+        detail: `${names} have it: an agent that drives one cannot be told from its people by it`,
+      }
+    : {
+        code: 'browser_fingerprint',
+        detail: `${names} have it: whoever uses one would be held for the agent`,
+      }
+}
+
+function knownAlready(
+  software: NamedSoftware | null,
+  { agentName }: Submitted,
+  known: ReadonlyMap<string, string>,
+): Finding {
+  const names = listed([...known.values()])
+  const isKnown =
+    agentName === null ||
+    (software !== null && known.has(software.id)) ||
+    // Its name may be newer than what is known of names.
+    [...known.values()].some((name) => isOneName(name, agentName))
+  return isKnown
+    ? { code: 'known', detail: `it is known to be of ${names}` }
+    : { code: 'known_of_others', detail: `it is known to be of ${names}` }
+}
+
+function partsKnown(owners: KnownOwners): Finding {
+  const { likeness } = owners
+  const parts = likeness.split('_')
+  const what = parts.length === 1 ? `part ${parts[0]} is` : `parts ${parts.join(', ')} are`
+  return { code: 'parts_known', detail: `nobody is known to have it; its ${what} of ${namesIn(owners)}` }
+}
+
+/** Somebody has sent it in before: for the same agent, or for another. */
+function sameOf(
+  { agentName }: Submitted,
+  software: NamedSoftware | null,
+  waiting: readonly Waiting[],
+): { readonly same: Waiting | null; readonly findings: readonly Finding[] } {
+  const isSame = (other: Waiting) =>
+    agentName === null ||
+    (software !== null && software.id === other.softwareId) ||
+    (other.agentName !== null && isOneName(other.agentName, agentName))
+  const same = waiting.find(isSame) ?? null
+  if (same !== null)
+    return { same, findings: [{ code: 'submitted_before', detail: `${same.id} is the same, and waits` }] }
+  const others = waiting.flatMap((each) => each.agentName ?? [])
+  if (others.length === 0) return { same, findings: [] }
+  const detail = `it was submitted for ${listed(others)}, too`
+  return { same, findings: [{ code: 'submitted_for_another', detail }] }
+}
+
+function isOneName(one: string, other: string): boolean {
+  return one === other || (/[a-z0-9]/i.test(one) && plainName(one) === plainName(other))
+}
+
+function ofUserAgent(
+  { userAgent, agentName }: Submitted,
+  software: NamedSoftware | null,
+  { userAgents }: Knowledge,
+): readonly Finding[] {
+  if (userAgent === null) return []
+  const claim = userAgents.claim(userAgent)
+  const named = claim.software
+  if (named !== null && named.id === software?.id)
+    return [{ code: 'user_agent_agrees', detail: `the User-Agent is that of ${named.name}` }]
+  if (claim.kind === 'browser')
+    return [
+      { code: 'user_agent_of_browser', detail: `the User-Agent is that of ${named?.name ?? 'a browser'}` },
+    ]
+  if (named?.kind === 'agent' && agentName !== null)
+    return [{ code: 'user_agent_of_another', detail: `the User-Agent is that of ${named.name}` }]
+  return named === null
+    ? [{ code: 'user_agent_unknown', detail: 'nobody known sends this User-Agent' }]
+    : [{ code: 'user_agent_names', detail: `the User-Agent names ${named.name}` }]
+}
+
+function ofTraffic(software: NamedSoftware | null, live: Live | null): readonly Finding[] {
+  if (live === null) return [{ code: 'not_seen', detail: 'it was not seen here yet' }]
+  const { requests, addresses, verdicts, firstSeenMs } = live
+  const since = new Date(firstSeenMs).toISOString()
+  const findings: Finding[] = [
+    {
+      code: 'seen',
+      detail: `${counted(requests, 'request')} of ${counted(addresses, 'address')} since ${since}`,
+    },
+  ]
+  const countOf = (isMeant: (each: VerdictCount) => boolean) =>
+    verdicts.filter(isMeant).reduce((sum, { count }) => sum + count, 0)
+  const total = countOf(() => true)
+  const people = countOf(({ verdict }) => verdict === 'human')
+  const own = countOf(({ agentId }) => agentId !== null && agentId === software?.id)
+  const others = verdicts.filter(({ agentId }) => agentId !== null && agentId !== software?.id)
+  if (people > 0)
+    findings.push({ code: 'seen_of_people', detail: `${people} of ${total} were held for people` })
+  if (own > 0) findings.push({ code: 'seen_agrees', detail: `${own} of ${total} were held for this agent` })
+  if (others.length > 0) {
+    const names = listed(others.map(({ agentId }) => agentId!))
+    findings.push({ code: 'seen_of_others', detail: `of ${total}, some were held for ${names}` })
+  }
+  return findings
+}
+
+function namesIn({ shares }: KnownOwners): string {
+  return listed(shares.map(({ software }) => software.name))
+}
+
+function listed(names: readonly string[]): string {
+  const distinct = [...new Set(names)]
+  const more = distinct.length - NAMES_SAID_MAX
+  return distinct.slice(0, NAMES_SAID_MAX).join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'}`
+}
+
+const NO_AGENT: Finding = { code: 'no_agent', detail: 'it names no agent: who reviews it has to' }
+const SERVERS_ANSWER: Finding = {
+  code: 'servers_answer',
+  detail: 'a JA4S is the answer of this server: it only tells those apart who share a JA4',
+}
+const PARTS_OF_BROWSERS: Finding = {
+  code: 'parts_of_browsers',
+  detail: 'browsers have parts of it: it may be of a version that is not known yet',
+}
+const NEW: Finding = { code: 'new', detail: 'nobody is known to have it, or parts of it that tell something' }
+const NAMES_SAID_MAX = 3

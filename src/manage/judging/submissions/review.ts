@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto'
+import { parseSoftware } from '../../../classify/known/software.ts'
+import type { Queries } from '../../../store/engine/database.ts'
+import type { Decision, NamedSoftware, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
+import type { Trial, VerdictCount } from '../../../store/catalogue/trials.ts'
+import { type Actor, changed } from '../../http/audit.ts'
+import type { Management } from '../../management.ts'
+import { invalid, Refusal } from '../../http/refusal.ts'
+import { analyse } from './analyse.ts'
+import { EFFECTS } from './findings.ts'
+import { forgetNames, idFor } from './names.ts'
+import { surroundingsOf } from './surroundings.ts'
+
+export interface Review {
+  readonly decision: 'accept' | 'reject' | 'rollback'
+  /** The id or a name of whose it is, in the place of whom it was sent in for. */
+  readonly agentId: string | null
+  /** Live traffic says that people have it, and the reviewer knows better. */
+  readonly isDespitePeople: boolean
+}
+
+/** An administrator's word on a submission. Throws a Refusal where it has another state, and where it would do harm. */
+export async function review(
+  record: SubmissionRecord,
+  wanted: Review,
+  actor: Actor,
+  management: Management,
+): Promise<void> {
+  switch (wanted.decision) {
+    case 'accept':
+      await accept(record, wanted, actor, management)
+      return changedKnowledge(management)
+    case 'reject':
+      return reject(record, actor, management)
+    case 'rollback':
+      await rollBack(record, actor, management)
+      return changedKnowledge(management)
+  }
+}
+
+function changedKnowledge({ store, publisher }: Management): void {
+  forgetNames(store)
+  publisher.nudge()
+}
+
+async function accept(
+  record: SubmissionRecord,
+  { agentId, isDespitePeople }: Review,
+  actor: Actor,
+  management: Management,
+): Promise<void> {
+  if (record.status !== 'pending') throw notIn('pending', record)
+  const target = await targetOf(record, agentId, management)
+  await refuseHarm(record, target.software, isDespitePeople, management)
+  await promote(record, target, actor, management)
+}
+
+/** One that has just been analysed, and that nothing speaks against, on behalf of who has sent it in. */
+export async function acceptClean(
+  record: SubmissionRecord,
+  actor: Actor,
+  management: Management,
+): Promise<void> {
+  await promote(record, await targetOf(record, null, management), actor, management)
+  changedKnowledge(management)
+}
+
+/** From a submission to a signature, all of it or nothing, with what tells others of it. */
+async function promote(
+  record: SubmissionRecord,
+  { software, isNew }: Target,
+  actor: Actor,
+  management: Management,
+): Promise<void> {
+  const { store, newSignatures, nowMs } = management
+  const atMs = nowMs()
+  const { id, type, value } = record
+  const events = await changed(
+    store,
+    actor,
+    changeOf('accept', record, software.id),
+    atMs,
+    async (queries) => {
+      // What tells others locks this, and after it what is counted for submissions, too.
+      await store.sightings.lock(queries)
+      const madeSoftware = isNew && (await store.catalogue.addSoftware(agentNamed(software), atMs, queries))
+      const decision: Decision = {
+        ...{ status: 'accepted', softwareId: software.id, madeSoftware, decidedAtMs: atMs },
+        ...{ decidedBy: actor.id, rolledBackAtMs: null },
+      }
+      await decide(record, decision, queries, management)
+      const isAdded = await store.catalogue.addSignature(
+        {
+          ...{ type, value, softwareId: software.id, status: 'active', source: 'submitted' },
+          ...{ provenance: `submission ${id}`, firstSeenMs: atMs, observations: OBSERVATIONS },
+        },
+        queries,
+      )
+      return isAdded ? newSignatures.add([{ type, value, softwareId: software.id }], queries) : []
+    },
+  )
+  newSignatures.added(events)
+}
+
+async function reject(record: SubmissionRecord, actor: Actor, management: Management): Promise<void> {
+  if (record.status !== 'pending') throw notIn('pending', record)
+  const { store, nowMs } = management
+  const atMs = nowMs()
+  await changed(store, actor, changeOf('reject', record, record.softwareId), atMs, (queries) =>
+    decide(
+      record,
+      { ...record, status: 'rejected', decidedAtMs: atMs, decidedBy: actor.id },
+      queries,
+      management,
+    ),
+  )
+}
+
+/** All that accepting it has made is gone. */
+async function rollBack(record: SubmissionRecord, actor: Actor, management: Management): Promise<void> {
+  if (record.status !== 'accepted') throw notIn('accepted', record)
+  const { store, nowMs } = management
+  const atMs = nowMs()
+  const { type, value } = record
+  const softwareId = record.softwareId!
+  await changed(store, actor, changeOf('rollback', record, softwareId), atMs, async (queries) => {
+    const decision: Decision = {
+      ...{ ...record, status: 'rejected' },
+      ...{ decidedAtMs: atMs, decidedBy: actor.id, rolledBackAtMs: atMs },
+    }
+    await decide(record, decision, queries, management)
+    await store.catalogue.setStatus({ type, value, softwareId }, 'retired', queries)
+    if (await store.submissions.hasMade(softwareId, queries))
+      await store.submissions.forgetMade(softwareId, queries)
+  })
+}
+
+/** Only who finds it as it was: of two who decide at once one is told what the other has decided. */
+async function decide(
+  record: SubmissionRecord,
+  decision: Decision,
+  queries: Queries,
+  { store }: Management,
+): Promise<void> {
+  const { id, status, type, value } = record
+  if (!(await store.submissions.decide(id, status, decision, queries)))
+    throw notIn(status, (await store.submissions.byId(id, queries)) ?? record)
+  await store.trials.close(type, value, queries)
+}
+
+/** Who gets a signature. */
+interface Target {
+  readonly software: NamedSoftware
+  readonly isNew: boolean
+}
+
+/** Whose it is: whom the reviewer names, who is known by that name by now, or an agent that is new. */
+async function targetOf(
+  { agentName, softwareId, category }: SubmissionRecord,
+  agentId: string | null,
+  { store }: Management,
+): Promise<Target> {
+  for (const name of agentId === null ? [softwareId, agentName] : [agentId]) {
+    const software = name === null ? null : await store.catalogue.softwareNamed(name)
+    if (software?.kind === 'browser')
+      throw new Refusal('conflict', `it cannot be accepted: ${software.name} is a browser`)
+    if (software !== null) return { software, isNew: false }
+  }
+  if (agentId !== null) throw invalid([{ pointer: '/agent_id', detail: 'names nobody who is known' }])
+  if (agentName === null)
+    throw invalid([{ pointer: '/agent_id', detail: 'is missing: the submission names no agent' }])
+  const id = idFor(agentName, createHash('sha256').update(agentName).digest('hex'))
+  const named = { name: agentName, kind: 'agent', category: category ?? 'custom' } as const
+  return { software: { id, ...named }, isNew: true }
+}
+
+/** What was harmless when it was sent in may be known better by now. */
+async function refuseHarm(
+  record: SubmissionRecord,
+  { name, category }: NamedSoftware,
+  isDespitePeople: boolean,
+  management: Management,
+): Promise<void> {
+  const submitted = { ...record, agentName: name, category }
+  const { findings } = analyse(submitted, await surroundingsOf([submitted], management))
+  const harmful = findings.filter(({ code }) => EFFECTS[code] === 'rejects')
+  if (harmful.length > 0)
+    throw new Refusal('conflict', `it cannot be accepted: ${harmful.map(({ detail }) => detail).join('; ')}`)
+  // An agent that drives a browser is not told from its people by fingerprints alone.
+  if (category === 'browser-agent' || isDespitePeople) return
+  const [trial] = await management.store.trials.of(record.type, [record.value])
+  const people = trial === undefined ? 0 : peopleIn(trial)
+  if (people >= PEOPLE_MIN && people >= PEOPLE_SHARE_MIN * trial!.hits)
+    throw new Refusal(
+      'conflict',
+      `${people} of ${trial!.hits} who were seen with it were held for people; despite_people accepts it nevertheless`,
+    )
+}
+
+function peopleIn({ verdicts }: Trial): number {
+  const isPerson = ({ verdict }: VerdictCount) => verdict === 'human'
+  return verdicts.filter(isPerson).reduce((sum, { count }) => sum + count, 0)
+}
+
+function agentNamed({ id, name, category }: NamedSoftware) {
+  return parseSoftware({ id, name, kind: 'agent', category })
+}
+
+function changeOf(
+  decision: Review['decision'],
+  { id, type, value }: SubmissionRecord,
+  agentId: string | null,
+) {
+  const detail = { decision, type, fingerprint: value, agent_id: agentId }
+  return { action: 'reviewSubmission', subject: id, detail }
+}
+
+function notIn(state: SubmissionRecord['status'], { status, rolledBackAtMs }: SubmissionRecord): Refusal {
+  const what = rolledBackAtMs === null ? status : 'taken back'
+  return new Refusal('conflict', `the submission is ${what}; only one that is ${state} can be decided so`)
+}
+
+/** Whoever has sent it in has seen it: that is no more than once, however often it came since. */
+const OBSERVATIONS = 1
+const PEOPLE_MIN = 3
+/** Nearly all of what is an agent's is not held for people. */
+const PEOPLE_SHARE_MIN = 0.05

@@ -1,0 +1,126 @@
+import type { Registered, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
+import type { Actor } from '../../http/audit.ts'
+import { newId } from '../../http/ids.ts'
+import type { Management } from '../../management.ts'
+import { Refusal } from '../../http/refusal.ts'
+import { type Analysis, analyse, type Live, type Submitted, type Surroundings } from './analyse.ts'
+import { type Effect, effectOf } from './findings.ts'
+import { acceptClean } from './review.ts'
+import { keyOf, surroundingsOf } from './surroundings.ts'
+
+/** A submission, and what was known of its fingerprint when it came. */
+export interface Taken {
+  readonly record: SubmissionRecord
+  /** The signature that is there already. */
+  readonly registered: Registered | null
+  readonly live: Live | null
+  /** It waits, and nothing speaks against it. */
+  readonly isClean: boolean
+}
+
+/** Analyses them, and keeps them all, or none. None of them changes a verdict. */
+export async function submit(
+  list: readonly Submitted[],
+  actor: Actor,
+  management: Management,
+): Promise<readonly Taken[]> {
+  const { store, nowMs } = management
+  const { id: principal } = actor
+  const taken = takeAll(list, principal, await surroundingsOf(list, management), nowMs())
+  const records = taken.map(({ record }) => record)
+  const waiting = records.filter(({ status }) => status === 'pending')
+  await store.transaction(async (queries) => {
+    if (waiting.length > 0) {
+      const { all, own } = await store.submissions.countWaiting(principal, queries)
+      if (own + waiting.length > WAITING_OF_ONE_MAX) throw tooMany('of yours', own, WAITING_OF_ONE_MAX)
+      if (all + waiting.length > WAITING_MAX) throw tooMany('of everybody', all, WAITING_MAX)
+    }
+    await store.submissions.add(records, queries)
+    await store.trials.open(waiting, nowMs(), queries)
+    await store.trials.forget(await store.submissions.forgetOldest(FINISHED_MAX, queries), queries)
+  })
+  if (!management.settings.value('submissions.auto_accept')) return taken
+  const accepted: Taken[] = []
+  for (const each of taken) accepted.push(each.isClean ? await acceptedAtOnce(each, actor, management) : each)
+  return accepted
+}
+
+async function acceptedAtOnce(taken: Taken, actor: Actor, management: Management): Promise<Taken> {
+  const { store } = management
+  const { id, type, value } = taken.record
+  await acceptClean(taken.record, actor, management)
+  const record = (await store.submissions.byId(id)) ?? taken.record
+  const known = await store.submissions.registered(type, [value])
+  return { ...taken, record, registered: known.find((each) => each.id === record.softwareId) ?? null }
+}
+
+/** Each is also compared with those before it. */
+function takeAll(
+  list: readonly Submitted[],
+  principal: string,
+  surroundings: Surroundings,
+  atMs: number,
+): readonly Taken[] {
+  const before = new Map<string, SubmissionRecord[]>()
+  const withThose: Surroundings = {
+    ...surroundings,
+    waiting: (submitted) => [...surroundings.waiting(submitted), ...(before.get(keyOf(submitted)) ?? [])],
+  }
+  return list.map((submitted) => {
+    const analysis = analyse(submitted, withThose)
+    const record = recordOf(submitted, analysis, principal, atMs)
+    const key = keyOf(submitted)
+    if (record.status === 'pending') before.set(key, [...(before.get(key) ?? []), record])
+    const known = record.status === 'duplicate' ? surroundings.registered(submitted) : []
+    const registered = known.find(({ id }) => id === record.softwareId) ?? known[0] ?? null
+    const isClean = effectOf(analysis.findings) === 'notes'
+    return { record, registered, live: surroundings.live(submitted), isClean }
+  })
+}
+
+function recordOf(
+  submitted: Submitted,
+  { findings, software, duplicateOf }: Analysis,
+  principal: string,
+  atMs: number,
+): SubmissionRecord {
+  const status = STATUSES[effectOf(findings)]
+  const isDecided = status !== 'pending'
+  return {
+    ...submitted,
+    ...{ id: newId('sub'), createdAtMs: atMs, principal, status, reasons: findings },
+    softwareId: software?.id ?? null,
+    duplicateOf: status === 'duplicate' ? duplicateOf : null,
+    madeSoftware: false,
+    decidedAtMs: isDecided ? atMs : null,
+    decidedBy: isDecided ? ANALYSIS : null,
+    rolledBackAtMs: null,
+  }
+}
+
+function tooMany(whose: string, count: number, max: number): Refusal {
+  return new Refusal(
+    'conflict',
+    `${count} submissions ${whose} wait for an administrator, and ${max} may; nothing was taken`,
+  )
+}
+
+/**
+ * Whatever speaks for it, an administrator accepts it unless the operator has it otherwise: what is accepted changes who
+ * is let in, and a key that may submit is not one that may decide that.
+ */
+const STATUSES: Readonly<Record<Effect, SubmissionRecord['status']>> = {
+  rejects: 'rejected',
+  repeats: 'duplicate',
+  waits: 'pending',
+  notes: 'pending',
+}
+/** In the place of a principal. */
+const ANALYSIS = 'analysis'
+/** What can be sent at once; more than anybody looks through. */
+export const LIST_MAX = 1_000
+const WAITING_OF_ONE_MAX = 1_000
+/** All of them are looked for in live traffic. */
+const WAITING_MAX = 10_000
+/** Of those that were refused, and of those that were there already. */
+const FINISHED_MAX = 10_000

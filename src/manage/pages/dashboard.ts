@@ -1,0 +1,85 @@
+import { globSync, readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
+import { DASHBOARD_FOLDER } from '../../shared/package-files.ts'
+import type { RequestContext } from '../http/router.ts'
+import { DASHBOARD_PATH } from '../http/dashboard-path.ts'
+import { pathIn } from '../http/front/address.ts'
+import { beginDocument } from '../http/front/public-document.ts'
+import { Refusal } from '../http/refusal.ts'
+
+/**
+ * The dashboard's files, for everybody: what it shows, it asks the API for, with what its reader shows it. Any address
+ * below it is one of its pages. `false`: it is none of that.
+ */
+export function dashboard(folder = DASHBOARD_FOLDER): (ctx: RequestContext) => boolean {
+  let files: ReadonlyMap<string, DashboardFile> | null = null
+  return (ctx) => {
+    const path = pathIn(ctx.req.url!)
+    if (path === '/' || path === '/dashboard') {
+      beginDocument(ctx)
+      ctx.redirect(DASHBOARD_PATH)
+      ctx.set(HEADERS) // it has a page of its own, for who is not led on
+      return true
+    }
+    if (!path.startsWith(DASHBOARD_PATH)) return false
+    beginDocument(ctx)
+    // When somebody looks at it first: most processes are never asked.
+    files ??= filesIn(folder)
+    say(ctx, fileAt(files, path.slice(DASHBOARD_PATH.length)))
+    return true
+  }
+}
+
+interface DashboardFile {
+  readonly bytes: Buffer
+  readonly type: string
+  /** Its name has a hash of what is in it. */
+  readonly isForGood: boolean
+}
+
+function fileAt(files: ReadonlyMap<string, DashboardFile>, name: string): DashboardFile {
+  const file = files.get(name) ?? (name.startsWith(ASSETS) ? undefined : files.get(PAGE))
+  if (file === undefined)
+    throw new Refusal(
+      'not_found',
+      files.size === 0 ? 'the dashboard is not built: `npm run build` does' : 'there is no such file',
+    )
+  return file
+}
+
+function say(ctx: RequestContext, { bytes, type, isForGood }: DashboardFile): void {
+  ctx.body = bytes
+  ctx.set({ 'Content-Type': type, ...HEADERS })
+  if (isForGood) ctx.state.freshSeconds = YEAR_S
+}
+
+function filesIn(folder: string): ReadonlyMap<string, DashboardFile> {
+  const names = globSync('**/*.*', { cwd: folder })
+  return new Map(
+    names.map((name) => {
+      const path = name.replaceAll('\\', '/')
+      const type = TYPES[extname(name)] ?? 'application/octet-stream'
+      return [path, { bytes: readFileSync(join(folder, name)), type, isForGood: path.startsWith(ASSETS) }]
+    }),
+  )
+}
+
+/** Nothing from elsewhere, nothing in the page itself, in nobody's frame; no text becomes HTML or a script. */
+const HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+  'Referrer-Policy': 'no-referrer',
+  'X-Frame-Options': 'DENY',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+}
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+const PAGE = 'index.html'
+const ASSETS = 'assets/'
+const YEAR_S = 31_536_000

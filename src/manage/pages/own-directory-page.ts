@@ -1,0 +1,24 @@
+import { directoryHeaders, directoryText } from '../../identity/keys/own-directory.ts'
+import type { RequestContext } from '../http/router.ts'
+import { beginDocument } from '../http/front/public-document.ts'
+import type { OwnSignature } from '../auth/own-signature.ts'
+import { Refusal } from '../http/refusal.ts'
+
+/**
+ * The keys that we sign with, for everybody. Signed for the host that we are known by: for another one, somebody could
+ * show our keys as his own.
+ */
+export function sayDirectory(ctx: RequestContext, { agent, keys }: OwnSignature, nowMs: number): void {
+  beginDocument(ctx)
+  if (keys === null)
+    throw new Refusal(
+      'not_found',
+      'this installation signs nothing (settings: signing), and has no keys to show',
+    )
+  ctx.body = Buffer.from(directoryText(keys))
+  ctx.set(directoryHeaders(keys, new URL(agent).host, Math.floor(nowMs / 1000)))
+  ctx.set('Access-Control-Allow-Origin', '*')
+  ctx.state.freshSeconds = FRESH_S
+}
+
+const FRESH_S = 3_600

@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises'
+import { FetchFault, type GuardedAnswer, guardedGet } from '../../identity/fetch/guarded-get.ts'
+import { FeedFault } from '../../plane/feed.ts'
+import type { Secret } from '../../shared/secret.ts'
+
+/** Where a feed is, and how far its server is trusted: for nothing but to give bytes. */
+export interface FeedPlace {
+  /** https, without user and query. */
+  readonly url: string
+  /** Sent as a bearer token. */
+  readonly token: Secret<string> | null
+  /** Trusted instead of the system's CAs; PEM. */
+  readonly caFile: string | null
+  readonly allowPrivate: boolean
+  /** For everything, from the name's lookup to the last byte. */
+  readonly timeoutMs: number
+  readonly bytesMax: number
+}
+
+/** `null`: it is what `etag` names. */
+export type Fetched = { readonly body: Buffer; readonly etag: string | null } | null
+
+/** Throws a FeedFault. Who may move a feed may as well publish it. */
+export async function fetchFeed(place: FeedPlace, etag: string | null, stop: AbortSignal): Promise<Fetched> {
+  const { url, allowPrivate, timeoutMs, bytesMax } = place
+  const ca = await caIn(place.caFile)
+  const asked = { url, headers: headers(place, etag), ca, allowPrivate, timeoutMs, bytesMax }
+  const answer = await guardedGet(asked, stop).catch((error: unknown) => {
+    throw error instanceof FetchFault ? faultOf(error, place) : error
+  })
+  return answer.status === 304 ? null : { body: answer.body, etag: etagIn(answer) }
+}
+
+function headers({ token }: FeedPlace, etag: string | null): Record<string, string> {
+  return {
+    accept: 'application/json',
+    ...(token !== null && { authorization: `Bearer ${token.reveal()}` }),
+    ...(etag !== null && { 'if-none-match': etag }),
+  }
+}
+
+function etagIn({ headers: { etag } }: GuardedAnswer): string | null {
+  return typeof etag === 'string' && etag.length <= ETAG_LENGTH_MAX && ETAG.test(etag) ? etag : null
+}
+
+/** With the setting that helps. */
+function faultOf(fault: FetchFault, { bytesMax }: FeedPlace): FeedFault {
+  const { reason, message } = fault
+  const said = (text: string) => new FeedFault(reason, text, { cause: fault.cause })
+  if (reason === 'address') return said(`${message}; allow_private: true allows it`)
+  if (reason === 'redirect') return said(`${message}; set its final url`)
+  return said(reason === 'too-large' ? `it is longer than bytes_max, ${bytesMax} bytes` : message)
+}
+
+async function caIn(file: string | null): Promise<string | null> {
+  if (file === null) return null
+  const text = await readFile(file, 'latin1').catch((error: NodeJS.ErrnoException) => {
+    throw new FeedFault('configuration', `${file} cannot be read (${error.code})`, { cause: error })
+  })
+  if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+  throw new FeedFault('configuration', `${file} holds no certificate in PEM`)
+}
+
+const ETAG_LENGTH_MAX = 512
+const ETAG = /^[!-~]+$/

@@ -1,0 +1,232 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
+import { type FeedFacts, type FeedKey, FeedFault } from '../../plane/feed.ts'
+import { FeedOpener } from './feed-opener.ts'
+
+/** What it takes to believe a feed. */
+export interface FeedTrust {
+  readonly name: string
+  readonly keys: readonly FeedKey[]
+}
+
+export interface FeedInUse {
+  readonly feed: FeedFacts | null
+  /** Nothing newer is used. */
+  readonly pin: number | null
+}
+
+/**
+ * The feeds that were taken, in a folder: `NAME@VERSION.json`, each as it was signed, the last few of each feed. The
+ * newest is in use; `NAME@pin.json`, where it is there, names one above which none is. (No name has an @ in it.)
+ *
+ * What lies in the folder is believed no more than what comes over the network: each file is verified when it is read.
+ */
+export class FeedStore {
+  readonly folder: string
+  readonly feeds: readonly FeedTrust[]
+  readonly opener: FeedOpener
+  readonly #log: Log
+  /** By file, so that each is said once. */
+  readonly #said = new Map<string, string>()
+  readonly #inUse = new Map<string, FeedInUse>()
+
+  constructor(folder: string, feeds: readonly FeedTrust[], log: Log, opener = new FeedOpener()) {
+    this.folder = folder
+    this.feeds = feeds
+    this.opener = opener
+    this.#log = log
+  }
+
+  /** Of each feed what its entries are taken from. Files that are no good are said, and passed over. */
+  async load(): Promise<readonly FeedFacts[]> {
+    for (const trust of this.feeds) this.#inUse.set(trust.name, await this.#load(trust))
+    return this.feeds.flatMap(({ name }) => this.inUse(name).feed ?? [])
+  }
+
+  /** As of the last `load`. */
+  inUse(name: string): FeedInUse {
+    return this.#inUse.get(name) ?? NOTHING
+  }
+
+  /** Whatever `load` reads; the folder itself is watched by its first name. */
+  async files(): Promise<readonly string[]> {
+    const names = await this.#names()
+    const own = names.filter((name) => this.feeds.some((feed) => name.startsWith(`${feed.name}@`)))
+    return [`${this.folder}/.`, ...own.sort().map((name) => join(this.folder, name))]
+  }
+
+  /** The newest that was ever taken, if it is still here and believed. */
+  async newest(trust: FeedTrust): Promise<FeedFacts | null> {
+    return this.#newestOf(trust, Number.POSITIVE_INFINITY)
+  }
+
+  /** Every version that is here, newest first. */
+  async versions(name: string): Promise<readonly number[]> {
+    const names = await this.#names()
+    const found = names.flatMap((file) => {
+      const version = file.startsWith(`${name}@`) ? VERSION_FILE.exec(file.slice(name.length)) : null
+      return version === null ? [] : [Number(version[1])]
+    })
+    return found.sort((a, b) => b - a)
+  }
+
+  /** Throws a FeedFault where it is not here, or not to be believed. */
+  async read(trust: FeedTrust, version: number): Promise<FeedFacts> {
+    const envelope = await this.#bytes(this.#file(trust.name, version))
+    const feed = await this.opener.open(envelope, trust.name, trust.keys)
+    if (feed.version === version) return feed
+    throw new FeedFault('content', `the file of version ${version} has version ${feed.version}`)
+  }
+
+  /** Appears whole or not at all, and lasts. */
+  async keep({ name, version }: FeedFacts, envelope: Uint8Array): Promise<void> {
+    const file = this.#file(name, version)
+    try {
+      const before = await readFile(file).catch(() => null)
+      if (before?.equals(envelope)) return
+      await this.#write(file, envelope)
+      await this.#prune(name)
+    } catch (error) {
+      throw storageFault(error, this.folder)
+    }
+  }
+
+  async pin(name: string): Promise<number | null> {
+    try {
+      const value: unknown = JSON.parse((await readFile(this.#pinFile(name))).toString('utf8'))
+      const version = (value as { version?: unknown } | null)?.version
+      if (Number.isSafeInteger(version) && (version as number) > 0) return version as number
+      throw new Fault('FEED_PIN_INVALID', 'it holds no version')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+      throw error
+    }
+  }
+
+  async setPin(name: string, version: number | null): Promise<void> {
+    const file = this.#pinFile(name)
+    try {
+      if (version === null) await rm(file, { force: true })
+      else await this.#write(file, Buffer.from(`${JSON.stringify({ version })}\n`))
+    } catch (error) {
+      throw storageFault(error, this.folder)
+    }
+  }
+
+  async #load(trust: FeedTrust): Promise<FeedInUse> {
+    const pin = await this.#pinOrNone(trust.name)
+    const feed = await this.#newestOf(trust, pin ?? Number.POSITIVE_INFINITY)
+    return { feed, pin }
+  }
+
+  /** A pin that nobody can read is no reason to be without signatures, nor not to start. */
+  async #pinOrNone(name: string): Promise<number | null> {
+    const file = this.#pinFile(name)
+    try {
+      const pin = await this.pin(name)
+      this.#said.delete(file)
+      return pin
+    } catch (error) {
+      this.#say(file, 'a pin of a feed cannot be read, and none is in force', error)
+      return null
+    }
+  }
+
+  async #newestOf(trust: FeedTrust, versionMax: number): Promise<FeedFacts | null> {
+    for (const version of await this.versions(trust.name)) {
+      if (version > versionMax) continue
+      const file = this.#file(trust.name, version)
+      try {
+        const feed = await this.read(trust, version)
+        this.#said.delete(file)
+        return feed
+      } catch (error) {
+        this.#say(file, 'a kept feed is no good, and passed over', error)
+      }
+    }
+    return null
+  }
+
+  async #names(): Promise<readonly string[]> {
+    try {
+      return await readdir(this.folder)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+      throw storageFault(error, this.folder)
+    }
+  }
+
+  async #bytes(file: string): Promise<Buffer> {
+    try {
+      if ((await stat(file)).size > STORED_BYTES_MAX)
+        throw new FeedFault('too-large', `${file} is larger than ${STORED_BYTES_MAX} bytes`)
+      return await readFile(file)
+    } catch (error) {
+      throw error instanceof FeedFault ? error : storageFault(error, file)
+    }
+  }
+
+  async #write(file: string, bytes: Uint8Array): Promise<void> {
+    await mkdir(this.folder, { recursive: true })
+    // Begins with a point, and so is nobody's feed.
+    const draft = join(this.folder, `.${randomBytes(6).toString('hex')}`)
+    try {
+      const handle = await open(draft, 'wx')
+      try {
+        await handle.writeFile(bytes)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      await rename(draft, file)
+    } catch (error) {
+      await rm(draft, { force: true })
+      throw error
+    }
+  }
+
+  /** What a pin names stays, and what is in use below it if it is not there. */
+  async #prune(name: string): Promise<void> {
+    const pin = await this.#pinOrNone(name)
+    const versions = await this.versions(name)
+    const pinned = versions.find((version) => version <= (pin ?? 0))
+    for (const version of versions.slice(VERSIONS_KEPT)) {
+      if (version !== pinned) await rm(this.#file(name, version), { force: true })
+    }
+  }
+
+  #file(name: string, version: number): string {
+    return join(this.folder, `${name}@${version}.json`)
+  }
+
+  #pinFile(name: string): string {
+    return join(this.folder, `${name}@pin.json`)
+  }
+
+  #say(file: string, message: string, error: unknown): void {
+    if (!(error instanceof Error)) throw error
+    if (this.#said.get(file) === error.message) return
+    this.#said.set(file, error.message)
+    this.#log.warn(message, { file, problems: error.message.split('\n').slice(0, PROBLEMS_SAID_MAX) })
+  }
+}
+
+/** The folder of feeds in the folder of data. */
+export function feedFolder(dataFolder: string): string {
+  return join(dataFolder, 'feeds')
+}
+
+function storageFault(error: unknown, where: string): FeedFault {
+  const { code, message } = error as NodeJS.ErrnoException
+  return new FeedFault('storage', `${where} cannot be read or written (${code ?? message})`, { cause: error })
+}
+
+const NOTHING: FeedInUse = { feed: null, pin: null }
+const VERSION_FILE = /^@([1-9]\d{0,15})\.json$/
+const VERSIONS_KEPT = 5
+/** As much as `bytes_max` can allow. */
+const STORED_BYTES_MAX = 64 * 1024 * 1024
+const PROBLEMS_SAID_MAX = 10

@@ -1,0 +1,110 @@
+import { Fault } from '../../shared/fault.ts'
+import type { Log } from '../../shared/log.ts'
+import type { Metrics } from '../../shared/metrics.ts'
+
+/** What only one process has at a time. */
+export interface Lock {
+  take(): Promise<boolean>
+  isHeld(): Promise<boolean>
+  release(): Promise<void>
+}
+
+/**
+ * Which of several management processes does what must be done once. Whoever leads and cannot make sure of it leads no
+ * more; what it had begun in that moment is refused elsewhere, see `confirm`.
+ */
+export class Leadership {
+  readonly #lock: Lock
+  readonly #log: Log
+  readonly #beatMs: number
+  readonly #stop = new AbortController()
+  #isLeader = false
+  #changes = 0
+  #listener: (isLeader: boolean) => void = () => undefined
+  #timer: NodeJS.Timeout | null = null
+  #beating: Promise<void> | null = null
+  #failure = ''
+
+  constructor(lock: Lock, log: Log, beatMs = BEAT_MS) {
+    this.#lock = lock
+    this.#log = log
+    this.#beatMs = beatMs
+  }
+
+  get isLeader(): boolean {
+    return this.#isLeader
+  }
+
+  /** One listener. */
+  onChange(listener: (isLeader: boolean) => void): void {
+    this.#listener = listener
+  }
+
+  start(): void {
+    this.#beating = this.#beat().finally(() => {
+      if (this.#stop.signal.aborted) return
+      const delayMs = this.#beatMs * (0.75 + 0.5 * Math.random())
+      this.#timer = setTimeout(() => this.start(), delayMs).unref()
+    })
+  }
+
+  /** Whether it still leads, as the database sees it: asked before what cannot be taken back. */
+  async confirm(): Promise<boolean> {
+    if (!this.#isLeader) return false
+    if (await this.#lock.isHeld()) return true
+    this.#set(false)
+    return false
+  }
+
+  /** Another one may lead at once. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.#beating
+    this.#isLeader = false
+    await this.#lock.release()
+  }
+
+  addMetrics(metrics: Metrics): void {
+    metrics.gauge('leader', '1 while this process does what one of several managers does.', 'first', () => [
+      { labels: {}, value: Number(this.#isLeader) },
+    ])
+    metrics.counter('leader_changes_total', 'How often this process began or ceased to.', () => [
+      { labels: {}, value: this.#changes },
+    ])
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      const isLeader = this.#isLeader ? await this.#lock.isHeld() : await this.#taken()
+      this.#failure = ''
+      if (!this.#stop.signal.aborted) this.#set(isLeader)
+    } catch (error) {
+      const { message } = error as Error
+      if (message !== this.#failure)
+        this.#log.warn('it cannot be found out who leads; it is tried again', { error: error as Error })
+      this.#failure = message
+      this.#set(false)
+    }
+  }
+
+  /** A lock that is not there a moment later was taken through a pooler, and is nobody's. */
+  async #taken(): Promise<boolean> {
+    if (!(await this.#lock.take())) return false
+    if (await this.#lock.isHeld()) return true
+    throw new Fault(
+      'STORE_POOLED',
+      'the lock of who leads was gone in the same moment: store.url has to lead to PostgreSQL itself, or to a pooler that keeps sessions',
+    )
+  }
+
+  #set(isLeader: boolean): void {
+    if (isLeader === this.#isLeader) return
+    this.#isLeader = isLeader
+    this.#changes++
+    this.#log.info(isLeader ? 'this process leads' : 'this process does not lead any more')
+    this.#listener(isLeader)
+  }
+}
+
+const BEAT_MS = 1_000

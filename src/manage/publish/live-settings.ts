@@ -1,0 +1,212 @@
+import { isDeepStrictEqual } from 'node:util'
+import * as z from 'zod'
+import type { Effective } from '../../config/reader.ts'
+import type { Items } from '../../config/items.ts'
+import { SETTINGS } from '../../config/schema.ts'
+import { nameOf } from '../../config/source.ts'
+import type { Log } from '../../shared/log.ts'
+import { RESTORED, type Setting } from '../../store/work/settings.ts'
+import type { Store } from '../../store/store.ts'
+import { type Actor, changed } from '../http/audit.ts'
+
+/**
+ * The settings that can be changed while it runs, and what each one takes: all others are said at the start, and take a
+ * restart. A test holds this against what the configuration takes.
+ */
+export const LIVE_SETTINGS = {
+  'log.level': z.enum(['debug', 'info', 'warn', 'error', 'silent']),
+  'manage.access_log': z.boolean(),
+  'limits.free_per_day': z.int().min(1).max(1_000_000_000),
+  'limits.standard_per_hour': z.int().min(1).max(1_000_000_000),
+  'submissions.auto_accept': z.boolean(),
+} as const
+
+/** What can be asked of them at once; `null`: as it is configured. */
+export const LIVE_CHANGES = z.strictObject({
+  'log.level': change('log.level', LIVE_SETTINGS['log.level']),
+  'manage.access_log': change('manage.access_log', LIVE_SETTINGS['manage.access_log']),
+  'limits.free_per_day': change('limits.free_per_day', LIVE_SETTINGS['limits.free_per_day']),
+  'limits.standard_per_hour': change('limits.standard_per_hour', LIVE_SETTINGS['limits.standard_per_hour']),
+  'submissions.auto_accept': change('submissions.auto_accept', LIVE_SETTINGS['submissions.auto_accept']),
+} satisfies Record<LiveSetting, z.ZodType>)
+
+export type LiveSetting = keyof typeof LIVE_SETTINGS
+export type LiveValue<Name extends LiveSetting> = z.output<(typeof LIVE_SETTINGS)[Name]>
+export type LiveChanges = z.output<typeof LIVE_CHANGES>
+
+export interface ShownSetting {
+  readonly name: string
+  /** In force; of secrets that there is one. */
+  readonly value: unknown
+  /** `api`, or who said it at the start: a file with line and column, a variable, a flag, `default`. */
+  readonly origin: string
+  /** What is in force where nobody has changed it. */
+  readonly configured: unknown
+  readonly isLive: boolean
+  readonly about: string
+  readonly changedAtMs: number | null
+}
+
+/** Settings in force: those of the start, and of some what was changed since, in whatever process. */
+export class LiveSettings {
+  readonly #configured: readonly (Effective & { readonly name: string })[]
+  readonly #log: Log
+  readonly #listeners = new Map<LiveSetting, (value: never) => void>()
+  #store: Store | null = null
+  #restored: () => void = () => undefined
+  /** Which restore the database was last put in its place by; `null`: nobody has looked. */
+  #lastRestore: { readonly value: unknown } | null = null
+  #rows: ReadonlyMap<string, Setting> = new Map()
+  #values: ReadonlyMap<string, unknown>
+  readonly #said = new Map<string, number>()
+  #isUnreachable = false
+
+  constructor(configured: readonly Effective[], log: Log) {
+    this.#configured = configured.map((each) => ({ ...each, name: nameOf(each.pointer) }))
+    this.#values = new Map(this.#configured.map(({ name, value }) => [name, value]))
+    this.#log = log
+  }
+
+  /** In force. */
+  value<Name extends LiveSetting>(name: Name): LiveValue<Name> {
+    return LIVE_SETTINGS[name].parse(this.#values.get(name)) as LiveValue<Name>
+  }
+
+  /** Is called when it has become another, never for what it is at the start. One listener each. */
+  onChange<Name extends LiveSetting>(name: Name, listener: (value: LiveValue<Name>) => void): void {
+    this.#listeners.set(name, listener)
+  }
+
+  /** Is called when a backup has taken the place of the database, while it was open. */
+  onRestored(listener: () => void): void {
+    this.#restored = listener
+  }
+
+  async open(store: Store): Promise<void> {
+    this.#store = store
+    await this.follow()
+  }
+
+  /** Takes what another process has changed; never rejects, as settings go on without a database. */
+  async follow(): Promise<void> {
+    if (this.#store === null) return
+    try {
+      this.#use(await this.#store.settings.all())
+      this.#isUnreachable = false
+    } catch (error) {
+      if (!this.#isUnreachable)
+        this.#log.warn('the database cannot be asked for settings', { error: error as Error })
+      this.#isUnreachable = true
+    }
+  }
+
+  /** In the order of the configuration. */
+  shown(): readonly ShownSetting[] {
+    return this.#configured.map(({ name, pointer, value: configured, from }) => {
+      const row = isLive(name) ? valid(name, this.#rows.get(name)) : null
+      return {
+        ...{ name, configured, value: this.#values.get(name), isLive: isLive(name), about: aboutOf(pointer) },
+        origin: row === null ? from : 'api',
+        changedAtMs: row?.changedAtMs ?? null,
+      }
+    })
+  }
+
+  /** As new as the database. Rejects with a Fault where that cannot be asked. */
+  async current(): Promise<readonly ShownSetting[]> {
+    this.#use(await this.#store!.settings.all())
+    return this.shown()
+  }
+
+  /** All of it or nothing; what is as it was is left out. */
+  async change(changes: LiveChanges, actor: Actor, nowMs: number): Promise<void> {
+    const store = this.#store!
+    const wanted = Object.entries(changes).filter(([name, value]) => {
+      return value !== undefined && !isDeepStrictEqual(value, this.#rows.get(name)?.value ?? null)
+    })
+    if (wanted.length === 0) return
+    const configured = (name: string) => this.#configured.find((each) => each.name === name)?.value
+    const detail = Object.fromEntries(
+      wanted.map(([name, value]) => {
+        return [name, { before: this.#values.get(name), after: value ?? configured(name) }]
+      }),
+    )
+    await changed(
+      store,
+      actor,
+      { action: 'updateSettings', subject: null, detail },
+      nowMs,
+      async (queries) => {
+        for (const [name, value] of wanted) await store.settings.put(name, value, null, nowMs, queries)
+      },
+    )
+    this.#use(await store.settings.all())
+  }
+
+  #use(rows: readonly Setting[]): void {
+    this.#rows = new Map(rows.map((row) => [row.name, row]))
+    const values = new Map(this.#values)
+    for (const { name, value: configured } of this.#configured) {
+      if (!isLive(name)) continue
+      const row = this.#rows.get(name)
+      const found = valid(name, row)
+      if (row !== undefined && row.value !== null && found === null) this.#sayBad(row)
+      else values.set(name, found === null ? configured : found.value)
+    }
+    const before = this.#values
+    this.#values = values
+    for (const [name, listener] of this.#listeners) {
+      const value = values.get(name)
+      if (isDeepStrictEqual(value, before.get(name))) continue
+      this.#log.info('a setting has changed', { name, value: String(value) })
+      listener(value as never)
+    }
+    this.#lookForRestore(this.#rows.get(RESTORED)?.value ?? null)
+  }
+
+  #lookForRestore(value: unknown): void {
+    const last = this.#lastRestore
+    this.#lastRestore = { value }
+    if (last === null || last.value === value) return
+    this.#log.info('the database has been restored')
+    this.#restored()
+  }
+
+  /** Once: what was in force stays. */
+  #sayBad({ name, version }: Setting): void {
+    if (this.#said.get(name) === version) return
+    this.#said.set(name, version)
+    this.#log.error('a setting in the database cannot be used: the one before stays in force', { name })
+  }
+}
+
+export function isLive(name: string): name is LiveSetting {
+  return Object.hasOwn(LIVE_SETTINGS, name)
+}
+
+/** What the configuration's schema says of it. */
+export function aboutOf(pointer: string): string {
+  let items: Items = SETTINGS.members
+  for (const token of pointer.slice(1).split('/')) {
+    if (/^\d+$/.test(token)) continue
+    const item = items[token]
+    if (item === undefined) return ''
+    if (item.item === 'section') items = item.members
+    else if (item.item === 'sections') items = item.section.members
+    else return item.about
+  }
+  return ''
+}
+
+function change<Schema extends z.ZodType>(name: LiveSetting, schema: Schema) {
+  return schema
+    .nullable()
+    .optional()
+    .meta({ description: aboutOf(`/${name.replaceAll('.', '/')}`) })
+}
+
+/** The database may have been written by others. `null`: as it is configured. */
+function valid(name: LiveSetting, row: Setting | undefined): Setting | null {
+  if (row === undefined || row.value === null) return null
+  return LIVE_SETTINGS[name].safeParse(row.value).success ? row : null
+}
