@@ -57,6 +57,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
     ...{ listen: given.value('listen'), manage: given.value('manage') },
     hasClients: !given.flag('no-clients'),
   }
+  if (io.isTerminal) io.stdout.write('Starting a small app, the gateway in front of it and a few clients …\n')
   return serve(() => Demo.start(settings, io), [], log)
 }
 
