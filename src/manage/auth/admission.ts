@@ -8,8 +8,8 @@ import type { Resource } from '../http/access/resources.ts'
 import type { Principal } from '../http/access/principal.ts'
 
 /**
- * Finds out who calls, and counts it: at once where nothing is to be waited for. Throws a Refusal, or rejects with it: who
- * are you (401), not so fast (429).
+ * Authenticates the caller and counts the request against its plan. Synchronous if nothing has to be awaited.
+ * Throws, or rejects with, a Refusal: 401 unauthenticated, 429 over the limit.
  */
 export function admit(
   ctx: RequestContext,

@@ -7,14 +7,14 @@ import type { ClientDocument, ClientDocuments, Standing } from './oauth/client-d
 import type { People } from './oauth/people.ts'
 import { knownPlan, knownScopes } from '../http/access/principal.ts'
 
-/** Agents, and apps that keep their own documents, as clients of the authorization server. */
+/** Agents, and apps that host their own client documents, as clients of the authorization server. */
 export class AgentClients implements ClientDocuments {
   readonly #agents: AgentIdentities
   readonly #store: Pick<Store, 'trust'>
   readonly #people: Pick<People, 'isAnybody'> | null
   readonly #nowMs: () => number
 
-  /** `people`: whom an app could ask. */
+  /** `people`: the accounts an app can ask for consent. */
   constructor(
     agents: AgentIdentities,
     store: Pick<Store, 'trust'>,
@@ -27,14 +27,14 @@ export class AgentClients implements ClientDocuments {
     this.#nowMs = nowMs
   }
 
-  /** Throws what OAuth says to whose document cannot be used. */
+  /** Throws an OAuth error if the client's document cannot be used. */
   async find(url: string): Promise<ClientDocument | null> {
     const read = readAgentId(url, this.#agents.rules)
     if ('refused' in read || read.id !== url) return null
-    // Who may do nothing, and can ask nobody, makes us fetch nothing.
+    // Do not fetch anything for a client that has no access and no account to ask.
     if ((await this.standing(url)) === null && !(await this.#people?.isAnybody())) return null
     const { name, keys, redirectUris } = await this.#known(url)
-    // Who has keys proves one, be they all over.
+    // If all keys have expired, the key set is empty but not null: the client must still prove a key.
     const inTime = keys.filter((key) => isInTime(key, this.#nowMs()))
     return { name, redirectUris, jwks: keys.length === 0 ? null : { keys: inTime.map(({ jwk }) => jwk) } }
   }

@@ -11,26 +11,26 @@ import { type AgentKey, isInTime } from '../../identity/keys/agent-key.ts'
 import { type DocumentSettings, Documents } from '../../identity/fetch/document-fetch.ts'
 import type { Trust, Trusted } from './trust.ts'
 
-/** An agent, as its document has it, and what it may do. */
+/** An agent as its document describes it, and the access it has. */
 export interface KnownAgent {
-  /** The URL of its document, or the origin whose key directory it is in. */
+  /** The URL of the agent's document, or the origin that serves its key directory. */
   readonly id: string
-  /** The administrator's, else its own. */
+  /** The name that the administrator gave; otherwise the one in the document. */
   readonly name: string | null
   readonly keys: readonly AgentKey[]
-  /** Of an app that asks people. */
+  /** For an app that asks people for consent. */
   readonly redirectUris: readonly string[]
-  /** `null`: nothing. */
+  /** `null`: no access. */
   readonly trusted: Trusted | null
 }
 
-/** Finds out what belongs to an Agent Identity: its keys from its document, its scopes from an administrator. */
+/** Resolves an Agent Identity: its keys come from its document, its scopes from an administrator. */
 export class AgentIdentities {
   readonly rules: DocumentRules
   readonly #trust: Trust
   readonly #nowMs: () => number
   readonly #ofTrusted: AgentDocuments
-  /** Of their own, so that nobody unknown stands in the way of who is known. */
+  /** A separate instance, so that unknown agents cannot block fetches for trusted ones. */
   readonly #ofStrangers: AgentDocuments
   readonly #kept = new LRUCache<string, AgentDocument>({ max: KEPT_MAX })
 
@@ -43,9 +43,9 @@ export class AgentIdentities {
   }
 
   /**
-   * `id`: as readAgentId gives it. Throws a DocumentUnusable, or another Fault that says what is wrong with the document.
-   * `thumbprint`: of a key that it should have; where it is missing, or not in its time, the document is looked at once
-   * more.
+   * `id`: as readAgentId returns it. Throws a DocumentUnusable, or another Fault that says what is wrong with
+   * the document. `thumbprint`: of a key the document should have. If the key is missing or outside its
+   * validity period, the document is fetched once more.
    */
   async find(id: string, thumbprint: string | null = null): Promise<KnownAgent> {
     const trusted = await this.#trust.scopesOfAgent(id)
@@ -59,7 +59,7 @@ export class AgentIdentities {
     return { id, name: trusted?.name ?? name, ...rest, trusted }
   }
 
-  /** What is under way is given up. */
+  /** Aborts fetches in progress. */
   close(): void {
     this.#ofTrusted.close()
     this.#ofStrangers.close()
@@ -86,7 +86,7 @@ class AgentDocuments {
     this.#keySets = new Documents({ name: 'keys', accept: ACCEPT, parse: parseKeys }, settings)
   }
 
-  /** `kept`: its document, where it is not to be fetched. */
+  /** `kept`: the agent's stored document, which makes a fetch unnecessary. */
   async find(
     id: string,
     kept: AgentDocument | null,
@@ -105,6 +105,6 @@ class AgentDocuments {
 
 const ACCEPT =
   'application/json, application/http-message-signatures-directory+json, application/jwk-set+json'
-/** As fresh as it can be had. */
+/** Bypasses the cache. */
 const NOW = 0
 const KEPT_MAX = 1_000

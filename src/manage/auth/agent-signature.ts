@@ -10,15 +10,15 @@ import type { KnownAgent } from './agent-identity.ts'
 import { expectSignedBody, SIGNATURE_FAULTS } from './gnap/proof.ts'
 import type { Principal } from '../http/access/principal.ts'
 
-/** Whether an agent says to have signed it, and there is no other credential. */
+/** Whether the request claims to be signed by an agent and carries no other credential. */
 export function isSignedByAgent({ req }: RequestContext): boolean {
   const { authorization, 'signature-input': input, 'signature-agent': agent } = req.headers
   return !authorization && input !== undefined && agent !== undefined
 }
 
 /**
- * The agent that has signed a request (Web Bot Auth), by a key of its Agent Identity Document. What it may do, an
- * administrator says, and nobody else. Throws what `refuse` makes of the reason where it is not known.
+ * Authenticates an agent by its request signature (Web Bot Auth), with a key of its Agent Identity Document.
+ * Only an administrator can give the agent access. Throws the result of `refuse` if authentication fails.
  */
 export async function agentBehind(
   ctx: RequestContext,
@@ -39,7 +39,7 @@ export async function agentBehind(
     throw refuse(`the document of ${agent.id} has this key for another time (nbf, exp)`)
   const fault = verifySignature(signature, key)
   if (fault !== null) throw refuse(FAULTS[fault])
-  // Who may do nothing anyway leaves nothing behind.
+  // Only trusted agents use up a nonce: a request without access must not write to the database.
   if (
     agent.trusted !== null &&
     !(await store.replays.isFirst(replayIdOf(signature, key), signature.goodUntilMs))
@@ -50,7 +50,7 @@ export async function agentBehind(
   return principalOf(agent)
 }
 
-/** What the agent of this id, who has proven before who it is, may do by now. */
+/** The current access of an agent that has already proven its id. */
 export async function agentNow({ id, name }: Principal, { trust }: Management): Promise<Principal> {
   return principalOf({ id, name, trusted: await trust.scopesOfAgent(id) })
 }

@@ -8,8 +8,8 @@ export function newKey(): string {
 }
 
 /**
- * 32 random bytes behind a prefix that scanners of secrets know, before a checksum by which they, and we, tell it from
- * what only looks like one.
+ * 32 random bytes after a prefix that secret scanners recognize, followed by a checksum that tells a real key
+ * from a lookalike.
  */
 export function newSecret(prefix: string): string {
   const body = `${prefix}${randomBytes(32).toString('base64url')}`
@@ -20,13 +20,13 @@ export function looksLikeKey(text: string): boolean {
   return looksLikeSecret(text, KEY_PREFIX)
 }
 
-/** Whether it can be a secret of ours at all: most that is not costs no query. */
+/** Checks the form and the checksum, so that most invalid secrets cost no query. */
 export function looksLikeSecret(text: string, prefix: string): boolean {
   if (!text.startsWith(prefix) || !FORM.test(text.slice(prefix.length))) return false
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
-/** What is stored of a key. It has 256 random bits, so one pass is enough. */
+/** The stored hash of a key. A key has 256 random bits, so one pass of SHA-256 is enough. */
 export function hashOfKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
@@ -44,18 +44,21 @@ export function principalOf(key: KeyRecord): Principal {
   return principal
 }
 
-/** Knows the principal behind an API key, and remembers for so short that a revoked key is out within a second. */
+/**
+ * Finds the principal of an API key. Caches it for 500 ms, so that a revoked key stops working within a
+ * second.
+ */
 export class ApiKeys {
   readonly #store: KeyStore
   readonly #known = new Map<string, { readonly key: KeyRecord | null; readonly atMs: number }>()
-  /** When keys were used, where that is yet to be written. */
+  /** Times of use that are not written to the database yet. */
   readonly #unwritten = new Map<string, number>()
 
   constructor(store: KeyStore) {
     this.#store = store
   }
 
-  /** `null`: it is not, or there is none. */
+  /** `null`: the key is not cached, or does not exist. */
   remembered(key: string, nowMs: number): KeyRecord | null {
     return this.#knownAt(hashOfKey(key), nowMs)?.key ?? null
   }
@@ -79,13 +82,13 @@ export class ApiKeys {
     return found
   }
 
-  /** Remembers it for `writeUsed`: no request waits for that. */
+  /** Records the use for `writeUsed`, so that no request waits for the write. */
   used({ id, lastUsedAtMs }: KeyRecord, nowMs: number): void {
     const isRecent = lastUsedAtMs !== null && nowMs - lastUsedAtMs < USED_EVERY_MS
     if (!isRecent && !this.#unwritten.has(id)) this.#unwritten.set(id, nowMs)
   }
 
-  /** One slice of it. */
+  /** Writes one batch. */
   async writeUsed(): Promise<'done' | 'more'> {
     if (this.#unwritten.size === 0) return 'done'
     const uses = new Map([...this.#unwritten].slice(0, USES_MAX))
@@ -95,7 +98,7 @@ export class ApiKeys {
     return this.#unwritten.size === 0 ? 'done' : 'more'
   }
 
-  /** After a change made here, which is then in force at once. */
+  /** Clears the cache after a change in this process, so that the change takes effect at once. */
   forget(): void {
     this.#known.clear()
   }
@@ -105,14 +108,14 @@ function checksum(text: string): string {
   return crc32(text).toString(36).padStart(CHECKSUM_LENGTH, '0')
 }
 
-/** For as long as its key is remembered. */
+/** Cached for as long as the key record is. */
 const PRINCIPALS = new WeakMap<KeyRecord, Principal>()
 export const KEY_PREFIX = 'ghk_'
-/** 32 bits. */
+/** A CRC-32 in base 36. */
 const CHECKSUM_LENGTH = 7
 const FORM = /^[A-Za-z0-9_-]{43}[0-9a-z]{7}$/
 const REMEMBERED_MS = 500
 const KNOWN_MAX = 10_000
 const USED_EVERY_MS = 60_000
-/** Some milliseconds of SQLite. */
+/** A batch this size takes a few milliseconds in SQLite. */
 const USES_MAX = 200

@@ -15,8 +15,8 @@ import type { Resource } from '../http/access/resources.ts'
 import type { Principal } from '../http/access/principal.ts'
 
 /**
- * Finds out who calls, before anything else is said (RFC 6750), and at once where it is an API key that is remembered.
- * `resource`: what an access token has to be for.
+ * Authenticates the caller before any other check (RFC 6750). Synchronous for a cached API key. `resource`:
+ * the audience an access token must have.
  */
 export function authenticated(
   ctx: RequestContext,
@@ -26,7 +26,7 @@ export function authenticated(
   return remembered(ctx, management) ?? foundOut(ctx, management, resource)
 }
 
-/** `null`: it is to be found out, be it why not. */
+/** `null`: not decided by the cache; the full check must run, also to find the reason for a refusal. */
 function remembered({ req }: RequestContext, { apiKeys, nowMs }: Management): Principal | null {
   const { authorization } = req.headers
   if (authorization === undefined || !authorization.startsWith(BEARER_KEY)) return null
@@ -52,7 +52,7 @@ async function foundOut(ctx: RequestContext, management: Management, resource: R
     if (scheme === 'dpop' || looksLikeJwt(token)) {
       const { method = '', url = '', headers } = req
       const proof = String(headers['dpop'] ?? '')
-      // Also in an answer that is none: with it the next proof is good.
+      // Sent on errors too: the client needs the nonce for its next proof.
       if (scheme === 'dpop' && oauth.nonces !== null)
         addHeaders(state.head, { 'DPoP-Nonce': await oauth.nonces.next() })
       const presented = { scheme, token, proof, method, path: url.split('?', 1)[0]!, resource }
@@ -100,11 +100,14 @@ function refuse(code: ProblemCode, detail: string, challenge: string): Refusal {
   return new Refusal(code, detail, { headers: { 'WWW-Authenticate': challenge } })
 }
 
-/** The scheme in any case (RFC 9110 §11.1). Tokens of RFC 6750 §2.1 and, for the bootstrap key, any other text. */
+/**
+ * The scheme is case-insensitive (RFC 9110 §11.1). Accepts tokens of RFC 6750 §2.1 and, for the bootstrap
+ * key, any other text.
+ */
 const CREDENTIAL = /^(bearer|dpop) +(\S.*)$/i
 const DPOP = 'dpop'
-/** As nearly all say it. */
+/** The spelling that nearly all clients use. */
 const BEARER_KEY = `Bearer ${KEY_PREFIX}`
 const BEARER_LENGTH = 'Bearer '.length
-/** Who sends no credential does not guess. */
+/** A request without a credential is not counted as a guess. */
 const GUESSES: ReadonlySet<unknown> = new Set<ProblemCode>(['invalid_token', 'expired_token'])

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Principal } from '../http/access/principal.ts'
 
-/** The key of an administrator that stands in the configuration: the way in before there is another. */
+/** The admin key from the configuration. It gives access before any other key exists. */
 export class BootstrapKey {
   readonly #digest: Buffer
 
@@ -9,7 +9,7 @@ export class BootstrapKey {
     this.#digest = digestOf(Buffer.from(key))
   }
 
-  /** Takes as long whatever is wrong with it. `token`: as Node has it from a header, a byte a character. */
+  /** Compares in constant time. `token`: as Node reads it from a header, one byte per character. */
   isThis(token: string): boolean {
     return timingSafeEqual(digestOf(Buffer.from(token, 'latin1')), this.#digest)
   }

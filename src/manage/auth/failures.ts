@@ -7,7 +7,7 @@ import { clientNetwork } from '../../wire/ip-address.ts'
 import { Refusal } from '../http/refusal.ts'
 import type { MinuteThrottle } from './minute-throttle.ts'
 
-/** What counting failures needs of the management plane. */
+/** The parts of the management plane that counting failures needs. */
 export interface FailureCounting {
   readonly failureThrottle: MinuteThrottle
   readonly store: Store
@@ -15,7 +15,7 @@ export interface FailureCounting {
   nowMs(): number
 }
 
-/** Who guesses is told to wait; a good credential from the same address is as good as before. */
+/** Throttles an address after too many failures. A valid credential from the same address still works. */
 export async function refusalAfterFailure(
   refusal: Refusal,
   address: string,
@@ -39,7 +39,7 @@ export async function refusalAfterFailure(
   return new Refusal('rate_limited', detail, { headers: { 'Retry-After': String(throttled.retryAfterS) } })
 }
 
-/** Two processes may find at once that it was too many: each has counted what the other does not know yet. */
+/** Two processes can reach the limit at the same time, because neither knows the other's latest count. */
 async function isFirstOfAll(store: Store, address: string, leftMs: number, nowMs: number): Promise<boolean> {
   const key = `throttled:${digestOf('network', clientNetwork(address))}`
   return (await store.rateLimits.add(key, 1, leftMs, nowMs)).points === 1

@@ -7,7 +7,7 @@ import type { From, Given, GivenAccess, Person } from './oauth/people.ts'
 import { openedRecord } from './oauth/sealed-records.ts'
 import { SCOPES } from '../http/access/principal.ts'
 
-/** What people have let programs do in their name: by consent (OAuth), or by approving a key (GNAP). */
+/** The access that people have given to programs: by consent (OAuth), or by approving a key (GNAP). */
 export class AccessGiven implements GivenAccess {
   readonly #management: Management
 
@@ -19,7 +19,7 @@ export class AccessGiven implements GivenAccess {
     return [...(await this.#clients(personId)), ...(await this.#keys(personId))]
   }
 
-  /** With all that came of it, in every process within a second. */
+  /** Also ends every token issued from it, in all processes within a second. */
   async takeBack({ id: personId }: Pick<Person, 'id'>, id: string, from: From): Promise<boolean> {
     const { store, oauth, gnap, nowMs } = this.#management
     const change = { action: 'takeBackAccess', subject: id, detail: {} }
@@ -42,7 +42,7 @@ export class AccessGiven implements GivenAccess {
     }
   }
 
-  /** Of each client one, however often somebody has consented. */
+  /** One entry per client, no matter how many consents there are. */
   async #clients(personId: string): Promise<readonly Given[]> {
     const { store, nowMs } = this.#management
     const records = await store.oauthRecords.grantsOf(personId, nowMs(), GIVEN_MAX)
@@ -88,12 +88,12 @@ export class AccessGiven implements GivenAccess {
   }
 }
 
-/** What oidc-provider keeps of a consent, as far as it is shown. */
+/** The displayed part of a consent as oidc-provider stores it. */
 interface ConsentPayload {
   readonly resources?: Readonly<Record<string, string>>
   readonly openid?: { readonly scope?: string }
 }
 
 const NOTHING = new Error('nothing to take back')
-/** Of each kind; nobody reads more. */
+/** The limit for each kind; a longer list is not useful to a reader. */
 const GIVEN_MAX = 200

@@ -9,11 +9,11 @@ export interface WantedKey {
   readonly name: string
   readonly scopes: readonly Scope[]
   readonly plan: Plan
-  /** `null`: never. */
+  /** `null`: never expires. */
   readonly expiresAtMs: number | null
 }
 
-/** A new API key, for the API and the command line alike. It is nowhere but in the answer. */
+/** Creates an API key, for the API and the command line. Only this answer contains the key itself. */
 export async function makeKey(
   store: Store,
   wanted: WantedKey,

@@ -13,7 +13,7 @@ import { newId } from '../http/ids.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 import type { Plan, Scope } from '../http/access/principal.ts'
 
-/** Whom to trust: an agent by its id, by its document, or by both; or a key. */
+/** The subject to trust: an agent (by its id, its document, or both) or a key. */
 export interface TrustSubject {
   readonly agent_id?: string | undefined
   readonly document?: Readonly<Record<string, unknown>> | undefined
@@ -26,7 +26,7 @@ export interface TrustTerms {
   readonly plan: Plan
 }
 
-/** Says that an agent, or a key, may do something, for the API and the command line alike. Throws a Refusal. */
+/** Gives access to an agent or a key, for the API and the command line. Throws a Refusal. */
 export async function makeTrust(
   store: Store,
   subject: TrustSubject,
@@ -46,7 +46,7 @@ export async function makeTrust(
   return record
 }
 
-/** `false`: somebody was faster. */
+/** `false`: another request has removed it already. */
 export async function removeTrust(
   store: Store,
   record: TrustRecord,
@@ -112,7 +112,7 @@ function documentIn(value: unknown, id: string | null, rules: DocumentRules): Ag
   }
 }
 
-/** What is public in it, and used. */
+/** Keeps only the members that are public and in use. */
 function keptOf({ name, keys, redirectUris }: AgentDocument, id: string): Readonly<Record<string, unknown>> {
   return {
     client_id: id,

@@ -4,12 +4,12 @@ import { clientNetwork } from '../../wire/ip-address.ts'
 
 export type Throttled =
   | { readonly kind: 'may' }
-  /** `isFirst`: it begins with this one. */
+  /** `isFirst`: this call is the first one over the limit. */
   | { readonly kind: 'throttled'; readonly retryAfterS: number; readonly isFirst: boolean }
 
-/** Where several processes count together. */
+/** Counters that several processes share. */
 export interface SharedCounts {
-  /** Resolves to what all have counted, in the order of what is given. */
+  /** Resolves to the totals over all processes, in the order of `counts`. */
   addAll(
     counts: readonly { readonly key: string; readonly points: number }[],
     windowMs: number,
@@ -18,8 +18,8 @@ export interface SharedCounts {
 }
 
 /**
- * Counts what comes from an address, a minute at a time: failed authentication, what leaves something behind. With
- * `share`, each second or so, what other processes have counted counts too.
+ * Counts events per network and minute, such as failed authentication or requests that write state. `share`,
+ * called about once a second, adds the counts of other processes.
  */
 export class MinuteThrottle {
   readonly #countMax: number
@@ -43,7 +43,7 @@ export class MinuteThrottle {
     return { kind: 'throttled', retryAfterS, isFirst }
   }
 
-  /** `name`: of what is counted, among all that is. */
+  /** `name`: separates these counts from those of other throttles. */
   async share(counts: SharedCounts, name: string, nowMs: number): Promise<void> {
     const some = [...this.#unshared].slice(0, SHARED_AT_ONCE).sort()
     const told = some.flatMap((who) => {
@@ -62,7 +62,7 @@ export class MinuteThrottle {
       minute.count = points + minute.unshared
       minute.startMs = endsAtMs - MINUTE_MS
       if (minute.unshared > 0) this.#unshared.add(told[index]!.who)
-      // Whoever has counted the one that was too many says so.
+      // If the others were over the limit without our counts, the process that crossed it has reported it.
       if (points - own[index]!.points > this.#countMax) minute.isSaid = true
     }
   }
@@ -79,14 +79,14 @@ export class MinuteThrottle {
 interface Minute {
   startMs: number
   count: number
-  /** Of these, what other processes do not know. */
+  /** The part of `count` that other processes do not know yet. */
   unshared: number
-  /** That it is too many. */
+  /** Whether `isFirst` was already returned for this minute. */
   isSaid: boolean
 }
 
 const MINUTE_MS = 60_000
-/** Some MiB at most; of more of them at once those are forgotten that came first. */
+/** At most a few MiB. Beyond this, the least recently used networks are dropped. */
 const ADDRESSES_MAX = 20_000
-/** In one statement; the others have their turn a second later. */
+/** Limit for one statement; the rest follows a second later. */
 const SHARED_AT_ONCE = 512

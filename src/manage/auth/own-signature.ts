@@ -3,17 +3,17 @@ import { contentDigestOf, signAsAgent } from '../../identity/keys/request-signer
 import type { SigningKeys } from '../../identity/keys/signing-key.ts'
 
 export interface OwnSigning {
-  /** What Signature-Agent says: where our directory is; `null`: at the public URL. */
+  /** The value of Signature-Agent: the location of our key directory. `null`: the public URL. */
   readonly agent: string | null
   /** Whether webhooks are signed. */
   readonly webhooks: boolean
-  /** Where the keys are; `null`: in the folder of this process. */
+  /** The file with the keys. `null`: a file in this process's data folder. */
   readonly keyFile?: string | null
-  /** Those of now; `null`: there are none. */
+  /** The current keys. `null`: no keys. */
   keys(): SigningKeys | null
 }
 
-/** What this installation signs as an agent (Web Bot Auth), and by what keys. */
+/** The keys and settings with which this installation signs its own requests as an agent (Web Bot Auth). */
 export class OwnSignature {
   readonly #signing: OwnSigning
   readonly #publicUrl: string
@@ -25,7 +25,7 @@ export class OwnSignature {
     this.#nowMs = nowMs
   }
 
-  /** What goes with a webhook, beside `headers`, which are covered where they say what it is. */
+  /** Headers to add to a webhook. The signature also covers those of `headers` that describe the content. */
   headersFor(
     url: string,
     headers: Readonly<Record<string, string>>,
@@ -68,6 +68,6 @@ const PLACE = ['@method', '@authority', '@path', '@query']
 const COVERED: ReadonlySet<string> = new Set([
   ...['content-digest', 'content-type', 'webhook-id', 'webhook-timestamp'],
 ])
-/** As long as Standard Webhooks take one. */
+/** The tolerance for timestamps in Standard Webhooks. */
 const LIFE_S = 300
 const NONCE_BYTES = 24

@@ -6,10 +6,10 @@ import { Fault } from '../../shared/fault.ts'
 import { Secret, secretLines } from '../../shared/secret.ts'
 
 /**
- * Encrypts what has to be kept in the database and be known again (AES-256-GCM), with keys that are not in it: a copy of
- * the database alone gives no secret. The first key of the ring encrypts, all decrypt; each value names its key. The
- * ring is a setting, which all processes on one database share, or a file in the data folder, made when it is first
- * needed, with one key a line.
+ * Encrypts secrets that are stored in the database and must be readable again (AES-256-GCM). The keys are
+ * outside the database, so a copy of the database alone reveals no secret. The first key of the ring
+ * encrypts, all keys decrypt; each value names its key. The ring is a setting that all processes on one
+ * database share, or a file in the data folder with one key a line, created on first use.
  */
 export class Sealer {
   readonly #file: string
@@ -21,22 +21,22 @@ export class Sealer {
     this.#given = given.map(sealKey)
   }
 
-  /** The ids of the keys that the settings give; none: they are in the file. */
+  /** The ids of the keys from the settings. Empty: the keys are in the file. */
   get givenKeyIds(): readonly string[] {
     return this.#given.map(({ id }) => id)
   }
 
-  /** The ids of all keys, that of the one that encrypts first. Throws a Fault where there is none. */
+  /** The ids of all keys, the encrypting key first. Throws a Fault if no key exists. */
   async keyIds(): Promise<readonly string[]> {
     return (await this.#keys()).map(({ id }) => id)
   }
 
-  /** From now on the settings give these. */
+  /** Replaces the keys from the settings. */
   use(given: readonly Secret<string>[]): void {
     this.#given = given.map(sealKey)
   }
 
-  /** Puts a new key before those in the file, if the settings give none. Resolves to its id. */
+  /** Puts a new key at the head of the file. Throws if the settings give the keys. Resolves to the new id. */
   async addKey(): Promise<string> {
     if (this.#given.length > 0)
       throw new Fault(
@@ -49,7 +49,7 @@ export class Sealer {
     return sealKey(new Secret(text)).id
   }
 
-  /** `what` it is, and of whom: it cannot be opened as anything else. */
+  /** `what`: the purpose and the owner of the text. `open` needs the same value. */
   async seal(text: string, what: string): Promise<string> {
     const [{ id, bytes }] = (await this.#keys('make')) as readonly [SealKey, ...SealKey[]]
     const nonce = randomBytes(NONCE_BYTES)
@@ -58,7 +58,7 @@ export class Sealer {
     return sealedPrefix(id) + sealed.toString('base64url')
   }
 
-  /** Throws a Fault where it was sealed with a key that is not in the ring, or as something else, or was changed. */
+  /** Throws a Fault if the key is not in the ring, if `what` differs, or if the value was changed. */
   async open(sealed: string, what: string): Promise<Secret<string>> {
     const [form, id, text, ...more] = sealed.split('.')
     const bytes = Buffer.from(text ?? '', 'base64url')
@@ -82,7 +82,7 @@ export class Sealer {
   #unknownKey(id: string, what: string, keys: readonly SealKey[]): Fault {
     const place = this.#given.length > 0 ? 'store.encryption_keys' : this.#file
     const known = keys.map((key) => key.id).join(', ')
-    // A part of what a browser shows may stand for an id; ours are short.
+    // The id can be any part of a value that a browser sent. Show it only if it has the form of a key id.
     const shown = KEY_ID.test(id) ? id : 'unknown'
     return new Fault(
       'SEAL_KEY_WRONG',
@@ -94,7 +94,7 @@ export class Sealer {
     return this.#given.length > 0 ? this.#given : this.#keysOfFile(isThere)
   }
 
-  /** Read anew when the file changes: `gatehouse rekey` may have put another key first. */
+  /** Rereads the file when it changes: `gatehouse rekey` may have added a key. */
   async #keysOfFile(isThere: 'make' | 'find'): Promise<readonly SealKey[]> {
     try {
       if (isThere === 'make') await makeKeyFile(this.#file)
@@ -114,13 +114,13 @@ export class Sealer {
   }
 }
 
-/** What a value begins with that is sealed with this key. */
+/** The prefix of every value sealed with this key. */
 export function sealedPrefix(keyId: string): string {
   return `${FORM}.${keyId}.`
 }
 
 interface SealKey {
-  /** Tells it from another, and nothing of it. */
+  /** Identifies the key and reveals nothing about it. */
   readonly id: string
   readonly bytes: Buffer
   readonly text: string
@@ -137,7 +137,7 @@ function newKeyText(): string {
   return randomBytes(KEY_BYTES).toString('base64url')
 }
 
-/** Whole or not at all, and once: of two processes at the same moment the second finds that of the first. */
+/** Atomic. If two processes do this at the same moment, the second uses the file of the first. */
 async function makeKeyFile(file: string): Promise<void> {
   if (existsSync(file)) return
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })

@@ -8,15 +8,18 @@ import { goodToken } from './oauth/presented.ts'
 import type { Resource } from '../http/access/resources.ts'
 import { mayDo, type Principal, type Scope } from '../http/access/principal.ts'
 
-/** How long somebody is answered: until they leave, their time is up, or they may not be here any more. */
+/** The lifetime of a stream: until the client disconnects, its time is up, or it loses access. */
 export interface StreamLife {
-  /** Aborted when nothing more is to be said. */
+  /** Aborted when the stream must end for any reason. */
   readonly over: AbortSignal
-  /** Aborted when they have left by themselves. */
+  /** Aborted when the client disconnects first. */
   readonly left: AbortSignal
 }
 
-/** Of who was let in. Throws a Refusal where too many are answered already. `scopes`: one of these is needed. */
+/**
+ * Starts a stream for an authenticated caller. Throws a Refusal if too many streams are open. `scopes`: the
+ * caller needs one of these.
+ */
 export function beginStream(
   ctx: RequestContext,
   management: Management,
@@ -44,7 +47,7 @@ export function beginStream(
   return { over: over.signal, left: left.signal }
 }
 
-/** What cannot be found out now changes nothing. */
+/** If the check itself fails, the stream continues. */
 async function stillMay(
   ctx: RequestContext,
   management: Management,
@@ -54,12 +57,12 @@ async function stillMay(
   try {
     return mayDo(await principalNow(ctx, management, resource), scopes)
   } catch (error) {
-    // Whose credential is refused is told to wait, too, where many have been: a good one never is.
+    // A 429 ends the stream too: a valid credential is never throttled.
     return !(error instanceof Refusal) || error.status >= 500
   }
 }
 
-/** Who was let in, as they are now. A proof, and a signature, is good for one time only, and is not asked for again. */
+/** The caller's current access. Proofs and signatures are single-use, so they are not checked again. */
 async function principalNow(
   ctx: RequestContext,
   management: Management,
@@ -75,7 +78,7 @@ async function principalNow(
 }
 
 const DPOP = /^dpop +(\S+)$/i
-/** As soon as the API knows it. */
+/** The same delay after which the API refuses a revoked credential. */
 const WATCH_MS = 1_000
-/** Who wants to listen for longer asks anew, and shows who they are anew. */
+/** After this the client must connect and authenticate again. */
 const STREAM_MS_MAX = 600_000

@@ -2,18 +2,21 @@ import { LRUCache } from 'lru-cache'
 import type { TrustKind, TrustRecord, TrustStore } from '../../store/people/trust.ts'
 import { knownPlan, knownScopes, type Plan, type Scope } from '../http/access/principal.ts'
 
-/** What somebody may do who has proven who he is. */
+/** The access of an agent or a key that has proven its identity. */
 export interface Trusted {
-  /** Of the entry. */
+  /** The id of the trust entry. */
   readonly id: string
   readonly name: string | null
   readonly scopes: ReadonlySet<Scope>
   readonly plan: Plan
-  /** An agent's, where an administrator has given it; it is the same as long as the id is. */
+  /** An agent's document, if an administrator supplied it. Immutable for one entry id. */
   readonly document: Readonly<Record<string, unknown>> | null
 }
 
-/** Knows what agents and keys may do, and remembers it for so short that what is deleted is out within a second. */
+/**
+ * Looks up the access of agents and keys. Caches it for 500 ms, so that a deleted entry stops working within
+ * a second.
+ */
 export class Trust {
   readonly #store: TrustStore
   readonly #nowMs: () => number
@@ -24,17 +27,17 @@ export class Trust {
     this.#nowMs = nowMs
   }
 
-  /** `id`: its URL. `null`: nobody has said anything about it. */
+  /** `id`: the agent's URL. `null`: no entry exists. */
   scopesOfAgent(id: string): Promise<Trusted | null> {
     return this.#of('agent', id)
   }
 
-  /** Of a key by its RFC 7638 thumbprint. */
+  /** By the key's RFC 7638 thumbprint. */
   scopesOfKey(thumbprint: string): Promise<Trusted | null> {
     return this.#of('key', thumbprint)
   }
 
-  /** After a change made here, which is then in force at once. */
+  /** Clears the cache after a change in this process, so that the change takes effect at once. */
   forget(): void {
     this.#known.clear()
   }
@@ -51,7 +54,7 @@ export class Trust {
   }
 }
 
-/** A key is good for as long as it says itself. Those of an agent are looked at one by one, where one of them is used. */
+/** A key is valid only within its own nbf and exp. An agent's keys are checked one by one when used. */
 function isOfNow({ kind, document }: TrustRecord, nowMs: number): boolean {
   if (kind === 'agent' || document === null) return true
   const { nbf, exp } = document
