@@ -2,7 +2,7 @@ import { didYouMean } from '../shared/did-you-mean.ts'
 import { parseDurationMs } from './duration.ts'
 import { type Place, shown } from '../shared/problem.ts'
 
-/** What the proxy will do with a request. A kind that is added breaks the build wherever it is not yet handled. */
+/** What the proxy does with a request. The build fails wherever a newly added kind is not handled. */
 export type Action =
   | PassAction
   | TagAction
@@ -12,12 +12,12 @@ export type Action =
   | RedirectAction
   | RouteAction
 
-/** Forwards as if we were not there: with no header of ours. */
+/** Forwards the request unchanged: the proxy adds no headers of its own. */
 export interface PassAction {
   readonly kind: 'pass'
 }
 
-/** Forwards with all that is known, and the headers of the rule. */
+/** Forwards the request with the headers that describe the verdict, and with the headers of the rule. */
 export interface TagAction {
   readonly kind: 'tag'
   /** A flat list: name, value, … */
@@ -27,7 +27,7 @@ export interface TagAction {
 export interface BlockAction {
   readonly kind: 'block'
   readonly status: BlockStatus
-  /** In place of our page. */
+  /** Replaces the proxy's own page. `null`: the proxy's page. */
   readonly body: string | null
   readonly title: string | null
 }
@@ -39,13 +39,16 @@ export interface RateLimitAction {
   readonly per: 'agent' | 'fingerprint' | 'address'
   readonly requests: number
   readonly windowMs: number
-  /** How many may come at once. */
+  /** How many requests may arrive at once. */
   readonly burst: number
   /** What happens to a request over the limit. */
   readonly then: BlockAction | TarpitAction
 }
 
-/** Holds the request before it is answered. Over `connectionsMax` held at once, the next is answered without. */
+/**
+ * Delays the response. If `connectionsMax` requests are already delayed, the next one is answered without
+ * delay.
+ */
 export interface TarpitAction {
   readonly kind: 'tarpit'
   readonly delayMs: number
@@ -61,19 +64,19 @@ export interface RedirectAction {
 
 export type RedirectStatus = 302 | 303 | 307 | 308
 
-/** Forwards as `tag` does, to another upstream. */
+/** Adds the same headers as `tag` and forwards to another upstream. */
 export interface RouteAction {
   readonly kind: 'route'
   readonly upstream: string
 }
 
-/** An Action and the rule that has it. */
+/** An action and the name of the rule that chose it. */
 export interface Outcome {
   readonly action: Action
   readonly rule: string
 }
 
-/** Whether it keeps a client from what it asked for. */
+/** Whether the action can keep a client from what it requested. */
 export function isRestricting(action: Action): boolean {
   switch (action.kind) {
     case 'block':
@@ -88,7 +91,10 @@ export function isRestricting(action: Action): boolean {
   }
 }
 
-/** A name (`block`), or a mapping of one name to its settings. `upstreams`: the names there are, `null` where unknown. */
+/**
+ * Reads an action: a name (`block`), or a mapping of one name to its settings. `upstreams`: the known names,
+ * `null` if unknown.
+ */
 export function readAction(place: Place, upstreams: readonly string[] | null): Action | null {
   const chosen = choose(place, ACTION_NAMES)
   if (chosen === null) return null
@@ -111,7 +117,7 @@ export function readAction(place: Place, upstreams: readonly string[] | null): A
   }
 }
 
-/** The name of an action and the place of its settings: `null` where it is only named. */
+/** The name of an action and the place of its settings; `null` settings if only the name is given. */
 function choose<Name extends string>(place: Place, names: readonly Name[]): [Name, Place | null] | null {
   if (!place.isMapping) {
     const name = place.choice(names)
@@ -187,7 +193,7 @@ function readRedirect(place: Place): RedirectAction | null {
   return to === null || status === null ? null : { kind: 'redirect', to, status }
 }
 
-/** RFC 3986 characters only: it goes into a header as it is. */
+/** Allows only RFC 3986 characters, because the value is copied into a header as it is. */
 function redirectTarget(place: Place): string | null {
   const text = place.text('a URL, or a path')
   if (text === null) return null
@@ -242,11 +248,11 @@ const BLOCK_STATUSES = [401, 403, 404, 429, 451, 503] as const
 const REDIRECT_STATUSES = [302, 303, 307, 308] as const
 const RATE_LIMIT_KEYS = ['agent', 'fingerprint', 'address'] as const
 const TOO_MANY_REQUESTS: BlockAction = { kind: 'block', status: 429, body: null, title: null }
-/** Stands for `null`, which here means refused. */
+/** Stands for a `null` value, because `null` itself means refused here. */
 const NONE = Symbol('none')
 const TAG_NAME = /^x-agent-[a-z0-9-]+$/i
 const TAG_VALUE = /^[!-~](?:[ -~]*[!-~])?$/
-/** Those we set ourselves, and a rule's would contradict. */
+/** Headers that the proxy sets itself. A rule must not contradict them. */
 const RESERVED: ReadonlySet<string> = new Set(
   [
     ...['verdict', 'name', 'category', 'confidence', 'verified', 'identity', 'key', 'conflict', 'action'],
@@ -255,11 +261,11 @@ const RESERVED: ReadonlySet<string> = new Set(
 )
 const URI_CHARACTERS = /^[\w.~!*'();:@&=+$,/?#[\]%-]+$/
 const ABSOLUTE_URL = /^https?:\/\/[\w.~!*'();:@&=+$,/?#[\]%-]+$/
-/** It is kept once, and written for each refused request. */
+/** The body is stored once and written for each refused request. */
 const BODY_LENGTH_MAX = 65_536
 const REQUESTS_MAX = 1_000_000
-/** Counts are in memory and end with the process: a longer window would promise more. */
+/** Counts are kept in memory and end with the process. A longer window would promise more than that. */
 const WINDOW_MS_MAX = 86_400_000
-/** Most clients have given up by then, and what is held is held for nothing. */
+/** Most clients have given up by then, so a longer delay has no effect. */
 const DELAY_MS_MAX = 300_000
 const TARPIT_CONNECTIONS_MAX = 100_000

@@ -15,42 +15,39 @@ import { decoded, sentForm } from './path-form.ts'
 import { type Place, shown } from '../shared/problem.ts'
 import type { PolicyRequest } from './request.ts'
 
-/** One thing that must be so. */
+/** One compiled test. It returns whether a request meets a condition. */
 export type Test = (request: PolicyRequest) => boolean
 
-/** What the conditions of a policy need, put together while they are compiled. */
+/** What the conditions of a policy need, collected while they are compiled. */
 export interface Needs {
-  /** The names of what is asked. */
+  /** The names of the conditions and facts that the rules use. */
   readonly asked: Set<string>
-  /** Of all expressions, each read once. */
+  /** The steps of all expressions, each evaluated once. */
   steps: number
-  /** What ids, names and aliases stand for; `null`: not known yet, and each stands for itself. */
+  /** Maps ids, names and aliases to ids. `null`: not known yet, so each name stands for itself. */
   readonly names: SoftwareNames | null
-  /** Every id as it is written. */
+  /** Every id as written in the policy. */
   readonly ids: WrittenId[]
 }
 
-/** What can stand under `when`. */
+/** A condition that can stand under `when`. */
 export interface Condition {
-  /** For the documentation. */
+  /** For the manual. */
   readonly takes: string
   readonly about: string
-  /** `null`: it was refused, and its place knows why. */
+  /** `null`: the condition was refused, and its place has the problem. */
   compile(place: Place, needs: Needs): Test | null
 }
 
 /** A condition of a rule, compiled. */
 export interface CompiledCondition {
   readonly name: string
-  /** As its author wrote it. */
+  /** As written in the policy. */
   readonly takes: unknown
   readonly test: Test
 }
 
-/**
- * All that must be so for a rule to hold: the cheapest first. Everything is compiled here, and nothing later. `needs`
- * gets what is there.
- */
+/** Compiles all conditions of a rule, cheapest first. Nothing is compiled later. Fills in `needs`. */
 export function compileConditions(
   place: Place,
   needs: Needs,
@@ -60,7 +57,7 @@ export function compileConditions(
   const compiled: CompiledCondition[] = []
   for (const [name, condition] of CONDITIONS) {
     const member = members.get(name)
-    // What is refused is not looked into: within one `not` there may be thousands.
+    // A condition that is not allowed here is not compiled: one `not` can contain thousands.
     if (member === undefined || !known.includes(name)) continue
     needs.asked.add(name)
     const test = condition.compile(member, needs)
@@ -192,7 +189,7 @@ function method(place: Place): Test | null {
   return methods && (({ facts: { method } }) => methods.includes(method) || isMiscased(method, methods))
 }
 
-/** Apps that fold the case of methods take `purge` for PURGE. */
+/** Some upstream apps ignore the case of methods and take `purge` for PURGE. */
 function isMiscased(method: string, methods: readonly string[]): boolean {
   return !isRegisteredMethod(method) && methods.includes(method.toUpperCase())
 }
@@ -215,7 +212,7 @@ function host(place: Place): Test | null {
   const globs = all(place, (item) => {
     const name = item.text('a host, like shop.example.test or *.example.test')
     if (name === null) return null
-    // Without a star it is one host, in the form that requests have it in.
+    // A pattern without a star is one host. It is normalized as the host of a request is.
     if (HOST.test(name))
       return Glob.parse(name.includes('*') ? name.replace(/\.$/, '') : hostOf(name), 'ignore-case')
     return item.refuse(
@@ -274,7 +271,7 @@ function not(place: Place, needs: Needs): Test | null {
   const tests = compileConditions(place, needs, known).map(({ test }) => test)
   if (place.isEmpty) return place.refuse('has nothing in it, so the rule could never hold')
   return (request) => {
-    // What has no answer is taken for what makes the rule hold less, or more: within a `not` that is the other one.
+    // `failedAs` is the result of an expression without an answer. Inside `not` it must be inverted.
     request.failedAs = !request.failedAs
     const isHolding = hold(tests, request)
     request.failedAs = !request.failedAs
@@ -299,7 +296,7 @@ function expression(place: Place, needs: Needs): Test | null {
   }
 }
 
-/** What each item is read as; `null` if one is refused. */
+/** Reads every item; `null` if one is refused. */
 function all<Value>(place: Place, read: (item: Place) => Value | null): readonly Value[] | null {
   const values: Value[] = []
   const items = place.items()
@@ -326,7 +323,7 @@ function evidenceGlob(item: Place): Glob | null {
   return item.refuse(vocabularyProblem('evidence', pattern)!)
 }
 
-/** ` (did you mean "x"?)` */
+/** Returns ` (did you mean "x"?)`, or an empty text. */
 function nearestIn(words: readonly string[], value: unknown): string {
   return typeof value === 'string' ? didYouMean(value, words) : ''
 }
@@ -341,7 +338,7 @@ interface PathGlobs {
   readonly plain: Glob
 }
 
-/** The pattern for either form of a path: one written with `%20` means the same as one with a blank. */
+/** The pattern for each form of a path. A pattern with `%20` means the same as one with a blank. */
 function pathGlobs(place: Place): PathGlobs | null {
   const pattern = place.text('a path, like /api/*')
   if (pattern === null) return null
@@ -358,7 +355,7 @@ function pathGlobs(place: Place): PathGlobs | null {
 
 type FingerprintTest = (print: string | null) => boolean
 
-/** `lengths`: of its parts, which stand between separators. A star stands for anything within one part. */
+/** `lengths`: the lengths of the parts between separators. A star matches any text within one part. */
 function fingerprints(
   place: Place,
   separator: string,
@@ -388,7 +385,7 @@ function isFingerprint(pattern: string, separator: string, lengths: readonly num
   })
 }
 
-/** Whether a header of this folded name is there; with `globs`, with a value that one of them matches. */
+/** Whether a header of this folded name was sent. With `globs`, one of them must match its value. */
 function hasHeader(rawHeaders: readonly string[], name: string, globs: readonly Glob[] | null): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if (isFoldedName(rawHeaders[i]!, name) && (globs === null || matchesAny(globs, rawHeaders[i + 1]!)))
@@ -406,7 +403,7 @@ const HASH_LENGTH = 12
 const HASH_PART = /^[0-9a-f*]+$/
 const NAMED_PART = /^[0-9a-zA-Z*]+$/
 
-/** By name, in the order in which they are tried. */
+/** By name, in the order of evaluation. */
 export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condition>([
   ['verdict', { takes: VERDICTS.join(', '), about: 'what the client is held for', compile: verdict }],
   ['agent', { takes: 'ids, names', about: 'which agent the client is classified as', compile: agent }],

@@ -5,13 +5,14 @@ import type { Policy, Rule } from './policy.ts'
 import { PolicyRequest } from './request.ts'
 
 export interface Decision extends Outcome {
-  /** What the first rule on trial (`dry_run`) that held would have done. */
+  /** What the first dry-run rule (`dry_run`) that held would have done. `null`: no dry-run rule held. */
   readonly wouldHave: Outcome | null
 }
 
 /**
- * The first rule that holds wins; those on trial win nothing and stop nobody. Total and pure: same facts, policy and
- * time, same decision. Nothing is allocated, unless a rule on trial has held or text is compared in any case.
+ * The first rule that holds decides; dry-run rules never decide. This function is total and pure: the same
+ * facts, policy and time give the same decision. It allocates only if a dry-run rule held, or if text is
+ * compared regardless of case.
  */
 export function decide(policy: Policy, facts: Facts, nowMs: number): Decision {
   const { rules } = policy
@@ -29,12 +30,12 @@ export function decide(policy: Policy, facts: Facts, nowMs: number): Decision {
   return decision(policy.otherwise, wouldHave)
 }
 
-/** How often a rule was tried whose expression had no answer. */
+/** How many times a rule was tried whose expression had no answer. */
 export function expressionFailures(): number {
   return failures
 }
 
-/** How many requests have used up what steps expressions have. */
+/** How many requests have used up the step limit of expressions. */
 export function expressionOverruns(): number {
   return overruns
 }
@@ -45,8 +46,9 @@ function decision(settled: Decision, wouldHave: Outcome | null): Decision {
 }
 
 /**
- * Of a path that can be read in two ways, and of an expression that has no answer, the worse reading counts: a rule that
- * keeps the client from something holds if any of them makes it hold, one that lets it through only if all do.
+ * If a path has two readings, or if an expression has no answer, the reading that is worse for the client
+ * counts: a restricting rule holds if any reading makes it hold, any other rule holds only if all readings
+ * do.
  */
 export function holds(rule: Rule, request: PolicyRequest): boolean {
   request.isPlain = false
@@ -72,7 +74,7 @@ function holdsAnotherWay({ tests, isRestricting }: Rule, request: PolicyRequest)
   return isHolding
 }
 
-/** One for all: nothing here waits, so no second request comes in between. */
+/** One instance for all requests. Nothing here awaits, so two requests cannot overlap. */
 const REQUEST = new PolicyRequest()
 let failures = 0
 let overruns = 0

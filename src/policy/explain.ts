@@ -6,21 +6,21 @@ import type { Facts } from './facts.ts'
 import type { Policy, Rule } from './policy.ts'
 import { PolicyRequest } from './request.ts'
 
-/** Why a request is decided as it is. */
+/** Why a request gets its decision. */
 export interface Explanation {
   readonly decision: Decision
-  /** In their order, those behind the one that decides too. */
+  /** All rules in order, including those after the rule that decides. */
   readonly rules: readonly RuleExplanation[]
 }
 
 export interface RuleExplanation {
   readonly rule: string
   readonly holds: boolean
-  /** The first that holds, and is neither on trial nor over. */
+  /** The first rule that holds, is not a dry run, and has not expired. */
   readonly decides: boolean
   readonly isDryRun: boolean
   readonly hasExpired: boolean
-  /** There was more than one way to read the request: what counts is the worse one for who sent it. */
+  /** The request had more than one reading. The one that is worse for the client counts. */
   readonly isDoubtful: boolean
   readonly conditions: readonly ConditionExplanation[]
 }
@@ -29,11 +29,11 @@ export interface ConditionExplanation {
   readonly name: string
   readonly takes: unknown
   readonly holds: boolean
-  /** What there was instead of what it takes. */
+  /** The value in the request that was compared with `takes`. */
   readonly seen: unknown
 }
 
-/** The long way round of `decide`, to the same end. */
+/** Reaches the same decision as `decide`, and reports on every rule and condition. */
 export function explain(policy: Policy, facts: Facts, nowMs: number): Explanation {
   const request = new PolicyRequest()
   request.read(facts, { host: true, path: true, address: true, userAgent: true, method: true })
@@ -49,7 +49,7 @@ function explainRule(rule: Rule, request: PolicyRequest, decision: Decision, now
   const stepsLeftAfter = hasExpired ? stepsLeft : request.stepsLeft
   const isDoubtful = request.plainPath !== null || request.hasFailed
   const conditions = rule.conditions.map((condition) => {
-    request.stepsLeft = stepsLeft // each as it was tried first
+    request.stepsLeft = stepsLeft // as when the rule was first tried
     return explainCondition(condition, rule, request)
   })
   request.stepsLeft = stepsLeftAfter
@@ -73,7 +73,7 @@ function explainCondition(
   return { name, takes, holds: holds(alone, request), seen: SEEN[name]?.(request, takes) ?? null }
 }
 
-/** The values of the headers that a condition names; `null` for one that was not sent. */
+/** The values of the headers that a condition names; `null` for a header that was not sent. */
 function headersSeen({ facts: { rawHeaders } }: PolicyRequest, takes: unknown): object {
   const names = Object.keys(takes as object)
   return Object.fromEntries(
@@ -86,7 +86,7 @@ function headersSeen({ facts: { rawHeaders } }: PolicyRequest, takes: unknown): 
   )
 }
 
-/** The values of what an expression names, as far as they are in it as they stand. */
+/** The values of the facts that an expression names literally. */
 function expressionSeen(request: PolicyRequest, takes: unknown): object {
   const values = factsFor(request)
   const facts = values as unknown as Record<string, Record<string, unknown>>
@@ -109,7 +109,7 @@ function headersIn(text: string): ReadonlySet<string> {
   return new Set([...text.matchAll(access)].map(([, a, b, c]) => (a ?? b ?? c)!))
 }
 
-/** What a condition looks at, by its name. */
+/** The fact that each condition tests, by the condition's name. */
 const SEEN: Readonly<Record<string, (request: PolicyRequest, takes: unknown) => unknown>> = {
   verdict: ({ facts }) => facts.verdict.kind,
   agent: ({ facts }) => facts.verdict.agent?.id,

@@ -1,6 +1,6 @@
 import type { ConditionExplanation, RuleExplanation } from './explain.ts'
 
-/** As it is told to programs. */
+/** A rule explanation as the API returns it. */
 export interface ExplainedRule {
   readonly rule: string
   readonly holds: boolean
@@ -8,7 +8,7 @@ export interface ExplainedRule {
   readonly dry_run: boolean
   readonly expired: boolean
   readonly doubtful: boolean
-  /** In words. What the request holds is in them as it was sent. */
+  /** The reason as text. It contains values of the request unescaped. */
   readonly why: string
   readonly conditions: readonly ConditionExplanation[]
 }
@@ -21,7 +21,7 @@ export function rulesOf(rules: readonly RuleExplanation[]): ExplainedRule[] {
   }))
 }
 
-/** Why a rule holds or does not. */
+/** Explains in words why a rule holds or does not. */
 export function whyOf({
   holds,
   decides,

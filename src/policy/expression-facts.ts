@@ -2,7 +2,7 @@ import { isOurHeader } from '../classify/verdict/our-headers.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
 import type { PolicyRequest } from './request.ts'
 
-/** What an expression can name, and of which type (in CEL) it is. */
+/** The facts that an expression can use, and their CEL types. */
 export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 'bool'>> = {
   request: {
     method: 'string',
@@ -27,7 +27,7 @@ export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 
   forged: 'bool',
 }
 
-/** The values of those names. */
+/** The values of those facts. */
 export interface ExpressionFacts {
   readonly request: RequestView
   readonly client: ClientView
@@ -36,13 +36,16 @@ export interface ExpressionFacts {
   readonly forged: boolean
 }
 
-/** One for all requests, which reads the one it was made for last: nothing is made that an expression does not ask. */
+/**
+ * Returns one shared object that reads the most recent request. Values are computed only when an expression
+ * uses them.
+ */
 export function factsFor(request: PolicyRequest): ExpressionFacts {
   current = request
   return FACTS
 }
 
-/** What is not there is an empty text. */
+/** A missing value reads as an empty text. */
 class RequestView {
   get method(): string {
     return current.facts.method
@@ -52,7 +55,7 @@ class RequestView {
     return current.host === null ? '' : current.host.slice(0, current.hostEnd)
   }
 
-  /** In the form in which the rule is tried just now, as in `path`. */
+  /** In the form that is being tried, as for the `path` condition. */
   get path(): string {
     const { isPlain, plainPath, path, pathEnd } = current
     return asText(isPlain && plainPath !== null ? plainPath : path.slice(0, pathEnd))
@@ -136,7 +139,10 @@ class FingerprintView {
   }
 }
 
-/** By folded name. A header that is sent twice, in any spelling, is one list (RFC 9110 §5.2). Ours are not the client's to send. */
+/**
+ * Headers by folded name. A header that is sent twice, in any spelling, is one list (RFC 9110 §5.2). Headers
+ * that only the proxy may set are left out.
+ */
 function headersOf(rawHeaders: readonly string[]): ReadonlyMap<string, string> {
   const headers = new Map<string, string>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -154,10 +160,10 @@ function headersOf(rawHeaders: readonly string[]): ReadonlyMap<string, string> {
   return headers
 }
 
-/** From bytes, a character each. */
+/** Decodes text that has one character per byte. */
 function asText(bytes: string): string {
   for (let i = 0; i < bytes.length; i++) {
-    // Not by a function for each character: that takes a hundred times as long, and a client can send 64 KiB of them.
+    // A loop, not a callback per character: a callback takes 100 times as long, and a client can send 64 KiB.
     if (bytes.charCodeAt(i) > 0x7f) return DECODER.decode(Buffer.from(bytes, 'latin1'))
   }
   return bytes
@@ -175,7 +181,7 @@ const FACTS: ExpressionFacts = {
 }
 let current: PolicyRequest
 
-/** What they are made by, by name. */
+/** The class of each fact group, by name. */
 export const VIEWS: Readonly<Record<string, new () => object>> = {
   request: RequestView,
   client: ClientView,

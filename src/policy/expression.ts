@@ -11,20 +11,23 @@ import { resolvedId, type WrittenId } from './written-id.ts'
 
 /** A condition in CEL (the Common Expression Language), compiled. */
 export interface Expression {
-  /** What it asks for, like `request.path`; a header is `request.headers.accept`, all of them `request.headers`. */
+  /**
+   * The facts it uses, like `request.path`. A header is `request.headers.accept`, all headers are
+   * `request.headers`.
+   */
   readonly asks: ReadonlySet<string>
-  /** How many it takes at most; each is in proportion to the length of a request's head. */
+  /** The most steps it can take. The cost of each is at most linear in the length of the request's head. */
   readonly steps: number
-  /** Ids of agents and software that something is compared with. */
+  /** Ids of agents and software that the expression compares with. */
   readonly ids: readonly WrittenId[]
-  /** `null`: it came to something that has no answer, like a division by zero. Never throws. */
+  /** `null`: evaluation had no answer, for example a division by zero. Never throws. */
   evaluate(request: PolicyRequest): boolean | null
 }
 
 /**
- * Compiles and checks everything that can be: names, types, and what it can cost at most. `null` if it is refused. It
- * cannot loop, and nothing in it takes longer than in proportion to the length of what it looks at. `names`: what ids that
- * something is compared with stand for.
+ * Compiles an expression and checks its names, types and maximum cost. Returns `null` if it is refused. An
+ * expression cannot loop without bound, and each step takes time linear in the length of its input. `names`:
+ * maps compared ids, names and aliases to ids.
  */
 export function readExpression(place: Place, names: SoftwareNames | null = null): Expression | null {
   const text = place.text('an expression, like request.method == "POST"', LENGTH_MAX)
@@ -69,7 +72,7 @@ function notBoolean(type: string | undefined): string {
   return `is of type ${type}; a rule takes what is true or false, so compare it with something`
 }
 
-/** Where it is, and what. */
+/** The position of an error and its message. */
 function said(text: string, error: Error & { summary?: string; range?: { start: number } }): string {
   const what = error.summary ?? error.message
   return error.range === undefined ? what : `${at(text, error.range.start)}${what}`
@@ -81,7 +84,7 @@ function at(text: string, offset: number): string {
   return `${line}character ${before.at(-1)!.length + 1}: `
 }
 
-/** A name of an agent or software, where something is compared with it. */
+/** A name of an agent or software that an expression compares with. */
 interface ComparedId {
   readonly of: WrittenId['of']
   readonly name: string
@@ -89,20 +92,20 @@ interface ComparedId {
   readonly end: number
 }
 
-/** A part of an expression that is compiled as another text. */
+/** A part of an expression that is replaced by other text before compilation. */
 interface Replacement {
   readonly start: number
   readonly end: number
   readonly by: string
 }
 
-/** Looks at everything in an expression before it is compiled. */
+/** Checks every node of an expression before it is compiled. */
 class Walk {
   readonly problems: string[] = []
   readonly asks = new Set<string>()
   readonly replacements: Replacement[] = []
   readonly ids: ComparedId[] = []
-  /** The name that each kind of evidence has in an `exists` or `all` around. */
+  /** The variable of the surrounding `exists` or `all` over the evidence. */
   #evidenceName: string | null = null
   readonly #text: string
 
@@ -110,7 +113,7 @@ class Walk {
     this.#text = text
   }
 
-  /** How many steps it takes at most. `names`: of what an `exists` or `all` around it goes through. */
+  /** The most steps a node can take. `names`: the variables of a surrounding `exists` or `all`. */
   stepsOf(node: ASTNode, names: readonly string[]): number {
     switch (node.op) {
       case 'value':
@@ -194,13 +197,13 @@ class Walk {
     return 2
   }
 
-  /** `key`: where the name stands in quotes. */
+  /** `key`: the node of the quoted name, if the name is quoted. */
   #headerSteps(node: ASTNode, name: string, key: ASTNode | null): number {
     this.#headerAsked(key ?? node, name)
     const { start, end } = node.range
     if (!WHOLE_ACCESS.test(this.#text.slice(start, end)))
       return this.#refuse(node, 'write request.headers without parentheses around it')
-    // A header that was not sent reads as an empty text, in place of ending the evaluation.
+    // A header that was not sent reads as an empty text; otherwise evaluation would end with an error.
     const by = `(${keyOf(name)} in request.headers ? request.headers[${keyOf(name)}] : "")`
     this.replacements.push({ start, end, by })
     return 4
@@ -258,11 +261,11 @@ class Walk {
     return steps
   }
 
-  /** What a fact is compared with, where it is written out: a word of a list, or an id. */
+  /** Checks a literal that a fact is compared with: a word of a vocabulary, or an id. */
   #checkCompared(fact: ASTNode, value: ASTNode): void {
     if (fact.op === 'id' && fact.args === this.#evidenceName) this.#checkWord('evidence', value)
     else if (isField(fact, 'verdict', 'kind')) this.#checkWord('verdict', value)
-    // An empty text is what there is where there is none.
+    // A fact without a value is an empty text, so an empty text is always valid.
     else if (isText(value) && value.args === '') return
     else if (isField(fact, 'verdict', 'category')) this.#checkWord('category', value)
     else if (isField(fact, 'verdict', 'proof_method')) this.#checkWord('proof method', value)
@@ -298,7 +301,7 @@ function isText(node: ASTNode): node is ASTNode & { readonly args: string } {
   return node.op === 'value' && typeof node.args === 'string'
 }
 
-/** The id in place of each name that stands for one. */
+/** Replaces each name that stands for an id by that id. */
 function idsIn(ids: readonly ComparedId[], names: SoftwareNames | null): readonly Replacement[] {
   return ids.flatMap(({ start, end, name }) => {
     const id = resolvedId(name, names)
@@ -306,12 +309,12 @@ function idsIn(ids: readonly ComparedId[], names: SoftwareNames | null): readonl
   })
 }
 
-/** The name of a header as its values are kept, in quotes. */
+/** The quoted key of a header in `request.headers`. */
 function keyOf(name: string): string {
   return JSON.stringify(foldHeaderName(name))
 }
 
-/** None of them is within another. */
+/** Replacements never overlap. */
 function replaced(text: string, replacements: readonly Replacement[]): string {
   let to = text
   for (const { start, end, by } of replacements.toSorted((a, b) => b.start - a.start))
@@ -333,20 +336,20 @@ function environment(): Environment {
   return made
 }
 
-/** A text over several lines is one that nobody can read any more. */
+/** In characters. A longer expression is unreadable. */
 const LENGTH_MAX = 2048
-/** Each is at most in proportion to the length of a request's head. */
+/** The cost of each step is at most linear in the length of the request's head. */
 const STEPS_MAX = 1000
 const DEPTH_MAX = 24
 const LIST_MAX = 200
-/** There are not more kinds of evidence. */
+/** There are not more kinds of evidence than this. */
 const EVIDENCE_LENGTH = 64
-/** What is joined is longer, and so is each step with it. */
+/** Joined text is longer, so every later step with it costs more. */
 const JOIN_STEPS = 20
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 const WHOLE_ACCESS = /^request\s*\.\s*headers\s*[.[]/
 const QUANTIFIERS: ReadonlySet<string> = new Set(['exists', 'exists_one', 'all'])
-/** Those there are, and why others of CEL are not. */
+/** The supported functions, and for the others the reason why they are not supported. */
 const FUNCTIONS: ReadonlyMap<string, true | string> = new Map<string, true | string>([
   ['size', true],
   ['startsWith', true],
@@ -367,5 +370,5 @@ const FUNCTIONS: ReadonlyMap<string, true | string> = new Map<string, true | str
   ['bind', 'is left out'],
   ['timestamp', 'is left out: an expression has no clock; see `expires`'],
 ])
-/** By the first expression: most policies have none. */
+/** Created for the first expression, because most policies have no expressions. */
 let made: Environment | null = null

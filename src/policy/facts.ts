@@ -1,23 +1,23 @@
 import type { Verdict } from '../classify/verdict/verdict.ts'
 
-/** What a rule can ask of a request: all of it is there before the first rule is tried. */
+/** The facts of a request that rules can test. All are known before the first rule is tried. */
 export interface Facts {
   readonly method: string
-  /** Host or :authority as sent, with its port; `null` without one. */
+  /** Host or :authority as sent, with its port; `null` if the request has neither. */
   readonly host: string | null
   /** The target in origin-form, as sent; a query may follow. */
   readonly path: string
-  /** The client's address, as text. */
+  /** The client's address as text. */
   readonly address: string
-  /** The client's headers, a flat list, each character a byte. */
+  /** The client's headers as a flat list, one character per byte. */
   readonly rawHeaders: readonly string[]
   readonly print: PrintFacts
   readonly verdict: Verdict
-  /** Headers of ours that the client sent. */
+  /** Names of headers that only the proxy may set but that the client sent. */
   readonly forged: readonly string[]
 }
 
-/** The part of a Print that rules know. */
+/** The part of a Print that rules can test. */
 export interface PrintFacts {
   readonly connection: {
     readonly ja4: string | null

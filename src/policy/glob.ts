@@ -1,6 +1,7 @@
 /**
- * A pattern in which `*` stands for any run of characters, also none. It is taken apart once; a match takes time linear
- * in the text and allocates nothing. Text is one character a byte, as headers and targets are.
+ * A pattern in which `*` matches any run of characters, including an empty one. The pattern is split once. A
+ * match takes time linear in the text and allocates nothing. Text has one character per byte, as headers and
+ * targets do.
  */
 export class Glob {
   readonly #first: string
@@ -8,7 +9,7 @@ export class Glob {
   readonly #middle: readonly string[]
   readonly #isExact: boolean
 
-  /** `literals`: what stands before, between and behind the stars, one character a byte. */
+  /** `literals`: the text before, between and after the stars, one character per byte. */
   constructor(literals: readonly string[]) {
     this.#isExact = literals.length === 1
     this.#first = literals[0]!
@@ -16,7 +17,7 @@ export class Glob {
     this.#middle = literals.slice(1, -1).filter((literal) => literal !== '')
   }
 
-  /** A pattern in any case (`ignore-case`) is for text that is in lower case. */
+  /** An `ignore-case` pattern expects text in lower case. */
   static parse(pattern: string, casing: 'exact' | 'ignore-case'): Glob {
     const bytes = asBytes(pattern)
     return new Glob((casing === 'exact' ? bytes : bytes.toLowerCase()).split('*'))
@@ -33,7 +34,7 @@ export class Glob {
     const middle = this.#middle
     for (let i = 0; i < middle.length; i++) {
       const literal = middle[i]!
-      // The leftmost place is never the wrong one: it leaves the most to those that follow.
+      // The leftmost place is always right, because it leaves the most text for the literals that follow.
       const found = text.indexOf(literal, at)
       if (found === -1) return false
       at = found + literal.length
@@ -43,13 +44,12 @@ export class Glob {
   }
 }
 
-/** Text as its UTF-8 bytes, a character each, as it would come from a socket. */
+/** Encodes text as UTF-8, one character per byte, as it arrives from a socket. */
 export function asBytes(text: string): string {
   const bytes = new TextEncoder().encode(text)
   return bytes.length === text.length ? text : Array.from(bytes, (byte) => String.fromCharCode(byte)).join('')
 }
 
-/** Whether one of them matches. */
 export function matchesAny(globs: readonly Glob[], text: string, from = 0, to = text.length): boolean {
   for (let i = 0; i < globs.length; i++) if (globs[i]!.matches(text, from, to)) return true
   return false

@@ -7,17 +7,22 @@ import type { Policy, Rule } from './policy.ts'
 import { Place } from '../shared/problem.ts'
 import { PolicyRequest } from './request.ts'
 
-/** What is known of a request that is over: of its headers the User-Agent, and not its query. */
+/**
+ * The decision for a request that is over. Of its headers only the User-Agent is known, and its query is
+ * unknown.
+ */
 export interface PartialDecision {
-  /** `null`: it hangs on what is not known. */
+  /** `null`: the outcome depends on facts that are unknown. */
   readonly outcome: Outcome | null
-  /** The rules that may hold or not, as nobody knows; the last one is why there is no outcome. */
+  /**
+   * Rules that may or may not hold, for lack of facts. If there is no outcome, the last one is the reason.
+   */
   readonly open: readonly string[]
-  /** Rules on trial that hold. */
+  /** Dry-run rules that hold. */
   readonly trials: readonly string[]
 }
 
-/** A policy for requests of which not everything is known: it never guesses. */
+/** Applies a policy to requests with incomplete facts. It never guesses. */
 export class PartialPolicy {
   readonly #policy: Policy
   readonly #rules: readonly PartialRule[]
@@ -28,7 +33,7 @@ export class PartialPolicy {
     this.#rules = policy.rules.map(partialRule)
   }
 
-  /** What each rule would have to know, for those that would. */
+  /** The missing facts of each rule that needs any. */
   get needs(): ReadonlyMap<string, readonly string[]> {
     const needing = this.#rules.filter(({ needs }) => needs.length > 0)
     return new Map(needing.map(({ rule, needs }) => [rule.decision.rule, needs]))
@@ -39,7 +44,7 @@ export class PartialPolicy {
     const open: string[] = []
     const trials: string[] = []
     for (const { rule, known, needs } of this.#rules) {
-      // Where what is known does not hold, the rule cannot.
+      // If the known conditions do not hold, the rule cannot hold.
       if (nowMs >= rule.expiresMs || !holds(known, this.#request)) continue
       const { rule: name } = rule.decision
       if (needs.length > 0) open.push(name)
@@ -53,7 +58,7 @@ export class PartialPolicy {
 
 interface PartialRule {
   readonly rule: Rule
-  /** With those conditions only that can be judged. */
+  /** The same rule with only the conditions that can be tested. */
   readonly known: Rule
   readonly needs: readonly string[]
 }
@@ -80,7 +85,7 @@ function needsOf({ name, takes }: Pick<CompiledCondition, 'name' | 'takes'>): re
   }
 }
 
-/** Of what an expression asks. */
+/** `asked`: a fact that an expression uses. */
 function isUnknown(asked: string): boolean {
   if (asked === 'request.query') return true
   return asked.startsWith('request.headers') && asked !== `request.headers.${USER_AGENT}`

@@ -1,7 +1,7 @@
 /**
- * A path can be written in many ways, and who serves it may take `/a/..%2fadmin` for `/admin` or not. So it has two
- * forms: as it was sent, with only that undone which means the same to everyone, and plain, with all undone that anyone
- * might undo. Where they are one, there is one way to read it.
+ * A path can be written in many ways, and an upstream may or may not take `/a/..%2fadmin` for `/admin`. So a
+ * path has two forms. The sent form undoes only encodings that mean the same to every server. The plain form
+ * undoes everything that any server might undo. If both are equal, the path has one reading.
  */
 export function hasOneForm(path: string, end: number): boolean {
   for (let at = 0; at < end; at++) {
@@ -12,7 +12,7 @@ export function hasOneForm(path: string, end: number): boolean {
   return true
 }
 
-/** Decoded but for what could be taken for the structure of the path, or its end. */
+/** Decodes everything except characters that could be taken for the path's structure or its end. */
 export function sentForm(path: string): string {
   return path.replace(ENCODED, (encoded, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16))
@@ -21,8 +21,8 @@ export function sentForm(path: string): string {
 }
 
 /**
- * Without parameters (`;v=1`), decoded once, up to a NUL where some end a path, with one slash between segments and no
- * `.` or `..` among them.
+ * Removes parameters (`;v=1`), decodes once, cuts at a NUL (where some servers end a path), joins segments
+ * with one slash, and resolves `.` and `..`.
  */
 export function plainForm(path: string): string {
   const [text] = decoded(path.replace(PARAMETERS, '')).split('\0', 1)
@@ -40,7 +40,7 @@ export function decoded(text: string): string {
   return text.replace(ENCODED, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
-/** After a slash: another one, or a segment that is `.` or `..`. */
+/** Whether a second slash, or a segment `.` or `..`, follows a slash. */
 function isDoubtful(path: string, at: number, end: number): boolean {
   if (at === end) return false
   if (path.charCodeAt(at) === SLASH) return true
@@ -55,7 +55,7 @@ const SLASH = 0x2f
 const SEMICOLON = 0x3b
 const BACKSLASH = 0x5c
 const ENCODED = /%([0-9a-f]{2})/gi
-// biome-ignore lint/suspicious/noControlCharactersInRegex: some end a path at one
+// biome-ignore lint/suspicious/noControlCharactersInRegex: some servers end a path at a control character
 const STRUCTURE = /[\x00-\x1f\x7f/\\;%?#]/
 const PARAMETERS = /;[^/]*/g
 const NAMES_A_FOLDER: ReadonlySet<string> = new Set(['', '.', '..'])

@@ -6,42 +6,45 @@ import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/pro
 import { type Asked, REQUEST_STEPS_MAX } from './request.ts'
 import { idWarnings, type WrittenId } from './written-id.ts'
 
-/** The operator's ordered will, compiled: nothing in it is parsed, sorted or lower-cased again. */
+/** A compiled policy. Nothing in it is parsed, sorted or lower-cased at request time. */
 export interface Policy {
   readonly rules: readonly Rule[]
-  /** Where no rule holds. */
+  /** The outcome if no rule holds. */
   readonly otherwise: SettledOutcome
   readonly asked: Asked
-  /** How long a request waits for the key of who has signed it; 0: it goes on as if nobody could check it. */
+  /**
+   * How long a request waits for the key of its signer. 0: it goes on as if the signature could not be
+   * checked.
+   */
   readonly unknownSignerWaitMs: number
-  /** Of all its expressions at most, each read once. */
+  /** The most steps that all expressions can take, each evaluated once. */
   readonly steps: number
-  /** Of agents and software, in the order in which they are written. */
+  /** Ids of agents and software, in the order in which they are written. */
   readonly ids: readonly WrittenId[]
 }
 
 export interface Rule {
-  /** All of them hold, or the rule does not. */
+  /** The rule holds if all of them hold. */
   readonly tests: readonly Test[]
-  /** The same with what they are, for who explains them. */
+  /** The same conditions with their names and values, for explanations. */
   readonly conditions: readonly CompiledCondition[]
   readonly decision: SettledOutcome
   readonly isRestricting: boolean
-  /** On trial: it is said what it would have done, and the next rule is tried. */
+  /** A dry run: the proxy reports what the rule would have done, and tries the next rule. */
   readonly isDryRun: boolean
-  /** From here on it holds no more; `Infinity` where it never ends. */
+  /** The rule does not hold from this time on. `Infinity`: it never expires. */
   readonly expiresMs: number
 }
 
-/** Made once, and given out for each request where no rule on trial has held. */
+/** Created once and returned for each request for which no dry-run rule held. */
 export interface SettledOutcome extends Outcome {
   readonly wouldHave: null
 }
 
 /**
- * Throws a DocumentFault with everything that is wrong. `upstreams` are the names a rule may route to; `null` leaves that
- * to who knows them. `names`: what ids, names and aliases of agents and software stand for, which is settled here and not
- * per request: where other signatures are in use, the policy is compiled again. `null`: each stands for itself.
+ * Throws a DocumentFault with all problems. `upstreams`: the names a rule may route to; `null` skips that
+ * check. `names`: maps ids, names and aliases to ids at compile time, so the policy is compiled again when
+ * the signatures change; `null` leaves each name as written.
  */
 export function parsePolicy(
   value: unknown,
@@ -49,7 +52,7 @@ export function parsePolicy(
   names: SoftwareNames | null = null,
 ): Policy {
   const problems: DocumentProblem[] = []
-  // Empty is a file in which everything is commented out.
+  // A file in which everything is commented out is empty.
   const members = Place.of(value ?? {}, problems).members(['rules', 'otherwise', 'unknown_signer'])
   const needs: Needs = { asked: new Set(), steps: 0, names, ids: [] }
   const rules = readRules(members.get('rules'), upstreams, needs)
@@ -75,7 +78,8 @@ export function parsePolicy(
 }
 
 /**
- * What may go another way than its author thinks. `names`: those in use; `null`: not known yet, and nothing is said of ids.
+ * Problems that do not make the policy invalid. `names`: the names in use; `null`: not known yet, so ids are
+ * not checked.
  */
 export function policyWarnings(
   { steps, ids }: Policy,
@@ -87,7 +91,7 @@ export function policyWarnings(
   return [{ pointer: '', within: null, what }, ...ofIds]
 }
 
-/** `pass`, or how long to wait. */
+/** Reads `pass` or a wait. */
 function readUnknownSigner(place: Place | undefined): number | null {
   if (place === undefined) return 0
   if (!place.isMapping) return place.choice(['pass'] as const) === null ? null : 0
@@ -140,7 +144,7 @@ function readRule(
   return { tests, conditions, decision, isRestricting: isRestricting(read), isDryRun, expiresMs }
 }
 
-/** It is what people and programs call the rule by: in Sightings, in answers, in logs. */
+/** People and programs use this name to refer to the rule: in Sightings, in responses, in logs. */
 function nameOf(item: Place, names: Set<string>): string | null {
   const member = item.entries().get('name')
   if (member === undefined) return item.refuse('needs a name')
@@ -153,7 +157,7 @@ function nameOf(item: Place, names: Set<string>): string | null {
   return name
 }
 
-/** RFC 3339. */
+/** Parses an RFC 3339 time. */
 export function timestampMs(place: Place): number | null {
   const text = place.text('a time, like 2027-01-31T12:00:00Z')
   if (text === null) return null
@@ -168,14 +172,14 @@ export function timestampMs(place: Place): number | null {
   return ((days * 24 + Number(hour)) * 60 + Number(minute) - offset) * 60_000 + Number(second) * 1000
 }
 
-/** People wait no longer for a page, and what waits is held. */
+/** People do not wait longer for a page, and every waiting request stays open. */
 const SIGNER_WAIT_MS_MAX = 5_000
 const OTHERWISE = 'otherwise'
 const TAG = { kind: 'tag', headers: [] } as const
 const RULE_MEMBERS = ['name', 'when', 'action', 'dry_run', 'expires']
 const RULE_NAME = /^[\w.:/-](?:[\w .:/-]{0,62}[\w.:/-])?$/
-/** Each request may try them all; a thousand take some ten microseconds. */
+/** Each request may try all rules. A thousand rules take about ten microseconds. */
 const RULES_MAX = 1000
-/** Each form of its path, with each thing that an expression without an answer is taken for. */
+/** Each of the two forms of a path, with each of the two results of an expression without an answer. */
 const READINGS_MAX = 4
 const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))$/

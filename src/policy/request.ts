@@ -5,43 +5,43 @@ import { UNKNOWN } from '../classify/verdict/verdict.ts'
 import type { Facts } from './facts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'
 
-/** What the rules of a policy ask, so that nothing else is looked for. */
+/** The facts that the rules of a policy use. Other facts are not computed. */
 export interface Asked {
   readonly host: boolean
   readonly path: boolean
   readonly address: boolean
   readonly userAgent: boolean
-  /** A rule asks for the method: a header must not change it behind us. */
+  /** A rule tests the method, so a method override header must not change it after the decision. */
   readonly method: boolean
 }
 
 /**
- * A request in the form in which rules are tried on it. There is one, and each request is read into it: a rule is asked
- * thousands of times a second, and next to nothing of that should become garbage.
+ * A request in the form that rules test. One instance is reused for all requests: rules run thousands of
+ * times a second and should produce almost no garbage.
  */
 export class PolicyRequest {
   facts: Facts = NOBODY
-  /** In lower case, as it mostly was sent: nothing is copied then. */
+  /** In lower case. Most clients send it so, and then nothing is copied. */
   host: string | null = null
-  /** The host without its port is up to here. */
+  /** End of the host without its port. */
   hostEnd = 0
   path = ''
-  /** The path without its query is up to here. */
+  /** End of the path without its query. */
   pathEnd = 0
   isPlain = false
-  /** `null` where the path has one form only. */
+  /** `null` if the path has only one form. */
   plainPath: string | null = null
-  /** In lower case: one copy, and every pattern is found some five times faster than in any case. */
+  /** In lower case: it costs one copy, and matching is about five times faster than ignoring case. */
   userAgent: string | null = null
   readonly address = new Address()
-  /** For expressions, made when one asks: by folded name. */
+  /** By folded name, for expressions. Created when an expression first uses it. */
   headers: ReadonlyMap<string, string> | null = null
-  /** Something that was asked has no answer. */
+  /** An expression had no answer. */
   hasFailed = false
-  /** What such a thing is taken for. */
+  /** The result that an expression without an answer is given. */
   failedAs = false
 
-  /** Of expressions; below 0: they have run out, and none has an answer any more. */
+  /** Steps left for expressions. Below 0: no further expression has an answer. */
   stepsLeft = 0
 
   read(facts: Facts, asked: Asked): void {
@@ -56,7 +56,7 @@ export class PolicyRequest {
     if (asked.userAgent) this.userAgent = userAgentOf(facts.rawHeaders)?.toLowerCase() ?? null
   }
 
-  /** Whether so many steps may be taken. */
+  /** Takes steps from the limit; `false` if too few are left. */
   spend(steps: number): boolean {
     if (this.stepsLeft < 0) return false
     this.stepsLeft -= steps
@@ -91,7 +91,7 @@ function pathEnd(target: string): number {
   return target.length
 }
 
-/** One that is sent twice is one list (RFC 9110 §5.2): a second one hides nothing. */
+/** A header that is sent twice is one list (RFC 9110 §5.2), so a second one hides nothing. */
 function userAgentOf(rawHeaders: readonly string[]): string | null {
   let found: string | null = null
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -101,13 +101,13 @@ function userAgentOf(rawHeaders: readonly string[]): string | null {
   return found
 }
 
-/** Of all the expressions of a policy: some ten milliseconds at most, where the head is not long. */
+/** For all expressions of a policy: about ten milliseconds at most, if the head is not long. */
 export const REQUEST_STEPS_MAX = 20_000
 const USER_AGENT = 'user-agent'
 const OPEN_BRACKET = 0x5b
 const QUESTION_MARK = 0x3f
 const NUMBER_SIGN = 0x23
-/** Before the first request. */
+/** The facts before the first request. */
 const NOBODY: Facts = {
   method: '',
   host: null,

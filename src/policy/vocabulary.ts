@@ -6,7 +6,7 @@ import { didYouMean } from '../shared/did-you-mean.ts'
 
 export const VERDICT_KINDS = ['agent', 'automation', 'human', 'unknown'] as const
 
-/** Lists of all words there are: any other is a mistake, and a rule with it would never hold. */
+/** The complete word lists. Any other word is a mistake: a rule with it would never hold. */
 export const VOCABULARIES = {
   verdict: VERDICT_KINDS,
   category: CATEGORIES,
@@ -14,7 +14,7 @@ export const VOCABULARIES = {
   'proof method': PROOF_METHODS,
 } as const satisfies Record<string, readonly string[]>
 
-/** `unknown category "crawlr" (did you mean "crawler"?)`; `null`: it is one. */
+/** Returns `unknown category "crawlr" (did you mean "crawler"?)`; `null` if the word is known. */
 export function vocabularyProblem(of: keyof typeof VOCABULARIES, word: string): string | null {
   const words: readonly string[] = VOCABULARIES[of]
   if (words.includes(word)) return null

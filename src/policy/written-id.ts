@@ -2,20 +2,23 @@ import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { type DocumentProblem, shown } from '../shared/problem.ts'
 
-/** An id, a name or an alias as it is written in a policy. */
+/** An id, a name or an alias as written in a policy. */
 export interface WrittenId {
   readonly of: 'agent' | 'software'
   readonly name: string
-  /** Says something of the place where it is written. */
+  /** Makes a problem at the place where the id is written. */
   problem(what: string): DocumentProblem
 }
 
-/** What verdicts have in its place. An unknown name stands for itself: a feed may bring it later. */
+/**
+ * The id that verdicts contain for this name. An unknown name stands for itself, because a feed may add it
+ * later.
+ */
 export function resolvedId(name: string, names: SoftwareNames | null): string {
   return names?.find(name)?.id ?? name
 }
 
-/** Which ids name nothing, or something else than they are written for. */
+/** Warns of ids that are unknown, ambiguous, or not of the expected kind. */
 export function idWarnings(ids: readonly WrittenId[], names: SoftwareNames): readonly DocumentProblem[] {
   const warnings: DocumentProblem[] = []
   for (const { of, name, problem } of ids) {
@@ -43,13 +46,13 @@ function warningOf(
   return null
 }
 
-/** Words of other lengths are not compared: there are thousands. */
+/** Compares only names of similar length, because there are thousands. */
 function nearest(name: string, names: SoftwareNames): string {
   const apart = Math.max(1, name.length / 3)
   const near = [...names.all].filter(({ length }) => Math.abs(length - name.length) <= apart)
   return didYouMean(name, near)
 }
 
-/** Each is looked for among all names. */
+/** Each suggestion searches all names. */
 const SUGGESTIONS_MAX = 10
 const WARNINGS_MAX = 100

@@ -17,23 +17,23 @@ import type { HttpVersion } from '../wire/request-head.ts'
 import type { Facts } from './facts.ts'
 import { resolvedId } from './written-id.ts'
 
-/** A request that somebody has written down, to ask what would become of it. */
+/** A request described by an admin to see what the proxy would do with it. */
 export interface DescribedRequest {
   readonly facts: Facts
   readonly print: Description['print']
-  /** Whether he says what its client is; else it is what is made of the rest. */
+  /** Whether the description states the verdict. If not, the verdict is classified from the rest. */
   readonly isVerdictGiven: boolean
 }
 
-/** The same before anybody is held for anything. */
+/** The same request before it is classified. */
 export interface WrittenRequest {
   readonly facts: Omit<Facts, 'verdict'>
   readonly description: Description
-  /** `null`: it does not say what the client is. */
+  /** `null`: the description does not state a verdict. */
   readonly verdict: Verdict | null
 }
 
-/** Throws a DocumentFault with everything that is wrong, and where. */
+/** Throws a DocumentFault with all problems and their places. */
 export function readWrittenRequest(value: unknown): WrittenRequest {
   const problems: DocumentProblem[] = []
   const read = readRequest(Place.of(value ?? {}, problems))
@@ -41,11 +41,11 @@ export function readWrittenRequest(value: unknown): WrittenRequest {
   return read
 }
 
-/** By what a described request is judged. */
+/** What a described request is classified with. */
 export interface Known {
   /** `null`: there are no signatures yet. */
   readonly names: SoftwareNames | null
-  /** For a request that does not say what its client is. */
+  /** Called if the description does not state a verdict. */
   knowledge(): Knowledge
 }
 
@@ -63,7 +63,7 @@ export function describedRequest(
   return { facts: { ...facts, verdict: made.verdict }, print, isVerdictGiven: false }
 }
 
-/** An agent, and software, may be named by any of its names, as in a policy. */
+/** Agents and software can be given by any of their names, as in a policy. */
 function withIds(verdict: Verdict, names: SoftwareNames | null): Verdict {
   const { agent, software } = verdict
   return {
@@ -104,7 +104,7 @@ function readRequest(place: Place): WrittenRequest {
   return { facts, description, verdict: verdict === undefined ? null : readVerdict(verdict) }
 }
 
-/** As the proxy does: it forwards neither. */
+/** Checks the method as the proxy does: it forwards neither kind. */
 function checkMethod(method: string, place: Place): void {
   if (!TOKEN.test(method)) place.refuse(`is ${shown(method)}, which is not a method`)
   else if (isMiscasedMethod(method))
@@ -117,7 +117,7 @@ function readFingerprint(place: Place | undefined, type: FingerprintType): strin
   return place!.refuse(`is ${shown(text)}, which is no ${type}`)
 }
 
-/** Where it does not say it, the better one of those that the connection offers. */
+/** Without `http`, the best version that the connection offers. */
 function readVersion(place: Place | undefined, ja4: string | null, http2: string | null): HttpVersion {
   if (place === undefined) return http2 !== null || ja4?.slice(8, 10) === 'h2' ? '20' : '11'
   // In YAML, 1.1 and 2 are numbers.
@@ -125,7 +125,9 @@ function readVersion(place: Place | undefined, ja4: string | null, http2: string
   return found ?? place.refuse(`is ${shown(place.value)}; it takes 1.1, 2`) ?? '11'
 }
 
-/** A mapping of names to a value or several, or a list of pairs: the order in which they were sent, and their case. */
+/**
+ * A mapping of names to one or several values, or a list of pairs, which keeps the order and case as sent.
+ */
 function readHeaders(place: Place | undefined): string[] | null {
   if (place === undefined) return null
   const headers: string[] = []
@@ -174,7 +176,7 @@ function readVerdict(place: Place): Verdict {
   }
 }
 
-/** By whom matters where somebody has signed. */
+/** Web Bot Auth requires a signer. */
 function readProof(verified: Place | undefined, signer: Place | undefined): Verdict['proof'] {
   const method = verified?.choice(PROOF_METHODS) ?? null
   if (method !== 'web-bot-auth') signer?.refuse('is for who is verified by web-bot-auth')
@@ -183,7 +185,7 @@ function readProof(verified: Place | undefined, signer: Place | undefined): Verd
   return { method, agent: signer?.text('the URL of who signed') ?? '', key: null }
 }
 
-/** An id alone, or a mapping. */
+/** Reads an id alone, or a mapping. */
 function readNamed<Name extends 'category' | 'kind', Choice extends string>(
   place: Place | undefined,
   third: Name,
@@ -204,7 +206,7 @@ function headerOf(rawHeaders: readonly string[], name: string): string | null {
   return at === -1 ? null : rawHeaders[at + 1]!
 }
 
-/** As it would come from a socket, a character each. */
+/** Encodes text as UTF-8, one character per byte, as it arrives from a socket. */
 function asBytes(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
