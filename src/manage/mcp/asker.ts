@@ -3,15 +3,15 @@ import type { Management } from '../management.ts'
 import type { ToolCaller } from '../jobs/tools.ts'
 import type { InFlight } from './in-flight.ts'
 
-/** Who has sent a message, and what is known of the way there. */
+/** The caller that sent a message, and its connection. */
 export interface Asker {
   readonly caller: ToolCaller
-  /** `legacy`: before 2026-07-28. */
+  /** `legacy`: a protocol version before 2026-07-28. */
   readonly era: 'modern' | 'legacy'
-  /** Aborts when they have gone by themselves. */
+  /** Aborts when the client itself disconnects. */
   readonly left: AbortSignal
   readonly inFlight: InFlight
 }
 
-/** What answers one message. */
+/** Makes the server that answers one message. */
 export type MakeServer = (asker: Asker, management: Management) => Server | McpServer

@@ -10,13 +10,13 @@ import { ask, type ToolCaller } from '../jobs/tools.ts'
 import { PROMPT_ARGUMENTS } from './prompts.ts'
 import { variablesIn } from './resources.ts'
 
-/** What is being typed, and into what. */
+/** The argument that the user is typing, and its prompt or template. */
 export interface Completing {
   readonly ref:
     | { readonly type: 'ref/prompt'; readonly name: string }
     | { readonly type: 'ref/resource'; readonly uri: string }
   readonly argument: { readonly name: string; readonly value: string }
-  /** What was filled in before. */
+  /** The arguments that are already filled in. */
   readonly filled: Readonly<Record<string, string>>
 }
 
@@ -25,7 +25,10 @@ export interface Completion {
   readonly hasMore: boolean
 }
 
-/** Throws a Refusal where there is nothing of that kind to fill in. What the caller may not see is not offered. */
+/**
+ * Completes an argument with values that the caller may see. Throws a Refusal if the prompt, template or
+ * argument is unknown.
+ */
 export async function complete(
   { ref, argument, filled }: Completing,
   caller: ToolCaller,
@@ -72,7 +75,7 @@ const fingerprints: Completer = async (value, filled, caller, management) => {
 const buckets: Completer = (_value, filled) =>
   Object.entries(WINDOWS).find(([window]) => window === (filled['window'] ?? '24h'))?.[1].buckets ?? []
 
-/** `null`: the caller may not see it, or it is nothing that can be looked for. */
+/** `null` if the caller may not see it, or the value is not a valid search. */
 async function seen(
   asked: AnyOperation,
   query: Readonly<Record<string, string>>,
@@ -106,5 +109,5 @@ const COMPLETERS: ReadonlyMap<string, Completer> = new Map([
   ['fingerprint', fingerprints],
 ])
 const LENGTH_MAX = 200
-/** As the protocol has it. */
+/** The protocol's limit. */
 const VALUES_MAX = 100

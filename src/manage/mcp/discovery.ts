@@ -6,7 +6,10 @@ import { ROUTES } from '../auth/oauth/routes.ts'
 import { publicDocuments } from '../http/front/public-document.ts'
 import { capabilities, MCP_PATH, PROTOCOL_VERSION, SERVER } from './offer.ts'
 
-/** What MCP there is, for clients and registries that look for it. Nothing in it needs the database. `false`: it is none of that. */
+/**
+ * Serves the documents that MCP clients and registries use to discover the server. They need no database.
+ * Returns `false` if the request is for another path.
+ */
 export function mcpDocuments(publicUrl: string, version: string): (ctx: RequestContext) => boolean {
   const documents = new Map([
     ['/.well-known/mcp.json', JSON.stringify(discovery(publicUrl, version))],
@@ -29,7 +32,7 @@ function discovery(publicUrl: string, version: string) {
   }
 }
 
-/** For the MCP registry, or one of an organisation's own: whoever publishes it proves the name there. */
+/** For the MCP registry or a private one. The publisher proves there that it owns the name. */
 function registryEntry(publicUrl: string, version: string) {
   return {
     $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
@@ -55,7 +58,10 @@ function registryEntry(publicUrl: string, version: string) {
   }
 }
 
-/** `gate.example.com` is `com.example.gate`; an address is no name to publish anything under. */
+/**
+ * Reverses `gate.example.com` to `com.example.gate`. An IP address cannot be published, so it becomes
+ * `localhost`.
+ */
 function reversed(host: string): string {
   const labels = host.split('.')
   return host.startsWith('[') || /^\d+$/.test(labels.at(-1)!) ? 'localhost' : labels.toReversed().join('.')

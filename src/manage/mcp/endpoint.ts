@@ -18,21 +18,21 @@ import type { McpServing } from './serving.ts'
 
 export interface McpSettings {
   readonly publicUrl: string
-  /** Pages of which origins may ask, besides our own. */
+  /** Origins whose pages may send requests, besides our own. */
   readonly origins: readonly string[]
-  /** Another one, for tests. */
+  /** Replaces the server in tests. */
   readonly makeServer?: MakeServer
 }
 
 /**
- * MCP over HTTP at /mcp (streamable HTTP, without sessions). What is found out here is what the API finds out before an
- * operation is run, in the same order; the messages are the SDK's.
+ * MCP over HTTP at /mcp (streamable HTTP, without sessions). This class makes the same checks as the API, in
+ * the same order. The SDK handles the messages.
  */
 export class McpEndpoint {
   readonly #settings: McpSettings
   readonly #inFlight = new InFlight()
   #serving: Promise<McpServing> | null = null
-  /** The one in force, as a text. */
+  /** The policy in force, as JSON. */
   #policy = ''
   #isClosed = false
 
@@ -48,7 +48,7 @@ export class McpEndpoint {
       checkPlace(ctx.req, this.#settings.publicUrl, this.#settings.origins)
       if (management === null) throw closed()
       await this.#letIn(ctx, management)
-      // The challenge for a caller without `mcp` names what the message needs besides.
+      // If the caller lacks `mcp`, the challenge also names the other scopes that the message needs.
       message = mayDo(ctx.state.principal, MAY)
         ? await readBody(ctx, BODY_BYTES_MAX)
         : await bodyIfAny(ctx, BODY_BYTES_MAX)
@@ -62,7 +62,7 @@ export class McpEndpoint {
     }
   }
 
-  /** Agents and signatures are others than before, and the policy may be. */
+  /** Tells subscribers that agents and signatures changed, and the policy if it differs. */
   async changed(policy: unknown): Promise<void> {
     const text = JSON.stringify(policy)
     const isOther = this.#policy !== text
@@ -72,7 +72,7 @@ export class McpEndpoint {
     if (isOther) serving?.policyChanged()
   }
 
-  /** Who is sent away from now on has not left. */
+  /** From now on, a disconnect comes from us and does not mean that the client left. */
   async close(): Promise<void> {
     this.#isClosed = true
     await (await this.#serving)?.close()
@@ -91,7 +91,7 @@ export class McpEndpoint {
   }
 
   #check(message: unknown, { state }: RequestContext): void {
-    // One request counts once, and could be a hundred.
+    // A list of messages would count as one request for the rate limit.
     if (Array.isArray(message))
       throw new Refusal('invalid_request', 'messages are sent one by one, not in a list')
     if (typeof message !== 'object' || message === null)
@@ -99,7 +99,7 @@ export class McpEndpoint {
     this.#cancelFor(message, state.principal.id)
   }
 
-  /** Of who speaks an older protocol. */
+  /** Handles the cancel notification of older protocol versions. */
   #cancelFor(message: object, principal: string): void {
     const { method, params } = message as { method?: unknown; params?: { requestId?: unknown } | null }
     const id = params?.requestId
@@ -125,7 +125,7 @@ export class McpEndpoint {
   }
 }
 
-/** Those that the protocol knows: credentials stay here. */
+/** Only the headers that the protocol defines. Credentials are not passed on. */
 function headersOf({ req }: RequestContext): Headers {
   const headers = new Headers()
   for (const [name, value] of Object.entries(req.headers))
@@ -155,5 +155,5 @@ function closed(): Refusal {
 }
 
 const TAKEN = /^(?:accept|content-type|last-event-id|mcp-[a-z-]+)$/
-/** A task's items may come through here. */
+/** Large enough for the items of a task. */
 const BODY_BYTES_MAX = 8 * 1_048_576

@@ -1,7 +1,7 @@
 /**
- * What callers of the protocol before 2026-07-28 may cancel: they say so in a request of its own, for leaving is no word
- * of theirs. There are no sessions: a request is known by who sent it and its id. Two clients of one caller may have used
- * the same id, and then it is nobody's.
+ * Requests that a client may cancel with a protocol version before 2026-07-28. Such a client cancels with a
+ * separate request, because a disconnect does not cancel. There are no sessions, so a request is identified
+ * by its principal and id. If two clients of one principal use the same id, neither is cancelled.
  */
 export class InFlight {
   readonly #open = new Map<string, Set<AbortController>>()

@@ -2,8 +2,8 @@ import { ProtocolErrorCode, specTypeSchemas, type StandardSchemaV1Sync } from '@
 import { rpcIdIn } from './rpc-error.ts'
 
 /**
- * What is wrong with the parameters of a message, as the error that answers it; `null`: nothing. The SDK would answer with a
- * failure of its own (-32603) and what its schema library says.
+ * Returns an error response if the parameters of the message are invalid, otherwise `null`. Without this
+ * check, the SDK would answer with an internal error (-32603) and the text of its schema library.
  */
 export function paramsError(message: unknown): Response | null {
   const { method } = message as { readonly method?: unknown }

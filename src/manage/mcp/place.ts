@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../http/refusal.ts'
 
 /**
- * Against pages that have their own name lead to this machine (DNS rebinding): the Host has to be a name of ours, and a
- * page has to be one that may use the API.
+ * Protects against DNS rebinding, where a page makes its own name resolve to this machine. The Host must be
+ * one of our names, and the page's origin must be allowed to use the API.
  */
 export function checkPlace(
   { headers, socket }: IncomingMessage,
@@ -18,19 +18,19 @@ export function checkPlace(
   const { origin } = headers
   if (origin === undefined || origin === own.origin || origins.includes(origin)) return
   const from = URL.parse(origin)
-  // A page of this very port.
+  // A page served from this host and port.
   if (from !== null && from.origin !== 'null' && from.host === asked.host) return
   throw refused(`pages of ${quoted(origin)} may not ask here; manage.cors_origins says which may`)
 }
 
 function isOwnName(name: string, own: string, address: string): boolean {
   if (name === own) return true
-  // A name can be made to lead anywhere, an address cannot.
+  // A name can resolve to any address, so it must match the address of the connection.
   if (LOOPBACK_NAMES.has(name)) return isLoopback(address)
   return name.replace(/^\[(.*)\]$/, '$1') === address
 }
 
-/** Where the connection came in. */
+/** The local address of the connection. */
 function localAddress(address: string | undefined): string {
   return (address ?? '').replace(/^::ffff:(?=\d+\.)/, '')
 }

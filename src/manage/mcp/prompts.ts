@@ -4,7 +4,7 @@ import { invalid, Refusal } from '../http/refusal.ts'
 import { validated } from '../http/validate.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 
-/** A way to begin, for people to choose: what the model is told to do with the tools. */
+/** A prompt template that people can choose. It tells the model how to use the tools. */
 export interface McpPrompt {
   readonly name: string
   readonly title: string
@@ -21,7 +21,7 @@ export interface FilledPrompt {
   readonly text: string
 }
 
-/** Throws a Refusal where there is none of this name, or its arguments are wrong. */
+/** Throws a Refusal if there is no such prompt, or its arguments are invalid. */
 export function fillPrompt(name: string, given: unknown): FilledPrompt {
   const prompt = promptNamed(name)
   return {
@@ -146,7 +146,7 @@ export const PROMPT_ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map(
   PROMPTS.map(({ name, arguments: { shape } }) => [name, Object.keys(shape)]),
 )
 
-/** As config/README.md has it, in short. */
+/** A short form of config/README.md. */
 const RULE_FORM = [
   'A rule is `{name, when, action}`, with `dry_run: true` and `expires: TIME` where wanted. All under `when` must hold; each condition takes a value or a list, `*` stands for any run of characters:',
   '`verdict` (agent, automation, human, unknown), `agent`, `category`, `software`, `evidence`, `confidence_min`, `verified`, `listed`, `signer`, `forged`, `hello`, `ja4`, `stable`, `ja4h`, `http2`, `method`, `address`, `host`, `path`, `user_agent`, `header`, `expression` (CEL), `not`.',

@@ -7,27 +7,27 @@ import type { Management } from '../management.ts'
 import { Refusal } from '../http/refusal.ts'
 import { type AskedOf, ask, type ToolCaller } from '../jobs/tools.ts'
 
-/** Something to read, by what the API does for it. */
+/** A resource, usually backed by an operation of the API. */
 export interface McpResource {
   readonly name: string
   readonly title: string
   readonly description: string
-  /** `null`: there is more than one of it. */
+  /** `null` if the resource exists only as a template. */
   readonly uri: string | null
-  /** RFC 6570; `null`: there is one only. */
+  /** An RFC 6570 template; `null` if there is only one resource. */
   readonly template: string | null
-  /** One of these is needed, as for what it asks. */
+  /** The caller needs one of these. */
   readonly scopes: readonly Scope[]
   readonly read: (place: Place, caller: ToolCaller, management: Management) => Promise<unknown>
 }
 
-/** What its URI has behind its first name. */
+/** The part of the URI after its first name. */
 interface Place {
   readonly segments: readonly string[]
   readonly query: Readonly<Record<string, string>>
 }
 
-/** What stands at a URI; `null`: nothing. */
+/** The resource at a URI, or `null`. */
 export function resourceAt(uri: string): { readonly resource: McpResource; readonly place: Place } | null {
   const url = URL.parse(uri)
   if (url === null || url.protocol !== SCHEME || url.hash !== '' || url.username !== '' || url.port !== '')
@@ -44,7 +44,7 @@ export function resourceAt(uri: string): { readonly resource: McpResource; reado
   return { resource, place: { segments: segments as string[], query: Object.fromEntries(query) } }
 }
 
-/** Throws a Refusal where there is nothing, or the caller may not see it. */
+/** Throws a Refusal if the resource does not exist, or the caller may not see it. */
 export async function readResource(
   uri: string,
   caller: ToolCaller,
@@ -71,7 +71,10 @@ export interface ResourcePart {
   readonly nextCursor: string | null
 }
 
-/** What the caller may read: first what there is one of, then every agent. The cursor is that of the list of agents. */
+/**
+ * The resources that the caller may read: first the fixed ones, then every agent. The cursor is that of the
+ * list of agents.
+ */
 export async function listResources(
   cursor: string | null,
   caller: ToolCaller,
@@ -93,13 +96,13 @@ export function listTemplates({ principal }: { readonly principal: Principal }) 
   })
 }
 
-/** The names in a template, or none: it is no template of ours. */
+/** The variables of a template; empty if the template is unknown. */
 export function variablesIn(template: string): readonly string[] {
   if (!RESOURCES.some((each) => each.template === template)) return []
   return [...template.matchAll(/\{\??([\w,]+)\}/g)].flatMap(([, names]) => names!.split(','))
 }
 
-/** `ask`'s answer, which the operation's own schema describes. */
+/** The response of `ask`, which the operation's own schema describes. */
 interface AgentPart {
   readonly agents: readonly { readonly id: string; readonly name: string; readonly description: string }[]
   readonly next_cursor: string | null
@@ -123,7 +126,7 @@ function named({ operations }: ApiVersion, id: string): AnyOperation {
   return found
 }
 
-/** One that an operation answers. */
+/** A resource that an operation answers. */
 function asking(
   operation: AnyOperation,
   described: Omit<McpResource, 'scopes' | 'read'>,
@@ -142,7 +145,7 @@ function firstName(uri: string): string {
   return /^[a-z]+:\/\/([a-z]+)/.exec(uri)![1]!
 }
 
-/** How many segments are behind the first name. */
+/** The number of segments after the first name. */
 function depth(uri: string): number {
   return uri.replace(/\{\?.*$/, '').split('/').length - 3
 }
@@ -157,10 +160,10 @@ function decoded(segment: string): string | null {
 
 const SCHEME = 'gatehouse:'
 const JSON_TYPE = 'application/json'
-// Lists are those of the beta, which go on behind a cursor.
+// Uses the lists of the beta API, because they have cursors.
 const LIST_AGENTS = named(V2, 'listAgents')
 const LOOK_UP = named(V1, 'lookupFingerprint')
-/** It takes long to make. */
+/** Caches the OpenAPI document, which is slow to make. */
 const DOCUMENTS = new WeakMap<Management, unknown>()
 
 export const RESOURCES: readonly McpResource[] = [

@@ -5,7 +5,7 @@ import { STATUS_CODES } from '../../shared/node-http.ts'
 
 export type RpcId = string | number | null
 
-/** Answers with an error of JSON-RPC, whatever was thrown: what went wrong before there was a message to answer. */
+/** Answers with a JSON-RPC error for anything that was thrown before a message reached the SDK. */
 export function sayRpcError(
   ctx: RequestContext,
   error: unknown,
@@ -28,7 +28,7 @@ export function sayRpcError(
   }
 }
 
-/** The id of a message that may be wrong in all else. */
+/** The id of a message that may be invalid otherwise. */
 export function rpcIdIn(message: unknown): RpcId {
   if (typeof message !== 'object' || message === null || !('id' in message)) return null
   return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null
@@ -37,7 +37,7 @@ export function rpcIdIn(message: unknown): RpcId {
 export function rpcCodeOf({ code, errors }: Refusal): number {
   if (code === 'internal') return INTERNAL
   if (code !== 'invalid_request') return SERVER_ERROR
-  // The body as a whole is what could not be read.
+  // An empty pointer means that the body itself could not be parsed.
   return errors[0]?.pointer === '' ? PARSE_ERROR : INVALID_REQUEST
 }
 
@@ -48,5 +48,5 @@ function dataOf({ code, errors }: Refusal, requestId: string) {
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
 const INTERNAL = -32_603
-/** The first of those that are the server's own; `data.code` tells them apart. */
+/** The first code of the range for server errors. `data.code` tells them apart. */
 const SERVER_ERROR = -32_000

@@ -4,9 +4,9 @@ import { neededBy, type Tools } from '../jobs/tools.ts'
 import { resourceAt } from './resources.ts'
 
 /**
- * Refuses a message that needs more than the caller may do, before it is begun: with a challenge that names all the scopes
- * of the message, by which clients know what to ask the user for (the MCP specification's step-up). `message` may be
- * anything: one that is no message needs `mcp`.
+ * Refuses a message that needs more scopes than the caller has, before the message runs. The challenge names
+ * all scopes of the message, so that clients know what to ask the user for (the MCP specification's step-up).
+ * `message` is unchecked: if it is not a valid message, it needs `mcp`.
  */
 export function checkScopes(message: unknown, principal: Principal, tools: Tools, publicUrl: string): void {
   const { what, needs: own } = neededFor(message, tools)
@@ -42,7 +42,7 @@ function neededAt(uris: readonly unknown[]) {
   }
 }
 
-/** What a message says that nobody has checked yet. */
+/** The parameters of a message, not validated yet. */
 interface Params {
   readonly name?: unknown
   readonly arguments?: unknown
@@ -50,6 +50,6 @@ interface Params {
   readonly notifications?: { readonly resourceSubscriptions?: unknown } | null
 }
 
-/** Without `mcp` nothing is answered here. */
+/** Every request to this endpoint needs `mcp`. */
 export const MAY = ['mcp'] as const
 const MCP = { what: 'MCP', needs: [] }

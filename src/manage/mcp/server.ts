@@ -11,7 +11,7 @@ import { fillPrompt, listPrompts } from './prompts.ts'
 import { listResources, listTemplates, readResource } from './resources.ts'
 import { callTool, listTools } from './tool-calls.ts'
 
-/** Answers one message. Every answer is that of the function which answers in the API. */
+/** Makes a server for one message. Each answer comes from the function that answers the API. */
 export const makeServer: MakeServer = (asker, management) => {
   const { caller } = asker
   const { version } = management
@@ -75,7 +75,7 @@ export const makeServer: MakeServer = (asker, management) => {
   return server
 }
 
-/** Makes of what was thrown an error of the protocol; a bug of ours is told to the log and not to the caller. */
+/** Converts thrown errors to protocol errors. Bugs go to the log, not to the caller. */
 class Answers {
   readonly #management: Management
 
@@ -116,7 +116,7 @@ async function read(uri: string, caller: ToolCaller, management: Management): Pr
   }
 }
 
-/** A list without parts. */
+/** Answers with a complete list. A cursor is refused. */
 function whole<Result>(params: { readonly cursor?: string | undefined } | undefined, result: Result): Result {
   if (params?.cursor !== undefined)
     throw new Refusal('invalid_request', 'this list has one part, and no cursor')
@@ -124,7 +124,7 @@ function whole<Result>(params: { readonly cursor?: string | undefined } | undefi
 }
 
 const LISTED_TOOLS = listTools(TOOLS)
-/** The same for everybody, and for as long as this version runs. */
+/** The same for all callers until the version changes. */
 const FIXED = { ttlMs: 300_000, cacheScope: 'public' } as const
 const CACHE_HINTS = {
   'tools/list': FIXED,

@@ -6,13 +6,16 @@ import { paramsError } from './message-check.ts'
 export interface Asking extends Omit<Asker, 'era'> {
   readonly management: Management
   readonly headers: Headers
-  /** What was sent. */
+  /** The JSON-RPC message. */
   readonly message: unknown
-  /** Aborts when the answer is to end. */
+  /** Aborts when the response must end. */
   readonly over: AbortSignal
 }
 
-/** The protocol, which the SDK speaks: a server for each message. Loaded for the first who asks, as it is large. */
+/**
+ * Runs the protocol with the SDK, which makes a server for each message. Loaded at the first request because
+ * the SDK is large.
+ */
 export class McpServing {
   readonly #handler: McpHttpHandler
   readonly #asking = new WeakMap<AuthInfo, Asking>()
@@ -31,7 +34,7 @@ export class McpServing {
     const { headers, message, over, caller } = asking
     const wrong = paramsError(message)
     if (wrong !== null) return wrong
-    // Who asks is known already: it says nothing but whose the request is.
+    // The caller is already authenticated. This object only links the SDK's request to the caller.
     const authInfo: AuthInfo = {
       token: '',
       clientId: caller.principal.id,
@@ -42,7 +45,7 @@ export class McpServing {
     return this.#handler.fetch(request, { authInfo, parsedBody: message })
   }
 
-  /** Agents and signatures are others than before. */
+  /** Notifies subscribers that agents and signatures changed. */
   catalogueChanged(): void {
     const { notify } = this.#handler
     notify.resourcesChanged()
@@ -58,6 +61,6 @@ export class McpServing {
   }
 }
 
-/** The body is read already, and the path known. */
+/** A placeholder: the body is already read and the path already matched. */
 const ANYWHERE = 'http://localhost/mcp'
 const CHANGING = ['gatehouse://agents', 'gatehouse://signatures']

@@ -5,7 +5,7 @@ import { refusalFor } from '../http/problem.ts'
 import { type Following, refusalOf, type Tool, type Tools } from '../jobs/tools.ts'
 import type { Asker } from './asker.ts'
 
-/** As `tools/list` and the discovery document have them. */
+/** The tools as `tools/list` and the discovery document list them. */
 export function listTools({ list }: Tools): ListedTool[] {
   return list.map(({ name, title, description, input, output, annotations }) => ({
     ...{ name, title, description },
@@ -15,7 +15,10 @@ export function listTools({ list }: Tools): ListedTool[] {
   }))
 }
 
-/** Runs it as `/execute` does. What it refuses, arguments too, is for the model to read: a result that is an error. */
+/**
+ * Runs a tool as `/execute` does. Refusals, also of arguments, become an error result that the model can
+ * read.
+ */
 export async function callTool(
   tools: Tools,
   {
@@ -41,7 +44,7 @@ export async function callTool(
   }
 }
 
-/** Only who can be told how far it is waits for what takes long: for others there is get_task. */
+/** A call waits for a long tool only if the client accepts progress. Other clients use get_task. */
 function followingFor(
   tool: Tool,
   { mcpReq }: ServerContext,
@@ -52,11 +55,11 @@ function followingFor(
     return { following: null, leave: () => undefined }
   const progress: Following['progress'] = (completed, total) => {
     const params = { progressToken, progress: completed, total, message: `${completed} of ${total} items` }
-    // Who has gone is not told.
+    // A client that disconnected gets no progress.
     mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined)
   }
   const gone = mcpReq.signal
-  // Today leaving says that it is not wanted any more; before, it said nothing.
+  // In the modern protocol, a disconnect cancels the call. Older clients send a cancel notification.
   if (era === 'modern') return { following: { progress, gone, cancelled: left }, leave: () => undefined }
   const { cancelled, leave } = inFlight.enter(caller.principal.id, mcpReq.id)
   return { following: { progress, gone, cancelled }, leave }
@@ -67,7 +70,7 @@ function answered(result: unknown): CallToolResult {
   return { content: [{ type: 'text', text }], structuredContent: result as Record<string, unknown> }
 }
 
-/** Without structured content: that would have to be as the tool's output schema has it. */
+/** Without structured content, because it would have to match the tool's output schema. */
 function refused(result: unknown): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(result) }], isError: true }
 }
