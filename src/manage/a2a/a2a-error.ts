@@ -1,7 +1,7 @@
 import { refusalFor } from '../http/problem.ts'
 import type { FieldError, ProblemCode } from '../http/refusal.ts'
 
-/** An answer that is no success, in A2A's words: both bindings say the same of it (A2A 1.0 §5.4, §9.5, §11.6). */
+/** An error in A2A's format. Both bindings report the same error (A2A 1.0 §5.4, §9.5, §11.6). */
 export class A2AError extends Error {
   readonly reason: Reason
   readonly metadata: Readonly<Record<string, string>>
@@ -29,30 +29,30 @@ export class A2AError extends Error {
     this.errors = errors
   }
 
-  /** What HTTP says of it, which the JSON-RPC binding leaves at 200 where the call itself was heard. */
+  /** The HTTP status. The JSON-RPC binding answers 200 instead if the call itself was parsed. */
   get status(): number {
     return REASONS[this.reason].status
   }
 
-  /** For metrics and the log of requests. */
+  /** For metrics and the access log. */
   get problem(): ProblemCode {
     return REASONS[this.reason].problem
   }
 }
 
-/** What it is to whoever asked, whatever was thrown. */
+/** Converts anything that was thrown to the error for the client. */
 export function a2aErrorOf(error: unknown): A2AError {
   if (error instanceof A2AError) return error
   const { status, message, headers, errors } = refusalFor(error)
   return new A2AError(BY_STATUS.get(status) ?? 'INVALID_PARAMS', message, { headers, errors })
 }
 
-/** The `error` of a JSON-RPC answer. */
+/** The `error` member of a JSON-RPC response. */
 export function rpcErrorOf(error: A2AError) {
   return { code: REASONS[error.reason].code, message: error.message, data: detailsOf(error) }
 }
 
-/** A google.rpc.Status, as the HTTP+JSON binding has it. */
+/** The error as a google.rpc.Status, for the HTTP+JSON binding. */
 export function restErrorOf(error: A2AError) {
   const { status: code, name: status } = REASONS[error.reason]
   return { error: { code, status, message: error.message, details: detailsOf(error) } }
@@ -70,7 +70,7 @@ function detailsOf({ reason, metadata, errors }: A2AError): readonly Readonly<Re
   return [info, { '@type': `${TYPES}BadRequest`, fieldViolations }]
 }
 
-/** `/message/parts/0/text` as `message.parts[0].text`. */
+/** Writes `/message/parts/0/text` as `message.parts[0].text`. */
 function fieldOf(pointer: string): string {
   const names = pointer.split('/').slice(1)
   const path = names.map((name) =>
@@ -84,7 +84,7 @@ type Reason = keyof typeof REASONS
 const TYPES = 'type.googleapis.com/google.rpc.'
 const A2A = 'a2a-protocol.org'
 const OURS = 'gatehouse'
-/** The codes of A2A where it has one. Those of ours leave out what A2A keeps for itself, -32001 to -32099. */
+/** Uses A2A's code where A2A defines one. Our own codes avoid -32001 to -32099, which A2A reserves. */
 const REASONS = {
   TASK_NOT_FOUND: { code: -32001, status: 404, name: 'NOT_FOUND', domain: A2A, problem: 'not_found' },
   TASK_NOT_CANCELABLE: {
@@ -135,7 +135,7 @@ interface Meaning {
   readonly problem: ProblemCode
 }
 
-/** Of a Refusal; all others are about what was sent. */
+/** The reason for each status of a Refusal. Every other status means invalid parameters. */
 const BY_STATUS: ReadonlyMap<number, Reason> = new Map([
   [401, 'UNAUTHENTICATED'],
   [403, 'PERMISSION_DENIED'],

@@ -8,14 +8,14 @@ import type { Tools } from '../jobs/tools.ts'
 import { RPC_PATH, REST_PATH, VERSION } from './protocol.ts'
 import { SKILLS, type Skill, scopesOf, skillsFor } from './skills.ts'
 
-/** A card, and what tells it from the one before. */
+/** A signed agent card, and its entity tag. */
 export interface SignedCard {
   readonly text: string
-  /** The same in all processes, whose signatures are not. */
+  /** The same in all processes, although their signatures differ. */
   readonly tag: string
 }
 
-/** Who we are and how to speak with us (A2A 1.0 §8), signed with what our access tokens are signed with. */
+/** Makes our agent cards (A2A 1.0 §8), signed with the key that signs access tokens. */
 export class AgentCards {
   readonly #management: Management
   readonly #tools: Tools
@@ -28,7 +28,7 @@ export class AgentCards {
     this.#hasPeople = hasPeople
   }
 
-  /** For everybody. */
+  /** The card for any client. */
   async public(): Promise<SignedCard> {
     const { signer } = await this.#management.oauth.keys.current()
     if (this.#kept?.kid === signer.kid) return this.#kept
@@ -39,13 +39,13 @@ export class AgentCards {
     return this.#kept
   }
 
-  /** For who asks, as far as it may do something. */
+  /** The card for this principal: only the skills that it may use. */
   extended(principal: Principal): Promise<unknown> {
     const { scopes } = principal
     return this.#signed(this.#card(skillsFor(principal, this.#tools), scopes))
   }
 
-  /** As JSON. */
+  /** Signs the card and returns it as JSON. */
   async #signed(card: AgentCard): Promise<unknown> {
     const { oauth, publicUrl } = this.#management
     const { kid, privateJwk } = (await oauth.keys.current()).signer
@@ -53,7 +53,7 @@ export class AgentCards {
     return AgentCard.toJSON(await generateAgentCardSignature(privateJwk, header)(card))
   }
 
-  /** `held`: the scopes of the principal that it is for. */
+  /** `held`: the scopes of the principal that the card is for. */
   #card(skills: readonly Skill[], held?: ReadonlySet<Scope>): AgentCard {
     const { publicUrl, version } = this.#management
     const securitySchemes = schemesAt(publicUrl, this.#hasPeople)
@@ -71,7 +71,8 @@ export class AgentCards {
       ],
       capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
       securitySchemes,
-      // Whatever is sent is a call of a tool: a token for all of them, and below for each skill alone.
+      // Every message calls a tool. The card lists the scopes for all tools, and
+      // each skill the scopes for itself.
       securityRequirements: requirementsOf(skills),
       defaultInputModes: ['application/json', 'text/plain'],
       defaultOutputModes: ['application/json', 'text/plain'],
@@ -111,7 +112,7 @@ function schemesAt(publicUrl: string, hasPeople: boolean) {
   }
 }
 
-/** Any one of the schemes, with all of these scopes: an API key needs them as much as a token of OAuth does. */
+/** Any one of the schemes, with all of these scopes. An API key needs the scopes as an OAuth token does. */
 function requirements(schemes: readonly string[], scopes: readonly Scope[]) {
   return schemes.map((name) => ({ schemes: { [name]: { list: [...scopes] } } }))
 }

@@ -7,10 +7,10 @@ import { VERSION } from './protocol.ts'
 import type { Answering, Streaming } from './methods.ts'
 import type { A2ACall, A2AService } from './service.ts'
 
-/** Throws where the client speaks another version than we do (A2A 1.0 §3.6): who names none means 0.3. */
+/** Throws if the client speaks another protocol version (A2A 1.0 §3.6). No version means 0.3. */
 export function checkVersion(ctx: RequestContext): void {
   const given = ctx.get('A2A-Version') || new URLSearchParams(ctx.querystring).get('A2A-Version') || ''
-  // Of a version that says more than major and minor, the rest does not matter.
+  // Only major and minor count; a patch number is ignored.
   const [, said = given.slice(0, 20)] = /^(\d{1,5}\.\d{1,5})(?:\.\d{1,5})?$/.exec(given.trim()) ?? []
   if (said === VERSION) return
   const why =
@@ -22,7 +22,7 @@ export function checkVersion(ctx: RequestContext): void {
   })
 }
 
-/** Runs what answers once, for as long as somebody waits. */
+/** Runs a method with a single response. Stops it if the client disconnects. */
 export function answered(
   method: Answering,
   params: unknown,
@@ -34,7 +34,7 @@ export function answered(
   return method.run(params, callOf(ctx, stop.signal), service)
 }
 
-/** Begins a stream, each of whose events `form` makes a text of. What rejects is no stream yet. */
+/** Starts a stream and formats each event with `form`. If this rejects, no stream has started. */
 export async function streamed(
   method: Streaming,
   params: unknown,
@@ -49,7 +49,7 @@ export async function streamed(
 
 export interface EventForm {
   value(value: unknown): string
-  /** What has gone wrong when it was too late for a status. */
+  /** Formats an error that occurred after the status was sent. */
   error(error: unknown): string
 }
 
@@ -70,7 +70,7 @@ function callOf({ state, req }: RequestContext, stop: AbortSignal): A2ACall {
   return { caller, stop, waiting: (work) => silently(req.socket, work) }
 }
 
-/** What waits says nothing meanwhile: the connection is not taken for a dead one. */
+/** Disables the socket's idle timeout during `work`, because the connection is silent while it waits. */
 async function silently<Result>(socket: Socket, work: () => Promise<Result>): Promise<Result> {
   const { timeout = 0 } = socket
   socket.setTimeout(0)

@@ -5,17 +5,18 @@ import type { Tool, Tools } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'
 import type { Message, Part } from './requests.ts'
 
-/** What a message asks for. */
+/** The tool call that a message asks for. */
 export interface AskedTool {
   readonly tool: Tool
   readonly given: unknown
-  /** Where that stands in the request. */
+  /** Where the arguments are in the request. */
   readonly pointer: string
 }
 
 /**
- * A data part `{tool, arguments}` names a tool, whatever is said in words beside it; without one, a text is a User-Agent
- * or a fingerprint to judge. Throws at what is neither.
+ * Reads the tool call in a message. A data part `{tool, arguments}` names a tool, and any text beside it is
+ * ignored. Without a data part, the text is a User-Agent or a fingerprint to detect. Throws if the message
+ * has neither.
  */
 export function askedTool({ parts }: Message, tools: Tools): AskedTool {
   const data = placesOf(parts, (part) => part.data != null)

@@ -10,15 +10,15 @@ import { A2AError, a2aErrorOf, restErrorOf, rpcErrorOf } from './a2a-error.ts'
 import { CARD_PATH, REST_PATH, REST_TYPE, RPC_PATH } from './protocol.ts'
 import type { A2AService } from './service.ts'
 
-/** Whether what is asked for is here. */
+/** Whether the URL is one of the A2A endpoints. */
 export function isOfA2A(url: string): boolean {
   const path = pathOf(url)
   return path === CARD_PATH || path === RPC_PATH || path.startsWith(`${REST_PATH}/`)
 }
 
 /**
- * The endpoints of A2A 1.0: the agent card, and both bindings. The protocol is loaded when somebody speaks it.
- * `management`: `null` while the database is not open.
+ * The endpoints of A2A 1.0: the agent card and both bindings. The protocol's code is loaded at the first
+ * request for it. `management`: `null` while the database is not open.
  */
 export function a2aEndpoints(
   management: () => Management | null,
@@ -48,7 +48,7 @@ export function a2aEndpoints(
   }
 }
 
-/** What has been heard is answered by the bindings themselves: this is for what comes before. */
+/** Reports errors that occur before a binding has read the request. The bindings report their own errors. */
 function sayError(ctx: RequestContext, error: unknown, binding: Binding): void {
   const said = a2aErrorOf(error)
   if (said.reason === 'INTERNAL') ctx.app.emit('error', error, ctx)
@@ -67,7 +67,7 @@ async function sayCard(ctx: RequestContext, { cards }: A2AService): Promise<void
   ctx.set('ETag', tag)
 }
 
-/** With a challenge that names what the message needs besides `mcp`. */
+/** Refuses with a challenge that names the scopes that the message needs besides `mcp`. */
 async function refuse(ctx: RequestContext, { publicUrl }: Management): Promise<never> {
   const { neededFor } = await import('./scope-needed.ts')
   throw insufficientScope(await neededFor(ctx, TOOLS), ctx.state.principal, publicUrl)
@@ -80,7 +80,7 @@ function bindingOf(path: string): Binding {
   return path === RPC_PATH ? 'json-rpc' : 'http+json'
 }
 
-/** As sent: Koa's own `path` throws on what is no URL. */
+/** The path as sent. Koa's own `path` throws on an invalid URL. */
 function pathOf(url: string): string {
   return url.split('?', 1)[0]!
 }
@@ -94,5 +94,5 @@ function notOpen(): A2AError {
   return new A2AError('UNAVAILABLE', 'the database is not open', { headers: { 'Retry-After': '5' } })
 }
 
-/** A key signs a day after it is published, and is published for some after it has signed. */
+/** A key starts to sign a day after it is published, and stays published for a time after it stops. */
 const FRESH_S = 300

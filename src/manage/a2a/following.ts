@@ -13,8 +13,8 @@ import {
 } from './task-view.ts'
 
 /**
- * A task as it is, and then what becomes of it, until it has ended: its results, in pieces that are read from the
- * database when the one before is on its way, and each status.
+ * Yields a task as it is and then its changes until it ends: its results and each new status. The results
+ * come in pieces, and each piece is read from the database after the one before was sent.
  */
 export async function* followed(
   begun: TaskRecord,
@@ -41,7 +41,7 @@ export async function* followed(
   }
 }
 
-/** To be followed, a task has to be under way (A2A 1.0 §3.1.6). */
+/** Throws if the task has ended. Only a task that is under way can be followed (A2A 1.0 §3.1.6). */
 export function checkFollowed(task: TaskRecord): void {
   if (!hasEnded(task)) return
   throw new A2AError('UNSUPPORTED_OPERATION', 'the task has ended: GetTask has its results', {

@@ -9,7 +9,10 @@ import { answered, checkVersion, streamed } from './answering.ts'
 import { METHODS, type Method } from './methods.ts'
 import type { A2AService } from './service.ts'
 
-/** The JSON-RPC binding (A2A 1.0 §9). What was heard as a call is answered as one, with 200, whatever comes of it. */
+/**
+ * The JSON-RPC binding (A2A 1.0 §9). A valid call is answered with 200, also if it
+ * fails with an error in AS_CALL.
+ */
 export async function answerRpc(ctx: RequestContext, service: A2AService): Promise<void> {
   let id: RpcId = null
   try {
@@ -99,7 +102,7 @@ const rpcCall = z.object({
   params: z.record(z.string(), z.unknown(), 'takes an object').nullish(),
 })
 
-/** What is said of a call that was heard. */
+/** Errors that are reported with 200, because the request was a valid call. */
 const AS_CALL: ReadonlySet<A2AError['reason']> = new Set([
   ...([
     'TASK_NOT_FOUND',
@@ -109,5 +112,5 @@ const AS_CALL: ReadonlySet<A2AError['reason']> = new Set([
   ] as const),
   ...(['VERSION_NOT_SUPPORTED', 'METHOD_NOT_FOUND', 'INVALID_PARAMS'] as const),
 ])
-/** A task's items may come through here. */
+/** Large enough for the items of a task. */
 export const BODY_BYTES_MAX = 8 * 1_048_576

@@ -19,7 +19,7 @@ import { sendMessage, sendStreamingMessage } from './sending.ts'
 import { type A2ACall, type A2AService, ownTask } from './service.ts'
 import { RESULTS_LENGTH_MAX, statusWith, taskOf, taskWithResults } from './task-view.ts'
 
-/** What can be asked, by either binding: what it takes is checked, what it answers is JSON, one or one after the other. */
+/** A method of A2A for both bindings. It validates its parameters and returns JSON, once or as a stream. */
 export type Method = Answering | Streaming
 
 export interface Answering {
@@ -29,7 +29,7 @@ export interface Answering {
 
 export interface Streaming {
   readonly kind: 'stream'
-  /** What rejects is no stream yet. */
+  /** If this rejects, no stream has started. */
   run(params: unknown, call: A2ACall, service: A2AService): Promise<AsyncGenerator<unknown, void, undefined>>
 }
 
@@ -85,7 +85,7 @@ const listTasks = answering(listParams, async (params, call, service) => {
   return listOf(tasks, next === null ? '' : cursorFor(mark, next), limit, total)
 })
 
-/** Each member is always there (A2A 1.0 §3.1.4). */
+/** All members are always present (A2A 1.0 §3.1.4). */
 function listOf(tasks: readonly unknown[], nextPageToken: string, pageSize: number, totalSize: number) {
   return { tasks, nextPageToken, pageSize, totalSize }
 }
@@ -105,7 +105,7 @@ const cancelTask = answering(taskParams, async ({ id }, call, service) => {
   await ownTask(id, call, service)
   await store.tasks.cancel(id, nowMs())
   const task = await ownTask(id, call, service)
-  // Once more is as good as once (A2A 1.0 §3.3.1).
+  // Cancelling a cancelled task again succeeds (A2A 1.0 §3.3.1).
   if (task.status !== 'cancelled')
     throw new A2AError('TASK_NOT_CANCELABLE', 'the task has ended before', { metadata: { taskId: id } })
   return Task.toJSON(taskOf(task))

@@ -4,7 +4,9 @@ import type { CallbackMessage } from '../jobs/task-callbacks.ts'
 import { REST_TYPE, VERSION } from './protocol.ts'
 import { statusUpdate } from './task-view.ts'
 
-/** What a push notification says of a task (A2A 1.0 §4.3.3): its status, and no results, which are asked for. */
+/**
+ * A push notification for a task (A2A 1.0 §4.3.3). It contains the status; the client fetches the results.
+ */
 export function pushMessage(task: TaskRecord): CallbackMessage {
   return {
     headers: { 'content-type': REST_TYPE, 'a2a-version': VERSION },

@@ -8,7 +8,7 @@ import { readWebhookUrl } from '../events/webhooks/webhook-url.ts'
 import { A2AError } from './a2a-error.ts'
 import type { PushConfig } from './requests.ts'
 
-/** Where somebody wants to be told, checked: it can be kept. */
+/** A push configuration after validation. */
 export interface CheckedPush {
   readonly id: string
   readonly url: string
@@ -31,7 +31,7 @@ export async function readPush(
   }
 }
 
-/** In the place of one with the same id. */
+/** Stores the configuration. It replaces one with the same id. */
 export async function keepPush(
   taskId: string,
   { id, url, secret }: CheckedPush,
@@ -45,11 +45,14 @@ export async function keepPush(
   return callback
 }
 
-/** What proves there that it is us is for there alone: who asks for the configuration does not get it back. */
+/**
+ * Shows a configuration without its secrets. They authenticate us to the receiver, so clients never get them
+ * back.
+ */
 export function pushView({ taskId, id, url }: TaskCallback): unknown {
   const secrets = { tenant: '', token: '', authentication: undefined }
   return TaskPushNotificationConfig.toJSON({ ...secrets, taskId, id, url })
 }
 
-/** Each is told each status. */
+/** Configurations per task. Each receives every status change. */
 const CONFIGS_MAX = 5

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
-// What the operations of A2A 1.0 take, as JSON (§5.5). What is not known is left out, as §5.7 wants it; what is known and
-// of another kind is refused, where the codecs of the SDK make a text of anything.
+// The JSON that A2A 1.0 operations take (§5.5). Unknown members are ignored, as §5.7 requires. A known member
+// of the wrong type is refused; the SDK's codecs would convert it to text.
 
 const CONTENTS = ['text', 'data', 'raw', 'url'] as const
 export const TASK_STATES = [
@@ -18,7 +18,7 @@ export const TASK_STATES = [
 const PAGE_SIZES = 'takes a whole number from 1 to 100'
 
 const id = z.string().min(1, 'is empty').max(200, 'is longer than 200 characters')
-/** Of an optional text an empty one and null are none (ProtoJSON). */
+/** In an optional text, an empty string and null both mean absent (ProtoJSON). */
 const optionalId = z
   .string()
   .max(200, 'is longer than 200 characters')
@@ -61,7 +61,7 @@ const message = z.object({
   referenceTaskIds: z.array(z.string()).max(100).nullish(),
 })
 
-/** What stands in a header there. */
+/** A secret that is sent in a header of the push notification. */
 const secret = z
   .string()
   .regex(/^[\x20-\x7e]{0,4096}$/, 'takes up to 4096 visible characters of ASCII')

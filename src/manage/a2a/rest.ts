@@ -9,7 +9,7 @@ import { METHODS, type Method } from './methods.ts'
 import { REST_PATH, REST_TYPE } from './protocol.ts'
 import type { A2AService } from './service.ts'
 
-/** The HTTP+JSON binding (A2A 1.0 §11): the same methods, at paths. */
+/** The HTTP+JSON binding (A2A 1.0 §11). It maps paths to the same methods. */
 export async function answerRest(ctx: RequestContext, service: A2AService): Promise<void> {
   try {
     const { route, ids } = routeOf(ctx)
@@ -53,7 +53,7 @@ function say(ctx: RequestContext, body: object, status: number): void {
 
 interface Route {
   readonly verb: 'GET' | 'POST' | 'DELETE'
-  /** With a group for each id in it. */
+  /** Has one group for each id. */
   readonly path: RegExp
   readonly ids: readonly ('id' | 'taskId')[]
   readonly method: keyof typeof METHODS
@@ -79,7 +79,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    return text // names nothing
+    return text // malformed encoding: matches no id
   }
 }
 
@@ -91,7 +91,7 @@ async function bodyOf(ctx: RequestContext): Promise<Record<string, unknown>> {
   throw invalid([{ pointer: '', detail: 'takes an object' }])
 }
 
-/** Numbers and truth as texts, which they are in a query (§11.5). */
+/** Converts numbers and booleans from text, because a query has only text (§11.5). */
 function queryOf(ctx: RequestContext): Record<string, unknown> {
   const query = new URLSearchParams(ctx.querystring)
   const given: Record<string, unknown> = {}
@@ -119,7 +119,7 @@ const ROUTES: readonly Route[] = [
   to('GET', '/tasks', 'ListTasks'),
   to('GET', `/tasks/${ID}`, 'GetTask', ['id']),
   to('POST', `/tasks/${ID}:cancel`, 'CancelTask', ['id']),
-  // As the specification's text and its protocol buffers have it.
+  // The specification's text and its protocol buffers differ in the verb, so both are accepted.
   to('POST', `/tasks/${ID}:subscribe`, 'SubscribeToTask', ['id']),
   to('GET', `/tasks/${ID}:subscribe`, 'SubscribeToTask', ['id']),
   { ...to('POST', CONFIGS, 'CreateTaskPushNotificationConfig', ['taskId']), status: 201 },

@@ -7,12 +7,15 @@ import { BODY_BYTES_MAX } from './json-rpc.ts'
 import { REST_PATH } from './protocol.ts'
 import { sendParams } from './requests.ts'
 
-/** The scopes of a call in either binding: `mcp`, and those of the tool that its message names. Reads the body. */
+/**
+ * The scopes that a call in either binding needs: `mcp`, and those of the tool that the message names. Reads
+ * the body.
+ */
 export async function neededFor(ctx: RequestContext, tools: Tools): Promise<NamedNeeds> {
   return withDoor(ofMessage(paramsIn(ctx, await bodyIfAny(ctx, BODY_BYTES_MAX)), tools))
 }
 
-/** What a method that sends a message is given; `null` where it is another one. */
+/** The parameters of a method that sends a message; `null` for other methods. */
 function paramsIn(ctx: RequestContext, body: unknown): unknown {
   const path = ctx.req.url!.split('?', 1)[0]!
   if (path.startsWith(`${REST_PATH}/`)) return path.startsWith(`${REST_PATH}/message:`) ? body : null
@@ -27,7 +30,7 @@ function ofMessage(params: unknown, tools: Tools): NamedNeeds {
     const { tool, given } = askedTool(read.data.message, tools)
     return neededBy(tool, given)
   } catch {
-    return A2A // a message that names no tool
+    return A2A // the message names no tool
   }
 }
 

@@ -17,7 +17,7 @@ import {
   textPart,
 } from './task-view.ts'
 
-/** Runs the tool that is asked for: its result is a message, or a task that can be asked for again. */
+/** Runs the requested tool. The result is a message, or a task that the client can query again. */
 export async function sendMessage(params: SendParams, call: A2ACall, service: A2AService): Promise<unknown> {
   const begun = await begin(params, call, service)
   if (begun.kind === 'message')
@@ -29,7 +29,7 @@ export async function sendMessage(params: SendParams, call: A2ACall, service: A2
   return SendMessageResponse.toJSON({ payload: { $case: 'task', value: view.task } })
 }
 
-/** The same, and what becomes of the task. */
+/** Like `sendMessage`, but also streams the changes of the task. */
 export async function sendStreamingMessage(
   params: SendParams,
   call: A2ACall,
@@ -74,7 +74,7 @@ async function begin(
   return { kind: 'message', message: messageFrom(newId('msg'), contextId, '', [part], metadata) }
 }
 
-/** What a task is to do is said when it is made. */
+/** Refuses a message to an existing task. A task takes all its input when it is created. */
 async function refuseMore(
   taskId: string,
   contextId: string | null,
@@ -106,7 +106,9 @@ function modeOf(accepted: readonly string[]): 'data' | 'text' {
   })
 }
 
-/** As it is when it has ended, or when it is of no use to wait longer. */
+/**
+ * Waits until the task ends, the wait times out, or the client disconnects. Returns the task as it is then.
+ */
 async function ended(
   begun: TaskRecord,
   call: A2ACall,
@@ -114,7 +116,7 @@ async function ended(
 ): Promise<TaskRecord> {
   if (hasEnded(begun)) return begun
   const close = management.streams.enterIfRoom(call.caller.principal.id)
-  if (close === null) return begun // who waits for as much as there is asks again
+  if (close === null) return begun // no room for another open wait: the client polls instead
   const stop = AbortSignal.any([call.stop, AbortSignal.timeout(WAIT_MS)])
   try {
     let task = begun
@@ -135,5 +137,5 @@ function taskIdIn({ result }: ToolOutcome): string {
 
 const MAKES_TASKS = 'create_task'
 const PUSH_AT = '/configuration/taskPushNotificationConfig'
-/** Most clients wait five minutes for the head of an answer. */
+/** Most clients wait five minutes for the response headers. */
 const WAIT_MS = 240_000

@@ -5,7 +5,7 @@ import type { ToolCaller, Tools } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'
 import type { AgentCards } from './agent-card.ts'
 
-/** What A2A is answered with: all of it is there for others, too. */
+/** The parts that A2A requests use. */
 export interface A2AService {
   readonly management: Management
   readonly tools: Tools
@@ -13,16 +13,18 @@ export interface A2AService {
   readonly watch: TaskWatch
 }
 
-/** One that is asked something. */
+/** One A2A request. */
 export interface A2ACall {
   readonly caller: ToolCaller
-  /** Aborted when nobody waits for the answer any more, or should. */
+  /** Aborts when the client has disconnected or its access has ended. */
   readonly stop: AbortSignal
-  /** Does what takes long, and says nothing meanwhile. */
+  /** Runs slow work and disables the connection's idle timeout meanwhile. */
   waiting<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** Throws where there is none of the caller's: whoever may not see it is not told that it is there. */
+/**
+ * Throws if the caller has no such task. The error does not reveal that a task of another principal exists.
+ */
 export async function ownTask(
   id: string,
   { caller }: A2ACall,

@@ -2,18 +2,18 @@ import { leastScopes } from '../http/access/needed-scopes.ts'
 import { mayDo, type Principal, type Scope } from '../http/access/principal.ts'
 import { neededBy, type Tool, type Tools, withDoor } from '../jobs/tools.ts'
 
-/** A group of tools, as the agent card has it. */
+/** A group of tools, as shown on the agent card. */
 export interface Skill {
   readonly id: string
   readonly name: string
   readonly description: string
   readonly tags: readonly string[]
-  /** What a text, or a data part, may be. */
+  /** Examples of a text or a data part. */
   readonly examples: readonly string[]
   readonly tools: readonly string[]
 }
 
-/** For everybody: what there is. */
+/** The skills on the public card. */
 export const SKILLS: readonly Skill[] = [
   {
     id: 'detect',
@@ -70,7 +70,7 @@ export const SKILLS: readonly Skill[] = [
   },
 ]
 
-/** For who asks: each tool that it may use. */
+/** One skill for each tool that the principal may use. */
 export function skillsFor(principal: Principal, tools: Tools): readonly Skill[] {
   return SKILLS.flatMap((skill) =>
     skill.tools.flatMap((name) => {
@@ -80,7 +80,7 @@ export function skillsFor(principal: Principal, tools: Tools): readonly Skill[] 
   )
 }
 
-/** A token with just these can call every tool of the skills. */
+/** The least set of scopes with which a token can call every tool of the skills. */
 export function scopesOf(
   skills: readonly Skill[],
   tools: Tools,

@@ -12,15 +12,15 @@ import type { Store } from '../../store/store.ts'
 import type { TaskStatus as OurStatus } from '../../store/engine/tables/tasks.ts'
 import type { TaskRecord } from '../../store/work/tasks.ts'
 
-/** Of one task: some results, in the order of its items. */
+/** Consecutive results of a task, in the order of its items. */
 export interface ResultPiece {
   readonly parts: readonly Part[]
-  /** Of the first one, and behind the last one. */
+  /** The index of the first result, and the index after the last one. */
   readonly from: number
   readonly to: number
 }
 
-/** As A2A has it, without results. */
+/** The task in A2A's format, without results. */
 export function taskOf(record: TaskRecord): Task {
   return {
     id: record.id,
@@ -32,7 +32,7 @@ export function taskOf(record: TaskRecord): Task {
   }
 }
 
-/** With its results so far, up to a size; behind that, where the others are. */
+/** The task with its results so far, up to `bytesMax`. A link to the remaining results follows. */
 export async function taskWithResults(
   record: TaskRecord,
   bytesMax: number,
@@ -74,7 +74,7 @@ export function artifactUpdate(
   return { payload: { $case: 'artifactUpdate', value } }
 }
 
-/** Those that are done, from one on, in pieces that are read one by one. */
+/** Yields the finished results from index `from` on, in pieces that are read one by one. */
 export async function* resultPieces(
   { id, completed }: TaskRecord,
   from: number,
@@ -82,7 +82,7 @@ export async function* resultPieces(
 ): AsyncGenerator<ResultPiece, void, undefined> {
   for (let at = from; at < completed; ) {
     const results = await store.tasks.results(id, at, READ_AT_ONCE - (at % READ_AT_ONCE))
-    if (results.length === 0) return // a part of them was forgotten meanwhile
+    if (results.length === 0) return // some results were deleted meanwhile
     let parts: Part[] = []
     let [first, bytes] = [at, 0]
     for (const result of results) {
@@ -130,7 +130,7 @@ export function messageFrom(
   }
 }
 
-/** Which of ours a state of A2A is; `null`: none of ours is ever in it. */
+/** Maps a state of A2A to our status; `null` if we have no such status. */
 export function statusWith(state: string): OurStatus | null {
   return STATUSES.find((each) => TaskState[STATES[each]] === state) ?? null
 }
@@ -139,7 +139,7 @@ export function hasEnded({ finishedAtMs }: TaskRecord): boolean {
   return finishedAtMs !== null
 }
 
-/** A task that was not made here is a context of its own. */
+/** A task that was not created through A2A has a context of its own. */
 export function contextOf({ id, contextId }: TaskRecord): string {
   return contextId ?? id
 }
@@ -165,7 +165,7 @@ function artifactOf(parts: readonly Part[], from: number, to: number): Artifact 
   }
 }
 
-/** From one on: a page of the API. */
+/** A link to the page of the API that has the results from index `from` on. */
 function resultsElsewhere({ id }: TaskRecord, from: number, publicUrl: string): Part {
   const page = Math.floor(from / PAGE_LIMIT) + 1
   return urlPart(`${publicUrl}/v1/tasks/${id}?page=${page}&limit=${PAGE_LIMIT}`)
@@ -196,12 +196,12 @@ const STATES: Readonly<Record<OurStatus, TaskState>> = {
   failed: TaskState.TASK_STATE_FAILED,
   cancelled: TaskState.TASK_STATE_CANCELED,
 }
-/** Of one answer: more is read page by page, or as a stream. */
+/** Per response. Clients read more page by page, or as a stream. */
 export const RESULTS_LENGTH_MAX = 4 * 1_048_576
-/** As many as are written together, so that each is read once. */
+/** Results are written in blocks of this size. Aligned reads fetch each block once. */
 const READ_AT_ONCE = 500
-/** In one event of a stream: clients take four megabytes. */
+/** Per event of a stream. Clients accept four megabytes. */
 const PIECE_LENGTH = 524_288
 const PART_LENGTH_MAX = 1_048_576
-/** The largest of the API. */
+/** The API's maximum page size. */
 const PAGE_LIMIT = 200
