@@ -4,13 +4,13 @@ import type { FingerprintCount, SoftwareFacts } from '../../store/catalogue/cata
 import { counted, logOdds, type Reason, seenLive, strongestFirst } from './evidence.ts'
 import type { Management } from '../management.ts'
 
-/** How others can check that it is who it says. */
+/** A way for others to verify the agent's identity. */
 export interface VerificationSource {
   readonly method: ProofMethod
   readonly source: string
 }
 
-/** What each of these is known by, strongest first. */
+/** The evidence for each agent id, strongest first. */
 export async function agentEvidence(
   ids: readonly string[],
   { store }: Management,
@@ -64,6 +64,6 @@ function listed(texts: readonly string[]): string {
 }
 
 const SAID_MAX = 5
-/** Of the fingerprints of one type, which are counted: an agent may have a million. */
+/** Limits for the fingerprints counted per type: a single agent may have a million. */
 const LISTED_MAX = 50
 const ALONE_MAX = 1_000

@@ -8,7 +8,7 @@ import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 
 export interface CaptureRequest {
-  /** In base64. */
+  /** Base64. */
   readonly capture: string
   readonly keylog?: string | undefined
 }
@@ -18,7 +18,7 @@ export type CaptureAnalysis = Omit<CaptureAnswer, 'findings'> & {
   fingerprints: ComparedFingerprint[]
 }
 
-/** What the other process is given. */
+/** The input of the helper process. */
 export interface CaptureWork {
   readonly capture: Uint8Array
   readonly keylog: string | null
@@ -31,11 +31,11 @@ export interface CaptureAnswer {
   readonly frames: number
   readonly fault: CaptureFault | null
   readonly findings: readonly Finding[]
-  /** How many there were. */
+  /** The total number of findings; `findings` is capped at `findingsMax`. */
   readonly found: number
 }
 
-/** The capture may be hostile: another process reads it, within limits of time and memory. */
+/** A capture may be hostile, so a helper process reads it within limits of time and memory. */
 export async function analyzeCapture(
   { capture, keylog }: CaptureRequest,
   management: Pick<Management, 'snapshot' | 'ja4plus'>,
@@ -56,7 +56,7 @@ export async function analyzeCapture(
   return { ...answer, findings: findings.map((finding) => ({ ...finding })), fingerprints }
 }
 
-/** One after the other: each may take a processor. */
+/** Runs one analysis at a time: each may use a whole processor. */
 function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   const result = turn.then(work)
   turn = result.catch(() => undefined)

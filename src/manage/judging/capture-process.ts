@@ -5,14 +5,14 @@ import type { Finding } from '../../capture/finding.ts'
 import { KeyLog } from '../../capture/key-log.ts'
 import type { CaptureAnswer, CaptureWork } from './capture-analysis.ts'
 
-// The process that analyzeCapture starts: it reads one capture, and ends.
+// The helper process that `analyzeCapture` starts. It reads one capture and exits.
 
 function answerTo({ capture, keylog, ja4plus, findingsMax }: CaptureWork): CaptureAnswer {
   const bytes = Buffer.from(capture.buffer, capture.byteOffset, capture.byteLength)
   const keys = new KeyLog()
   if (keylog !== null) keys.add(`${keylog}\n`)
   keys.end()
-  // Keys that a pcapng carries may stand behind the packets they open.
+  // A pcapng may carry keys after the packets that they decrypt, so the keys are collected first.
   new CaptureReader({ packet: () => undefined, secrets: (text) => keys.add(`${text}\n`) }).push(bytes)
   const findings: Finding[] = []
   let found = 0
@@ -30,11 +30,12 @@ function answerTo({ capture, keylog, ja4plus, findingsMax }: CaptureWork): Captu
   return { format: reader.format, frames: reader.frames, fault: reader.fault, findings, found }
 }
 
-// A terminal's interrupt reaches every process of the group; this one ends with whoever has started it.
+// A terminal sends its interrupt to the whole process group. This process ignores it and exits when its
+// parent disconnects.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 process.once('disconnect', () => process.exit())
 process.once('message', (work: CaptureWork) => {
   process.send!(answerTo(work), () => process.disconnect())
 })
-// Requests come first where processors are few.
+// Requests take priority on machines with few processors.
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL)

@@ -11,16 +11,16 @@ export interface GivenFingerprint {
   readonly fingerprint: string
 }
 
-/** What two fingerprints say of those who have them. */
+/** What two fingerprints say about the clients that have them. */
 export type Relation =
-  /** The same in all parts. */
+  /** Equal in every part. */
   | 'identical'
-  /** The same program: they differ only in what comes and goes with each session or request. */
+  /** The same program: only the parts that vary between sessions or requests differ. */
   | 'same_client'
-  /** Made with one library, in other versions or set up otherwise. */
+  /** Built with one library, in different versions or with different settings. */
   | 'same_library'
   | 'different'
-  /** Of several types, or with nothing known of either. */
+  /** The fingerprints have different types, or the owners of at least one are unknown. */
   | 'unknown'
 
 export interface Comparison {
@@ -31,7 +31,7 @@ export interface Comparison {
 }
 
 export interface ComparedFingerprint extends GivenFingerprint {
-  /** How much of it is somebody's; `null`: nothing of it is. */
+  /** How much of the fingerprint matches a known one; `null`: nothing matches. */
   readonly known: Nearest['likeness'] | null
   readonly owners: Owner[]
 }
@@ -44,18 +44,18 @@ export interface Owner {
 }
 
 export interface ComparedPair {
-  /** Places in `fingerprints`. */
+  /** Indexes into `fingerprints`. */
   readonly first: number
   readonly second: number
   readonly relation: Relation
   readonly why: string
   readonly agreeing: string[]
   readonly differing: string[]
-  /** The ids of those who are known to have both. */
+  /** The ids of software that is known to have both. */
   readonly common_owners: string[]
 }
 
-/** Whether fingerprints are one client's: as far as the one says that differs most. */
+/** Whether the fingerprints belong to one client. The verdict is that of the pair that differs most. */
 export function compare(knowledge: Knowledge, given: readonly GivenFingerprint[]): Comparison {
   const fingerprints = given.map((each) => withOwners(knowledge, each))
   const comparisons = fingerprints.flatMap((one, first) =>
@@ -67,12 +67,12 @@ export function compare(knowledge: Knowledge, given: readonly GivenFingerprint[]
   return { verdict: worst.relation, why: worst.why, fingerprints, comparisons }
 }
 
-/** The type that a text is written like; `null`: none. */
+/** The fingerprint type that this text has the form of; `null`: no type matches. */
 export function typeOf(text: string): ComparedType | null {
   return COMPARED_TYPES.find((type) => isFingerprint(type, text) && !text.includes('*')) ?? null
 }
 
-/** Who is known to have it. */
+/** Adds the known owners of a fingerprint. */
 export function withOwners({ list, fingerprints }: Knowledge, given: GivenFingerprint): ComparedFingerprint {
   const nearest = fingerprints.nearest(given.type, given.fingerprint)
   if (nearest === null) return { ...given, known: null, owners: [] }
@@ -107,7 +107,7 @@ function pairOf(
 
 type Judged = Pick<ComparedPair, 'relation' | 'why'>
 
-/** Only who has them speaks: one is of TLS, another of HTTP. */
+/** Fingerprints of two types (TLS and HTTP, for example) can only be compared by their known owners. */
 function acrossTypes(one: ComparedFingerprint, other: ComparedFingerprint, common: readonly Owner[]): Judged {
   if (one.known !== 'exact' || other.known !== 'exact')
     return { relation: 'unknown', why: 'they are of two types, and not of both is known who has them' }
@@ -174,7 +174,7 @@ function openingOf(): Judged {
   return { relation: 'different', why: 'HTTP/2 is opened otherwise' }
 }
 
-/** Transport, version, name, ciphers and protocol: the count of extensions comes and goes with them. */
+/** Part a without the extension count, which varies between sessions. */
 function withoutCounts(a: string): string {
   return a.slice(0, 6) + a.slice(8)
 }
@@ -196,7 +196,7 @@ const WITHIN: Readonly<
   ja4x: certificate,
   http2: openingOf,
 }
-/** The later ones say that more is different. */
+/** From most alike to most different: the later one decides. */
 const ORDER: readonly Relation[] = ['identical', 'same_client', 'same_library', 'unknown', 'different']
 const LETTERS = ['a', 'b', 'c', 'd']
 const STABLE_PREFIX = 'gs1-'

@@ -13,7 +13,7 @@ import type { Judged } from './detections.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../http/refusal.ts'
 
-/** What somebody tells of a request; what is empty is not told. */
+/** A request as the caller describes it. An empty field counts as missing. */
 export interface DetectionRequest {
   readonly user_agent?: string | null | undefined
   readonly ja4?: string | null | undefined
@@ -44,7 +44,10 @@ export interface Detection {
   readonly evidence: readonly Evidence[]
 }
 
-/** The verdict that the proxy would come to, had it seen as much. Throws a Refusal before there is anything to judge by. */
+/**
+ * The verdict that the proxy would reach from the same data. Throws a Refusal while the signatures are still
+ * loading.
+ */
 export function detect(request: DetectionRequest, management: Management): Detection {
   const knowledge = knowledgeOf(management)
   const described = describeRequest(toldIn(request), management.ja4plus)
@@ -75,7 +78,7 @@ export function detectionOf(
   }
 }
 
-/** What of it there can be feedback on. */
+/** The part of a detection that feedback refers to. */
 export function judgedIn(
   { ja4x }: DetectionRequest,
   { verdict, agent_id: agentId, fingerprints }: Detection,
@@ -95,7 +98,7 @@ export function knowledgeOf({ snapshot }: Pick<Management, 'snapshot'>): Knowled
   })
 }
 
-/** Whether there is anything in it that can be judged: how and where from it came says nothing alone. */
+/** Whether the request contains anything to judge by. Method, path, version and address alone say nothing. */
 export function hasSomething(request: DetectionRequest): boolean {
   const { user_agent, ja4, ja4s, ja4h, ja4x, http2 } = request
   return !!(user_agent || ja4 || ja4s || ja4h || ja4x || http2) || hasHeaders(request)
@@ -126,7 +129,7 @@ export function toldIn(request: DetectionRequest): Told {
   }
 }
 
-/** `null`: none that there is. */
+/** `null`: unknown version. */
 export function versionIn(text: string): HttpVersion | null {
   return VERSIONS.get(text.toLowerCase()) ?? null
 }
@@ -141,12 +144,14 @@ function rawHeadersIn(headers: Readonly<Record<string, string | readonly string[
   return raw
 }
 
-/** As it would come from a socket, a character each. */
+/** Encodes text as a socket delivers it: one character per byte. */
 function asBytes(text: string): string {
   return BEYOND_ASCII.test(text) ? Buffer.from(text).toString('latin1') : text
 }
 
-/** What only gives a name to other evidence weighs nothing, and stands first for people. */
+/**
+ * Evidence that only names other evidence has weight 0. It comes first in a verdict, so this sorts by weight.
+ */
 function strongestFirst(evidence: Verdict['evidence']): readonly Evidence[] {
   if (evidence[0]?.weight !== 0) return evidence
   const known = SORTED.get(evidence)
@@ -156,7 +161,7 @@ function strongestFirst(evidence: Verdict['evidence']): readonly Evidence[] {
   return sorted
 }
 
-/** Verdicts are remembered, and with them their evidence. */
+/** Verdicts are cached together with their evidence, so their sorted evidence is cached as well. */
 const SORTED = new WeakMap<Verdict['evidence'], readonly Evidence[]>()
 const BEYOND_ASCII = /[^\0-\x7f]/
 const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map(

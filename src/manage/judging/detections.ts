@@ -4,16 +4,16 @@ import type { Ja4Type } from '../../classify/known/fingerprint-form.ts'
 import type { DetectionStore } from '../../store/traffic/detections.ts'
 import { storedJson } from '../../store/engine/stored.ts'
 
-/** What somebody was held for, and by which fingerprints, where they are known. */
+/** The verdict on a request and the fingerprints that are known of it. */
 export interface Judged extends Readonly<Record<Ja4Type, string | null>> {
   readonly verdict: string
   readonly agentId: string | null
 }
 
 /**
- * The newest answers of `/detect`, by the id of the request: an operator may say that one was wrong. In memory, and
- * nothing of it but what was held of whom and by which fingerprints. Where several processes may be asked, each writes
- * its own down a moment later, for the others.
+ * The newest answers of `/detect` by request id, so that an operator can report a wrong one. Only the
+ * verdict, the agent and the fingerprints are kept, in memory. If several processes serve the API, each
+ * process writes its answers to the database shortly afterwards, for the other processes.
  */
 export class RecentDetections {
   readonly #shared: DetectionStore | null
@@ -22,13 +22,16 @@ export class RecentDetections {
   #older = new Map<string, Judged>()
   #unwritten = new Map<string, Judged>()
 
-  /** `shared`: `null` where there is no other process. */
+  /** `shared` is `null` if there is only one process. */
   constructor(shared: DetectionStore | null, nowMs: () => number = Date.now) {
     this.#shared = shared
     this.#nowMs = nowMs
   }
 
-  /** Callers choose the ids of their requests: of two that have chosen one the later is remembered. */
+  /**
+   * Callers choose their request ids. If two callers choose the same id, the later answer replaces the
+   * earlier one.
+   */
   keep(requestId: string, judged: Judged): void {
     if (this.#newest.size >= KEPT_MIN) {
       this.#older = this.#newest
@@ -47,14 +50,14 @@ export class RecentDetections {
     return document === null ? null : judgedSchema.parse(storedJson(document))
   }
 
-  /** The same, of one that another process may be about to write down. */
+  /** The same for an answer that another process may not have written yet: waits for the next write. */
   async findLater(requestId: string): Promise<Judged | null> {
     if (this.#shared === null) return null
     await wait(WRITTEN_EVERY_MS * 2)
     return this.find(requestId)
   }
 
-  /** For the other processes. */
+  /** Writes the new answers for the other processes. */
   async write(): Promise<void> {
     if (this.#shared === null || this.#unwritten.size === 0) return
     const unwritten = this.#unwritten
@@ -75,6 +78,6 @@ const text = z.string().nullable()
 const judgedSchema = z.object({
   ...{ verdict: z.string(), agentId: text, ja4: text, ja4s: text, ja4h: text, ja4x: text },
 })
-/** And twice as many at most: some ten megabytes. */
+/** Up to twice as many are kept, about 10 MB. */
 export const KEPT_MIN = 10_000
 export const WRITTEN_EVERY_MS = 500

@@ -5,16 +5,19 @@ import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
 import type { Told } from '../../store/catalogue/feedback.ts'
 import type { Management } from '../management.ts'
 
-/** Why something is said: as a detection has it. */
+/** One reason for a judgement, in the same form as the evidence of a detection. */
 export interface Reason {
   readonly kind: string
   /** In words. */
   readonly detail: string
-  /** In natural logarithms of odds. */
+  /** Natural logarithm of the odds. */
   readonly weight: number
 }
 
-/** Of each of these, strongest first: what adds up to its confidence, and what else is known of it. */
+/**
+ * The reasons for each signature, strongest first: those that add up to its confidence, and other known
+ * facts.
+ */
 export async function signatureEvidence(
   signatures: readonly KnownSignature[],
   { store, snapshot }: Management,
@@ -37,7 +40,7 @@ export async function signatureEvidence(
   })
 }
 
-/** Of a confidence, as if nothing were certain. */
+/** The log odds of a confidence, clamped so that nothing is certain. */
 export function logOdds(confidence: number): number {
   const sane = Math.min(Math.max(confidence, DOUBT), 1 - DOUBT)
   return Math.log(sane / (1 - sane))
@@ -49,7 +52,7 @@ export function strongestFirst(reasons: readonly Reason[]): Reason[] {
     .sort((one, other) => Math.abs(other.weight) - Math.abs(one.weight))
 }
 
-/** `3 requests`; `1,000 requests`. */
+/** `1 request`; `1,000 requests`. */
 export function counted(count: number, what: string): string {
   return `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`
 }
@@ -76,7 +79,7 @@ function reasonsFor(
   return strongestFirst([...reasons, ...held(signature, sum)])
 }
 
-/** What `confidenceOf` makes of its own observations. */
+/** The share of the signature's own observations in `confidenceOf`. */
 function measured({ source, software, observations, provenance }: KnownSignature): Reason[] {
   if (provenance === null) return []
   const how =
@@ -89,7 +92,7 @@ function measured({ source, software, observations, provenance }: KnownSignature
   return [{ kind: 'measured', detail: `${how}: ${provenance || 'nobody says where'}`, weight }]
 }
 
-/** And what it makes of those of all others: somebody who is not known yet is one of them. */
+/** The share of all other owners in `confidenceOf`. Unknown software counts as one more owner. */
 function shared(
   { status, software, observations }: KnownSignature,
   { most, count, observed }: Owners,
@@ -119,7 +122,10 @@ export function seenLive(requests: number, lastSeenMs: number | null): Reason[] 
   return [{ kind: 'seen-live', detail, weight: 0 }]
 }
 
-/** What operators have said of requests that had it: counted, and no confidence is changed by it. */
+/**
+ * Feedback from operators on requests with this fingerprint. It is counted and does not change the
+ * confidence.
+ */
 function reported({ software }: KnownSignature, told: readonly Told[]): Reason[] {
   const sum = (some: readonly Told[]) => some.reduce((total, { count }) => total + count, 0)
   const isOther = ({ softwareId }: Told) =>
@@ -136,13 +142,16 @@ function reported({ software }: KnownSignature, told: readonly Told[]): Reason[]
   })
 }
 
-/** What judges nothing is as sure as its confidence says, whatever else there is: `sum` is all that. */
+/**
+ * A signature that judges nothing has exactly its stored confidence; this reason makes up the difference to
+ * `sum`.
+ */
 function held({ status, confidence }: KnownSignature, sum: number): Reason[] {
   if (status === 'active') return []
   return [{ ...HELD[status], weight: logOdds(confidence) - sum }]
 }
 
-/** The keys of those of which somebody has decided that whoever has them is whom they stand under. */
+/** The keys of signatures that an administrator marked as decisive for their agent. */
 function decidingIn(
   list: readonly Software[],
   signatures: readonly KnownSignature[],
@@ -165,5 +174,5 @@ const HELD = {
 } as const
 const NOBODY: Owners = { most: [], count: 0, observed: 0 }
 const SAID_MAX = 4
-/** Nothing is surer than that, and nothing is less sure. */
+/** Confidence is at least this and at most 1 minus this. */
 const DOUBT = 1e-6

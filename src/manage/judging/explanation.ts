@@ -9,17 +9,17 @@ import type { Management } from '../management.ts'
 
 export interface Explanation {
   readonly detection: Detection
-  /** Likeliest first. */
+  /** Most likely first. */
   readonly alternatives: { verdict: 'agent' | 'automation' | 'human'; probability: number }[]
   readonly evidence: ExplainedEvidence[]
-  /** Who is known to have its fingerprints. */
+  /** The fingerprints of the request with their known owners. */
   readonly fingerprints: ComparedFingerprint[]
-  /** What was not told, and would say more. */
+  /** Fields that are missing from the request and would add evidence. */
   readonly untold: { field: string; says: string }[]
 }
 
 export interface ExplainedEvidence extends Evidence {
-  /** What the verdict would be without it. */
+  /** The verdict without this evidence. */
   readonly without: Changed
   readonly decides: boolean
 }
@@ -30,7 +30,10 @@ export interface Changed {
   readonly agent_name: string | null
 }
 
-/** A detection with what each piece of evidence does to it. Throws a Refusal before there is anything to judge by. */
+/**
+ * A detection with the effect of each piece of evidence. Throws a Refusal while the signatures are still
+ * loading.
+ */
 export function explain(request: DetectionRequest, management: Management): Explanation {
   const knowledge = knowledgeOf(management)
   const nowMs = management.nowMs()
@@ -51,7 +54,7 @@ export function explain(request: DetectionRequest, management: Management): Expl
   }
 }
 
-/** As if it had not been told. */
+/** The verdict as if this evidence had not been given. */
 function withoutEvidence(
   knowledge: Knowledge,
   described: DescribedRequest,

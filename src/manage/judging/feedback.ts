@@ -8,13 +8,13 @@ import { newId } from '../http/ids.ts'
 import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 
-/** What an operator says of what was decided. */
+/** An operator's feedback on a decision. */
 export interface Told {
-  /** Of an answer of `/detect`, or of a request that a proxy has seen; one of the two. */
+  /** The id of a `/detect` answer or of a request that a proxy has seen. Exactly one of the two is set. */
   readonly requestId: string | null
   readonly decisionId: string | null
   readonly verdict: 'agent' | 'human'
-  /** Which one: an id, or a name. */
+  /** The id or a name of the agent. */
   readonly agent: string | null
 }
 
@@ -26,7 +26,7 @@ export type Outcome = (typeof OUTCOMES)[number]
 
 export const OUTCOMES = ['confirmed', 'false_positive', 'false_negative', 'wrong_agent'] as const
 
-/** Counts it, once for each decision, at every fingerprint that the decision was about. */
+/** Stores the feedback, once per decision, with every fingerprint of the decision. */
 export async function giveFeedback(told: Told, actor: Actor, management: Management): Promise<Counted> {
   const { store, nowMs } = management
   const toldSoftwareId = await agentIdOf(told, management)
@@ -59,7 +59,7 @@ async function agentIdOf({ agent }: Told, { store }: Management): Promise<string
   throw invalid([{ pointer: '/agent', detail: 'names no agent that is known' }])
 }
 
-/** A request's own id is also the id of the decision about it. */
+/** A request id is also the id of the decision about the request. */
 async function judgedOf({ requestId, decisionId }: Told, management: Management): Promise<Judged | null> {
   const { detections, store } = management
   const detection = requestId === null ? null : await detections.find(requestId)
@@ -77,7 +77,7 @@ function fingerprintsOf(judged: Judged): readonly Fingerprint[] {
   })
 }
 
-/** Who says that nobody is an agent says that it was no agent's work: a tool is a person's, too. */
+/** The feedback "human" means that no agent sent the request. A tool also counts as human. */
 function outcomeOf({ told, toldSoftwareId, verdict, verdictSoftwareId }: Feedback): Outcome {
   const wasAgent = verdict === 'agent'
   if (told === 'human') return wasAgent || verdict === 'automation' ? 'false_positive' : 'confirmed'
@@ -85,5 +85,5 @@ function outcomeOf({ told, toldSoftwareId, verdict, verdictSoftwareId }: Feedbac
   return toldSoftwareId === null || toldSoftwareId === verdictSoftwareId ? 'confirmed' : 'wrong_agent'
 }
 
-/** The oldest are forgotten then, and count no more. */
+/** Beyond this, the oldest feedback is deleted and no longer counts. */
 const KEPT_MAX = 100_000

@@ -9,15 +9,15 @@ import { timeOf } from '../http/schemas.ts'
 import type { Detection } from './detection.ts'
 import { signatureText } from '../intake/signature-account.ts'
 
-/** What software is called, by its id. */
+/** Names of software, by id. */
 export type SoftwareNames = ReadonlyMap<
   string,
   { readonly name: string; readonly kind: SoftwareKind; readonly category: string | null }
 >
 
 /**
- * What is told others of a request: the answer that `/detect` would have given, as far as a Sighting keeps it. `knowledge`
- * weighs the evidence; without it nothing is weighed.
+ * The answer that `/detect` would have given for this request, as far as a Sighting records it. `knowledge`
+ * supplies the weights of the evidence; without it every weight is 0.
  */
 export function detectionIn(
   sighting: Sighting,
@@ -43,7 +43,10 @@ export function detectionIn(
   }
 }
 
-/** All that a Sighting has of a request and what was done about it. No cookie, no credential, no query. */
+/**
+ * Everything that a Sighting records about a request and the action taken. It contains no cookie, credential
+ * or query.
+ */
 export function outlineOf(sighting: Sighting) {
   const { id, proxy, verdict, confidence, rule, action, done } = sighting
   return {
@@ -63,7 +66,7 @@ export function fingerprintsOf({ ja4, ja4s, ja4h, ja4x }: Sighting) {
   return { ja4: ja4 ?? '', ja4s: ja4s ?? '', ja4h: ja4h ?? '', ja4x: ja4x ?? '' }
 }
 
-/** What a request is about, for who tells of one thing in order: its TLS, else who it is, else `otherwise`. */
+/** The ordering key of events about a request: its JA4, else its agent, else `otherwise`. */
 export function subjectOf({ ja4, agent }: Pick<Sighting, 'ja4' | 'agent'>, otherwise: string): string {
   if (ja4 !== null) return `ja4 ${ja4}`
   return agent === null ? otherwise : `agent ${agent}`

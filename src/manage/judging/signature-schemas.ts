@@ -57,7 +57,7 @@ const score = confidence.optional().meta({
   description: 'With `match=partial`: how likely it is that who has what they share is the same.',
 })
 
-/** In the answer to a partial lookup. */
+/** A match in the answer to a partial lookup. */
 export const likeSignature = z.strictObject({ ...signatureFields, score }).meta({ id: 'FoundSignature' })
 export const likeSignatureWithEvidence = z
   .strictObject({ ...signatureFields, evidence, score })

@@ -7,45 +7,45 @@ import type { Finding } from './findings.ts'
 import type { KnownNames } from './names.ts'
 import { areBrowsers, isWhole, likenessesOf, ownersBy, type KnownOwners } from './owners.ts'
 
-/** What somebody has sent in. */
+/** A fingerprint as submitted. */
 export type Submitted = Pick<
   SubmissionRecord,
   'type' | 'value' | 'agentName' | 'category' | 'userAgent' | 'notes'
 >
 
-/** All that a submission is compared with. */
+/** Everything that a submission is compared with. */
 export interface Surroundings {
   readonly knowledge: Knowledge
   readonly names: KnownNames
-  /** Who has the very same fingerprint by the database, which may be ahead of what requests are judged by. */
+  /** The owners of exactly this fingerprint in the database, which may be newer than the loaded knowledge. */
   registered(submitted: Submitted): readonly Registered[]
-  /** Other submissions of it that wait. */
+  /** Other pending submissions of this fingerprint. */
   waiting(submitted: Submitted): readonly Waiting[]
-  /** `null`: it was never seen. */
+  /** `null`: never seen. */
   live(submitted: Submitted): Live | null
 }
 
 export type Waiting = Pick<SubmissionRecord, 'id' | 'agentName' | 'softwareId'>
 
-/** A fingerprint on live traffic. */
+/** What live traffic shows of a fingerprint. */
 export interface Live {
   readonly requests: number
   readonly addresses: number
   readonly firstSeenMs: number
   readonly lastSeenMs: number
-  /** What was held of those of them that are remembered. */
+  /** The verdicts on those of its requests that are still stored. */
   readonly verdicts: readonly VerdictCount[]
 }
 
 export interface Analysis {
   readonly findings: readonly Finding[]
-  /** Whom it is for, where that is somebody known. */
+  /** The known software that the submission is for; `null`: it names none, or an unknown name. */
   readonly software: NamedSoftware | null
-  /** The submission that was there before. */
+  /** The id of the earlier submission that this one repeats. */
   readonly duplicateOf: string | null
 }
 
-/** Everything that speaks for or against a fingerprint that somebody has sent in. */
+/** Collects everything that speaks for or against a submitted fingerprint. */
 export function analyse(submitted: Submitted, surroundings: Surroundings): Analysis {
   const { agentName } = submitted
   const { names, knowledge } = surroundings
@@ -69,7 +69,7 @@ function findingOf({ code, detail }: Doubt): Finding {
   return { code, detail }
 }
 
-/** Who is known to have it, or what is most like it. */
+/** Findings about the known owners of the fingerprint, or of the most similar ones. */
 function ofOwners(
   submitted: Submitted,
   software: NamedSoftware | null,
@@ -93,7 +93,7 @@ function ofOwners(
   return findings
 }
 
-/** An agent that drives a browser has the browser's; that tells nothing of who it is. */
+/** An agent that drives a browser has the browser's fingerprint, which does not identify the agent. */
 function ofBrowser({ category }: Submitted, software: NamedSoftware | null, owners: KnownOwners): Finding {
   const names = namesIn(owners)
   return (software === null ? category : software.category) === 'browser-agent'
@@ -116,7 +116,7 @@ function knownAlready(
   const isKnown =
     agentName === null ||
     (software !== null && known.has(software.id)) ||
-    // Its name may be newer than what is known of names.
+    // A name in the database may be newer than the loaded names.
     [...known.values()].some((name) => isOneName(name, agentName))
   return isKnown
     ? { code: 'known', detail: `it is known to be of ${names}` }
@@ -130,7 +130,7 @@ function partsKnown(owners: KnownOwners): Finding {
   return { code: 'parts_known', detail: `nobody is known to have it; its ${what} of ${namesIn(owners)}` }
 }
 
-/** Somebody has sent it in before: for the same agent, or for another. */
+/** Findings about earlier submissions of the fingerprint, for the same agent or for another one. */
 function sameOf(
   { agentName }: Submitted,
   software: NamedSoftware | null,

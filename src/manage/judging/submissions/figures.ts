@@ -2,20 +2,20 @@ import type { Told } from '../../../store/catalogue/feedback.ts'
 import type { SubmissionRecord } from '../../../store/catalogue/submissions.ts'
 import type { Trial, VerdictCount } from '../../../store/catalogue/trials.ts'
 
-/** What a submission would have done, had it been accepted when it came. */
+/** The effect that a submission would have had if it had been accepted on arrival. */
 export interface TrialFigures {
   readonly trial: Trial
-  /** Held for the agent anyway. */
+  /** Requests that were attributed to this agent anyway. */
   readonly agreements: number
-  /** Held for people, or for other agents. */
+  /** Requests that were judged human or attributed to other agents. */
   readonly disagreements: readonly VerdictCount[]
-  /** Held for nobody in particular: what accepting it would give a name to. */
+  /** All other requests: accepting the submission would attribute them to the agent. */
   readonly undecided: number
-  /** Operators have said that such a request was a person's. */
+  /** Requests that operators reported as human. */
   readonly falsePositives: number
-  /** They have said that it was this agent's, or an agent's. */
+  /** Requests that operators reported as this agent, or as an agent without naming it. */
   readonly confirmations: number
-  /** They have said that it was another agent's. */
+  /** Requests that operators reported as another agent. */
   readonly contradictions: number
 }
 

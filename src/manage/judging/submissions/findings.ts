@@ -2,13 +2,13 @@ import type { Reason } from '../../../store/catalogue/submissions.ts'
 
 /** What a finding does to a submission. */
 export type Effect =
-  /** It is refused for good. */
+  /** The submission is rejected for good. */
   | 'rejects'
-  /** It is there already. */
+  /** The fingerprint is already registered or submitted. */
   | 'repeats'
-  /** An administrator has to look at it. */
+  /** An administrator has to review it. */
   | 'waits'
-  /** It is told to who does. */
+  /** The finding is only shown to the reviewer. */
   | 'notes'
 
 export type FindingCode = keyof typeof EFFECTS
@@ -17,27 +17,27 @@ export interface Finding extends Reason {
   readonly code: FindingCode
 }
 
-/** Of several the strongest; `notes` where there is none. */
+/** The strongest effect of the findings; `notes` if the list is empty. */
 export function effectOf(findings: readonly Finding[]): Effect {
   return STRONGEST_FIRST.find((effect) => findings.some(({ code }) => EFFECTS[code] === effect)) ?? 'notes'
 }
 
-/** Every code there is: stable, for programs. */
+/** Every code. Codes are stable: programs rely on them. */
 export const EFFECTS = {
-  // The fingerprint by itself.
+  // About the fingerprint itself.
   impossible: 'rejects',
   empty: 'rejects',
   odd: 'waits',
   one_visitor: 'waits',
   servers_answer: 'notes',
-  // The name.
+  // About the name.
   look_alike_name: 'rejects',
   name_of_browser: 'rejects',
   name_of_tool: 'waits',
   name_like_known: 'waits',
   known_agent: 'waits',
   no_agent: 'waits',
-  // Who is known to have it, or parts of it.
+  // About the known owners of the fingerprint or of its parts.
   browser_fingerprint: 'rejects',
   browser_of_agent: 'waits',
   parts_of_browsers: 'waits',
@@ -45,16 +45,16 @@ export const EFFECTS = {
   known_of_others: 'waits',
   parts_known: 'notes',
   new: 'notes',
-  // Other submissions.
+  // About other submissions.
   submitted_before: 'repeats',
   submitted_for_another: 'waits',
-  // The User-Agent that it is said to come with.
+  // About the User-Agent that was submitted with it.
   user_agent_agrees: 'notes',
   user_agent_names: 'notes',
   user_agent_unknown: 'notes',
   user_agent_of_browser: 'waits',
   user_agent_of_another: 'waits',
-  // Live traffic.
+  // About live traffic.
   not_seen: 'notes',
   seen: 'notes',
   seen_agrees: 'notes',

@@ -5,12 +5,12 @@ import type { Store } from '../../../store/store.ts'
 import type { NamedSoftware } from '../../../store/catalogue/submissions.ts'
 import type { Finding } from './findings.ts'
 
-/** Everybody who is known by name, and who may be taken for one of them. */
+/** All known names, with a check for names that look like one of them. */
 export class KnownNames {
   readonly #byName = new Map<string, NamedSoftware>()
   readonly #byLooks = new Map<string, NamedSoftware>()
 
-  /** Everybody in the database, in slices: others are served in between. */
+  /** Reads all names from the database in slices, so that other work continues in between. */
   static async read({ submissions }: Store): Promise<KnownNames> {
     const names = new KnownNames()
     let last = ''
@@ -23,12 +23,12 @@ export class KnownNames {
     }
   }
 
-  /** Who is called so, however it is written. */
+  /** Finds software by name, whatever the spelling. */
   find(name: string): NamedSoftware | null {
     return this.#byName.get(isAscii(name) ? plainName(name) : name) ?? null
   }
 
-  /** What is to be said of a name that somebody gives to an agent. */
+  /** The findings about a name that was submitted for an agent. */
   findingsOf(name: string): readonly Finding[] {
     const found = this.find(name)
     if (found !== null) return [knownFinding(found)]
@@ -46,23 +46,23 @@ export class KnownNames {
   }
 }
 
-/** The names of a database, read anew after a while: they are many, and seldom change. */
+/** The names in the database, cached for a short time: there are many, and they seldom change. */
 export async function namesIn(store: Store, nowMs: number): Promise<KnownNames> {
   const kept = KEPT.get(store)
   if (kept !== undefined && nowMs - kept.atMs < KEPT_MS) return kept.names
   const names = KnownNames.read(store)
   KEPT.set(store, { names, atMs: nowMs })
-  // Whoever asks next tries again.
+  // The next caller tries again.
   names.catch(() => KEPT.delete(store))
   return names
 }
 
-/** After a change made here, which is then known at once. */
+/** Drops the cache after a change in this process, so that the change is visible at once. */
 export function forgetNames(store: Store): void {
   KEPT.delete(store)
 }
 
-/** An id for an agent that has none: its name, as far as that can stand in a path. */
+/** An id for a new agent: its name, reduced to characters that are allowed in a path. */
 export function idFor(name: string, digest: string): string {
   const plain = plainName(name.normalize('NFKD').replaceAll(/\p{M}/gu, ''))
     .slice(0, ID_LENGTH_MAX)
@@ -91,6 +91,6 @@ function isAscii(text: string): boolean {
 
 const KEPT = new WeakMap<Store, { readonly names: Promise<KnownNames>; readonly atMs: number }>()
 const KEPT_MS = 5_000
-/** Some three milliseconds. */
+/** Takes about 3 ms. */
 const SLICE = 500
 const ID_LENGTH_MAX = 64

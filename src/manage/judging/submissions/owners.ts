@@ -3,19 +3,19 @@ import type { Knowledge } from '../../../classify/known/knowledge.ts'
 import { MOST, type Share, sharesOf } from '../../../classify/known/owners.ts'
 import type { Likeness } from '../../../classify/known/index/signature-index.ts'
 
-/** Who is known to have a fingerprint, or as much of it as anybody has. */
+/** The known owners of a fingerprint, or of the largest part of it that is known. */
 export interface KnownOwners {
   readonly likeness: Likeness
   /** Most observed first. */
   readonly shares: readonly Share[]
 }
 
-/** In how much of a fingerprint it can be like others, the most telling first. */
+/** The ways in which a fingerprint of this type can match others, most significant first. */
 export function likenessesOf(type: Ja4Type): readonly Likeness[] {
   return LIKENESSES[type]
 }
 
-/** None: nobody has so much of it. */
+/** Empty if no software matches in these parts. */
 export function ownersBy(
   { list, fingerprints }: Knowledge,
   type: Ja4Type,
@@ -26,14 +26,14 @@ export function ownersBy(
   return found.length === 0 ? [] : [{ likeness, shares: sharesOf(list, found) }]
 }
 
-/** It is all of it, but for what comes and goes with one client: where it goes to, and whose cookies it has. */
+/** Whether the match covers the whole client: only its destination and its cookies may differ. */
 export function isWhole(type: Ja4Type, likeness: Likeness): boolean {
   return WHOLE[type].includes(likeness)
 }
 
 /**
- * People's browsers are among those who have it, by more than a mistake. Automated browsers have their browser's, and
- * imitators want to: neither says whose it is.
+ * Whether ordinary browsers are among the owners, beyond a measuring error. Automated browsers and imitators
+ * share the browser's fingerprint, so they are left out.
  */
 export function areBrowsers({ shares }: KnownOwners): boolean {
   const telling = shares.filter(
@@ -47,7 +47,7 @@ function sumOf(shares: readonly Share[]): number {
   return shares.reduce((sum, { share }) => sum + share, 0)
 }
 
-/** A JA4 differs in part a alone where a client names no host, or offers other protocols. */
+/** Part a of a JA4 alone differs if a client sends no SNI or offers other protocols. */
 const LIKENESSES: Readonly<Record<Ja4Type, readonly Likeness[]>> = {
   ja4: ['exact', 'b_c', 'a_c', 'a_b', 'c', 'b'],
   ja4s: ['exact', 'a_c', 'b_c'],

@@ -13,13 +13,16 @@ import { surroundingsOf } from './surroundings.ts'
 
 export interface Review {
   readonly decision: 'accept' | 'reject' | 'rollback'
-  /** The id or a name of whose it is, in the place of whom it was sent in for. */
+  /** The id or a name of the agent that the reviewer assigns, instead of the submitted one. */
   readonly agentId: string | null
-  /** Live traffic says that people have it, and the reviewer knows better. */
+  /** The reviewer accepts it although live traffic shows people with this fingerprint. */
   readonly isDespitePeople: boolean
 }
 
-/** An administrator's word on a submission. Throws a Refusal where it has another state, and where it would do harm. */
+/**
+ * Applies an administrator's decision. Throws a Refusal if the submission is in another state or would do
+ * harm.
+ */
 export async function review(
   record: SubmissionRecord,
   wanted: Review,
@@ -55,7 +58,7 @@ async function accept(
   await promote(record, target, actor, management)
 }
 
-/** One that has just been analysed, and that nothing speaks against, on behalf of who has sent it in. */
+/** Accepts a submission that was just analysed without objections, on behalf of its submitter. */
 export async function acceptClean(
   record: SubmissionRecord,
   actor: Actor,
@@ -65,7 +68,7 @@ export async function acceptClean(
   changedKnowledge(management)
 }
 
-/** From a submission to a signature, all of it or nothing, with what tells others of it. */
+/** Turns a submission into a signature, with the events about it, in one transaction. */
 async function promote(
   record: SubmissionRecord,
   { software, isNew }: Target,
@@ -81,7 +84,8 @@ async function promote(
     changeOf('accept', record, software.id),
     atMs,
     async (queries) => {
-      // What tells others locks this, and after it what is counted for submissions, too.
+      // The events lock the Sightings first and the trial counts second. The same order here avoids a
+      // deadlock.
       await store.sightings.lock(queries)
       const madeSoftware = isNew && (await store.catalogue.addSoftware(agentNamed(software), atMs, queries))
       const decision: Decision = {
@@ -116,7 +120,7 @@ async function reject(record: SubmissionRecord, actor: Actor, management: Manage
   )
 }
 
-/** All that accepting it has made is gone. */
+/** Undoes everything that accepting the submission created. */
 async function rollBack(record: SubmissionRecord, actor: Actor, management: Management): Promise<void> {
   if (record.status !== 'accepted') throw notIn('accepted', record)
   const { store, nowMs } = management
@@ -135,7 +139,7 @@ async function rollBack(record: SubmissionRecord, actor: Actor, management: Mana
   })
 }
 
-/** Only who finds it as it was: of two who decide at once one is told what the other has decided. */
+/** Only applies if the submission is unchanged: of two simultaneous decisions the second gets a Refusal. */
 async function decide(
   record: SubmissionRecord,
   decision: Decision,
@@ -148,13 +152,13 @@ async function decide(
   await store.trials.close(type, value, queries)
 }
 
-/** Who gets a signature. */
+/** The software that gets the signature. */
 interface Target {
   readonly software: NamedSoftware
   readonly isNew: boolean
 }
 
-/** Whose it is: whom the reviewer names, who is known by that name by now, or an agent that is new. */
+/** The software that the reviewer names, or that now has the submitted name, or else a new agent. */
 async function targetOf(
   { agentName, softwareId, category }: SubmissionRecord,
   agentId: string | null,
@@ -174,7 +178,9 @@ async function targetOf(
   return { software: { id, ...named }, isNew: true }
 }
 
-/** What was harmless when it was sent in may be known better by now. */
+/**
+ * Analyses the submission again: something that was harmless on arrival may be known to be harmful by now.
+ */
 async function refuseHarm(
   record: SubmissionRecord,
   { name, category }: NamedSoftware,
@@ -186,7 +192,7 @@ async function refuseHarm(
   const harmful = findings.filter(({ code }) => EFFECTS[code] === 'rejects')
   if (harmful.length > 0)
     throw new Refusal('conflict', `it cannot be accepted: ${harmful.map(({ detail }) => detail).join('; ')}`)
-  // An agent that drives a browser is not told from its people by fingerprints alone.
+  // An agent that drives a browser cannot be told from people by fingerprints alone.
   if (category === 'browser-agent' || isDespitePeople) return
   const [trial] = await management.store.trials.of(record.type, [record.value])
   const people = trial === undefined ? 0 : peopleIn(trial)
@@ -220,8 +226,8 @@ function notIn(state: SubmissionRecord['status'], { status, rolledBackAtMs }: Su
   return new Refusal('conflict', `the submission is ${what}; only one that is ${state} can be decided so`)
 }
 
-/** Whoever has sent it in has seen it: that is no more than once, however often it came since. */
+/** The submitter has seen it, which counts as one observation, however often it was seen since. */
 const OBSERVATIONS = 1
 const PEOPLE_MIN = 3
-/** Nearly all of what is an agent's is not held for people. */
+/** Almost no requests of an agent are judged human. */
 const PEOPLE_SHARE_MIN = 0.05

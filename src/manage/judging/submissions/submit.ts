@@ -8,17 +8,17 @@ import { type Effect, effectOf } from './findings.ts'
 import { acceptClean } from './review.ts'
 import { keyOf, surroundingsOf } from './surroundings.ts'
 
-/** A submission, and what was known of its fingerprint when it came. */
+/** A submission, with what was known of its fingerprint on arrival. */
 export interface Taken {
   readonly record: SubmissionRecord
-  /** The signature that is there already. */
+  /** The existing signature that it repeats. */
   readonly registered: Registered | null
   readonly live: Live | null
-  /** It waits, and nothing speaks against it. */
+  /** It has no findings that need a review. */
   readonly isClean: boolean
 }
 
-/** Analyses them, and keeps them all, or none. None of them changes a verdict. */
+/** Analyses all submissions and stores all of them or none. Storing them changes no verdict. */
 export async function submit(
   list: readonly Submitted[],
   actor: Actor,
@@ -54,7 +54,7 @@ async function acceptedAtOnce(taken: Taken, actor: Actor, management: Management
   return { ...taken, record, registered: known.find((each) => each.id === record.softwareId) ?? null }
 }
 
-/** Each is also compared with those before it. */
+/** Each submission is also compared with the earlier ones in the list. */
 function takeAll(
   list: readonly Submitted[],
   principal: string,
@@ -106,8 +106,9 @@ function tooMany(whose: string, count: number, max: number): Refusal {
 }
 
 /**
- * Whatever speaks for it, an administrator accepts it unless the operator has it otherwise: what is accepted changes who
- * is let in, and a key that may submit is not one that may decide that.
+ * Even without objections, an administrator accepts a submission, unless the operator has set
+ * `submissions.auto_accept`: accepting one changes which clients are let in, and a key that may submit must
+ * not decide that.
  */
 const STATUSES: Readonly<Record<Effect, SubmissionRecord['status']>> = {
   rejects: 'rejected',
@@ -115,12 +116,12 @@ const STATUSES: Readonly<Record<Effect, SubmissionRecord['status']>> = {
   waits: 'pending',
   notes: 'pending',
 }
-/** In the place of a principal. */
+/** Recorded as the decider instead of a principal. */
 const ANALYSIS = 'analysis'
-/** What can be sent at once; more than anybody looks through. */
+/** The maximum for one call; more than an administrator can review. */
 export const LIST_MAX = 1_000
 const WAITING_OF_ONE_MAX = 1_000
-/** All of them are looked for in live traffic. */
+/** Live traffic is searched for all of them. */
 const WAITING_MAX = 10_000
-/** Of those that were refused, and of those that were there already. */
+/** The number of rejected and duplicate submissions to keep. */
 const FINISHED_MAX = 10_000

@@ -11,7 +11,7 @@ import type { Live, Submitted, Surroundings, Waiting } from './analyse.ts'
 import { namesIn } from './names.ts'
 import { VerdictTally } from './verdict-tally.ts'
 
-/** Everything that these are compared with, read for all of them at once. */
+/** Everything that these submissions are compared with, read for all of them at once. */
 export async function surroundingsOf(
   list: readonly Submitted[],
   management: Management,
@@ -43,7 +43,7 @@ export async function surroundingsOf(
       const key = keyOf(submitted)
       const found = seen.get(key)
       if (found === undefined) return null
-      // What was counted on purpose is more than what happens to be remembered.
+      // The trial counts cover more than the Sightings that happen to be stored.
       const earlier = counted.get(key) ?? []
       return {
         ...found,
@@ -63,7 +63,7 @@ function valuesOf(list: readonly Submitted[]): ReadonlyMap<Ja4Type, readonly str
   return new Map([...values].map(([type, each]) => [type, [...each]]))
 }
 
-/** What the newest requests with these were held for. */
+/** The verdicts on the newest requests with these fingerprints. */
 async function verdictsOn(
   wanted: ReadonlyMap<string, unknown>,
   { sightings }: Store,
@@ -86,7 +86,7 @@ function tally(
   tallies: Map<string, VerdictTally>,
 ): void {
   for (const each of sightings) {
-    // The database may have been written by others.
+    // Another program may have written to the database.
     const sighting = readSighting(each)
     if (typeof sighting === 'string') continue
     for (const type of JA4_TYPES) {
@@ -106,7 +106,7 @@ function add<Item>(lists: Map<string, Item[]>, key: string, item: Item): void {
   else list.push(item)
 }
 
-/** Enough to see who has what comes often. */
+/** Enough to show which clients use a frequent fingerprint. */
 const SIGHTINGS_MAX = 2_000
-/** Some three milliseconds. */
+/** Takes about 3 ms. */
 const SIGHTINGS_AT_ONCE = 250

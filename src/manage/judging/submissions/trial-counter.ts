@@ -7,9 +7,9 @@ import { networkHash } from '../../intake/sighting-intake.ts'
 import { VerdictTally } from './verdict-tally.ts'
 
 /**
- * Counts, for fingerprints that somebody has sent in and nobody has decided on, what live traffic shows of them: they
- * decide nothing meanwhile. To be called once for each Sighting, in the transaction that stores it. Where there are
- * none, it costs a query every now and then.
+ * Counts live traffic for fingerprints that were submitted and not decided yet; they affect no verdict in the
+ * meantime. Call it once for each Sighting, in the transaction that stores it. Without pending fingerprints
+ * it costs one query per `REMEMBERED_MS`.
  */
 export function trialCounter(
   { trials }: Pick<Store, 'trials'>,
@@ -78,7 +78,10 @@ function counting(trial: Trial, sightings: readonly Sighting[]): Trial {
   return { ...trial, hits: trial.hits + sightings.length, firstHitMs, lastHitMs, verdicts: tally.counts }
 }
 
-/** What was sent in to another process is counted so much later at most. */
+/** The maximum delay until a submission to another process is counted. */
 const REMEMBERED_MS = 1_000
-/** Of a type, in one transaction, which others wait for: those that come most. Some two milliseconds. */
+/**
+ * Per type and transaction, the most frequent ones, because others wait for the transaction. Takes about 2
+ * ms.
+ */
 const VALUES_MAX = 64

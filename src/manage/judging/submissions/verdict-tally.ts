@@ -1,7 +1,10 @@
 import type { Sighting } from '../../../plane/sighting.ts'
 import type { VerdictCount } from '../../../store/catalogue/trials.ts'
 
-/** How often each verdict was passed. Agents beyond the first that are named are counted as one: there may be any number. */
+/**
+ * How often each verdict was reached. Agents beyond the first `DISTINCT_MAX` are counted as one, which bounds
+ * the size.
+ */
 export class VerdictTally {
   readonly #counts = new Map<string, { verdict: string; agentId: string | null; count: number }>()
 
@@ -34,6 +37,6 @@ function keyOf({ verdict, agentId }: Pick<VerdictCount, 'verdict' | 'agentId'>):
   return `${verdict} ${agentId ?? ''}`
 }
 
-/** No id of an agent: those have no blank. */
+/** Not an agent id: those contain no parentheses. */
 export const OTHERS = '(others)'
 const DISTINCT_MAX = 32
