@@ -1,12 +1,12 @@
 /**
- * A set of address ranges: `10.0.0.0/8`, `2001:db8::/32`, `192.0.2.1`. A range of IPv6 never holds an IPv4 address,
- * however wide it is, unless it is written in the mapped form (`::ffff:10.0.0.0/104`). Made once, asked often: in time
- * logarithmic in the number of ranges.
+ * A set of address ranges: `10.0.0.0/8`, `2001:db8::/32`, `192.0.2.1`. An IPv6 range never contains an IPv4
+ * address, however wide it is, unless it is written in the mapped form (`::ffff:10.0.0.0/104`). A lookup
+ * takes time logarithmic in the number of ranges.
  */
 export class AddressRanges {
-  /** Start and end, sorted, none touching another: one word each. */
+  /** First and last address of each range, one word each. Sorted and merged: no two ranges overlap. */
   readonly #ipv4: Uint32Array
-  /** The same, four words each. */
+  /** The same for IPv6, four words an address. */
   readonly #ipv6: Uint32Array
 
   constructor(ranges: readonly AddressRange[]) {
@@ -23,30 +23,29 @@ export class AddressRanges {
     return family === 6 && touches(this.#ipv6, words, words, IPV6_AT)
   }
 
-  /** Whether it holds any address of the range. */
+  /** Whether the set contains any address of the range. */
   touches({ isIpv4, first, last }: AddressRange): boolean {
     return isIpv4 ? touches(this.#ipv4, first, last, IPV4_AT) : touches(this.#ipv6, first, last, IPV6_AT)
   }
 }
 
-/** The first and the last address. */
 export interface AddressRange {
   readonly isIpv4: boolean
-  /** How many bits all of them have in common, as their family counts. */
+  /** The prefix length in bits, counted as in its family: 0 to 32 or 0 to 128. */
   readonly length: number
-  /** The one that was written, which need not be the first. */
+  /** The address as written, which may differ from `first`. */
   readonly written: Words
   readonly first: Words
   readonly last: Words
 }
 
-/** Four words of 32 bits; an IPv4 address is the last one. */
+/** Four words of 32 bits. An IPv4 address uses the last word. */
 type Words = Uint32Array
 
-/** An address that can be read anew, over and over: no request makes one of its own. */
+/** An address that is reused: parsing the next text overwrites it, so that a request allocates nothing. */
 export class Address {
   readonly words: Words = new Uint32Array(4)
-  /** 0: what was read last is no address. */
+  /** 0: the last text was not an address. */
   family: 0 | 4 | 6 = 0
 
   read(text: string): void {
@@ -56,7 +55,7 @@ export class Address {
   }
 }
 
-/** `null` for what is no range. */
+/** `null` if the text is not a range. */
 export function parseAddressRange(text: string): AddressRange | null {
   const [, address, length] = RANGE.exec(text) ?? []
   if (address === undefined) return null
@@ -67,13 +66,13 @@ export function parseAddressRange(text: string): AddressRange | null {
   const isDotted = !address.includes(':')
   const bits = length === undefined ? 128 : Number(length) + (isDotted ? 96 : 0)
   if (bits > 128) return null
-  // Wider than the prefix of the mapped form, it is a range of IPv6 after all.
+  // If the range is wider than the mapped prefix (96 bits), it is an IPv6 range.
   const isIpv4 = read.family === 4 && bits >= 96
   const [first, last] = [masked(words, bits, 0), masked(words, bits, 0xffff_ffff)]
   return { isIpv4, length: isIpv4 ? bits - 96 : bits, written: words, first, last }
 }
 
-/** The words with all bits from `bits` on set to those of `fill`. */
+/** The words with all bits from `bits` on replaced by those of `fill`. */
 function masked(words: Words, bits: number, fill: number): Words {
   const result = new Uint32Array(4)
   for (let i = 0; i < 4; i++) {
@@ -84,7 +83,7 @@ function masked(words: Words, bits: number, fill: number): Words {
   return result
 }
 
-/** `from`: where in the words these addresses begin, here and below. */
+/** `from`: index of the first word used, 3 for IPv4 and 0 for IPv6. The same in the functions below. */
 function merged(ranges: readonly AddressRange[], from: number): Uint32Array {
   const compare = (a: Words, b: Words) => compareAt(a, from, b, from)
   const sorted = ranges.toSorted((a, b) => compare(a.first, b.first))
@@ -129,7 +128,7 @@ function isMapped(words: Words): boolean {
   return words[0] === 0 && words[1] === 0 && words[2] === 0xffff
 }
 
-/** Four decimal numbers without leading zeros, which some take for octal. */
+/** Four decimal numbers. Leading zeros are rejected because some parsers read them as octal. */
 function readIpv4(text: string, from: number, to: number, words: Words): boolean {
   let word = 0
   let number = -1
@@ -189,7 +188,7 @@ function readIpv6(text: string, words: Words): boolean {
   return true
 }
 
-/** The groups behind `::` move to the end; what it stands for is zero. */
+/** Moves the groups behind `::` to the end and fills the gap with zeros. */
 function widen(gap: number, count: number): void {
   const tailAt = 8 - (count - gap)
   GROUPS.copyWithin(tailAt, gap, count)
@@ -205,7 +204,7 @@ function digitOf(code: number): number {
 const IPV4_AT = 3
 const IPV6_AT = 0
 const RANGE = /^([0-9a-fA-F:.]+)(?:\/(0|[1-9]\d{0,2}))?$/
-/** What is being read of an IPv6 address. */
+/** The groups of the IPv6 address being parsed. */
 const GROUPS = new Uint16Array(8)
 const ZERO = 0x30
 const DOT = 0x2e

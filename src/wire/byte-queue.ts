@@ -1,19 +1,20 @@
 /**
- * Bytes that arrived in pieces, read from the front. Appending costs what it copies, however small the pieces
- * are, and a reader that keeps up copies nothing: the last chunk is only borrowed until `keep` is called.
+ * Bytes that arrive in pieces and are read from the front. Appending copies only the new bytes, however small
+ * the pieces are. A reader that keeps up copies nothing: the last chunk is only borrowed until `keep` is
+ * called.
  */
 export class ByteQueue {
   #bytes: Uint8Array = EMPTY
   #at = 0
   #end = 0
-  /** Whether `#bytes` is ours to write into, or the caller's chunk. */
+  /** Whether `#bytes` is our own buffer, not the caller's chunk. */
   #owned = false
 
   get length(): number {
     return this.#end - this.#at
   }
 
-  /** What it takes in memory that is its own. */
+  /** Memory that the queue itself has allocated. */
   get heldBytes(): number {
     return this.#owned ? this.#bytes.length : 0
   }
@@ -31,7 +32,7 @@ export class ByteQueue {
     this.#end += chunk.length
   }
 
-  /** Call when done reading for now: what is left is copied away from the caller's buffer, which is let go. */
+  /** Call this when reading pauses: it copies the unread bytes and releases the caller's buffer. */
   keep(): void {
     if (this.#owned) return
     if (this.#at === this.#end) this.clear()
@@ -61,7 +62,7 @@ export class ByteQueue {
     this.#at += length
   }
 
-  /** All that is left, as a view. */
+  /** All unread bytes, as a view. */
   rest(): Uint8Array {
     return this.#bytes.subarray(this.#at, this.#end)
   }

@@ -4,7 +4,7 @@ export type CertificateList =
   | { readonly kind: 'certificates'; readonly certificates: readonly Uint8Array[] }
   | { readonly kind: 'malformed'; readonly fault: 'truncated' | 'trailing-data' }
 
-/** The body of a Certificate message up to TLS 1.2 (RFC 5246 §7.4.2): the chain as sent, each in DER. */
+/** The body of a Certificate message up to TLS 1.2 (RFC 5246 §7.4.2): the chain in wire order, in DER. */
 export function parseCertificates(body: Uint8Array): CertificateList {
   const r = new Reader(body)
   const list = r.sub(r.u24())
@@ -13,7 +13,10 @@ export function parseCertificates(body: Uint8Array): CertificateList {
   return result(certificates, list.ok, r.left)
 }
 
-/** The body of a Certificate message of TLS 1.3 (RFC 8446 §4.4.2): a context before it, extensions after each entry. */
+/**
+ * The body of a Certificate message of TLS 1.3 (RFC 8446 §4.4.2): a context first, and extensions after each
+ * entry.
+ */
 export function parseCertificates13(body: Uint8Array): CertificateList {
   const r = new Reader(body)
   r.skip(r.u8()) // certificate_request_context

@@ -1,23 +1,25 @@
 import { Reader } from './reader.ts'
 
-/** What carries the handshake. Nothing inside a hello can tell it (a QUIC extension may be sent over TCP). */
+/**
+ * What carries the handshake. The hello itself does not show it: a QUIC extension may also be sent over TCP.
+ */
 export type Transport = 'tcp' | 'quic' | 'dtls'
 
-/** A ClientHello as it was sent: GREASE, duplicates and unknown numbers included, in wire order. */
+/** A ClientHello in wire order, with GREASE, duplicates and unknown numbers. */
 export interface ClientHello {
   readonly legacyVersion: number
   readonly ciphers: readonly number[]
   readonly extensions: readonly number[]
-  /** `null` without the extension; empty when it is there and says nothing. */
+  /** `null` if the extension is absent. Empty if it is present without a valid list. */
   readonly supportedVersions: readonly number[] | null
   readonly signatureAlgorithms: readonly number[]
-  /** supported_groups; a key share is for one of them (RFC 8446 §4.2.8). */
+  /** supported_groups. Each key share belongs to one of them (RFC 8446 §4.2.8). */
   readonly groups: readonly number[]
   /** Protocol names as bytes. */
   readonly alpn: readonly Uint8Array[]
-  /** The host name asked for; `null` without one (the extension may still be in `extensions`). */
+  /** The requested host name. `null` if it was not sent; `extensions` may still contain the extension. */
   readonly serverName: string | null
-  /** The client random, which names the connection in a key log. */
+  /** The client random, which identifies the connection in a key log. */
   readonly random: Uint8Array
 }
 
@@ -26,7 +28,7 @@ export type Hello =
   | { readonly kind: 'malformed'; readonly fault: HelloFault }
 
 export type HelloFault =
-  /** The handshake message is another one. */
+  /** The message is of another handshake type. */
   | 'wrong-type'
   /** A length reaches past the end. */
   | 'truncated'
@@ -36,12 +38,12 @@ export type HelloFault =
   | 'odd-list'
   /** Longer than `HELLO_BYTES_MAX`. */
   | 'too-long'
-  /** DTLS: one fragment of a hello where a whole one is needed. */
+  /** DTLS: a single fragment instead of the whole hello. */
   | 'fragment'
 
 /**
- * One whole handshake message over TCP or QUIC; `record.ts` has joined the records. Bytes after the message
- * are another message's and are not looked at.
+ * Parses one whole handshake message over TCP or QUIC; `record.ts` has joined the records. Bytes after the
+ * message belong to the next message and are ignored.
  */
 export function parseClientHello(message: Uint8Array): Hello {
   const outer = new Reader(message)
@@ -51,7 +53,10 @@ export function parseClientHello(message: Uint8Array): Hello {
   return parseBody(message, outer.sub(length), false)
 }
 
-/** One whole DTLS handshake message, with its 12-byte header (RFC 6347 §4.2.2), fragments already joined. */
+/**
+ * Parses one whole DTLS handshake message with its 12-byte header (RFC 6347 §4.2.2), fragments already
+ * joined.
+ */
 export function parseDtlsClientHello(message: Uint8Array): Hello {
   const outer = new Reader(message)
   if (outer.u8() !== CLIENT_HELLO) return malformed(message.length === 0 ? 'truncated' : 'wrong-type')
@@ -65,7 +70,7 @@ export function parseDtlsClientHello(message: Uint8Array): Hello {
   return parseBody(message, outer.sub(length), true)
 }
 
-/** RFC 8446 §4.1.2; for DTLS with the cookie of RFC 6347 §4.2.1. */
+/** RFC 8446 §4.1.2. For DTLS with the cookie of RFC 6347 §4.2.1. */
 function parseBody(message: Uint8Array, r: Reader, cookie: boolean): Hello {
   const legacyVersion = r.u16()
   const randomAt = r.at
@@ -86,12 +91,12 @@ function parseBody(message: Uint8Array, r: Reader, cookie: boolean): Hello {
 
   // A hello may end here: SSL 3.0 and bare TLS 1.0 stacks send no extensions block.
   const block = r.left === 0 ? r : r.sub(r.u16())
-  // A remnant too short to begin another extension is none.
+  // Remaining bytes that are too few for an extension header are ignored.
   while (block.left >= EXTENSION_HEADER_BYTES) {
     const type = block.u16()
     const length = block.u16()
     extensions.push(type)
-    // The first of a repeated extension speaks. A broken body is the peer's peculiarity, not our failure: its type stays.
+    // If an extension is repeated, the first one counts. If its body is malformed, only its type is kept.
     if (type === EXT_SERVER_NAME && serverName === null) serverName = readServerName(block.sub(length))
     else if (type === EXT_SIGNATURE_ALGORITHMS && signatureAlgorithms === null)
       signatureAlgorithms = readU16Vector(block.sub(length), 2)
@@ -131,7 +136,7 @@ function readServerName(body: Reader): string | null {
   return null
 }
 
-/** RFC 7301 §3.1. A list whose lengths do not fit offers nothing. */
+/** RFC 7301 §3.1. If the lengths do not fit, the list counts as empty. */
 export function readAlpn(message: Uint8Array, body: Reader): readonly Uint8Array[] {
   const list = body.sub(body.u16())
   const names: Uint8Array[] = []
@@ -144,7 +149,10 @@ export function readAlpn(message: Uint8Array, body: Reader): readonly Uint8Array
   return list.ok && body.left === 0 ? names : NO_NAMES
 }
 
-/** A vector of 16-bit values behind a length of `lengthBytes`. One whose length does not fit says nothing. */
+/**
+ * A vector of 16-bit values after a length of `lengthBytes`. If the length does not fit, the list counts as
+ * empty.
+ */
 function readU16Vector(body: Reader, lengthBytes: 1 | 2): readonly number[] {
   const length = lengthBytes === 1 ? body.u8() : body.u16()
   const list = body.sub(length)
@@ -156,7 +164,10 @@ function malformed(fault: HelloFault): Hello {
   return { kind: 'malformed', fault }
 }
 
-/** The longest hello read: four times the longest seen in the wild (s2n's test with 16 kB), and no peer can make us hold more. */
+/**
+ * The longest hello that is parsed: four times the longest seen in practice (16 kB, a test of s2n). It limits
+ * what a peer can make us buffer.
+ */
 export const HELLO_BYTES_MAX = 65_536
 
 export const CLIENT_HELLO = 1

@@ -1,24 +1,25 @@
 import { FIELD_LINE, PLAIN_FIELD_LINE } from './field-line.ts'
 
-/** The head of a request, as nearly all clients of HTTP/1.1 write it. */
+/** A request head in the form that nearly all HTTP/1.1 clients send. */
 export interface CommonHead {
   readonly method: string
   /** In origin form. */
   readonly target: string
-  /** As `RequestHead` has them. */
+  /** Flat list, as in `RequestHead`. */
   readonly rawHeaders: readonly string[]
-  /** The name of a header has a character other than letters, digits and hyphens. */
+  /** Whether a header name has a character other than letters, digits and hyphens. */
   readonly hasOddNames: boolean
-  /** Behind the empty line. */
+  /** Offset of the first byte after the empty line. */
   readonly end: number
-  /** The client did not say `Connection: close`. */
+  /** Whether the client did not send `Connection: close`. */
   readonly keepsAlive: boolean
 }
 
 /**
- * Reads a head of HTTP/1.1 that bytes begin with, where it is all there and of a grammar so narrow that nobody could take it
- * for anything else: a common method, a path, whole lines. `null` is no verdict: another parser has to look at it, as it has
- * at everything that changes what follows (`Transfer-Encoding`, `Expect`, `Upgrade`, a `Connection` that lists fields).
+ * Parses the HTTP/1.1 head at the start of the bytes. It accepts only a complete head in a grammar so narrow
+ * that every parser reads it alike: a common method, a path, whole lines. `null` leaves the head to another
+ * parser. That includes every header that changes what follows (`Transfer-Encoding`, `Expect`, `Upgrade`, a
+ * `Connection` that lists fields).
  */
 export function readCommonHead(bytes: Buffer): CommonHead | null {
   const blank = bytes.indexOf(EMPTY_LINE)
@@ -56,8 +57,8 @@ export function readCommonHead(bytes: Buffer): CommonHead | null {
 }
 
 /**
- * A piece of the text that has memory of its own: else whoever remembers one keeps the whole head. V8 copies pieces that
- * are shorter than 13 characters anyway.
+ * Copies a piece of the text: a slice would keep the whole head in memory. V8 copies slices shorter than 13
+ * characters anyway.
  */
 function own(text: string, bytes: Buffer, from: number, to: number): string {
   return to - from < SLICED_LENGTH_MIN ? text.slice(from, to) : bytes.toString('latin1', from, to)
@@ -71,7 +72,7 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
-/** Longer heads are few, and their limits are looked after elsewhere. */
+/** Longer heads are rare. The other parser enforces the limits for them. */
 const HEAD_BYTES_MAX = 8192
 const EMPTY_LINE = Buffer.from('\r\n\r\n')
 const METHODS = 'GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS'
@@ -80,7 +81,7 @@ const PLAIN_HEAD = headOf(PLAIN_FIELD_LINE)
 const HEAD = headOf(FIELD_LINE)
 const VERSION_LINE_LENGTH = ' HTTP/1.1\r\n'.length
 const SLICED_LENGTH_MIN = 13
-/** The last one means to llhttp what `Connection` does. */
+/** llhttp treats `proxy-connection` like `Connection`. */
 const ELSEWHERE: ReadonlySet<string> = new Set([
   ...['transfer-encoding', 'expect', 'upgrade', 'http2-settings', 'proxy-connection'],
 ])

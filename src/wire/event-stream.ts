@@ -1,13 +1,13 @@
-/** What one event of an event stream says (WHATWG HTML, server-sent events). */
+/** One event of an event stream (WHATWG HTML, server-sent events). */
 export interface StreamEvent {
-  /** `message` where it says none. */
+  /** `message` if the event has no `event` field. */
   readonly event: string
   readonly data: string
-  /** Of this or of the last event that had one; empty: none has. */
+  /** The id of this event or of the last event that had one. Empty if no event had one yet. */
   readonly id: string
 }
 
-/** Reads an event stream as it comes, in pieces of any size. */
+/** Parses an event stream from pieces of any size. */
 export class EventStreamReader {
   readonly #lengthMax: number
   #held = ''
@@ -20,7 +20,10 @@ export class EventStreamReader {
     this.#lengthMax = lengthMax
   }
 
-  /** Those that end in this piece; `null`: one is longer than it may be, and nothing can be read from here on. */
+  /**
+   * The events that end in this piece. `null` if an event exceeds the limit; the stream is unreadable from
+   * there on.
+   */
   read(piece: string): readonly StreamEvent[] | null {
     const lines = (this.#held + piece).split(/\r\n|\n|\r(?!$)/)
     this.#held = lines.pop()!

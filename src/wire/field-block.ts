@@ -1,8 +1,8 @@
 import { Reader } from './reader.ts'
 
 /**
- * How many fields a block of HPACK has (RFC 7541 §6). The strings are passed over unread, so that this takes neither a
- * decoder nor its dynamic table. `null` for what is not a block.
+ * The number of fields in an HPACK block (RFC 7541 §6). It skips the strings, so it needs neither a decoder
+ * nor a dynamic table. `null` if the block is malformed.
  */
 export function countFields(block: Uint8Array): number | null {
   const r = new Reader(block)
@@ -25,7 +25,7 @@ export function countFields(block: Uint8Array): number | null {
   return r.ok ? count : null
 }
 
-/** The part of the payload of a HEADERS frame that belongs to its block (RFC 9113 §6.2). */
+/** The part of a HEADERS payload that belongs to the header block (RFC 9113 §6.2). */
 export function blockFragment(payload: Uint8Array, flags: number): Uint8Array | null {
   const r = new Reader(payload)
   const padding = flags & PADDED ? r.u8() : 0
@@ -33,7 +33,7 @@ export function blockFragment(payload: Uint8Array, flags: number): Uint8Array | 
   return r.ok && padding <= r.left ? r.take(r.left - padding) : null
 }
 
-/** §5.1. One that is too long is given as infinite: no index, no length and no size can be that. */
+/** RFC 7541 §5.1. An integer that is too long yields infinity, which is invalid as index, length and size. */
 export function readInteger(r: Reader, first: number, prefixBits: number): number {
   const prefixMax = (1 << prefixBits) - 1
   let value = first & prefixMax
@@ -50,16 +50,16 @@ function skipString(r: Reader): void {
   r.skip(readInteger(r, r.u8(), 7))
 }
 
-/** Enough for all lengths that there can be. */
+/** Enough for every valid length. */
 const INTEGER_BITS_MAX = 28
 
-// The first byte of a field, §6.
+// The first byte of a field (RFC 7541 §6).
 export const INDEXED = 0x80
 export const LITERAL_WITH_INDEXING = 0x40
 export const SIZE_UPDATE = 0x20
 
-/** In the flags of HEADERS and CONTINUATION. */
+/** A flag of HEADERS and CONTINUATION. */
 export const END_HEADERS = 0x4
-// In those of HEADERS.
+// Flags of HEADERS.
 const PADDED = 0x8
 const PRIORITY = 0x20

@@ -1,10 +1,12 @@
-/** Whether a name has letters, digits and hyphens only, which every server reads as what it is. */
+/** Whether a name has only letters, digits and hyphens. All servers read such a name alike. */
 export function isPlainName(name: string): boolean {
   for (let i = 0; i < name.length; i++) if (PLAIN[name.charCodeAt(i)] !== 1) return false
   return true
 }
 
-/** Whether any name in a flat list (name, value, …) has another character. Pseudo-headers of HTTP/2 do not count. */
+/**
+ * Whether any name in a flat list (name, value, …) has another character. HTTP/2 pseudo-headers are ignored.
+ */
 export function hasOddNames(rawHeaders: readonly string[]): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
@@ -14,15 +16,15 @@ export function hasOddNames(rawHeaders: readonly string[]): boolean {
 }
 
 /**
- * The form in which names are compared: lower case, and every character outside [a-z0-9] is a hyphen. CGI, FastCGI and
- * WSGI servers give the app one variable for all spellings of a name that have the same form: `X.Plan`, `X_Plan` and
- * `X-Plan` are HTTP_X_PLAN (RFC 3875 §4.1.18).
+ * The form in which names are compared: lower case, with a hyphen for every character outside [a-z0-9]. CGI,
+ * FastCGI and WSGI servers give the app one variable for all spellings with the same form: `X.Plan`, `X_Plan`
+ * and `X-Plan` are HTTP_X_PLAN (RFC 3875 §4.1.18).
  */
 export function foldHeaderName(name: string): string {
   return isPlainName(name) ? name.toLowerCase() : name.replace(NOT_ALPHANUMERIC, '-').toLowerCase()
 }
 
-/** The same as `foldHeaderName(sent) === folded`, without a copy. */
+/** The same as `foldHeaderName(sent) === folded`, but without a copy. */
 export function isFoldedName(sent: string, folded: string): boolean {
   if (sent.length !== folded.length) return false
   for (let i = 0; i < folded.length; i++) {
@@ -32,14 +34,14 @@ export function isFoldedName(sent: string, folded: string): boolean {
 }
 
 /**
- * A first look at names: by first character and length alone, most that are not in a list are told apart. A name whose
- * look is true may still not be in the list.
+ * A quick filter by first character and length. If `mayHave` is false, the name is not in the list; if true,
+ * it still may not be.
  */
 export class NameLook {
-  /** By the low bits of the first character: a bit for each length. */
+  /** Index: the low bits of the first character. Value: one bit for each length. */
   readonly #lengths = new Uint32Array(32)
 
-  /** `names` are folded; one that ends with `*` is all names that begin so. */
+  /** `names` are folded. A name that ends with `*` is a prefix. */
   constructor(names: Iterable<string>) {
     for (const name of names) {
       const bits = name.endsWith('*') ? -1 : lengthBit(name.length)
@@ -52,7 +54,7 @@ export class NameLook {
   }
 }
 
-/** Lengths from 31 on share one. */
+/** Lengths from 31 on share one bit. */
 function lengthBit(length: number): number {
   return 1 << (length < 31 ? length : 31)
 }
@@ -61,7 +63,7 @@ const COLON = 0x3a
 const HYPHEN = 0x2d
 const NOT_ALPHANUMERIC = /[^A-Za-z0-9]/g
 const PLAIN = new Uint8Array(128)
-/** By code: the code it is compared as. */
+/** The folded code of each character code. */
 const FOLDED = new Uint8Array(128).fill(HYPHEN)
 for (const character of 'abcdefghijklmnopqrstuvwxyz0123456789') {
   for (const each of [character, character.toUpperCase()]) {

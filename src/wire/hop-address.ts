@@ -1,18 +1,18 @@
 import { ipFamily, normalAddress } from './ip-address.ts'
 import { ownText } from './own-text.ts'
 
-/** What earlier hops say about where a request comes from; repeated headers are joined by commas. */
+/** What earlier hops claim about the origin of a request. Repeated headers are joined by commas. */
 export interface HopClaims {
   readonly forwardedFor: string | null
   readonly forwarded: string | null
 }
 
 /**
- * The client's address: from the peer back through X-Forwarded-For for as long as the hop that wrote an entry is
- * trusted, so that the first untrusted address is the client, whatever it claims about others. Forwarded (RFC 7239) is
- * read only if there is no X-Forwarded-For: a trusted hop has to write or remove both, and nearly all write the older
- * one. An entry without an address (`unknown`, `_hidden`) ends the walk at the hop that wrote it. The caller has
- * checked that `peer` is trusted.
+ * The client's address. The walk starts at the peer and follows X-Forwarded-For backwards while the hop that
+ * wrote an entry is trusted. The first untrusted address is the client, whatever it claims about others.
+ * Forwarded (RFC 7239) is read only if there is no X-Forwarded-For: a trusted hop has to write or remove both
+ * headers, and nearly all hops write the older one. An entry without an address (`unknown`, `_hidden`) ends
+ * the walk at the hop that wrote it. The caller has checked that `peer` is trusted.
  */
 export function addressBehind(peer: string, claims: HopClaims, trusted: TrustedHops): string {
   const client = pathBehind(peer, claims, trusted)[0]!
@@ -36,12 +36,12 @@ export function pathBehind(
   return path.reverse()
 }
 
-/** An AddressSet. */
+/** Implemented by AddressSet. */
 export interface TrustedHops {
   has(address: string): boolean
 }
 
-/** The last entries, in order. What a client wrote before them may be long. */
+/** The last `HOPS_MAX` entries, in order. A client may have sent a long list before them. */
 function lastEntries(list: string): string[] {
   let before = list.length
   for (let count = 0; count < HOPS_MAX && before > 0; count++) before = list.lastIndexOf(',', before - 1)
@@ -49,8 +49,9 @@ function lastEntries(list: string): string[] {
 }
 
 /**
- * The `for` of each element of a Forwarded header, in order, `''` if an element has none. A header with a syntax error
- * (RFC 7239 §4), or longer than trusted hops make it, yields no elements: a client could have shaped it.
+ * The `for` value of each element of a Forwarded header, in order; `''` if an element has none. A header with
+ * a syntax error (RFC 7239 §4), or longer than trusted hops make it, yields no elements: a client could have
+ * shaped it.
  */
 function forwardedNodes(value: string): string[] {
   if (value.length > FORWARDED_LENGTH_MAX) return []
@@ -61,7 +62,7 @@ function forwardedNodes(value: string): string[] {
     let next = value[at]
     if (next !== ';' && next !== ',') {
       PAIR.lastIndex = at
-      const [text, name, token, quoted] = PAIR.exec(value)! // also matches the empty text
+      const [text, name, token, quoted] = PAIR.exec(value)! // the pattern also matches an empty text
       at += text.length
       if (name?.toLowerCase() === 'for') {
         if (node !== '') return [] // RFC 7239 §4: no parameter twice in an element
@@ -88,14 +89,14 @@ function nodeAddress(text: string): string | null {
     return ipFamily(inner) === 6 ? normalAddress(inner) : null
   }
   const colon = node.indexOf(':')
-  // Two colons or more: a bare IPv6 address without a port.
+  // With two or more colons it is a bare IPv6 address without a port.
   if (colon === -1 || node.includes(':', colon + 1)) return normalAddress(node)
   if (!PORT.test(node.slice(colon))) return null
   const host = node.slice(0, colon)
   return ipFamily(host) === 4 ? host : null
 }
 
-/** More trusted hops than any request passes. */
+/** More trusted hops than any request passes through. */
 const HOPS_MAX = 64
 /** Enough for thirty hops with every parameter of RFC 7239. */
 const FORWARDED_LENGTH_MAX = 4_096

@@ -1,8 +1,8 @@
 import { normalAddress } from './ip-address.ts'
 
 /**
- * A host and perhaps a port (RFC 3986 §3.2.2), as names are in practice: no user information, no empty label, nothing that a
- * reader further on could cut at or decode.
+ * A host with an optional port (RFC 3986 §3.2.2), restricted to what names contain in practice: no user
+ * information, no empty label, no character at which a later parser could cut or decode.
  */
 export function isAuthority(text: string): boolean {
   let at = 0
@@ -28,17 +28,17 @@ export function isAuthority(text: string): boolean {
   return true
 }
 
-/** Where the host of an authority ends: in front of its port, and of the dot that stands for the root of DNS. */
+/** The end of the host in an authority: before the port and before the final dot (the DNS root). */
 export function hostEnd(authority: string): number {
   const colon = authority.lastIndexOf(':')
-  // The last colon of an address in brackets begins no port.
+  // The last colon of a bracketed address does not begin a port.
   const end = colon === -1 || authority.indexOf(']', colon) !== -1 ? authority.length : colon
   return authority.charCodeAt(end - 1) === DOT ? end - 1 : end
 }
 
 /**
- * The host of an authority in the one form in which hosts are compared: lower case, without port and final dot, an IPv6
- * address in its shortest spelling.
+ * The host of an authority in the form in which hosts are compared: lower case, without port and final dot,
+ * an IPv6 address in its shortest spelling.
  */
 export function hostOf(authority: string): string {
   const end = hostEnd(authority)
@@ -52,13 +52,13 @@ function literal(host: string): string {
   return address.includes(':') ? `[${address}]` : address
 }
 
-/** For a message about a host that is written in other letters than requests have: the form of it that they have. */
+/** A hint for an error message: the ASCII form of a host that was written with other characters. */
 export function asciiHint(host: string): string {
   const ascii = NOT_ASCII.test(host) ? URL.parse(`http://${host}/`)?.hostname : undefined
   return ascii === undefined ? '' : ` (write ${ascii})`
 }
 
-/** Hosts and patterns: `*.` in front of a host stands for one label. */
+/** Hosts and patterns. In a pattern `*.` stands for exactly one label. */
 export class HostSet {
   readonly #hosts: ReadonlySet<string>
   readonly #parents: ReadonlySet<string>
@@ -73,7 +73,7 @@ export class HostSet {
     return this.#hosts.size + this.#parents.size === 0
   }
 
-  /** `host`: as `hostOf` gives it. */
+  /** `host` is in the form of `hostOf`. */
   has(host: string): boolean {
     if (this.#hosts.has(host)) return true
     if (this.#parents.size === 0) return false

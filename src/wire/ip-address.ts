@@ -30,7 +30,10 @@ export class AddressSet {
   }
 }
 
-/** 0: not an address. The family that the text is written in: `::ffff:192.0.2.1` is 6. A zone (`%eth0`) is allowed. */
+/**
+ * The family in which the text is written: `::ffff:192.0.2.1` is 6. A zone (`%eth0`) is allowed. 0: not an
+ * address.
+ */
 export function ipFamily(text: string): 0 | 4 | 6 {
   if (text.length > TEXT_LENGTH_MAX) return 0
   if (!text.includes(':')) {
@@ -44,8 +47,8 @@ export function ipFamily(text: string): 0 | 4 | 6 {
 }
 
 /**
- * The one form in which we write an address: IPv4-mapped IPv6 becomes IPv4, IPv6 is written as in RFC 5952, without a
- * zone. `null` for text that is not an address.
+ * The form in which the proxy writes an address: IPv4-mapped IPv6 becomes IPv4, IPv6 is written as in RFC
+ * 5952 without a zone. `null` if the text is not an address.
  */
 export function normalAddress(text: string): string | null {
   const family = ipFamily(text)
@@ -54,7 +57,10 @@ export function normalAddress(text: string): string | null {
   return READ.family === 4 ? dotted(READ.words[3]!) : colons(READ.words)
 }
 
-/** Limits count clients by this: an IPv4 address, or the /64 of an IPv6 address, the least that one client is given. */
+/**
+ * The key by which limits count clients: an IPv4 address, or the /64 of an IPv6 address, the smallest network
+ * a client gets.
+ */
 export function clientNetwork(address: string): string {
   if (!address.includes(':') || ipFamily(address) === 0) return address
   const { words } = READ
@@ -62,7 +68,7 @@ export function clientNetwork(address: string): string {
   return `${words[0]!.toString(16)}:${words[1]!.toString(16)}::/64`
 }
 
-/** The network that an address is shown as to callers who may not see addresses: IPv4 /24, IPv6 /48. */
+/** The network shown instead of an address to callers that may not see addresses: IPv4 /24, IPv6 /48. */
 export function shownNetwork(address: string): string | null {
   if (ipFamily(address) === 0) return null
   const { words, family } = READ
@@ -74,7 +80,7 @@ function dotted(word: number): string {
   return `${word >>> 24}.${(word >>> 16) & 255}.${(word >>> 8) & 255}.${word & 255}`
 }
 
-/** RFC 5952 §4: the first of the longest runs of two or more zero groups is `::`. */
+/** RFC 5952 §4: `::` replaces the first of the longest runs of two or more zero groups. */
 function colons(words: ArrayLike<number>): string {
   const all: number[] = []
   for (let i = 0; i < 4; i++) all.push(words[i]! >>> 16, words[i]! & 0xffff)
@@ -92,8 +98,8 @@ function colons(words: ArrayLike<number>): string {
   return length === 1 ? hex(all) : `${hex(all.slice(0, from))}::${hex(all.slice(from + length))}`
 }
 
-/** Read into and used at once: no call allocates an address of its own. */
+/** Shared by all calls and used at once, so that no call allocates an address. */
 const READ = new Address()
-/** 45 characters of an address, and a zone. */
+/** Enough for an address (45 characters) and a zone. */
 const TEXT_LENGTH_MAX = 128
 const ZONE = /^%[0-9a-zA-Z.:-]+$/

@@ -1,15 +1,18 @@
 export interface ShapeProblem {
-  /** RFC 6901. */
+  /** A JSON Pointer (RFC 6901). */
   readonly pointer: string
   readonly detail: string
 }
 
-/** What is JSON, and nobody means well with. `null`: nothing of the kind. */
+/**
+ * Finds valid JSON with an abusive shape: too deep, or with a `__proto__` member. `null` if the shape is
+ * fine.
+ */
 export function shapeProblem(value: unknown): ShapeProblem | null {
   return isShapely(value, 1) ? null : problemIn(value)
 }
 
-/** As nearly everything is. */
+/** The fast check, which nearly all values pass. */
 function isShapely(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (depth > DEPTH_MAX) return false
@@ -34,7 +37,7 @@ function problemIn(value: unknown): ShapeProblem | null {
       continue
     }
     for (const [name, member] of Object.entries(at)) {
-      // Copied by an assignment, it would change what the copy is.
+      // If it were copied by assignment, it would set the prototype of the copy.
       if (name === '__proto__') return { pointer: `${pointer}/__proto__`, detail: 'is not known' }
       if (typeof member === 'object')
         waiting.push({
@@ -47,5 +50,5 @@ function problemIn(value: unknown): ShapeProblem | null {
   return null
 }
 
-/** Nothing that is taken has more than ten. */
+/** No accepted body has more than ten levels. */
 const DEPTH_MAX = 64

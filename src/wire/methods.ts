@@ -4,8 +4,8 @@ export function isRegisteredMethod(method: string): boolean {
 }
 
 /**
- * Whether a method is a registered one in another case, such as `post`. To a rule it is another method, but many apps
- * fold the case of a method before they use it. `method` is a token: ASCII only.
+ * Whether a method is a registered one in another case, such as `post`. A rule sees a different method, but
+ * many apps ignore the case of a method. `method` is a token: ASCII only.
  */
 export function isMiscasedMethod(method: string): boolean {
   return !REGISTERED.has(method) && method.length <= METHOD_LENGTH_MAX && REGISTERED.has(method.toUpperCase())
@@ -21,5 +21,5 @@ const REGISTERED: ReadonlySet<string> = new Set([
   // RFC 2068.
   ...['LINK', 'UNLINK'],
 ])
-/** Of a registered method. */
+/** The length of the longest registered method. */
 export const METHOD_LENGTH_MAX = Math.max(...[...REGISTERED].map(({ length }) => length))

@@ -1,12 +1,15 @@
 /**
- * The same text, one character a byte, in memory of its own. A piece of a header has V8 keep the whole header, for as long
- * as the piece, or a text made with it, is remembered; who sends the header may make it as long as we let him.
+ * Copies a text, one character a byte. A slice of a header makes V8 keep the whole header while the slice, or
+ * a text made with it, is in use; a client can make that header long.
  */
 export function ownText(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
 
-/** The first of a text, of `charactersMax` at most, and not from `end` on. It does not have V8 keep more than so many. */
+/**
+ * The start of a text: at most `charactersMax` characters, and none from `end` on. V8 keeps no more than that
+ * in memory.
+ */
 export function shortText(text: string, charactersMax: number, end = text.length): string {
   const first = text.slice(0, Math.min(end, charactersMax))
   return text.length > charactersMax ? ownText(first) : first

@@ -1,16 +1,21 @@
 import { ipFamily, normalAddress } from './ip-address.ts'
 
-/** What stands before the first byte of a connection that a load balancer passes on (HAProxy's proxy-protocol.txt). */
+/**
+ * The PROXY protocol header that a load balancer sends before the first byte of a connection (HAProxy's
+ * proxy-protocol.txt).
+ */
 export type ProxyRead =
   | { readonly kind: 'need-more' }
-  /** These bytes begin something else. */
+  /** The bytes are not a PROXY header. */
   | { readonly kind: 'none' }
   | { readonly kind: 'malformed'; readonly fault: ProxyFault }
   | {
       readonly kind: 'header'
-      /** How many bytes it takes. */
+      /** The length of the header in bytes. */
       readonly length: number
-      /** The client; `null` where the balancer speaks for itself (LOCAL, UNKNOWN) or the family is not IP. */
+      /**
+       * The client. `null` if the connection is the balancer's own (LOCAL, UNKNOWN) or the family is not IP.
+       */
       readonly source: ProxySource | null
     }
 
@@ -20,18 +25,21 @@ export interface ProxySource {
 }
 
 export type ProxyFault =
-  /** Version 1: longer than a line may be, or not ended by CRLF. */
+  /** Version 1: the line is too long or does not end with CRLF. */
   | 'line'
-  /** Version 1: not the words that the specification has. */
+  /** Version 1: the words do not match the specification. */
   | 'words'
-  /** An address or port that is none, or not of the family announced. */
+  /** An address or port is invalid or not of the announced family. */
   | 'address'
-  /** Version 2: another version, command or family. */
+  /** Version 2: unknown version, command or family. */
   | 'version'
   /** Version 2: too short for the addresses announced, or longer than `PROXY_BYTES_MAX`. */
   | 'length'
 
-/** `bytes` is all that has arrived so far. Said at the first byte that shows it, also when it is cut anywhere. */
+/**
+ * `bytes` is everything that has arrived so far, cut anywhere. A fault is reported at the first byte that
+ * shows it.
+ */
 export function parseProxyHeader(bytes: Uint8Array): ProxyRead {
   if (bytes.length === 0) return NEED_MORE
   if (begins(bytes, SIGNATURE_2)) return bytes.length < HEADER_2_BYTES ? NEED_MORE : parseVersion2(bytes)
@@ -39,14 +47,14 @@ export function parseProxyHeader(bytes: Uint8Array): ProxyRead {
   return NONE
 }
 
-/** Whether the bytes are this signature or, as far as they go, may become it. */
+/** Whether the bytes are this signature, or a prefix of it. */
 function begins(bytes: Uint8Array, signature: Uint8Array): boolean {
   const length = Math.min(bytes.length, signature.length)
   for (let i = 0; i < length; i++) if (bytes[i] !== signature[i]) return false
   return true
 }
 
-/** `PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n`: single blanks, and a line of 107 bytes at most. */
+/** `PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n`: single blanks, at most 107 bytes. */
 function parseVersion1(bytes: Uint8Array): ProxyRead {
   const end = bytes.indexOf(LINE_FEED)
   if (end === -1) return bytes.length < LINE_BYTES_MAX ? NEED_MORE : malformed('line')
@@ -54,7 +62,7 @@ function parseVersion1(bytes: Uint8Array): ProxyRead {
   const line = Buffer.from(bytes.buffer, bytes.byteOffset, end - 1).toString('latin1')
   const length = end + 1
   const [, family, source, destination, sourcePort, destinationPort, ...more] = line.split(' ')
-  if (family === 'UNKNOWN') return { kind: 'header', length, source: null } // whatever follows is to be ignored
+  if (family === 'UNKNOWN') return { kind: 'header', length, source: null } // the rest of the line is ignored
   if ((family !== 'TCP4' && family !== 'TCP6') || destinationPort === undefined || more.length > 0)
     return malformed('words')
   const version = family === 'TCP4' ? 4 : 6
@@ -67,7 +75,7 @@ function isPort(text: string): boolean {
   return /^(?:0|[1-9]\d{0,4})$/.test(text) && Number(text) <= 0xffff
 }
 
-/** Signature, version and command, family and transport, length; then addresses, and TLVs that nobody here asks. */
+/** Signature, version and command, family and transport, length, addresses, TLVs. The TLVs are ignored. */
 function parseVersion2(bytes: Uint8Array): ProxyRead {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   const version = bytes[12]! >> 4
@@ -98,7 +106,10 @@ function malformed(fault: ProxyFault): ProxyRead {
   return { kind: 'malformed', fault }
 }
 
-/** A version 2 header may announce 64 KiB of TLVs; balancers send some hundred bytes, with a client certificate some thousand. */
+/**
+ * A version 2 header may announce 64 KiB of TLVs. Balancers send some hundred bytes, or some thousand with a
+ * client certificate.
+ */
 const PROXY_BYTES_MAX = 8192
 const LINE_BYTES_MAX = 107
 const HEADER_2_BYTES = 16
@@ -106,7 +117,7 @@ const COMMAND_PROXY = 1
 const FAMILY_UNSPECIFIED = 0
 const FAMILY_UNIX = 3
 const TRANSPORT_DATAGRAM = 2
-/** By family: both addresses and both ports. */
+/** Bytes of both addresses and both ports, by family. */
 const ADDRESS_BYTES: readonly number[] = [0, 12, 36, 216]
 const SIGNATURE_1 = Buffer.from('PROXY ', 'latin1')
 const SIGNATURE_2 = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')

@@ -1,7 +1,7 @@
 /**
- * A bounds-checked cursor over untrusted bytes. A read past the end yields 0, empties the
- * reader and clears `ok`, so a parser reads straight through and checks `ok` once: no throw,
- * and every `while (r.left > 0)` loop ends.
+ * A bounds-checked cursor over untrusted bytes. A read past the end yields 0, empties the reader and clears
+ * `ok`. So a parser reads straight through and checks `ok` once: no throw, and every `while (r.left > 0)`
+ * loop ends.
  */
 export class Reader {
   ok = true
@@ -19,7 +19,7 @@ export class Reader {
     return this.#end - this.#at
   }
 
-  /** Where the cursor stands in the bytes it was made over. */
+  /** The position of the cursor in the bytes. */
   get at(): number {
     return this.#at
   }
@@ -47,7 +47,7 @@ export class Reader {
     return this.left < 4 ? this.#fail() : this.u16() * 0x1_0000 + this.u16()
   }
 
-  /** All that is left as 16-bit values; an odd byte at the end fails. */
+  /** All remaining bytes as 16-bit values. An odd byte at the end is a failure. */
   u16s(): number[] {
     const bytes = this.#bytes
     const end = this.#end - 1
@@ -64,14 +64,14 @@ export class Reader {
     else this.#at += length
   }
 
-  /** The next `length` bytes, as a view: nothing is copied. */
+  /** The next `length` bytes as a view, without a copy. */
   take(length: number): Uint8Array {
     const at = this.#at
     this.skip(length)
     return this.ok ? this.#bytes.subarray(at, at + length) : EMPTY
   }
 
-  /** A reader over the next `length` bytes; it starts out failed when they are not all there. */
+  /** A reader over the next `length` bytes. If they are not all there, the new reader has already failed. */
   sub(length: number): Reader {
     const at = this.#at
     this.skip(length)
@@ -80,7 +80,7 @@ export class Reader {
     return inner
   }
 
-  /** All that is left, one character a byte: bytes outside ASCII are kept apart, not decoded. */
+  /** All remaining bytes, one character a byte: bytes outside ASCII are kept, not decoded. */
   latin1(): string {
     let text = ''
     while (this.#at < this.#end) text += String.fromCharCode(this.#bytes[this.#at++]!)

@@ -4,24 +4,24 @@ import { CLIENT_HELLO, HELLO_BYTES_MAX } from './client-hello.ts'
 export interface TlsRecord {
   readonly type: number
   readonly version: number
-  /** The 5 bytes before `fragment`, as sent: AEAD suites authenticate them. */
+  /** The 5 bytes before `fragment`, as sent. AEAD cipher suites authenticate them. */
   readonly header: Uint8Array
   readonly fragment: Uint8Array
 }
 
 export type RecordFault =
-  /** The first byte is no record type, or the version no TLS. */
+  /** The first byte is not a record type, or the version is not TLS. */
   | 'not-tls'
-  /** A record of another type where the handshake has to begin. */
+  /** A record of another type where the handshake must begin. */
   | 'not-handshake'
-  /** A handshake record without a byte in it, forbidden by RFC 8446 §5.1. */
+  /** An empty handshake record, which RFC 8446 §5.1 forbids. */
   | 'empty-record'
   /** Longer than TLS allows. */
   | 'record-too-long'
 
-/** Cuts a stream of bytes, in whatever pieces it arrives, into TLS records (RFC 8446 §5.1). */
+/** Splits a byte stream that arrives in pieces into TLS records (RFC 8446 §5.1). */
 export class RecordReader {
-  /** Set once and for good: nothing after it can be read. */
+  /** Once set, it stays: the rest of the stream is unreadable. */
   fault: RecordFault | null = null
   readonly #queue = new ByteQueue()
 
@@ -29,7 +29,7 @@ export class RecordReader {
     this.#queue.push(chunk)
   }
 
-  /** The next whole record, valid until the next `push`; `null` when more bytes are needed or at a fault. */
+  /** The next whole record, valid until the next `push`. `null` if more bytes are needed or after a fault. */
   next(): TlsRecord | null {
     const queue = this.#queue
     if (this.fault === null && queue.length > 0) this.fault = recordFault(queue)
@@ -44,7 +44,7 @@ export class RecordReader {
     return this.#queue.heldBytes
   }
 
-  /** What was pushed and not yet given out. */
+  /** The bytes not yet returned. */
   rest(): Uint8Array {
     return this.#queue.rest()
   }
@@ -55,7 +55,7 @@ export class RecordReader {
   }
 }
 
-/** A fault is said at the first byte that shows it, not when the record is whole. */
+/** A fault is reported at the first byte that shows it, before the record is complete. */
 function recordFault(queue: ByteQueue): RecordFault | null {
   const type = queue.byteAt(0)
   if (type < CHANGE_CIPHER_SPEC || type > HEARTBEAT) return 'not-tls'
@@ -67,9 +67,11 @@ function recordFault(queue: ByteQueue): RecordFault | null {
   return null
 }
 
-/** Joins the payloads of handshake records into messages, whatever the split. */
+/** Joins the payloads of handshake records into messages, wherever they are split. */
 export class HandshakeReader {
-  /** A message longer than `bytesMax` was announced: it and all after it are lost. */
+  /**
+   * Whether a message longer than `bytesMax` was announced. That message and everything after it are lost.
+   */
   overflow = false
   readonly #queue = new ByteQueue()
   readonly #bytesMax: number
@@ -86,7 +88,9 @@ export class HandshakeReader {
     return this.#queue.heldBytes
   }
 
-  /** The next whole message with its 4-byte header, valid until the next `push`; `null` when there is none yet. */
+  /**
+   * The next whole message with its 4-byte header, valid until the next `push`. `null` if no message is complete yet.
+   */
   next(): Uint8Array | null {
     const queue = this.#queue
     if (queue.length >= HANDSHAKE_HEADER_BYTES) {
@@ -102,7 +106,7 @@ export class HandshakeReader {
     return null
   }
 
-  /** The type of the message being joined, `null` before its first byte. */
+  /** The type of the message that is being joined. `null` before its first byte. */
   get type(): number | null {
     return this.#queue.length > 0 ? this.#queue.byteAt(0) : null
   }
@@ -110,11 +114,11 @@ export class HandshakeReader {
 
 export type HelloRead =
   | { readonly kind: 'need-more' }
-  /** The handshake message, header and all; `parseClientHello` reads it. */
+  /** The whole handshake message with its header, for `parseClientHello`. */
   | { readonly kind: 'message'; readonly message: Uint8Array }
   | { readonly kind: 'fault'; readonly fault: RecordFault | 'wrong-type' | 'too-long' }
 
-/** The hello that begins a stream, out of the bytes as they come from the socket. */
+/** Reads the hello at the start of a stream from the bytes as they arrive. */
 export class HelloReader {
   readonly #type: number
   readonly #records = new RecordReader()
@@ -147,5 +151,5 @@ export const APPLICATION_DATA = 23
 const HEARTBEAT = 24
 export const RECORD_HEADER_BYTES = 5
 const HANDSHAKE_HEADER_BYTES = 4
-/** RFC 5246 §6.2.3: 2^14 and what encryption may add. */
+/** RFC 5246 §6.2.3: 2^14 bytes and the most that encryption may add. */
 const RECORD_BYTES_MAX = 16_384 + 2048

@@ -1,15 +1,15 @@
 import { EXT_ALPN, EXT_SUPPORTED_VERSIONS, EXTENSION_HEADER_BYTES, readAlpn } from './client-hello.ts'
 import { Reader } from './reader.ts'
 
-/** A ServerHello, or the HelloRetryRequest that has its form (RFC 8446 §4.1.4). */
+/** A ServerHello, or a HelloRetryRequest, which has the same form (RFC 8446 §4.1.4). */
 export interface ServerHello {
   readonly legacyVersion: number
   readonly cipher: number
   /** In wire order, as sent. */
   readonly extensions: readonly number[]
-  /** The version chosen in supported_versions; `null` without the extension. */
+  /** The version selected in supported_versions. `null` without the extension. */
   readonly selectedVersion: number | null
-  /** The protocol chosen, where it is not hidden in EncryptedExtensions. */
+  /** The selected protocol, unless it is hidden in EncryptedExtensions. */
   readonly alpn: Uint8Array | null
   readonly helloRetryRequest: boolean
   readonly random: Uint8Array
@@ -21,14 +21,17 @@ export type ServerHelloRead =
 
 export type ServerHelloFault = 'wrong-type' | 'truncated' | 'trailing-data' | 'fragment'
 
-/** One whole handshake message over TCP or QUIC. Bytes after it are another message's. */
+/**
+ * Parses one whole handshake message over TCP or QUIC. Bytes after the message belong to the next message and
+ * are ignored.
+ */
 export function parseServerHello(message: Uint8Array): ServerHelloRead {
   const outer = new Reader(message)
   if (outer.u8() !== SERVER_HELLO) return malformed(message.length === 0 ? 'truncated' : 'wrong-type')
   return parseBody(message, outer.sub(outer.u24()))
 }
 
-/** One whole DTLS handshake message, with its 12-byte header. */
+/** Parses one whole DTLS handshake message with its 12-byte header. */
 export function parseDtlsServerHello(message: Uint8Array): ServerHelloRead {
   const outer = new Reader(message)
   if (outer.u8() !== SERVER_HELLO) return malformed(message.length === 0 ? 'truncated' : 'wrong-type')
@@ -53,7 +56,7 @@ function parseBody(message: Uint8Array, r: Reader): ServerHelloRead {
   let selectedVersion: number | null = null
   let alpn: Uint8Array | null = null
   const block = r.left === 0 ? r : r.sub(r.u16())
-  // A remnant too short to begin another extension is none.
+  // Remaining bytes that are too few for an extension header are ignored.
   while (block.left >= EXTENSION_HEADER_BYTES) {
     const type = block.u16()
     const body = block.sub(block.u16())
@@ -78,7 +81,7 @@ function malformed(fault: ServerHelloFault): ServerHelloRead {
 
 export const SERVER_HELLO = 2
 
-/** RFC 8446 §4.1.3: the SHA-256 of "HelloRetryRequest" stands where a ServerHello has its random. */
+/** RFC 8446 §4.1.3: a HelloRetryRequest has the SHA-256 of "HelloRetryRequest" as its random. */
 const RETRY_RANDOM = [
   0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2,
   0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,

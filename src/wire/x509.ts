@@ -1,6 +1,6 @@
 import { Reader } from './reader.ts'
 
-/** The object identifiers of a certificate, in DER order: content octets as they stand, never re-encoded. */
+/** The object identifiers of a certificate in DER order: their content octets as sent, never re-encoded. */
 export interface CertificateOids {
   readonly issuer: readonly Uint8Array[]
   readonly subject: readonly Uint8Array[]
@@ -12,14 +12,14 @@ export type CertificateRead =
   | { readonly kind: 'malformed'; readonly fault: CertificateFault }
 
 export type CertificateFault =
-  /** A length reaches past the end, or is not written as DER writes it. */
+  /** A length reaches past the end or is not in DER form. */
   | 'truncated'
-  /** An element of another type stands where RFC 5280 wants this one. */
+  /** An element has another type than RFC 5280 requires. */
   | 'wrong-tag'
   /** Bytes after the certificate. */
   | 'trailing-data'
 
-/** RFC 5280 §4.1. Reads only what a fingerprint needs; the rest is stepped over. */
+/** RFC 5280 §4.1. Parses only what a fingerprint needs and skips the rest. */
 export function parseCertificate(der: Uint8Array): CertificateRead {
   const cursor = new DerReader(new Reader(der))
   const certificate = cursor.enter(SEQUENCE)
@@ -66,7 +66,10 @@ function nameOids(name: DerReader): Oids {
   return { oids, fault }
 }
 
-/** `[3] EXPLICIT SEQUENCE OF Extension`, after the unique ids nobody uses. */
+/**
+ * `[3] EXPLICIT SEQUENCE OF Extension`. It skips the unique identifiers before it, which are not used in
+ * practice.
+ */
 function extensionOids(tbs: DerReader, der: Uint8Array): Oids {
   const oids: Uint8Array[] = []
   let fault: CertificateFault | null = null
@@ -87,7 +90,7 @@ function extensionOids(tbs: DerReader, der: Uint8Array): Oids {
   return { oids, fault }
 }
 
-/** Steps over DER elements; the first that does not fit is the fault, and nothing is left after it. */
+/** Steps over DER elements. At the first malformed element it sets `fault`, and `left` is 0 from then on. */
 class DerReader {
   fault: CertificateFault | null = null
   readonly #r: Reader
@@ -132,7 +135,7 @@ class DerReader {
     return body
   }
 
-  /** X.690 §8.1.3; up to four length octets, which is more than any certificate. */
+  /** X.690 §8.1.3. Four length octets at most: no certificate is longer. */
   #length(): number {
     const first = this.#r.u8()
     if (first < 0x80) return first
