@@ -2,19 +2,19 @@ import { readFile, stat } from 'node:fs/promises'
 import { Fault } from '../../shared/fault.ts'
 import { Mmdb, type MmdbValue } from './mmdb.ts'
 
-/** Who a network belongs to. */
+/** The organisation that an autonomous system belongs to. */
 export interface Network {
   readonly asn: number
   readonly name: string | null
 }
 
-/** Which network an address is in, by a file that the operator has from somebody who makes such. */
+/** Maps an address to its network, from an ASN database file that the operator supplies. */
 export class AsnFile {
   readonly builtAtS: number
   readonly type: string
   readonly #mmdb: Mmdb
 
-  /** Throws a Fault where it cannot be read, is not whole, or has no networks in it. */
+  /** Throws a Fault if the file cannot be read, is truncated, or contains no networks. */
   static async load(file: string): Promise<AsnFile> {
     const bytes = await bytesOf(file)
     try {
@@ -36,13 +36,13 @@ export class AsnFile {
       )
   }
 
-  /** `null`: it does not say. */
+  /** `null`: the file has no entry for the address. */
   of(address: string): Network | null {
     return networkIn(this.#mmdb.find(address))
   }
 }
 
-/** As MaxMind and DB-IP write it, and as IPinfo does. */
+/** Reads a record in the format of MaxMind and DB-IP, or in that of IPinfo. */
 function networkIn(value: MmdbValue): Network | null {
   if (!(value instanceof Map)) return null
   const asn = asnIn(value.get('autonomous_system_number') ?? value.get('asn'))
@@ -57,7 +57,7 @@ function asnIn(value: MmdbValue | undefined): number | null {
   return typeof number === 'number' && number >= 1 && number <= ASN_MAX ? number : null
 }
 
-/** Told people, in evidence. */
+/** Removes control characters: the name is shown to people, in evidence. */
 function plainText(text: string): string | null {
   const plain = text.replaceAll(/\p{C}/gu, '').slice(0, NAME_LENGTH_MAX).trim()
   return plain === '' ? null : plain
@@ -77,10 +77,10 @@ async function bytesOf(file: string): Promise<Buffer> {
 }
 
 const ASN_TEXT = /^AS\d{1,10}$/
-/** RFC 6793. */
+/** Largest AS number (RFC 6793). */
 const ASN_MAX = 4_294_967_295
 const NAME_LENGTH_MAX = 100
-/** Of the first so many networks one has to have a number. */
+/** At least one of the first this many networks must have an AS number. */
 const SAMPLE = 100
-/** All of it is kept in memory, once; those of networks alone have some 10 MB. */
+/** The whole file is kept in memory, once. A file with networks only has about 10 MB. */
 const FILE_BYTES_MAX = 256 * 1_048_576

@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js'
 import { Fault } from '../../shared/fault.ts'
 import { Reader } from '../../wire/reader.ts'
 
-/** As much of the format's values as anybody asks for: others are `null`. */
+/** The value types that callers need; values of other types are `null`. */
 export type MmdbValue =
   | string
   | number
@@ -13,21 +13,21 @@ export type MmdbValue =
   | ReadonlyMap<string, MmdbValue>
 
 /**
- * A file of networks and what is known of each (MaxMind DB File Format Specification 2.0), in memory. Whatever is in it,
- * looking something up takes no longer than the limits below, and does not throw.
+ * A MaxMind DB file (MaxMind DB File Format Specification 2.0) in memory: networks and a record for each. A
+ * lookup never throws and its time is bounded by the limits below, whatever the file contains.
  */
 export class Mmdb {
-  /** What its maker calls it: `GeoLite2-ASN`. */
+  /** The database type from the metadata: `GeoLite2-ASN`. */
   readonly type: string
   readonly builtAtS: number
   readonly #bytes: Buffer
   readonly #nodeCount: number
   readonly #recordBits: number
   readonly #dataAt: number
-  /** Where the search for an IPv4 address begins; `null`: the tree is of those alone. */
+  /** The node at which the search for an IPv4 address starts. `null`: the tree holds IPv4 addresses only. */
   readonly #ipv4Node: number | null
 
-  /** Throws a Fault where it is no such file, or not whole. */
+  /** Throws a Fault if the bytes are not a MaxMind DB file, or if the file is truncated. */
   constructor(bytes: Buffer) {
     const markAt = bytes.lastIndexOf(MARK)
     if (markAt === -1 || bytes.length - markAt > METADATA_BYTES_MAX)
@@ -55,7 +55,7 @@ export class Mmdb {
     this.#ipv4Node = ipVersion === 4 ? null : this.#walk(0, ZEROS, 96)
   }
 
-  /** What is known of an address; `null`: nothing. */
+  /** The record of an address; `null`: it has no record. */
   find(address: string): MmdbValue {
     const family = isIP(address)
     if (family === 0 || (family === 6 && this.#ipv4Node === null)) return null
@@ -64,13 +64,13 @@ export class Mmdb {
     return this.#valueOf(this.#walk(from, bits, bits.length * 8))
   }
 
-  /** Of the first networks in the tree: what kind of file it is. */
+  /** Records of the first networks in the tree. They show what kind of file it is. */
   sample(countMax: number): readonly MmdbValue[] {
     const values: MmdbValue[] = []
     const nodes = [0]
     for (let seen = 0; nodes.length > 0 && values.length < countMax && seen < SAMPLED_NODES_MAX; seen++) {
       const node = nodes.pop()!
-      // The left one last, so that it is looked at first.
+      // Push the left child last: the stack visits it first.
       for (const next of [this.#next(node, 1), this.#next(node, 0)])
         if (next < this.#nodeCount) nodes.push(next)
         else if (next > this.#nodeCount && values.length < countMax) values.push(this.#valueOf(next))
@@ -78,7 +78,7 @@ export class Mmdb {
     return values
   }
 
-  /** The node, or what is in its place, behind `count` bits. */
+  /** The node, or the record in its place, after `count` bits. */
   #walk(from: number, bits: ArrayLike<number>, count: number): number {
     let node = from
     for (let at = 0; at < count && node < this.#nodeCount; at++)
@@ -108,7 +108,7 @@ export class Mmdb {
   }
 }
 
-/** Reads one value of a section. Where something is wrong with it, it is `null` altogether. */
+/** Reads one value of a section. If any part is malformed, the whole value is `null`. */
 class Decoder {
   readonly #section: Uint8Array
   #left = VALUES_MAX
@@ -128,7 +128,7 @@ class Decoder {
     if (--this.#left < 0 || depth > DEPTH_MAX || reader.left === 0) return this.#fail()
     const control = reader.u8()
     const type = control >> 5 === 0 ? reader.u8() + 7 : control >> 5
-    // "A pointer must not point to another pointer": else they could go round.
+    // "A pointer must not point to another pointer": this rules out cycles.
     if (type === POINTER && !isPointedTo) return this.#pointed(reader, control, depth)
     const size = sizeIn(reader, control)
     if (!reader.ok) return this.#fail()
@@ -195,7 +195,7 @@ class Decoder {
   }
 }
 
-/** Of a text its bytes, of a map its pairs. */
+/** Size of a value: bytes for a text, pairs for a map. */
 function sizeIn(reader: Reader, control: number): number {
   const size = control & 31
   if (size < 29) return size
@@ -215,17 +215,23 @@ function invalid(why: string): Fault {
 }
 
 const MARK = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1')
-/** By the specification. */
+/** Limit from the specification. */
 const METADATA_BYTES_MAX = 131_072
-/** Zeros between the tree and the data. */
+/** Number of zero bytes between the tree and the data. */
 const GAP_BYTES = 16
 const [POINTER, TEXT, DOUBLE, BYTES, UINT16, UINT32, MAP] = [1, 2, 3, 4, 5, 6, 7]
 const [INT32, UINT64, UINT128, ARRAY, BOOLEAN, FLOAT] = [8, 9, 10, 11, 14, 15]
 const POINTER_FROM = [0, 2_048, 526_336, 0]
 const ZEROS = new Uint8Array(12)
-/** Those of a network have a handful; a file could be made of which one has billions, all by pointers. */
+/**
+ * A network record has a handful of values. A malicious file could use pointers to build a record with
+ * billions.
+ */
 const VALUES_MAX = 2_000
-/** Of all texts of a value: one of 16 MB could else be pointed to a thousand times. The metadata have some kilobytes. */
+/**
+ * For all texts of a value together: pointers could repeat one text of 16 MB a thousand times. The metadata
+ * has some kilobytes.
+ */
 const TEXT_BYTES_MAX = 131_072
 const DEPTH_MAX = 16
 const SAMPLED_NODES_MAX = 10_000

@@ -2,7 +2,7 @@ import { LateCache } from '../fetch/late-cache.ts'
 import type { PlaceFinding } from '../../classify/verdict/proof.ts'
 import type { Finding } from '../keys/inquiry.ts'
 
-/** What a worker knows of addresses; bounded. */
+/** What a worker knows about addresses. Bounded. */
 export class PlaceBook {
   readonly #known = new LateCache<Known>({ max: PLACES_MAX })
 
@@ -10,7 +10,7 @@ export class PlaceBook {
     this.#known.set(address, { place, untilMs })
   }
 
-  /** `null`: nothing is known, or nothing any more. */
+  /** `null`: unknown or expired. */
   of(address: string, nowMs: number): PlaceFinding | null {
     const known = this.#known.get(address)
     return known === undefined || known.untilMs <= nowMs ? null : known.place
@@ -22,5 +22,5 @@ interface Known {
   readonly untilMs: number
 }
 
-/** Some 5 MB. */
+/** About 5 MB. */
 const PLACES_MAX = 20_000

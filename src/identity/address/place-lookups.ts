@@ -10,9 +10,9 @@ import { isPublicAddress } from '../fetch/public-address.ts'
 import { HOST_OUTCOMES, type HostFinding, plainAddress, type ReverseDns } from './reverse-dns.ts'
 
 export interface PlaceParts {
-  /** `null`: nobody asks DNS. */
+  /** `null`: DNS lookups are off. */
   readonly dns: Pick<ReverseDns, 'find' | 'close'> | null
-  /** The operator's; `null`: none. */
+  /** The operator's ASN file; `null`: not configured. */
   networks(): AsnFile | null
   nowMs(): number
 }
@@ -20,8 +20,9 @@ export interface PlaceParts {
 type PlaceFound = Finding & { readonly kind: 'place' }
 
 /**
- * Finds out what addresses are, by DNS and by the operator's list of networks, and remembers it. Whoever claims to be an
- * agent makes us ask, from any number of addresses: how often, at once and for one network is limited.
+ * Looks up addresses in DNS and in the operator's ASN file, and caches the results. A client that claims to
+ * be an agent triggers lookups, from any number of addresses, so lookups are limited per minute, in parallel
+ * and per network.
  */
 export class PlaceLookups implements PlaceFinder {
   readonly #parts: PlaceParts
@@ -40,7 +41,7 @@ export class PlaceLookups implements PlaceFinder {
 
   async find(address: string): Promise<PlaceFound | null> {
     const plain = plainAddress(address)
-    // Whoever has such an address is known to nobody out there.
+    // Public DNS knows nothing about private addresses.
     if (plain === null || !isPublicAddress(plain)) {
       this.#lookups.add('not-public')
       const place: PlaceFinding = { hosts: [], isHostKnown: false, network: null }
@@ -98,12 +99,12 @@ export class PlaceLookups implements PlaceFinder {
 }
 
 interface Known {
-  /** `null`: DNS is not asked. */
+  /** `null`: DNS was not queried. */
   readonly finding: HostFinding | null
   readonly untilMs: number
 }
 
-/** As an address is given to one who may ask from all of them: a /24 of IPv4, a /48 of IPv6. */
+/** The network that a single party may control: a /24 of IPv4, a /48 of IPv6. */
 function networkOf(plain: string): string {
   if (isIP(plain) === 4) return plain.slice(0, plain.lastIndexOf('.'))
   const [head = '', tail] = plain.split('::')
@@ -111,7 +112,10 @@ function networkOf(plain: string): string {
   return tail !== undefined && groups.length < 3 ? `${head}::` : groups.slice(0, 3).join(':')
 }
 
-/** DNS of who may lie says for how long it is to be believed: within limits. A name that is there may go to another soon. */
+/**
+ * How long a finding is cached. The TTL comes from DNS of a possibly hostile owner, so it is limited. A
+ * confirmed name may soon move to another address.
+ */
 function goodForMs({ outcome, hosts, ttlS }: HostFinding): number {
   if (outcome === 'confirmed' || hosts.length > 0)
     return Math.min(CONFIRMED_MAX_MS, Math.max(CONFIRMED_MIN_MS, ttlS * 1000))
@@ -119,7 +123,7 @@ function goodForMs({ outcome, hosts, ttlS }: HostFinding): number {
 }
 
 const OUTCOMES = [...HOST_OUTCOMES, 'remembered', 'busy', 'not-public'] as const
-/** DNS has answered for all names that there are. */
+/** Outcomes in which DNS has answered for every name of the address. */
 const ANSWERED: ReadonlySet<string> = new Set(['confirmed', 'unconfirmed', 'no-name'])
 const UNASKED_MS = 3_600_000
 const CONFIRMED_MIN_MS = 300_000
@@ -129,7 +133,8 @@ const FAILED_MS = 30_000
 const KNOWN_BYTES = 300
 const REMEMBERED_BYTES_MAX = 4 * 1_048_576
 /**
- * Each is up to five questions to a name server that others need, too. Those who ask for more are told nothing, and may
- * ask again; far fewer wait than inquiries may be under way, so that those for keys have room.
+ * A lookup sends up to five queries to a name server that others use, too. A lookup beyond these limits
+ * returns `null` and can be repeated. `waitingMax` is far below the limit of parallel inquiries, so that key
+ * inquiries have room.
  */
 const TURNS = { totalMax: 32, hostMax: 8, waitingMax: 64, totalPerMinute: 1_200, hostPerMinute: 60 }

@@ -1,9 +1,9 @@
 import { type AddressRange, AddressRanges, parseAddressRange } from '../../wire/address-ranges.ts'
 
 /**
- * Why a list is not taken in the place of the one before; `null`: it may be. What a vendor's server gives for his list
- * may be half of it, somebody else's, or what a page of theirs says about it: who is in none of it any more would be
- * called foreign, and who is in all of it verified. What goes beyond this, a person has to look at.
+ * Why a new list must not replace the previous one; `null`: it may. A vendor's server may return half a list,
+ * a list of another vendor, or an unrelated page. Agents missing from such a list would be classified as
+ * spoofed, and clients wrongly in it as verified. An admin has to review a larger change.
  */
 export function changeProblem(before: readonly string[], after: readonly string[]): string | null {
   const [old, next] = [before.map(range), after.map(range)]
@@ -20,7 +20,7 @@ export function changeProblem(before: readonly string[], after: readonly string[
   return null
 }
 
-/** Addresses, of IPv6 networks of 64 bits; one that is in two ranges counts twice. */
+/** Number of IPv4 addresses or IPv6 /64 networks. An address in two ranges counts twice. */
 function size(ranges: readonly AddressRange[], isIpv4: boolean): number {
   const bits = isIpv4 ? 32 : 64
   const own = ranges.filter((each) => each.isIpv4 === isIpv4)
@@ -37,6 +37,6 @@ function range(text: string): AddressRange {
 
 const KEPT_MIN = 0.5
 const GROWTH_MAX = 4
-/** A short list may well grow by a /16, and by a /32 of IPv6, as providers have it. */
+/** A short list may grow by a /16 of IPv4 and by a /32 of IPv6: the sizes that providers hold. */
 const GROWTH_IPV4 = 65_536
 const GROWTH_IPV6 = 2 ** 32

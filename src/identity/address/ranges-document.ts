@@ -4,9 +4,9 @@ import { parseAddressRange } from '../../wire/address-ranges.ts'
 import { shapeProblem } from '../../wire/json-shape.ts'
 
 /**
- * The addresses in a document as vendors publish it: JSON after the draft of the IETF (`{prefixes: [{ipv4Prefix: …}]}`,
- * as Google, Microsoft, OpenAI and many more do), a list of texts, several such lists with a name each, or a line of text
- * for each. `null`: it is something else.
+ * Reads address ranges from a document in a format that vendors publish: JSON after the IETF draft
+ * (`{prefixes: [{ipv4Prefix: …}]}`, used by Google, Microsoft, OpenAI and others), a JSON list of strings,
+ * several named lists, or plain text with one range a line. `null`: another format.
  */
 export function rangesIn(body: Buffer): readonly string[] | null {
   if (!isUtf8(body)) return null
@@ -21,7 +21,7 @@ export function rangesIn(body: Buffer): readonly string[] | null {
   return shapeProblem(value) === null ? listsIn(value) : null
 }
 
-/** By the rules for lists that come with signatures. Throws a DocumentFault. */
+/** Applies the rules of bundled lists. Throws a DocumentFault. */
 export function publishedRanges(ranges: readonly string[], url: string, date: string): PublishedRanges {
   const source = url.replace(/^https?:\/\//, '').slice(0, SOURCE_LENGTH_MAX)
   return parsePublishedRanges({ prefixes: distinct(ranges), source, date })
@@ -29,7 +29,7 @@ export function publishedRanges(ranges: readonly string[], url: string, date: st
 
 function listsIn(value: unknown): readonly string[] | null {
   if (Array.isArray(value)) return itemsIn(value)
-  // Beside the lists there may be when they were made, and a version.
+  // Other members, such as a creation time or a version, are not lists.
   const lists = Object.values(value as object).filter(
     (member) => typeof member === 'object' && member !== null,
   )
@@ -42,7 +42,10 @@ function listsIn(value: unknown): readonly string[] | null {
   return lists.length === 0 ? null : found
 }
 
-/** `null`: one is something else. It may be a cloud's list of all that is in it, which is no agent's. */
+/**
+ * `null`: an item is not a range. The document may be a cloud's list of all its services, which describes no
+ * agent.
+ */
 function itemsIn(list: readonly unknown[]): readonly string[] | null {
   const found: string[] = []
   for (const item of list) {
@@ -60,14 +63,14 @@ function memberIn(item: unknown): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** `null`: not even the first line says an address. */
+/** `null`: the first line is not an address range. */
 function linesIn(text: string): readonly string[] | null {
   const lines = text.split('\n', LINES_MAX).map((line) => line.replace(/[#;].*/, '').trim())
   const said = lines.filter((line) => line !== '')
   return said.length > 0 && parseAddressRange(said[0]!) === null ? null : said
 }
 
-/** An address is often there twice, where it has several uses; that is no mistake of anybody's. */
+/** Vendors often list an address once per use, so duplicates are not an error. */
 function distinct(ranges: readonly string[]): readonly string[] {
   const known = new Set<string>()
   return ranges.filter((text) => {

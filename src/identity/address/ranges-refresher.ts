@@ -11,22 +11,22 @@ import { changeProblem } from './ranges-change.ts'
 import { publishedRanges, rangesIn } from './ranges-document.ts'
 import type { RangesStore } from './ranges-store.ts'
 
-/** A list that agents are judged by. */
+/** A published list that agents are verified against. */
 export interface RangesInUse {
   readonly url: string
-  /** Of whoever has it, the first. */
+  /** The first agent that uses the list. */
   readonly agent: string
-  /** `null`: nobody has it yet. */
+  /** `null`: no ranges are known yet. */
   readonly published: PublishedRanges | null
 }
 
 export interface RefreshSettings {
-  /** `null`: nothing is fetched. */
+  /** `null`: fetching is off. */
   readonly refreshMs: number | null
-  /** `fetch.allow_private_addresses`: private addresses, and http. */
+  /** `fetch.allow_private_addresses`: allows private addresses and http. */
   readonly allowPrivate: boolean
   nowMs(): number
-  /** Trusted instead of the system's CAs; PEM. */
+  /** CA certificates (PEM) that replace the system's. */
   readonly ca?: string
   readonly timeoutMs?: number
   readonly retryMs?: number
@@ -34,8 +34,9 @@ export interface RefreshSettings {
 }
 
 /**
- * Fetches the lists of addresses that vendors publish, each on its own beat, and keeps what has changed. Whatever is
- * wrong with what comes, what was there before stays in use. Says what happens once, when it changes.
+ * Fetches the address lists that vendors publish, each on its own schedule, and stores those that changed. If
+ * a fetch fails or its result is invalid, the previous list stays in use. Logs a failure or recovery once,
+ * when the state changes.
  */
 export class RangesRefresher {
   readonly #settings: RefreshSettings
@@ -48,7 +49,7 @@ export class RangesRefresher {
   #lists = new Map<string, List>()
   #settling: NodeJS.Timeout | null = null
 
-  /** `changed`: there are new files in the store. */
+  /** `changed` is called when the store has new files. */
   constructor(settings: RefreshSettings, store: RangesStore, log: Log, changed: () => void) {
     this.#settings = settings
     this.#store = store
@@ -56,7 +57,7 @@ export class RangesRefresher {
     this.#changed = changed
   }
 
-  /** By which agents are judged from now on. */
+  /** Sets the lists that agents are verified against from now on. */
   use(inUse: readonly RangesInUse[]): void {
     const before = this.#lists
     this.#lists = new Map()
@@ -70,7 +71,7 @@ export class RangesRefresher {
     for (const [url, { timer }] of before) if (!this.#lists.has(url)) clearTimeout(timer)
   }
 
-  /** What is under way is given up. */
+  /** Aborts fetches in progress. */
   close(): void {
     this.#stop.abort()
     for (const { timer } of this.#lists.values()) clearTimeout(timer)
@@ -98,13 +99,13 @@ export class RangesRefresher {
     ])
   }
 
-  /** It was seen to be so, or it is said to have been. */
+  /** When the ranges were last seen at the vendor, or else the date in the list. */
   #knownAtMs({ inUse: { published }, key, seen }: List): number | null {
     if (published === null) return null
     return seen !== null && seen.key === key ? seen.atMs : Date.parse(`${published.date}T00:00:00Z`)
   }
 
-  /** After a restart as if there had been none: what was seen lately is not fetched at once. */
+  /** Continues the schedule after a restart: a list that was seen recently is not fetched at once. */
   async #begin(list: List): Promise<void> {
     const { refreshMs, allowPrivate, nowMs } = this.#settings
     if (refreshMs === null) return
@@ -170,7 +171,7 @@ export class RangesRefresher {
     }
   }
 
-  /** Until there is one: here nobody waits for it. */
+  /** Waits for a free slot: no request waits for this fetch. */
   async #turn(url: string): Promise<() => void> {
     const { hostname } = new URL(url)
     for (;;) {
@@ -194,7 +195,10 @@ export class RangesRefresher {
     return 'new'
   }
 
-  /** What is the same makes no new Snapshot; but a list must not look old that was seen all the time. */
+  /**
+   * An unchanged list creates no new Snapshot, but its date is renewed from time to time so that it does not
+   * expire.
+   */
   async #same(list: List): Promise<'same'> {
     const {
       inUse: { url, published },
@@ -211,7 +215,7 @@ export class RangesRefresher {
     return 'same'
   }
 
-  /** Of several that come together once: each time, all signatures are compiled. */
+  /** Reports several changes at once: each report recompiles all signatures. */
   #sayChanged(): void {
     this.#settling ??= setTimeout(() => {
       this.#settling = null
@@ -223,7 +227,7 @@ export class RangesRefresher {
     const { url } = list.inUse
     const reason = reasonOf(error)
     list.failuresInRow++
-    // Of what was not taken nobody may be told that it is the same.
+    // The list was rejected, so a 304 must not confirm it: drop the validators.
     if (reason !== 'network' && reason !== 'timeout') list.validators = null
     this.#outcomes.add(reason)
     if (reason === list.trouble) return
@@ -240,17 +244,17 @@ export class RangesRefresher {
   }
 }
 
-/** How it goes with one list. */
+/** The state of one list. */
 class List {
   inUse: RangesInUse
-  /** Of the ranges in use. */
+  /** Hash of the ranges in use. */
   key: string | null = null
   timer: NodeJS.Timeout | undefined
   failuresInRow = 0
-  /** Why the last try failed; `null`: it did not. */
+  /** Why the last fetch failed; `null`: it succeeded. */
   trouble: Outcome | null = null
   validators: { readonly etag: string | null; readonly modified: string | null } | null = null
-  /** That these ranges were fetched, and when last. */
+  /** When the ranges with this key were last fetched. */
   seen: { readonly key: string; readonly atMs: number } | null = null
 
   constructor(inUse: RangesInUse) {
@@ -283,7 +287,7 @@ function textIn(header: string | string[] | undefined): string | null {
     : null
 }
 
-/** The same ranges in another order are the same list. */
+/** Hash of the ranges, independent of their order. */
 function keyOf({ prefixes }: PublishedRanges): string {
   return createHash('sha256')
     .update([...prefixes].sort().join())
@@ -299,21 +303,21 @@ type Outcome = (typeof OUTCOMES)[number]
 const REASONS: readonly FetchReason[] = ['address', 'redirect', 'status', 'too-large', 'timeout', 'network']
 const OUTCOMES = ['new', 'same', 'held-back', 'malformed', 'storage', 'bug', ...REASONS] as const
 const HELD_BACK = 'RANGES_HELD_BACK'
-/** As lists that come with signatures are refused. */
+/** The error code for invalid lists, the same as for bundled lists. */
 const INVALID = 'RANGES_INVALID'
 const HELD_BACK_HELPS = 'if it is right, put it into a file of signatures of your own'
 const VALIDATOR = /^[!-~][ -~]*$/
 const PROBLEMS_SAID_MAX = 3
 const VALIDATOR_LENGTH_MAX = 512
-/** Twice the longest that is known; AhrefsBot has 10,000 ranges. */
+/** Twice the longest known list: AhrefsBot has 10,000 ranges. */
 const RANGES_BYTES_MAX = 4 * 1_048_576
 const TIMEOUT_MS = 30_000
 const RETRY_MS = 60_000
 const TURN_MS = 5_000
 const SETTLE_MS = 2_000
-/** A list is believed for 90 days. */
+/** A list expires after 90 days. */
 const REDATE_MS = 7 * 86_400_000
-/** Many more than come with signatures: feeds may bring others. */
+/** Many more than are bundled: feeds may add lists. */
 const LISTS_MAX = 100
 const TURNS = {
   ...{ totalMax: 4, hostMax: 2, waitingMax: LISTS_MAX, hostPerMinute: 60 },

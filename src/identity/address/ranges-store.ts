@@ -14,14 +14,14 @@ export interface FetchedRanges {
 }
 
 /**
- * The lists that were fetched and taken, in a folder, a file for each. What lies there is believed no more than what
- * comes over the network. When a file was written last says when its list was seen last.
+ * Fetched and accepted lists in a folder, one file each. Files are validated as strictly as network
+ * responses. The modification time of a file is the time when its list was last seen.
  */
 export class RangesStore {
   readonly folder: string
   readonly #log: Log
   readonly #nowMs: () => number
-  /** By file, so that each is said once. */
+  /** Problems already logged, by file: each is logged once. */
   readonly #said = new Map<string, string>()
 
   constructor(folder: string, log: Log, nowMs: () => number) {
@@ -30,12 +30,12 @@ export class RangesStore {
     this.#nowMs = nowMs
   }
 
-  /** Whatever `load` reads; the folder itself is watched by its first name. */
+  /** All files that `load` reads. The entry `/.` stands for the folder itself. */
   async files(): Promise<readonly string[]> {
     return [`${this.folder}/.`, ...(await this.#names()).map((name) => join(this.folder, name))]
   }
 
-  /** Files that are no good are said, and passed over. */
+  /** Logs and skips invalid files. */
   async load(): Promise<readonly FetchedRanges[]> {
     const found: FetchedRanges[] = []
     for (const name of await this.#names()) {
@@ -50,7 +50,7 @@ export class RangesStore {
     return found
   }
 
-  /** When the list at this URL was seen last; `null`: it is not here. */
+  /** When the list at this URL was last seen; `null`: it is not stored. */
   async seenMs(url: string): Promise<number | null> {
     try {
       return (await stat(join(this.folder, nameOf(url)))).mtimeMs
@@ -59,15 +59,15 @@ export class RangesStore {
     }
   }
 
-  /** It was seen, and is the same. */
+  /** Records that the list was seen unchanged. */
   async saw(url: string): Promise<void> {
     const now = this.#nowMs() / 1000
     await utimes(join(this.folder, nameOf(url)), now, now).catch(() => undefined)
   }
 
-  /** Appears whole or not at all, and lasts. Throws a Fault. */
+  /** Writes the file atomically and durably. Throws a Fault. */
   async keep({ url, published: { date, prefixes } }: FetchedRanges): Promise<void> {
-    // Begins with a point, and so is no list.
+    // The name starts with a dot, so the draft is not loaded as a list.
     const draft = join(this.folder, `.${randomBytes(6).toString('hex')}`)
     try {
       await mkdir(this.folder, { recursive: true, mode: 0o700 })
@@ -105,7 +105,7 @@ export class RangesStore {
     if (typeof url !== 'string' || nameOf(url) !== name)
       throw new Fault(INVALID, 'it is not named after its URL')
     const day = typeof date === 'string' ? dayNumber(date) : null
-    // From the future it would be newer than whatever comes with signatures.
+    // A list from the future would be newer than every bundled list.
     if (day === null || day > this.#nowMs() / DAY_MS + 1)
       throw new Fault(INVALID, 'its date is none, or yet to come')
     if (!Array.isArray(prefixes) || !prefixes.every((prefix) => typeof prefix === 'string'))
@@ -121,7 +121,7 @@ export class RangesStore {
   }
 }
 
-/** The folder of lists in the folder of data. */
+/** The folder for lists inside the data folder. */
 export function rangesFolder(dataFolder: string): string {
   return join(dataFolder, 'published-ranges')
 }
@@ -133,7 +133,7 @@ function nameOf(url: string): string {
 const NAME = /^[0-9a-f]{32}\.json$/
 const INVALID = 'RANGES_INVALID'
 const DAY_MS = 86_400_000
-/** Those of 20,000 ranges have a quarter of it. */
+/** 20,000 ranges take a quarter of it. */
 const FILE_BYTES_MAX = 4 * 1_048_576
-/** More than agents have lists. */
+/** More than there are agents with lists. */
 const FILES_MAX = 200

@@ -2,29 +2,30 @@ import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** What DNS says of an address. */
+/** The result of a reverse DNS lookup. */
 export interface HostFinding {
-  /** Names that it has, and that have it: in lower case, without a dot at the end. */
+  /** Confirmed host names: lower case, without a trailing dot. */
   readonly hosts: readonly string[]
-  /** `late` and `failed`, `too-many`: there may be a name that nobody has looked at. */
+  /** With `late`, `failed` and `too-many`, the address may have names that were not checked. */
   readonly outcome: HostOutcome
-  /** As long as the names are good for, by their server; 0 where there are none. */
+  /** How long the names are valid, by their TTL; 0 without names. */
   readonly ttlS: number
 }
 
 export type HostOutcome = (typeof HOST_OUTCOMES)[number]
 
 export interface ReverseDnsSettings {
-  /** `ADDRESS:PORT`; none: those of the system. */
+  /** `ADDRESS:PORT`; empty: the system's resolvers. */
   readonly resolvers: readonly string[]
-  /** For one question to one server, and for all that is asked of one address. */
+  /** `queryMs` limits one query to one server, `timeoutMs` the whole lookup of an address. */
   readonly queryMs?: number
   readonly timeoutMs?: number
 }
 
 /**
- * Forward-confirmed reverse DNS (RFC 8499 §3, FCrDNS): whoever has an address can give it any name, and only whoever has
- * the name can give that the address. What is not asked of the hosts file, nor with search domains: those are ours.
+ * Forward-confirmed reverse DNS (RFC 8499 §3, FCrDNS). The owner of an address can point it at any name, but
+ * only the owner of the name can point it back. Queries skip the hosts file and search domains: those are
+ * local.
  */
 export class ReverseDns {
   readonly #resolver: Resolver
@@ -46,7 +47,7 @@ export class ReverseDns {
     return finding
   }
 
-  /** What is under way comes to nothing. */
+  /** Cancels lookups in progress. */
   close(): void {
     this.#resolver.cancel()
   }
@@ -77,7 +78,7 @@ export class ReverseDns {
     }
   }
 
-  /** For how long it has the address, in seconds; or why that is not known, or not so. */
+  /** For how many seconds the host has this address, or why that is unknown or false. */
   async #isAt(host: string, address: string): Promise<number | 'none' | 'late' | 'failed' | 'too-many'> {
     try {
       const found =
@@ -93,14 +94,14 @@ export class ReverseDns {
   }
 }
 
-/** An address in the one form in which it is compared; `null`: it is none. */
+/** The normal form in which addresses are compared; `null`: not an address. */
 export function plainAddress(text: string): string | null {
-  // Of libraries, some take `10.1` for an address, and one with a zone.
+  // Some libraries accept `10.1` or an address with a zone; this function does not.
   if (isIP(text) === 0 || text.includes('%')) return null
   return ipaddr.process(text).toString()
 }
 
-/** The name under which DNS has the names of an address in its plain form (RFC 1035 §3.5, RFC 3596 §2.5). */
+/** The reverse DNS name of an address in normal form (RFC 1035 §3.5, RFC 3596 §2.5). */
 function reverseName(address: string): string | null {
   const family = isIP(address)
   if (family === 0) return null
@@ -109,7 +110,10 @@ function reverseName(address: string): string | null {
   return `${bytes.map((byte) => `${(byte & 15).toString(16)}.${(byte >> 4).toString(16)}`).join('.')}.ip6.arpa`
 }
 
-/** Whoever has an address writes what he likes there: what is no name of a host is not asked for, and told nobody. */
+/**
+ * The owner of an address controls its PTR record, so a name that is not a valid host name is neither queried
+ * nor shown.
+ */
 function plainHost(name: string): string | null {
   const host = name.replace(/\.$/, '').toLowerCase()
   return host.length <= HOST_LENGTH_MAX && HOST.test(host) ? host : null
@@ -129,12 +133,12 @@ export const HOST_OUTCOMES = ['confirmed', 'unconfirmed', 'no-name', 'late', 'fa
 const QUERY_MS = 1_500
 const TRIES = 2
 const TIMEOUT_MS = 5_000
-/** Crawlers have one; each costs a question. */
+/** Crawlers have one name. Each name costs a query. */
 const NAMES_MAX = 4
-/** Of an answer of any length so many are looked at. */
+/** Number of records that are read from an answer. */
 const NAMES_READ_MAX = 64
-/** Of a name: some 4,000 fit into the largest answer. */
+/** Number of addresses read for a name: about 4,000 fit into the largest answer. */
 const ADDRESSES_MAX = 512
 const HOST_LENGTH_MAX = 253
-/** Two labels at least: nobody is believed who is called `localhost`. */
+/** Requires at least two labels: `localhost` proves nothing. */
 const HOST = /^[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62}){1,126}$/

@@ -8,47 +8,53 @@ import type { DocumentMetrics, DocumentName, DocumentOrigin, FetchOutcome } from
 import { FetchPlaces } from './fetch-places.ts'
 import { FetchFault, type GuardedAnswer, guardedGet } from './guarded-get.ts'
 
-/** What documents are of, and how one is read. */
+/** A kind of document and how to read it. */
 export interface DocumentKind<Document> {
-  /** In metrics. */
+  /** Label in metrics. */
   readonly name: DocumentName
-  /** Of the request. */
+  /** Accept header of the request. */
   readonly accept: string
-  /** Throws a Fault that says what is wrong, and where, and nothing of what it holds. */
+  /** Throws a Fault that says what is wrong and where, without quoting the document. */
   parse(value: unknown, url: string, answer: GuardedAnswer): Document
-  /** From then on it is no good, whatever its server says. */
+  /** When the document expires, whatever the cache headers say. */
   untilMs?(document: Document): number | null
 }
 
-/** A document, and for how long it is to be used. */
+/** A document and how long it may be used. */
 export interface Held<Document> {
   readonly document: Document
-  /** When its server was asked last; if that is later than when it was had, it did not give it. */
+  /**
+   * When its server was last asked. If this is later than `fetchedAtMs`, the server did not return the
+   * document.
+   */
   readonly askedAtMs: number
   readonly fetchedAtMs: number
-  /** Then it is fetched anew. */
+  /** From then on the document is fetched again. */
   readonly freshUntilMs: number
-  /** For so long it is used where it cannot be. */
+  /** Until then the document is used if it cannot be fetched again. */
   readonly keptUntilMs: number
 }
 
 export interface DocumentSettings {
-  /** `fetch.allow_private_addresses`: private addresses, and http. */
+  /** `fetch.allow_private_addresses`: allows private addresses and http. */
   readonly allowPrivate: boolean
   nowMs(): number
-  /** For all of a fetch, the wait for its turn included. */
+  /** For the whole fetch, including the wait for a slot. */
   readonly timeoutMs?: number
-  /** Trusted instead of the system's CAs; PEM. */
+  /** CA certificates (PEM) that replace the system's. */
   readonly ca?: string
   readonly lookup?: LookupFunction
   readonly metrics?: DocumentMetrics
-  /** How many are fetched in a minute, of all hosts together; each host has a limit of its own. */
+  /** Fetches per minute over all hosts; each host has its own limit. */
   readonly perMinuteMax?: number
 }
 
-/** A document that cannot be had, or used. The message names it, and nothing that it says. */
+/** A document that cannot be fetched or used. The message names it and quotes nothing of it. */
 export class DocumentUnusable extends Fault {
-  /** `wrong`: it is not what it should be; `away`: it may be, but cannot be seen; `busy`: it was not asked for. */
+  /**
+   * `wrong`: the document is invalid; `away`: its server is unavailable; `busy`: it was not requested,
+   * because of a limit.
+   */
   readonly kind: 'wrong' | 'away' | 'busy'
 
   constructor(kind: 'wrong' | 'away' | 'busy', url: string, why: string, options?: ErrorOptions) {
@@ -59,8 +65,8 @@ export class DocumentUnusable extends Fault {
 }
 
 /**
- * Small JSON documents that others keep at addresses which somebody else names: fetched with every guard there is,
- * remembered for as long as their server says, within limits. Who asks for one that is on its way waits for that one.
+ * Small JSON documents at URLs that clients choose. They are fetched with all guards, and cached as long as
+ * their server allows, within limits. Concurrent callers share one fetch.
  */
 export class Documents<Document> {
   readonly #kind: DocumentKind<Document>
@@ -81,7 +87,10 @@ export class Documents<Document> {
     this.#places = new FetchPlaces(perMinuteMax === undefined ? {} : { totalPerMinute: perMinuteMax })
   }
 
-  /** Throws a DocumentUnusable. `ageMaxMs`: for who misses something in it; it is not asked for all the time even so. */
+  /**
+   * Throws a DocumentUnusable. A caller that misses something in the document passes `ageMaxMs` to force a
+   * new fetch, which still happens at most once per `RETRY_MS`.
+   */
   async get(url: string, ageMaxMs?: number): Promise<Document> {
     return (await this.find(url, ageMaxMs)).document
   }
@@ -101,7 +110,7 @@ export class Documents<Document> {
     return this.#used(await entry, 'fetched', nowMs)
   }
 
-  /** What is under way is given up. */
+  /** Aborts fetches in progress. */
   close(): void {
     this.#stop.abort()
   }
@@ -132,7 +141,7 @@ export class Documents<Document> {
       const isKept = known?.document !== undefined && nowMs < known.keptUntilMs && error.kind !== 'wrong'
       const times = { askedAtMs: nowMs, freshUntilMs: nowMs + RETRY_MS }
       const entry = isKept ? { ...known, ...times } : { fault: error, ...times, ...NOTHING }
-      // Others who ask for much must not make this one unknown.
+      // Load from other callers must not turn a known document into an unknown one.
       if (isKept || error.kind !== 'busy') this.#known.set(url, entry)
       return entry
     }
@@ -145,7 +154,7 @@ export class Documents<Document> {
     const startedMs = performance.now()
     const giveBack = await this.#places.take(new URL(url).hostname, nowMs, signal)
     if (giveBack === null) throw new DocumentUnusable('busy', url, BUSY)
-    // A host that was asked at the last moment has not shown that it is away.
+    // If the wait for a slot took most of the time, a timeout does not show that the host is unavailable.
     const isLate = performance.now() - startedMs > timeoutMs / 2
     const headers = { accept: this.#kind.accept }
     const guards = { ca, allowPrivate, timeoutMs, bytesMax: DOCUMENT_BYTES_MAX }
@@ -154,7 +163,7 @@ export class Documents<Document> {
       const answer = await guardedGet(asked, signal)
       const document = this.#kind.parse(jsonIn(answer), url, answer)
       const untilMs = this.#kind.untilMs?.(document) ?? Number.POSITIVE_INFINITY
-      // Time to have it anew before it ends.
+      // Leave time to fetch it again before it expires.
       const endingMs = untilMs - Math.min(ENDING_MS, Math.max(0, untilMs - nowMs) / 2)
       const freshUntilMs = Math.min(endingMs, nowMs + freshMs(answer.headers))
       const keptUntilMs = Math.min(untilMs, freshUntilMs + KEPT_MS)
@@ -170,7 +179,7 @@ export class Documents<Document> {
   }
 }
 
-/** What is wrong with the address of a document; `null`: nothing. */
+/** What is wrong with the URL of a document; `null`: nothing. */
 export function documentUrlProblem(text: string, allowPrivate: boolean): string | null {
   if (text.length > URL_LENGTH_MAX) return `is longer than ${URL_LENGTH_MAX} characters`
   const url = URL.parse(text)
@@ -188,7 +197,7 @@ type Entry<Document> = (
   readonly askedAtMs: number
   readonly fetchedAtMs: number
   readonly freshUntilMs: number
-  /** For so long it is used where it cannot be fetched anew. */
+  /** Until then the document is used if it cannot be fetched again. */
   readonly keptUntilMs: number
   readonly bytes: number
 }
@@ -198,7 +207,7 @@ function outcomeOf({ kind, cause }: DocumentUnusable): FetchOutcome {
   return cause instanceof FetchFault ? cause.reason : 'malformed'
 }
 
-/** Whatever stands in front of a server that is down may answer in its place. */
+/** A proxy in front of a server that is down may answer instead of it. */
 function isAway(error: Fault): boolean {
   if (error.code === UNREADABLE) return true
   if (!(error instanceof FetchFault) || error.reason === 'address') return false
@@ -226,7 +235,7 @@ function unreadable(why: string): Fault {
   return new Fault(UNREADABLE, why)
 }
 
-/** How long its server lets it be used, within limits. */
+/** How long the server allows caching, within limits. */
 function freshMs(headers: IncomingHttpHeaders): number {
   const control = headers['cache-control'] ?? ''
   if (/\bno-(?:store|cache)\b/i.test(control)) return FRESH_MIN_MS
@@ -235,11 +244,11 @@ function freshMs(headers: IncomingHttpHeaders): number {
   return Math.min(FRESH_MAX_MS, Math.max(FRESH_MIN_MS, wanted))
 }
 
-/** Of an address from which nothing has come. */
+/** Also used for a URL from which nothing was fetched. */
 const BUSY = 'too much is fetched at the moment'
 const NOTHING = { fetchedAtMs: 0, keptUntilMs: 0, bytes: 0 }
 const UNREADABLE = 'DOCUMENT_UNREADABLE'
-/** Key directories were a type of their own before they were one of JSON. */
+/** Key directories had a media type of their own before they became JSON. */
 const JSON_TYPE = /^application\/(?:(?:[\w.-]{1,80}\+)?json|http-message-signatures-directory) *(?:;|$)/i
 const PLAIN = new Set(['', 'identity'])
 const GONE: ReadonlySet<number> = new Set([404, 410])
@@ -249,12 +258,12 @@ const DOCUMENT_BYTES_MAX = 65_536
 const FRESH_MS = 300_000
 const FRESH_MIN_MS = 10_000
 const FRESH_MAX_MS = 3_600_000
-/** An hour in which its server is mended; a key that was taken out of it lives no longer than that. */
+/** An hour to repair the server. A key that was removed from the document lives no longer than that. */
 const KEPT_MS = 3_600_000
 const ENDING_MS = 120_000
-/** As long as nobody gains anything by asking for it again and again. */
+/** Low enough that repeated requests gain nothing. */
 const RETRY_MS = 10_000
 const ENTRIES_MAX = 2_000
 const ENTRY_BYTES = 1_024
-/** As they were sent; parsed, they are a few times as large. */
+/** Size as sent; parsed documents take a few times as much. */
 const REMEMBERED_BYTES_MAX = 8 * 1_048_576

@@ -1,13 +1,16 @@
 import { type Metrics, Tally } from '../../shared/metrics.ts'
 import type { FetchReason } from './guarded-get.ts'
 
-/** What is asked of others: an agent's, or a client's, or a key directory; or the keys that such a one names; or what an OpenID provider says about itself; or, for the proxy, who signs requests. */
+/**
+ * The kinds of documents: of an agent or a client, key directories, the key sets that they name, metadata of
+ * an OpenID provider and, for the proxy, key directories of request signers.
+ */
 export type DocumentName = (typeof DOCUMENTS)[number]
 export type FetchOutcome = 'fetched' | 'busy' | 'malformed' | FetchReason
-/** `stale`: its server has not given it anew. `none`: there is none that could be used. */
+/** `stale`: the server did not return the document again. `none`: there is no usable document. */
 export type DocumentOrigin = (typeof ORIGINS)[number]
 
-/** What becomes of documents that others keep. Nothing of their addresses is in it: those are for others to say. */
+/** Metrics about fetched documents. They contain no URLs, because third parties choose those. */
 export class DocumentMetrics {
   readonly #fetches = new Tally({ document: DOCUMENTS, outcome: OUTCOMES })
   readonly #uses = new Tally({ document: DOCUMENTS, origin: ORIGINS })
@@ -17,7 +20,7 @@ export class DocumentMetrics {
     this.#fetches.add(document, outcome)
   }
 
-  /** `ageMs`: since it was fetched. */
+  /** `ageMs`: time since it was fetched. */
   used(document: DocumentName, origin: DocumentOrigin, ageMs: number, nowMs: number): void {
     this.#uses.add(document, origin)
     if (origin !== 'none') this.#ages.get(document)!.saw(ageMs, nowMs)
@@ -38,7 +41,7 @@ export class DocumentMetrics {
   }
 }
 
-/** The largest of some minutes, whoever asks for it and how often. */
+/** The largest age in the last minutes, whichever document it is and however often it is used. */
 class OldestAge {
   #startMs = Number.NEGATIVE_INFINITY
   #currentMs = 0

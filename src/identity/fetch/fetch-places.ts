@@ -1,7 +1,7 @@
 import { LateCache } from './late-cache.ts'
 
 export interface FetchLimits {
-  /** Under way. */
+  /** Fetches in progress. */
   readonly totalMax: number
   readonly hostMax: number
   readonly waitingMax: number
@@ -10,8 +10,8 @@ export interface FetchLimits {
 }
 
 /**
- * How many fetches may be under way, in all and at one host, and how many there are in a minute: whoever names documents
- * makes us ask others for them.
+ * Limits fetches in progress, in total and per host, and fetches per minute, because clients choose the
+ * documents that Gatehouse fetches.
  */
 export class FetchPlaces {
   readonly #limits: FetchLimits
@@ -21,12 +21,12 @@ export class FetchPlaces {
   readonly #minutes = new LateCache<Minute>({ max: HOSTS_MAX })
   #minute: Minute = { startMs: Number.NEGATIVE_INFINITY, fetches: 0 }
 
-  /** Those that are not given are what documents have. */
+  /** Limits that are not given default to those of documents. */
   constructor(limits: Partial<FetchLimits> = {}) {
     this.#limits = { ...OF_DOCUMENTS, ...limits }
   }
 
-  /** Resolves when there is room, with how to give it back; `null`: there will be none in time. */
+  /** Resolves with a release function when there is room; `null`: no room in time. */
   async take(host: string, nowMs: number, signal: AbortSignal): Promise<(() => void) | null> {
     if (signal.aborted || this.#isOften(host, nowMs)) return null
     if (this.#hasRoom(host)) this.#occupy(host)
@@ -51,7 +51,7 @@ export class FetchPlaces {
     for (const waiting of this.#waiting) {
       if (!this.#hasRoom(waiting.host)) continue
       this.#waiting.delete(waiting)
-      this.#occupy(waiting.host) // before anybody else does
+      this.#occupy(waiting.host) // at once: otherwise another caller could take it
       return waiting.go(true)
     }
   }
@@ -71,7 +71,7 @@ export class FetchPlaces {
   #isOften(host: string, nowMs: number): boolean {
     const minute = current(this.#minutes.get(host), nowMs)
     this.#minutes.set(host, minute)
-    // What one host is refused is not taken from the others.
+    // A fetch refused for one host does not count against the total.
     if (++minute.fetches > this.#limits.hostPerMinute) return true
     this.#minute = current(this.#minute, nowMs)
     return ++this.#minute.fetches > this.#limits.totalPerMinute

@@ -1,11 +1,11 @@
 import { bytesIn, guardedExchange, type GuardedRequest, isRedirect, redirected } from './guarded-get.ts'
 
-/** What does not change from one request to the next. */
+/** The settings that stay the same for all requests. */
 export type FetchGuards = Omit<GuardedRequest, 'url' | 'headers'>
 
 export type GuardedFetch = (url: string, init: FetchInit) => Promise<Response>
 
-/** As much of what `fetch` takes as libraries of OAuth give it. */
+/** The part of `fetch`'s options that OAuth libraries use. */
 export interface FetchInit {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
@@ -13,7 +13,10 @@ export interface FetchInit {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A `fetch` for libraries, with the guards of `guardedGet`. What it gives has been read whole. Rejects with a FetchFault. */
+/**
+ * A `fetch` for libraries, with the guards of `guardedGet`. The response body is read completely. Rejects
+ * with a FetchFault.
+ */
 export function guardedFetch(guards: FetchGuards, stop: AbortSignal): GuardedFetch {
   return (url, { method, headers, body, signal }) => {
     const text = textOf(body)
@@ -30,7 +33,7 @@ export function guardedFetch(guards: FetchGuards, stop: AbortSignal): GuardedFet
   }
 }
 
-/** Libraries of OAuth send forms, or nothing. */
+/** OAuth libraries send forms or no body. */
 function textOf(body: unknown): string | null {
   if (body === undefined || body === null) return null
   if (typeof body === 'string' || body instanceof URLSearchParams) return String(body)
@@ -44,5 +47,5 @@ function headersOf(given: Readonly<Record<string, string | string[] | undefined>
   return headers
 }
 
-/** Those that may have none (`Response` refuses it). */
+/** Statuses without a body: `Response` rejects a body for them. */
 const BODYLESS: ReadonlySet<number> = new Set([204, 205, 304])

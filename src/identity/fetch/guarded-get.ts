@@ -4,27 +4,27 @@ import type { Agent, Dispatcher } from 'undici'
 import { Fault } from '../../shared/fault.ts'
 import { ADDRESS_REFUSED, publicLookup, publicOnly } from './public-address.ts'
 
-/** What is asked of a server that is trusted for nothing but to give bytes. */
+/** A request to an untrusted server. */
 export interface GuardedRequest extends ConnectionGuards {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly bytesMax: number
 }
 
-/** What is looked at whenever somebody is connected to. */
+/** Guards that apply to each connection. */
 export interface ConnectionGuards {
-  /** Trusted instead of the system's CAs; PEM. */
+  /** CA certificates (PEM) that replace the system's. */
   readonly ca: string | null
-  /** Whether it may have an address that is not on the public internet. */
+  /** Allows addresses that are not on the public internet. */
   readonly allowPrivate: boolean
-  /** For everything, from the name's lookup to the last byte. */
+  /** For everything, from the name lookup to the last byte. */
   readonly timeoutMs: number
-  /** Instead of the system's, which is told apart by tests. */
+  /** Replaces the system's lookup; tests set it. */
   readonly lookup?: LookupFunction
 }
 
 export interface GuardedAnswer {
-  /** `304` only where something was asked for that may not have changed. */
+  /** `304` only if the request was conditional. */
   readonly status: 200 | 304
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
@@ -32,10 +32,10 @@ export interface GuardedAnswer {
 
 export type FetchReason = 'address' | 'redirect' | 'status' | 'too-large' | 'timeout' | 'network'
 
-/** Why there is none, in our own words: what others say may have anything in it. */
+/** Why a fetch failed, in our own words: text from the server is untrusted. */
 export class FetchFault extends Fault {
   readonly reason: FetchReason
-  /** `null`: it did not come to one. */
+  /** `null`: there was no response. */
   readonly status: number | null
 
   constructor(reason: FetchReason, message: string, status: number | null = null, options?: ErrorOptions) {
@@ -51,13 +51,13 @@ export function guardedGet(asked: GuardedRequest, stop: AbortSignal): Promise<Gu
   return guardedExchange({ ...asked, method: 'GET', body: null }, stop, (response) => answer(response, asked))
 }
 
-/** The same with another method, whatever is answered. */
+/** The same with another method, for any response. */
 export interface GuardedExchange extends GuardedRequest {
   readonly method: 'GET' | 'POST'
   readonly body: string | null
 }
 
-/** Throws a FetchFault. No redirect is followed: it would lead past whoever has looked at the URL. */
+/** Throws a FetchFault. Follows no redirect: a redirect could bypass the check of the URL. */
 export async function guardedExchange<Answer>(
   asked: GuardedExchange,
   stop: AbortSignal,
@@ -71,26 +71,29 @@ export async function guardedExchange<Answer>(
   }
 }
 
-/** What fetches is loaded with the first question, which holds up whoever is served by this process; or before, by this. */
+/**
+ * Loads undici on first use. Loading blocks the process and delays its requests, so a process can call this
+ * earlier.
+ */
 export function fetchCode(): Promise<typeof import('undici')> {
   return import('undici')
 }
 
-/** Keeps connections, each of which was guarded when it was made. Whoever has it destroys it. */
+/** An agent that reuses connections, each guarded when it is opened. The caller must destroy it. */
 export async function guardedAgent(guards: ConnectionGuards): Promise<Agent> {
   const { Agent, buildConnector } = await fetchCode()
   const { ca, allowPrivate, timeoutMs, lookup } = guards
   const connector = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
-    rejectUnauthorized: true, // whatever NODE_TLS_REJECT_UNAUTHORIZED says
+    rejectUnauthorized: true, // even if NODE_TLS_REJECT_UNAUTHORIZED is set
     ...(ca !== null && { ca }),
     ...(allowPrivate ? lookup !== undefined && { lookup } : { lookup: publicLookup(lookup) }),
   })
   return new Agent({ connect: allowPrivate ? connector : publicOnly(connector) })
 }
 
-/** The same by connections that are kept. */
+/** The same over reused connections. */
 export async function exchangeBy<Answer>(
   agent: Agent,
   asked: Pick<GuardedExchange, 'url' | 'method' | 'headers' | 'body' | 'timeoutMs'>,
@@ -99,14 +102,14 @@ export async function exchangeBy<Answer>(
 ): Promise<Answer> {
   const { request } = await fetchCode()
   const { url, method, body, timeoutMs } = asked
-  // Where much is sent, what has ended must not be remembered until it would have been late.
+  // Not AbortSignal.timeout: under load it would keep finished requests in memory until their timeout.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(new DOMException('late', 'TimeoutError')), timeoutMs).unref()
   const signal = AbortSignal.any([stop, late.signal])
   const headers = { 'accept-encoding': 'identity', 'user-agent': 'gatehouse', ...asked.headers }
   try {
     const response = await request(url, { method, body, dispatcher: agent, headers, signal })
-    response.body.on('error', () => undefined) // of what is not read any more
+    response.body.on('error', () => undefined) // errors after reading stopped
     return await read(response)
   } catch (error) {
     throw faultOf(error, timeoutMs)
@@ -134,7 +137,7 @@ export function redirected(status: number): FetchFault {
   return new FetchFault('redirect', `it answers ${status}, and no redirect is followed`, status)
 }
 
-/** Throws a FetchFault where it is longer. */
+/** Throws a FetchFault if the body is too long. */
 export async function bytesIn(
   body: AsyncIterable<Buffer>,
   bytesMax: number,
@@ -160,5 +163,5 @@ function faultOf(error: unknown, timeoutMs: number): FetchFault {
   return new FetchFault('network', `it cannot be fetched (${code ?? name})`, null, options)
 }
 
-/** Without one of these, nobody can say that it is the same. */
+/** A 304 makes sense only for a request with one of these headers. */
 const CONDITIONS = ['if-none-match', 'if-modified-since']

@@ -1,11 +1,11 @@
 import { FetchFault, type GuardedRequest, guardedExchange, isRedirect, redirected } from './guarded-get.ts'
 
-/** What is told to a server that is trusted for nothing. */
+/** A message to an untrusted server. */
 export interface GuardedMessage extends Omit<GuardedRequest, 'bytesMax'> {
   readonly body: string
 }
 
-/** Resolves when the server has taken it (2xx); nothing of what it says is read. Throws a FetchFault. */
+/** Resolves when the server accepts the message (2xx). The response body is not read. Throws a FetchFault. */
 export function guardedPost(message: GuardedMessage, stop: AbortSignal): Promise<void> {
   const asked = { ...message, method: 'POST' as const, bytesMax: 0 }
   return guardedExchange(asked, stop, async ({ statusCode: status }) => {

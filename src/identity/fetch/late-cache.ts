@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 
 /**
- * An LRUCache that takes its room when the first entry comes: for twenty thousand, that is 5 ms and nearly a MB, which most
- * gateways never need.
+ * An LRUCache that allocates its memory with the first entry. For 20,000 entries that saves 5 ms and nearly 1
+ * MB, which most gateways never need.
  */
 export class LateCache<Value extends object | true> {
   readonly #options: LRUCache.Options<string, Value, unknown>

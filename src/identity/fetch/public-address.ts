@@ -5,13 +5,13 @@ import type { buildConnector } from 'undici'
 import { Fault } from '../../shared/fault.ts'
 
 /**
- * Makes a connector of undici refuse addresses that are not on the public internet: this machine, the networks around
- * it, a cloud's metadata. It is looked at the very address that is connected to, so that a name cannot be one address
- * when it is checked and another one afterwards.
+ * Makes a connector of undici refuse addresses that are not on the public internet: this machine, local
+ * networks, cloud metadata. The check uses the address that is connected to, so that a name cannot resolve to
+ * one address for the check and to another for the connection.
  */
 export function publicOnly(connector: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {
-    // A literal address is never looked up.
+    // A literal address skips the lookup, so check it here.
     const host = options.hostname.replace(/^\[(.*)\]$/, '$1')
     const mayBe = isIP(host) === 0 ? !isOwnName(host) : isPublicAddress(host)
     if (mayBe) return connector(options, callback)
@@ -19,13 +19,13 @@ export function publicOnly(connector: buildConnector.connector): buildConnector.
   }
 }
 
-/** To be given to the connector, too: finds the addresses of a name that has only public ones. */
+/** Lookup function for the connector: returns the addresses of a name only if all are public. */
 export function publicLookup(find: LookupFunction = lookup): LookupFunction {
   return (hostname, options, callback) => {
     find(hostname, { ...options, all: true }, (error, addresses) => {
       if (error !== null) return callback(error, '')
       const found = Array.isArray(addresses) ? addresses : [{ address: addresses, family: 0 }]
-      // A name of the public internet has no other ones: who mixes them hopes for the one that is tried.
+      // A public name has only public addresses. A mix is an attempt to have the private one tried.
       const [first] = found
       if (first === undefined || !found.every(({ address }) => isPublicAddress(address)))
         return callback(refused(hostname), '')
@@ -35,7 +35,7 @@ export function publicLookup(find: LookupFunction = lookup): LookupFunction {
   }
 }
 
-/** Whether it is this machine, whatever a name server says (RFC 6761 §6.3). */
+/** Whether the name means this machine, whatever a name server says (RFC 6761 §6.3). */
 export function isOwnName(name: string): boolean {
   return OWN_NAME.test(name)
 }
@@ -44,7 +44,7 @@ export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   // `process` turns ::ffff:10.0.0.1 into 10.0.0.1.
   const read = ipaddr.process(address)
-  // Of IPv6 only 2000::/3 is given out (RFC 4291 §2.4); ::10.0.0.1 looks like any other address.
+  // For IPv6 only 2000::/3 is allocated (RFC 4291 §2.4); ::10.0.0.1 looks like any other address.
   const isGivenOut = read instanceof ipaddr.IPv4 || (read.parts[0]! & 0xe000) === 0x2000
   return isGivenOut && read.range() === 'unicast'
 }

@@ -3,26 +3,26 @@ import { Fault } from '../../shared/fault.ts'
 import { type AgentKey, readAgentKey } from './agent-key.ts'
 import { documentUrlProblem } from '../fetch/document-fetch.ts'
 
-/** Who an agent is, in its own words, or in those of an administrator. */
+/** An agent's description of itself, or an administrator's description of it. */
 export interface AgentDocument {
-  /** `null`: it is a set of keys, and says nothing else. */
+  /** `null`: the document is a bare key set. */
   readonly id: string | null
   readonly name: string | null
-  /** No two alike; else where they are. None only where it has somewhere to send people to. */
+  /** The keys, without duplicates, or their URL. Empty only if the document has redirect URIs. */
   readonly keys: readonly AgentKey[] | { readonly jwksUri: string }
-  /** Of an app that asks people. What may be in them is for who sends people there. */
+  /** For an app with user consent. The OAuth code validates the URIs when it uses them. */
   readonly redirectUris: readonly string[]
 }
 
-/** What may differ between an installation and one for tests. */
+/** Rules that differ between production and tests. */
 export interface DocumentRules {
-  /** `fetch.allow_private_addresses`: http, and keys that stand in specifications. */
+  /** `fetch.allow_private_addresses`: allows http, and keys printed in specifications. */
   readonly allowPrivate: boolean
 }
 
-/** Something in it that cannot be. */
+/** An invalid value in an agent document. */
 export class AgentDocumentFault extends Fault {
-  /** RFC 6901. */
+  /** JSON pointer to the value (RFC 6901). */
   readonly pointer: string
   readonly detail: string
 
@@ -35,8 +35,8 @@ export class AgentDocumentFault extends Fault {
 }
 
 /**
- * An Agent Identity Document, in the shape of a client-id metadata document, or a set of keys. Members that are not
- * known here may be there. Throws an AgentDocumentFault. `id`: whose it has to be; `null` where it says so itself.
+ * Reads an Agent Identity Document (the format of a client-id metadata document) or a key set. Ignores
+ * unknown members. Throws an AgentDocumentFault. `id`: the required id; `null`: use the id in the document.
  */
 export function readAgentDocument(value: unknown, id: string | null, rules: DocumentRules): AgentDocument {
   const document = objectAt(value, '')
@@ -52,7 +52,7 @@ export function readAgentDocument(value: unknown, id: string | null, rules: Docu
   return { id: own, name, redirectUris, keys: keysIn(document, rules, redirectUris.length > 0) }
 }
 
-/** A JWK Set (RFC 7517). Keys that are for something else, or not known here, are passed over. */
+/** Reads a JWK Set (RFC 7517). Skips keys of an unknown kind or for another use. */
 export function readKeySet(value: unknown, rules: DocumentRules, at = ''): readonly AgentKey[] {
   const { keys } = objectAt(value, at)
   if (!Array.isArray(keys)) throw fault(`${at}/keys`, 'takes a list of keys')
@@ -68,7 +68,7 @@ export function readKeySet(value: unknown, rules: DocumentRules, at = ''): reado
   return found
 }
 
-/** An agent's id in the one form it has; what is wrong with it, `refused`. */
+/** Normalizes an agent id; `refused` says what is wrong with it. */
 export function readAgentId(
   text: string,
   { allowPrivate }: DocumentRules,
@@ -77,12 +77,12 @@ export function readAgentId(
   if (problem !== null) return { refused: problem }
   const url = new URL(text)
   const id = signerAt(url.href)
-  // Two ids for one document would be two agents.
+  // Two spellings of one id would be two agents.
   if (text !== id && text !== url.href) return { refused: `is not written as it should be: ${id}` }
   return { id }
 }
 
-/** Where an agent's document is: at its id, or where Web Bot Auth has the keys of a whole origin. */
+/** The URL of an agent's document: its id, or for a bare origin the Web Bot Auth key directory. */
 export function documentPlaceOf(id: string): string {
   return new URL(id).origin === id ? id + DIRECTORY : id
 }
@@ -92,7 +92,7 @@ function idIn(document: Members, expected: string | null, rules: DocumentRules):
   const [first] = given
   if (first === undefined) throw fault('/client_id', 'is missing')
   const id = expected ?? ownId(document[first], first, rules)
-  // Of an origin with the slash that belongs to it, or without.
+  // An origin may be written with or without its trailing slash.
   const other = given.find((member) => document[member] !== id && document[member] !== new URL(id).href)
   if (other !== undefined) throw fault(`/${other}`, 'is not the address of this document')
   return id
@@ -169,7 +169,7 @@ type Members = Readonly<Record<string, unknown>>
 const ID_MEMBERS = ['client_id', 'agent_id'] as const
 const KEY_MEMBERS = ['jwks', 'jwks_uri', 'public_key'] as const
 const SECRETS = ['client_secret', 'client_secret_expires_at', 'private_key']
-/** Without a secret there are no others. */
+/** Authentication methods without a shared secret. */
 const METHODS: ReadonlySet<unknown> = new Set(['private_key_jwt', 'none'])
 const NAME = /^\P{Cc}{1,100}$/u
 const KEYS_MAX = 32

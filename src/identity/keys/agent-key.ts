@@ -2,18 +2,18 @@ import { readSignatureKey, type SignatureKey } from '../signature/signature-key.
 
 /** A public key of an agent. */
 export interface AgentKey extends SignatureKey {
-  /** Whether it may sign requests; else tokens only. */
+  /** Whether the key may sign requests; otherwise it signs tokens only. */
   readonly signsRequests: boolean
-  /** When it may be used, as its owner says: `null`: from ever, or for ever. */
+  /** Validity by the owner's `nbf` and `exp`; `null`: no limit. */
   readonly fromMs: number | null
   readonly untilMs: number | null
-  /** The public key and nothing else, with its `kid`, `alg` and times where it has them: for who checks tokens. */
+  /** The public key only, with `kid`, `alg` and times if present. Token checks use it. */
   readonly jwk: Readonly<Record<string, string | number>>
 }
 
 export type ReadAgentKey =
   | { readonly kind: 'key'; readonly key: AgentKey }
-  /** `isOther`: it is for something else, or of a kind that is not known here; it may well be right. */
+  /** `isOther`: the key is for another use or of an unknown kind; it may be valid. */
   | { readonly kind: 'refused'; readonly isOther: boolean; readonly member: string; readonly detail: string }
 
 export function readAgentKey(given: unknown, allowsPublishedKeys: boolean): ReadAgentKey {
@@ -35,12 +35,15 @@ export function readAgentKey(given: unknown, allowsPublishedKeys: boolean): Read
   return { kind: 'key', key: { ...key, signsRequests: !isForTokens, fromMs, untilMs, jwk } }
 }
 
-/** Outside of its time what is signed with it proves nothing. */
+/** A signature made outside the key's validity proves nothing. */
 export function isInTime({ fromMs, untilMs }: AgentKey, nowMs: number): boolean {
   return (fromMs === null || fromMs <= nowMs) && (untilMs === null || nowMs < untilMs)
 }
 
-/** Of `nbf` and `exp` (draft-meunier-http-message-signatures-directory, its examples). `undefined`: it is no time. */
+/**
+ * Reads `nbf` or `exp` (draft-meunier-http-message-signatures-directory, examples). `undefined`: invalid
+ * time.
+ */
 function timeMs(value: unknown): number | null | undefined {
   if (value === undefined) return null
   if (typeof value !== 'number' || !(value >= 0 && value <= TIME_MAX_MS)) return undefined
@@ -63,19 +66,19 @@ function publicJwk(
 }
 
 const NO_TIME = 'takes seconds since 1970'
-/** In the year 5138: what is larger is meant to be milliseconds, in which widely used directories have them. */
+/** The year 5138. A larger value is in milliseconds, which widely used directories contain. */
 const SECONDS_MAX = 100_000_000_000
-/** That of Date. */
+/** Largest value of Date. */
 const TIME_MAX_MS = 8_640_000_000_000_000
 
-/** RSA's, for tokens alone: RFC 9421 has one of its own. */
+/** RSA for tokens only: RFC 9421 defines its own RSA algorithm. */
 const TOKEN_ALGS: ReadonlySet<string> = new Set(['RS256', 'PS256'])
-/** Directories may have the names of RFC 9421 §6.2 for what JOSE calls otherwise. */
+/** Directories may use the names of RFC 9421 §6.2 for algorithms that JOSE names differently. */
 const HTTP_ALGS: ReadonlyMap<unknown, string> = new Map([
   ['ed25519', 'EdDSA'],
   ['ecdsa-p256-sha256', 'ES256'],
   ['ecdsa-p384-sha384', 'ES384'],
   ['rsa-pss-sha512', 'PS512'],
 ])
-/** What differs here is no mistake (RFC 7517 §5). */
+/** Unknown values of these members are allowed (RFC 7517 §5). */
 const OTHERS: ReadonlySet<string> = new Set(['kty', 'use', 'key_ops', 'alg'])

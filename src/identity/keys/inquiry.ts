@@ -1,34 +1,37 @@
 import type { PlaceFinding } from '../../classify/verdict/proof.ts'
 
 /**
- * What workers cannot find out on the hot path, and the process above them does: the keys of agents, what addresses are,
- * and which signatures were used before. Plain data: it crosses processes.
+ * Work that workers cannot do on the hot path and send to the parent process: finding keys of agents, looking
+ * up addresses, and detecting reused signatures. Plain data: it crosses processes.
  */
 export type Inquiry =
   | {
       readonly kind: 'keys'
       readonly agentId: string
-      /** Of a key that should be among them; `null`: of whichever there are. */
+      /** Thumbprint of the missing key; `null`: any keys. */
       readonly thumbprint: string | null
-      /** Signatures name it: it is no stranger. */
+      /** The agent is named in signatures, so it is not a stranger. */
       readonly isListed: boolean
     }
   | { readonly kind: 'place'; readonly address: string }
 
-/** What came of an Inquiry, or came without one (keys of known agents): every worker is told, also those that start later. */
+/**
+ * The result of an Inquiry, or an unrequested one (keys of known agents). It is sent to every worker,
+ * including workers that start later.
+ */
 export type Finding =
   | {
       readonly kind: 'keys'
       readonly agentId: string
-      /** Public, with their `kid`, `alg`, `nbf`, `exp` where they have them; none: there are none to be had. */
+      /** Public keys, with `kid`, `alg`, `nbf`, `exp` if present. Empty: no keys are available. */
       readonly keys: readonly Readonly<Record<string, string | number>>[]
-      /** One word for why there are no others: they could not be had. `null`: these are all. */
+      /** One word for why keys are missing; `null`: the list is complete. */
       readonly why: string | null
-      /** Who misses a key in it may ask again from then on. */
+      /** From then on a worker that misses a key may ask again. */
       readonly askAgainMs: number
-      /** Who wants it up to date asks again from then on. */
+      /** From then on a worker asks again to keep the keys up to date. */
       readonly freshUntilMs: number
-      /** From then on nothing is known any more. */
+      /** From then on the finding is expired. */
       readonly untilMs: number
     }
   | {
@@ -38,26 +41,32 @@ export type Finding =
       readonly untilMs: number
     }
 
-/** One use of a signature that was found right. */
+/** One use of a valid signature. */
 export interface SignatureUse {
-  /** As replayIdOf gives it. */
+  /** From replayIdOf. */
   readonly id: string
-  /** Of the key. */
+  /** Thumbprint of the key. */
   readonly thumbprint: string
-  /** Who may use it again: `null` nobody (it has a nonce); else the address that it first came from. */
+  /**
+   * The address that may use the signature again: the first one that sent it. `null`: reuse is not allowed
+   * (the signature has a nonce).
+   */
   readonly holder: string | null
   readonly createdS: number
   readonly goodUntilMs: number
-  /** Whose key it is, is no stranger. */
+  /** The owner of the key is a listed agent, not a stranger. */
   readonly isListed: boolean
 }
 
-/** How a worker reaches who finds out. */
+/** How a worker reaches the process that answers inquiries. */
 export interface Investigator {
-  /** Does not wait, and may come to nothing; asking twice is once. */
+  /** Returns at once and may have no result. Repeated inquiries are merged. */
   ask(inquiry: Inquiry): void
-  /** Whether it may be used: `false` where it was before, `null` where nobody can tell, or not in time. Never rejects. */
+  /**
+   * Whether the signature may be used: `false` if it was used before, `null` if that is unknown or the answer
+   * is late. Never rejects.
+   */
   claim(use: SignatureUse): Promise<boolean | null>
-  /** Called once, before any is asked. */
+  /** Called once, before the first inquiry. */
   onFinding(listener: (finding: Finding) => void): void
 }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { type AgentKey, readAgentKey } from './agent-key.ts'
 import type { Finding } from './inquiry.ts'
 
-/** What a worker knows of an agent's keys. */
+/** What a worker knows about an agent's keys. */
 export interface KnownKeys {
   readonly byThumbprint: ReadonlyMap<string, AgentKey>
   readonly why: string | null
@@ -13,7 +13,7 @@ export interface KnownKeys {
 
 type KeyFinding = Finding & { readonly kind: 'keys' }
 
-/** The keys of agents, as they were found out; bounded, and of strangers apart, who come in any number. */
+/** Known keys of agents. Bounded; strangers are stored apart, because there can be any number of them. */
 export class KeyBook {
   readonly #listed = new Map<string, KnownKeys>()
   readonly #strangers = new LRUCache<string, KnownKeys>({
@@ -28,7 +28,7 @@ export class KeyBook {
     this.#takesStrangers = takesStrangers
   }
 
-  /** Who is no stranger. What is known of those who become one, or cease to be one, is forgotten. */
+  /** Sets the listed agents. Cached keys of agents that become listed or unlisted are dropped. */
   list(agentIds: ReadonlySet<string>): void {
     this.#isListed = (agentId) => agentIds.has(agentId)
     for (const agentId of this.#listed.keys()) if (!agentIds.has(agentId)) this.#listed.delete(agentId)
@@ -42,11 +42,11 @@ export class KeyBook {
   take(finding: KeyFinding): void {
     const { agentId, askAgainMs, freshUntilMs, untilMs } = finding
     const isListed = this.#isListed(agentId)
-    // Others may not know yet that it is listed no more.
+    // Another process may not know yet that the agent is no longer listed.
     const { keys, why } = isListed || this.#takesStrangers ? finding : NOT_LISTED
     const byThumbprint = new Map<string, AgentKey>()
     for (const jwk of keys.slice(0, KEYS_MAX)) {
-      // Who has fetched it has decided which keys are to be taken.
+      // The process that fetched the keys has already decided which ones to accept.
       const read = readAgentKey(jwk, true)
       if (read.kind === 'key') byThumbprint.set(read.key.thumbprint, read.key)
     }
@@ -58,13 +58,13 @@ export class KeyBook {
     if (waiting !== undefined) wake(waiting)
   }
 
-  /** `null`: nothing is known, or nothing any more. */
+  /** `null`: unknown or expired. */
   of(agentId: string, nowMs: number): KnownKeys | null {
     const known = this.#listed.get(agentId) ?? this.#strangers.get(agentId)
     return known === undefined || known.untilMs <= nowMs ? null : known
   }
 
-  /** Calls when something of it comes in, once. What is returned calls that off. */
+  /** Calls `go` once when a finding for the agent arrives. Returns a function that cancels the wait. */
   wait(agentId: string, go: () => void): () => void {
     const waiting = this.#waiting.get(agentId) ?? new Set()
     this.#waiting.set(agentId, waiting.add(go))
@@ -75,7 +75,7 @@ export class KeyBook {
   }
 }
 
-/** One after the other: each has a signature checked, and other requests want their turn in between. */
+/** Wakes one waiter at a time: each verifies a signature, and other requests run in between. */
 function wake(waiting: Set<() => void>): void {
   const [go] = waiting
   if (go === undefined) return
@@ -86,7 +86,7 @@ function wake(waiting: Set<() => void>): void {
 
 const NOT_LISTED = { keys: [], why: 'not-listed' } as const
 const STRANGERS_MAX = 2_000
-/** A key takes a few kilobytes. */
+/** A key takes some kilobytes. */
 const STRANGERS_KEYS_MAX = 4_096
-/** Of a directory. */
+/** Keys per directory. */
 const KEYS_MAX = 32

@@ -2,14 +2,14 @@ import { serializeInnerList } from 'structured-headers'
 import { contentDigestOf } from './request-signer.ts'
 import { type SigningKey, signBase } from './signing-key.ts'
 
-/** What a key directory is, in JSON (draft-meunier-webbotauth-httpsig-protocol). */
+/** The JSON text of a key directory (draft-meunier-webbotauth-httpsig-protocol). */
 export function directoryText(keys: readonly SigningKey[]): string {
   return JSON.stringify({ keys: keys.map(({ jwk }) => jwk) })
 }
 
 /**
- * What its answer has, where its body is `directoryText` as it is: signed once by each key, so that nobody else can show
- * them as his own. `host`: as it was asked for, with its port where that is not the usual one.
+ * Response headers for a body that is exactly `directoryText`. Each key signs once, so that another server
+ * cannot present the keys as its own. `host`: as requested, with the port unless it is the default.
  */
 export function directoryHeaders(
   keys: readonly SigningKey[],
@@ -46,6 +46,6 @@ export function directoryHeaders(
 
 export const DIRECTORY_TYPE = 'application/http-message-signatures-directory+json'
 const TAG = 'http-message-signatures-directory'
-/** Longer than it is kept, so that nobody has one that has expired. */
+/** Longer than the cache time, so that no cached copy has an expired signature. */
 const LIFE_S = 7_200
 const FRESH_S = 3_600

@@ -4,29 +4,32 @@ import { Fault } from '../../shared/fault.ts'
 import { ComponentValues, componentOf, type SignedRequest } from '../signature/signature-base.ts'
 import { type SigningKey, signBase } from './signing-key.ts'
 
-/** A signature that is to be made (RFC 9421). */
+/** Parameters of a signature to create (RFC 9421). */
 export interface WantedSignature {
   readonly label: string
-  /** `@authority`, `content-digest`; with a member: `signature-agent;key=sig1`. */
+  /** `@authority`, `content-digest`; for a dictionary member `signature-agent;key=sig1`. */
   readonly components: readonly string[]
   readonly createdS: number
-  /** `null`: it does not say. */
+  /** `null`: the parameter is left out. */
   readonly expiresS: number | null
   readonly nonce: string | null
   readonly tag: string | null
 }
 
-/** How an agent signs (Web Bot Auth). */
+/** Parameters for an agent's signature (Web Bot Auth). */
 export interface WantedBotSignature extends Partial<WantedSignature> {
   readonly createdS: number
   readonly expiresS: number | null
-  /** Who it is: where its keys are. */
+  /** The agent id: where its keys are. */
   readonly agent: string
-  /** Of Signature-Agent: a member of a dictionary, or the bare string of older drafts. */
+  /** Form of Signature-Agent: a dictionary member, or the bare string of older drafts. */
   readonly form: 'dictionary' | 'string'
 }
 
-/** What goes with the request: flat, names and values. Throws a Fault where it has nothing of what is to be covered. */
+/**
+ * Headers to add to the request, as a flat list of names and values. Throws a Fault if a covered component is
+ * missing.
+ */
 export function signRequest(
   request: SignedRequest,
   wanted: WantedSignature,
@@ -49,7 +52,7 @@ export function signRequest(
   return ['Signature-Input', `${label}=${parameters}`, 'Signature', `${label}=:${bytes}:`]
 }
 
-/** The same, as an agent: with its Signature-Agent. */
+/** The same for an agent: adds Signature-Agent. */
 export function signAsAgent(
   request: SignedRequest,
   wanted: WantedBotSignature,
@@ -64,7 +67,7 @@ export function signAsAgent(
   return [...own, ...signRequest(signed, { ...wanted, components, label, nonce, tag }, key)]
 }
 
-/** RFC 9530, of a body as it is sent. */
+/** Content-Digest (RFC 9530) of a body as sent. */
 export function contentDigestOf(body: string | Uint8Array): string {
   return `sha-256=:${hash('sha256', body, 'base64')}:`
 }

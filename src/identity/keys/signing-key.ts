@@ -10,7 +10,7 @@ import {
 import { Fault } from '../../shared/fault.ts'
 import { readSignatureKey, type SignatureAlgorithm } from '../signature/signature-key.ts'
 
-/** A key to sign with. What is in it that is secret, `key` has, which prints nothing of it. */
+/** A private key. The secret part is in `key` only, and KeyObject does not print it. */
 export interface SigningKey {
   readonly algorithm: SignatureAlgorithm
   readonly key: KeyObject
@@ -20,7 +20,7 @@ export interface SigningKey {
   readonly jwk: Readonly<Record<string, string>>
 }
 
-/** The first signs; the others did, and are still shown. */
+/** The first key signs. The others are previous keys that are still published. */
 export type SigningKeys = readonly [SigningKey, ...SigningKey[]]
 
 export const SIGNING_ALGORITHMS = ['ed25519', 'ecdsa-p256-sha256', 'rsa-pss-sha512'] as const
@@ -36,7 +36,7 @@ export function makeSigningKey(algorithm: (typeof SIGNING_ALGORITHMS)[number] = 
   }
 }
 
-/** A private JWK, a set of them, or PEM. Throws a Fault that says nothing of what is in it. */
+/** Reads a private JWK, a JWK Set, or PEM. Throws a Fault that quotes nothing of the text. */
 export function readSigningKeys(text: string): SigningKeys {
   if (text.includes('-----BEGIN')) return [signingKeyOf(privateKey({ key: text, format: 'pem' }))]
   let value: unknown
@@ -56,12 +56,12 @@ export function readSigningKeys(text: string): SigningKeys {
   return [first, ...others]
 }
 
-/** As they are kept: with all that is secret. */
+/** The text to store. It contains the private keys. */
 export function signingKeysText(keys: readonly SigningKey[]): string {
   return `${JSON.stringify({ keys: keys.map(({ key }) => key.export({ format: 'jwk' })) }, null, 2)}\n`
 }
 
-/** As RFC 9421 §3.3 has it. */
+/** Signs as RFC 9421 §3.3 requires. */
 export function signBase({ algorithm, key }: SigningKey, base: string): Buffer {
   const bytes = Buffer.from(base, 'latin1')
   switch (algorithm) {
@@ -78,7 +78,7 @@ export function signBase({ algorithm, key }: SigningKey, base: string): Buffer {
 
 function signingKeyOf(key: KeyObject): SigningKey {
   const given = createPublicKey(key.export({ format: 'pem', type: 'pkcs8' })).export({ format: 'jwk' })
-  // Whoever signs with a key of a specification proves nothing; for tests it may be what is wanted.
+  // A signature with a published key proves nothing, but tests may want one.
   const read = readSignatureKey(given, true)
   if (read.kind === 'refused')
     throw invalid(`takes Ed25519, P-256, P-384, or RSA of 2048 to 4096 bits (${read.member} ${read.detail})`)

@@ -2,12 +2,12 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { isInnerList, parseDictionary } from 'structured-headers'
 import { fieldValue } from './signature-base.ts'
 
-/** What a body has to be (RFC 9530), by the algorithms that are known here. */
+/** The expected digests of a body (RFC 9530), by supported algorithm. */
 export type ContentDigest = ReadonlyMap<DigestAlgorithm, Buffer>
 
 type DigestAlgorithm = keyof typeof DIGESTS
 
-/** `null`: there is none, or none that says anything. */
+/** `null`: the header is missing, invalid, or has no supported algorithm. */
 export function readContentDigest(rawHeaders: readonly string[]): ContentDigest | null {
   const text = fieldValue(rawHeaders, 'content-digest')
   if (text === null || text.length > LENGTH_MAX) return null
@@ -27,14 +27,14 @@ export function readContentDigest(rawHeaders: readonly string[]): ContentDigest 
   return digests.size === 0 ? null : digests
 }
 
-/** Of the bytes as they were sent, compressed where they were. Of several digests all have to be right. */
+/** Compares the bytes as sent, so including any compression. All digests must match. */
 export function isDigestOf(digests: ContentDigest, body: Uint8Array): boolean {
   return [...digests].every(([algorithm, bytes]) =>
     timingSafeEqual(hash(DIGESTS[algorithm].name, body, 'buffer'), bytes),
   )
 }
 
-/** Others are broken, or nobody has them. */
+/** Other algorithms are broken or unused. */
 const DIGESTS = {
   'sha-256': { name: 'sha256', length: 32 },
   'sha-512': { name: 'sha512', length: 64 },

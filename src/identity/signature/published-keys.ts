@@ -1,4 +1,6 @@
-/** RFC 7638 thumbprints of keys whose private half stands in a specification: with them anybody is anybody. */
+/**
+ * RFC 7638 thumbprints of keys whose private half is printed in a specification: anyone can sign with them.
+ */
 export const PUBLISHED_KEYS: ReadonlySet<string> = new Set([
   // RFC 9421, appendix B.1: RSA, RSA-PSS, P-256, Ed25519. Web Bot Auth's drafts use them, too.
   'BHj8s0GPnMEQtkaULIM-PLgEhLBbuGUQ1vMxmBWZzEo',
@@ -13,6 +15,6 @@ export const PUBLISHED_KEYS: ReadonlySet<string> = new Set([
   'cn-I_WNMClehiVp51i_0VpOENW1upEerA8sEam5hn-s',
   'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs',
   'oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U',
-  // RFC 9449, of its examples.
+  // RFC 9449, from its examples.
   '0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I',
 ])

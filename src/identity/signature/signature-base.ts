@@ -12,9 +12,9 @@ import {
 import type { RequestHead } from '../../wire/request-head.ts'
 import { innerListText, itemText, readDictionary } from './structured-text.ts'
 
-/** A request as whoever signed it has seen it. */
+/** A request as its signer saw it. */
 export interface SignedRequest extends Pick<RequestHead, 'method' | 'target' | 'rawHeaders'> {
-  /** What stands before the target: `https://gate.example`. Ours to say: from settings, or from the connection. */
+  /** Scheme and authority before the target: `https://gate.example`. From settings or from the connection. */
   readonly base: string
 }
 
@@ -22,14 +22,14 @@ export interface SignedRequest extends Pick<RequestHead, 'method' | 'target' | '
 export interface Component {
   /** `@method`, `content-digest`. */
   readonly name: string
-  /** Of a dictionary the member; of a query the parameter. `null`: it is covered as a whole. */
+  /** The dictionary member or query parameter; `null`: the whole component is covered. */
   readonly part: string | null
-  /** As it was signed: `"signature-agent";key="sig1"`. */
+  /** The identifier as signed: `"signature-agent";key="sig1"`. */
   readonly text: string
   readonly form: Form
 }
 
-/** What `identifier` stands for; `null`: nothing that is known here. */
+/** The component of an identifier; `null`: unknown. */
 export function componentOf(identifier: Item): Component | null {
   const [name, parameters] = identifier
   if (typeof name !== 'string') return null
@@ -39,15 +39,15 @@ export function componentOf(identifier: Item): Component | null {
   return { name, part, form, text: itemText(identifier) }
 }
 
-/** The value of a component in a request; `null`: it has none, or none that could be signed. */
+/** The value of a component in a request; `null`: missing or not signable. */
 export class ComponentValues {
   readonly #request: SignedRequest
   #structuredLeft: number
-  // Many components may be of one field, or of the query: each is read once.
+  // Several components may use one field or the query, so each is parsed once.
   readonly #dictionaries = new Map<string, Dictionary | null>()
   #parameters: ReadonlyMap<string, string | null> | null = null
 
-  /** `structuredLengthMax`: of all that has to be parsed. */
+  /** `structuredLengthMax`: total length of text to parse. */
   constructor(request: SignedRequest, structuredLengthMax = STRUCTURED_LENGTH_MAX) {
     this.#request = request
     this.#structuredLeft = structuredLengthMax
@@ -77,7 +77,7 @@ export class ComponentValues {
     }
   }
 
-  /** None of one that is longer than what may still be parsed. */
+  /** Returns nothing for a query longer than the remaining parse limit. */
   #queried(): ReadonlyMap<string, string | null> {
     const { target } = this.#request
     const query = target.indexOf('?')
@@ -86,7 +86,7 @@ export class ComponentValues {
     return this.#structuredLeft < 0 ? NO_PARAMETERS : queryParameters(target.slice(query + 1))
   }
 
-  /** `null`: it is not there, or, with those before it, longer than what may be parsed. */
+  /** `null`: the field is missing, or the total parse limit is exceeded. */
   #structured(name: string): string | null {
     const text = fieldValue(this.#request.rawHeaders, name)
     this.#structuredLeft -= text?.length ?? 0
@@ -105,12 +105,12 @@ export class ComponentValues {
   }
 }
 
-/** All lines of this name as one (RFC 9421 §2.1); `null`: there is none. `name`: in lower case. */
+/** All lines of this field joined (RFC 9421 §2.1); `null`: missing. `name`: in lower case. */
 export function fieldValue(rawHeaders: readonly string[], name: string): string | null {
   return linesOf(rawHeaders, name)?.join(', ') ?? null
 }
 
-/** How the value of a component is made. */
+/** How the value of a component is computed. */
 export type Form =
   | { readonly kind: 'derived' | 'field' | 'bytes' | 'strict' }
   | { readonly kind: 'parameter' | 'member'; readonly part: string }
@@ -125,18 +125,18 @@ function formOf(name: string, parameters: Map<string, unknown>): Form | null {
   if (name.startsWith('@'))
     return DERIVED.has(name) && part === undefined && parameters.size === 0 ? { kind: 'derived' } : null
   if (!FIELD_NAME.test(name)) return null
-  // `;key` says all that `;sf` does.
+  // `;key` implies `;sf`.
   const flags = [...parameters].filter(([flag]) => part === undefined || flag !== 'sf')
   if (flags.some(([, value]) => value !== true) || flags.length > 1) return null
   const flag = flags[0]?.[0]
   if (part !== undefined) return flag === undefined ? { kind: 'member', part } : null
   if (flag === undefined) return { kind: 'field' }
   if (flag === 'bs') return { kind: 'bytes' }
-  // `;req` and `;tr` are of answers and of trailers, and there is neither.
+  // `;req` and `;tr` apply to responses and trailers, which are not signed here.
   return flag === 'sf' && STRUCTURED.has(name) ? { kind: 'strict' } : null
 }
 
-/** RFC 9421 §2.2. */
+/** Derived components (RFC 9421 §2.2). */
 function derived({ method, base, target }: SignedRequest, name: string): string | null {
   if (name === '@method') return method
   if (name === '@request-target') return target
@@ -144,7 +144,7 @@ function derived({ method, base, target }: SignedRequest, name: string): string 
   if (scheme === undefined || authority === undefined) return null
   if (name === '@scheme') return scheme.toLowerCase()
   if (name === '@authority') return authority.toLowerCase().replace(DEFAULT_PORTS[scheme.toLowerCase()]!, '')
-  // What is in no path has no other form.
+  // A target without a path has only this form.
   if (!target.startsWith('/')) return null
   const query = target.indexOf('?')
   switch (name) {
@@ -159,7 +159,7 @@ function derived({ method, base, target }: SignedRequest, name: string): string 
   }
 }
 
-/** RFC 9421 §2.2.8. `null`: one that is there twice, and could be read as either. */
+/** RFC 9421 §2.2.8. `null`: the parameter occurs twice, so its value is ambiguous. */
 function queryParameters(query: string): ReadonlyMap<string, string | null> {
   const found = new Map<string, string | null>()
   for (const [each, value] of new URLSearchParams(query)) {
@@ -186,7 +186,7 @@ function linesOf(rawHeaders: readonly string[], name: string): string[] | null {
   return lines.length === 0 ? null : lines
 }
 
-/** At its ends, and what was folded is one line. */
+/** Trims both ends and unfolds folded lines. */
 function withoutBlanks(line: string): string {
   const text = line.includes('\r\n') ? line.replaceAll(/\r\n[\t ]+/g, ' ') : line
   let [start, end] = [0, text.length]
@@ -240,9 +240,9 @@ const DEFAULT_PORTS: Readonly<Record<string, RegExp>> = { http: /:80$/, https: /
 const DERIVED: ReadonlySet<string> = new Set([
   ...['@method', '@target-uri', '@authority', '@scheme', '@request-target', '@path', '@query'],
 ])
-/** Some milliseconds at most. */
+/** Limits parsing to some milliseconds. */
 const STRUCTURED_LENGTH_MAX = 8_192
-/** Fields that have such a value, of which `;sf` can be signed. */
+/** Structured fields for which `;sf` is supported. */
 const STRUCTURED: ReadonlyMap<string, StructuredType> = new Map([
   ['accept-signature', 'dictionary'],
   ['client-cert', 'item'],

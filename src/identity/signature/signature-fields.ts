@@ -2,7 +2,7 @@ import { type InnerList, isInnerList, type Item } from 'structured-headers'
 import { fieldValue } from './signature-base.ts'
 import { readDistinctDictionary } from './structured-text.ts'
 
-/** A signature as it stands in `Signature-Input` and `Signature` (RFC 9421 §4), about which nothing is known yet. */
+/** A signature from `Signature-Input` and `Signature` (RFC 9421 §4), not yet verified. */
 export interface LabelledSignature {
   readonly label: string
   readonly input: InnerList
@@ -13,7 +13,7 @@ export type ReadSignatureFields =
   | { readonly kind: 'signatures'; readonly signatures: readonly LabelledSignature[] }
   | { readonly kind: 'unsigned' | 'malformed' | 'too-large' }
 
-/** Strictly: what two programs could read as two things is malformed. */
+/** Strict: text that two parsers could read differently is malformed. */
 export function readSignatureFields(
   rawHeaders: readonly string[],
   lengthMax = FIELD_LENGTH_MAX,
@@ -51,8 +51,8 @@ function labelled(
   return bytes instanceof ArrayBuffer ? { label, input, bytes: new Uint8Array(bytes) } : null
 }
 
-/** Of each of the two. */
+/** Limit for each of the two fields. */
 export const FIELD_LENGTH_MAX = 8_192
-/** Of an agent, and of a few that it came by. */
+/** For one agent and some intermediaries. */
 const SIGNATURES_MAX = 8
 const COMPONENTS_MAX = 32

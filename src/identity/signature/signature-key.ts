@@ -1,26 +1,29 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { PUBLISHED_KEYS } from './published-keys.ts'
 
-/** A public key by which signatures are checked: what it signs with is its own, and nobody else's to say. */
+/** A public key that verifies signatures. The key itself fixes the algorithm. */
 export interface SignatureKey {
   readonly algorithm: SignatureAlgorithm
   readonly key: KeyObject
   /** RFC 7638, with SHA-256. */
   readonly thumbprint: string
-  /** What its owner calls it. */
+  /** The owner's name for the key. */
   readonly kid: string | null
   readonly signatureBytes: number
 }
 
-/** Of the registry of RFC 9421 §6.2. None with a shared secret: what is public must never become one. */
+/**
+ * From the registry of RFC 9421 §6.2. No shared-secret algorithm: a public key must never be used as a
+ * secret.
+ */
 export type SignatureAlgorithm = 'ed25519' | 'ecdsa-p256-sha256' | 'ecdsa-p384-sha384' | 'rsa-pss-sha512'
 
 export type ReadKey =
   | { readonly kind: 'key'; readonly key: SignatureKey }
-  /** `member`: of the JWK; nothing of its value is repeated. */
+  /** `member`: the JWK member. The fault does not quote its value. */
   | { readonly kind: 'refused'; readonly member: string; readonly detail: string }
 
-/** A JWK (RFC 7517) as somebody has sent it. Members that say nothing about the key are passed over. */
+/** Reads a JWK (RFC 7517) from an untrusted source. Ignores members that do not describe the key. */
 export function readSignatureKey(jwk: unknown, allowsPublishedKeys = false): ReadKey {
   if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) return refused('', 'is no object')
   const given = jwk as Readonly<Record<string, unknown>>
@@ -43,7 +46,7 @@ interface KeyForm {
   readonly crv: string | null
   readonly algs: readonly unknown[]
   readonly algorithm: SignatureAlgorithm
-  /** Those that make the key what it is. */
+  /** The members that define the key. */
   readonly members: readonly (readonly [name: string, isRight: (bytes: Buffer) => boolean])[]
 }
 
@@ -77,13 +80,13 @@ function imported(
   }
 }
 
-/** RFC 7638: the members that are needed, sorted, without a blank. */
+/** RFC 7638: the required members, sorted, without whitespace. */
 function thumbprintOf(jwk: Readonly<Record<string, unknown>>): string {
   const sorted = Object.fromEntries(Object.entries(jwk).sort(([one], [other]) => (one < other ? -1 : 1)))
   return createHash('sha256').update(JSON.stringify(sorted)).digest('base64url')
 }
 
-/** Empty where it is not written in the one way there is: written in two, one key would have two thumbprints. */
+/** Empty if the encoding is not canonical: with two encodings, one key would have two thumbprints. */
 function bytesOf(value: unknown): Buffer {
   if (typeof value !== 'string' || value.length > MEMBER_LENGTH_MAX) return NO_BYTES
   const bytes = Buffer.from(value, 'base64url')
@@ -99,13 +102,13 @@ function ofLength(length: number): (bytes: Buffer) => boolean {
 }
 
 const NO_BYTES = Buffer.alloc(0)
-/** RFC 7518 §6.2.2, §6.3.2 and §6.4.1. */
+/** Private members (RFC 7518 §6.2.2, §6.3.2 and §6.4.1). */
 const PRIVATE = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 const KID = /^[\x20-\x7e]{1,256}$/
-/** 2048 to 4096 bits: less is weak, and more is work for whoever checks. */
+/** 2048 to 4096 bits: shorter keys are weak, and longer ones cost more to verify. */
 const isModulus = (bytes: Buffer) => bytes.length >= 256 && bytes.length <= 512 && bytes[0]! >= 0x80
 const isExponent = (bytes: Buffer) => bytes.equals(EXPONENT)
-/** 65537: nearly nobody has another. */
+/** 65537: other exponents are very rare. */
 const EXPONENT = Buffer.from([1, 0, 1])
 const MEMBER_LENGTH_MAX = 1_000
 const FORMS: readonly KeyForm[] = [
@@ -135,7 +138,7 @@ const FORMS: readonly KeyForm[] = [
     ],
   },
 ]
-/** `null`: as many as the modulus has. */
+/** `null`: the length of the modulus. */
 const SIGNATURE_BYTES: Readonly<Record<SignatureAlgorithm, number | null>> = {
   ed25519: 64,
   'ecdsa-p256-sha256': 64,

@@ -10,16 +10,17 @@ import {
 } from 'structured-headers'
 
 /**
- * A dictionary (RFC 9651 §3.2), as parseDictionary reads it, or throws. That goes through a text by regular expressions,
- * character by character; what nearly all signers write is read here in a fifth of the time, and the rest is left to it.
+ * Parses a dictionary (RFC 9651 §3.2) like parseDictionary, or throws. parseDictionary runs regular
+ * expressions on each character. The text that nearly all signers write is parsed here in a fifth of the
+ * time; other text goes to parseDictionary.
  */
 export function readDictionary(text: string): Dictionary {
   return new UsualText(text).dictionary() ?? parseDictionary(text)
 }
 
 /**
- * The same, and throws where a name is in it twice. Of two the last one counts, without a word, and the first may be what
- * somebody else has read.
+ * The same, but throws if a name occurs twice. Parsers silently use the last value, while another program may
+ * have used the first.
  */
 export function readDistinctDictionary(text: string): Dictionary {
   const usual = new UsualText(text).dictionary()
@@ -29,19 +30,21 @@ export function readDistinctDictionary(text: string): Dictionary {
   return dictionary
 }
 
-/** As serializeInnerList writes it, of what was read from a text: keys need no second look. */
+/** Like serializeInnerList, for a parsed value: its keys need no second validation. */
 export function innerListText([items, parameters]: InnerList): string {
   let text = '('
   for (const item of items) text += text.length === 1 ? itemText(item) : ` ${itemText(item)}`
   return `${text})${parametersText(parameters)}`
 }
 
-/** The same for serializeItem. */
+/** Like serializeItem, for a parsed value. */
 export function itemText([value, parameters]: Item): string {
   return bareText(value) + parametersText(parameters)
 }
 
-/** Keys, none of them twice, strings without escapes, byte sequences and whole numbers; one blank where there may be any. */
+/**
+ * Parses common text only: unique keys, strings without escapes, byte sequences, integers, and single blanks.
+ */
 class UsualText {
   readonly #text: string
   #at = 0
@@ -51,7 +54,7 @@ class UsualText {
     this.#text = text
   }
 
-  /** `null`: something else is in it, right or wrong. */
+  /** `null`: the text contains something else, valid or not. */
   dictionary(): Dictionary | null {
     const members: Dictionary = new Map()
     while (this.#isUsual) {
@@ -117,7 +120,7 @@ class UsualText {
     return value
   }
 
-  /** Written in the one way that there is: whatever else can be decoded is not the usual. */
+  /** Accepts canonical base64 only. */
   #bytes(): ArrayBuffer {
     const start = ++this.#at
     const end = this.#text.indexOf(':', start)
@@ -160,7 +163,10 @@ class UsualText {
   }
 }
 
-/** Whether as many members and parameters came out as went in. */
+/**
+ * Whether the parsed dictionary has as many members and parameters as the text, so that no duplicate was
+ * dropped.
+ */
 function hasAllOf(text: string, dictionary: Dictionary): boolean {
   let parameters = 0
   for (const member of dictionary.values()) {
@@ -171,7 +177,7 @@ function hasAllOf(text: string, dictionary: Dictionary): boolean {
   return commas === Math.max(0, dictionary.size - 1) && semicolons === parameters
 }
 
-/** Those outside of strings; nothing else of a structured field can hold one. */
+/** Counts separators outside of strings. In a structured field only strings can contain them as text. */
 function separators(text: string): { readonly commas: number; readonly semicolons: number } {
   const counts = { commas: 0, semicolons: 0 }
   let isString = false
@@ -220,7 +226,7 @@ const STRING = 4
 const KINDS = new Uint8Array(128)
 mark('abcdefghijklmnopqrstuvwxyz*', KEY_START | KEY)
 mark('0123456789_-.', KEY)
-// All that is printable but `"` and `\`.
+// All printable characters except `"` and `\`.
 for (let code = 0x20; code < 0x7f; code++) if (code !== QUOTE && code !== 0x5c) KINDS[code]! |= STRING
 
 function mark(characters: string, kind: number): void {

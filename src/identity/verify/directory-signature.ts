@@ -6,24 +6,24 @@ import { type SignatureTimes, signatureTimes, verifyBytes } from './http-signatu
 import { ComponentValues, componentOf } from '../signature/signature-base.ts'
 import { type LabelledSignature, readSignatureFields } from '../signature/signature-fields.ts'
 
-/** What was answered, with 200, where a key directory was asked for. */
+/** A response with status 200 to a request for a key directory. */
 export interface DirectoryAnswer {
   readonly url: string
   readonly headers: IncomingHttpHeaders
   readonly body: Uint8Array
 }
 
-/** What it says of the keys in it. */
+/** What the signatures of a directory prove. */
 export interface DirectoryProof {
-  /** Those that have signed it, rightly. */
+  /** The keys that have signed the directory correctly. */
   readonly keys: readonly AgentKey[]
-  /** Then the first of these signatures ends. */
+  /** The expiry of the first of these signatures. */
   readonly untilMs: number
 }
 
 /**
- * Whoever serves a directory may sign his answer with each key that is in it, for the host he is asked at: nobody else
- * can show the keys of others as his own (draft-ietf-webbotauth-httpsig-directory). `null`: it is not signed so.
+ * The server of a directory may sign its response with each key in it, for the requested host. Then no other
+ * server can present these keys as its own (draft-ietf-webbotauth-httpsig-directory). `null`: unsigned.
  */
 export function directoryProof(
   answer: DirectoryAnswer,
@@ -35,7 +35,7 @@ export function directoryProof(
   if (read.kind === 'unsigned') return null
   const signatures = read.kind === 'signatures' ? read.signatures : []
   const own = signatures.filter(({ input }) => input[1].get('tag') === TAG)
-  // Of a signature for something else nothing is known here; a damaged one is one that does not hold.
+  // Signatures with another tag do not count. A damaged signature counts as invalid.
   if (read.kind === 'signatures' && own.length === 0) return null
   const values = new AnswerValues(answer, rawHeaders)
   const proven = new Map<AgentKey, number>()
@@ -48,11 +48,11 @@ export function directoryProof(
   return { keys: [...proven.keys()], untilMs: Math.min(...proven.values()) }
 }
 
-/** Of what is covered in an answer: of itself, and with `;req` of what was asked (RFC 9421 §2.4). */
+/** Values of components of the response and, with `;req`, of the request (RFC 9421 §2.4). */
 class AnswerValues {
   readonly #answer: ComponentValues
   readonly #request: ComponentValues
-  /** Whether its Content-Digest is that of its body. */
+  /** Whether Content-Digest matches the body. */
   readonly #isDigestRight: boolean
 
   constructor({ url, body }: DirectoryAnswer, rawHeaders: readonly string[]) {
@@ -63,13 +63,13 @@ class AnswerValues {
     this.#isDigestRight = digests !== null && isDigestOf(digests, body)
   }
 
-  /** `null`: it has none, or none that is known here, or one that is not right. */
+  /** `null`: missing, unknown, or wrong. */
   of([name, parameters]: Item): string | null {
     const isOfRequest = parameters.get('req') === true
     const others = new Map([...parameters].filter(([parameter]) => !(isOfRequest && parameter === 'req')))
     if (name === '@status' && parameters.size === 0) return '200'
     const isDerived = typeof name === 'string' && name.startsWith('@')
-    // Of an answer there is no authority: the first programs meant that of the request, and did not say so.
+    // A response has no authority. The first implementations meant the request's without `;req`.
     if (isDerived && !isOfRequest && !(name === AUTHORITY && parameters.size === 0)) return null
     if (name === 'content-digest' && !this.#isDigestRight) return null
     const component = componentOf([name, others])
@@ -95,7 +95,7 @@ function isSignedBy({ input, bytes }: LabelledSignature, key: AgentKey, values: 
   return base !== null && verifyBytes(key, base, bytes)
 }
 
-/** `null`: it does not cover the host, or something that nobody can say here. */
+/** `null`: the host is not covered, or a component is unknown. */
 function baseOf(input: InnerList, values: AnswerValues): string | null {
   const covered = new Set<string>()
   let base = ''
@@ -119,5 +119,5 @@ function rawHeadersOf(headers: IncomingHttpHeaders): string[] {
 const TAG = 'http-message-signatures-directory'
 const AUTHORITY = '@authority'
 const HOSTS = [`"${AUTHORITY}";req`, `"${AUTHORITY}"`]
-/** Some never end; how long a directory is used has limits of its own. */
+/** Some signatures never expire; the cache time of a directory has its own limits. */
 const TIMES = { needsExpiry: true, ageMaxS: 10_000_000_000, skewS: 60 }

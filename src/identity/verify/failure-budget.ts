@@ -4,17 +4,16 @@ export interface BudgetLimits {
   readonly perAddress: number
   readonly perKey: number
   readonly inAll: number
-  /** Of an address that has lately signed well. */
+  /** For an address that has recently sent a valid signature. */
   readonly perProvenAddress: number
-  /** Of those that are read in vain and come to no check, in all. */
+  /** For signatures that fail before verification, in total. */
   readonly readInAll: number
 }
 
 /**
- * How many signatures that do not hold are looked at in a second: of an address, by a key, in all. Of whoever sends more,
- * one is looked at whenever room has come back for it, which it does evenly: all that a second has room for at its
- * beginning would be what the slowest of the others wait for. Who has signed well with that key from that address lately
- * still is looked at.
+ * Limits how many invalid signatures are processed per second: per address, per key and in total. Above a
+ * limit, room comes back evenly, not once a second: a burst at the start of each second would delay other
+ * requests. An address and key pair that recently had a valid signature is still verified.
  */
 export class FailureBudget {
   readonly #limits: BudgetLimits
@@ -27,7 +26,7 @@ export class FailureBudget {
     this.#limits = limits
   }
 
-  /** Before anything is read of it. `address`: as it is counted, of IPv6 the /64. */
+  /** Before anything is parsed. `address`: for IPv6 the /64. */
   mayRead(address: string, nowMs: number): boolean {
     const { perAddress, perProvenAddress, inAll, readInAll } = this.#limits
     const failures = this.#failures.get(address)
@@ -36,7 +35,7 @@ export class FailureBudget {
     return this.#proven.has(address) && hasRoom(failures, perProvenAddress, nowMs)
   }
 
-  /** Before its signature is checked, or read where it says the key at once. */
+  /** Before a signature is verified, or before it is parsed if the key is known by then. */
   mayCheck(address: string, thumbprint: string, nowMs: number): boolean {
     const { perKey, inAll } = this.#limits
     if (hasRoom(this.#all, inAll, nowMs) && hasRoom(this.#failures.get(thumbprint), perKey, nowMs))
@@ -44,14 +43,14 @@ export class FailureBudget {
     return this.#proven.has(pairOf(address, thumbprint))
   }
 
-  /** `thumbprint`: of the key by which it was checked; `null` where it did not come to that. */
+  /** `thumbprint`: the key used for verification; `null`: verification was not reached. */
   failed(address: string, thumbprint: string | null, nowMs: number): void {
     const { perAddress, perProvenAddress, perKey, inAll, readInAll } = this.#limits
     this.#add(address, this.#proven.has(address) ? perProvenAddress : perAddress, nowMs)
     if (thumbprint === null) return add(this.#read, readInAll, nowMs)
     this.#add(thumbprint, perKey, nowMs)
     add(this.#all, inAll, nowMs)
-    // Whoever has a key of his own could else have as many wrong ones looked at as he has addresses.
+    // Otherwise the owner of one key could have as many invalid signatures verified as they have addresses.
     this.#proven.delete(pairOf(address, thumbprint))
   }
 
@@ -67,7 +66,7 @@ export class FailureBudget {
   }
 }
 
-/** What was counted, less what has been forgotten since. */
+/** A leaky counter: the count decays over time. */
 interface Level {
   atMs: number
   count: number
@@ -82,7 +81,7 @@ function add(level: Level, perSecond: number, nowMs: number): void {
   level.atMs = nowMs
 }
 
-/** A clock that was moved has all forgotten. */
+/** If the clock jumps, the count decays by the whole difference. */
 function countOf({ atMs, count }: Level, perSecond: number, nowMs: number): number {
   return Math.max(0, count - (Math.abs(nowMs - atMs) * perSecond) / SECOND_MS)
 }
@@ -92,8 +91,8 @@ function pairOf(address: string, thumbprint: string): string {
 }
 
 const SECOND_MS = 1_000
-/** A check takes some 25 to 70 µs, with P-384 450: all together a fiftieth of a worker, or with P-384 a tenth, at most. */
-/** To read one takes some 40 µs, and 400 at most. */
+/** Verifying takes about 25 to 70 µs, with P-384 450 µs: at most 2 % of a worker, or 10 % with P-384. */
+/** Parsing takes about 40 µs, at most 400 µs. */
 const LIMITS: BudgetLimits = {
   perAddress: 20,
   perKey: 100,

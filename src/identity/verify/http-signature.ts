@@ -10,45 +10,53 @@ import { type LabelledSignature, readSignatureFields } from '../signature/signat
 import type { SignatureKey } from '../signature/signature-key.ts'
 import { innerListText } from '../signature/structured-text.ts'
 
-/** What a protocol asks of a signature (RFC 9421 §1.4). */
+/** What a protocol requires of a signature (RFC 9421 §1.4). */
 export interface SignaturePolicy {
-  /** `gnap`. Signatures with another are somebody else's. `null`: whatever they have. */
+  /** `gnap`. Signatures with other tags are ignored. `null`: any tag. */
   readonly tag: string | null
-  /** Of each at least one has to be covered as a whole: `[['@method'], ['@authority', '@target-uri']]`. */
+  /**
+   * At least one component of each group must be covered as a whole: `[['@method'], ['@authority',
+   * '@target-uri']]`.
+   */
   readonly covers: readonly (readonly string[])[]
-  /** Whether it has to say when it expires. */
+  /** Whether `expires` is required. */
   readonly needsExpiry: boolean
-  /** Of what is parsed: `Signature-Input`, `Signature`, and together all structured fields, and the query, of which parts are covered. */
+  /**
+   * Limits the text to parse: `Signature-Input`, `Signature`, and the sum of structured fields and the query
+   * with covered parts.
+   */
   readonly fieldLengthMax: number
-  /** How long one is good, from `created`. */
+  /** How long a signature is valid, counted from `created`. */
   readonly ageMaxS: number
-  /** By how much clocks may differ. */
+  /** Allowed clock difference. */
   readonly skewS: number
 }
 
-/** One that is as the policy wants it. Whether the key that it names has made it, `verifySignature` says. */
+/** A signature that meets the policy. `verifySignature` then checks it with the key. */
 export interface HttpSignature {
   readonly label: string
   readonly keyId: string | null
   readonly nonce: string | null
   readonly createdS: number
   readonly expiresS: number | null
-  /** It is refused from then on, by its age if by nothing else: a replay need not be remembered for longer. */
+  /**
+   * It is refused from then on, at least because of its age, so a replay need not be remembered for longer.
+   */
   readonly goodUntilMs: number
   readonly components: readonly Component[]
-  /** What it says it was made with; the key decides. */
+  /** The `alg` parameter. The key decides. */
   readonly algorithm: string | null
-  /** What was signed. */
+  /** The text that was signed. */
   readonly base: string
   readonly bytes: Uint8Array
 }
 
-/** Why there is no signature to rely on: for the answer and the log, which it says nothing secret to. */
+/** Why there is no reliable signature. It is used in the response and the log, so it contains no secrets. */
 export type SignatureFault =
   | 'unsigned'
   | 'malformed'
   | 'too-large'
-  /** None has the tag. */
+  /** No signature has the tag. */
   | 'other-tag'
   | 'no-created'
   | 'no-expires'
@@ -56,16 +64,16 @@ export type SignatureFault =
   | 'too-old'
   | 'expired'
   | 'lives-too-long'
-  /** What has to be covered is not. */
+  /** A required component is not covered. */
   | 'not-covered'
-  /** What is covered is not in the request, or not known here. */
+  /** A covered component is missing in the request or unknown. */
   | 'no-component'
   | 'other-key'
   | 'other-algorithm'
   | 'wrong'
 
 export type ReadSignatures =
-  /** One at least. */
+  /** At least one. */
   | { readonly kind: 'signatures'; readonly signatures: readonly HttpSignature[] }
   | { readonly kind: 'refused'; readonly fault: SignatureFault }
 
@@ -73,7 +81,7 @@ export type Verification =
   | { readonly kind: 'verified'; readonly signature: HttpSignature }
   | { readonly kind: 'refused'; readonly fault: SignatureFault }
 
-/** The signatures in a request that are as the policy wants them. Costs no public-key operation, and never throws. */
+/** The signatures of a request that meet the policy. Needs no public-key operation and never throws. */
 export function readSignatures(
   request: SignedRequest,
   policy: SignaturePolicy,
@@ -93,18 +101,18 @@ export function readSignatures(
   return signatures.length > 0 ? { kind: 'signatures', signatures } : { kind: 'refused', fault }
 }
 
-/** `null`: this key has made it. */
+/** `null`: this key made the signature. */
 export function verifySignature(signature: HttpSignature, key: SignatureKey): SignatureFault | null {
   if (signature.algorithm !== null && signature.algorithm !== key.algorithm) return 'other-algorithm'
   return verifyBytes(key, signature.base, signature.bytes) ? null : 'wrong'
 }
 
-/** Whether this key has made these bytes of that base. */
+/** Whether this key signed `base` with these bytes. */
 export function verifyBytes(key: SignatureKey, base: string, bytes: Uint8Array): boolean {
   return bytes.length === key.signatureBytes && isMadeBy(key, Buffer.from(base, 'latin1'), bytes)
 }
 
-/** What the parameters of a signature say of its times, as the policy wants them. */
+/** Checks the time parameters of a signature against the policy. */
 export function signatureTimes(
   parameters: ReadonlyMap<string, BareItem>,
   policy: Pick<SignaturePolicy, 'needsExpiry' | 'ageMaxS' | 'skewS'>,
@@ -114,7 +122,7 @@ export function signatureTimes(
   return said === null ? 'malformed' : timesOf(said, policy, nowMs)
 }
 
-/** Where the key is known before: whether one of the request's signatures names it, and was made with it. */
+/** For a known key: whether a signature of the request names it and was made with it. */
 export function verifyRequest(
   request: SignedRequest,
   policy: SignaturePolicy,
@@ -133,14 +141,14 @@ export function verifyRequest(
   return { kind: 'refused', fault }
 }
 
-/** Whether it covers all of this component, or this part of it. */
+/** Whether the signature covers the whole component, or this part of it. */
 export function isCovered({ components }: HttpSignature, name: string, part: string | null = null): boolean {
   return components.some((each) => each.name === name && each.part === part)
 }
 
 /**
- * What tells this use of a key from every other: its nonce, else what of the signature nobody but the signer can make
- * anew. Of an ECDSA signature (r, s) anybody makes (r, -s), which is as good.
+ * Identifies one use of a key: by its nonce, else by the part of the signature that only the signer can
+ * create. Anyone can turn an ECDSA signature (r, s) into the equally valid (r, -s), so only r counts.
  */
 export function replayIdOf({ nonce, bytes }: HttpSignature, { algorithm, thumbprint }: SignatureKey): string {
   const own = algorithm.startsWith('ecdsa') ? bytes.subarray(0, bytes.length / 2) : bytes
@@ -187,7 +195,7 @@ interface Said {
   readonly algorithm: string | null
 }
 
-/** `null`: a parameter is not of its type (RFC 9421 §2.3). Those that nobody knows may be there. */
+/** `null`: a parameter has the wrong type (RFC 9421 §2.3). Unknown parameters are ignored. */
 function saidBy(parameters: ReadonlyMap<string, BareItem>): Said | null {
   const said = (name: string) => parameters.get(name) ?? null
   const [created, expires] = [said('created'), said('expires')]
@@ -222,7 +230,7 @@ function isMadeBy({ algorithm, key }: SignatureKey, base: Buffer, bytes: Uint8Ar
     case 'ecdsa-p384-sha384':
       return verify('sha384', base, { key, dsaEncoding: 'ieee-p1363' }, bytes)
     case 'rsa-pss-sha512':
-      // Of any length of salt: many sign with the longest instead of the 64 bytes of RFC 9421 §3.3.1.
+      // Any salt length: many signers use the longest instead of the 64 bytes of RFC 9421 §3.3.1.
       return verify('sha512', base, { key, ...PSS }, bytes)
   }
 }
@@ -246,6 +254,6 @@ const PSS = {
   padding: constants.RSA_PKCS1_PSS_PADDING,
   saltLength: constants.RSA_PSS_SALTLEN_AUTO,
 }
-/** In the year 33658; a thousand times it is a safe integer. */
+/** The year 33658. Multiplied by 1,000 it is a safe integer. */
 const TIME_MAX_S = 1_000_000_000_000
 const TEXT_LENGTH_MAX = 512

@@ -5,32 +5,32 @@ import type { KeyDirectories } from './key-directories.ts'
 import type { ReplayFloor } from './replay-floor.ts'
 import { ReplayMemory } from './replay-memory.ts'
 
-/** Finds out what addresses are. */
+/** Looks up addresses. */
 export interface PlaceFinder {
-  /** Never rejects. `null`: it cannot be found out now. */
+  /** Never rejects. `null`: unknown at the moment. */
   find(address: string): Promise<(Finding & { readonly kind: 'place' }) | null>
   close(): void
 }
 
 export interface InvestigationParts {
   readonly directories: Pick<KeyDirectories, 'find' | 'close'>
-  /** `null`: nobody asks. */
+  /** `null`: address lookups are off. */
   readonly places: PlaceFinder | null
-  /** Called when the first signature is used: most gateways never see one. */
+  /** Called at the first use of a signature: most gateways never see one. */
   openFloor(): Promise<Pick<ReplayFloor, 'floorOf' | 'cover'>>
   nowMs(): number
 }
 
 /**
- * Finds out what workers ask, in the one process that all of them have, and tells all of them what came of it. Nobody
- * waits for it on the way of a request.
+ * Answers inquiries of all workers in their one parent process and sends each result to all of them. No
+ * request waits for it.
  */
 export class Investigations implements Investigator {
   readonly #parts: InvestigationParts
   #uses: Promise<SignatureUses> | null = null
   #replays: ReplayMemory | null = null
   readonly #ofListed = new Subject()
-  /** Apart, as addresses are: whoever sends requests may name as many as he likes. */
+  /** Strangers are stored apart, like addresses: a client can name any number of them. */
   readonly #ofStrangers = new Subject()
   readonly #ofPlaces = new Subject()
   readonly #claims = new Tally({ outcome: CLAIMS })
@@ -44,7 +44,7 @@ export class Investigations implements Investigator {
     this.#listener = listener
   }
 
-  /** What is known by now: for who comes later. */
+  /** Current findings, for workers that start later. */
   known(): readonly Finding[] {
     const nowMs = this.#parts.nowMs()
     return [this.#ofListed, this.#ofStrangers, this.#ofPlaces].flatMap((subject) => subject.known(nowMs))
@@ -72,7 +72,7 @@ export class Investigations implements Investigator {
     return isTaken
   }
 
-  /** What is under way is given up. */
+  /** Aborts inquiries in progress. */
   close(): void {
     this.#listener = () => undefined
     this.#parts.directories.close()
@@ -139,7 +139,7 @@ interface SignatureUses {
 
 type KeyFinding = Finding & { readonly kind: 'keys' }
 
-/** What is asked, and known, of things of one kind. */
+/** Inquiries in progress and known findings of one kind. */
 class Subject {
   readonly underWay = new Set<string>()
   readonly #known = new LRUCache<string, Finding>({
@@ -157,8 +157,8 @@ class Subject {
 }
 
 const CLAIMS = ['taken', 'refused', 'untold'] as const
-/** What is more is asked for again when it is met again. */
+/** Inquiries above the limit are dropped and repeated with the next request. */
 const UNDER_WAY_MAX = 256
 const KNOWN_MAX = 4_000
-/** A hundred bytes each, or a few hundred. */
+/** About 100 bytes each, at most some hundred. */
 const KNOWN_KEYS_MAX = 8_192

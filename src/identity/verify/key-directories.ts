@@ -20,9 +20,9 @@ import {
 import type { Finding, Inquiry } from '../keys/inquiry.ts'
 
 export interface DirectorySettings extends DocumentSettings {
-  /** Whose are fetched: of whoever signs, of those that signatures and settings name, of nobody. */
+  /** Which directories are fetched: of all signers, of agents in signatures and settings, or none. */
   readonly mode: 'discover' | 'listed' | 'off'
-  /** Those that settings name, as readAgentId gives them. */
+  /** Agents named in settings, as readAgentId returns them. */
   readonly agents: ReadonlySet<string>
   readonly log: Pick<Log, 'debug'>
 }
@@ -30,13 +30,13 @@ export interface DirectorySettings extends DocumentSettings {
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
 type KeyFinding = Finding & { readonly kind: 'keys' }
 
-/** Finds out by which keys agents sign: from their key directories, which they keep themselves. */
+/** Finds the signing keys of agents, in the key directories that the agents publish. */
 export class KeyDirectories {
   readonly #settings: DirectorySettings
   readonly #ofListed: Documents<Directory>
-  /** Of their own, so that nobody unknown stands in the way of who is known. */
+  /** Separate limits, so that unknown agents cannot delay known ones. */
   readonly #ofStrangers: Documents<Directory>
-  /** Those that could not be had. */
+  /** Directories that could not be fetched. */
   readonly #rests = new LRUCache<string, Rest>({ max: RESTS_MAX })
 
   constructor(settings: DirectorySettings) {
@@ -46,13 +46,13 @@ export class KeyDirectories {
     this.#ofStrangers = new Documents(kind, { perMinuteMax: STRANGERS_PER_MINUTE, ...settings })
   }
 
-  /** Never rejects. `null`: too much is asked for at the moment, and nothing is known. */
+  /** Never rejects. `null`: a limit is reached and nothing is known. */
   async find({ agentId, thumbprint, isListed }: KeyInquiry): Promise<KeyFinding | null> {
     const { mode, agents, log } = this.#settings
     const nowMs = this.#settings.nowMs()
     const isKnown = isListed || agents.has(agentId)
     if (mode === 'off' || (mode === 'listed' && !isKnown)) return none(agentId, 'not-listed', nowMs, FAR_MS)
-    // Nobody has signed with a key that is missing: it is only to be known beforehand, or kept up to date.
+    // This inquiry is a prefetch or a refresh, not a request with a missing key, so it respects the backoff.
     if (thumbprint === null && nowMs < (this.#rests.get(agentId)?.untilMs ?? 0)) return null
     try {
       const held = await this.#held(isKnown ? this.#ofListed : this.#ofStrangers, agentId, thumbprint)
@@ -67,19 +67,19 @@ export class KeyDirectories {
       if (!(error instanceof Fault)) throw error
       if (error instanceof DocumentUnusable && error.kind === 'busy') return null
       this.#rest(agentId, nowMs)
-      // The message names the document, and nothing that it says.
+      // The message names the document and quotes nothing of it.
       log.debug('the keys of an agent cannot be had', { agent: agentId, why: error.message })
       return none(agentId, 'no-directory', nowMs, RETRY_MS)
     }
   }
 
-  /** What is under way is given up. */
+  /** Aborts fetches in progress. */
   close(): void {
     this.#ofListed.close()
     this.#ofStrangers.close()
   }
 
-  /** Once more where a key is missing in it: it may be new. */
+  /** Fetches once more if the key is missing: it may be new. */
   async #held(
     documents: Documents<Directory>,
     agentId: string,
@@ -93,10 +93,10 @@ export class KeyDirectories {
 
   #rest(agentId: string, nowMs: number): void {
     const before = this.#rests.get(agentId)
-    // Two questions about one failure.
+    // Two inquiries saw the same failure.
     if (before !== undefined && nowMs < before.untilMs) return
     const failures = (before?.failures ?? 0) + 1
-    // Not all of many gateways at once.
+    // Jitter: many gateways must not retry at the same time.
     const share = 0.75 + Math.random() / 4
     const restMs = Math.min(REST_MAX_MS, REST_MS * 2 ** (failures - 1)) * share
     this.#rests.set(agentId, { failures, untilMs: nowMs + restMs })
@@ -108,7 +108,7 @@ interface Rest {
   readonly untilMs: number
 }
 
-/** How the directory of an agent is read, with what its answer is signed with. */
+/** How to read the key directory of an agent and its signatures. */
 export function directoryKind(rules: DocumentRules, nowMs: () => number): DocumentKind<Directory> {
   return {
     name: 'directory',
@@ -120,7 +120,7 @@ export function directoryKind(rules: DocumentRules, nowMs: () => number): Docume
 
 export interface Directory {
   readonly keys: readonly AgentKey[]
-  /** By the signatures of who serves it; `null`: it is not signed. */
+  /** Until when the directory's own signatures are valid; `null`: unsigned. */
   readonly untilMs: number | null
 }
 
@@ -138,7 +138,7 @@ function directoryIn(
   return proof
 }
 
-/** One document leads to no other one here. */
+/** A directory must contain its keys: no second fetch here. */
 function keysIn({ keys }: AgentDocument): readonly AgentKey[] {
   if ('jwksUri' in keys) throw new Fault('DIRECTORY_UNUSABLE', 'its keys are elsewhere (jwks_uri)')
   return keys
@@ -151,15 +151,15 @@ function none(agentId: string, why: string, nowMs: number, forMs: number): KeyFi
 
 const ACCEPT =
   'application/http-message-signatures-directory+json, application/jwk-set+json, application/json'
-/** As fresh as it can be had. */
+/** Forces a fetch. */
 const NOW = 0
-/** Who asks for a key that is not there. */
+/** When a worker may ask again for a missing key. */
 const RETRY_MS = 10_000
-/** A server that is down, or a machine without a network, is asked more and more seldom. */
+/** Backoff for a server that is down or a machine without a network. */
 const REST_MS = 30_000
 const REST_MAX_MS = 600_000
 const RESTS_MAX = 2_000
 /** Settings do not change. */
 const FAR_MS = 3_600_000
-/** Whoever can send a request can name a directory. */
+/** Any client can name a directory. */
 const STRANGERS_PER_MINUTE = 300

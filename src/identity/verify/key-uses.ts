@@ -1,21 +1,21 @@
 import type { SignatureUse } from '../keys/inquiry.ts'
 
 /**
- * What a key was used for, in blocks in the order in which it came, each of which is forgotten whole: to delete one
- * after the other from the front of a Map takes longer and longer.
+ * The uses of one key, in blocks by order of arrival. A block is dropped as a whole: deleting single entries
+ * from the front of a Map gets slower and slower.
  */
 export class KeyUses {
   size = 0
-  /** Of what was signed up to then nobody can tell. */
+  /** For signatures created up to then, it is unknown whether they were used. */
   floorS: number
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #blocks: Block[] = []
 
   constructor(floorS: number) {
     this.floorS = floorS
   }
 
-  /** `undefined`: it was not used. */
+  /** `undefined`: not used. */
   holderOf(id: string): string | null | undefined {
     for (let i = this.#blocks.length - 1; i >= 0; i--) {
       const holder = this.#blocks[i]!.holders.get(id)
@@ -24,11 +24,11 @@ export class KeyUses {
     return undefined
   }
 
-  /** It was not used before. */
+  /** The caller has checked that the signature was not used before. */
   add({ id, holder, createdS, goodUntilMs }: SignatureUse, blockMax: number): void {
     let block = this.#blocks.at(-1)
     if (block === undefined || block.holders.size >= block.max) {
-      // Small ones, of which little is lost, as long as there are few.
+      // Start with small blocks: dropping one then loses little.
       const max = Math.min(blockMax, Math.max(BLOCK_MIN, Math.ceil(this.size / BLOCKS)))
       block = { holders: new Map(), max, createdS, untilMs: goodUntilMs }
       this.#blocks.push(block)
@@ -39,7 +39,7 @@ export class KeyUses {
     this.size++
   }
 
-  /** Says how many there were whose time is over. */
+  /** Drops expired blocks and returns the number of uses in them. */
   dropOver(nowMs: number): number {
     let dropped = 0
     for (let block = this.#blocks[0]; block !== undefined && block.untilMs <= nowMs; block = this.#blocks[0])
@@ -47,7 +47,7 @@ export class KeyUses {
     return dropped
   }
 
-  /** Before their time, if that is not over. */
+  /** Drops the oldest block, even before it expires. */
   forgetOldest(nowMs: number): void {
     const block = this.#blocks[0]
     if (block === undefined) return
@@ -65,7 +65,7 @@ export class KeyUses {
 interface Block {
   readonly holders: Map<string, string | null>
   readonly max: number
-  /** The latest of them. */
+  /** The latest creation time in the block. */
   createdS: number
   untilMs: number
 }

@@ -34,7 +34,7 @@ export class ReplayFloor {
   static async open(settings: ReplayFloorSettings, log: Log): Promise<ReplayFloor> {
     const { file, startedMs, skewS, nowMs } = settings
     const startS = Math.floor(startedMs / 1_000)
-    // A clock may have been ahead by all that is allowed.
+    // The previous process's signers may have been ahead by the allowed skew.
     const unknown = { allS: startS + skewS, byKey: NO_KEYS }
     const left = file === null ? 'unknown' : await readCeiling(file)
     if (left === 'unknown') {
@@ -49,7 +49,7 @@ export class ReplayFloor {
         { until: timeText(floor.allS) },
       )
     const opened = new ReplayFloor(settings, floor, log)
-    // A folder without the file is a new gateway's, if the file can be kept from now on.
+    // A folder without the file belongs to a new gateway, if the file can be written from now on.
     if (left === null && !(await opened.#write(floor))) return new ReplayFloor(settings, unknown, log)
     return opened
   }
@@ -79,7 +79,7 @@ export class ReplayFloor {
   #want(thumbprint: string, createdS: number, nowS: number): void {
     const { allS, byKey } = this.#wanted
     if (createdS <= nowS + STEP_S) {
-      // A little ahead of time, so that of a steady stream of signatures hardly any waits for the disk.
+      // Write slightly ahead of time, so that a steady stream of signatures hardly ever waits for the disk.
       if (createdS + AHEAD_S > allS) this.#wanted = { allS: Math.max(createdS, nowS) + STEP_S, byKey }
       return
     }
@@ -99,11 +99,11 @@ export class ReplayFloor {
   async #extendNow(): Promise<void> {
     const wanted = this.#wanted
     await this.#write(wanted)
-    // A full disk must not turn every signer away: what is left then is the start of the next process.
+    // A full disk must not block every signer. The start time of the next process is then the only floor.
     this.#covered = wanted
   }
 
-  /** Whether the file holds it now. */
+  /** Returns whether the write succeeded. */
   async #write({ allS, byKey }: Ceiling): Promise<boolean> {
     const file = this.#settings.file!
     try {
@@ -122,10 +122,10 @@ export class ReplayFloor {
   }
 }
 
-/** Up to when signatures may have been created that were used, in seconds. */
+/** The latest creation time of used signatures, in seconds. */
 interface Ceiling {
   readonly allS: number
-  /** By thumbprint: of keys whose clock is ahead. */
+  /** By thumbprint, for keys whose clock is ahead. */
   readonly byKey: ReadonlyMap<string, number>
 }
 
@@ -179,5 +179,5 @@ const NO_KEYS: ReadonlyMap<string, number> = new Map()
 /** How much later than now signatures may be created before the file is written again. */
 const STEP_S = 2
 const AHEAD_S = 1
-/** With more keys whose clocks are ahead, a restart makes all others wait for the latest of them, a minute at most. */
+/** With more such keys, all other signers wait after a restart for the latest of them, at most a minute. */
 const KEYS_MAX = 256

@@ -2,26 +2,26 @@ import { LRUCache } from 'lru-cache'
 import type { SignatureUse } from '../keys/inquiry.ts'
 import { KeyUses } from './key-uses.ts'
 
-/** Of keys of agents that are listed, and of those of strangers, each. */
+/** Limits that apply once to keys of listed agents and once to keys of strangers. */
 export interface ReplayLimits {
   readonly usesMax: number
-  /** Of one key: nobody pushes out what others have used. */
+  /** For one key, so that it cannot push out the uses of other keys. */
   readonly usesPerKeyMax: number
   readonly keysMax: number
 }
 
 /**
- * Which signatures were used, so that none is used twice. What has to be forgotten before its time leaves a floor behind:
- * of that key, of nothing that was signed before can be told any more whether it was used. So memory is bounded, a replay
- * is never taken, and who signs each request when he sends it is not touched.
+ * Remembers used signatures so that none is accepted twice. Dropping a use early raises the floor of its key:
+ * an older signature of that key is then refused as possibly used. So memory is bounded and a replay is never
+ * accepted. A signer that signs each request just before sending it is not affected.
  */
 export class ReplayMemory {
   readonly #floorOf: (thumbprint: string) => number
   readonly #listed: Shelf
-  /** Of their own: with keys that he makes himself, nobody pushes out those of others who are known. */
+  /** Separate, so that a stranger with many self-made keys cannot push out the keys of known agents. */
   readonly #strangers: Shelf
 
-  /** `floorOf`: up to when a key's signatures may have been accepted by a process before this one. */
+  /** `floorOf`: up to when a previous process may have accepted signatures of a key. */
   constructor(floorOf: (thumbprint: string) => number = NO_FLOOR, limits: ReplayLimits = LIMITS) {
     this.#floorOf = floorOf
     this.#listed = new Shelf(limits)
@@ -32,12 +32,12 @@ export class ReplayMemory {
     return this.#listed.size + this.#strangers.size
   }
 
-  /** How often something was forgotten before its time. */
+  /** How often a use was dropped before it expired. */
   get floorsRaised(): number {
     return this.#listed.floorsRaised + this.#strangers.floorsRaised
   }
 
-  /** Whether it may be used, and takes note of it. `null`: it is over, or nobody can tell. */
+  /** Whether the signature may be used; records the use. `null`: expired or unknown. */
   claim(use: SignatureUse, nowMs: number): boolean | null {
     const { id, thumbprint, holder, createdS, goodUntilMs, isListed } = use
     if (goodUntilMs <= nowMs) return null
@@ -48,13 +48,13 @@ export class ReplayMemory {
     if (known !== undefined) return holder !== null && known === holder
     if (createdS <= key.floorS) return null
     shelf.makeRoom(key, nowMs)
-    // To make room may have raised its own floor.
+    // Making room may have raised the floor of this key.
     if (createdS <= key.floorS) return null
     shelf.add(key, use)
     return true
   }
 
-  /** Of a key that was forgotten, or that a process before this one may have seen, the older uses are unknown. */
+  /** Older uses of a key are unknown if the key was dropped or a previous process may have seen it. */
   #newcomer(thumbprint: string, isAtListed: boolean): KeyUses {
     const stranger = isAtListed ? this.#strangers.take(thumbprint) : undefined
     if (stranger !== undefined) return stranger
@@ -65,7 +65,7 @@ export class ReplayMemory {
 class Shelf {
   size = 0
   floorsRaised = 0
-  /** Of keys that are forgotten. */
+  /** The floor of dropped keys. */
   floorS = Number.NEGATIVE_INFINITY
   readonly #limits: ReplayLimits
   readonly #keys: LRUCache<string, KeyUses>
@@ -83,7 +83,7 @@ class Shelf {
     return this.#keys.get(thumbprint)
   }
 
-  /** It is somebody else's then. */
+  /** Removes the key; the caller takes it over. */
   take(thumbprint: string): KeyUses | undefined {
     const key = this.#keys.get(thumbprint)
     this.#keys.delete(thumbprint)
@@ -135,7 +135,7 @@ class Shelf {
 }
 
 const NO_FLOOR = () => Number.NEGATIVE_INFINITY
-/** Some 35 MB at most, in the one process that has it. */
+/** At most about 35 MB, in the parent process only. */
 const LIMITS: ReplayLimits = { usesMax: 131_072, usesPerKeyMax: 65_536, keysMax: 4_096 }
-/** What is forgotten of a key at once, at most. */
+/** At most this share of a key's uses is dropped at once. */
 const PARTS = 16

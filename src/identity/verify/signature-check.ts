@@ -9,33 +9,33 @@ import { fieldValue, type SignedRequest } from '../signature/signature-base.ts'
 import { type BotSignature, readBotSignature } from './web-bot-auth.ts'
 
 export interface SignatureRules extends DocumentRules {
-  /** Whether each signature has to be good for one request. */
+  /** Whether each signature needs a nonce, so that it is valid for one request only. */
   readonly needsNonce: boolean
 }
 
-/** `unknown`: nobody has said which hosts are ours. */
+/** `unknown`: the own hosts are not configured. */
 export type HostOwner = 'ours' | 'other' | 'unknown'
 
-/** A request, and who sent it. */
+/** A request and its sender. */
 export interface Asked extends SignedRequest {
-  /** Whose the host is that it is for: a signature for another's is not for us. */
+  /** Who owns the requested host: a signature for another host is not for us. */
   readonly host: HostOwner
   readonly address: string
-  /** What failures are counted by: of IPv6 the /64. */
+  /** The key for counting failures: for IPv6 the /64. */
   readonly network: string
 }
 
 export type Checked =
   | { readonly kind: 'finding'; readonly finding: SignatureFinding }
-  /** It is right; whether it is used for the first time, is to be asked. */
+  /** The signature is valid. The caller must still check that it is used for the first time. */
   | {
       readonly kind: 'use'
       readonly finding: SignatureFinding & { readonly kind: 'proven' }
       readonly use: SignatureUse
-      /** By keys that are to be looked at anew. */
+      /** The keys used are due for a refresh. */
       readonly isStale: boolean
     }
-  /** The key is to be found out first. `finding`: for who does not wait for it. */
+  /** The key must be fetched first. `finding` is for callers that do not wait. */
   | {
       readonly kind: 'no-key'
       readonly finding: SignatureFinding
@@ -43,7 +43,10 @@ export type Checked =
       readonly thumbprint: string
     }
 
-/** Whether a request is signed by the agent that it says (Web Bot Auth), by what is known of its keys. Never waits, never throws. */
+/**
+ * Checks whether a request is signed by the agent that it claims (Web Bot Auth), using known keys. Never
+ * waits, never throws.
+ */
 export class SignatureCheck {
   readonly #rules: SignatureRules
   readonly #keys: KeyBook
@@ -55,18 +58,18 @@ export class SignatureCheck {
     this.#budget = budget
   }
 
-  /** `null`: it is not signed, or for somebody else (another tag), and says nothing of an agent. */
+  /** `null`: unsigned, or signed for another purpose (another tag) and without a claimed agent. */
   check(asked: Asked, nowMs: number): Checked | null {
     const { network } = asked
     if (!this.#budget.mayRead(network, nowMs)) return unchecked('too-many', null)
     const named = keyNamed(asked.rawHeaders)
-    // To read it costs more than to check it.
+    // Check the budget first: parsing costs more than verifying.
     if (named !== null && !this.#budget.mayCheck(network, named, nowMs)) return unchecked('too-many', null)
     const read = readBotSignature(asked, this.#rules, nowMs)
     if (read.kind === 'refused') {
       const { fault, hasAgent } = read
       if (OF_OTHERS.has(fault) && !hasAgent) return null
-      // Who has the key may know its owner without being told; we do not.
+      // Another server may know the owner of the key without Signature-Agent; this one does not.
       if (fault === 'no-agent' && !hasAgent) return unchecked(fault, null)
       return this.#failed(fault, null, network, null, nowMs)
     }
@@ -96,7 +99,7 @@ export class SignatureCheck {
     return { kind: 'use', finding, use, isStale: known.freshUntilMs <= nowMs }
   }
 
-  /** What is found of one that is right. `isTaken`: whether its use was, as whoever was asked has said. */
+  /** The finding for a valid signature. `isTaken`: whether its use was accepted. */
   settle(
     { finding, use }: Checked & { readonly kind: 'use' },
     { network }: Asked,
@@ -104,7 +107,7 @@ export class SignatureCheck {
     nowMs: number,
   ): SignatureFinding {
     if (isTaken === true) this.#budget.proven(network, use.thumbprint)
-    // To find a replay costs more than to find that a signature is wrong.
+    // Finding a replay costs more than finding an invalid signature.
     else if (isTaken === false) this.#budget.failed(network, use.thumbprint, nowMs)
     return isTaken === true ? finding : usedBefore(finding, isTaken === false)
   }
@@ -121,7 +124,7 @@ export class SignatureCheck {
   }
 }
 
-/** What is found where somebody has used it before, or nobody says in time whether somebody has. */
+/** The finding for a reused signature, or if the answer about reuse is late. */
 function usedBefore(finding: SignatureFinding, isKnown: boolean): SignatureFinding {
   const { agentId } = finding
   return isKnown
@@ -129,7 +132,7 @@ function usedBefore(finding: SignatureFinding, isKnown: boolean): SignatureFindi
     : { kind: 'unchecked', why: 'no-answer', agentId }
 }
 
-/** Whether a request has anything for `check`: nearly none has. */
+/** Whether a request has anything for `check`; hardly any request has. */
 export function isSigned(rawHeaders: readonly string[]): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
@@ -139,7 +142,7 @@ export function isSigned(rawHeaders: readonly string[]): boolean {
   return false
 }
 
-/** The key that it says, without reading the rest; `null`: it says none, or more than one, and has to be read. */
+/** The key id, without parsing the rest; `null`: no key id or several, so parsing is needed. */
 function keyNamed(rawHeaders: readonly string[]): string | null {
   const text = fieldValue(rawHeaders, 'signature-input')
   const at = text === null ? -1 : text.indexOf(KEY_ID)
@@ -154,7 +157,7 @@ function useOf(
   isListed: boolean,
 ): SignatureUse {
   const { nonce, createdS, goodUntilMs } = signature
-  // Without a nonce it may be one of many requests of the same second that are signed alike.
+  // Without a nonce, many requests of one second may have the same signature.
   return { id, thumbprint, holder: nonce === null ? address : null, createdS, goodUntilMs, isListed }
 }
 
@@ -168,8 +171,8 @@ function notYet(agentId: string): SignatureFinding {
 
 const KEY_ID = 'keyid='
 const THUMBPRINT_LENGTH = 43
-/** Of `signature-input` and `signature-agent`. */
+/** Length of `signature-input` and of `signature-agent`. */
 const NAME_LENGTH = 15
 const NAMES: ReadonlySet<string> = new Set(['signature-input', 'signature-agent'])
-/** Apps have signatures of their own. */
+/** Signatures that belong to other applications. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['other-tag', 'unsigned'])

@@ -3,7 +3,7 @@ import type { BotFault } from './web-bot-auth.ts'
 
 export const SIGNATURE_FINDINGS: readonly SignatureFinding['kind'][] = ['proven', 'unchecked', 'failed']
 
-/** In words, for people: why a signature does not hold, or could not be checked. */
+/** Messages for people: why a signature is invalid or could not be checked. */
 export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, string>> = {
   unsigned: 'it has no signature',
   malformed: 'the fields of the signature are damaged, or can be read in two ways',
@@ -38,10 +38,10 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
     'whether it was used before is unknown: it is older than this process, or its use was forgotten, or the answer took too long',
 }
 
-/** What only shows where it is checked by what is known here. */
+/** Faults that need local state or settings to detect. */
 export type CheckFault =
   | ('other-host' | 'unknown-host' | 'no-nonce' | 'unknown-key' | 'key-out-of-time' | 'replayed')
   | ('no-key-yet' | 'no-directory' | 'not-listed' | 'too-many' | 'no-answer')
 
-/** Every name that a finding has for it; '' of those that hold. */
+/** All fault names of a finding; '' for valid signatures. */
 export const SIGNATURE_FAULTS: readonly string[] = ['', ...Object.keys(SIGNATURE_FAULT_TEXTS)]

@@ -8,29 +8,29 @@ import { type CheckFault, SIGNATURE_FAULT_TEXTS } from './signature-faults.ts'
 import { readSignatureFields } from '../signature/signature-fields.ts'
 import { type BotFault, type BotSignature, readBotSignature } from './web-bot-auth.ts'
 
-/** What is looked at one after the other, and what came of it. */
+/** One step of the check and its outcome. */
 export interface Step {
   readonly name: StepName
   readonly outcome: 'ok' | 'failed' | 'not-reached'
-  /** In words, for people. */
+  /** Message for people. */
   readonly detail: string
 }
 
 export interface Explained {
   readonly steps: readonly Step[]
   readonly fault: BotFault | CheckFault | null
-  /** Who has signed, where all is well. */
+  /** The proven signer, if all steps succeed. */
   readonly proven: { readonly agentId: string; readonly thumbprint: string } | null
-  /** `null`: it could not be read as one. */
+  /** `null`: the signature could not be parsed. */
   readonly signature: HttpSignature | null
 }
 
-/** Where the keys of an agent are had from. Throws a Fault where they are not. */
+/** Returns the keys of an agent and their source. Throws a Fault if they are unavailable. */
 export type FindKeys = (
   agentId: string,
 ) => Promise<{ readonly keys: readonly AgentKey[]; readonly from: string }>
 
-/** The way of a request through the check of its signature, by the same code, with what there is to be said of each step. */
+/** Runs the real signature check on a request and explains each step. */
 export async function explainSignature(
   request: SignedRequest,
   rules: DocumentRules,
@@ -90,7 +90,7 @@ async function checked(
   return { steps, fault: null }
 }
 
-/** What there is to be said of a step that went well. */
+/** The message for a step that succeeded. */
 function saidOf(name: StepName, request: SignedRequest, read: BotSignature | null): string {
   const fields = readSignatureFields(request.rawHeaders)
   const signatures = fields.kind === 'signatures' ? fields.signatures : []
@@ -134,7 +134,7 @@ function notReached(name: StepName): Step {
   return step(name, 'not-reached', '')
 }
 
-/** `body`: for who has it. */
+/** `body`: for callers that have the body. */
 export type StepName = (typeof STEPS_OF_READING)[number] | (typeof AFTERWARDS)[number] | 'body'
 
 const STEPS_OF_READING = ['fields', 'tag', 'times', 'components', 'agent', 'keyid'] as const
@@ -156,7 +156,7 @@ const STEP_OF: Readonly<Record<BotFault, (typeof STEPS_OF_READING)[number]>> = {
   'no-agent': 'agent',
   'other-agent': 'agent',
   'no-thumbprint': 'keyid',
-  // These are of what follows, and never of reading.
+  // These faults belong to later steps, never to parsing.
   'other-key': 'keyid',
   'other-algorithm': 'keyid',
   wrong: 'keyid',

@@ -10,10 +10,13 @@ import {
 import { fieldValue, type SignedRequest } from '../signature/signature-base.ts'
 import { readDistinctDictionary } from '../signature/structured-text.ts'
 
-/** Who says to have signed a request (draft-ietf-webbotauth-httpsig-protocol). Proven when a key of that agent has. */
+/**
+ * The claimed signer of a request (draft-ietf-webbotauth-httpsig-protocol). Proven once a key of that agent
+ * verifies the signature.
+ */
 export interface BotSignature {
   readonly kind: 'signature'
-  /** As readAgentId gives it. */
+  /** From readAgentId. */
   readonly agentId: string
   /** RFC 7638. */
   readonly thumbprint: string
@@ -22,11 +25,11 @@ export interface BotSignature {
 
 export type BotFault =
   | SignatureFault
-  /** Signature-Agent is not there, or not covered, or says no one thing. */
+  /** Signature-Agent is missing, not covered, or ambiguous. */
   | 'no-agent'
-  /** What it says is no address of an agent. */
+  /** Signature-Agent is not a valid agent URL. */
   | 'other-agent'
-  /** The keyid is no thumbprint. */
+  /** The keyid is not a thumbprint. */
   | 'no-thumbprint'
   | 'several'
 
@@ -35,11 +38,11 @@ export type ReadBotSignature =
   | {
       readonly kind: 'refused'
       readonly fault: BotFault
-      /** There is a Signature-Agent: it is meant for who asks for agents. */
+      /** Signature-Agent is present, so the signature is meant for agent checks. */
       readonly hasAgent: boolean
     }
 
-/** The one Web Bot Auth signature of a request. Costs no public-key operation, and never throws. */
+/** The one Web Bot Auth signature of a request. Needs no public-key operation and never throws. */
 export function readBotSignature(
   request: SignedRequest,
   rules: DocumentRules,
@@ -52,7 +55,7 @@ export function readBotSignature(
   }
   if (read.kind === 'refused') return refused(read.fault)
   const [signature, another] = read.signatures
-  // Each has an agent of its own, and nothing says for which of them the request is.
+  // With several, each has its own agent, and it is unclear which one sent the request.
   if (signature === undefined || another !== undefined) return refused('several')
   const text = agentIn(request.rawHeaders, signature)
   if (text === null) return refused('no-agent')
@@ -63,7 +66,7 @@ export function readBotSignature(
   return { kind: 'signature', agentId: agent.id, thumbprint: keyId, signature }
 }
 
-/** What Signature-Agent says where the signature covers it: a member of a dictionary, or, as drafts had it, a string. */
+/** The covered value of Signature-Agent: a dictionary member, or a string as in older drafts. */
 function agentIn(rawHeaders: readonly string[], signature: HttpSignature): string | null {
   const text = fieldValue(rawHeaders, 'signature-agent')
   if (text === null || text.length > FIELD_LENGTH_MAX) return null
@@ -75,7 +78,7 @@ function agentIn(rawHeaders: readonly string[], signature: HttpSignature): strin
   }
 }
 
-/** Parameters of a member change nothing: what an address is, it says itself. */
+/** Ignores parameters of the member: the URL alone identifies the agent. */
 function memberIn(members: Dictionary, signature: HttpSignature): string | null {
   const covered = [...members].filter(([name]) => isCovered(signature, AGENT, name))
   const whole = members.size === 1 && isCovered(signature, AGENT) ? [...members] : []
@@ -87,14 +90,14 @@ function asText(value: BareItem): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** By how much clocks may differ. */
+/** Allowed clock difference. */
 export const SKEW_S = 60
 const AGENT = 'signature-agent'
 const POLICY: SignaturePolicy = {
   tag: 'web-bot-auth',
   covers: [['@authority', '@target-uri']],
   needsExpiry: true,
-  // Of real ones a third at most; parsing it costs no more than to check a signature then.
+  // Real fields use at most a third of it. At this length parsing costs no more than verifying.
   fieldLengthMax: 2_048,
   ageMaxS: 86_400,
   skewS: SKEW_S,
