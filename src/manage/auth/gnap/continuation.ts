@@ -8,7 +8,7 @@ import { continueAnswer, type GnapAnswer, giveOut, nameOf, tokensFor, WAIT_S } f
 import { gnapTokenIn } from './presented.ts'
 import { readOptionalBody, signedBy } from './signed-request.ts'
 
-/** RFC 9635 §5: the client asks what became of its request, or withdraws it. `null`: it is withdrawn. */
+/** RFC 9635 §5: the client polls for the decision, or withdraws its request. `null`: withdrawn. */
 export async function continueGrant(
   ctx: RequestContext,
   id: string,
@@ -39,7 +39,7 @@ async function continued(
   const { store, publicUrl, nowMs } = management
   const { id, state, wanted, scopes, thumbprint, jwk, finish, decided } = grant
   if (state === 'denied') return denied(id, hash, management)
-  // Who is sent back brings what it was sent back with: that ties the two ends together.
+  // If the request has a finish URI, the client must send its interact_ref, which links the browser to it.
   if (state === 'approved' && (finish === null || hasReference)) {
     const worth = await management.gnap.tokens.worthOf(decided)
     const facts = { thumbprint, jwk, name: nameOf(grant), isApproved: true, approved: decided }
@@ -56,13 +56,13 @@ async function continued(
   return { continue: continueAnswer(id, next, publicUrl) }
 }
 
-/** Also where whoever has approved it can give nothing of it any more. */
+/** Also used if the approver has lost all the access that was approved. */
 async function denied(id: string, hash: string, { store }: Management): Promise<never> {
   if (!(await store.gnapGrants.finish(id, hash))) throw nothingToContinue()
   throw new GnapError('user_denied', 'the request was denied')
 }
 
-/** `null`: it has none. */
+/** `null`: the body has no interact_ref. */
 function referenceIn(body: unknown): string | null {
   if (body === null) return null
   const isObject = typeof body === 'object' && !Array.isArray(body)

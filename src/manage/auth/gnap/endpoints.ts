@@ -15,7 +15,10 @@ import { decidePage, interactPage } from './interact-page.ts'
 import { BODY_BYTES_MAX, signedBy } from './signed-request.ts'
 import { manageToken } from './token-management.ts'
 
-/** What GNAP says before anybody is known: it does without a database (RFC 9635 §9). `false`: it is none of that. */
+/**
+ * The GNAP discovery document (RFC 9635 §9). Needs no authentication and no database. The returned function
+ * answers `false` for any other request.
+ */
 export function gnapDocuments(publicUrl: string): (ctx: RequestContext) => boolean {
   const text = JSON.stringify({
     grant_request_endpoint: grantEndpoint(publicUrl),
@@ -32,7 +35,7 @@ export function gnapDocuments(publicUrl: string): (ctx: RequestContext) => boole
   }
 }
 
-/** The endpoints of GNAP. `management`: `null` while the database is not open. */
+/** The GNAP endpoints. `management` returns `null` while the database is not open. */
 export function gnapEndpoints(management: () => Management | null): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
     const found = /^\/gnap\/(grant|(?:continue|token|interact|decide)\/([\w-]{1,128}))$/.exec(pathOf(ctx))
@@ -66,7 +69,7 @@ async function grant(ctx: RequestContext, management: Management): Promise<GnapA
   return answerTo(request, asking!, management)
 }
 
-/** Who looks at a page is told on a page. */
+/** Shows errors as a page, because the client is a browser. */
 function inBrowser(answer: Endpoint['answer']): Endpoint['answer'] {
   return async (ctx, id, management) => {
     const { people } = management.oauth
@@ -86,7 +89,7 @@ function answerWith(ctx: RequestContext, answer: GnapAnswer | null): void {
   ctx.body = answer
 }
 
-/** Who guesses is told to wait, as at the API. */
+/** Counts failed guesses and throttles the address, as the API does. */
 async function told(
   error: GnapError,
   ctx: RequestContext,
@@ -107,7 +110,7 @@ function say(ctx: RequestContext, { code, message: description, status, headers 
   ctx.body = { error: { code, description } }
 }
 
-/** What is none of the caller's is left to who logs it. */
+/** Rethrows unexpected errors, so that the caller logs them. */
 function gnapErrorFor(error: unknown): GnapError {
   if (error instanceof GnapError) return error
   if (error instanceof Refusal) return gnapErrorOf(error)
@@ -125,7 +128,7 @@ function notTaken(methods: readonly string[]): GnapError {
   return new GnapError('invalid_request', `this takes ${Allow}`, { status: 405, headers: { Allow } })
 }
 
-/** As sent: Koa's own `path` throws on what is no URL. */
+/** The path as sent. Koa's own `path` throws if the target is not a valid URL. */
 function pathOf(ctx: RequestContext): string {
   return ctx.req.url!.split('?', 1)[0]!
 }
@@ -137,7 +140,7 @@ interface Endpoint {
 
 const ENDPOINTS = {
   grant: {
-    // What is asked by OPTIONS is answered by `gnapDocuments`.
+    // `gnapDocuments` answers OPTIONS before this endpoint sees it.
     methods: ['POST', 'OPTIONS'],
     answer: async (ctx, _id, management) => answerWith(ctx, await grant(ctx, management)),
   },

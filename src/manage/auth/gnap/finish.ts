@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import type { GrantFinish } from '../../../store/people/gnap-grants.ts'
 
-/** What is wrong with an address to send browsers back to; `null`: nothing (RFC 9635 §2.5.2.1). */
+/** Checks the URI to which browsers are sent back (RFC 9635 §2.5.2.1). Returns the error, or `null`. */
 export function wrongInFinishUri(uri: string): string | null {
-  // A browser would read a backslash as a slash, and pass over a blank.
+  // The pattern excludes backslashes, which browsers read as slashes, and spaces, which they skip.
   const url = URI.test(uri) ? URL.parse(uri) : null
   if (url === null) return 'is no absolute URI'
   if (uri.includes('#')) return 'has a fragment'
@@ -14,10 +14,10 @@ export function wrongInFinishUri(uri: string): string | null {
   return null
 }
 
-/** Where the browser goes, with what ties it to the request that it began with (RFC 9635 §4.2.1). */
+/** The redirect target, with the hash that ties it to the client's request (RFC 9635 §4.2.1). */
 export function finishLocation(finish: GrantFinish, reference: string, grantEndpoint: string): string {
   const url = new URL(finish.uri)
-  // Behind what is there, as it is there.
+  // Append to the existing query without re-encoding it.
   const added = `hash=${interactionHash(finish, reference, grantEndpoint)}&interact_ref=${reference}`
   url.search = url.search === '' ? added : `${url.search}&${added}`
   return url.href
@@ -40,7 +40,7 @@ export function isHashMethod(method: string): boolean {
 const URI = /^[!-[\]-~]{1,2048}$/
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost'])
 const TAKEN = ['hash', 'interact_ref']
-/** The names of IANA's registry of hash algorithms, and those of Node. */
+/** From the names in IANA's hash algorithm registry to the names in Node. */
 const HASHES: ReadonlyMap<string, string> = new Map([
   ['sha-256', 'sha256'],
   ['sha-384', 'sha384'],

@@ -1,6 +1,6 @@
 import type { Refusal } from '../../http/refusal.ts'
 
-/** An answer that is no success, as GNAP says it (RFC 9635 §3.6). */
+/** An error response of GNAP (RFC 9635 §3.6). */
 export class GnapError extends Error {
   readonly code: GnapCode
   readonly status: number
@@ -24,14 +24,14 @@ export class GnapError extends Error {
 
 export type GnapCode = keyof typeof STATUSES
 
-/** The same, of what was found wrong by who knows nothing of GNAP. */
+/** Converts a Refusal from shared code to a GNAP error. */
 export function gnapErrorOf({ code, status, headers, message }: Refusal): GnapError {
   return code === 'invalid_token'
     ? new GnapError('invalid_client', message)
     : new GnapError(status < 500 ? 'invalid_request' : 'request_denied', message, { status, headers })
 }
 
-/** Every code there is, and what HTTP calls it, about which the specification says nothing. */
+/** All GNAP error codes and our HTTP status for each; the specification defines none. */
 const STATUSES = {
   invalid_request: 400,
   invalid_client: 401,

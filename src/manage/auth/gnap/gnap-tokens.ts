@@ -8,16 +8,19 @@ import { isSignedIn, type People } from '../oauth/people.ts'
 import { knownScopes, type Principal, type Scope } from '../../http/access/principal.ts'
 import type { Trust, Trusted } from '../trust.ts'
 
-/** An access token that was given out, and what it is good for now. */
+/** An issued access token and its current access. */
 export interface KnownToken {
   readonly record: GnapTokenRecord
-  /** With which requests that present it have to be signed, unless it is a bearer token. */
+  /** Requests that present the token must be signed with this key, unless it is a bearer token. */
   readonly key: SignatureKey
   readonly principal: Principal
   readonly isRevoked: boolean
 }
 
-/** Knows the principal behind an access token, and remembers for so short that a revoked one is out within a second. */
+/**
+ * Finds the principal of an access token. Caches it for 500 ms, so that a revoked token stops working within
+ * a second.
+ */
 export class GnapTokens {
   readonly #store: GnapTokenStore
   readonly #trust: Trust
@@ -33,7 +36,7 @@ export class GnapTokens {
     this.#people = people
   }
 
-  /** What can be had with an approval now. */
+  /** The access that an approval still gives. */
   async worthOf(approved: Decided | null): Promise<Worth> {
     if (approved === null || !approved.by.startsWith(PERSON_PREFIX)) return 'all'
     const person = (await this.#people?.find(approved.by)) ?? null
@@ -46,7 +49,7 @@ export class GnapTokens {
     const known = this.#known.get(hash)
     if (known === undefined) return this.#read(hash)
     if (known.token === null) return null
-    // It is remembered for as short by itself.
+    // `Trust` caches its own answer for 500 ms, so this check is cheap.
     const trusted = await this.#trust.scopesOfKey(known.token.record.thumbprint)
     if (trusted !== known.trusted) {
       known.token = knownToken(known.token.record, known.token.key, trusted, known.worth)
@@ -55,7 +58,7 @@ export class GnapTokens {
     return known.token
   }
 
-  /** After a change made here, which is then in force at once. */
+  /** Clears the cache after a change in this process, so that the change takes effect at once. */
   forget(): void {
     this.#known.clear()
   }
@@ -70,24 +73,24 @@ export class GnapTokens {
   }
 }
 
-/** What whoever has approved something can give now: all, nothing any more, or these. */
+/** The access that an approval still gives: everything, nothing, or these scopes. */
 export type Worth = 'all' | 'none' | readonly Scope[]
 
 export function isWorth(worth: Worth, action: string): boolean {
   return worth === 'all' || (worth !== 'none' && worth.includes(action as Scope))
 }
 
-/** Whether a key that is trusted may do this. */
+/** Whether a trusted key has this scope. */
 export function mayHave({ scopes }: Trusted, action: string): boolean {
   return scopes.has('admin') || scopes.has(action as Scope)
 }
 
-/** What is kept of a key, so that it can be read again. */
+/** The key in the form in which it is stored. */
 export function keptJwk({ key, kid, algorithm }: SignatureKey): Readonly<Record<string, unknown>> {
   return { ...key.export({ format: 'jwk' }), ...(kid === null ? {} : { kid }), alg: ALGS[algorithm] }
 }
 
-/** What was kept. */
+/** Reads a stored key. */
 export function keyKept(jwk: Readonly<Record<string, unknown>>): SignatureKey {
   const read = readSignatureKey(jwk)
   if (read.kind === 'refused') throw new Error(`a key that was kept is none: ${read.member} ${read.detail}`)
@@ -138,7 +141,7 @@ export const ACCESS_PREFIX = 'gna_'
 export const MANAGE_PREFIX = 'gnm_'
 export const CONTINUE_PREFIX = 'gnc_'
 export const INTERACT_PREFIX = 'gni_'
-/** Of those who sign in; with them goes what they have approved. */
+/** The id prefix of people with an account. An approval by such a person ends with their access. */
 const PERSON_PREFIX = 'usr_'
 const KNOWN_MAX = 10_000
 const REMEMBERED_MS = 500

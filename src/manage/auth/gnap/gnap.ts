@@ -3,23 +3,23 @@ import type { GnapTokens } from './gnap-tokens.ts'
 
 export interface GnapSettings {
   readonly tokenTtlS: number
-  /** Whether a token may be asked for that nobody has to sign for. */
+  /** Whether clients may request bearer tokens, which need no signature. */
   readonly allowsBearer: boolean
 }
 
-/** What of GNAP lasts from one request to the next. */
+/** The GNAP state that is shared by all requests. */
 export interface Gnap {
   readonly settings: GnapSettings
   readonly tokens: GnapTokens
-  /** Counts, by address, those who ask for somebody's approval. */
+  /** Counts requests for an approval by address. */
   readonly asking: MinuteThrottle
 }
 
-/** Of this address and what stands behind it. */
+/** The public URL of the grant endpoint. */
 export function grantEndpoint(publicUrl: string): string {
   return `${publicUrl}${GRANT_PATH}`
 }
 
 export const GRANT_PATH = '/gnap/grant'
-/** Nobody has so many clients. */
+/** More than a real address needs. */
 export const ASKING_PER_MINUTE = 30

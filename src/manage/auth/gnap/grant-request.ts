@@ -6,17 +6,17 @@ import { SCOPES } from '../../http/access/principal.ts'
 import { isHashMethod, wrongInFinishUri } from './finish.ts'
 import { GnapError } from './gnap-error.ts'
 
-/** What a client asks for (RFC 9635 §2). */
+/** A client's grant request (RFC 9635 §2). */
 export interface GrantRequest {
   readonly client: GrantClient
   readonly wanted: WantedTokens
-  /** `null`: nobody can be asked. */
+  /** `null`: the client offers no way to ask a person. */
   readonly interact: { readonly finish: Omit<GrantFinish, 'serverNonce'> | null } | null
 }
 
 export type GrantClient =
   | { readonly kind: 'key'; readonly key: SignatureKey; readonly display: Display }
-  /** One that is known here by its id. */
+  /** A client that identifies itself by its instance id. */
   | { readonly kind: 'instance'; readonly id: string }
 
 export interface Display {
@@ -24,7 +24,7 @@ export interface Display {
   readonly uri: string | null
 }
 
-/** Members that are not known may be extensions, and are passed over; but not in what says how much is asked for. */
+/** Unknown members may be extensions and are ignored, except in access rights. */
 export function readGrantRequest(body: unknown, publicUrl: string): GrantRequest {
   const { access_token: tokens, client, interact } = validated(REQUEST, body, 'body')
   const isList = Array.isArray(tokens)
@@ -58,11 +58,11 @@ function wantedToken({ access, label, flags = [] }: z.output<typeof TOKEN>, publ
   }
 }
 
-/** Rights of another kind, or to another place, are nobody's to give here: they are left out. */
+/** Ignores rights of another type or for another location: this server cannot grant them. */
 function actionsIn(right: z.output<typeof RIGHT>, publicUrl: string): readonly string[] {
   if (typeof right === 'string' || right.type !== ACCESS_TYPE) return []
   const unknown = Object.keys(right).find((name) => !RIGHT_MEMBERS.has(name))
-  // It makes the right smaller, in a way that nobody here would see to.
+  // Reject unknown members: they restrict the right in a way that this server would not enforce.
   if (unknown !== undefined)
     throw new GnapError('invalid_request', `access of type ${ACCESS_TYPE} takes type, actions and locations`)
   const isOurs = (location: string) => location === publicUrl || location.startsWith(`${publicUrl}/`)
@@ -107,7 +107,7 @@ function finishOf({ start, finish }: z.output<typeof INTERACT>): Omit<GrantFinis
 
 export const ACCESS_TYPE = 'service-api'
 const RIGHT_MEMBERS: ReadonlySet<string> = new Set(['type', 'actions', 'locations'])
-/** Other ways to write a key (RFC 9635 §7.1): two could be two keys. */
+/** Other key formats (RFC 9635 §7.1). A second format could contain a different key. */
 const FORMATS = ['cert', 'cert#S256']
 
 function text(lengthMax: number, lengthMin = 1) {

@@ -27,14 +27,14 @@ import { hashesOf, newTokenSecrets, tokenAnswer } from './token-answer.ts'
 
 export type GnapAnswer = Readonly<Record<string, unknown>>
 
-/** Who asks; the signature has to be by this key. */
+/** The client behind a grant request. The request must be signed with this key. */
 export interface Asking {
   readonly key: SignatureKey
   readonly trusted: Trusted | null
   readonly display: Display
 }
 
-/** Whose key the request has to be signed with. */
+/** Finds the client and the key that must have signed the request. */
 export async function askingClient(client: GrantClient, { trust }: Management): Promise<Asking> {
   if (client.kind === 'key') {
     const trusted = await trust.scopesOfKey(client.key.thumbprint)
@@ -50,7 +50,7 @@ export async function askingClient(client: GrantClient, { trust }: Management): 
   return { key: read.key, trusted, display: { name: trusted.name, uri: null } }
 }
 
-/** Throws a GnapError where nothing can come of it. */
+/** Throws a GnapError if the request cannot succeed. */
 export function checkAsking(
   { wanted, interact }: GrantRequest,
   { trusted }: Asking,
@@ -70,7 +70,7 @@ export function checkAsking(
     })
 }
 
-/** What is answered to a request that was checked (RFC 9635 §3). */
+/** The response to a checked request (RFC 9635 §3). */
 export function answerTo(
   { wanted, interact }: GrantRequest,
   asking: Asking,
@@ -81,7 +81,7 @@ export function answerTo(
     : grantAtOnce(wanted, asking, asking.trusted, management)
 }
 
-/** Tokens for what was approved of what was asked for. There is one at least. */
+/** Builds tokens for the requested actions that are approved. Empty if no action is approved. */
 export function tokensFor(
   wanted: WantedTokens,
   isGiven: (action: string) => boolean,
@@ -97,14 +97,14 @@ export function tokensFor(
     .map((token) => ({ id: newId('gtk'), ...facts, ...token, ...times }))
 }
 
-/** What somebody says to a request that waits. */
+/** An approver's decision on a waiting request. */
 export interface Decision {
   readonly decision: 'approve' | 'deny'
-  /** Of those it asks for. */
+  /** A subset of the requested scopes. */
   readonly scopes: readonly Scope[]
 }
 
-/** `atMs`: since when whoever decides has been known here. `false`: it is decided already. */
+/** `atMs`: since when the approver has been authenticated. `false`: the request is already decided. */
 export async function decideGrant(
   store: Store,
   { id, thumbprint }: GnapGrantRecord,
@@ -126,7 +126,7 @@ export async function decideGrant(
   }
 }
 
-/** Gives them out, in the transaction in which `when` says that they may be. */
+/** Stores the tokens in one transaction. `when` runs first and can throw to prevent it. */
 export async function giveOut(
   tokens: readonly GnapTokenRecord[],
   { isList }: WantedTokens,
@@ -142,12 +142,12 @@ export async function giveOut(
   return { access_token: isList ? answers : answers[0] }
 }
 
-/** Where the client asks again, with what, and not before (RFC 9635 §3.1). */
+/** Tells the client where to poll, with which token, and how long to wait first (RFC 9635 §3.1). */
 export function continueAnswer(id: string, secret: string, publicUrl: string): GnapAnswer {
   return { uri: `${publicUrl}/gnap/continue/${id}`, wait: WAIT_S, access_token: { value: secret } }
 }
 
-/** Of what the client says about itself, and of its key where it says nothing. */
+/** The client's display name, or else its instance id. */
 export function nameOf({ display, thumbprint }: Pick<GnapGrantRecord, 'display' | 'thumbprint'>): string {
   return display.name ?? instanceIdOf(thumbprint)
 }
@@ -210,14 +210,14 @@ function nothingToGive(): GnapError {
 }
 
 const DECIDED = new Error('decided already')
-/** RFC 9635 §3.1 wants no less. */
+/** The minimum in RFC 9635 §3.1. */
 export const WAIT_S = 5
-/** For whoever approves it. */
+/** Time for a person to decide. */
 const WAITING_MS = 3_600_000
-/** A token that has expired can be renewed for so long; who is trusted can ask for a new one, too. */
+/** How long an expired token can be renewed. A trusted client can also request a new one. */
 export const RENEWABLE_MS = 3_600_000
-/** What somebody has approved can be renewed for so long, and then has to be approved again. */
+/** How long an approved token can be renewed; after that it needs a new approval. */
 const APPROVED_MS = 86_400_000
-/** More than one in half a second. */
+/** More than one token every half second, for as long as a token can be renewed. */
 const TOKENS_PER_KEY_MAX = 10_000
 const GRANTS_MAX = 10_000

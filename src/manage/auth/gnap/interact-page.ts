@@ -12,8 +12,8 @@ import { INTERACT_PREFIX } from './gnap-tokens.ts'
 import { decideGrant, nameOf } from './grants.ts'
 
 /**
- * The page that a client sends people to (RFC 9635 §4.1.1). It decides nothing: it says who can, waits, and sends the
- * browser back.
+ * The page to which the client sends the browser (RFC 9635 §4.1.1). It shows the request and reloads until
+ * there is a decision, then sends the browser back. The decision is made elsewhere.
  */
 export async function interactPage(
   ctx: RequestContext,
@@ -42,19 +42,19 @@ export async function interactPage(
   lead(ctx, finishLocation(grant.finish, reference, grantEndpoint(publicUrl)))
 }
 
-/** The page on which somebody who signs in decides, for no more than they may do themselves. */
+/** The page where a signed-in person decides. They can approve only scopes that they have. */
 export async function decidePage(ctx: RequestContext, secret: string, management: Management): Promise<void> {
   const { store, publicUrl, oauth, nowMs } = management
   const { people } = oauth
   const grant = await grantBehind(secret, management)
   const interactUrl = `${publicUrl}/gnap/interact/${secret}`
-  // That one says what has become of it, and sends the browser back.
+  // The interact page shows the outcome and sends the browser back.
   if (grant?.state !== 'waiting' || people === null) return lead(ctx, interactUrl)
   const decide =
     (decision: 'approve' | 'deny') =>
     async ({ id }: Person, atMs: number, scopes: readonly Scope[] = []) => {
       const actor = { id, address: ctx.state.address, requestId: ctx.state.requestId }
-      // Where somebody was faster, it is as they have decided.
+      // If another decision came first, that one stands and this one is ignored.
       await decideGrant(store, grant, { decision, scopes }, actor, atMs, nowMs())
       lead(ctx, interactUrl)
     }
@@ -68,21 +68,21 @@ export async function decidePage(ctx: RequestContext, secret: string, management
   })
 }
 
-/** `null`: none, or it is over. */
+/** `null`: no such request, or it has ended. */
 async function grantBehind(secret: string, { store, nowMs }: Management): Promise<GnapGrantRecord | null> {
   if (!looksLikeSecret(secret, INTERACT_PREFIX)) return null
   const grant = await store.gnapGrants.byInteractHash(hashOfKey(secret))
   return grant === null || grant.state === 'finished' || grant.expiresAtMs <= nowMs() ? null : grant
 }
 
-/** Not with the request of this one (RFC 9635 §11.29). */
+/** 303, so that the browser does not repeat the method and body of this request (RFC 9635 §11.29). */
 function lead(ctx: RequestContext, url: string): void {
   ctx.status = 303
   ctx.set('Location', url)
   ctx.body = ''
 }
 
-/** `decideUrl`: where people decide; `null`: there are none. */
+/** `decideUrl`: the page where people decide. `null`: no accounts exist. */
 function waiting(grant: GnapGrantRecord, decideUrl: string | null): Html {
   const { id, thumbprint, scopes, display, finish } = grant
   const rows: readonly (readonly [string, string | null])[] = [

@@ -6,13 +6,13 @@ import { grantEndpoint } from './gnap.ts'
 import { ACCESS_PREFIX, type KnownToken } from './gnap-tokens.ts'
 import { expectSignedBody, proofFault } from './proof.ts'
 
-/** A token of GNAP in a request to the API. */
+/** A GNAP access token in an API request. */
 export interface PresentedToken {
   readonly token: string
   readonly isBearer: boolean
 }
 
-/** `null`: there is none in this `Authorization`. */
+/** `null`: this `Authorization` header has no GNAP token. */
 export function presentedToken(header: string): PresentedToken | null {
   const [, scheme, token = ''] = CREDENTIAL.exec(header) ?? []
   if (scheme === undefined) return null
@@ -20,13 +20,13 @@ export function presentedToken(header: string): PresentedToken | null {
   return isBearer && !token.startsWith(ACCESS_PREFIX) ? null : { token, isBearer }
 }
 
-/** The token after the scheme GNAP; empty where there is none. */
+/** The token after the GNAP scheme, or an empty string. */
 export function gnapTokenIn(header: string): string {
   const presented = presentedToken(header)
   return presented === null || presented.isBearer ? '' : presented.token
 }
 
-/** Who presents it. A token that is bound to a key needs a signature with it on every request (RFC 9635 §7.2). */
+/** Authenticates the caller. A token bound to a key needs a signature on every request (RFC 9635 §7.2). */
 export async function principalWithGnap(
   ctx: RequestContext,
   presented: PresentedToken,
@@ -42,7 +42,7 @@ export async function principalWithGnap(
   return principal
 }
 
-/** What it is good for, whoever has sent it: of what is bound to a key the signature is not looked at. Throws a Refusal. */
+/** Checks the token itself, without the signature of a token bound to a key. Throws a Refusal. */
 export async function goodGnapToken(
   { token, isBearer }: PresentedToken,
   management: Management,
@@ -70,6 +70,6 @@ function refusing({ publicUrl }: Management) {
   return (code: 'invalid_token' | 'expired_token', detail: string) => new Refusal(code, detail, { headers })
 }
 
-/** The scheme in any case (RFC 9110 §11.1), and what RFC 9110 §11.2 calls token68. */
+/** The scheme is case-insensitive (RFC 9110 §11.1); the token is a token68 (RFC 9110 §11.2). */
 const CREDENTIAL = /^(gnap|bearer) +([\w.~+/=-]+)$/i
 const BEARER_LENGTH = 'bearer'.length

@@ -11,7 +11,7 @@ import { hasBody } from '../../http/body.ts'
 import type { RequestContext } from '../../http/router.ts'
 import { Refusal } from '../../http/refusal.ts'
 
-/** What proving a key needs of the management plane. */
+/** The parts of the management plane that a key proof needs. */
 export interface ProofFacts {
   readonly publicUrl: string
   readonly store: Store
@@ -19,8 +19,8 @@ export interface ProofFacts {
 }
 
 /**
- * Has whoever reads the body see to it that it is the one that `Content-Digest` tells of, and `refuse` another. `null`:
- * nothing is wrong so far.
+ * Makes the body reader compare the body with `Content-Digest` and call `refuse` if they differ. Returns the
+ * error found so far, or `null`.
  */
 export function expectSignedBody(
   ctx: RequestContext,
@@ -28,7 +28,7 @@ export function expectSignedBody(
 ): string | null {
   const digest = readContentDigest(ctx.req.rawHeaders)
   if (!hasBody(ctx)) {
-    // Somebody on the way may have taken it off.
+    // An intermediary may have removed the body.
     return digest === null || isDigestOf(digest, NO_BYTES) ? null : OTHER_BODY
   }
   if (digest === null) return 'a body needs a Content-Digest with sha-256 or sha-512'
@@ -39,8 +39,8 @@ export function expectSignedBody(
 }
 
 /**
- * Whether the request is signed with this key, as RFC 9635 §7.3.1 wants it, and for the first time. `null`: it is; else
- * what is wrong.
+ * Checks that the request is signed with this key as RFC 9635 §7.3.1 requires and is not a replay. Returns
+ * the error, or `null`.
  */
 export async function proofFault(
   ctx: RequestContext,
@@ -51,7 +51,7 @@ export async function proofFault(
   return typeof signature === 'string' ? signature : replayFault(signature, key, facts)
 }
 
-/** The same, whether for the first time or not. A text is what is wrong. */
+/** Like `proofFault`, without the replay check. A string is an error. */
 export function signatureBy(
   ctx: RequestContext,
   key: SignatureKey,
@@ -65,7 +65,7 @@ export function signatureBy(
   return verification.kind === 'verified' ? verification.signature : SIGNATURE_FAULTS[verification.fault]
 }
 
-/** Whether it is used for the first time: from now on it is not. */
+/** Checks that the signature is used for the first time, and marks it as used. */
 export async function replayFault(
   signature: HttpSignature,
   key: SignatureKey,
@@ -77,7 +77,7 @@ export async function replayFault(
 
 const NO_BYTES = Buffer.alloc(0)
 const OTHER_BODY = 'the body is not the one that Content-Digest tells of'
-/** A request is under way for seconds; clocks are off by some more. */
+/** A request takes seconds to arrive; clocks can differ by a minute. */
 const POLICY = { tag: 'gnap', needsExpiry: false, fieldLengthMax: 8_192, ageMaxS: 120, skewS: 60 } as const
 export const SIGNATURE_FAULTS: Readonly<Record<SignatureFault, string>> = {
   unsigned: 'the request is not signed (RFC 9421)',

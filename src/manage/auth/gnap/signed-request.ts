@@ -5,8 +5,8 @@ import { GnapError } from './gnap-error.ts'
 import { expectSignedBody, type ProofFacts, replayFault, signatureBy } from './proof.ts'
 
 /**
- * What `read` makes of the request, once it is known to be signed with this key, body and all. `check` throws where
- * nothing can come of it: such a request leaves nothing behind.
+ * Returns the result of `read` after the signature with this key and the body digest are verified. `check`
+ * throws if the request cannot succeed; it runs before the nonce is stored, so such a request writes nothing.
  */
 export async function signedBy<Result>(
   ctx: RequestContext,
@@ -27,10 +27,10 @@ export async function signedBy<Result>(
   return result
 }
 
-/** `null`: there is none. */
+/** `null`: no body. */
 export async function readOptionalBody(ctx: RequestContext): Promise<unknown> {
   return hasBody(ctx) ? readBody(ctx, BODY_BYTES_MAX) : null
 }
 
-/** Ten tokens with all there is to be asked for have some ten kilobytes. */
+/** Ten tokens with every possible right take about 10 kB. */
 export const BODY_BYTES_MAX = 65_536

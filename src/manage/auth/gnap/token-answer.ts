@@ -3,7 +3,7 @@ import { hashOfKey, newSecret } from '../api-keys.ts'
 import { ACCESS_PREFIX, MANAGE_PREFIX } from './gnap-tokens.ts'
 import { ACCESS_TYPE } from './grant-request.ts'
 
-/** The secrets of a token, which are nowhere but in an answer. */
+/** The secrets of a token. Only the response contains them; the database stores hashes. */
 export interface TokenSecrets {
   readonly value: string
   readonly manage: string
@@ -17,7 +17,7 @@ export function hashesOf({ value, manage }: TokenSecrets): TokenHashes {
   return { hash: hashOfKey(value), manageHash: hashOfKey(manage) }
 }
 
-/** As RFC 9635 §3.2.1 has it. */
+/** The token in the form of RFC 9635 §3.2.1. */
 export function tokenAnswer(
   { id, label, scopes, isBearer, expiresAtMs }: GnapTokenRecord,
   { value, manage }: TokenSecrets,

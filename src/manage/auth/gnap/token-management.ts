@@ -9,7 +9,7 @@ import { gnapTokenIn } from './presented.ts'
 import { readOptionalBody, signedBy } from './signed-request.ts'
 import { hashesOf, newTokenSecrets, tokenAnswer } from './token-answer.ts'
 
-/** RFC 9635 §6: a client renews an access token, or gives it up. `null`: it is given up. */
+/** RFC 9635 §6: the client rotates or revokes an access token. `null`: revoked. */
 export async function manageToken(
   ctx: RequestContext,
   id: string,
@@ -20,7 +20,7 @@ export async function manageToken(
   const hash = hashOfKey(secret)
   const token = looksLikeSecret(secret, MANAGE_PREFIX) ? await store.gnapTokens.managed(id, hash) : null
   if (token === null) throw new GnapError('invalid_client', 'no token is managed with this one')
-  // Of a bearer token, too, by the key that has asked for it.
+  // A bearer token too is managed with the key that requested it.
   const body = await signedBy(ctx, keyKept(token.jwk), management, () => readOptionalBody(ctx))
   if (ctx.method === 'DELETE') {
     await store.gnapTokens.revoke(id, nowMs())
@@ -44,7 +44,7 @@ async function renewed(token: GnapTokenRecord, hash: string, management: Managem
   const next: GnapTokenRecord = {
     ...token,
     expiresAtMs: isApproved ? Math.min(expiresAtMs, token.endsAtMs) : expiresAtMs,
-    // What somebody has approved is over some time.
+    // Renewal does not extend the lifetime of an approval.
     endsAtMs: isApproved ? token.endsAtMs : expiresAtMs + RENEWABLE_MS,
   }
   const secrets = newTokenSecrets()
