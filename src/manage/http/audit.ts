@@ -2,24 +2,26 @@ import type { Queries } from '../../store/engine/database.ts'
 import type { Store } from '../../store/store.ts'
 import { newId } from './ids.ts'
 
-/** Who changes something, and how it came here. */
+/** The author of an administrative change, and the request that it came with. */
 export interface Actor {
-  /** The id of a principal; `command-line`. */
+  /** A principal id, or `command-line`. */
   readonly id: string
   readonly address: string | null
   readonly requestId: string | null
 }
 
 export interface Change {
-  /** What is done: the id of an operation. */
+  /** The id of the operation. */
   readonly action: string
-  /** The id of what it is done to. */
+  /** The id of the changed resource. */
   readonly subject: string | null
-  /** What of it a reader wants to know later. No secret. */
+  /** Details for a later reader of the log. Must not contain secrets. */
   readonly detail: Readonly<Record<string, unknown>>
 }
 
-/** An administrative change and its entry in the audit log: both, or neither. */
+/**
+ * Runs an administrative change and writes its audit entry in one transaction: both succeed or neither does.
+ */
 export function changed<Result>(
   store: Store,
   actor: Actor,
@@ -34,7 +36,7 @@ export function changed<Result>(
   })
 }
 
-/** The entry alone, for who has a transaction. */
+/** Writes only the audit entry, for a caller that already has a transaction. */
 export async function addAudit(
   store: Store,
   { id: principal, address, requestId }: Actor,

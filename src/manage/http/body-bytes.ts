@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from './refusal.ts'
 
 /**
- * The bytes of a body that is not compressed, whole, at once where they are there. Throws a Refusal, or rejects with it, at
- * more than `bytesMax`, and at one that is cut off.
+ * Reads a whole uncompressed body. Returns the bytes at once if they have all arrived. Throws a Refusal, or
+ * rejects with it, if the body is longer than `bytesMax` or cut off.
  */
 export function readBytes(request: IncomingMessage, bytesMax: number): Promise<Buffer> | Buffer {
   if (!isThere(request)) return arriving(request, bytesMax)
@@ -12,7 +12,9 @@ export function readBytes(request: IncomingMessage, bytesMax: number): Promise<B
   return bytes
 }
 
-/** Node says of a request that it is complete only after those who wait for its last byte have had their turn. */
+/**
+ * Node sets `complete` only after the listeners for the last byte have run, so compare Content-Length too.
+ */
 function isThere({ complete, headers, readableLength }: IncomingMessage): boolean {
   return complete || readableLength === Number(headers['content-length'])
 }
@@ -24,7 +26,8 @@ function arriving(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
     const leave = () => request.off('data', add).off('end', end).off('error', cut).off('close', cut)
     const refuse = (refusal: Refusal) => {
       leave()
-      // Whoever sends more than is taken reads the answer all the same, until the time of the request is up.
+      // Drain the rest, so that a client that is still sending can read the answer before the request
+      // timeout.
       request.on('error', () => undefined).resume()
       reject(refusal)
     }
@@ -38,7 +41,7 @@ function arriving(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
       resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length))
     }
     const cut = () => refuse(new Refusal('invalid_request', 'the body is damaged, or was cut off'))
-    // Of what is over, nothing more is heard.
+    // A destroyed request emits no more events.
     if (request.destroyed) return cut()
     request.on('data', add).on('end', end).on('error', cut).on('close', cut)
   })

@@ -8,10 +8,13 @@ import { readBytes } from './body-bytes.ts'
 import { jsonProblem } from './json-problem.ts'
 import { shapeProblem } from '../../wire/json-shape.ts'
 
-/** Throws a Refusal where these are not the bytes of the body that was signed. */
+/** Throws a Refusal if these bytes are not the body that was signed. */
 export type CheckBody = (bytes: Uint8Array) => void
 
-/** The JSON in a request, at once where it is there. Throws a Refusal, or rejects with it, at what is none, or too long. */
+/**
+ * Reads the JSON body of a request. Returns it at once if it has arrived. Throws a Refusal, or rejects with
+ * it, if the body is not JSON or longer than `bytesMax`.
+ */
 export function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): unknown {
   if (!hasBody(ctx)) throw invalid([{ pointer: '', detail: 'is missing' }])
   if (!isPlainJson(ctx) && !ctx.request.is('json', '+json'))
@@ -22,7 +25,7 @@ export function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): unkno
   return bytes instanceof Promise ? bytes.then(jsonIn) : jsonIn(bytes)
 }
 
-/** The same, to say more about a request that is refused anyway; `null` where the body is missing or invalid. */
+/** Like `readBody`, but returns `null` if the body is missing or invalid. It adds detail to a refusal. */
 export async function bodyIfAny(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<unknown> {
   try {
     return await readBody(ctx, bytesMax)
@@ -32,7 +35,9 @@ export async function bodyIfAny(ctx: Koa.ParameterizedContext, bytesMax: number)
   }
 }
 
-/** For what takes none: some clients send an empty one, and some an empty object. */
+/**
+ * For operations without a body. Some clients send an empty body and some an empty object: both are accepted.
+ */
 export function readNoBody(ctx: Koa.ParameterizedContext): Promise<void> | void {
   if (hasBody(ctx)) return readEmptyBody(ctx)
 }
@@ -58,7 +63,7 @@ function readWhole(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buf
     ctx.res.writeContinue()
     ctx.remove('Connection')
   }
-  // Most are not compressed: those cost a fraction.
+  // Most bodies are not compressed. Reading them directly costs a fraction of what the parser costs.
   const isPlain = coding === '' || coding === 'identity'
   return isPlain ? readChecked(ctx, bytesMax) : unpacked(ctx, coding, bytesMax)
 }
@@ -69,7 +74,7 @@ function textIn(bytes: Buffer): string {
 }
 
 async function unpacked(ctx: Koa.ParameterizedContext, coding: string, bytesMax: number): Promise<Buffer> {
-  // What was signed is what was sent.
+  // The signature covers the bytes as sent, so check it before decompressing.
   if (checkOf(ctx) !== undefined) return unpackedBytes(await readChecked(ctx, bytesMax), coding, bytesMax)
   const parser = PARSERS.get(bytesMax) ?? parserFor(bytesMax)
   PARSERS.set(bytesMax, parser)
@@ -103,7 +108,7 @@ function checkOf({ state }: Koa.ParameterizedContext): CheckBody | undefined {
   return (state as { readonly checkBody?: CheckBody }).checkBody
 }
 
-/** Of the order of bytes, which UTF-8 does not need and some write. */
+/** A UTF-8 byte order mark. UTF-8 does not need one, but some clients write it. */
 function hasMark(bytes: Buffer): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 }
@@ -121,7 +126,10 @@ function jsonIn(bytes: Buffer): unknown {
   return value
 }
 
-/** Reads, with limits, what may be compressed: as bytes, which it has no other word for than Latin-1. */
+/**
+ * A size-limited parser for compressed bodies. It returns the bytes as a Latin-1 string, its only form for
+ * bytes.
+ */
 function parserFor(bytesMax: number): Koa.Middleware {
   return bodyParser({
     enableTypes: ['text'],
@@ -130,8 +138,9 @@ function parserFor(bytesMax: number): Koa.Middleware {
     encoding: 'binary',
     parsedMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     onError: (error, ctx) => {
-      // Whoever sends more than is taken reads the answer all the same, until the time of the request is up; what unpacks
-      // it takes no more, and would hold the rest, and with it the next request on the connection.
+      // Drain the rest, so that a client that is still sending can read the answer before the request
+      // timeout. The decompressor stops reading; still piped to it, the rest would block the next request on
+      // the connection.
       ctx.req.unpipe().resume()
       const { status } = error as Error & { status?: number }
       if (status === 413) throw tooLarge(bytesMax)
@@ -144,7 +153,7 @@ function tooLarge(bytesMax: number): Refusal {
   return new Refusal('too_large', `the body may have ${bytesMax} bytes`)
 }
 
-/** As most say it. */
+/** The most common spelling, compared without parsing. */
 function isPlainJson({ req }: Koa.ParameterizedContext): boolean {
   return req.headers['content-type'] === 'application/json'
 }

@@ -5,9 +5,10 @@ import { NO_POSITION, type Position } from '../../store/engine/page.ts'
 import { invalid, type Refusal } from './refusal.ts'
 import { PAGE_FIELDS } from './schemas.ts'
 
-// A cursor says behind what a list goes on. It opens nothing: whoever makes one up gets another part of the same list.
+// A cursor holds the position after which a list continues. It grants no access: a forged cursor only selects
+// another part of the same list.
 
-/** `cursor` and `limit`, as every list of /v2 takes them. */
+/** `cursor` and `limit`: the query parameters of every list in /v2. */
 export const CURSOR_FIELDS = {
   cursor: z
     .string()
@@ -22,13 +23,13 @@ export const CURSOR_FIELDS = {
   limit: PAGE_FIELDS.limit,
 }
 
-/** `limit` and `next_cursor`, as every list of /v2 has them. */
+/** `limit` and `next_cursor`: members of every list answer in /v2. */
 export const CURSOR_ANSWER = {
   limit: z.int().min(1).max(200),
   next_cursor: z.string().nullable().meta({ description: 'For the next part; `null`: there is none.' }),
 }
 
-/** What the cursors of one list have that those of no other have. `of`: its operation, what its path names, its filters. */
+/** A mark that ties a cursor to one list. `of`: the operation id, the path parameters and the filters. */
 export function markOf(...of: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(of)).digest('base64url').slice(0, MARK_LENGTH)
 }
@@ -37,16 +38,16 @@ export function cursorFor(mark: string, position: Position): string {
   return Buffer.from(JSON.stringify([mark, ...position])).toString('base64url')
 }
 
-/** `null`: none was given. Throws a Refusal at what `cursorFor` has not made with this mark. */
+/** Returns `null` if no cursor was given. Throws a Refusal if `cursorFor` did not make it with this mark. */
 export function positionIn(cursor: string | undefined, mark: string): Position | null {
   if (cursor === undefined) return null
   const [, ...values] = listIn(Buffer.from(cursor, 'base64url').toString())
-  const position = values as Position // whose values are for the list to check
+  const position = values as Position // the list checks the values
   if (cursorFor(mark, position) !== cursor) throw refusedCursor()
   return position
 }
 
-/** Does it, and refuses the cursor where the list says that its position is none. */
+/** Runs `work`. If the list rejects the position, throws a Refusal of the cursor. */
 export async function fromPosition<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
@@ -56,7 +57,7 @@ export async function fromPosition<Result>(work: () => Promise<Result>): Promise
   }
 }
 
-/** The `Link` header (RFC 8288): first, next. `target`: as asked for. */
+/** The `Link` header (RFC 8288): first, next. `target`: path and query of the request. */
 export function cursorLinks(publicUrl: string, target: string, next: string | null): Record<string, string> {
   const url = new URL(target, publicUrl)
   const link = (rel: string) => `<${publicUrl}${url.pathname}${url.search}>; rel="${rel}"`
@@ -84,5 +85,5 @@ function refusedCursor(): Refusal {
   ])
 }
 
-/** Ninety-six bits: no two lists have the same. */
+/** 96 bits, so no two lists share a mark. */
 const MARK_LENGTH = 16

@@ -1,2 +1,2 @@
-/** Where the dashboard's pages are. */
+/** The path prefix of the dashboard's pages. */
 export const DASHBOARD_PATH = '/dashboard/'

@@ -1,20 +1,25 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** The rest of who works on what a database has for it: until there is something here, or may be from elsewhere. */
+/**
+ * The pause of a worker between two looks for work in the database. It ends when this process adds work, or
+ * after `pollMs`, because another process may have added some.
+ */
 export class Doze {
   readonly #pollMs: number
   readonly #closing: AbortSignal
   #wake: () => void = () => undefined
   #woken: Promise<void> = Promise.resolve()
 
-  /** `closing`: from then on nobody rests. */
+  /** After `closing` aborts, `pause` returns at once. */
   constructor(pollMs: number, closing: AbortSignal) {
     this.#pollMs = pollMs
     this.#closing = closing
     this.#sleepAgain()
   }
 
-  /** To be taken before looking for work: what comes while it is looked for is not slept through. */
+  /**
+   * Take this before looking for work: then work that arrives during the search ends the next pause at once.
+   */
   get woken(): Promise<void> {
     return this.#woken
   }

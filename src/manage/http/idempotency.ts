@@ -4,11 +4,11 @@ import type { IdempotencyStore, KeptAnswer } from '../../store/work/idempotency.
 import type { Management } from '../management.ts'
 import { type FieldError, invalid, type ProblemCode, Refusal } from './refusal.ts'
 
-/** What is asked, and by whom. */
+/** A request and its principal. */
 export interface AskedOnce {
   readonly principal: string
   readonly method: string
-  /** The path and the query. */
+  /** Path and query. */
   readonly target: string
   readonly body: unknown
 }
@@ -20,14 +20,14 @@ export interface GivenAnswer {
 }
 
 /**
- * Does once what is asked for several times under one `Idempotency-Key`, and gives the first answer again. Answers hold
- * secrets that are kept nowhere else, a new key for one: the store seals them with the `Idempotency-Key`, of which it
- * keeps a digest.
+ * Runs a request once per `Idempotency-Key`, and replays the first answer to repeats. An answer can hold a
+ * secret that is stored nowhere else, such as a new API key. The store therefore seals answers with the
+ * `Idempotency-Key`, of which it keeps only a digest.
  */
 export class Idempotency {
   readonly #store: IdempotencyStore
   readonly #management: Management
-  /** How many are over, and not written down yet. */
+  /** The number of finished requests whose outcome still has to be stored. */
   #late = 0
 
   constructor(management: Management) {
@@ -35,12 +35,14 @@ export class Idempotency {
     this.#management = management
   }
 
-  /** Throws a Refusal, be it the first one again. A failure that is not the caller's is forgotten. */
+  /**
+   * Throws a Refusal, which may be a replay of the first one. Internal failures are forgotten, not replayed.
+   */
   async once(key: string, asked: AskedOnce, run: () => Promise<GivenAnswer>): Promise<GivenAnswer> {
     if (!KEY.test(key))
       throw invalid([{ pointer: '/Idempotency-Key', detail: 'takes 1 to 255 visible ASCII characters' }])
     const { principal, method, target, body } = asked
-    // With the key in it: what is kept is no quick way to guess a password in a body.
+    // The digest includes the key: without it, the digest would be a quick way to guess a password in a body.
     const request = digest(JSON.stringify([key, method, target, body ?? null]))
     const beginning = await this.#store.begin(principal, key, request, this.#management.nowMs())
     switch (beginning.kind) {
@@ -66,7 +68,10 @@ export class Idempotency {
     }
   }
 
-  /** What cannot be written down now is tried again: who asks anew would be told for minutes that it is being done. */
+  /**
+   * Retries a failed write in the background. Otherwise a repeat would be told for minutes that the first
+   * request is still running.
+   */
   async #end(write: () => Promise<unknown>): Promise<void> {
     try {
       await write()
@@ -90,7 +95,7 @@ export class Idempotency {
   }
 }
 
-/** A refusal is kept as what it was made of. */
+/** A refusal is stored as its constructor arguments. */
 interface KeptRefusal {
   readonly code: ProblemCode
   readonly detail: string
@@ -119,7 +124,7 @@ function digest(text: string): string {
 }
 
 const LATE_MS = 500
-/** By then the database takes them for given up. */
+/** After 5 minutes the store treats the request as abandoned. */
 const LATE_TIMES_MAX = 600
 const LATE_MAX = 1_000
 const KEY = /^[\x21-\x7e]{1,255}$/

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-/** `key_x7c1Jq0aT5b2…`: 96 random bits behind what it is the id of. */
+/** Returns for example `key_x7c1Jq0aT5b2…`: a prefix for the kind of resource, then 96 random bits. */
 export function newId(
   prefix:
     | 'key'

@@ -1,4 +1,4 @@
-/** Where a text stops being JSON, in words: V8 says that only of some. */
+/** Describes where a text stops being JSON. V8 gives the position only in some of its messages. */
 export function jsonProblem(text: string): string {
   const at = endOfJson(text)
   const before = text.slice(0, at).split('\n')
@@ -8,10 +8,10 @@ export function jsonProblem(text: string): string {
     : `is no JSON: there is something unexpected at ${place}`
 }
 
-/** What may come next. */
+/** The kind of token that may come next. */
 type Expected = 'value' | 'first-value' | 'name' | 'first-name' | 'more'
 
-/** How far it is JSON (RFC 8259). */
+/** The offset at which the text stops being JSON (RFC 8259). */
 function endOfJson(text: string): number {
   const closers: string[] = []
   let expected: Expected = 'value'
@@ -25,7 +25,7 @@ function endOfJson(text: string): number {
   return at
 }
 
-/** Where one step leads to; `null`: that is where it stops being JSON. */
+/** Reads one token. `expected` is `null` if the text stops being JSON at `at`. */
 function next(
   text: string,
   at: number,
@@ -56,7 +56,7 @@ function next(
   return end === at ? { at: goodPart(text, at), expected: null } : { at: end, expected: 'more' }
 }
 
-/** Inside a string that is none, the place where it goes wrong. */
+/** The offset of the error inside an invalid string. */
 function goodPart(text: string, at: number): number {
   return text[at] === '"' ? matched(STRING_START, text, at) : at
 }
@@ -71,7 +71,7 @@ function matched(form: RegExp, text: string, at: number): number {
 }
 
 const SPACE = /[ \t\r\n]*/y
-/** Any but `"`, `\` and control characters. */
+/** Any character except `"`, `\` and control characters. */
 const CHARACTER = '[\\u0020\\u0021\\u0023-\\u005b\\u005d-\\uffff]'
 const STRING_START = new RegExp(`"(?:${CHARACTER}|\\\\(?:["\\\\/bfnrt]|u[0-9a-fA-F]{4}))*`, 'y')
 const STRING = new RegExp(`${STRING_START.source}"`, 'y')

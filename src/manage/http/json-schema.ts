@@ -1,4 +1,4 @@
-/** What of JSON Schema 2020-12 our documents have. */
+/** The part of JSON Schema 2020-12 that our documents use. */
 export interface JsonSchema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -26,14 +26,14 @@ export interface JsonSchema {
 
 export type Schemas = Readonly<Record<string, JsonSchema>>
 
-/** What a reference stands for. */
+/** Resolves `$ref`. */
 export function resolved(schema: JsonSchema, schemas: Schemas): JsonSchema {
   if (schema.$ref === undefined) return schema
   const { $ref, ...beside } = schema
   return { ...resolved(schemas[$ref.split('/').at(-1)!] ?? {}, schemas), ...beside }
 }
 
-/** A value of this schema that shows what it is for: what the schema says itself, else the simplest. */
+/** Returns an example value: the schema's own example if it has one, otherwise the simplest value. */
 export function exampleOf(given: JsonSchema, schemas: Schemas, depth = 0): unknown {
   const schema = resolved(given, schemas)
   if (schema.example !== undefined) return schema.example
@@ -41,7 +41,8 @@ export function exampleOf(given: JsonSchema, schemas: Schemas, depth = 0): unkno
   if (schema.const !== undefined) return schema.const
   if (schema.default !== undefined && schema.default !== null) return schema.default
   if (schema.enum !== undefined) return schema.enum[0]
-  // Beside properties they are rules between these, which the example of an operation follows.
+  // If a schema has properties, its oneOf, anyOf and allOf are rules between them. An operation's own example
+  // follows these rules.
   if (schema.properties !== undefined) return simplest(schema, schemas, depth)
   const choice = (schema.oneOf ?? schema.anyOf)?.find(({ type }) => type !== 'null')
   if (choice !== undefined) return exampleOf(choice, schemas, depth)
@@ -74,7 +75,7 @@ function objectOf(
   schemas: Schemas,
   depth: number,
 ): Record<string, unknown> {
-  // What is optional and deep is left out: the example would be longer than what it explains.
+  // Leave out deep optional members: the example would be longer than what it explains.
   const shown = Object.entries(properties).filter(([name]) => depth <= DEPTH_MAX || required.includes(name))
   const object = Object.fromEntries(
     shown.map(([name, member]) => [name, exampleOf(member, schemas, depth + 1)]),

@@ -15,16 +15,16 @@ import { type AnyOperation, operation } from './operation.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS } from './schemas.ts'
 import type { Versioned } from './version.ts'
 
-/** A list: one description of it makes the operation of each version. */
+/** Describes a list. `listing` makes the operation of each API version from it. */
 export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner = true>
   extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>,
     Partial<Pick<AnyOperation, 'stream'>> {
-  /** What the items are called in the answer. */
+  /** The name of the array of items in the answer. */
   readonly name: string
   readonly filters: Filters
-  /** Whether `page` and `limit` stand before the filters in the document. */
+  /** Whether the document lists `page` and `limit` before the filters. */
   readonly isPartFirst?: boolean
-  /** What the path names, where it is a list of something. */
+  /** The parent resource in the path, if the list belongs to one. */
   readonly of?: Pick<AnyOperation, 'params' | 'find'>
   part<Asked extends Part>(
     filters: z.output<z.ZodObject<Filters>>,
@@ -33,11 +33,11 @@ export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, 
     owner: Owner,
   ): Promise<PartOf<Kept, Asked>>
   readonly items: Items<Kept, Shown>
-  /** Of /v2, where they are others. */
+  /** The items in /v2, if they differ from those in /v1. */
   readonly betaItems?: Items<Kept, BetaShown>
 }
 
-/** How items are answered with. */
+/** The schema of an item, and how items are rendered. */
 export interface Items<Kept, Shown> {
   readonly schema: z.ZodType<Shown>
   show(items: readonly Kept[], management: Management, principal: Principal): Promise<Shown[]> | Shown[]

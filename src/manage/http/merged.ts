@@ -1,4 +1,4 @@
-/** What comes from any of them, as it comes, until one of them has ended. */
+/** Yields values from all sources as they arrive. Ends when any one source ends. */
 export async function* merged<Value>(
   sources: readonly AsyncGenerator<Value, void, undefined>[],
 ): AsyncGenerator<Value, void, undefined> {
@@ -15,7 +15,7 @@ export async function* merged<Value>(
       awaited.set(source, next(source))
     }
   } finally {
-    // Nobody waits for what comes too late, nor for what fails then.
+    // Ignore late values and late failures.
     for (const late of awaited.values()) late.catch(() => undefined)
     for (const source of sources) source.return().catch(() => undefined)
   }

@@ -5,7 +5,7 @@ export interface StreamLimits {
   readonly inAll: number
 }
 
-/** How many answers take their time, as streams do, of all protocols: in all, and each principal's. */
+/** Counts open long-running answers (streams) of all protocols, in total and per principal. */
 export class OpenStreams {
   readonly #limits: StreamLimits
   readonly #of = new Map<string, number>()
@@ -19,7 +19,10 @@ export class OpenStreams {
     return this.#size
   }
 
-  /** One more, until what it gives is called, however often. Throws a Refusal where there are too many. */
+  /**
+   * Counts one more stream, and returns the function that releases it. Releasing twice is harmless. Throws a
+   * Refusal if a limit is reached.
+   */
   enter(principal: string): () => void {
     const refusal = this.#refusalFor(principal)
     if (refusal !== null) throw refusal
@@ -32,7 +35,7 @@ export class OpenStreams {
     }
   }
 
-  /** For who can do without: `null` where there are too many. */
+  /** Like `enter`, but returns `null` if a limit is reached. */
   enterIfRoom(principal: string): (() => void) | null {
     return this.#refusalFor(principal) === null ? this.enter(principal) : null
   }
@@ -55,5 +58,5 @@ export class OpenStreams {
 }
 
 const RETRY = { headers: { 'Retry-After': '1' } }
-/** Of the connections that the port takes, unless it is told otherwise, the others are left some. */
+/** Fewer than the default connection limit of the port, so other requests still get a connection. */
 const LIMITS: StreamLimits = { perPrincipal: 100, inAll: 800 }

@@ -5,7 +5,7 @@ import type { Principal, Scope } from './access/principal.ts'
 import type { Management } from '../management.ts'
 import type { ProblemCode } from './refusal.ts'
 
-/** One thing that can be asked of the API: routes, validation, types and the OpenAPI document are made from these. */
+/** One operation of the API. Routes, validation, types and the OpenAPI document are made from operations. */
 export interface Operation<
   Params extends Fields,
   Query extends Fields,
@@ -13,58 +13,64 @@ export interface Operation<
   Result,
   Subject,
 > {
-  /** `listAgents`: never changed once released. */
+  /** For example `listAgents`. Never changes once released. */
   readonly id: string
   readonly method: Method
-  /** Behind the version: `/agents/{agent_id}`. */
+  /** The path after the version prefix: `/agents/{agent_id}`. */
   readonly path: `/${string}`
   readonly tag: Tag
   readonly summary: string
   /** Markdown. */
   readonly description: string
-  /** One of these is enough; `admin` always is. */
+  /** The principal needs one of these scopes. `admin` is always enough. */
   readonly scopes: readonly Scope[]
-  /** More scopes, where they depend on the body; `null`: none do. `sent` may be anything: nothing has checked it. */
+  /**
+   * Additional scopes that depend on the body; `null`: none do. `sent` may be anything: it is not validated
+   * yet.
+   */
   readonly moreScopes: ((sent: unknown) => NamedNeeds | null) | null
   readonly params: Params
   readonly query: Query
-  /** `null`: it takes none. */
+  /** `null`: the operation takes no body. */
   readonly body: Body | null
-  /** `204`: there is no body. */
+  /** `204`: the answer has no body. */
   readonly status: 200 | 201 | 204
   readonly answer: z.ZodType<Result> | null
-  /** Beside those that any operation may answer with. */
+  /** Problem codes in addition to those that every operation may answer with. */
   readonly problems: readonly ProblemCode[]
-  /** `Idempotency-Key` is honoured: for what makes a record. */
+  /** Whether `Idempotency-Key` is honoured. For operations that create a record. */
   readonly isIdempotent: boolean
   readonly bodyBytesMax: number
-  /** For the document, where what is made of the schemas says too little. */
+  /** For the OpenAPI document, where the examples made from the schemas say too little. */
   readonly examples: {
     readonly query?: Readonly<Record<string, string>>
     readonly body?: z.input<Body>
     readonly answer?: Result
   }
   /**
-   * What the path names, looked up before query and body are: who asks for what is not there is told that first. `null`
-   * is 404.
+   * Looks up the resource in the path. It runs before query and body are read, so that a missing resource is
+   * reported first. `null` is answered with 404.
    */
   find(asked: Asked<z.output<Params>>, management: Management): Promise<Subject | null> | Subject | null
   run(
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>, Subject>,
     management: Management,
   ): Promise<Answer<Result>> | Answer<Result>
-  /** The same as Server-Sent Events; `null`: there is no such thing. */
+  /** The same answer as Server-Sent Events; `null`: not offered. */
   readonly stream: Stream<z.output<Params>, z.output<Query>, z.output<Body>, Subject> | null
 }
 
-/** Of an operation that can be listened to. */
+/** The streaming form of an operation. */
 export interface Stream<Params, Query, Body, Subject> {
-  /** Whether it can go on behind `Last-Event-ID`. */
+  /** Whether the stream can resume after `Last-Event-ID`. */
   readonly hasIds: boolean
-  /** For the document. */
+  /** Shown in the OpenAPI document. */
   readonly description: string
   readonly example: string
-  /** What rejects is no stream yet. What it resolves to says events, each as a text, until `over`. */
+  /**
+   * If it rejects, the answer is a problem and no stream begins. The generator yields each event as text
+   * until `over` aborts.
+   */
   begin(
     call: Call<Params, Query, Body, Subject>,
     management: Management,
@@ -77,7 +83,7 @@ export type Tag = (typeof TAGS)[number]['name']
 // biome-ignore lint/suspicious/noExplicitAny: an operation's types are its own; the table holds all of them
 export type AnyOperation = Operation<any, any, any, any, any>
 
-/** What is known before query and body are. */
+/** What is known before query and body are read. */
 export interface Asked<Params> {
   readonly params: Params
   readonly principal: Principal
@@ -88,13 +94,13 @@ export interface Call<Params, Query, Body, Subject> extends Asked<Params> {
   readonly body: Body
   readonly subject: Subject
   readonly requestId: string
-  /** The client's. */
+  /** The client's address. */
   readonly address: string
-  /** The path and the query as asked for, for links. */
+  /** Path and query of the request, for links. */
   readonly target: string
   /** The entity tag in `If-Match`. */
   readonly ifMatch: string | null
-  /** What `Last-Event-ID` has. */
+  /** The value of `Last-Event-ID`. */
   readonly lastEventId: string | null
 }
 
@@ -103,12 +109,12 @@ export interface Answer<Result> {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** For the audit log. */
+/** The author of the call, for the audit log. */
 export function actorOf({ principal, address, requestId }: Call<unknown, unknown, unknown, unknown>): Actor {
   return { id: principal.id, address, requestId }
 }
 
-/** What most operations leave out. */
+/** Members that most operations leave out. */
 type Optional =
   | 'description'
   | 'moreScopes'

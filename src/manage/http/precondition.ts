@@ -2,8 +2,8 @@ import { tagOf } from './front/entity-tags.ts'
 import { Refusal } from './refusal.ts'
 
 /**
- * Throws a Refusal unless `If-Match` names what is there now (RFC 9110 §13.1.1): whoever replaces a whole thing has to
- * say which one. `*` is whatever is there.
+ * Throws a Refusal unless `If-Match` names the current entity tag (RFC 9110 §13.1.1). A client that replaces
+ * a whole resource must name the version that it replaces. `*` matches any version.
  */
 export function requireMatch(ifMatch: string | null, etag: string): void {
   if (ifMatch === null)
@@ -14,15 +14,15 @@ export function requireMatch(ifMatch: string | null, etag: string): void {
   checkMatch(ifMatch, etag)
 }
 
-/** The same for who may leave it out. */
+/** Like `requireMatch`, but `If-Match` is optional. */
 export function checkMatch(ifMatch: string | null, etag: string): void {
   if (ifMatch === null || ifMatch.trim() === '*') return
-  // A weak tag (W/) is never the same as a strong one.
+  // A weak tag (W/) never matches a strong one.
   if (ifMatch.split(',').some((tag) => tag.trim() === etag)) return
   throw changedMeanwhile(etag)
 }
 
-/** The one that a GET of this has. */
+/** The entity tag that a GET answers with. */
 export function etagOf(body: unknown): string {
   return tagOf(Buffer.from(JSON.stringify(body)))
 }

@@ -3,7 +3,9 @@ import { Fault } from '../../shared/fault.ts'
 import { pathIn } from './front/address.ts'
 import { PROBLEMS, Refusal } from './refusal.ts'
 
-/** Answers with a problem (RFC 9457), whatever was thrown; a bug of ours is told to the log and not to the caller. */
+/**
+ * Answers with a problem (RFC 9457), whatever was thrown. Details of an internal error go only to the log.
+ */
 export function sayProblem(
   ctx: Koa.ParameterizedContext,
   error: unknown,
@@ -23,7 +25,7 @@ function say(ctx: Koa.ParameterizedContext, refusal: Refusal): void {
   ctx.type = 'application/problem+json'
 }
 
-/** RFC 9457. `null`: there is none. */
+/** The problem document (RFC 9457). `instance` and `requestId` are left out if they are `null`. */
 export function problemBody(
   { code, status, message, errors }: Refusal,
   instance: string | null,
@@ -38,12 +40,12 @@ export function problemBody(
   }
 }
 
-/** What it is to whoever asked, whatever was thrown. */
+/** The refusal that the client gets, whatever was thrown. */
 export function refusalFor(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   if (error instanceof Fault && error.code === 'PASSWORDS_TOO_MANY')
     return new Refusal('unavailable', error.message, { headers: { 'Retry-After': '5' } })
-  // What the database cannot do now it may do soon; the proxy goes on meanwhile.
+  // A database failure may soon be over. The proxy keeps working meanwhile.
   if (error instanceof Fault && error.code.startsWith('STORE_'))
     return new Refusal('unavailable', STORE_REASONS.get(error.code) ?? 'the database cannot be used', {
       headers: { 'Retry-After': '5' },
@@ -51,7 +53,7 @@ export function refusalFor(error: unknown): Refusal {
   return new Refusal('internal', 'the log of Gatehouse says more')
 }
 
-/** Without what the database says itself: it may name hosts and users. */
+/** Leaves out the database's own message: it may contain hosts and users. */
 const STORE_REASONS: ReadonlyMap<string, string> = new Map([
   ['STORE_FULL', 'there is no room left for the database'],
   ['STORE_LOCKED', 'another program holds the database'],

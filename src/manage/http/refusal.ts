@@ -1,4 +1,4 @@
-/** An answer that is no success, thrown by whoever finds out: RFC 9457, see problem.ts. It is the caller's to mend. */
+/** An error answer, thrown where the error is found (RFC 9457, see problem.ts). */
 export class Refusal extends Error {
   readonly status: number
   readonly code: ProblemCode
@@ -22,21 +22,21 @@ export class Refusal extends Error {
   }
 }
 
-/** A body or a query that is well formed, and wrong for what it asks for. */
+/** For a body or a query that is well formed but has invalid content. */
 export function invalid(errors: readonly [FieldError, ...FieldError[]]): Refusal {
   const [{ pointer, detail }] = errors
   const place = pointer === '' ? 'the body' : pointer.slice(1)
   return new Refusal('invalid_request', `${place} ${detail}`, { errors })
 }
 
-/** One thing that is wrong with a body or a query. */
+/** One error in a body or a query. */
 export interface FieldError {
-  /** RFC 6901, into the body; of a parameter its name behind a slash. */
+  /** A JSON Pointer (RFC 6901) into the body. For a parameter: a slash and its name. */
   readonly pointer: string
   readonly detail: string
 }
 
-/** Every code there is: stable, for programs. */
+/** Every problem code. Programs depend on the codes, so they never change. */
 export const PROBLEMS = {
   invalid_request: { status: 400, title: 'The request is not valid' },
   missing_token: { status: 401, title: 'A token is needed' },

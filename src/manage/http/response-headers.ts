@@ -4,14 +4,14 @@ import { STABILITY_HEADER } from './front/stability.ts'
 import type { AnyOperation } from './operation.ts'
 import type { ApiVersion } from './version.ts'
 
-/** The headers of an answer with this status, as references into the document. */
+/** The headers of an answer with this status, as references into the OpenAPI document. */
 export function headersOf(
   { method, isIdempotent, query }: AnyOperation,
   status: number,
   { isBeta }: ApiVersion,
 ) {
   const names = isBeta ? ['X-Request-Id', STABILITY_HEADER] : ['X-Request-Id']
-  // Who is not known has no plan.
+  // A caller that is not authenticated has no plan.
   if (![401, 414, 417, 431].includes(status)) names.push('RateLimit-Policy', 'RateLimit')
   if (method === 'GET' && (status === 200 || status === 304)) names.push('ETag', 'Cache-Control')
   if (method === 'GET' && status === 200 && ('page' in query.shape || 'cursor' in query.shape))
@@ -29,7 +29,7 @@ export function reference(
   return { $ref: `#/components/${kind}/${name}` }
 }
 
-/** One of each of these codes. */
+/** One example for each of these codes. */
 export function problemExamples(codes: ReadonlySet<ProblemCode>, { prefix }: ApiVersion) {
   const shown = (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => codes.has(code))
   return Object.fromEntries(
@@ -56,7 +56,7 @@ function detailOf(code: ProblemCode): string {
   return code === 'invalid_request' ? 'limit takes a whole number from 1 to 200' : PROBLEMS[code].title
 }
 
-/** Those of these names. */
+/** The definitions of the headers with these names. */
 export function headersNamed(names: ReadonlySet<string>, { isBeta }: ApiVersion) {
   const all = isBeta ? { ...HEADERS, ...BETA_HEADERS } : HEADERS
   return Object.fromEntries(Object.entries(all).filter(([name]) => names.has(name)))

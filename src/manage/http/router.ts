@@ -11,41 +11,49 @@ import { type GivenAnswer, Idempotency } from './idempotency.ts'
 import { type Answer, type AnyOperation, type Call, NOTHING } from './operation.ts'
 import { pointerToZero, validated } from './validate.ts'
 
-/** What the middleware before has found out about a request. */
+/** What earlier middleware knows about a request. */
 export interface RequestState {
   requestId: string
-  /** The client's, see front/client-address.ts. */
+  /** The client's address, see front/client-address.ts. */
   address: string
   principal: Principal
-  /** What is counted: the id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `preflight`; `none`. */
+  /**
+   * The label in the metrics: an operation id, or one of `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`,
+   * `preflight` and `none`.
+   */
   operation: string
-  /** The code of the problem that it is answered with. */
+  /** The code of the problem, if the answer is one. */
   problem?: string
-  /** Of the answer, see head.ts. */
+  /** Headers of the answer, see head.ts. */
   head: string[]
-  /** What an operation has answered; of all else the answer is in Koa's `body`. */
+  /** The answer of an operation. Any other answer is in Koa's `body`. */
   answer?: GivenAnswer
-  /** The same for everybody. */
+  /** The answer is the same for every client. */
   isPublic?: boolean
-  /** For so long nobody need ask for it again. */
+  /** How long the answer may be cached without asking again. */
   freshSeconds?: number
-  /** Left by who knows how the body was signed, for who reads it. */
+  /**
+   * Checks that the body is the one that was signed. Set with the signature, called when the body is read.
+   */
   checkBody?: CheckBody
-  /** For who asks, now, and nobody else: not kept, nor compressed, which tells of what is in it. */
+  /**
+   * Private to this client and this moment: never cache it, and never compress it, because the size after
+   * compression gives away what it contains.
+   */
   isSecret?: boolean
 }
 
 export type RequestContext = Koa.ParameterizedContext<RequestState>
 type RoutedContext = RequestContext & { params: Record<string, string> }
 
-/** Answers as a stream where that is wanted of an operation that can be one; `false`: it is to be answered as usual. */
+/** Answers as a stream if the client wants one and the operation offers one. `false`: answer as usual. */
 export type SayStream = (
   ctx: RequestContext,
   operation: AnyOperation,
   call: Call<unknown, unknown, unknown, unknown>,
 ) => Promise<boolean>
 
-/** Every operation of the table at its path, behind `prefix`; what matches none is left to the next. */
+/** Routes each operation of the table under `prefix`. Requests for other paths go to the next middleware. */
 export function routesOf(
   operations: readonly AnyOperation[],
   prefix: string,
@@ -60,7 +68,7 @@ export function routesOf(
     router.register(path, operation.method === 'GET' ? ['GET', 'HEAD'] : [operation.method], handler)
   }
   const routes = router.routes()
-  // Most requests are for a path without a name in it, which is found at once.
+  // Most requests are for a path without parameters, which a map finds at once.
   const fixed = new Map<string, Map<string, AnyOperation>>()
   for (const operation of operations.filter(({ path }) => !path.includes('{'))) {
     const path = `${prefix}${operation.path}`
@@ -68,7 +76,7 @@ export function routesOf(
   }
   return (ctx, next) => {
     const { method = '', url = '' } = ctx.req
-    // Koa's `path` reads an address anew for each request.
+    // Koa's `path` parses the URL of each request, so try the raw URL first.
     const found = (fixed.get(url) ?? fixed.get(ctx.path))?.get(method)
     if (found !== undefined) return serve(ctx, NO_PARAMS, found, means)
     const { pathAndMethod, path } = router.match(ctx.path, ctx.method)
@@ -87,7 +95,7 @@ interface Means {
   readonly sayStream: SayStream
 }
 
-/** The life of a request to the API, from where it is known who asks. */
+/** Handles a request to the API after authentication. */
 async function serve(
   ctx: RequestContext,
   inPath: Record<string, string>,
@@ -111,7 +119,7 @@ async function serve(
   if (more !== null && !mayDoAll(principal, more.needs))
     throw insufficientScope(withOwn(operation, more), principal, management.publicUrl)
   const ifMatch = req.headers['if-match']
-  // In one literal: a spread costs more than all that is in it.
+  // One literal: a spread costs more than all of its members.
   const call: Call<unknown, unknown, unknown, unknown> = {
     params,
     query,
@@ -141,14 +149,14 @@ function given({ status }: AnyOperation, { headers = NO_HEADERS, body }: Answer<
   return { status, headers, body }
 }
 
-/** What cannot be the name of anything names nothing. */
+/** An impossible name is answered like an unknown one, with 404. */
 function named(operation: AnyOperation, params: Record<string, string>): unknown {
   const result = operation.params.safeParse(params)
   if (!result.success || pointerToZero(params) !== null) throw notThere()
   return result.data
 }
 
-/** Strictly: what a lenient reader makes of a damaged query is not what was meant. */
+/** Parses strictly: a lenient parser makes something else of a damaged query than the client meant. */
 function queryOf(ctx: RequestContext): Record<string, unknown> {
   const text = ctx.querystring
   if (text === '') return NO_QUERY
@@ -171,7 +179,10 @@ function isWellEncoded(text: string): boolean {
   }
 }
 
-/** Names all the scopes of the call: the body is read for those that depend on it, and an invalid one has none. */
+/**
+ * Names all scopes that the call needs. Scopes that depend on the body require reading it; an invalid body
+ * adds none.
+ */
 async function insufficient(
   ctx: RequestContext,
   operation: AnyOperation,

@@ -1,7 +1,8 @@
 import * as z from 'zod'
 import type { Page } from '../../store/engine/page.ts'
 
-// What several resources share. Strict: what is not known is refused, with the nearest name there is.
+// Schemas that several resources share. They are strict: an unknown member is refused, with the nearest known
+// name as a suggestion.
 
 /** RFC 3339, UTC, with milliseconds. */
 export const time = z.iso
@@ -14,7 +15,7 @@ export function timeOf(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()
 }
 
-/** A whole number in a query. */
+/** An integer in a query. */
 export function integerInQuery(min: number, max: number, fallback: number, description: string) {
   return z
     .string()
@@ -36,7 +37,7 @@ export function integerInQuery(min: number, max: number, fallback: number, descr
     })
 }
 
-/** Something that is looked for. No NUL is in any text: PostgreSQL takes none. */
+/** A search text in a query. PostgreSQL text cannot contain NUL, so NUL is refused. */
 export function textInQuery(description: string, lengthMax = 200) {
   return z
     .string()
@@ -61,7 +62,7 @@ export function booleanInQuery(fallback: boolean, description: string) {
     })
 }
 
-/** Why something is said, and `description`: what it weighs. `kind`: one of them, as an example. */
+/** A list of reasons for a result. `description` explains the weight, `kind` is an example of a kind. */
 export function reasons(id: string, kind: string, description: string) {
   const reason = z
     .strictObject({
@@ -73,20 +74,22 @@ export function reasons(id: string, kind: string, description: string) {
   return z.array(reason).meta({ description: 'Strongest first.' })
 }
 
-/** `page` and `limit`, as every list takes them. */
+/** `page` and `limit`: the query parameters of every list with pages. */
 export const PAGE_FIELDS = {
   page: integerInQuery(1, 1_000_000, 1, 'Pages count from 1.'),
   limit: integerInQuery(1, 200, 50, 'How many to a page.'),
 }
 
-/** `total`, `page` and `limit`, as every list has them. */
+/** `total`, `page` and `limit`: members of every list answer with pages. */
 export const PAGE_ANSWER = {
   total: z.int().min(0).meta({ description: 'How many there are on all pages.' }),
   page: z.int().min(1),
   limit: z.int().min(1).max(200),
 }
 
-/** The `Link` header of a page (RFC 8288): first, prev, next, last. `target`: as asked for. */
+/**
+ * The `Link` header of a page (RFC 8288): first, prev, next, last. `target`: path and query of the request.
+ */
 export function links(
   publicUrl: string,
   target: string,

@@ -2,7 +2,9 @@ import * as z from 'zod'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { type FieldError, Refusal } from './refusal.ts'
 
-/** What the schema makes of a value from outside. Throws a Refusal with everything that is wrong with it. */
+/**
+ * Validates a value from outside and returns the schema's output. Throws a Refusal that lists every error.
+ */
 export function validated<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
@@ -21,8 +23,8 @@ export function validated<Schema extends z.ZodType>(
 }
 
 /**
- * What is asked most often is not read by its schema if it is usual: `isUsual` takes only what the schema takes, and would
- * not change, and leaves to it all else, and to say what is wrong.
+ * Adds a fast check to a schema that is used often. `isUsual` may accept only values that the schema accepts
+ * and returns unchanged. All other values go to the schema, which also describes the errors.
  */
 export function withUsual<Schema extends z.ZodType>(
   schema: Schema,
@@ -32,12 +34,12 @@ export function withUsual<Schema extends z.ZodType>(
   return schema
 }
 
-/** Where in it is the one character that no text in a database may have; `null`: nowhere. */
+/** A JSON Pointer to the first U+0000, which no text in the database may contain; `null`: no such character. */
 export function pointerToZero(value: unknown): string | null {
   return hasZero(value) ? placeOfZero(value, '') : null
 }
 
-/** Nearly nothing has one, and where is asked only of what has. */
+/** A fast check. Almost no value contains U+0000, and only for those that do is the place needed. */
 function hasZero(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('\0')
   if (typeof value !== 'object' || value === null) return false
@@ -76,8 +78,8 @@ function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown)
     case 'invalid_value':
       return [{ pointer: at, detail: takesOneOf(issue.values, valueAt(value, issue.path)) }]
     case 'invalid_union': {
-      // The member that came furthest says most; of those who came as far, one of its type, then the one that knows
-      // more of the names.
+      // Report the errors of the union member that matched deepest. Among equals, prefer one of the value's
+      // type, then the one that knows more of the member names.
       const knowing = issue.errors.toSorted(
         (one, other) => otherTypeIn(one) - otherTypeIn(other) || unknownIn(one) - unknownIn(other),
       )
@@ -100,7 +102,7 @@ function unknownIn(issues: readonly z.core.$ZodIssue[]): number {
   return issues.filter(({ code }) => code === 'unrecognized_keys').length
 }
 
-/** 1: it is none at all of what this takes. */
+/** 1 if the value has a type that this union member does not take. */
 function otherTypeIn(issues: readonly z.core.$ZodIssue[]): number {
   return Number(issues.some(({ code, path }) => code === 'invalid_type' && path.length === 0))
 }
@@ -118,7 +120,7 @@ function articled(type: string): string {
   return type === 'array' ? 'a list' : /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
 }
 
-/** RFC 6901. */
+/** A JSON Pointer (RFC 6901). */
 function pointerTo(path: readonly PropertyKey[]): string {
   return path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }
@@ -131,7 +133,7 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   )
 }
 
-/** The names that an object there may have. */
+/** The member names that an object at this path may have. */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly string[] {
   const inner = unwrapped(schema)
   if (inner instanceof z.ZodUnion) return inner.options.flatMap((option) => keysAt(option, path))
@@ -151,5 +153,5 @@ function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
 }
 
 const USUAL = new WeakMap<z.ZodType, (value: unknown) => boolean>()
-/** More are no help to anybody. */
+/** A longer list does not help the client. */
 const ERRORS_MAX = 100

@@ -1,6 +1,6 @@
 import type { AnyOperation } from './operation.ts'
 
-/** All that is behind one prefix. */
+/** The operations under one version prefix. */
 export interface ApiVersion {
   readonly prefix: `/${VersionName}`
   readonly isBeta: boolean
@@ -9,10 +9,10 @@ export interface ApiVersion {
 
 export type VersionName = 'v1' | 'v2'
 
-/** An operation that differs from version to version. */
+/** An operation that differs between versions. */
 export type Versioned = Readonly<Record<VersionName, AnyOperation>>
 
-/** Each is in every version. */
+/** Offered in every version. */
 export type Offered = AnyOperation | Versioned
 
 export function inVersion(offered: readonly Offered[], name: VersionName): readonly AnyOperation[] {

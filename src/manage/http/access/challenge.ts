@@ -1,8 +1,8 @@
 import { wellKnownUrl } from './resources.ts'
 
 /**
- * For `WWW-Authenticate` (RFC 6750 §3, RFC 9728 §5.1). `error`: empty where no credential was sent. `scopes`: those to ask
- * for, where that is known.
+ * The value of `WWW-Authenticate` (RFC 6750 §3, RFC 9728 §5.1). `error` is empty if the client sent no
+ * credential. `scopes`: the scopes to request, if they are known.
  */
 export function challenge(
   publicUrl: string,
@@ -14,7 +14,10 @@ export function challenge(
   return `Bearer realm="gatehouse", ${errorPart(error)}${scopePart}${metadataPart(publicUrl, resource)}`
 }
 
-/** For who has to prove a key (RFC 9449 §7.1). `error`: what the proof lacks, or the token. */
+/**
+ * For a client that must prove possession of a key (RFC 9449 §7.1). `error` says what is wrong with the proof
+ * or the token.
+ */
 export function dpopChallenge(
   publicUrl: string,
   error: 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce',

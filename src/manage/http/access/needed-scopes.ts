@@ -3,10 +3,13 @@ import { challenge } from './challenge.ts'
 import type { Resource } from './resources.ts'
 import { mayDo, type Principal, type Scope } from './principal.ts'
 
-/** The scopes of a call: at least one of each list. `admin` stands for any of them. */
+/** The scopes that a call needs: at least one of each inner list. `admin` satisfies every list. */
 export type Needs = readonly (readonly Scope[])[]
 
-/** Needs that are known from what was sent, before anything of it was checked. `what`: the thing that has them, in words. */
+/**
+ * Needs that are read from the request before it is validated. `what` names the thing that has them, for
+ * messages.
+ */
 export interface NamedNeeds {
   readonly what: string
   readonly needs: Needs
@@ -16,10 +19,10 @@ export function mayDoAll(principal: Principal, needs: Needs): boolean {
   return needs.every((anyOf) => mayDo(principal, anyOf))
 }
 
-/** The fewest scopes with which all of this may be done; where there is a choice, one that is `held`, else the first. */
+/** Few scopes that satisfy all needs. Where there is a choice: one that is `held`, otherwise the first. */
 export function leastScopes(needs: Needs, held: ReadonlySet<Scope> = NONE): readonly Scope[] {
   const chosen = new Set<Scope>()
-  // A list of one leaves no choice, and its scope may satisfy others.
+  // A list of one leaves no choice, and its scope may satisfy other lists.
   for (const anyOf of needs) if (anyOf.length === 1) chosen.add(anyOf[0]!)
   for (const anyOf of needs) {
     if (anyOf.length === 0 || anyOf.some((scope) => chosen.has(scope))) continue
@@ -29,8 +32,9 @@ export function leastScopes(needs: Needs, held: ReadonlySet<Scope> = NONE): read
 }
 
 /**
- * 403, with every scope of the call in the challenge, so that one new token is enough. Scopes that the caller has already
- * follow them: a client that asks for exactly these loses nothing, and does not go to and fro between two tokens.
+ * A 403 that names every scope of the call in its challenge, so a single new token is enough. The scopes that
+ * the caller already has follow them: a client that requests exactly these scopes loses none, and does not
+ * alternate between two tokens.
  */
 export function insufficientScope(
   { what, needs }: NamedNeeds,

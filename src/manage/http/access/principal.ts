@@ -1,11 +1,11 @@
-/** Who calls, however it was proven. */
+/** The authenticated caller, whatever the credential was. */
 export interface Principal {
-  /** Of the key, the client, the user; `local` for who has the command line. */
+  /** The id of the key, the client or the user; `local` on the command line. */
   readonly id: string
   readonly name: string
   readonly scopes: ReadonlySet<Scope>
   readonly plan: Plan
-  /** `null`: never. */
+  /** `null`: never expires. */
   readonly expiresAtMs: number | null
 }
 
@@ -16,14 +16,14 @@ export type Access = keyof typeof ACCESS
 export const SCOPES = ['read', 'detect', 'write', 'admin', 'mcp'] as const
 export const PLANS = ['free', 'standard', 'unlimited'] as const
 
-/** What an API key of each kind of access may do. */
+/** The scopes of an API key for each kind of access. */
 export const ACCESS = {
   read: ['read', 'detect'],
   write: ['read', 'detect', 'write', 'mcp'],
   admin: ['admin'],
 } as const satisfies Record<string, readonly Scope[]>
 
-/** What this version does not know of gives nothing. */
+/** Drops scopes that this version does not know: they grant nothing. */
 export function knownScopes(names: readonly string[]): Scope[] {
   return SCOPES.filter((scope) => names.includes(scope))
 }
@@ -32,12 +32,12 @@ export function knownPlan(name: string): Plan {
   return PLANS.find((plan) => plan === name) ?? 'free'
 }
 
-/** Where none is asked for. */
+/** The plan if none is requested. */
 export function planFor(scopes: readonly Scope[]): Plan {
   return scopes.includes('admin') ? 'unlimited' : 'standard'
 }
 
-/** One of these is enough; `admin` has all. */
+/** True if the principal has one of these scopes, or `admin`. */
 export function mayDo({ scopes }: Principal, anyOf: readonly Scope[]): boolean {
   return scopes.has('admin') || anyOf.some((scope) => scopes.has(scope))
 }

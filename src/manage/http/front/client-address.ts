@@ -4,28 +4,30 @@ import { addressBehind } from '../../../wire/hop-address.ts'
 import { AddressSet, normalAddress } from '../../../wire/ip-address.ts'
 
 /**
- * The client's address of each request to the management port. Everything that throttles, counts, logs or audits by
- * address takes it from here, by way of `ctx.state.address`. Nothing of a request is remembered for the next one on the
- * same connection: a load balancer sends those of many clients over one.
+ * The client address of each request to the management port. Everything that throttles, counts, logs or
+ * audits by address takes it from here, through `ctx.state.address`. Nothing is remembered for the next
+ * request on the same connection: a load balancer sends the requests of many clients over one connection.
  */
 export class ClientAddresses {
   readonly trusted: AddressSet
-  /** What the PROXY header of a connection said. */
+  /** The source address in the PROXY header of a connection. */
   readonly #proxied = new WeakMap<Socket, string>()
 
-  /** `trustedProxies`: addresses and ranges, checked when the settings were read. */
+  /** `trustedProxies`: addresses and ranges, validated when the settings were read. */
   constructor(trustedProxies: readonly string[]) {
     const trusted = AddressSet.parse(trustedProxies)
     if (trusted === null) throw new Error('manage.trusted_proxies was not checked')
     this.trusted = trusted
   }
 
-  /** `socket`: that which requests are read from. */
+  /** `socket`: the one that requests are read from. */
   setProxied(socket: Socket, address: string): void {
     this.#proxied.set(socket, address)
   }
 
-  /** Headers are read if the peer, or the client that its PROXY header names, is a trusted proxy. */
+  /**
+   * Forwarding headers are read if the peer, or the client that its PROXY header names, is a trusted proxy.
+   */
   of({ socket, headers }: IncomingMessage): string {
     const peer = this.#proxied.get(socket) ?? peerAddress(socket)
     if (!this.trusted.has(peer)) return peer
@@ -41,7 +43,7 @@ export function peerAddress({ remoteAddress = '' }: Socket): string {
   return normalAddress(remoteAddress) ?? remoteAddress
 }
 
-/** Node joins repeated headers by commas. */
+/** Node joins repeated headers with commas. */
 function textOf(value: string | string[] | undefined): string | null {
   return value === undefined ? null : String(value)
 }

@@ -1,8 +1,9 @@
 import type { RequestContext } from '../router.ts'
 
 /**
- * Lets pages of these origins use the API. Nothing here is opened by a cookie, so credentials are never allowed, and
- * whoever is not on the list learns no more than that it is not. `true`: it was all that was asked.
+ * Lets pages of these origins use the API. Cookies grant no access to it, so credentials are never allowed.
+ * Any other origin learns only that it is not on the list. Returns `true` if the request was a preflight,
+ * which is then answered.
  */
 export function cors(origins: readonly string[]): (ctx: RequestContext) => boolean {
   const allowed = new Set(origins)
@@ -34,5 +35,5 @@ const EXPOSED = [
   ...['ETag', 'Link', 'Location', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
   ...['Idempotency-Replayed', 'WWW-Authenticate', 'X-API-Stability', 'Mcp-Session-Id', 'DPoP-Nonce'],
 ].join(', ')
-/** Chromium keeps it for no longer. */
+/** Chromium caches a preflight for at most two hours. */
 const PREFLIGHT_S = 7_200

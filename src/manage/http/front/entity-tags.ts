@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 
-/** A strong tag of these bytes. */
+/** A strong entity tag of these bytes. */
 export function tagOf(bytes: Buffer): string {
   return `"${createHash('sha256').update(bytes).digest('base64url').slice(0, TAG_LENGTH)}"`
 }
 
-/** Whether `If-None-Match` names it: compared weakly, as RFC 9110 §13.1.2 has it. */
+/** Whether `If-None-Match` names the tag, with the weak comparison of RFC 9110 §13.1.2. */
 export function hasTag(header: string, tag: string): boolean {
   return header.trim() === '*' || tagsIn(header).some((each) => opaque(each) === opaque(tag))
 }
 
 /**
- * What `If-Match` names, less what tells one coding from another: what is changed is the thing, whichever of its
- * representations was read.
+ * Removes the coding suffixes from the tags in `If-Match`: a change applies to the resource, whichever
+ * representation the client read.
  */
 export function withoutCodings(header: string): string {
   return header.slice(0, HEADER_LENGTH_MAX).replace(CODING_SUFFIX, '"')

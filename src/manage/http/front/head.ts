@@ -1,14 +1,15 @@
 import type { ServerResponse } from 'node:http'
 
 /**
- * The headers of an answer are a list of names and values until it is known how it is sent: most are written from that at
- * once, and never get into the table that Node, and Koa with it, keeps of headers that may change.
+ * The headers of an answer are a list of names and values until the server knows how to send the answer. Most
+ * answers are written directly from this list. They skip the table that Node and Koa keep for headers that
+ * may still change.
  */
 export function addHeaders(head: string[], headers: Readonly<Record<string, string>>): void {
   for (const name in headers) head.push(name, headers[name]!)
 }
 
-/** For what is sent by Koa: before anything of its own is set. */
+/** For answers that Koa sends. Call it before any other header is set. */
 export function putHead({ res, state }: Answering): void {
   const { head } = state
   for (let i = 0; i < head.length; i += 2) res.setHeader(head[i]!, head[i + 1]!)

@@ -1,4 +1,4 @@
-/** Text that is HTML already. */
+/** Text that is already HTML. */
 export class Html {
   readonly text: string
 
@@ -7,14 +7,14 @@ export class Html {
   }
 }
 
-/** Everything that is put into it is escaped, but what is HTML already. Lists are put in one after the other. */
+/** Escapes every value except those that are already HTML. Items of a list are joined. */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   return new Html(strings.map((text, index) => text + shown(values[index] ?? '')).join(''))
 }
 
 export type HtmlValue = string | number | Html | readonly Html[]
 
-/** Paragraphs, and `code`: as much of Markdown as descriptions have. */
+/** Renders paragraphs and `code`, the only Markdown in descriptions. */
 export function paragraphs(markdown: string): readonly Html[] {
   return markdown.split(/\n{2,}/).map((paragraph) => html`<p>${inline(paragraph)}</p>`)
 }
@@ -39,7 +39,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Of a page without scripts, that loads nothing from other sites and that no site can frame. */
+/** For a page without scripts that loads nothing from other sites and that no site can frame. */
 export const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",

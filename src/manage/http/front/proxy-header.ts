@@ -16,8 +16,8 @@ export interface ProxyHeaderSettings {
 }
 
 /**
- * Takes the PROXY header off each connection of a trusted proxy before the server, or its TLS, reads the connection.
- * A header from another peer is not recognised, so it is an invalid request.
+ * Takes the PROXY header off each connection of a trusted proxy before the server, or its TLS, reads the
+ * connection. A header from another peer is not recognised, so it is an invalid request.
  */
 export function takeProxyHeaders(
   server: Server,
@@ -25,7 +25,7 @@ export function takeProxyHeaders(
   { mode, timeoutMs, refused }: ProxyHeaderSettings,
 ): void {
   const listeners = server.listeners('connection') as ((socket: Socket) => void)[]
-  // TLS makes a socket of its own for the connection: the asynchronous context ties the two together.
+  // TLS makes its own socket for the connection. The asynchronous context carries the address to it.
   const proxied = new AsyncLocalStorage<string>()
   server.on('secureConnection', (socket: Socket) => {
     const address = proxied.getStore()
@@ -55,14 +55,14 @@ export function takeProxyHeaders(
   })
 }
 
-/** `none`: the connection begins with something else, which is still there to be read. */
+/** `none`: the connection begins with something else, which can still be read. */
 type HeaderRead = { readonly source: ProxySource | null } | 'none' | 'malformed' | 'incomplete'
 
 function faultOf(read: Exclude<HeaderRead, 'none'>): ProxyHeaderFault | null {
   return typeof read === 'string' ? read : null
 }
 
-/** `done` is called once. What follows the header is put back. */
+/** `done` is called once. Bytes after the header are put back. */
 function readProxyHeader(socket: Socket, timeoutMs: number, done: (read: HeaderRead) => void): void {
   const queue = new ByteQueue()
   const finish = (read: HeaderRead) => {
@@ -83,7 +83,7 @@ function readProxyHeader(socket: Socket, timeoutMs: number, done: (read: HeaderR
     }
   }
   const onEnd = () => finish('incomplete')
-  const ignore = () => undefined // its close follows
+  const ignore = () => undefined // 'close' follows
   const timer = setTimeout(onEnd, timeoutMs)
   socket.on('readable', onReadable).on('end', onEnd).on('close', onEnd).on('error', ignore)
 }

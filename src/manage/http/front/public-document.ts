@@ -2,7 +2,9 @@ import type { RequestContext } from '../router.ts'
 import { pathIn } from './address.ts'
 import { Refusal } from '../refusal.ts'
 
-/** JSON at these paths, for everybody, without the database. `false`: it is none of that. */
+/**
+ * Answers with the JSON document at a path, to any client and without the database. `false`: not one of them.
+ */
 export function publicDocuments(documents: ReadonlyMap<string, string>): (ctx: RequestContext) => boolean {
   return (ctx) => {
     const text = documents.get(pathIn(ctx.req.url!))
@@ -16,11 +18,11 @@ export function sayPublicDocument(ctx: RequestContext, text: string, methods = R
   beginDocument(ctx, methods)
   ctx.body = text
   ctx.set('Content-Type', 'application/json; charset=utf-8')
-  // Nothing in it is secret, and clients in pages read it before they have anything to say who they are.
+  // The document has no secrets, and clients in web pages read it before they have a credential.
   ctx.set('Access-Control-Allow-Origin', '*')
 }
 
-/** What is read, and the same for everybody. Throws a Refusal at who wants to do something else with it. */
+/** Marks the answer as read-only and the same for every client. Throws a Refusal at any other method. */
 export function beginDocument(ctx: RequestContext, methods = READS): void {
   ctx.state.operation = 'document'
   if (!methods.includes(ctx.method))

@@ -8,8 +8,9 @@ import { hasTag, tagOf } from './entity-tags.ts'
 import { putHead } from './head.ts'
 
 /**
- * Makes of an answer what is sent: bytes, compressed where the caller takes that and it helps; of what was read with a
- * strong entity tag, and without the bytes where the caller has them already (RFC 9110 §13). What streams is left alone.
+ * Turns an answer into the bytes to send. Compresses them if the client accepts that and it helps. The answer
+ * to a read gets a strong entity tag, and no body if the client already has it (RFC 9110 §13). Streams are
+ * left alone.
  */
 export async function represent(ctx: RequestContext): Promise<void> {
   putHead(ctx)
@@ -31,7 +32,7 @@ export async function represent(ctx: RequestContext): Promise<void> {
     const given = ctx.response.get('ETag') || tagOf(bytes)
     const tag = coding === 'identity' ? given : `${given.slice(0, -1)}-${coding}"`
     ctx.set('ETag', tag)
-    // Kept by who asked, and asked for each time: permissions and contents change.
+    // The client may keep the answer, but has to revalidate it each time: permissions and contents change.
     ctx.set('Cache-Control', isPublic ? publicFor(ctx.state.freshSeconds) : 'private, no-cache')
     if (hasTag(ctx.get('If-None-Match'), tag)) {
       ctx.status = 304
@@ -50,8 +51,8 @@ function publicFor(seconds: number | undefined): string {
 type Coding = keyof typeof CODINGS
 
 /**
- * Sends what is neither read nor compressed as a text: with its head in one piece, past all that Koa looks for in a body.
- * `false`: it is none of that, and to be represented.
+ * Sends an answer that is neither a read nor compressed. Head and text go out in one piece, without the
+ * checks that Koa makes of a body. `false`: not sent, call `represent`.
  */
 export function isSent(ctx: RequestContext): boolean {
   const { req, res, state } = ctx
@@ -64,7 +65,7 @@ export function isSent(ctx: RequestContext): boolean {
     ctx.vary('Accept-Encoding')
   }
   state.head.push('Content-Type', JSON_TYPE, 'Content-Length', String(length))
-  // What is all ASCII is the same in both, and in this one it is copied as it is.
+  // ASCII text is the same in both encodings, and Latin-1 is copied without conversion.
   res.writeHead(status, state.head).end(text, length === text.length ? 'latin1' : 'utf8')
   return true
 }
@@ -73,14 +74,14 @@ function isJson(body: unknown): body is object {
   return typeof body === 'object' && body !== null && !Buffer.isBuffer(body) && !('pipe' in body)
 }
 
-/** `null`: it is a stream, or nothing. */
+/** `null`: a stream, or no body. */
 function bytesOf(body: unknown): Buffer | null {
   if (Buffer.isBuffer(body)) return body
   if (typeof body === 'string') return Buffer.from(body)
   return isJson(body) ? Buffer.from(JSON.stringify(body)) : null
 }
 
-/** What the caller likes best, and of equals the smallest. */
+/** The coding that the client prefers. Among equals, the one with the smaller output. */
 function codingFor(ctx: Koa.ParameterizedContext): Coding | 'identity' {
   ctx.vary('Accept-Encoding')
   const weights = weightsIn(ctx.get('Accept-Encoding'))
@@ -90,7 +91,7 @@ function codingFor(ctx: Koa.ParameterizedContext): Coding | 'identity' {
   return weight(best) > 0 && isBetter ? best : 'identity'
 }
 
-/** `gzip;q=0.5, br` (RFC 9110 §12.5.3). What has no form of a weight has none. */
+/** Parses for example `gzip;q=0.5, br` (RFC 9110 §12.5.3). Items with an invalid weight are ignored. */
 function weightsIn(header: string): ReadonlyMap<string, number> {
   const weights = new Map<string, number>()
   for (const item of header.toLowerCase().split(',', CODINGS_MAX)) {
@@ -100,7 +101,7 @@ function weightsIn(header: string): ReadonlyMap<string, number> {
   return weights
 }
 
-/** Whoever asks for the same public document often does not keep us busy. */
+/** Caches compressed public documents, so that frequent requests for one do not use up the CPU. */
 async function keptCompressed(bytes: Buffer, coding: Coding): Promise<Buffer> {
   const key = `${coding} ${createHash('sha256').update(bytes).digest('base64')}`
   const kept = KEPT.get(key) ?? (await CODINGS[coding](bytes))
@@ -124,7 +125,7 @@ const KEPT = new LRUCache<string, Buffer>({
 const JSON_TYPE = 'application/json; charset=utf-8'
 const READS = new Set(['GET', 'HEAD'])
 const CODING = /^([a-z0-9*-]+)(?:\s*;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/
-/** There are five. */
+/** Only five codings exist. */
 const CODINGS_MAX = 20
-/** Less fits into one packet anyway. */
+/** A shorter answer fits into one packet anyway. */
 const COMPRESSED_BYTES_MIN = 1_024

@@ -10,26 +10,26 @@ import { STABILITY_HEADER, stabilityOf } from './stability.ts'
 import { Refusal } from '../refusal.ts'
 import { createServer, STATUS_CODES } from '../../../shared/node-http.ts'
 
-/** How the management port deals with connections. */
+/** How the management port handles connections. */
 export interface ServerSettings {
-  /** For all of a request, to the last byte of its body. */
+  /** Time limit for a whole request, to the last byte of its body. */
   readonly requestTimeoutMs: number
   readonly connectionsMax: number
-  /** Certificates come later, see `useCertificate`. */
+  /** Certificates are set later, see `useCertificate`. */
   readonly hasTls: boolean
-  /** Addresses and ranges of the proxies whose X-Forwarded-For, Forwarded and PROXY header are believed. */
+  /** Addresses and ranges of the proxies whose X-Forwarded-For, Forwarded and PROXY headers are trusted. */
   readonly trustedProxies: readonly string[]
-  /** Whether these begin a connection with a PROXY header. */
+  /** Whether trusted proxies begin a connection with a PROXY header. */
   readonly proxyProtocol: 'off' | 'optional' | 'required'
 }
 
-/** What the server reports of connections. */
+/** What the server reports about connections. */
 export interface ServerLinks {
   readonly addresses: ClientAddresses
   refusedProxyHeader(fault: ProxyHeaderFault): void
 }
 
-/** A certificate with its chain, and its key, in PEM. */
+/** A certificate chain and its key, in PEM. */
 export interface ManageCertificate {
   readonly chain: string
   readonly key: string
@@ -37,7 +37,7 @@ export interface ManageCertificate {
 
 export type ManageServer = Server | TlsServer
 
-/** An HTTP/1.1 server with limits, which answers with a problem even to what is no HTTP. */
+/** An HTTP/1.1 server with limits. It answers with a problem even if the request is not valid HTTP. */
 export function createFrontServer(
   settings: ServerSettings,
   { addresses, refusedProxyHeader: refused }: ServerLinks,
@@ -49,11 +49,13 @@ export function createFrontServer(
   const server = settings.hasTls
     ? createTlsServer({ ...limits, ...TLS, ALPNProtocols: ['http/1.1'] })
     : createServer(limits)
-  // Who takes no bytes of an answer would keep it, and the connection, for ever.
+  // Without this, a client that reads no bytes of an answer would keep the answer and the connection for
+  // ever.
   server.timeout = requestTimeout * SILENCE_FACTOR
   server.maxConnections = settings.connectionsMax
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION
-  // Node drops the headers above its limit without a word: app.ts refuses a request that has one more than ours.
+  // Node silently drops headers above its limit. It keeps one more than our limit, so that app.ts can refuse
+  // the request.
   server.maxHeadersCount = HEADERS_MAX + 1
   const latest = new WeakMap<Duplex, ServerResponse>()
   const listener: RequestListener = (request, response) => {
@@ -61,7 +63,8 @@ export function createFrontServer(
     answer(request, response)
   }
   server.on('request', listener)
-  // Who waits for a 100 gets it when the body is read: who is refused before need not send it.
+  // A client that waits for 100 gets it when the body is read. A client that is refused earlier need not send
+  // its body.
   server.on('checkContinue', listener)
   server.on('checkExpectation', listener)
   server.on('clientError', (error, socket) => refuse(error, socket, latest.get(socket)))
@@ -70,24 +73,24 @@ export function createFrontServer(
   return server
 }
 
-/** For connections from now on. */
+/** Applies to new connections. */
 export function useCertificate(server: ManageServer, { chain, key }: ManageCertificate): void {
   if ('setSecureContext' in server) server.setSecureContext({ ...TLS, cert: chain, key })
 }
 
 /**
- * What the parser cannot read is the last on its connection. It is said after the answers to what came before it, unless
- * it is the body of what is being answered.
+ * Answers a request that the parser cannot read, the last one on its connection. The problem is sent after
+ * the answers to earlier requests, unless the error is in the body of the request that is being answered.
  */
 function refuse(error: NodeJS.ErrnoException, socket: Duplex, latest: ServerResponse | undefined): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
-  // Those before it are complete, and are answered before it.
+  // Earlier requests are complete, and are answered first.
   const own = latest?.req.complete === false ? latest : undefined
   if (own === undefined && latest?.closed === false) {
     latest.once('close', () => setImmediate(refuse, error, socket, latest))
     return
   }
-  // Half an answer cannot become another one.
+  // An answer that has begun cannot become a different one.
   if (own?.headersSent === true) return void socket.destroy()
   socket.write(rawAnswer(refusalFor(error), own?.req.url ?? ''))
   if (socket instanceof Socket) socket.destroySoon()
@@ -107,7 +110,7 @@ function refusalFor({ code }: NodeJS.ErrnoException): Refusal {
   }
 }
 
-/** For who has not become a request, or not a whole one. `url`: what it asks for, as far as that is known. */
+/** For a request that is invalid or incomplete. `url`: the request target, as far as it is known. */
 function rawAnswer(refusal: Refusal, url: string): string {
   const stability = stabilityOf(url)
   const requestId = randomUUID()
@@ -126,19 +129,19 @@ function rawAnswer(refusal: Refusal, url: string): string {
   ].join('\r\n')
 }
 
-/** Clients that speak less are older than this program. */
+/** Clients without TLS 1.2 are older than this program. */
 const TLS = { minVersion: 'TLSv1.2' } as const
 const HEADERS_TIMEOUT_MS = 5_000
 const LIMITS = {
   keepAliveTimeout: 30_000,
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16_384,
-  // Said by a problem, see app.ts.
+  // app.ts answers with a problem if the header is missing.
   requireHostHeader: false,
 }
-/** An answer may be silent for longer than a request: some of them come a little at a time. */
+/** An answer may be silent for longer than a request: some answers arrive a little at a time. */
 const SILENCE_FACTOR = 2
-/** Tokens are long, headers are few. */
+/** Few headers are needed. A token may be long, but it is one header. */
 export const HEADERS_MAX = 100
-/** So that load spreads anew. */
+/** A client then connects again, so that load spreads anew. */
 const REQUESTS_PER_CONNECTION = 10_000

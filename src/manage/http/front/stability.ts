@@ -1,7 +1,7 @@
-/** What is in beta says so on every answer, whatever that is. */
+/** The header on every answer of a beta version, success or error. */
 export const STABILITY_HEADER = 'X-API-Stability'
 
-/** What that header has for an address as it was sent; `null`: it is stable, or nothing of the API. */
+/** The header value for a request URL; `null`: stable, or not part of the API. */
 export function stabilityOf(url: string): 'beta' | null {
   return BETA.test(url) ? 'beta' : null
 }

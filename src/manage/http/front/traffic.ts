@@ -3,28 +3,31 @@ import type { Log } from '../../../shared/log.ts'
 import { PROBLEMS } from '../refusal.ts'
 import { PROXY_HEADER_FAULTS, type ProxyHeaderFault } from './proxy-header.ts'
 
-/** A request to the management port that has been answered, or whose caller has gone. */
+/** A finished request to the management port: it was answered, or the client left. */
 export interface Visit {
   readonly method: string
-  /** Less its query. */
+  /** Without the query. */
   readonly path: string
-  /** The id of an operation; `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `none`. */
+  /** An operation id, or one of `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `none`. */
   readonly operation: string
   readonly status: number
-  /** The code of the problem it was answered with. */
+  /** The code of the problem, if the answer was one. */
   readonly problem: string | null
   readonly durationMs: number
-  /** `false`: who asked has gone before, or was let go. */
+  /** `false`: the client left first, or was disconnected. */
   readonly isComplete: boolean
-  /** The id of who asked. */
+  /** The id of the principal. */
   readonly principal: string | null
   readonly address: string
   readonly requestId: string
 }
 
-/** What the management port has to do: counted, and where the operator wants it, logged. No query, no header, no body. */
+/**
+ * Counts requests to the management port, and logs them if the operator wants that. Never logs a query, a
+ * header or a body.
+ */
 export class ManageTraffic {
-  /** Whether a visit is worth more than the level debug. */
+  /** Whether visits are logged above the level debug. */
   isLogged: boolean
   readonly #log: Log
   readonly #answers: Tally<'operation' | 'status'>
@@ -32,7 +35,7 @@ export class ManageTraffic {
   readonly #refusedHeaders = new Tally({ reason: PROXY_HEADER_FAULTS })
   readonly #durations = new DurationHistogram()
 
-  /** `operations`: the ids there are. */
+  /** `operations`: all operation ids. */
   constructor(operations: readonly string[], isLogged: boolean, log: Log) {
     this.#answers = new Tally({ operation: [...operations, ...OTHERS], status: STATUSES })
     this.isLogged = isLogged
@@ -43,7 +46,7 @@ export class ManageTraffic {
     const { operation, status, problem, durationMs } = visit
     this.#answers.add(operation, STATUSES[Math.floor(status / 100) - 2] ?? '')
     if (problem !== null) this.#problems.add(problem)
-    // Who looks every second whether we live would make everything look fast.
+    // Probes, which may come every second, would make the durations look too short.
     if (operation !== 'probe') this.#durations.observe(durationMs)
     const fields = { ...visit, durationMs: Math.round(durationMs * 10) / 10 }
     if (this.isLogged && operation !== 'probe') this.#log.info('answered', fields)
