@@ -9,7 +9,7 @@ export interface RateLimitSettings {
   readonly standardPerHour: number
 }
 
-/** What a caller has left, after this request. */
+/** What is left of the caller's quota after this request. */
 export interface Quota {
   readonly isExceeded: boolean
   readonly retryAfterSeconds: number
@@ -18,18 +18,19 @@ export interface Quota {
 }
 
 /**
- * Counts the requests of every principal against its plan. In PostgreSQL all processes count together, and each by
- * itself while that is away: a database that fails must not make the API a free one, nor a closed one. On SQLite, which
- * has one process, the counts are in memory, and written each second for the next start.
+ * Counts the requests of each principal against its plan. With PostgreSQL, all processes count together. If
+ * the database is unreachable, each process counts alone: a database failure must neither lift the limits nor
+ * close the API. SQLite has one process: the counts are in memory, and written each second for the next
+ * start.
  */
 export class RateLimits {
   readonly #store: Store
   readonly #memories: Readonly<Record<LimitedPlan, RateLimiterMemory>>
-  /** `null`: the memory is all there is. */
+  /** `null`: counts are only in memory. */
   readonly #shared: Readonly<Record<LimitedPlan, StoreLimiter>> | null
-  /** Whose counts are yet to be written. */
+  /** Ids of principals whose counts are not written yet. */
   readonly #changed: Readonly<Record<LimitedPlan, Set<string>>> = { free: new Set(), standard: new Set() }
-  /** `RateLimit-Policy`, which changes with the limits only. */
+  /** `RateLimit-Policy`, which changes only with the limits. */
   readonly #policies: Record<LimitedPlan, string> = { free: '', standard: '' }
 
   static async open(store: Store, settings: RateLimitSettings, log: Log): Promise<RateLimits> {
@@ -38,7 +39,7 @@ export class RateLimits {
     return limits
   }
 
-  /** From the next request on. */
+  /** Takes effect with the next request. */
   use({ freePerDay, standardPerHour }: Partial<RateLimitSettings>): void {
     if (freePerDay !== undefined) this.#memories.free.points = freePerDay
     if (standardPerHour !== undefined) this.#memories.standard.points = standardPerHour
@@ -62,7 +63,7 @@ export class RateLimits {
     this.#shared = store.kind === 'sqlite' ? null : { free: shared(free), standard: shared(standard) }
   }
 
-  /** One request more. */
+  /** Counts one request. */
   async count({ id: own, plan, scopes }: Principal): Promise<Quota> {
     if (plan === 'unlimited') return UNLIMITED
     const id = scopes.size === 0 ? NOBODY : own
@@ -84,7 +85,7 @@ export class RateLimits {
     }
   }
 
-  /** For the next start: what has changed since the last time. */
+  /** Stores the counts that changed since the last call, for the next start. */
   async write(): Promise<void> {
     const changed = LIMITED_PLANS.map((plan) => [plan, new Set(this.#changed[plan])] as const)
     const counts = changed.flatMap(([plan, ids]) => this.#countsOf(plan, ids))
@@ -116,7 +117,7 @@ export class RateLimits {
         .map(({ key, points, endsAtMs }) => ({
           key: memory.parseKey(key),
           value: points,
-          // A clock that was wrong must not lock anybody out for longer than a window.
+          // After a wrong clock, no principal is locked out for longer than one window.
           expiresAt: Math.min(endsAtMs, Date.now() + memory.duration * 1000),
         }))
       memory.restore({ version: 1, storage })
@@ -143,12 +144,18 @@ function fields(
   return { 'RateLimit-Policy': policy, RateLimit: `"${plan}";r=${remaining};t=${seconds}` }
 }
 
-/** Who may do nothing: anybody can prove to be any number of agents, and each would be counted by itself. */
+/**
+ * The shared id of callers without scopes. Anyone can prove to be any number of agents, and each would get
+ * its own count.
+ */
 const NOBODY = 'nobody'
 const LIMITED_PLANS = ['free', 'standard'] as const
 const HOUR_S = 3_600
 const DAY_S = 86_400
-/** The largest integer that a structured field can hold (RFC 9651 §3.3.1): there is no word for none. */
+/**
+ * The largest integer in a structured field (RFC 9651 §3.3.1), because the header has no value for
+ * "unlimited".
+ */
 const NO_END = 999_999_999_999_999
 const UNLIMITED: Quota = {
   isExceeded: false,

@@ -2,25 +2,25 @@ import { type RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Log } from '../../shared/log.ts'
 import type { RateLimitStore } from '../../store/traffic/rate-limits.ts'
 
-/** Counts in the store together with other processes, and by itself while that cannot be reached. */
+/** Counts in the store together with other processes, and alone while the store is unreachable. */
 export class StoreLimiter {
   readonly #counts: RateLimitStore
   readonly #memory: RateLimiterMemory
   readonly #log: Log
   #isReachable = true
 
-  /** `memory` says how much and for how long, and takes over. */
+  /** `memory` holds the limits, and counts while the store is unreachable. */
   constructor(counts: RateLimitStore, memory: RateLimiterMemory, log: Log) {
     this.#counts = counts
     this.#memory = memory
     this.#log = log
   }
 
-  /** Rejects, as those of the library do, with what is left when that is too little. */
+  /** If the quota is exceeded, rejects with what is left, like the limiters of the library. */
   async consume(id: string): Promise<RateLimiterRes> {
     const memory = this.#memory
     const known = await memory.get(id)
-    // Who has used it up costs no more queries.
+    // A caller over its limit costs no more queries.
     if (known !== null && known.consumedPoints > memory.points) throw known
     const result = await this.#counted(id)
     if (result === null) return memory.consume(id)
@@ -29,7 +29,7 @@ export class StoreLimiter {
     throw result
   }
 
-  /** `null`: the store cannot be reached. */
+  /** `null`: the store is unreachable. */
   async #counted(id: string): Promise<RateLimiterRes | null> {
     const { points: most, duration } = this.#memory
     try {
