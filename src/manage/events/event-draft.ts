@@ -2,7 +2,7 @@ import type { NewEvent } from '../../store/events/events.ts'
 import { storedObject } from '../../store/engine/stored.ts'
 import { newId } from '../http/ids.ts'
 
-/** What others are to be told, before it has an id and a time. */
+/** An event before it has an id and a time. */
 export type EventDraft = Omit<NewEvent, 'id' | 'atMs' | 'data'> & {
   readonly data: Readonly<Record<string, unknown>>
 }
@@ -15,7 +15,7 @@ export function draftText(draft: EventDraft): string {
   return JSON.stringify(draft)
 }
 
-/** As `draftText` has written it. */
+/** Parses the output of `draftText`. */
 export function parseDraft(text: string): EventDraft {
   return storedObject(text) as unknown as EventDraft
 }

@@ -1,12 +1,12 @@
 import type { EventRecord } from '../../store/events/events.ts'
 import { type EventType, SEVERITIES, type Severity } from '../../store/engine/tables/events.ts'
 
-/** Which events somebody wants: all that each of these lets through. An empty list, and `null`, let everything through. */
+/** An event passes if it matches every criterion. An empty list and `null` match every event. */
 export interface EventFilter {
   readonly types: readonly EventType[]
-  /** Of the agent that it is about. */
+  /** Categories of the event's agent. */
   readonly categories: readonly string[]
-  /** By their ids. */
+  /** Agent ids. */
   readonly agents: readonly string[]
   readonly minSeverity: Severity | null
   readonly minConfidence: number | null
@@ -15,8 +15,8 @@ export interface EventFilter {
 export type FilteredEvent = Pick<EventRecord, 'type' | 'category' | 'agent' | 'severity' | 'confidence'>
 
 /**
- * Who asks for agents or categories is not told of what is about none; a least severity or confidence says nothing of
- * events that have none.
+ * A filter on agents or categories rejects events without an agent or a category. A minimum severity or
+ * confidence passes events that have none.
  */
 export function isWanted(event: FilteredEvent, filter: EventFilter): boolean {
   const { type, category, agent, severity, confidence } = event
@@ -30,7 +30,7 @@ export function isWanted(event: FilteredEvent, filter: EventFilter): boolean {
   )
 }
 
-/** It, and what is worse. */
+/** This severity and all higher ones. */
 export function severitiesFrom(least: Severity): readonly Severity[] {
   return SEVERITIES.slice(SEVERITIES.indexOf(least))
 }

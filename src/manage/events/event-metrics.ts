@@ -4,7 +4,7 @@ import type { EventType } from '../../store/engine/tables/events.ts'
 import type { ThreatOutcome } from './threats/threat-log.ts'
 import { REASONS, type Reason } from './threats/threat.ts'
 
-/** What this process has found out that others are told of. */
+/** Counts the events and threats that this process detected. */
 export class EventMetrics {
   readonly #events = new Map<EventType, number>(TYPES.map((type) => [type, 0]))
   readonly #threats = new Map<Reason, number>(REASONS.map((reason) => [reason, 0]))

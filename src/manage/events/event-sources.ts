@@ -11,7 +11,7 @@ import type { Reason } from './threats/threat.ts'
 import { ThreatLog, type ThreatLogSettings, type ThreatOutcome } from './threats/threat-log.ts'
 
 export interface ThreatSettings extends ThreatLogSettings {
-  /** Those that others are told of. */
+  /** The reasons that cause events. */
   readonly reasons: ReadonlySet<Reason>
   readonly anomaly: AnomalySettings
   readonly robots: RobotsSettings
@@ -19,7 +19,7 @@ export interface ThreatSettings extends ThreatLogSettings {
 
 type Told = Pick<Management, 'store' | 'events' | 'newSignatures' | 'snapshot' | 'log' | 'nowMs'>
 
-/** All that finds out what others are told of, but for what somebody does by the API. */
+/** Everything that detects events, except changes through the API. */
 export class EventSources {
   readonly #management: Told
   readonly #settings: ThreatSettings
@@ -41,12 +41,12 @@ export class EventSources {
     this.#sightings = new SightingEvents({ store, log: events, threats: this.#threats, ...rest })
   }
 
-  /** Comes behind all others. */
+  /** Must be the last counter. */
   get counter(): SightingCounter {
     return this.#sightings.counter
   }
 
-  /** Sightings have been stored. */
+  /** Call it after Sightings were stored. */
   stored(): void {
     this.#sightings.stored()
   }
@@ -92,7 +92,7 @@ export class EventSources {
     const outcome = await store.transaction(async (queries) => {
       await store.sightings.lock(queries)
       const keys = found.map(({ key }) => key)
-      // Another process may have found the same, and this one most of it a minute ago.
+      // Another process may have found the same threats, and this process found most of them a minute ago.
       const held = await store.threatWindows.held(keys, queries)
       const fresh = found.flatMap((threat) => {
         const window = held.get(threat.key)

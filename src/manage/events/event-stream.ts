@@ -3,14 +3,14 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { RequestContext } from '../http/router.ts'
 import { addHeaders } from '../http/front/head.ts'
 
-/** Answers with these Server-Sent Events for as long as there are some. */
+/** Answers with these Server-Sent Events until they end. */
 export function sayEvents(ctx: RequestContext, events: AsyncGenerator<string, void, undefined>): void {
-  // A connection on which nothing moves for so long is closed.
+  // The server closes a connection that is idle for this long.
   const silenceMs = ctx.req.socket.timeout || Number.POSITIVE_INFINITY
   sayEventStream(ctx, eventStream(events, Math.min(KEEP_ALIVE_MS, silenceMs / 3)))
 }
 
-/** Answers with a body that is a stream of events by itself: nobody on the way keeps, compresses or collects it. */
+/** Answers with a stream of Server-Sent Events. Headers ask proxies not to cache, compress or buffer it. */
 export function sayEventStream(ctx: RequestContext, body: Readable): void {
   addHeaders(ctx.state.head, HEADERS)
   ctx.status = 200
@@ -19,14 +19,14 @@ export function sayEventStream(ctx: RequestContext, body: Readable): void {
 }
 
 /**
- * Server-Sent Events as a body: whoever does not read is not written to. It does not close before its events have ended:
- * whoever is left by the reader has to end them.
+ * Server-Sent Events as a body, with backpressure. If the client disconnects, the stream waits for the
+ * pending event, so the caller has to end `events`.
  */
 export function eventStream(events: AsyncGenerator<string, void, undefined>, keepAliveMs: number): Readable {
   return Readable.from(withKeepAlive(events, keepAliveMs), { objectMode: false })
 }
 
-/** A comment in between, where nothing happens for long: proxies take silence for an end. */
+/** Sends a comment when no event comes for a while, because proxies close idle connections. */
 async function* withKeepAlive(
   events: AsyncGenerator<string, void, undefined>,
   everyMs: number,
@@ -60,5 +60,5 @@ async function orSilence<Result>(next: Promise<Result>, afterMs: number): Promis
 
 const SILENCE: unique symbol = Symbol('silence')
 const KEEP_ALIVE_MS = 15_000
-/** What is kept on the way would come too late. */
+/** Asks proxies not to buffer the events, which would delay them. */
 const HEADERS = { 'Cache-Control': 'no-cache, no-transform', 'X-Accel-Buffering': 'no' }

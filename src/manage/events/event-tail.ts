@@ -3,15 +3,16 @@ import type { Store } from '../../store/store.ts'
 import { Doze } from '../http/doze.ts'
 import type { EventLog } from './event-log.ts'
 
-/** Some events, and behind which number it goes on: there may be none among them that anybody is told of. */
+/** Some events, and the position after them. The position can advance without any event. */
 export interface FollowedEvents {
   readonly events: readonly EventRecord[]
   readonly position: number
 }
 
 /**
- * The newest events, for all in this process who follow them: the database is asked once for all who are up to date, and
- * not at all while nobody follows. Whoever is slow, or has been away, reads on from the database at their own pace.
+ * The newest events, shared by all followers in this process: one query serves every follower that is up to
+ * date, and without followers there is no query. A follower that is behind reads from the database at its own
+ * pace.
  */
 export class EventTail {
   readonly #store: Pick<Store, 'events'>
@@ -19,11 +20,11 @@ export class EventTail {
   readonly #doze: Doze
   readonly #ignoreAdded: () => void
   readonly #waiting = new Set<() => void>()
-  /** Until the database is another one. */
+  /** Aborted when the database is restored from a backup. */
   #era = new AbortController()
   #followers = 0
   #isLooking = false
-  /** All behind `from`, up to `to`; `to` is `null` until it is known. */
+  /** All events with numbers greater than `from`, up to `to`. `to` is `null` until it is known. */
   #newest: readonly EventRecord[] = []
   #from = 0
   #to: number | null = null
@@ -39,8 +40,8 @@ export class EventTail {
   }
 
   /**
-   * Those with a greater number, each once and in their order, and then those that come: until `stop`, or until numbers
-   * mean something else.
+   * Yields the events after `position`, each once and in order, then new ones, until `stop` or until a
+   * restore makes the numbers invalid.
    */
   async *follow(position: number, stop: AbortSignal): AsyncGenerator<FollowedEvents, void, undefined> {
     this.#followers++
@@ -57,7 +58,7 @@ export class EventTail {
     }
   }
 
-  /** A backup has taken the place of what was there: whoever follows has to ask anew where they stand. */
+  /** Ends all followers after a backup was restored: their positions are no longer valid. */
   restored(): void {
     this.#era.abort()
     this.#era = new AbortController()
@@ -71,7 +72,7 @@ export class EventTail {
     this.#doze.wake()
   }
 
-  /** Nothing, and the same position, where something may have changed meanwhile. */
+  /** Returns no events and the same position if the caller has to ask again. */
   async #behind(position: number, stop: AbortSignal): Promise<FollowedEvents> {
     if (this.#to !== null && position >= this.#to) {
       await this.#change(stop)
@@ -89,10 +90,10 @@ export class EventTail {
       const events = await this.#store.events.after(position, AT_ONCE)
       const last = events.at(-1)
       if (last !== undefined) return { events, position: last.number }
-      // What has no event behind it has none before those that came later than this was asked, either.
+      // No event follows `position`, so none lies between it and `from`, which was read before the query.
       if (position < from) return { events, position: from }
     } catch {
-      // While the database is away, nothing is added: it is said elsewhere.
+      // While the database is unavailable, no events are added. The error is reported elsewhere.
     }
     await this.#change(stop)
     return { events: [], position }
@@ -116,7 +117,7 @@ export class EventTail {
     this.#to = null
   }
 
-  /** Whether there may be more than it has read. */
+  /** Returns whether there may be more events to read. */
   async #readOn(): Promise<boolean> {
     const era = this.#era
     const to = this.#to
@@ -142,7 +143,7 @@ export class EventTail {
     for (const resolve of this.#waiting) resolve()
   }
 
-  /** Resolves when it has looked, or at `stop`. */
+  /** Resolves after the next read, or at `stop`. */
   #change(stop: AbortSignal): Promise<void> {
     if (stop.aborted) return Promise.resolve()
     return new Promise((resolve) => {
@@ -157,7 +158,7 @@ export class EventTail {
   }
 }
 
-/** So that few are kept where they are long. */
+/** The index of the first event to keep. Long events reduce the number that is kept. */
 function firstKept(events: readonly EventRecord[]): number {
   let length = 0
   for (let at = events.length - 1; at >= 0; at--) {
@@ -167,9 +168,9 @@ function firstKept(events: readonly EventRecord[]): number {
   return 0
 }
 
-/** Of what other processes add; what this one does is told at once. */
+/** For events of other processes; an event of this process wakes the tail at once. */
 const POLL_MS = 500
 const KEPT_MAX = 1_000
-/** Characters. */
+/** In characters. */
 const KEPT_LENGTH_MAX = 4_000_000
 const AT_ONCE = 100

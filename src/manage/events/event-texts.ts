@@ -5,23 +5,24 @@ import type { TrafficPulse } from '../intake/traffic-pulse.ts'
 import type { Sight } from '../intake/personal-data.ts'
 import { shownEvent } from './shown-event.ts'
 
-/** Where somebody begins to listen. */
+/** Where a listener starts. */
 export interface EventStart {
-  /** Behind this number. */
+  /** The listener gets the events after this number. */
   readonly position: number
-  /** Why that is not where they were. */
+  /** Why this differs from the position that the listener asked for. */
   readonly reset: 'forgotten' | 'unknown' | null
 }
 
-/** Which events a listener is sent, and how much of them. */
+/** Which events a listener gets, and how much personal data they contain. */
 export interface EventView {
   readonly filter: EventFilter
   readonly sight: Sight
 }
 
 /**
- * Stored events as Server-Sent Events: first where it begins, so that nothing is missed by who loses the connection
- * before the first of them. Of those that are not wanted it is said now and then how far they are.
+ * Stored events as Server-Sent Events. The first one states the position, so that a client that disconnects
+ * before its first event misses nothing. While no event passes the filter, the position is repeated now and
+ * then.
  */
 export async function* eventTexts(
   { position, reset }: EventStart,
@@ -40,7 +41,7 @@ export async function* eventTexts(
   }
 }
 
-/** How much traffic there is, as Server-Sent Events without an id: they are never told again. */
+/** The traffic as Server-Sent Events. They have no id, because they are never sent again. */
 export async function* trafficTexts(
   pulse: TrafficPulse,
   stop: AbortSignal,
@@ -52,7 +53,7 @@ export async function* trafficTexts(
   }
 }
 
-/** Made once for all listeners of the same sight. */
+/** The text is cached for all listeners of the same sight. */
 function textOf(event: EventRecord, sight: Sight): string {
   const texts = TEXTS[sight]
   const text = texts.get(event) ?? sseText(event.number, event.type, shownEvent(event, sight))
@@ -68,7 +69,7 @@ function resetText(position: number, reason: NonNullable<EventStart['reset']>): 
   return sseText(position, 'reset', { last_event_id: String(position), reason })
 }
 
-/** JSON as we write it has no end of line in it. */
+/** `JSON.stringify` without indentation contains no line breaks. */
 function sseText(id: number, type: string, data: unknown): string {
   return `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`
 }
@@ -77,6 +78,6 @@ const TEXTS: Readonly<Record<Sight, WeakMap<EventRecord, string>>> = {
   full: new WeakMap(),
   reduced: new WeakMap(),
 }
-/** What clients wait before they ask again. */
+/** How long clients wait before they reconnect. */
 const RETRY = 'retry: 2000\n'
 const SILENCE_MS = 60_000

@@ -10,7 +10,10 @@ import {
   subjectOf,
 } from '../judging/sighting-account.ts'
 
-/** An agent that was never seen before on this installation, or says to be one. */
+/**
+ * The event for the first request of an agent on this installation, including one that only claims to be that
+ * agent.
+ */
 export function newAgentDraft(first: Sighting, names: SoftwareNames): EventDraft {
   const id = first.agent!
   const { category, confidence, verified, seenAtMs } = first

@@ -2,7 +2,7 @@ import type { EventRecord } from '../../store/events/events.ts'
 import { storedObject } from '../../store/engine/stored.ts'
 import { type Sight, shownTo } from '../intake/personal-data.ts'
 
-/** An event as the API, webhooks and sinks have it. */
+/** An event in the form that the API, webhooks and sinks use. */
 export interface ShownEvent {
   readonly id: string
   readonly type: EventRecord['type']
@@ -10,7 +10,10 @@ export interface ShownEvent {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** For a principal of this sight; webhooks and sinks are set up by administrators, and have everything. */
+/**
+ * An event as a principal of this sight sees it. Administrators set up webhooks and sinks, so these get
+ * everything.
+ */
 export function shownEvent({ id, type, atMs, data }: EventRecord, sight: Sight): ShownEvent {
   return { id, type, timestamp: new Date(atMs).toISOString(), data: shownTo(sight, storedObject(data)) }
 }

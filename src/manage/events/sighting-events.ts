@@ -17,20 +17,20 @@ export interface SightingEventsContext {
   readonly store: Store
   readonly log: EventLog
   readonly threats: ThreatLog
-  /** Those that are on. */
+  /** The enabled rules. */
   readonly rules: readonly Rule[]
   readonly robots: RobotsRules
   readonly metrics: EventMetrics
-  /** What requests are judged by. */
+  /** The knowledge that requests are judged by. */
   knowledge(): Knowledge | null
   nowMs(): number
 }
 
-/** Tells others of what Sightings show, each once: in the transaction that stores these. */
+/** Adds the events that Sightings cause, each once, in the transaction that stores the Sightings. */
 export class SightingEvents {
   readonly #context: SightingEventsContext
   readonly #describe: Describe
-  /** Of the transaction that is under way. */
+  /** The outcome of the current transaction. */
   #outcome: ThreatOutcome | null = null
 
   constructor(context: SightingEventsContext) {
@@ -42,7 +42,7 @@ export class SightingEvents {
       })
   }
 
-  /** The last of the counters: to add events is the last that a transaction does. */
+  /** Must be the last counter, because events have to be the last change of a transaction. */
   get counter(): SightingCounter {
     return async (batch, queries, firsts) => {
       this.#outcome = null
@@ -57,7 +57,7 @@ export class SightingEvents {
     }
   }
 
-  /** The transaction has committed. */
+  /** Call it after the transaction has committed. */
   stored(): void {
     const outcome = this.#outcome
     this.#outcome = null

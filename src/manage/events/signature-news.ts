@@ -3,12 +3,15 @@ import type { Queries } from '../../store/engine/database.ts'
 import type { NewEvent } from '../../store/events/events.ts'
 import type { ObservedCounter } from '../intake/sighting-keeper.ts'
 
-/** Tells others of signatures that enter the database. */
+/** Adds events for signatures that enter the database. */
 export interface SignatureNews {
-  /** The last of the transaction that makes them, which holds the lock of Sightings; `added` follows with the answer. */
+  /**
+   * Call it last in the transaction that adds the signatures and holds the lock of Sightings. Pass its result
+   * to `added`.
+   */
   add(keys: readonly SignatureKey[], queries: Queries): Promise<readonly NewEvent[]>
-  /** The transaction has committed. */
+  /** Call it after the transaction has committed. */
   added(events: readonly NewEvent[]): void
-  /** Of fingerprints that were seen so often that they are signatures, of nobody. */
+  /** For fingerprints that were seen often enough to become signatures without an owner. */
   readonly observed: ObservedCounter
 }

@@ -7,9 +7,9 @@ import { timeOf } from '../http/schemas.ts'
 import { draftText, type EventDraft, eventOf, parseDraft } from './event-draft.ts'
 import { networkHash } from '../intake/sighting-intake.ts'
 
-/** Something that is too much to be told by itself. */
+/** An occurrence that exceeds the limit for separate events. */
 export interface Occurrence {
-  /** How many requests it stands for; the first and the last of them. */
+  /** The number of requests, and the times of the first and the last one. */
   readonly count: number
   readonly sinceMs: number
   readonly untilMs: number
@@ -18,23 +18,23 @@ export interface Occurrence {
   readonly agent: string | null
   readonly category: string | null
   readonly confidence: number | null
-  /** How it is told among others. */
+  /** The entry in the list of examples. */
   readonly example: Example
 }
 
 export type Example = Readonly<Record<string, string | number | null>>
 
 /**
- * Of one topic others are told so many times a minute at most. What is more becomes one event when the minute is over:
- * how often, from how many addresses with how many fingerprints, and a few of them. To be used by one transaction, which
- * holds the lock of Sightings.
+ * Limits the number of separate events per topic and minute. The excess becomes one event at the end of the
+ * minute, with the number of requests, addresses and fingerprints, and a few examples. One transaction uses
+ * each instance; it has to hold the lock of Sightings.
  */
 export class Storms {
   readonly #store: EventStormStore
   readonly #open = new Map<string, OpenStorm>()
   readonly #nowMs: number
   readonly #perMinute: number
-  /** Of minutes that were over. */
+  /** Summary events of minutes that have ended. */
   readonly over: NewEvent[] = []
 
   private constructor(store: EventStormStore, perMinute: number, nowMs: number) {
@@ -57,7 +57,7 @@ export class Storms {
     return storms
   }
 
-  /** Whether others are told of one more by itself. */
+  /** Returns whether one more separate event is allowed, and counts it. */
   admit(topic: string): boolean {
     const storm = this.#open.get(topic)!
     if (storm.told >= this.#perMinute) return false
@@ -66,12 +66,14 @@ export class Storms {
     return true
   }
 
-  /** `true`: it is the first, and `describe` has to follow. */
+  /** Returns `true` for the first excess occurrence: the caller then has to call `describe`. */
   add(topic: string, occurrence: Occurrence): boolean {
     return this.#open.get(topic)!.add(occurrence)
   }
 
-  /** What the first of what was too much would have been told as. */
+  /**
+   * Sets the draft of the summary event, which is the one that the first excess occurrence would have had.
+   */
   describe(topic: string, draft: EventDraft): void {
     this.#open.get(topic)!.draft = draft
   }
@@ -87,7 +89,7 @@ export class Storms {
 
   #begin(topic: string, row: EventStorm | null): void {
     const minuteMs = minuteOf(this.#nowMs)
-    // Another process' clock may be a little ahead.
+    // The clock of another process may be slightly ahead.
     if (row !== null && row.minuteMs >= minuteMs && row.minuteMs <= minuteMs + MINUTE_MS) {
       this.#open.set(topic, OpenStorm.parse(row))
       return
@@ -100,12 +102,12 @@ export class Storms {
   }
 }
 
-/** The minute in which others are told of it. */
+/** The start of the minute that contains this time. */
 export function minuteOf(ms: number): number {
   return Math.floor(ms / MINUTE_MS) * MINUTE_MS
 }
 
-/** The only topic that is none of threats. */
+/** The only topic that is not a threat reason. */
 export const NEW_SIGNATURES = 'new_signature'
 
 class OpenStorm {
@@ -120,7 +122,7 @@ class OpenStorm {
   told = 0
   draft: EventDraft | null = null
   isChanged = false
-  /** What all have in common, before there is a draft to say it in. */
+  /** What all occurrences have in common, kept until a draft can hold it. */
   #common: Common | null = null
 
   constructor(topic: string, minuteMs: number, addresses = '', fingerprints = '', examples: Example[] = []) {
@@ -177,7 +179,7 @@ class OpenStorm {
       ...(addresses === 0 ? {} : { addresses }),
       ...{ fingerprints: this.#fingerprints.count, examples: this.#examples },
     }
-    // It is about many: what tells of one of them does not wait for it.
+    // The topic as subject: events about a single subject do not have to wait for this summary.
     return eventOf({ ...draft, subject: this.topic, data }, nowMs)
   }
 }
@@ -198,7 +200,7 @@ function picked({ agent, category, confidence }: Common): Common {
   return { agent, category, confidence }
 }
 
-/** FNV-1a, and the finalizer of MurmurHash3 to spread it. */
+/** FNV-1a, with the finalizer of MurmurHash3 to spread the bits. */
 function textHash(text: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import type { EventRecord } from '../../../store/events/events.ts'
 import { storedObject } from '../../../store/engine/stored.ts'
 
-/** An event in ArcSight's Common Event Format, version 0: one line, whatever is in it. */
+/** An event in ArcSight's Common Event Format, version 0. It is always one line. */
 export function cefOf(event: EventRecord, version: string): string {
   const { type, severity } = event
   const header = ['Gatehouse', 'Gatehouse', version, type, NAMES[type]].map(headerText)
@@ -38,7 +38,7 @@ function fieldsOf({ id, atMs, agent, category, confidence, data: text }: EventRe
   ]
 }
 
-/** `src` is of IPv4 only. */
+/** The key `src` takes only IPv4 addresses. */
 function addressFields(address: string | null): readonly Field[] {
   if (address === null || !isIPv6(address)) return [['src', address]]
   return [
@@ -47,7 +47,7 @@ function addressFields(address: string | null): readonly Field[] {
   ]
 }
 
-/** Less its port, where it has one. */
+/** The host without the port. */
 function hostOf(authority: string | null): string | null {
   return authority?.replace(/:\d{1,5}$/, '') ?? null
 }
@@ -73,12 +73,12 @@ function numberAt(object: JsonObject, name: string): string | null {
   return Number.isSafeInteger(value) ? String(value) : null
 }
 
-/** Of the header, which has no line ends. */
+/** Escapes a header field. Headers cannot contain line breaks. */
 export function headerText(text: string): string {
   return plain(text.replace(/[\r\n]+/g, ' ')).replace(/[\\|]/g, '\\$&')
 }
 
-/** Of a value behind a key. */
+/** Escapes the value of a field. */
 export function fieldText(text: string): string {
   const escaped = text
     .slice(0, LENGTH_MAX)
@@ -88,7 +88,7 @@ export function fieldText(text: string): string {
   return plain(escaped)
 }
 
-/** What a terminal, or a parser in C, would take for something else is shown as missing, as is half a character. */
+/** Replaces control characters and lone surrogates, which terminals or parsers in C might misread. */
 function plain(text: string): string {
   return text.replace(CONTROL, '\ufffd').toWellFormed()
 }
@@ -99,9 +99,9 @@ const NAMES = {
   threat_detected: 'Threat detected',
   test: 'Test',
 } as const
-/** From 0 to 10; low, medium, high and very high begin at 0, 4, 7 and 9. */
+/** From 0 to 10: low starts at 0, medium at 4, high at 7 and very high at 9. */
 const SEVERITIES = { none: '1', low: '3', medium: '6', high: '8', critical: '10' } as const
-/** Line ends among them, where they are not escaped. */
+/** Includes line breaks that were not escaped. */
 const CONTROL = /(?!\t)[\p{Cc}\u2028\u2029]/gu
-/** Of most of CEF's dictionary. */
+/** The limit of most keys in the CEF dictionary. */
 const LENGTH_MAX = 1_023

@@ -3,8 +3,8 @@ import type { EventRecord } from '../../../store/events/events.ts'
 import type { LineOf, Sink } from './sink.ts'
 
 /**
- * Appends events to a file, a line each. Where it has been moved away, or removed, a new one is begun. Only the user it
- * runs as can read it, as it holds addresses of people.
+ * Appends events to a file, one per line. If the file is moved or removed, a new one is created. Only the
+ * user of this process can read it, because it contains people's addresses.
  */
 export class FileSink implements Sink {
   readonly confirmMs = 0
@@ -18,7 +18,7 @@ export class FileSink implements Sink {
     this.#lineOf = lineOf
   }
 
-  /** Resolves when they are on the disk. */
+  /** Resolves when the events are on disk. */
   async write(events: readonly EventRecord[]): Promise<void> {
     try {
       if (this.#handle !== null && (await this.#isMoved(this.#handle))) await this.close()
@@ -26,7 +26,7 @@ export class FileSink implements Sink {
       await this.#handle.appendFile(events.map((event) => `${this.#lineOf(event)}\n`).join(''))
       if (this.#isRegular) await this.#handle.datasync()
     } catch (error) {
-      // Half a line may be there: it is ended when the file is opened anew.
+      // A partial line may have been written. The next open ends that line.
       await this.close()
       throw error
     }
@@ -62,7 +62,7 @@ export class FileSink implements Sink {
   }
 }
 
-/** Whoever was killed may have left half of one. */
+/** A process that was killed may have left a partial line. */
 async function endsALine(file: string, size: number): Promise<boolean> {
   const handle = await open(file, 'r')
   try {

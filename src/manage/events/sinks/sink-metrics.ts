@@ -2,19 +2,19 @@ import type { Metrics } from '../../../shared/metrics.ts'
 
 export type SinkKind = 'file' | 'syslog'
 
-/** How it goes on at a sink. */
+/** The state of one sink. */
 export interface SinkCounts {
   sent: number
   failures: number
-  /** When the first happened of those that it has not got; `null`: it has all. */
+  /** The time of the oldest event that the sink has not received; `null`: it has received all. */
   oldestAtMs: number | null
 }
 
-/** What becomes of events at sinks. It is there before the database is. */
+/** Metrics of the sinks. It exists before the database is open. */
 export class SinkMetrics {
   readonly #counts: ReadonlyMap<SinkKind, SinkCounts>
 
-  /** Those that are set. */
+  /** `kinds`: the configured sinks. */
   constructor(kinds: readonly SinkKind[]) {
     this.#counts = new Map(kinds.map((kind) => [kind, { sent: 0, failures: 0, oldestAtMs: null }]))
   }

@@ -8,12 +8,12 @@ import type { Sink } from './sink.ts'
 import type { SinkCounts } from './sink-metrics.ts'
 
 export interface RunnerSettings extends PositionHolder {
-  /** Whether other processes hand on to it in turn: one at a time. */
+  /** Whether several processes write to this sink. Only one of them does so at a time. */
   readonly isShared: boolean
   readonly pollMs?: number
-  /** Before the first repetition; each further one waits twice as long, up to half a minute. */
+  /** The delay before the first retry. It doubles with each retry, up to 30 s. */
   readonly retryBaseMs?: number
-  /** How long it has its turn without asking again. */
+  /** How long this process holds its turn without renewing it. */
   readonly turnMs?: number
 }
 
@@ -25,8 +25,8 @@ export interface RunnerLinks {
 }
 
 /**
- * Hands all events on to a sink, in their order, each at least once: how far it has come is written down when what was
- * taken can no longer be lost on the way. Holds nobody up, whatever becomes of the sink, and keeps a few at a time.
+ * Sends all events to a sink, in order and at least once. The position is stored after the time in which a
+ * loss can still show. A failing sink delays nothing else, and at most `AT_ONCE` events are held in memory.
  */
 export class SinkRunner {
   readonly #sink: Sink
@@ -37,9 +37,9 @@ export class SinkRunner {
   readonly #doze: Doze
   readonly #ignoreAdded: () => void
   #loop: Promise<void> = Promise.resolve()
-  /** 0: it is not its turn, or it is not known. */
+  /** 0: another process has the turn, or it is unknown which one has it. */
   #turnUntilMs = 0
-  /** How far it has come, by what is written down and by what was written to the sink. */
+  /** The stored position, and the position up to which events were written to the sink. */
   #confirmed = 0
   #position = 0
   #unconfirmed: readonly Written[] = []
@@ -54,13 +54,13 @@ export class SinkRunner {
     this.#ignoreAdded = links.events.onAdded(() => this.#doze.wake())
   }
 
-  /** Resolves when it is known from where it goes on, at the first time too. */
+  /** Resolves when the starting position is known, also on the very first start. */
   async start(): Promise<void> {
     await this.#hasTurn()
     this.#loop = this.#run()
   }
 
-  /** A backup has taken the place of what was there. */
+  /** A backup was restored. */
   restored(): void {
     this.#turnUntilMs = 0
   }
@@ -83,7 +83,7 @@ export class SinkRunner {
       try {
         const step = (await this.#hasTurn()) ? await this.#step() : 'nothing'
         if (step === 'nothing') await this.#doze.pause(woken)
-        // What comes one by one is written down a few times in a second.
+        // When events arrive one by one, they are grouped into a few writes per second.
         if (step === 'some') await this.#pause(STEP_MS)
       } catch (error) {
         if (this.#closing.signal.aborted) return
@@ -107,7 +107,7 @@ export class SinkRunner {
       return false
     }
     if (this.#turnUntilMs <= atMs) {
-      // A backup may have taken the place of what was there.
+      // A backup may have been restored.
       this.#goBackTo(Math.min(position, last))
       if (position < forgotten)
         log.warn('events were forgotten before a sink has got them', { sink: this.#settings.name })
@@ -164,7 +164,7 @@ export class SinkRunner {
     log.warn('a sink takes no events; it is tried again', { sink: this.#settings.name, error })
   }
 
-  /** Longer each time, and not for all at the same moment. */
+  /** Grows exponentially, with jitter so that sinks do not retry in step. */
   #delayMs(): number {
     const { retryBaseMs = RETRY_BASE_MS } = this.#settings
     const delayMs = retryBaseMs * 2 ** Math.min(this.#failuresInARow - 1, 10)
@@ -176,7 +176,7 @@ export class SinkRunner {
   }
 }
 
-/** To a sink, up to this number. */
+/** A write to the sink, up to this event number. */
 interface Written {
   readonly number: number
   readonly atMs: number
@@ -187,5 +187,5 @@ const POLL_MS = 1_000
 const STEP_MS = 200
 const RETRY_BASE_MS = 500
 const RETRY_MS_MAX = 30_000
-/** A process that was killed is missed for so long. */
+/** How long it takes until another process replaces one that was killed. */
 const TURN_MS = 20_000

@@ -1,16 +1,19 @@
 import type { EventRecord } from '../../../store/events/events.ts'
 
-/** Where events are handed on to. */
+/** A destination for events. */
 export interface Sink {
-  /** Resolves when it has taken them, as far as can be known; otherwise some of them may have been taken. */
+  /**
+   * Resolves when the sink has accepted the events, as far as that can be known. If it rejects, some of them
+   * may have arrived.
+   */
   write(events: readonly EventRecord[]): Promise<void>
-  /** Why what was written lately may not have arrived; `null`: nothing speaks against it. Said once. */
+  /** Why recent writes may not have arrived; `null`: no error is known. Reports each error once. */
   broken(): Error | null
-  /** For so long after something was written it may turn out that it has not arrived. */
+  /** How long after a write a failure can still show. */
   readonly confirmMs: number
-  /** What is under way fails. It can be written to again. */
+  /** Aborts pending writes. The sink can be written to again. */
   close(): Promise<void>
 }
 
-/** An event as a line, without its end. */
+/** Formats an event as a line, without the line break. */
 export type LineOf = (event: EventRecord) => string

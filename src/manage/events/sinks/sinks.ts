@@ -17,13 +17,13 @@ import { UdpSink } from './udp-sink.ts'
 type SinkPace = Pick<RunnerSettings, 'pollMs' | 'retryBaseMs'>
 export type SinkFormat = 'json' | 'cef'
 
-/** Where events are handed on to; `null`: not there. */
+/** The destinations of events; `null`: not configured. */
 export interface SinkSettings {
   readonly file: { readonly file: string; readonly format: SinkFormat } | null
   readonly syslog: {
     readonly url: string
     readonly format: SinkFormat
-    /** Trusted instead of the system's; PEM. */
+    /** PEM certificates that are trusted instead of the system's. */
     readonly ca: string | null
   } | null
 }
@@ -36,14 +36,14 @@ export interface SinkLinks {
   nowMs(): number
 }
 
-/** All that are set. A file is this process's own; syslog is told by one process at a time. */
+/** All configured sinks. Each process writes to its own file; only one process at a time sends to syslog. */
 export class Sinks {
   readonly metrics: SinkMetrics
   readonly #settings: SinkSettings
   readonly #pace: SinkPace
   #runners: readonly SinkRunner[] = []
 
-  /** `pace`: another one, for tests. */
+  /** `pace` overrides the timing in tests. */
   constructor(settings: SinkSettings, pace: SinkPace = {}) {
     this.#settings = settings
     this.#pace = pace
@@ -51,10 +51,10 @@ export class Sinks {
     this.metrics = new SinkMetrics(kinds.filter((kind) => settings[kind] !== null))
   }
 
-  /** Resolves when it is known from where each goes on. */
+  /** Resolves when each sink's starting position is known. */
   async start(links: SinkLinks): Promise<void> {
     const { file, syslog } = this.#settings
-    // SQLite's file is opened by one process.
+    // Only one process opens a SQLite file.
     const isAlone = links.store.kind === 'sqlite'
     const runner = (kind: SinkKind, sink: Sink, name: string, isShared: boolean) => {
       const holder = isShared ? randomUUID() : 'own'
@@ -76,12 +76,12 @@ export class Sinks {
     await Promise.all(runners.map((each) => each.start()))
   }
 
-  /** A backup has taken the place of what was there. */
+  /** A backup was restored. */
   restored(): void {
     for (const runner of this.#runners) runner.restored()
   }
 
-  /** What was not taken by then is handed on after the next start. */
+  /** Events that were not sent by then are sent after the next start. */
   async close(): Promise<void> {
     await Promise.all(this.#runners.map((runner) => runner.close()))
   }

@@ -6,7 +6,7 @@ import type { LineOf, Sink } from './sink.ts'
 import { CONFIRM_MS, type SyslogPlace, TIMEOUT_MS } from './syslog-place.ts'
 import { framed, syslogMessage } from './syslog-message.ts'
 
-/** Syslog over TCP (RFC 6587, octets counted) and TLS (RFC 5425), whose certificate is checked. */
+/** Syslog over TCP (RFC 6587, octet counting) and TLS (RFC 5425) with certificate verification. */
 export class StreamSink implements Sink {
   readonly confirmMs = CONFIRM_MS
   readonly #place: SyslogPlace
@@ -19,14 +19,14 @@ export class StreamSink implements Sink {
     this.#lineOf = lineOf
   }
 
-  /** Resolves when the system has taken them: nobody answers to syslog. */
+  /** Resolves when the operating system has accepted the data: syslog has no acknowledgements. */
   async write(events: readonly EventRecord[]): Promise<void> {
     const bytes = Buffer.concat(events.map((event) => framed(syslogMessage(event, this.#lineOf))))
     this.#socket ??= await this.#connected()
     const socket = this.#socket
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const late = setTimeout(() => socket.destroy(away('takes nothing')), TIMEOUT_MS).unref()
-    // A socket that is closed already calls nobody back.
+    // A socket that is already closed does not call the write callback.
     const closed = () => reject(this.#broken ?? away('has closed the connection'))
     socket.once('close', closed)
     socket.write(bytes, (error) => (error ? reject(error) : resolve()))
@@ -77,7 +77,7 @@ export class StreamSink implements Sink {
     } finally {
       clearTimeout(late)
     }
-    // What is said there is nothing to us; one who ends has ended.
+    // Input is ignored. A receiver that ends the connection closes it.
     socket.resume().setKeepAlive(true, KEEP_ALIVE_MS).unref()
     return socket
   }

@@ -1,13 +1,13 @@
-/** Where syslog goes to. */
+/** The address of a syslog receiver. */
 export interface SyslogPlace {
   readonly protocol: 'udp' | 'tcp' | 'tls'
   readonly host: string
   readonly port: number
-  /** Trusted instead of the system's; PEM. */
+  /** PEM certificates that are trusted instead of the system's. */
   readonly ca: string | null
 }
 
-/** Of a URL that the configuration has taken: `tls://logs.example:6514`. */
+/** Parses a URL that the configuration has validated, such as `tls://logs.example:6514`. */
 export function syslogPlace(url: string, ca: string | null): SyslogPlace {
   const [, protocol, host, port] = /^(\w+):\/\/(.*):(\d+)$/.exec(url)!
   return {
@@ -18,7 +18,7 @@ export function syslogPlace(url: string, ca: string | null): SyslogPlace {
   }
 }
 
-/** A receiver that has died is missed by then, where anything between here and there says so. */
+/** If a receiver is gone, the network reports it within this time, if it does at all. */
 export const CONFIRM_MS = 2_000
-/** Shorter than a turn at a sink. */
+/** Must be shorter than a turn of SinkRunner. */
 export const TIMEOUT_MS = 10_000

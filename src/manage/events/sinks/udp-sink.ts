@@ -7,7 +7,7 @@ import type { LineOf, Sink } from './sink.ts'
 import { CONFIRM_MS, type SyslogPlace } from './syslog-place.ts'
 import { syslogMessage } from './syslog-message.ts'
 
-/** Syslog over UDP (RFC 5426): whether anything arrives is known only where the other end says that nobody listens. */
+/** Syslog over UDP (RFC 5426). A loss is only noticed if the receiver's host reports a closed port. */
 export class UdpSink implements Sink {
   readonly confirmMs = CONFIRM_MS
   readonly #place: SyslogPlace
@@ -44,7 +44,7 @@ export class UdpSink implements Sink {
 
   async #send(message: Buffer): Promise<void> {
     const socket = this.#socket
-    // It was closed as somebody has said that nobody listens.
+    // The socket was closed after an error, such as a closed port.
     if (socket === null) throw this.broken() ?? new Fault('SINK_AWAY', 'nobody listens')
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket.send(message, (error) => (error ? reject(error) : resolve()))
@@ -66,5 +66,5 @@ export class UdpSink implements Sink {
   }
 }
 
-/** More does not go into a datagram; the end of the message is missing then. */
+/** The limit of a datagram. Longer messages are truncated. */
 const BYTES_MAX = 65_000

@@ -2,7 +2,10 @@ import { SPOOFED } from '../../../classify/known/evidence.ts'
 import { signatureText } from '../../intake/signature-account.ts'
 import type { Rule } from './rule.ts'
 
-/** Claims that something else about the request denies: `classify` has found that out, and says so in its evidence. */
+/**
+ * Claims that other properties of the request contradict. The classifier found this and recorded it as
+ * evidence.
+ */
 export const CLAIM_RULES: readonly Rule[] = [
   denied('spoofed_browser', [SPOOFED], 'it says to be a browser, and its fingerprints or headers deny it'),
   denied(

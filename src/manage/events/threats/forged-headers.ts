@@ -1,6 +1,6 @@
 import type { Rule } from './rule.ts'
 
-/** Only the gateway says such of a request: who sends it wants to be taken for somebody else. */
+/** Only the gateway sets these headers. A client that sends them tries to pass for another one. */
 export const FORGED_HEADERS: Rule = {
   reason: 'forged_headers',
   holds: ({ forged }) => forged.length > 0,

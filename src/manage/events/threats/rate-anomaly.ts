@@ -7,25 +7,25 @@ import { SEVERITY_OF } from './threat.ts'
 import { exampleOf, type Threat } from './threat-tally.ts'
 
 export interface AnomalySettings {
-  /** How many times what is usual. */
+  /** Multiple of the usual number of requests. */
   readonly factor: number
-  /** Fewer requests in five minutes are no threat, whatever is usual. */
+  /** Fewer requests in five minutes are not a threat, whatever the baseline is. */
   readonly requestsMin: number
 }
 
-/** Requests by when their minute began. */
+/** Number of requests, by the start of their minute. */
 export type Minutes = ReadonlyMap<number, number>
 
 export interface Anomaly {
   readonly requests: number
-  /** In as many minutes. */
+  /** The usual number of requests in the same length of time. */
   readonly usual: number
 }
 
 /**
- * Whether an agent asks for far more, in the five minutes before `endMs`, than it does: against the median of such
- * stretches of the last six hours and around this time of yesterday, whichever is more. Stretches without a request count
- * for nothing: who comes now and then, and then asks for much, does what it does.
+ * Compares an agent's requests in the five minutes before `endMs` with the median of such windows over the
+ * last six hours, or around this time yesterday, whichever is greater. Windows without requests are ignored:
+ * an agent that comes seldom and then sends many requests behaves as usual.
  */
 export function anomalyIn(
   minutes: Minutes,
@@ -34,7 +34,7 @@ export function anomalyIn(
 ): Anomaly | null {
   const requests = sumIn(minutes, endMs - STRETCH_MS)
   if (requests < requestsMin) return null
-  // What begins to be too much is not usual yet.
+  // A surge that is just beginning must not count as usual.
   const recent = stretches(minutes, endMs - RECENT_MS, endMs - STRETCH_MS - GAP_MS)
   const yesterday = stretches(minutes, endMs - DAY_MS - AROUND_MS, endMs - DAY_MS + AROUND_MS)
   if (recent.length + yesterday.length < STRETCHES_MIN) return null
@@ -42,7 +42,10 @@ export function anomalyIn(
   return requests > factor * usual ? { requests, usual } : null
 }
 
-/** The agents that do so in the last whole minutes. Two short reads, and nothing where nobody asks for much. */
+/**
+ * The agents with an anomaly in the last whole minutes. It takes one short read, and two more if an agent is
+ * busy.
+ */
 export async function anomalousAgents(
   { rollups }: Pick<Store, 'rollups'>,
   settings: AnomalySettings,
@@ -64,7 +67,7 @@ export async function anomalousAgents(
   })
 }
 
-/** What of it is not told yet, where it was told up to then; `null`: all of it is. */
+/** The part of a threat that was not reported by `toldUntilMs`; `null`: all of it was. */
 export function since(threat: Threat, toldUntilMs: number): Threat | null {
   return threat instanceof AgentThreat ? threat.after(toldUntilMs) : threat
 }
@@ -131,7 +134,7 @@ class AgentThreat implements Threat {
   }
 }
 
-/** Of no request alone: what is the same in all of them. */
+/** The detection of an agent as a whole, not of a single request. */
 function ofAgent(agent: string, category: Category | null, names: SoftwareNames) {
   const name = nameOf(agent, names)
   return {
@@ -143,7 +146,7 @@ function ofAgent(agent: string, category: Category | null, names: SoftwareNames)
   }
 }
 
-/** Those in which there was anything, from the last one back. */
+/** The sums of windows that contain requests, from the latest window back. */
 function stretches(minutes: Minutes, fromMs: number, toMs: number): readonly number[] {
   const sums: number[] = []
   for (let endMs = toMs; endMs - STRETCH_MS >= fromMs; endMs -= STRETCH_MS) {
@@ -159,7 +162,7 @@ function sumIn(minutes: Minutes, fromMs: number, toMs = fromMs + STRETCH_MS): nu
   return sum
 }
 
-/** 0 of nothing. */
+/** 0 for an empty list. */
 function median(numbers: readonly number[]): number {
   if (numbers.length === 0) return 0
   const sorted = numbers.toSorted((one, other) => one - other)
@@ -172,11 +175,11 @@ const DAY_MS = 86_400_000
 const STRETCH_MS = 5 * MINUTE_MS
 const GAP_MS = 15 * MINUTE_MS
 const RECENT_MS = 360 * MINUTE_MS
-/** Around this time of yesterday. */
+/** Around this time yesterday. */
 const AROUND_MS = 60 * MINUTE_MS
-/** An hour of history: of whom there is less, nobody knows what is usual. */
+/** One hour of history. Agents with less history have no baseline. */
 const STRETCHES_MIN = 12
-/** By then proxies have sent what they saw. */
+/** Proxies have sent their Sightings by then. */
 const LATE_MS = 10_000
-/** More at once are not told one by one anyway. */
+/** More would exceed the limit on separate events anyway. */
 const AGENTS_MAX = 64

@@ -1,10 +1,10 @@
 import type { Rule } from './rule.ts'
 
-/** What the gateway has kept from what it asked for. A rule on trial has kept nobody from anything. */
+/** Requests that the gateway refused or limited. A rule in dry run affects no request. */
 export const REFUSAL_RULES: readonly Rule[] = [
   {
     reason: 'blocked',
-    // Who is held before an answer is refused then.
+    // A request in the tarpit is delayed and then refused.
     holds: ({ done }) => done === 'block' || done === 'tarpit',
     detail: ({ done, rule, dryRun }) => `it was refused (${done})${dryRun ? '' : ` by ${rule}`}`,
   },

@@ -7,30 +7,30 @@ import { canAsk, type RobotsUpstream, robotsFrom } from './robots-upstream.ts'
 import type { RobotsRules } from './rule.ts'
 
 export interface RobotsSettings {
-  /** The robots.txt of all hosts; `null`: there is no such file. */
+  /** The robots.txt of all hosts; `null`: no file is configured. */
   readonly file: string | null
-  /** The app, which is asked where there is no file; `null`: it is not. */
+  /** The upstream, which is asked if there is no file; `null`: it is not asked. */
   readonly upstream: RobotsUpstream | null
 }
 
-/** Whether anybody can know what robots.txt asks for. */
+/** Whether the content of robots.txt can be known. */
 export function isRobotsKnown({ file, upstream }: RobotsSettings): boolean {
   return file !== null || (upstream !== null && canAsk(upstream))
 }
 
 /**
- * What robots.txt asks for, as last read: on the side, and of a few hosts that crawlers have asked for. What cannot be read
- * any more stays as it was.
+ * The rules of robots.txt as last read. They are read in the background, for a limited number of hosts that
+ * crawlers have requested. If a later read fails, the earlier content stays in force.
  */
 export class RobotsFiles implements RobotsRules {
   readonly #settings: RobotsSettings
   readonly #log: Log
   readonly #knowledge: () => Knowledge | null
-  /** By host; what is the same for all of them is under one name. */
+  /** By host. If all hosts share one file, it is under `ALL_HOSTS`. */
   readonly #read = new LRUCache<string, Read>({ max: HOSTS_MAX })
   readonly #isPerHost: boolean
   #isFailing = false
-  /** By host, agent and path: a crawler that disregards one line does it often. */
+  /** By host, agent and path: a crawler that ignores one line usually does so often. */
   readonly #answers = new LRUCache<string, { readonly line: string | null }>({ max: ANSWERS_MAX })
   #tokens: { readonly of: Knowledge; readonly byAgent: ReadonlyMap<string, string> } | null = null
 
@@ -54,7 +54,7 @@ export class RobotsFiles implements RobotsRules {
     return line
   }
 
-  /** Reads some of those anew whose time has come. */
+  /** Re-reads some of the files that are due. */
   async refresh(nowMs: number): Promise<void> {
     const due = [...this.#read].filter(([, { nextAtMs }]) => nextAtMs <= nowMs).slice(0, AT_ONCE)
     await Promise.all(due.map(([host, read]) => this.#refresh(host, read, nowMs)))
@@ -80,7 +80,7 @@ export class RobotsFiles implements RobotsRules {
     }
   }
 
-  /** One that nobody has asked for before is read soon. */
+  /** The file of a host that is new here is read at the next refresh. */
   #of(host: string | null): RobotsTxt | null {
     if (!this.#isPerHost) return this.#read.get(ALL_HOSTS)!.robots
     if (host === null || !HOST.test(host)) return null
@@ -90,7 +90,7 @@ export class RobotsFiles implements RobotsRules {
     return read?.robots ?? null
   }
 
-  /** One without a token of its own is not told what it is asked for, and is held to nothing. */
+  /** An agent without a token of its own cannot be addressed by robots.txt, so no rule applies to it. */
   #tokenOf(agent: string): string | null {
     const knowledge = this.#knowledge()
     if (knowledge === null) return null
@@ -115,7 +115,7 @@ interface Read {
 const UNREAD: Read = { text: null, robots: null, nextAtMs: 0 }
 const ALL_HOSTS = '*'
 const HOST = /^[\w.-]+(?::\d+)?$|^\[[\da-f:.]+\](?::\d+)?$/i
-/** Half a megabyte each at most. Whoever names more pushes out what was named longest ago. */
+/** At most 0.5 MB each. Further hosts evict the least recently used ones. */
 const HOSTS_MAX = 32
 const AT_ONCE = 4
 const ANSWERS_MAX = 4_096

@@ -1,16 +1,16 @@
 import { asBytes, Glob } from '../../../policy/glob.ts'
 
-/** A robots.txt as RFC 9309 reads it. What is none, is none that asks anything of anybody. */
+/** A robots.txt, parsed as in RFC 9309. Invalid input is treated as an empty file: everything is allowed. */
 export class RobotsTxt {
   readonly #groups: readonly Group[]
-  /** By token. Agents have a few hundred of these. */
+  /** By token. Agents have a few hundred tokens. */
   readonly #rules = new Map<string, readonly Rule[]>()
 
   private constructor(groups: readonly Group[]) {
     this.#groups = groups
   }
 
-  /** What is behind the first half megabyte does not count, as for most crawlers. */
+  /** Ignores everything after the first 512,000 characters, as most crawlers do. */
   static parse(text: string): RobotsTxt {
     const groups: Group[] = []
     let group: Group | null = null
@@ -29,7 +29,7 @@ export class RobotsTxt {
         isNaming = true
       } else if (name === 'allow' || name === 'disallow') {
         isNaming = false
-        // Before any group there is nobody it is for; an empty one asks for nothing.
+        // A rule before the first group applies to no crawler. An empty rule has no effect.
         if (group !== null && value !== '') group.rules.push(ruleOf(name, value, line))
       }
     }
@@ -37,8 +37,8 @@ export class RobotsTxt {
   }
 
   /**
-   * The line that asks who goes by this token not to ask for the path; `null`: none does. Of the path there is no query:
-   * where an allowing line hangs on one, it is taken to be there.
+   * The line that disallows the path for this token; `null`: the path is allowed. The path has no query, so
+   * the query in an `allow` line is assumed to match.
    */
   disallowing(token: string, path: string): string | null {
     if (path === '/robots.txt') return null
@@ -46,14 +46,14 @@ export class RobotsTxt {
     let best: Rule | null = null
     for (const rule of this.#rulesFor(token.toLowerCase())) {
       if (!rule.pattern.matches(text)) continue
-      // The longest says what holds; of two as long, the one that allows.
+      // The longest match wins. If two are equally long, the one that allows wins.
       if (best === null || rule.length > best.length || (rule.length === best.length && rule.allows))
         best = rule
     }
     return best === null || best.allows ? null : best.line
   }
 
-  /** Of all groups that name it; of those for all others, where none does. */
+  /** The rules of all groups that name the token, or else of the `*` groups. */
   #rulesFor(token: string): readonly Rule[] {
     const known = this.#rules.get(token)
     if (known !== undefined) return known
@@ -77,9 +77,9 @@ interface Group {
 interface Rule {
   readonly allows: boolean
   readonly pattern: Glob
-  /** Of what it is written with, in octets. */
+  /** The length of the pattern in octets, for precedence. */
   readonly length: number
-  /** As it stands there. */
+  /** The line as written in the file. */
   readonly line: string
 }
 
@@ -90,7 +90,7 @@ function recordIn(line: string): { readonly name: string; readonly value: string
   return { name: content.slice(0, colon).trim().toLowerCase(), value: content.slice(colon + 1).trim() }
 }
 
-/** Some write a version behind it, which is no part of it. */
+/** Some files add a version to the token. It is ignored. */
 function tokenIn(value: string): string {
   return value.split(/[/\s]/, 1)[0]!.toLowerCase()
 }
@@ -107,11 +107,12 @@ function ruleOf(name: 'allow' | 'disallow', value: string, line: string): Rule {
 }
 
 /**
- * Two ways to write a path are one: what need not be escaped is not, what has to be is, in capitals. In a path, `*` and
- * `$` are no more than themselves; a pattern means them by writing them so.
+ * Normalizes percent-encoding, so that equal paths compare equal: unreserved characters are decoded, other
+ * escapes are in upper case. `*` and `$` in a path are literal characters, so they are escaped; in a pattern
+ * they are special.
  */
 function normalized(text: string, isPattern: boolean): string {
-  // A path is as it came, a character each byte; a file was read as UTF-8.
+  // A path has one character per byte as received; a file was decoded as UTF-8.
   const bytes = isPattern ? asBytes(text) : text
   const plain = bytes.replaceAll(ESCAPE, (escaped, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16))
@@ -129,7 +130,7 @@ const ESCAPE = /%([0-9a-f]{2})/gi
 const UNRESERVED = /[\w.~-]/
 const BEYOND_ASCII = /[^\0-\x7f]/g
 const BEYOND_ASCII_OR_SPECIAL = /[^\0-\x7f]|[*$]/g
-/** RFC 9309 §2.5 has crawlers read at least so much. */
+/** RFC 9309 §2.5 requires crawlers to parse at least 500 KiB. */
 const TEXT_MAX = 512_000
 const LINES_MAX = 20_000
 const SAID_MAX = 200

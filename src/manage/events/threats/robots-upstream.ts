@@ -4,11 +4,11 @@ import { isIP } from 'node:net'
 import { Fault } from '../../../shared/fault.ts'
 import { request } from '../../../shared/node-http.ts'
 
-/** The app behind the gateway, as the gateway reaches it. */
+/** The upstream, as the gateway reaches it. */
 export interface RobotsUpstream {
-  /** `http://`, `https://` or `unix:/PATH`; what speaks only HTTP/2 cannot be asked. */
+  /** `http://`, `https://` or `unix:/PATH`. An upstream that only speaks HTTP/2 cannot be asked. */
   readonly url: string
-  /** Whether it sees the client's Host, or that of its own URL. */
+  /** Whether the upstream gets the client's Host header or the host of its own URL. */
   readonly host: 'preserve' | 'upstream'
   readonly tls: { readonly verify: boolean; readonly ca: string | null; readonly serverName: string | null }
 }
@@ -17,14 +17,14 @@ export function canAsk({ url }: RobotsUpstream): boolean {
   return /^(?:https?:\/\/|unix:\/)/.test(url)
 }
 
-/** The robots.txt of a host; empty where the app has none. Throws where it cannot say now. */
+/** The robots.txt of a host; empty if the upstream has none. Throws if the upstream cannot answer now. */
 export async function robotsFrom(upstream: RobotsUpstream, host: string | null): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const request = start(upstream, host)
   request.on('error', reject)
   request.on('response', (response) => {
     const status = response.statusCode!
-    // RFC 9309 §2.3.1: what is not there asks for nothing; what fails, or is elsewhere, says nothing now.
+    // RFC 9309 §2.3.1: a missing file allows everything. Errors and redirects tell nothing about the file.
     if (status < 200 || (status >= 300 && (status < 400 || status === 429)) || status >= 500)
       return request.destroy(new Fault('ROBOTS_UNREADABLE', `it is answered with ${status}`))
     if (status >= 400) {
@@ -71,5 +71,5 @@ function start({ url, tls, host: seenHost }: RobotsUpstream, host: string | null
 }
 
 const TIMEOUT_MS = 5_000
-/** All that is read of one. */
+/** The maximum number of characters to read. */
 const TEXT_MAX = 512_000

@@ -1,7 +1,7 @@
 import type { Sighting } from '../../../plane/sighting.ts'
 import type { RobotsRules, Rule } from './rule.ts'
 
-/** A crawler that says who it is, or has proven it, and asks for what robots.txt asks it to leave alone. */
+/** A crawler that names or has proven its identity requests a path that robots.txt disallows. */
 export const ROBOTS_VIOLATION: Rule = {
   reason: 'robots_violation',
   holds: (sighting, robots) => isDeclaredCrawler(sighting) && lineAgainst(sighting, robots) !== null,

@@ -1,16 +1,19 @@
 import type { Sighting } from '../../../plane/sighting.ts'
 import type { Reason } from './threat.ts'
 
-/** What makes a request a threat. Asked of every request there is: it looks at little. */
+/** A condition that makes a request a threat. It is checked for every request, so it has to be cheap. */
 export interface Rule {
   readonly reason: Reason
   holds(sighting: Sighting, robots: RobotsRules): boolean
-  /** What of it shows that, in words; of one that holds. */
+  /** Explains why the rule holds. Call it only if the rule holds. */
   detail(sighting: Sighting, robots: RobotsRules): string
 }
 
-/** What the sites behind the gateway ask crawlers to leave alone. */
+/** What the sites behind the gateway disallow for crawlers. */
 export interface RobotsRules {
-  /** The line of robots.txt that disallows it for this agent; `null`: none does, or nobody knows. */
+  /**
+   * The line of robots.txt that disallows the path for this agent; `null`: the path is allowed, or the file
+   * is unknown.
+   */
   disallowing(agent: string, host: string | null, path: string): string | null
 }

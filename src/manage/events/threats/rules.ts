@@ -4,5 +4,5 @@ import { REFUSAL_RULES } from './refusals.ts'
 import { ROBOTS_VIOLATION } from './robots-violation.ts'
 import type { Rule } from './rule.ts'
 
-/** All that a request alone can show. What only many show together is in rate-anomaly.ts. */
+/** The rules for a single request. Threats that only several requests show are in rate-anomaly.ts. */
 export const RULES: readonly Rule[] = [...CLAIM_RULES, FORGED_HEADERS, ...REFUSAL_RULES, ROBOTS_VIOLATION]

@@ -7,7 +7,7 @@ import type { RobotsRules, Rule } from './rule.ts'
 import { SEVERITY_OF } from './threat.ts'
 import type { Threat } from './threat-tally.ts'
 
-/** What is told of a threat, by the first request that showed it. */
+/** The event draft of a threat, from the first request that showed it. */
 export function threatDraft(
   rule: Rule,
   sighting: Sighting,
@@ -29,7 +29,7 @@ export function threatDraft(
   return { type: 'threat_detected', subject, agent, category, severity, confidence, data }
 }
 
-/** The same draft, of more requests like it. */
+/** The same draft with the count of more requests. */
 export function withCount(draft: EventDraft, counted: Parameters<typeof countOf>[0]): EventDraft {
   return { ...draft, data: { ...draft.data, ...countOf(counted) } }
 }

@@ -9,24 +9,25 @@ import { exampleOf, type Threat } from './threat-tally.ts'
 import type { Reason } from './threat.ts'
 
 export interface ThreatLogSettings {
-  /** For how long a threat that was told is not told again, but counted. */
+  /** For how long a reported threat is only counted and not reported again. */
   readonly windowMs: number
-  /** Of a reason, how many are told a minute, each by itself. */
+  /** The maximum number of separate events per reason and minute. */
   readonly eventsPerMinute: number
 }
 
-/** What becomes of threats in a transaction. */
+/** The result of adding threats in a transaction. */
 export interface ThreatOutcome {
   readonly events: readonly NewEvent[]
-  /** Requests, by reason: all of them, and those that were counted and not told at once. */
+  /** Requests by reason: all of them, and those that were only counted. */
   readonly found: ReadonlyMap<Reason, number>
   readonly suppressed: ReadonlyMap<Reason, number>
 }
 
 /**
- * Which threats are told, and when: the first of a key at once; what follows in its window is counted, and told when that
- * ends; of too many in a minute, what is more becomes one event. All of it is in the database, so that any number of
- * processes agree, whichever of them ends when. Whoever calls it holds the lock of Sightings.
+ * Decides which threats are reported and when. The first threat of a key is reported at once. Later ones
+ * within its window are counted and reported when the window ends. The excess over the limit per minute
+ * becomes one event. The state is in the database, so that all processes agree and may stop at any time. The
+ * caller has to hold the lock of Sightings.
  */
 export class ThreatLog {
   readonly #store: Store
@@ -53,14 +54,17 @@ export class ThreatLog {
     return { events, found, suppressed: sumsOf(threats.filter((threat) => !admitted.has(threat))) }
   }
 
-  /** Whether `followUp` would find something: a query, outside of any transaction. */
+  /** Whether `followUp` would find work. This query runs outside of a transaction. */
   async hasEnded(nowMs: number): Promise<boolean> {
     const { threatWindows, eventStorms } = this.#store
     if ((await threatWindows.ended(nowMs, 1)).length > 0) return true
     return (await eventStorms.over(minuteOf(nowMs))).length > 0
   }
 
-  /** What has followed in windows that are over, and storms of minutes that are. Some of them: `more` where there are more. */
+  /**
+   * Reports the counts of windows and the storms of minutes that have ended, a slice at a time; `more`: there
+   * are more.
+   */
   async followUp(
     nowMs: number,
     queries: Queries,
@@ -140,7 +144,7 @@ function opened(
   }
 }
 
-/** What is left of a window that is told with others. */
+/** The count of a window that becomes part of a summary event. */
 function occurrenceIn({ agent, category, confidence, data }: EventDraft, window: ThreatWindow): Occurrence {
   const { request, detection } = data as {
     readonly request: { readonly address: string | null }

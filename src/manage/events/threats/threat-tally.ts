@@ -5,17 +5,17 @@ import type { Example, Occurrence } from '../storms.ts'
 import type { RobotsRules, Rule } from './rule.ts'
 import type { Reason } from './threat.ts'
 
-/** One threat, however many requests showed it. */
+/** One threat, which any number of requests may show. */
 export interface Threat extends Occurrence {
-  /** What is told once in a window: reason, fingerprint and address. */
+  /** Reason, fingerprint and address. Each key is reported once per window. */
   readonly key: string
   readonly reason: Reason
-  /** Of what software it has to know the names to be described. */
+  /** The ids of software whose names `describe` needs. */
   readonly software: readonly string[]
   describe(names: SoftwareNames): EventDraft
 }
 
-/** What of a threat the first request that showed it says. */
+/** Describes a threat by the first request that showed it. */
 export type Describe = (
   rule: Rule,
   sighting: Sighting,
@@ -23,7 +23,7 @@ export type Describe = (
   names: SoftwareNames,
 ) => EventDraft
 
-/** Asks each rule of each request, and puts those together that are one threat, in the order in which they came. */
+/** Applies each rule to each request and groups the hits by threat, in order of arrival. */
 export function threatsIn(
   batch: readonly Sighting[],
   rules: readonly Rule[],
@@ -107,12 +107,14 @@ class SeenThreat implements Threat {
   }
 }
 
-/** A threat among others. */
+/** The entry of a threat in a list of examples. */
 export function exampleOf({ address, fingerprint, agent, count }: Omit<Occurrence, 'example'>): Example {
   return { address, fingerprint, agent_id: agent, count }
 }
 
-/** The form of a TLS fingerprint that is the same when a session is resumed, as rules of the policy count by. */
+/**
+ * `stable` is the form of the JA4 that survives session resumption. Rules of the policy count by it as well.
+ */
 function keyOf(reason: Reason, { stable, ja4, address }: Sighting): string {
   return `${reason} ${stable ?? ja4 ?? '-'} ${address}`
 }

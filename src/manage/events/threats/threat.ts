@@ -1,6 +1,6 @@
 import type { Severity } from '../../../store/engine/tables/events.ts'
 
-/** How bad each is. Which of them are told is a setting of the same name. */
+/** The severity of each reason. The setting that selects the reported threats uses the same names. */
 export const SEVERITY_OF = {
   spoofed_browser: 'medium',
   foreign_address: 'high',

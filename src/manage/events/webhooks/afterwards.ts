@@ -2,15 +2,15 @@ import type { DeliveryTold, DueDelivery } from '../../../store/events/deliveries
 import type { WebhookHealth } from '../../../store/events/webhooks.ts'
 import type { Posted } from './courier.ts'
 
-/** An attempt that has ended, and is not written down yet. */
+/** A finished attempt whose result is not stored yet. */
 export interface Ended {
   readonly told: DeliveryTold
   readonly posted: Posted
-  /** It was sent to find out whether the endpoint is back. */
+  /** The attempt was a probe to find out whether the endpoint works again. */
   readonly isProbe: boolean
 }
 
-/** Where a delivery stands after another attempt. */
+/** The state of a delivery after another attempt. */
 export function toldOf(
   delivery: DueDelivery,
   posted: Posted,
@@ -28,7 +28,10 @@ export function toldOf(
   return { ...told, outcome: null, nextAtMs, isOutOfLine: attempts >= IN_LINE_ATTEMPTS }
 }
 
-/** How an endpoint does after these attempts, which ended in this order; `disabled`: why it is, from now on. */
+/**
+ * The health of an endpoint after these attempts, in the order in which they ended. `disabled` is the reason
+ * if the webhook has to be disabled.
+ */
 export function healthAfter(
   before: WebhookHealth,
   attempts: readonly Posted[],
@@ -39,7 +42,7 @@ export function healthAfter(
   }: { readonly isProbe: boolean; readonly retryBaseMs: number; readonly nowMs: number },
 ): { readonly health: WebhookHealth; readonly disabled: string | null } {
   const counted = attempts.reduce(withAttempt, before)
-  // Those that were under way when it was paused say nothing new.
+  // Attempts that were in flight when the endpoint was paused must not extend the pause.
   const isNews = isProbe || counted.pausedUntilMs === null || counted.pausedUntilMs <= nowMs
   const paused =
     counted.failures >= PROBED_FAILURES && isNews ? longerPaused(counted, retryBaseMs, nowMs) : counted
@@ -49,7 +52,7 @@ export function healthAfter(
   return { health, disabled: disabledFor(health, attempts, nowMs) }
 }
 
-/** One attempt at a time tells whether it is back. */
+/** Only one attempt at a time probes the endpoint. */
 export function isProbed({ failures }: WebhookHealth): boolean {
   return failures >= PROBED_FAILURES
 }
@@ -76,19 +79,19 @@ function disabledFor(
   return `nothing could be delivered for five days, the last time because ${attempts.at(-1)!.error}`
 }
 
-/** Not for all at the same moment. */
+/** Spreads retries so that they do not happen at the same moment. */
 function jitter(): number {
   return 0.75 + Math.random() / 2
 }
 
-/** With delays of ten seconds, and three times the last one: some 27 hours. */
+/** About 27 hours: the first delay is 10 s, and each one is three times the one before. */
 export const ATTEMPTS_MAX = 10
-/** A delivery that has failed so often no longer holds up those behind it. */
+/** After this many failures, a delivery no longer blocks the ones behind it. */
 export const IN_LINE_ATTEMPTS = 3
 const PROBED_FAILURES = 5
 const PAUSE_MAX_MS = 300_000
 const FAILING_MAX_MS = 5 * 86_400_000
-/** With what was asked for by hand there may be more. */
+/** Higher than `ATTEMPTS_MAX`, because an administrator may trigger more attempts. */
 const LOG_MAX = 12
 const GONE = 410
 const WELL = { failures: 0, pauses: 0, failingSinceMs: null, pausedUntilMs: null }

@@ -9,9 +9,9 @@ import type { Management } from '../../management.ts'
 import { Refusal } from '../../http/refusal.ts'
 import { wants } from './event-filter.ts'
 
-// What an administrator has sent, beside what is sent by itself.
+// Deliveries that an administrator triggers.
 
-/** An event for this one alone. Resolves to the id of its delivery. */
+/** Sends a test event to this webhook only. Resolves to the id of the delivery. */
 export async function sendTest(
   webhookId: string,
   { store, nowMs }: Management,
@@ -28,7 +28,7 @@ export async function sendTest(
   return id
 }
 
-/** The same once more, whatever became of it. */
+/** Sends the same delivery again, whatever its outcome was. */
 export async function tryAgain(
   { id, webhookId }: DeliveryRecord,
   { store }: Management,
@@ -46,11 +46,11 @@ export interface WantedEvents {
 
 export interface Replayed {
   readonly queued: number
-  /** From when there are more; `null`: there are none. */
+  /** The time from which more events remain; `null`: none remain. */
   readonly nextSinceMs: number | null
 }
 
-/** What has happened, oldest first, some at a time: others write meanwhile. */
+/** Queues past events again, oldest first, in slices so that others can write in between. */
 export async function replay(
   { id: webhookId, filters }: WebhookRecord,
   wanted: WantedEvents,
@@ -78,7 +78,7 @@ export async function replay(
   }
 }
 
-/** Its pause is over, too: somebody wants to see whether it is back. */
+/** Also ends a pause, because the administrator wants to see whether the endpoint works again. */
 async function unpaused(webhookId: string, store: Store, queries: Queries): Promise<void> {
   const { health } = await locked(webhookId, store, queries)
   await store.webhookHealth.put(webhookId, { ...health, pausedUntilMs: null }, queries)

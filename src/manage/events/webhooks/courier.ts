@@ -9,31 +9,31 @@ import {
 } from '../../../identity/fetch/guarded-get.ts'
 
 export interface CourierSettings {
-  /** Trusted; PEM. `null`: the system's. */
+  /** PEM certificates to trust; `null`: the system's. */
   readonly ca: string | null
   readonly allowPrivate: boolean
-  /** For everything, from the name's lookup to the end of the answer. */
+  /** For the whole exchange, from the DNS lookup to the end of the answer. */
   readonly timeoutMs?: number
-  /** Instead of the system's, which is told apart by tests. */
+  /** Replaces the system's lookup in tests. */
   readonly lookup?: LookupFunction
 }
 
-/** What came of posting something once. */
+/** The result of one POST. */
 export interface Posted {
   readonly outcome: PostOutcome
   readonly atMs: number
   readonly durationMs: number
-  /** Of the answer; `null`: there was none. */
+  /** The status of the answer; `null`: there was none. */
   readonly status: number | null
-  /** In our own words; `null`: it was taken. */
+  /** In our own words; `null`: the receiver took it. */
   readonly error: string | null
-  /** How the answer begins, as plain text. */
+  /** The beginning of the answer, as plain text. */
   readonly response: string
-  /** For how long it wants to be left alone. */
+  /** The delay that the receiver asked for. */
   readonly retryAfterMs: number | null
 }
 
-/** `secret`: what would sign it cannot be opened. */
+/** `secret`: the signing secret cannot be decrypted. */
 export const POST_OUTCOMES = [
   'taken',
   'status',
@@ -46,8 +46,8 @@ export const POST_OUTCOMES = [
 export type PostOutcome = (typeof POST_OUTCOMES)[number]
 
 /**
- * Posts to servers that are trusted for nothing. Connections are kept for what comes next to the same server; each was
- * guarded when it was made.
+ * Posts to untrusted servers. Connections are reused for the same server; the address of each was checked
+ * when it was opened.
  */
 export class Courier {
   readonly #settings: CourierSettings
@@ -107,7 +107,7 @@ async function answerIn({ statusCode: status, headers, body }: Dispatcher.Respon
   return { outcome: 'status', status, error: `it answers ${status}`, response, retryAfterMs }
 }
 
-/** What is longer is not read: leaving the loop cuts the connection. */
+/** Reads no more than the beginning: leaving the loop closes the connection. */
 async function beginning(body: AsyncIterable<Buffer>): Promise<Buffer> {
   const pieces: Buffer[] = []
   let length = 0
@@ -119,13 +119,13 @@ async function beginning(body: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-/** It may have anything in it, and is read by people. */
+/** The answer can contain anything, and people read it. */
 function plainText(bytes: Buffer): string {
   const text = bytes.toString('utf8').replace(UNSEEN, ' ').trim()
   return text.slice(0, RESPONSE_LENGTH_MAX).toWellFormed()
 }
 
-/** Seconds, or a date (RFC 9110 §10.2.3). */
+/** Seconds or a date (RFC 9110 §10.2.3). */
 function retryAfter(header: string | string[] | undefined): number | null {
   const text = Array.isArray(header) ? header[0] : header
   if (text === undefined) return null
@@ -133,11 +133,11 @@ function retryAfter(header: string | string[] | undefined): number | null {
   return Number.isFinite(ms) && ms > 0 ? Math.min(ms, RETRY_AFTER_MAX_MS) : null
 }
 
-/** As Standard Webhooks have it. */
+/** As recommended by Standard Webhooks. */
 const TIMEOUT_MS = 10_000
 const RESPONSE_BYTES_MAX = 4_096
 const RESPONSE_LENGTH_MAX = 300
-/** Nobody puts off what is his for longer. */
+/** A receiver cannot delay deliveries for longer than this. */
 const RETRY_AFTER_MAX_MS = 3_600_000
 const WITH_RETRY_AFTER: ReadonlySet<number> = new Set([429, 503])
 const UNSEEN = /[\s\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu

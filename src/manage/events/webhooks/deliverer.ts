@@ -12,16 +12,17 @@ import { settle } from './settling.ts'
 import { bodyOf, Signing } from '../../jobs/signing.ts'
 
 export interface DelivererSettings extends Omit<CourierSettings, 'allowPrivate'> {
-  /** Before the first repetition; each further one waits three times as long. */
+  /** The delay before the first retry. It triples with each retry. */
   readonly retryBaseMs: number
   readonly pollMs?: number
-  /** A process that was killed is missed for so long. */
+  /** How long it takes until other processes take over from one that was killed. */
   readonly heldMs?: number
 }
 
 /**
- * Sends what is due, beside all other processes that do: each delivery is held by one of them, and falls due again when
- * that is not heard of any more. What has ended is written down together, in one transaction, before more is taken up.
+ * Sends the deliveries that are due, in parallel with other processes. One process at a time holds a
+ * delivery; if it dies, the delivery falls due again. Finished deliveries are stored together in one
+ * transaction before new ones are claimed.
  */
 export class Deliverer {
   readonly #management: Management
@@ -55,12 +56,12 @@ export class Deliverer {
     this.#loop = this.#run()
   }
 
-  /** There is something to send. */
+  /** Call it if there may be something to send. */
   wake(): void {
     this.#doze.wake()
   }
 
-  /** What is under way has a moment; the rest falls due again at once. */
+  /** Deliveries in flight get `CLOSE_MS` to finish; the rest falls due again at once. */
   async close(): Promise<void> {
     this.#forget()
     this.#closing.abort()
@@ -82,7 +83,7 @@ export class Deliverer {
 
   async #run(): Promise<void> {
     const { store, nowMs } = this.#management
-    // Nobody else has a SQLite database: who held something is dead.
+    // Only one process uses a SQLite database, so whatever held a delivery before has died.
     if (store.kind === 'sqlite') await this.#attempt(() => store.deliveries.release(null, nowMs()))
     while (!this.#closing.signal.aborted) {
       const { woken } = this.#doze
@@ -91,12 +92,13 @@ export class Deliverer {
         return (await this.#claim()) + settled > 0
       })
       if (hasMoved !== true) await this.#doze.pause(woken)
-      // What ends in the next moment is written down with it: a transaction costs more than what is in it.
+      // Waits for deliveries that end at almost the same time, because one transaction is cheaper than
+      // several.
       if (this.#underWay.size > 0) await wait(GATHER_MS)
     }
   }
 
-  /** The database may be away for a while: what cannot be done now is done later. */
+  /** The database may be temporarily unavailable. Work that fails is tried again later. */
   async #attempt<Result>(work: () => Promise<Result>): Promise<Result | null> {
     try {
       return await work()
@@ -108,7 +110,7 @@ export class Deliverer {
     }
   }
 
-  /** How many were. */
+  /** Returns the number of settled deliveries. */
   async #settle(): Promise<number> {
     const ended = this.#ended.splice(0, SETTLED_MAX)
     if (ended.length === 0) return 0
@@ -122,7 +124,7 @@ export class Deliverer {
     return ended.length
   }
 
-  /** How many were begun. */
+  /** Returns the number of deliveries that were started. */
   async #claim(): Promise<number> {
     const { store, nowMs } = this.#management
     const due = (await store.webhookHealth.due(nowMs())).filter((webhook) => this.#room(webhook) > 0)
@@ -144,7 +146,7 @@ export class Deliverer {
     const untilMs = atMs + (this.#settings.heldMs ?? HELD_MS)
     return store.transaction(async (queries) => {
       const open: WebhookRecord[] = []
-      // Webhooks are locked before deliveries, here as elsewhere.
+      // Webhooks are locked before deliveries, as everywhere else.
       for (const webhook of due)
         if (!isProbed(webhook.health) || (await store.webhookHealth.hold(webhook.id, atMs, untilMs, queries)))
           open.push(webhook)
@@ -159,14 +161,17 @@ export class Deliverer {
     })
   }
 
-  /** One endpoint that is slow holds up nobody else. */
+  /**
+   * How many more deliveries to this webhook may start. The limit keeps a slow endpoint from delaying the
+   * others.
+   */
   #room({ id, health }: WebhookRecord): number {
     return isProbed(health) ? 1 : AT_ONCE_MAX - (this.#counts.get(id) ?? 0)
   }
 
   #begin(delivery: DueDelivery, webhook: WebhookRecord, secrets: readonly WebhookSecret[]): void {
     const { id } = webhook
-    // Each has its own: one for all would be told of every delivery there ever was.
+    // One controller per delivery: a shared one would collect a listener for every delivery ever made.
     const stop = new AbortController()
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1)
     const telling = this.#tell(delivery, webhook, secrets, stop.signal).finally(() => {
@@ -193,7 +198,7 @@ export class Deliverer {
       const told = toldOf(delivery, posted, this.#settings.retryBaseMs, nowMs())
       this.#ended.push({ told, posted, isProbe: isProbed(health) })
     } catch (error) {
-      // It is held for a while, and falls due again.
+      // The delivery stays claimed for a while and then falls due again.
       log.error('an event cannot be sent to a webhook', {
         webhook: delivery.webhookId,
         error: error as Error,
@@ -231,9 +236,9 @@ interface UnderWay {
   readonly stop: AbortController
 }
 
-/** To one endpoint, from one process. */
+/** Per endpoint and process. */
 const AT_ONCE_MAX = 32
-/** In one transaction, for which all others wait. */
+/** Per transaction, because others wait for it. */
 const SETTLED_MAX = 256
 const HELD_MS = 30_000
 const POLL_MS = 500

@@ -2,7 +2,7 @@ import type { Management } from '../../management.ts'
 import { forgetting, type PeriodicJob } from '../../jobs/periodic.ts'
 import type { DeliveryMetrics } from './delivery-metrics.ts'
 
-/** What is done on the side for deliveries to webhooks. */
+/** The periodic jobs for webhook deliveries. */
 export function deliveryJobs(
   { store, deliveries }: Management,
   retentionMs: number,

@@ -2,7 +2,7 @@ import { DurationHistogram, type Metrics, Tally } from '../../../shared/metrics.
 import type { DeliveryTold } from '../../../store/events/deliveries.ts'
 import { POST_OUTCOMES, type PostOutcome } from './courier.ts'
 
-/** What becomes of deliveries to webhooks. It is there before the database is. */
+/** Metrics of webhook deliveries. It exists before the database is open. */
 export class DeliveryMetrics {
   readonly #attempts = new Tally({ outcome: POST_OUTCOMES })
   readonly #deliveries = new Tally({ outcome: ['delivered', 'failed'] })

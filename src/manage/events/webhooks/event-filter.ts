@@ -4,7 +4,9 @@ import type { EventType } from '../../../store/engine/tables/events.ts'
 import type { WebhookRecord } from '../../../store/events/webhooks.ts'
 import { isWanted } from '../event-filter.ts'
 
-/** Whether a webhook is told of an event. `names`: what the agents of its filter are called; `null`: not known yet. */
+/**
+ * Whether a webhook wants an event. `names` resolves the agent names in its filter; `null`: not loaded yet.
+ */
 export function wants(
   { events, filters }: Pick<WebhookRecord, 'events' | 'filters'>,
   event: NewEvent,
@@ -13,7 +15,7 @@ export function wants(
   const { categories = [], agents = [], min_severity = null, min_confidence = null } = filters ?? {}
   const least = { minSeverity: min_severity, minConfidence: min_confidence }
   if (!events.includes(event.type)) return false
-  // As they are now: a name that was unknown when the webhook was made may be known by now.
+  // Resolved now, because a name that was unknown when the webhook was created may be known by now.
   const ids = agents.map((name) => names?.find(name)?.id ?? name)
   return isWanted(event, { types: EVERY_TYPE, categories, agents: ids, ...least })
 }

@@ -5,7 +5,7 @@ import type { Store } from '../../../store/store.ts'
 import { newId } from '../../http/ids.ts'
 import { wants } from './event-filter.ts'
 
-/** Writes down, beside the events and in the same transaction, which webhooks are to be told of them. */
+/** Adds the webhook deliveries of these events, in the transaction that adds the events. */
 export async function fanOut(
   store: Store,
   events: readonly EventRecord[],
@@ -16,7 +16,8 @@ export async function fanOut(
   const enabled = await store.webhookHealth.enabled(queries)
   const told = enabled.filter((webhook) => events.some((event) => wants(webhook, event, names)))
   if (told.length === 0) return
-  // Who was disabled, or changed what it wants, meanwhile has done it before this, or does it after this.
+  // A webhook that is disabled or changed at the same time is changed either before this lock or after this
+  // transaction.
   const locked = await store.webhookHealth.lock(
     told.map(({ id }) => id),
     queries,

@@ -4,7 +4,10 @@ import { type Actor, addAudit } from '../../http/audit.ts'
 import type { Management } from '../../management.ts'
 import { type Ended, healthAfter } from './afterwards.ts'
 
-/** Writes down what came of attempts: of the deliveries, of how their webhooks do, and who is disabled for it. */
+/**
+ * Stores the results of attempts: of the deliveries, of the health of their webhooks, and which webhooks are
+ * disabled.
+ */
 export async function settle(
   ended: readonly Ended[],
   retryBaseMs: number,
@@ -35,7 +38,7 @@ export async function settle(
     }
 }
 
-/** Why it is disabled; `null`: it is not, or was before. */
+/** The reason why the webhook is disabled now; `null`: it stays enabled, or was disabled before. */
 async function settleOne(
   webhook: WebhookRecord,
   ended: readonly Ended[],

@@ -3,12 +3,12 @@ import { isIP } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { isOwnName, isPublicAddress } from '../../../identity/fetch/public-address.ts'
 
-/** Finds the addresses of a name; rejects where there are none. */
+/** Resolves a host name to its addresses; rejects if it has no address. */
 export type FindAddresses = (name: string) => Promise<readonly string[]>
 
 /**
- * Where webhooks are delivered to, in its usual form; else what is wrong with it, `refused`. A name that nobody knows yet
- * is taken: each delivery looks at the address it connects to all over again.
+ * The normalized URL of a webhook, or what is wrong with it in `refused`. A name that cannot be resolved yet
+ * is accepted, because each delivery checks the address that it connects to.
  */
 export async function readWebhookUrl(
   text: string,
@@ -33,7 +33,7 @@ export async function readWebhookUrl(
 async function isPublicHost(host: string, find: FindAddresses): Promise<boolean> {
   if (isIP(host) !== 0) return isPublicAddress(host)
   if (isOwnName(host)) return false
-  // A name server that is slow, or lies in wait, must not hold the request.
+  // A name server that is slow on purpose must not block the request.
   const late = new AbortController()
   const found = await Promise.race([find(host).catch(() => []), wait(LOOKUP_MS, [], late)])
   late.abort()
