@@ -11,7 +11,7 @@ import {
 import type { JetStreamConnection } from '../plane/jetstream/jetstream-connection.ts'
 import type { Part } from './reload.ts'
 
-/** What secrets in the database are encrypted with, where the settings name a file of keys. */
+/** The keys that encrypt secrets in the database, if the settings name a key file. */
 export class EncryptionKeyPart implements Part<readonly Secret<string>[]> {
   readonly what = 'encryption-keys'
   readonly #file: string
@@ -42,7 +42,7 @@ export class EncryptionKeyPart implements Part<readonly Secret<string>[]> {
   }
 }
 
-/** `null`: the keys are in no file that could change. */
+/** `null`: no key file is configured, so the keys cannot change. */
 export function encryptionKeyPart(
   keys: readonly Secret<string>[],
   use: (keys: readonly Secret<string>[]) => void,
@@ -51,7 +51,7 @@ export function encryptionKeyPart(
   return file === null ? null : new EncryptionKeyPart(file, use)
 }
 
-/** The password of the database's user, and the files of TLS that `store.url` names. */
+/** The password of the database user, and the TLS files that `store.url` names. */
 export class StoreLoginPart implements Part<string | null> {
   readonly what = 'store-credentials'
   readonly #url: string
@@ -72,7 +72,7 @@ export class StoreLoginPart implements Part<string | null> {
     const { passwordFile } = this.#login
     const password = passwordFile === null ? this.#login.password : secretText(await textOf(passwordFile))
     if (password === '') throw new Fault('STORE_CREDENTIALS_INVALID', `${passwordFile} is empty`)
-    // At the start the database may be away, and whatever opens it says so.
+    // Not at startup: the database may be unreachable then, and the code that opens it reports that.
     if (!this.#isFirst) await (await import('../store/engine/postgres.ts')).checkLogin(this.#url, password)
     this.#isFirst = false
     return password
@@ -83,14 +83,14 @@ export class StoreLoginPart implements Part<string | null> {
   }
 }
 
-/** `null`: nothing in files opens it. */
+/** `null`: no credentials for the database are in files. */
 export async function storeLoginPart(url: string, login: StoreLogin): Promise<StoreLoginPart | null> {
   if (!/^postgres(?:ql)?:/.test(url)) return null
   const part = new StoreLoginPart(url, login)
   return (await part.files()).length === 0 ? null : part
 }
 
-/** What opens NATS: user, password, token, credentials file, and the files of TLS. */
+/** The credentials for NATS: user, password, token, credentials file and TLS files. */
 export class BusCredentialPart implements Part<BusCredentials> {
   readonly what = 'bus-credentials'
   readonly #settings: BusCredentialSettings
@@ -125,5 +125,5 @@ async function textOf(file: string): Promise<string> {
   }
 }
 
-/** As the setting has it. */
+/** The same minimum as the setting's. */
 const KEY_LENGTH_MIN = 16

@@ -2,16 +2,17 @@ import { type FSWatcher, watch } from 'node:fs'
 import { dirname } from 'node:path'
 
 export interface FileWatchTimes {
-  /** From the first sign of a change to the call: what belongs together is written by then. */
+  /** The delay from the first file event to the call, so that related files are all written by then. */
   readonly settleMs?: number
-  /** How often to look without any sign. */
+  /** The polling interval, for changes without an event. */
   readonly pollMs?: number
 }
 
 /**
- * Calls when any of some files may have changed, which is for the caller to find out. The folders are watched, not the
- * files: an editor puts a new file in the place of the old one, and Kubernetes turns a link beside it (`..data`) to
- * another folder. Where no sign comes at all (a network volume, a link into elsewhere) the poll makes up for it.
+ * Calls back when any of the given files may have changed. The caller checks whether one did. Watches
+ * folders instead of files: an editor replaces the file with a new one, and Kubernetes switches a
+ * link beside it (`..data`) to another folder. Polling covers places without file events (a network
+ * volume, a link to another folder).
  */
 export class FileWatch {
   readonly #changed: () => void
@@ -38,7 +39,7 @@ export class FileWatch {
   }
 
   #pollNow(): void {
-    // A folder that went and came back is another one, of which the old watcher knows nothing.
+    // The watcher of a folder that was deleted and created again reports nothing, so all are replaced.
     for (const watcher of this.#watchers.values()) watcher.close()
     this.#watchers.clear()
     this.#watchAll()
@@ -52,7 +53,7 @@ export class FileWatch {
         watcher.on('error', () => this.#unwatch(folder, watcher))
         this.#watchers.set(folder, watcher)
       } catch {
-        // It does not exist, or the system has no watches left: the poll goes on.
+        // The folder does not exist, or the system has no watches left. Polling continues.
       }
     }
   }
@@ -63,7 +64,7 @@ export class FileWatch {
     this.#sign()
   }
 
-  /** The first sign sets the time: a folder where something is always going on must not put it off for ever. */
+  /** Later events do not restart the timer. A folder with constant activity would delay the call forever. */
   #sign(): void {
     this.#settling ??= setTimeout(() => {
       this.#settling = null

@@ -49,13 +49,13 @@ export interface GatewaySettings {
   /** SHA-256 of the settings, in hexadecimal. */
   readonly configHash: string
   readonly worker: WorkerSettings
-  /** Processes for the data plane; `null` serves from this one. */
+  /** Worker processes for the data plane; `null` serves from this process. */
   readonly workers: number | null
-  /** None: the development certificate. */
+  /** Empty: the development certificate is used. */
   readonly certificates: readonly KeyPairSource[]
   readonly ticketKeyFile: string | null
   readonly policyFile: string | null
-  /** `null`: there is no file of them. */
+  /** `null`: sightings are not written to a file. */
   readonly sightings: SightingFileSettings | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
@@ -64,34 +64,34 @@ export interface GatewaySettings {
   readonly dataFolder: string
   readonly manageListen: ListenAddress
   readonly manageFront: FrontSettings
-  /** `null`: the management port is without TLS. */
+  /** `null`: the management port does not use TLS. */
   readonly manageCertificate: KeyPairSource | null
   readonly isAccessLogged: boolean
-  /** `null`: the data plane alone, and of the management plane only probes and metrics. */
+  /** `null`: only the data plane runs, and the management port has only probes and metrics. */
   readonly management: ManagementSettings | null
-  /** `null`: it is none of a fleet, whose managers are elsewhere. */
+  /** `null`: this proxy has no managers in other processes. */
   readonly fleet: FleetSettings | null
   readonly log: LogSettings
 }
 
 export interface FleetSettings extends Omit<FleetProxySettings, 'dataFolder' | 'version'> {
-  /** What a proxy does that has never had a Snapshot of its fleet. */
+  /** What a proxy does before its first Snapshot from the fleet. */
   readonly firstSnapshot: 'wait' | 'serve'
 }
 
 export interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {
   readonly reverseDns: boolean
-  /** None: those of the system. */
+  /** Empty: the system's resolvers are used. */
   readonly resolvers: readonly string[]
-  /** `null`: none. */
+  /** `null`: there is no list of networks. */
   readonly asnFile: string | null
-  /** `null`: published lists of addresses are not fetched. */
+  /** `null`: published address ranges are not fetched. */
   readonly rangesRefreshMs: number | null
 }
 
 /**
- * Everything that runs: the data plane, wherever its workers are, the management plane's listener, and what changes
- * while they run (certificates, ticket keys, policy), which is loaded here once and handed to every worker.
+ * Everything that runs: the data plane with its workers, and the management plane's listener. Loads the parts
+ * that change at run time (certificates, ticket keys, policy) once and passes them to every worker.
  */
 export class Gateway {
   readonly settings: GatewaySettings
@@ -104,7 +104,7 @@ export class Gateway {
   readonly #management: ManagementPlane | null
   readonly #certificates: CertificatePart
   readonly #ticketKeys: TicketKeyPart
-  /** `null`: nothing is signed with a key of our own. */
+  /** `null`: nothing is signed with our own key. */
   readonly #signingKey: SigningKeyPart | null
   readonly #encryptionKeys: EncryptionKeyPart | null
   readonly #maker: SnapshotMaker
@@ -113,10 +113,10 @@ export class Gateway {
   readonly #asnFile: AsnPart | null
   readonly #places: PlaceLookups | null
   readonly #investigations: Investigations
-  /** `null`: it makes its Snapshots itself. */
+  /** `null`: this process makes its Snapshots itself. */
   #fleet: FleetProxy | null = null
   #managementStarted: Promise<void> = Promise.resolve()
-  /** Serves, and waits for the catalogue of the API. */
+  /** Already serves clients, but the API's catalogue is still being filled. */
   #isFilling = false
   readonly #steady: SteadyReasons
   #reloaders: readonly Reloader<unknown>[] = []
@@ -128,7 +128,7 @@ export class Gateway {
   #addresses: ListenAddresses | null = null
   #state: 'starting' | 'serving' | 'draining' = 'starting'
 
-  /** Resolves when connections are taken. Rejects with a Fault that says what to do, and leaves nothing behind. */
+  /** Resolves when connections are accepted. Rejects with a Fault that says what to do, after cleaning up. */
   static async start(settings: GatewaySettings, log: Log): Promise<Gateway> {
     const code = settings.management === null ? null : await managementCode()
     const gateway = new Gateway(settings, code, log)
@@ -245,14 +245,14 @@ export class Gateway {
     return this.#maker.policy.inForce()
   }
 
-  /** Loads all files anew, changed or not, fetches feeds, and makes new keys for session tickets; never rejects. */
+  /** Reloads all files, changed or not, fetches feeds and makes new session ticket keys. Never rejects. */
   async reload(): Promise<void> {
     await Promise.all([...this.#reloaders.map((reloader) => reloader.check(true)), this.#maker.reload()])
   }
 
   /**
-   * Says first that no more should come, and goes on serving for `graceMs`, in which others hear of it; then lets go of
-   * what is open, for `drainMs` at most.
+   * Reports unready first and goes on serving for `graceMs`, so that load balancers notice. Then drains open
+   * connections for at most `drainMs`.
    */
   async stop(graceMs: number, drainMs: number): Promise<void> {
     this.#state = 'draining'
@@ -266,21 +266,22 @@ export class Gateway {
     await this.#fleet?.close()
     this.#bus.close()
     this.#port?.close()
-    // First, so that nobody who is cut off is taken for one who has left.
+    // Before the connections are closed, so that a client that we cut off does not count as one that left.
     const managementClosed = this.#management?.close()
     this.#port?.closeConnections()
     await managementClosed
-    await this.#sightingFile?.close() // what was stored last is on its way into it
+    await this.#sightingFile?.close() // the last stored sightings are still being written
   }
 
-  /** For who cannot wait: what is open is cut off. */
+  /** Cuts off all open connections at once. */
   kill(): void {
     this.#dataPlane.kill()
   }
 
   async #start(): Promise<void> {
     const { management, fleet } = this.settings
-    // First of all where others are waited for, so that a probe is answered meanwhile. Else who is served comes before who asks.
+    // With managers or a management plane, the port opens first, so that probes are answered during startup.
+    // Otherwise the data plane starts before the management port.
     const isFirst = management !== null || fleet !== null
     const early = isFirst ? await this.#openPort() : []
     const signingKey = this.#signingKey === null ? null : await Reloader.load(this.#signingKey, this.#log)
@@ -315,14 +316,14 @@ export class Gateway {
       await wait(FIRST_SERVED_MS)
       this.#reloaders = [...this.#reloaders, ...(await this.#openPort())]
     }
-    // Who is served already would else have waited for as long before.
+    // After the start, because this work would delay the first clients as long as it takes.
     if (!isApart) {
       if (this.settings.identity.mode !== 'off') await fetchCode()
       endStart({ servesTraffic: true })
     }
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look())
-    this.#look() // for what has changed since it was loaded
+    this.#look() // finds changes since the files were loaded
     this.#maker.lead()
     if (this.#ticketKeys.isRandom)
       this.#rotation = setInterval(() => ticketKeys.reloader.check(true), TICKET_KEY_LIFE_MS).unref()
@@ -332,8 +333,8 @@ export class Gateway {
   }
 
   /**
-   * Clients of the app are served meanwhile. A database that is unreachable is not waited for: they do not need it. Nor is
-   * a catalogue that cannot be filled, which the log says.
+   * Waits until the catalogue is filled. Clients of the app are served meanwhile. Does not wait for an
+   * unreachable database, nor for a catalogue that cannot be filled, which the log reports.
    */
   async #catalogueFilled(): Promise<void> {
     const { management } = this.settings
@@ -344,10 +345,10 @@ export class Gateway {
     this.#isFilling = false
   }
 
-  /** Where probes, scrapers and the API are, and what is loaded anew with it. */
+  /** Opens the port for probes, metrics and the API. Returns its reloaders. */
   async #openPort(): Promise<readonly Reloader<unknown>[]> {
     const { settings } = this
-    // With what the first scrape needs: loading it then would hold up who is served.
+    // Also loads the code for the first scrape now. Loading it later would delay clients.
     const [{ ManagePort }] = await Promise.all([portCode(), textCode()])
     const port = new ManagePort(
       {
@@ -371,8 +372,9 @@ export class Gateway {
   }
 
   /**
-   * No port for clients is open until then: a connection that is refused is sent elsewhere by every load balancer,
-   * health checks that only connect fail too, and no code can serve a request without the policy of the fleet.
+   * Waits for the first Snapshot of the fleet. The client ports stay closed until then: load balancers
+   * send a refused connection elsewhere, and health checks that only connect fail too. No request can be
+   * served without the fleet's policy.
    */
   async #firstSnapshot(fleet: FleetProxy): Promise<void> {
     const reason = fleet.waitsFor
@@ -382,7 +384,9 @@ export class Gateway {
     this.#log.info('the first Snapshot of the fleet has arrived')
   }
 
-  /** One of a fleet begins with the Snapshot on its disk; see `bus.first_snapshot` for where there is none. */
+  /**
+   * A proxy of a fleet starts with the Snapshot on its disk. Without one, `bus.first_snapshot` decides.
+   */
   async #startKnowledge(): Promise<void> {
     const { fleet, dataFolder, version } = this.settings
     if (fleet === null) return this.#maker.load()
@@ -394,17 +398,17 @@ export class Gateway {
     this.#fleet.useBuiltin()
     await this.#maker.load()
     this.#bus.publish(this.#maker.first())
-    this.#maker.close() // from here on, managers make them
+    this.#maker.close() // from now on, the managers make Snapshots
   }
 
-  /** Those that wait for the first Snapshot say so. */
+  /** The workers' status. While the first Snapshot is missing, all report that as their reason. */
   #workers(): readonly WorkerStatus[] {
     const reason = this.#fleet?.waitsFor ?? null
     const workers = this.#dataPlane.workers()
     return reason === null ? workers : workers.map((worker) => ({ ...worker, unready: [reason.detail] }))
   }
 
-  /** What opens NATS and the database. */
+  /** Watches the credentials for NATS and the database. */
   async #watchCredentials(): Promise<void> {
     const { fleet, management } = this.settings
     const ofBus =
@@ -420,7 +424,10 @@ export class Gateway {
     }
   }
 
-  /** Nobody's request waits for a database, but where nothing else knows the policy it is given a moment. */
+  /**
+   * Starts the management plane without waiting for its database. Only if no other source has the
+   * policy does this wait for a moment.
+   */
   async #startManagement(): Promise<void> {
     const isPolicyKnown = await this.#maker.recallPolicy()
     const started = this.#management?.start(this.manageAddress)
@@ -431,7 +438,10 @@ export class Gateway {
     this.#log.warn('the database does not answer: until it does, no policy of the API is in force')
   }
 
-  /** Without a database or a fleet they are counted, and forgotten unless there is a file for them. */
+  /**
+   * Passes sightings on. Without a database or a fleet they are only counted, and
+   * written to the file if there is one.
+   */
   async #take(batch: readonly Sighting[]): Promise<void> {
     if (this.#management !== null) return this.#management.take(batch)
     await this.#fleet?.take(batch)
@@ -450,7 +460,7 @@ export class Gateway {
 
   #useSigning(keys: SigningKeys): void {
     this.#signingKeys = keys
-    // Workers need no more than the one that signs.
+    // Workers get only the key that signs.
     if (this.settings.signing.upstream) this.#use({ signingKey: signingKeysText([keys[0]]) })
   }
 
@@ -502,7 +512,7 @@ export class Gateway {
   }
 }
 
-/** One interval of their health checks, so that one failed check does not show. */
+/** At most one interval of the health checks, so that a single failed check is not reported. */
 function holdOf(upstreams: WorkerSettings['upstreams']): number {
   const intervals = upstreams.map(({ health }) => health?.intervalMs ?? HOLD_MS)
   return Math.min(HOLD_MS, ...intervals)
@@ -525,11 +535,16 @@ function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
   })
 }
 
-/** A database on this machine takes some ten milliseconds; one that does not answer must not be waited for. */
+/** A local database opens in some ten milliseconds. An unreachable one must not delay the start. */
 const STORE_WAIT_MS = 10_000
 const HOLD_MS = 10_000
 const POLICY_WAIT_MS = 3_000
-/** Whoever has tried again and again until there is a gateway has a moment, before what is loaded then stops everything for as long. */
+/**
+ * Lets clients that retried during startup be served first, before loading more code blocks
+ * the process for about as long.
+ */
 const FIRST_SERVED_MS = 100
-/** A stolen key opens the sessions of so long; a session that outlives it costs one full handshake. */
+/**
+ * A stolen key exposes the sessions of this period. A session that outlives its key costs one full handshake.
+ */
 const TICKET_KEY_LIFE_MS = 86_400_000

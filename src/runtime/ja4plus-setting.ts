@@ -1,8 +1,8 @@
 import { Fault } from '../shared/fault.ts'
 
 /**
- * Whether JA4S, JA4H and JA4X are computed: the setting `fingerprints.ja4plus`, on unless it says otherwise. For
- * commands that have no other settings, and start faster without those.
+ * Whether JA4S, JA4H and JA4X are computed (setting `fingerprints.ja4plus`, on by default). For commands that
+ * use no other setting, which start faster without loading the configuration.
  */
 export function ja4plusFrom(env: Readonly<Record<string, string | undefined>>): boolean {
   const value = env['GATEHOUSE_FINGERPRINTS_JA4PLUS']

@@ -3,7 +3,7 @@ import type { KeyLog } from '../capture/key-log.ts'
 import { Fault } from '../shared/fault.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
-/** A key log another program may still be writing: each `refresh` reads what is new. */
+/** A key log file that another program may still write. Each `refresh` reads what was appended. */
 export class KeyLogFile {
   readonly #path: string
   readonly #keys: KeyLog

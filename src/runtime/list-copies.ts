@@ -3,13 +3,13 @@ import { parseSoftwareList, type Software } from '../classify/known/software.ts'
 import { softwareDocument } from '../classify/known/software-document.ts'
 import { version } from '../shared/package-files.ts'
 
-/** What a file of signatures says, in a form that is read in a tenth of the time that YAML takes. */
+/** The content of a signature file as JSON, which is read in a tenth of the time that YAML takes. */
 export interface ListCopy {
-  /** SHA-256 of the program's version and of the file, in hexadecimal. */
+  /** SHA-256 of the program's version and the file, in hexadecimal. */
   readonly of: string
   /** JSON. */
   readonly list: string
-  /** Where in the file each id stands: `:12:5`. */
+  /** The place of each id in the file: `:12:5`. */
   readonly places: readonly string[]
 }
 
@@ -18,7 +18,7 @@ export interface CopiedList {
   readonly places: readonly string[]
 }
 
-/** Copies of lists that had nothing wrong with them, so that a process need not read what another one has read. */
+/** Copies of valid signature lists, so that a process can reuse what another has parsed. */
 export class ListCopies {
   readonly #before: ReadonlyMap<string, ListCopy>
   readonly #used = new Map<string, ListCopy>()
@@ -28,12 +28,12 @@ export class ListCopies {
     this.#before = new Map(before.map((copy) => [copy.of, copy]))
   }
 
-  /** Those of the files that have been read by way of this one, and no others. */
+  /** Only the copies of files that were read through this object. */
   get used(): readonly ListCopy[] {
     return [...this.#used.values()]
   }
 
-  /** `null`: there is none of a file with this text, or it is no good. */
+  /** `null`: there is no copy for this text, or it is invalid. */
   find(text: string): CopiedList | null {
     const copy = this.#before.get(keyOf(text))
     if (copy === undefined) return null
@@ -63,5 +63,8 @@ function keyOf(text: string): string {
 }
 
 const VERSION = version()
-/** Characters that stay in memory, and are sent to another process in one go: some milliseconds. */
+/**
+ * Characters. They stay in memory and are sent to another process in one message,
+ * which takes some milliseconds.
+ */
 const LENGTH_MAX = 4 * 1024 * 1024

@@ -9,11 +9,13 @@ export interface ListenPlace {
 
 export interface ListenWish {
   readonly place: ListenPlace
-  /** What changes it: `--listen`, or the name of a setting without a flag. */
+  /** What the operator changes to move it: `--listen`, or a setting without a flag. */
   readonly by: string
 }
 
-/** Throws a Fault that names every place where this process cannot listen, before anything else is started. */
+/**
+ * Throws a Fault that names every address where this process cannot listen, before anything else is started.
+ */
 export async function checkListenPlaces(wishes: readonly ListenWish[]): Promise<void> {
   const lines = await Promise.all(
     wishes.map(async ({ place, by }) => {
@@ -28,7 +30,7 @@ export async function checkListenPlaces(wishes: readonly ListenWish[]): Promise<
   if (first !== undefined) throw new Fault('LISTEN_FAILED', [first, ...others].join('\n  '))
 }
 
-/** The code of the error with which listening there fails; `null` where it does not. */
+/** Tries to listen there. Returns the error's code, or `null` on success. */
 export async function listenFailure({ host, port }: ListenPlace): Promise<string | null> {
   const server = createServer()
   try {

@@ -25,10 +25,10 @@ import type { SignatureSources } from './signatures/signature-content.ts'
 import { makeKeyFile, signingKeysIn } from './signing-key-file.ts'
 import { files } from './signatures/signature-files.ts'
 
-/** Certificates from the files of the configuration; without any, the development certificate. */
+/** Certificates from the configured files. Without any, the development certificate. */
 export class CertificatePart implements Part<readonly KeyPair[]> {
   readonly what: string
-  /** `null` where the operator has brought certificates. */
+  /** `null` if the operator has configured certificates. */
   development: DevelopmentCertificate | null = null
   readonly #sources: readonly KeyPairSource[]
   readonly #folder: string
@@ -73,16 +73,19 @@ export class CertificatePart implements Part<readonly KeyPair[]> {
     this.#use(pairs)
   }
 
-  /** Looking is also what renews the development certificate, while the process runs for months. */
+  /** The files to load. Also renews the development certificate, because the process may run for months. */
   async #currentSources(): Promise<readonly KeyPairSource[]> {
     if (this.#sources.length > 0) return this.#sources
     const found = await developmentCertificate(this.#folder, hostname(), Date.now())
-    // Whoever has been told of a new CA is not told otherwise by the next look.
+    // Stays new, so that a later check does not hide that the CA was created by this process.
     this.development = { ...found, isNew: found.isNew || this.development?.isNew === true }
     return [{ certificateFile: found.file, keyFile: null, passphrase: null }]
   }
 
-  /** At the start an expired certificate is better than none; in the place of a good one it is a mistake. */
+  /**
+   * Refuses an expired certificate in place of a valid one. At startup an expired
+   * certificate is better than none.
+   */
   #refuseStale(pair: KeyPair, nowMs: number): void {
     const before = this.#inUse.find(({ name }) => name === pair.name)
     if (before === undefined || pair.notAfterMs > nowMs || before.notAfterMs <= nowMs) return
@@ -91,7 +94,7 @@ export class CertificatePart implements Part<readonly KeyPair[]> {
   }
 }
 
-/** Keys of session tickets: from a file that all replicas have, or by chance for this start. */
+/** Session ticket keys: from a file that all replicas share, or random for this start. */
 export class TicketKeyPart implements Part<Buffer> {
   readonly what = 'ticket-keys'
   readonly isRandom: boolean
@@ -121,7 +124,7 @@ export class TicketKeyPart implements Part<Buffer> {
   }
 }
 
-/** The keys that this installation signs with: from a file, or made once, in the data folder. */
+/** The signing keys of this installation: from a configured file, or created once in the data folder. */
 export class SigningKeyPart implements Part<SigningKeys> {
   readonly what = 'signing-key'
   readonly #file: string
@@ -182,7 +185,7 @@ export class AsnPart implements Part<AsnFile> {
   }
 }
 
-/** The operator's policy as it was written; without a file, one that tags and blocks nothing. */
+/** The operator's policy as written. Without a file, the default policy, which tags and blocks nothing. */
 export class PolicyPart implements Part<unknown>, PolicyFile {
   readonly what = 'policy'
   readonly kind = 'file'
@@ -191,7 +194,9 @@ export class PolicyPart implements Part<unknown>, PolicyFile {
   readonly #use: (policy: unknown) => void
   #inForce = DEFAULT_POLICY
 
-  /** `upstreams`: the names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  /**
+   * `upstreams`: the names that a rule may route to; `null`: the proxies run elsewhere and have their own.
+   */
   constructor(file: string | null, upstreams: readonly string[] | null, use: (policy: unknown) => void) {
     this.#file = file
     this.#upstreams = upstreams
@@ -228,8 +233,8 @@ export class PolicyPart implements Part<unknown>, PolicyFile {
 }
 
 /**
- * What comes with Gatehouse, then each feed, then the operator's own: the later one has the last word on an id. What
- * the API has accepted adds to them.
+ * The signatures that come with Gatehouse, then each feed, then the operator's own. If an id occurs twice,
+ * the later source wins. Signatures that the API has accepted are added to them.
  */
 export class SignaturesPart implements Part<SignatureSet> {
   readonly what = 'signatures'
@@ -240,7 +245,10 @@ export class SignaturesPart implements Part<SignatureSet> {
   readonly #accepted: () => Promise<string>
   readonly #ranges: RangesStore | null
 
-  /** `accepted`: what the API has. `ranges`: lists of addresses that were fetched; `null`: none are. */
+  /**
+   * `accepted`: the signatures from the API. `ranges`: the store of fetched address
+   * ranges; `null`: none are fetched.
+   */
   constructor(
     own: OwnSources,
     feeds: FeedStore,
@@ -259,7 +267,7 @@ export class SignaturesPart implements Part<SignatureSet> {
 
   async files(): Promise<readonly string[]> {
     const { paths, weightsFile } = this.#own
-    // A folder is watched by way of a name in it, so that a file that comes later is seen, too.
+    // A folder is watched through a name inside it, so that new files are noticed too.
     const own = paths.flatMap((path) => [path, `${path}/.`])
     const fetched = this.#ranges?.files() ?? []
     const found = await Promise.all([this.#feeds.files(), files(paths), fetched])
@@ -270,7 +278,7 @@ export class SignaturesPart implements Part<SignatureSet> {
     return this.#compiler.make(await this.#sources())
   }
 
-  /** Makes the catalogue in a database the same as the files. Throws a Fault. */
+  /** Makes the catalogue in the database equal to the files. Throws a Fault. */
   async merge(work: Omit<MergeWork, 'kind' | 'sources'>): Promise<MergeCounts> {
     return this.#compiler.merge({ ...work, sources: await this.#sources() })
   }
@@ -285,10 +293,13 @@ export class SignaturesPart implements Part<SignatureSet> {
   }
 }
 
-/** The operator's own. */
+/** The operator's own files. */
 export type OwnSources = Omit<SignatureSources, 'feeds' | 'accepted' | 'ranges'>
 
-/** What is wrong with what was fetched, its store says: of a feed it has an older one. */
+/**
+ * Adds feeds and address ranges. Their stores report invalid downloads; a feed
+ * then falls back to an older copy.
+ */
 export async function withFetched(
   own: OwnSources,
   feeds: FeedStore,

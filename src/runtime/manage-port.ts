@@ -14,13 +14,13 @@ import { Reloader } from './reload.ts'
 export interface ManagePortSettings {
   readonly listen: ListenAddress
   readonly front: FrontSettings
-  /** `null`: without TLS. */
+  /** `null`: no TLS. */
   readonly certificate: KeyPairSource | null
   readonly isAccessLogged: boolean
   readonly dataFolder: string
 }
 
-/** Where probes, scrapers and the API are. */
+/** The port for probes, metrics and the API. */
 export class ManagePort {
   readonly traffic: ManageTraffic
   readonly #settings: ManagePortSettings
@@ -64,7 +64,7 @@ export class ManagePort {
     return this.#certificate?.inUse ?? []
   }
 
-  /** Resolves when requests are answered, with what is loaded anew when its files change. */
+  /** Resolves when requests are answered, with the reloaders for its files. */
   async start(): Promise<readonly Reloader<unknown>[]> {
     const certificate = this.#certificate === null ? null : await Reloader.load(this.#certificate, this.#log)
     if (certificate !== null) useCertificate(this.#server, certificate.value[0]!)
@@ -76,7 +76,7 @@ export class ManagePort {
     this.traffic.addMetrics(metrics)
   }
 
-  /** Nobody new is let in. */
+  /** Stops accepting connections. */
   close(): void {
     this.#server.close()
   }

@@ -2,7 +2,10 @@ import type { Metrics } from '../shared/metrics.ts'
 
 export type ManagementCode = Awaited<ReturnType<typeof managementCode>>
 
-/** What a data plane alone does without: the API with its schemas, and databases, which are 30 MiB of its memory. */
+/**
+ * Loads the code that a data plane alone does not need: the API with its schemas,
+ * and databases. It takes 30 MiB.
+ */
 export async function managementCode() {
   const [{ OPERATION_IDS }, { ManagementPlane }, { PolicyKeeper }, { PolicyCopy }] = await Promise.all([
     import('../manage/api/operations.ts'),
@@ -13,7 +16,7 @@ export async function managementCode() {
   return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy }
 }
 
-/** Koa and all that is around it. */
+/** Koa and everything around it. */
 export function portCode() {
   return import('./manage-port.ts')
 }
@@ -31,5 +34,5 @@ export function addBuildInfo(
   ])
 }
 
-/** As many bits as a number of JavaScript has room for. */
+/** 48 bits: exact in a JavaScript number. */
 const HASH_SHOWN = 12

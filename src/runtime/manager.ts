@@ -53,21 +53,22 @@ export interface ManagerSettings {
   readonly rangesRefreshMs: number | null
   readonly allowPrivate: boolean
   readonly signing: SigningConfig
-  /** `null`: there is no file of them. */
+  /** `null`: sightings are not written to a file. */
   readonly sightings: SightingFileSettings | null
   readonly dataFolder: string
   readonly listen: ListenAddress
   readonly front: FrontSettings
   readonly certificate: KeyPairSource | null
   readonly isAccessLogged: boolean
-  /** Whether it is ready while its database is unreachable. */
+  /** Whether it reports ready while its database is unreachable. */
   readonly isReadyWithoutStore: boolean
   readonly log: LogSettings
 }
 
 /**
- * The management plane by itself, one of any number on the same database and bus. Each answers the API and takes
- * Sightings; the one that leads makes Snapshots, and all of them judge by what was announced, as the proxies do.
+ * The management plane in a process of its own. Any number of managers share one database and one bus. Each
+ * answers the API and receives sightings. The leader makes Snapshots, and all managers classify with the
+ * published Snapshot, as the proxies do.
  */
 export class Manager {
   readonly settings: ManagerSettings
@@ -88,7 +89,7 @@ export class Manager {
   readonly #steady = new SteadyReasons(() => this.#lacksStore(), STORE_HOLD_MS)
   #state: 'starting' | 'serving' | 'draining' = 'starting'
 
-  /** Resolves when requests are answered. Rejects with a Fault that says what to do, and leaves nothing behind. */
+  /** Resolves when requests are answered. Rejects with a Fault that says what to do, after cleaning up. */
   static async start(settings: ManagerSettings, log: Log): Promise<Manager> {
     const manager = new Manager(settings, await managementCode(), log)
     try {
@@ -159,12 +160,12 @@ export class Manager {
     return this.#port.address
   }
 
-  /** Loads all files anew, changed or not, and fetches feeds; never rejects. */
+  /** Reloads all files, changed or not, and fetches feeds. Never rejects. */
   async reload(): Promise<void> {
     await Promise.all([...this.#reloaders.map((reloader) => reloader.check(true)), this.#maker.reload()])
   }
 
-  /** Another one leads at once; requests go on for `graceMs`, in which others hear that no more should come. */
+  /** Gives up the leadership at once. Serves requests for `graceMs` more, so that load balancers notice. */
   async stop(graceMs: number): Promise<void> {
     this.#state = 'draining'
     this.#watch?.close()
@@ -204,7 +205,7 @@ export class Manager {
     const { storeUrl, storeLogin } = this.settings.management
     const ofStore = await storeLoginPart(storeUrl, storeLogin)
     const login = ofStore === null ? null : await Reloader.load(ofStore, this.#log)
-    // They may have changed since the settings were read.
+    // The credentials may have changed since the settings were read.
     ofBus.use(busCredentials.value)
     if (login !== null) ofStore!.use(login.value)
     const own = [signingKey, encryptionKeys, busCredentials, login].flatMap((each) =>
@@ -221,7 +222,7 @@ export class Manager {
     this.#state = 'serving'
   }
 
-  /** Why it should get no requests now. */
+  /** The reasons why it should get no requests now. */
   unready(): readonly UnreadyReason[] {
     if (this.#state !== 'serving') return reasonsOfState(this.#state)
     const { isStoreUp, hasSnapshot } = this.#management
@@ -242,7 +243,7 @@ export class Manager {
       if (!isLeader) return
       this.#maker.stayReady()
       this.#maker.lead()
-      this.#maker.nudge() // to what is in the database by now
+      this.#maker.nudge() // catches up with the database
     })
     this.#bus.onSightings((batch) => this.#management.take(batch))
     this.#bus.onHeartbeat((heartbeat) => this.#fleet.hear(heartbeat))
@@ -251,7 +252,7 @@ export class Manager {
     })
   }
 
-  /** Whoever leads makes a Snapshot of it. */
+  /** Asks the leader to make a Snapshot. */
   #nudge(): void {
     if (this.#leadership.isLeader) this.#maker.nudge()
     else this.#bus.nudge()
@@ -259,7 +260,7 @@ export class Manager {
 
   #publish(document: SnapshotDocument): void {
     const { inUse } = this.#bus.followed
-    // Until something was announced, the API judges by what is here.
+    // Until a Snapshot is published, the API classifies with the local one.
     if (inUse === null) void this.#management.use(document)
     if (!this.#leadership.isLeader) return
     if (inUse?.hash !== document.hash) this.#bus.publish(document)
@@ -310,7 +311,7 @@ function addBusMetrics(metrics: Metrics, bus: JetStreamManageBus): void {
 }
 
 const DATABASE_WAIT_MS = 3_000
-/** For the manager that leads to fill it. */
+/** Time for the leader to fill the catalogue. */
 const CATALOGUE_WAIT_MS = 10_000
-/** As often as the database is asked: one failure does not show. */
+/** The interval of the database checks, so that a single failure is not reported. */
 const STORE_HOLD_MS = 5_000

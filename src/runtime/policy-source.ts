@@ -10,7 +10,7 @@ import type { Io } from '../terminal/io.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
 export interface NamedPolicy {
-  /** The file, or what there is without one. */
+  /** The file, or a description if no file is given. */
   readonly name: string
   readonly policy: Policy
   readonly warnings: readonly Problem[]
@@ -20,7 +20,7 @@ export function sayWarnings(io: Io, { warnings }: NamedPolicy): void {
   for (const { where, what } of warnings) io.stderr.write(`warning: ${where}: ${what}\n`)
 }
 
-/** The policy that `--policy` names, or the configuration; without either, the one that tags everything. */
+/** The policy from `--policy` or from the configuration. Without either, the policy that tags everything. */
 export async function givenPolicy(given: Arguments, io: Io, names: SoftwareNames): Promise<NamedPolicy> {
   const file = given.value('policy')
   if (file !== null) return policyIn(file, null, names)
@@ -44,7 +44,7 @@ export async function policyIn(
   return { name: file, policy, warnings }
 }
 
-/** Throws a Fault that names it. */
+/** Throws a Fault that names the file. */
 export async function textIn(file: string): Promise<string> {
   const bytes = await readFile(file).catch((error) => {
     throw new Fault('UNREADABLE', `${file}: ${unreadable(error).message}`, { cause: error })

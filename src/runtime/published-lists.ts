@@ -5,8 +5,9 @@ import type { FetchedRanges } from '../identity/address/ranges-store.ts'
 import { type SignatureSet, softwareOf } from '../plane/signature-set.ts'
 
 /**
- * The same software with the lists that were fetched, each in the place of an older one with its URL. Of a list that is
- * said to lack addresses it is not known that the fetched one has all of them.
+ * Adds fetched address ranges to the software. A fetched list replaces an older one with the
+ * same URL. If the older list is marked as partial, the fetched one is marked as partial too,
+ * because it may also lack addresses.
  */
 export function withFetchedRanges(
   list: readonly Software[],
@@ -23,7 +24,7 @@ export function withFetchedRanges(
     if (rangesUrl === null || published === undefined || software.kind !== 'agent') return software
     const before = newest.get(rangesUrl)
     const isOutdated = before !== undefined && before.date > published.date
-    // Who has none has that of another with the same URL.
+    // An agent without ranges of its own uses those of another agent with the same URL.
     if (isOutdated || (ranges === null && (before !== undefined || given.has(rangesUrl)))) return software
     given.add(rangesUrl)
     const isPartial = ranges?.isPartial ?? false
@@ -31,7 +32,7 @@ export function withFetchedRanges(
   })
 }
 
-/** The lists that agents are judged by who have one that can be fetched. */
+/** The address ranges in use that have a URL to fetch. */
 export async function rangesInUse(set: SignatureSet): Promise<readonly RangesInUse[]> {
   const list = await softwareOf(set, (piece) => piece.includes('"ranges_url"'))
   const agents = list.filter(({ kind }) => kind === 'agent')
@@ -41,7 +42,7 @@ export async function rangesInUse(set: SignatureSet): Promise<readonly RangesInU
     const { rangesUrl, ranges } = verification
     if (rangesUrl === null) continue
     const known = inUse.get(rangesUrl)
-    // Named after one that has it itself, where there is one.
+    // If an agent has the newest list itself, the entry is named after it.
     if (known === undefined || (ranges !== null && ranges === newest.get(rangesUrl)))
       inUse.set(rangesUrl, { url: rangesUrl, agent: id, published: newest.get(rangesUrl) ?? null })
   }

@@ -2,14 +2,14 @@ import type { Metrics } from '../shared/metrics.ts'
 import { UNREADY_CODES, type UnreadyReason } from '../plane/readiness.ts'
 
 /**
- * Reasons that do not flap: one shows when it has been there for `holdMs`, and goes when it has been away for as long.
- * Those at the start show at once.
+ * Debounces reasons, so that readiness does not flap. A reason is reported after it has lasted `holdMs`, and
+ * removed after it has been gone as long. Reasons that exist at the start are reported at once.
  */
 export class SteadyReasons {
   readonly #look: () => readonly UnreadyReason[]
   readonly #holdMs: number
   readonly #nowMs: () => number
-  /** By code and detail: as many as there are parts that can fail. */
+  /** By code and detail. The size is limited by the number of parts that can fail. */
   readonly #known = new Map<string, Known>()
   #beat: NodeJS.Timeout | null = null
 
@@ -57,7 +57,7 @@ interface Known {
   readonly reason: UnreadyReason
   isThere: boolean
   isShown: boolean
-  /** Since when it is there, or away. */
+  /** When the reason last appeared or disappeared. */
   sinceMs: number
 }
 
@@ -65,7 +65,7 @@ function keyOf({ code, detail }: UnreadyReason): string {
   return `${code} ${detail}`
 }
 
-/** The same that `/health/ready` says. */
+/** The same reasons as `/health/ready`. */
 export function addReadinessMetrics(metrics: Metrics, unready: () => readonly UnreadyReason[]): void {
   const help = '1 for each reason why `/health/ready` answers 503.'
   metrics.gauge('unready', help, 'first', () => {

@@ -4,21 +4,21 @@ import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
 import type { Metrics, Sample } from '../shared/metrics.ts'
 
-/** Something that is loaded from files, and anew when they change. */
+/** A value that is loaded from files, and reloaded when they change. */
 export interface Part<Value> {
-  /** What it is called in logs and metrics: `certificates`. */
+  /** The name in logs and metrics: `certificates`. */
   readonly what: string
-  /** All the files that `load` reads, in an order that stays. */
+  /** All files that `load` reads, in a stable order. */
   files(): Promise<readonly string[]>
-  /** Throws a Fault when they are no good. */
+  /** Throws a Fault if the files are invalid. */
   load(): Promise<Value>
-  /** Puts it in the place of the one before. */
+  /** Replaces the value in use. */
   use(value: Value): void
 }
 
 /**
- * Keeps one part up to date. What is loaded replaces what was there whole, or not at all: a bad file leaves the old one
- * at work, and is said in the log and in the metrics, once.
+ * Keeps one part up to date. A load replaces the value completely or not at all. If a file is invalid, the
+ * old value stays in use, and the log and the metrics report it once.
  */
 export class Reloader<Value> {
   readonly #part: Part<Value>
@@ -27,13 +27,13 @@ export class Reloader<Value> {
   readonly #outcomes = { loaded: 0, failed: 0 }
   #hash = ''
   #triedHash = ''
-  /** Why the last try failed; `mayPass`: for no fault of the files. */
+  /** Why the last attempt failed. `mayPass`: a retry may succeed without a change of the files. */
   #failure: { readonly message: string; readonly mayPass: boolean } | null = null
   #loadedAtMs = 0
   #version = 0
   #checking: Promise<void> = Promise.resolve()
 
-  /** Throws the Fault of a first load that is no good. */
+  /** Throws the Fault if the first load fails. */
   static async load<Value>(
     part: Part<Value>,
     log: Log,
@@ -55,15 +55,15 @@ export class Reloader<Value> {
   }
 
   /**
-   * Loads it if its files are others than at the last try, if that failed for no fault of theirs, or if somebody asks
-   * for it. One at a time; never rejects.
+   * Reloads the part if its files have changed since the last attempt, if that attempt failed for another
+   * reason than their content, or if `isAskedFor`. Runs one at a time and never rejects.
    */
   check(isAskedFor: boolean): Promise<void> {
     this.#checking = this.#checking.then(() => this.#check(isAskedFor))
     return this.#checking
   }
 
-  /** The outcome of the last try, and what is in use. */
+  /** The result of the last attempt, and what is in use. */
   get status(): ReloadStatus {
     return {
       what: this.#part.what,
@@ -111,7 +111,7 @@ export class Reloader<Value> {
   }
 }
 
-/** It stays so until the files change; a full disk does not, nor does a process that was killed. */
+/** Invalid content stays invalid until the files change. A full disk or a killed process may recover. */
 function isOfContent(error: unknown): boolean {
   return error instanceof Fault && CONTENT_CODE.test(error.code)
 }
@@ -120,16 +120,16 @@ export interface ReloadStatus {
   readonly what: string
   /** SHA-256 over the files in use. */
   readonly hash: string
-  /** Counts the loads of this process. */
+  /** The number of loads in this process. */
   readonly version: number
   readonly loadedAtMs: number
-  /** `false` after a try that failed: the files are not what is in use. */
+  /** `false` after a failed attempt: the files differ from what is in use. */
   readonly isCurrent: boolean
   readonly loaded: number
   readonly failed: number
 }
 
-/** Replicas that run with the same have the same hash: one that lags behind shows. */
+/** Replicas with the same files have the same hash, so a replica that lags behind is visible. */
 export function addReloadMetrics(metrics: Metrics, statuses: () => readonly ReloadStatus[]): void {
   const each = (value: (status: ReloadStatus) => number) => (): Sample[] =>
     statuses().map((status) => ({ labels: { what: status.what }, value: value(status) }))
@@ -166,8 +166,8 @@ export function addReloadMetrics(metrics: Metrics, statuses: () => readonly Relo
 }
 
 /**
- * SHA-256 over files, in an order that stays. A large one is read again only when its file says that it is another by
- * now: looks come often, and a million signatures are 200 MiB.
+ * SHA-256 over files in a stable order. A large file is read again only if its metadata has changed, because
+ * checks are frequent and a million signatures are 200 MiB.
  */
 class FileHashes {
   readonly #large = new Map<string, { readonly version: string; readonly hash: string }>()
@@ -178,7 +178,7 @@ class FileHashes {
     return hash.digest('hex')
   }
 
-  /** A file that is not there counts as well: it may come. */
+  /** A missing file counts too, because it may appear later. */
   async #of(file: string): Promise<string> {
     try {
       const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })
@@ -195,7 +195,7 @@ class FileHashes {
   }
 }
 
-/** All of it passes through one buffer: memory of a buffer for each read makes V8 collect garbage again and again. */
+/** Reads through one buffer. A new buffer for each read would cause repeated garbage collections. */
 async function hashOf(path: string): Promise<string> {
   const hash = createHash('sha256')
   const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES)
@@ -208,8 +208,8 @@ async function hashOf(path: string): Promise<string> {
 }
 
 const CONTENT_CODE = /_(?:INVALID|TOO_MANY|NOT_INDEXED)$/
-/** Hashed in one go: a small part of a millisecond. */
+/** Takes a small part of a millisecond to hash. */
 const CHUNK_BYTES = 64 * 1024
 const LARGE_BYTES = 1024 * 1024
-/** 48 bits: exact in a double, and enough to tell by eye. */
+/** 48 bits: exact in a double, and enough to compare by eye. */
 const HASH_SHOWN = 12

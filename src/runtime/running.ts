@@ -6,7 +6,7 @@ import type { Arguments, Option } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
-/** Of commands that ask a Gatehouse that runs, on this machine or another one. */
+/** The options of commands that query a running Gatehouse, on this machine or another. */
 export const RUNNING_OPTIONS: readonly Option[] = [
   {
     name: 'url',
@@ -16,7 +16,7 @@ export const RUNNING_OPTIONS: readonly Option[] = [
   { name: 'key-file', value: 'FILE', description: 'Whose first line is the key' },
 ]
 
-/** Without a slash at its end. */
+/** Without a trailing slash. */
 export function urlGiven(given: Arguments, io: Io): URL {
   const text = given.value('url') ?? io.env[CLIENT_VARIABLES.url] ?? DEFAULT_URL
   const url = URL.parse(text)

@@ -5,7 +5,7 @@ import { Gateway, type GatewaySettings } from './gateway.ts'
 import type { Io } from '../terminal/io.ts'
 import { GRACE_MS, type Running, serve } from './serve.ts'
 
-/** `banner`: what a person at a terminal is shown once it serves. */
+/** `banner`: the text for a person at a terminal once the gateway serves. */
 export async function serveGateway(
   settings: GatewaySettings,
   warnings: readonly string[],
@@ -40,7 +40,7 @@ function listenWishes({ worker, manageListen }: GatewaySettings): ListenWish[] {
   ]
 }
 
-/** Signatures, certificates and the database take a second or two. */
+/** Shown first, because loading signatures, certificates and the database takes a second or two. */
 function startingText({ version, worker }: GatewaySettings): string {
   const urls = worker.upstreams.flatMap((upstream) => upstream.urls)
   return `Gatehouse ${version} is starting in front of ${urls.join(', ')} …\n`
@@ -61,5 +61,7 @@ function logReady(gateway: Gateway, log: Log): void {
   })
 }
 
-/** Of the time to drain, which whoever sends SIGKILL after it counts from the signal. */
+/**
+ * The share of the drain time that is grace, because a supervisor counts its SIGKILL timeout from the signal.
+ */
 const GRACE_SHARE = 1 / 6

@@ -2,18 +2,18 @@ import type { Log } from '../shared/log.ts'
 import type { ExitCode } from '../terminal/command.ts'
 import { Orders } from '../terminal/orders.ts'
 
-/** What runs until somebody stops it. */
+/** A server that runs until it is stopped. */
 export interface Running {
-  /** For how long it takes on more after SIGTERM: until all have heard that none should come. */
+  /** How long it accepts requests after SIGTERM, so that load balancers notice that it is stopping. */
   readonly graceMs: number
   sayReady(): void
   reload(): void
   stop(graceMs: number): Promise<void>
-  /** At once, whatever is open. */
+  /** Stops at once, whatever is open. */
   kill(): void
 }
 
-/** Serves until it is told to stop, and then until what is open has come to its end. */
+/** Serves until a signal stops it, then drains. */
 export async function serve(
   start: () => Promise<Running>,
   warnings: readonly string[],
@@ -36,7 +36,7 @@ export async function serve(
     orders.kill = () => running.kill()
     running.sayReady()
     const signal = await orders.stop
-    // Somebody at a terminal has told nobody to send traffic here, and waits.
+    // A person at a terminal has no load balancer to notify, and waits.
     const graceMs = signal === 'SIGINT' ? 0 : running.graceMs
     log.info('stopping', { signal, graceMs })
     await running.stop(graceMs)
@@ -45,13 +45,13 @@ export async function serve(
   } finally {
     orders.close()
     log.flush()
-    // What is under way still (signatures that are read, a database that does not answer) is waited for no longer.
+    // Does not wait for unfinished work, such as reading signatures or a database that does not respond.
     setTimeout(() => process.exit(), LEAVE_MS).unref()
   }
 }
 
-/** Load balancers that look every second or two have seen by then that it is not ready. */
+/** Load balancers that probe every second or two have noticed by then. */
 export const GRACE_MS = 5_000
 
-/** For an output that somebody reads slowly. */
+/** For output that is read slowly. */
 const LEAVE_MS = 200

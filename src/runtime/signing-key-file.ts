@@ -9,7 +9,7 @@ import {
 } from '../identity/keys/signing-key.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
-/** Throws a Fault that names the file, and says nothing of what is in it. */
+/** Throws a Fault that names the file and reveals nothing of its content. */
 export async function signingKeysIn(file: string): Promise<SigningKeys> {
   const text = await readFile(file, 'utf8').catch((error) => {
     const { message } = unreadable(error)
@@ -22,7 +22,7 @@ export async function signingKeysIn(file: string): Promise<SigningKeys> {
   }
 }
 
-/** Where there is none yet; for its owner alone. Throws a Fault where there is one. */
+/** Creates a key file that only its owner can read. Throws a Fault if the file exists. */
 export async function makeKeyFile(file: string, keys: readonly SigningKey[]): Promise<void> {
   const handle = await open(file, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(
     (error: NodeJS.ErrnoException) => {
@@ -38,7 +38,7 @@ export async function makeKeyFile(file: string, keys: readonly SigningKey[]): Pr
   }
 }
 
-/** Whole or not at all: who reads it meanwhile reads the one before. */
+/** Replaces the file atomically: a concurrent reader gets the old content. */
 export async function replaceKeyFile(file: string, keys: readonly SigningKey[]): Promise<void> {
   const draft = `${file}.${process.pid}.new`
   await makeKeyFile(draft, keys)

@@ -24,13 +24,13 @@ import { builtinHash } from './signatures/signature-files.ts'
 
 export interface MakerSettings {
   readonly policyFile: string | null
-  /** The names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  /** The names that a rule may route to; `null`: the proxies run elsewhere and have their own. */
   readonly upstreams: readonly string[] | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
-  /** `null`: published lists of addresses are not fetched. */
+  /** `null`: published address ranges are not fetched. */
   readonly rangesRefreshMs: number | null
-  /** Whether such lists, and what else is fetched, may be at private addresses. */
+  /** Whether fetches may go to private addresses. */
   readonly allowPrivate: boolean
   readonly dataFolder: string
   /** `null`: there is no database. */
@@ -38,22 +38,22 @@ export interface MakerSettings {
 }
 
 export interface MakerLinks {
-  /** Hands a Snapshot to everybody who judges. */
+  /** Sends a Snapshot to every process that classifies requests. */
   publish(document: SnapshotDocument): void
-  /** Whether this process makes them; of several managers one does. */
+  /** Whether this process makes Snapshots. Of several managers, only the leader does. */
   isLeading(): boolean
 }
 
 /**
- * Everything that Snapshots are made of: policy, signatures that come with Gatehouse, of the operator, of feeds and of
- * the API, lists of addresses. Makes one whenever any of it changes, and keeps the catalogue in the database the same.
+ * Makes a Snapshot whenever one of its sources changes: the policy, the signatures (built-in, operator, feeds
+ * and API) and address ranges. Also keeps the catalogue in the database up to date.
  */
 export class SnapshotMaker {
   readonly #settings: MakerSettings
   readonly #links: MakerLinks
   readonly #log: Log
   readonly #policyFile: PolicyPart
-  /** `null`: a file says the policy, or nobody does. */
+  /** `null`: the policy comes from a file, or is the default. */
   readonly #policyKeeper: PolicyKeeper | null
   readonly #signatures: SignaturesPart
   readonly #compiler: SignatureCompiler
@@ -63,14 +63,14 @@ export class SnapshotMaker {
   readonly #feeds: FeedPuller
   readonly #feedOpener = new FeedOpener()
   readonly #ranges: RangesRefresher
-  /** The newest that lists of addresses are looked for in. */
+  /** The newest set that was searched for address ranges. */
   #ranged: SignatureSet | null = null
   #loaded: { readonly policy: unknown; readonly signatures: SignatureSet } | null = null
   #signaturesReloader: Reloader<SignatureSet> | null = null
   #reloaders: readonly Reloader<unknown>[] = []
   #isFetching = false
 
-  /** `code`: `null` where there is no database that could say the policy. */
+  /** `code`: `null` if there is no database that could hold the policy. */
   constructor(
     settings: MakerSettings,
     code: Pick<ManagementCode, 'PolicyKeeper' | 'PolicyCopy'> | null,
@@ -109,12 +109,12 @@ export class SnapshotMaker {
     this.#feeds = new FeedPuller(settings.feeds, feeds, log, changed)
   }
 
-  /** Who says the policy. */
+  /** The source of the policy. */
   get policy(): PolicyFile | PolicyKeeper {
     return this.#policyKeeper ?? this.#policyFile
   }
 
-  /** What is loaded anew when files change. */
+  /** The parts that reload when files change. */
   get reloaders(): readonly Reloader<unknown>[] {
     return this.#reloaders
   }
@@ -123,12 +123,12 @@ export class SnapshotMaker {
     return this.#policyKeeper === null ? [] : [this.#policyKeeper.status]
   }
 
-  /** The policy that was in force last; `false`: there is none, until the database is asked. */
+  /** Restores the policy that was last in force. `false`: no policy is known until the database responds. */
   async recallPolicy(): Promise<boolean> {
     return (await this.#policyKeeper?.start()) ?? true
   }
 
-  /** Rejects with a Fault where what is configured is no good. */
+  /** Rejects with a Fault if the configured files are invalid. */
   async load(): Promise<void> {
     const [policy, signatures] = await Promise.all([
       Reloader.load(this.#policyFile, this.#log),
@@ -142,14 +142,14 @@ export class SnapshotMaker {
     this.#loaded = { policy: policy.value, signatures: signatures.value }
   }
 
-  /** Of what was loaded, for who waits for another one. */
+  /** A Snapshot of what was loaded, to use until a manager sends one. */
   first(): SnapshotDocument {
     assert(this.#loaded !== null)
     const { policy, signatures } = this.#loaded
     return makeSnapshot(FIRST_NUMBER, policy, Date.now(), signatures)
   }
 
-  /** Makes the first Snapshot, of what was loaded, and each that follows. */
+  /** Publishes the first Snapshot of what was loaded, and every later one. */
   begin(): void {
     assert(this.#loaded !== null)
     const { policy, signatures } = this.#loaded
@@ -157,12 +157,12 @@ export class SnapshotMaker {
     this.#feedOpener.leave()
   }
 
-  /** What is accepted acts sooner, at the price of a process that waits. */
+  /** Keeps a helper process waiting, so that accepted signatures take effect sooner. */
   stayReady(): void {
     this.#compiler.stayReady()
   }
 
-  /** Keeps the catalogue up to date, and what is made of what others publish, while this process leads. */
+  /** While this process leads, updates the catalogue and fetches feeds and address ranges. */
   lead(): void {
     if (!this.#links.isLeading()) return
     this.#catalogue.nudge()
@@ -170,8 +170,8 @@ export class SnapshotMaker {
   }
 
   /**
-   * Fetches what others publish, from now on: whoever may come to lead has a copy of its own by then, and makes nothing
-   * of less than the one before it.
+   * Starts to fetch feeds and address ranges. A manager that does not lead fetches too, so that it has no
+   * less than its predecessor when it takes over.
    */
   fetch(): void {
     if (!this.#isFetching) this.#feeds.start()
@@ -179,20 +179,20 @@ export class SnapshotMaker {
     if (this.#loaded !== null) void this.#useRanges(this.#ranged ?? this.#loaded.signatures)
   }
 
-  /** From here on there is a database. */
+  /** Called when the database is open. */
   async opened(store: Store): Promise<void> {
     if (await this.#accepted.attach(store)) this.#publisher.nudge()
     this.#catalogue.attach(store)
   }
 
-  /** The database has something new, or another content. */
+  /** The database may have changed. */
   nudge(): void {
     void this.#policyKeeper?.follow()
     this.#publisher.nudge()
     if (this.#links.isLeading()) this.#catalogue.nudge()
   }
 
-  /** Nudges itself where the database has something new. Rejects where it cannot be asked. */
+  /** Nudges itself if the database has changes. Rejects if the database is unreachable. */
   async catchUp(): Promise<void> {
     await this.#policyKeeper?.follow()
     if (await this.#accepted.isBehind()) this.#publisher.nudge()
@@ -203,9 +203,9 @@ export class SnapshotMaker {
     return this.#catalogue
   }
 
-  /** Feeds are fetched, and the database is asked for its policy; never rejects. */
+  /** Fetches feeds and reads the policy from the database. Never rejects. */
   async reload(): Promise<void> {
-    if (this.#isFetching) void this.#feeds.pull() // takes as long as their servers do
+    if (this.#isFetching) void this.#feeds.pull() // not awaited: as slow as the feeds' servers
     await this.#policyKeeper?.follow()
   }
 
@@ -231,7 +231,7 @@ export class SnapshotMaker {
       (set) => {
         this.#publisher.useSignatures(set)
         if (this.#isFetching) void this.#useRanges(set)
-        if (this.#links.isLeading()) setImmediate(() => this.#catalogue.nudge()) // when it is said to be in use
+        if (this.#links.isLeading()) setImmediate(() => this.#catalogue.nudge()) // after it is logged
       },
       () => this.#accepted.load(),
       this.#settings.rangesRefreshMs === null ? null : ranges,
@@ -261,5 +261,5 @@ export class SnapshotMaker {
   }
 }
 
-/** Those that managers make have the time of day, or more. */
+/** Snapshots of managers have higher numbers: the time of day, or more. */
 const FIRST_NUMBER = 1

@@ -22,14 +22,14 @@ import { compiled } from './signatures/signature-compiler.ts'
 import { busSettings } from './startup.ts'
 import { storePlace } from './store-place.ts'
 
-/** The newest Snapshot on NATS, as it was packed. Throws a Fault where there is none. */
+/** The newest Snapshot on NATS, packed. Throws a Fault if it does not exist. */
 export async function publishedSnapshot(config: StartupConfig): Promise<Buffer> {
   const settings = busSettings(config)
   if (settings.urls.length === 0)
     throw new Fault('BUS_UNKNOWN', 'bus.url is missing: set it, or export --from store or --from files')
   const place = settings.urls.map(withoutUser).join(', ')
   let why: string | null = null
-  // A configuration with PostgreSQL is that of a manager, and so is its login.
+  // A configuration with PostgreSQL belongs to a manager, so its NATS login does too.
   const role = config.store.url?.startsWith('postgres') ? 'manage' : 'proxy'
   const log = createLogTo('warn', { write: (line) => (why = reasonIn(line) ?? why) })
   return inTemporaryFolder(async (folder) => {
@@ -49,7 +49,7 @@ export async function publishedSnapshot(config: StartupConfig): Promise<Buffer> 
   })
 }
 
-/** The copy that a manager or a proxy keeps in its data folder. Throws a Fault where there is none. */
+/** The copy in the data folder of a manager or a proxy. Throws a Fault if it does not exist. */
 export async function keptSnapshot({ data }: Pick<StartupConfig, 'data'>): Promise<Buffer> {
   const path = join(data.dir, FLEET_FOLDER, NEWEST_FILE)
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
@@ -60,13 +60,13 @@ export async function keptSnapshot({ data }: Pick<StartupConfig, 'data'>): Promi
   return bytes
 }
 
-/** What is made of a new Snapshot, while its index is there. Throws a Fault with everything that is wrong. */
+/** Makes a new Snapshot and calls `use` while its index file exists. Throws a Fault with all problems. */
 export function madeSnapshot<Result>(
   config: StartupConfig,
   isFromStore: boolean,
   use: (document: SnapshotDocument) => Promise<Result>,
 ): Promise<Result> {
-  // Not the data folder: a gateway that runs has its own index there.
+  // Not the data folder, where a running gateway keeps its own index.
   return inTemporaryFolder(async (folder) => {
     const { policy, accepted } = isFromStore ? await stored(config) : { policy: null, accepted: '' }
     const ofFile = new PolicyPart(config.policy.file, null, () => undefined)
@@ -84,7 +84,7 @@ export function madeSnapshot<Result>(
   })
 }
 
-/** What the API has changed: the policy (`null`: none was put) and the signatures that were accepted. */
+/** What the API has changed: the policy (`null` if none was set) and the accepted signatures. */
 async function stored(
   config: StartupConfig,
 ): Promise<{ readonly policy: unknown; readonly accepted: string }> {
@@ -117,7 +117,7 @@ function reasonIn(line: string): string | null {
   return error?.message ?? null
 }
 
-/** Snapshots that managers publish have the time of day in milliseconds, and win. */
+/** Snapshots of managers have the time of day in milliseconds, so they win. */
 const MADE_NUMBER = 1
-/** To connect, to ask and to read 40 MB. */
+/** Enough to connect, to request and to read 40 MB. */
 const PUBLISHED_MS = 15_000

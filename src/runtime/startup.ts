@@ -26,11 +26,14 @@ import { version } from '../shared/package-files.ts'
 
 export interface Startup {
   readonly settings: GatewaySettings
-  /** What is allowed, and risky. */
+  /** Settings that are allowed but risky. */
   readonly warnings: readonly string[]
 }
 
-/** From what was typed, the environment and the configuration file to what runs. Throws a Fault with all problems. */
+/**
+ * Makes the settings from the arguments, the environment and the configuration file.
+ * Throws a Fault with all problems.
+ */
 export function startupSettings(
   given: Arguments,
   io: Io,
@@ -40,7 +43,7 @@ export function startupSettings(
   return startupFrom(configFlags(given), given.value('config'), io, role, workersDefault)
 }
 
-/** The same, for a command with options of its own. */
+/** Like `startupSettings`, for a command with options of its own. */
 export async function startupFrom(
   flags: ConfigFlags,
   configFile: string | null,
@@ -54,7 +57,7 @@ export async function startupFrom(
   return { settings, warnings: warningsOf(parsed) }
 }
 
-/** The same of a manager. */
+/** Like `startupFrom`, for a manager. */
 export async function managerSettings(
   flags: ConfigFlags,
   configFile: string | null,
@@ -86,7 +89,7 @@ function warningsOf({ warnings }: ParsedConfig): readonly string[] {
   return warnings.map(({ where, what }) => `${where}: ${what}`)
 }
 
-/** With workers in processes of their own; what may serve from one process says so itself. */
+/** Defaults to worker processes. A command that serves from one process overrides that. */
 async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Promise<GatewaySettings> {
   const { config } = parsed
   const { proxy, data, policy, identity, log } = config
@@ -170,12 +173,12 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
   }
 }
 
-/** A manager knows those that its configuration names, too, or none. */
+/** `null` for a manager whose configuration names no upstreams. */
 function upstreamNames({ proxy }: StartupConfig): readonly string[] | null {
   return proxy.upstreams.length === 0 ? null : proxy.upstreams.map(({ name }) => name)
 }
 
-/** Of the management port. */
+/** The settings of the management port. */
 export function portSettings({ manage }: StartupConfig) {
   return {
     listen: manage.listen,
@@ -215,7 +218,7 @@ export function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {
   }
 }
 
-/** The first of its URLs that can be asked. */
+/** The first URL from which robots.txt can be fetched. */
 function robotsUpstream({ urls, host, tls }: UpstreamSettings): RobotsUpstream {
   const asked = urls.map((url) => ({ url, host, tls }))
   return asked.find(canAsk) ?? asked[0]!

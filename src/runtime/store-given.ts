@@ -9,7 +9,7 @@ import type { Arguments, Option } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { type StorePlace, storePlace } from './store-place.ts'
 
-/** What a command takes that works on the store of a gateway, whether that runs or not. */
+/** Options of commands that work on a gateway's database, whether the gateway runs or not. */
 export const STORE_OPTIONS: readonly Option[] = [
   {
     name: 'config',
@@ -23,7 +23,7 @@ export function placeGiven(given: Arguments, io: Io): StorePlace {
   return storePlace(configGiven(given, io))
 }
 
-/** What secrets in the store are sealed with: the same as the gateway has. */
+/** Seals secrets with the same keys as the gateway. */
 export function sealerGiven(given: Arguments, io: Io): Sealer {
   const { store, data } = configGiven(given, io)
   return new Sealer(store.encryptionKeys, join(data.dir, 'store.key'))
@@ -34,7 +34,7 @@ export function configGiven(given: Arguments, io: Io): StartupConfig {
   return loadConfig(flags, given.value('config'), io.env, { role: 'store' }).config
 }
 
-/** The store does not have to be there yet, if `mayMake`. */
+/** `mayMake`: the database need not exist yet. */
 export async function withStore<Result>(
   given: Arguments,
   io: Io,

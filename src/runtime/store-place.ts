@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import type { StartupConfig } from '../config/config.ts'
 import { StoreLogin } from '../store/engine/store-login.ts'
 
-/** Where what lasts is. */
+/** Where the database is. */
 export interface StorePlace {
-  /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
+  /** `sqlite:FILE` or `postgres://…`, without the password. */
   readonly storeUrl: string
   readonly storeLogin: StoreLogin
 }

@@ -8,9 +8,9 @@ import { CertificatePart } from '../live-parts.ts'
 import { Reloader } from '../reload.ts'
 import { keyPairSource } from '../startup.ts'
 
-/** The certificate of the webhook's port, wherever it comes from. */
+/** The certificate of the webhook's port, from files or issued by us. */
 export interface InjectCertificate {
-  /** Resolves when there is one, with what is loaded anew when its files change. */
+  /** Resolves when a certificate is available, with the reloaders for its files. */
   start(): Promise<readonly Reloader<unknown>[]>
   unready(): readonly string[]
   close(): void

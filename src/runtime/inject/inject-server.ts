@@ -26,7 +26,7 @@ export interface InjectSettings {
   readonly sidecar: SidecarSettings
 }
 
-/** The webhook's port and the one for health and metrics, and the certificate of the first. */
+/** Runs the webhook's port, its certificate, and the port for health and metrics. */
 export class InjectServer {
   readonly #config: StartupConfig
   readonly #log: Log
@@ -38,7 +38,10 @@ export class InjectServer {
   #watch: FileWatch | null = null
   #state: 'starting' | 'serving' | 'draining' = 'starting'
 
-  /** Resolves when the API server can ask. Rejects with a Fault that says what to do, and leaves nothing behind. */
+  /**
+   * Resolves when the API server can send requests. Rejects with a Fault that says
+   * what to do, after cleaning up.
+   */
   static async start(settings: InjectSettings, env: Io['env'], log: Log): Promise<InjectServer> {
     const server = new InjectServer(settings, env, log)
     try {
@@ -87,7 +90,7 @@ export class InjectServer {
     this.#look(true)
   }
 
-  /** Says first that no more should come, as the API server goes on asking for as long as it has not heard of it. */
+  /** Reports unready first, because the API server sends requests until it notices. */
   async stop(graceMs: number): Promise<void> {
     this.#state = 'draining'
     if (graceMs > 0) await wait(graceMs)
@@ -107,14 +110,14 @@ export class InjectServer {
   }
 
   async #start(): Promise<void> {
-    // First of all, so that a probe is answered while there is no certificate yet.
+    // Opens this port first, so that probes are answered while there is no certificate yet.
     const ofPort = await this.#port.start()
     const ofCertificate = await this.#certificate.start()
     await listen(this.#server, this.#config.inject.listen)
     this.#reloaders = [...ofPort, ...ofCertificate]
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => this.#look(false))
-    this.#look(false) // for what has changed since it was loaded
+    this.#look(false) // finds changes since the files were loaded
     this.#state = 'serving'
   }
 
@@ -170,5 +173,5 @@ function placeOf({ host, port }: HostPort): string {
   return `${host}:${port}`
 }
 
-/** The API server waits no longer than that for an answer. */
+/** The API server waits at most this long for a response. */
 const DRAIN_MS = 10_000

@@ -15,9 +15,9 @@ import {
 } from '../../plane/signature-set.ts'
 
 /**
- * The set of what comes with Gatehouse, as `npm run build` has made it, so that whoever has no signatures of his own starts
- * in half the time; `null`: this is a checkout, or a machine of another byte order. It is part of the program, and not
- * checked more than the program is.
+ * The built-in signature set that `npm run build` made, which halves the startup time without own
+ * signatures. `null` in a checkout, or on a machine with another byte order. It is part of the
+ * program, so it is not validated.
  */
 export function builtSet(): Promise<SignatureSet | null> {
   return setIn(BUILT_FOLDER)
@@ -30,7 +30,7 @@ export async function setIn(folder: string): Promise<SignatureSet | null> {
   return byteOrder === endianness() ? placedSet(draft, { path: join(folder, INDEX_NAME), ...index }) : null
 }
 
-/** The same bytes for the same content. */
+/** Writes the same bytes for the same content. */
 export async function writeBuiltSet(
   content: SetContent,
   folder: string,
@@ -52,5 +52,5 @@ interface BuiltSet extends SetDraft {
 
 const NAME = 'signature-set.json'
 const INDEX_NAME = 'signature-set.index'
-/** Nobody can add signatures to these, so that anybody may know it. */
+/** A fixed seed may be public here, because no one can add signatures to this set. */
 const SEED: Seed = [0, 0]

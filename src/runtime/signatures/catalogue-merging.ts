@@ -5,7 +5,7 @@ import { Store } from '../../store/store.ts'
 import { catalogueRows } from './catalogue-rows.ts'
 import type { MergeWork } from './signature-compiler.ts'
 
-/** Makes the catalogue in a database the same as sources. Throws a Fault. */
+/** Makes the catalogue in the database equal to the sources. Throws a Fault. */
 export async function mergeCatalogue(work: Omit<MergeWork, 'kind'>): Promise<MergeCounts> {
   const { sources, storeUrl, storePassword, hash } = work
   const rows = await catalogueRows(sources)
@@ -18,5 +18,5 @@ export async function mergeCatalogue(work: Omit<MergeWork, 'kind'>): Promise<Mer
   }
 }
 
-/** As long as others may have to wait for a transaction. */
+/** As long as one of the merge's transactions may block others. */
 const PAUSE_MS = 3

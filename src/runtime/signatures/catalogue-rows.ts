@@ -9,7 +9,7 @@ import { type CatalogueRows, compareBytes } from '../../store/catalogue/catalogu
 import type { SoftwareNameTable } from '../../store/engine/tables/catalogue.ts'
 import { readSources, type SignatureSources, type SourceSink } from './signature-content.ts'
 
-/** All that files know, as the tables of the catalogue have it. Throws a ConfigFault with everything that is wrong. */
+/** Everything in the files as rows of the catalogue's tables. Throws a ConfigFault with all problems. */
 export async function catalogueRows(sources: Omit<SignatureSources, 'weightsFile'>): Promise<CatalogueRows> {
   const rows = new Rows()
   await readSources(sources, rows)
@@ -18,7 +18,7 @@ export async function catalogueRows(sources: Omit<SignatureSources, 'weightsFile
 
 type Origin = Parameters<SourceSink['begin']>[0]
 
-/** Of a million fingerprints it keeps a text each, which is all the sorting needs. */
+/** Keeps one string per fingerprint, which is enough to sort a million of them. */
 class Rows implements SourceSink {
   readonly #software = new Map<string, { readonly software: Software; readonly origin: Origin }>()
   readonly #lines: string[] = []
@@ -76,8 +76,8 @@ function isJa4(type: FingerprintType): type is Ja4Type {
 }
 
 /**
- * Fingerprints have a table of their own. Of what has no signature, and no addresses, nobody has said since when it is
- * known: since no later than the newest of the others.
+ * The row of a software. Fingerprints have a table of their own. Software without signatures and addresses
+ * has no known date, so it gets the newest date of all others as an upper bound.
  */
 function storedSoftware(software: Software, origin: Origin, newestDay: number): SoftwareRow {
   const { verification, signatures } = software
@@ -97,7 +97,7 @@ function namesIn(list: readonly Software[]): readonly SoftwareNameTable[] {
     .sort((one, other) => compareBytes(one.name, other.name))
 }
 
-/** One row for each fingerprint and owner, by what all lines say of it. `lines` are sorted. */
+/** One row for each fingerprint and owner, merged from all its lines. `lines` are sorted. */
 function* signaturesIn(lines: readonly string[], provenances: readonly string[]): Generator<SignatureRow> {
   for (let from = 0; from < lines.length; ) {
     const start = startOf(lines[from]!)
@@ -108,7 +108,7 @@ function* signaturesIn(lines: readonly string[], provenances: readonly string[])
   }
 }
 
-/** Type and fingerprint. */
+/** The type and fingerprint of a line. */
 function startOf(line: string): string {
   return line.slice(0, line.indexOf(SEPARATOR, line.indexOf(SEPARATOR) + 1) + 1)
 }
@@ -147,5 +147,5 @@ function newRow(type: Ja4Type, value: string, of: string): SignatureRow {
   }
 }
 
-/** Sorted before any character that stands in a fingerprint or in an id. */
+/** Sorts before any character of a fingerprint or an id. */
 const SEPARATOR = '\t'

@@ -4,13 +4,15 @@ import type { MergeCounts } from '../../store/catalogue/catalogue-merge.ts'
 import type { Store } from '../../store/store.ts'
 
 export interface CatalogueLinks {
-  /** Of all that the sources say now; `null` before they have been read. */
+  /** The hash of all sources now; `null` before they are read or while another process leads. */
   hash(): Promise<string | null>
-  /** Makes the tables the same as the sources. Throws a Fault. */
+  /** Makes the tables equal to the sources. Throws a Fault. */
   merge(hash: string): Promise<MergeCounts>
 }
 
-/** Keeps the catalogue in the database the same as what the gateway judges by: at the start, and when files change. */
+/**
+ * Keeps the catalogue in the database equal to the gateway's signatures, at startup and when files change.
+ */
 export class CatalogueSync {
   readonly #links: CatalogueLinks
   readonly #log: Log
@@ -27,12 +29,12 @@ export class CatalogueSync {
     this.#log = log
   }
 
-  /** Whether the tables have had all that the sources say, once since the start. */
+  /** Whether the tables have matched the sources once since startup. */
   get isFilled(): boolean {
     return this.#isFilled
   }
 
-  /** Resolves when the tables are filled, or the first attempt has failed, or it is closed. */
+  /** Resolves when the tables are filled, the first attempt has failed, or this is closed. */
   get firstEnd(): Promise<void> {
     return this.#firstEnd.promise
   }
@@ -42,7 +44,7 @@ export class CatalogueSync {
     this.nudge()
   }
 
-  /** The sources may have changed: who nudges while they are merged is seen to afterwards. */
+  /** The sources may have changed. A nudge during a merge causes another merge afterwards. */
   nudge(): void {
     if (this.#store === null || this.#isClosed) return
     this.#isNudged = true
@@ -80,7 +82,7 @@ export class CatalogueSync {
     }
   }
 
-  /** The process that leads fills the tables: a hash is there when it has done so. */
+  /** Another process leads and fills the tables. A hash in the database shows that it has done so. */
   async #lookForOthers(store: Store): Promise<void> {
     if (this.#isFilled) return
     if ((await store.catalogueMerge.hash()) === null) this.#again(LOOK_MS)
@@ -98,12 +100,12 @@ export class CatalogueSync {
   }
 }
 
-/** Of sources: what comes with Gatehouse, by its hash, and the files of the operator and of feeds, by theirs. */
+/** The hash of all sources: of the built-in signatures, and of the files of the operator and of feeds. */
 export function sourcesHash(builtin: string, files: string): string {
   return createHash('sha256').update(`${ROWS_VERSION}\n${builtin}\n${files}`).digest('hex')
 }
 
-/** Rises when rows are made otherwise of the same sources. */
+/** Increase it when the same sources produce different rows. */
 const ROWS_VERSION = 2
 const RETRY_MS = 30_000
 const LOOK_MS = 500

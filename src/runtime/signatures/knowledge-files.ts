@@ -9,7 +9,7 @@ import { ConfigFault, placed, readSource } from '../../config/source.ts'
 import { Fault } from '../../shared/fault.ts'
 import { loadSoftware, readText } from './signature-files.ts'
 
-/** What requests are judged by, from files; `null` for those that come with Gatehouse. Throws a Fault. */
+/** Loads signatures and weights from files; `null` uses those that come with Gatehouse. Throws a Fault. */
 export async function loadKnowledge(
   signatures: readonly string[] | null,
   weightsFile: string | null,
@@ -18,7 +18,7 @@ export async function loadKnowledge(
   return knowledgeOf(list, weights)
 }
 
-/** `fingerprints`: all there are of the list, where it does not have them itself. */
+/** `fingerprints`: all fingerprints, if the list does not contain them itself. */
 export function knowledgeOf(
   list: readonly Software[],
   weights: Weights,
@@ -34,9 +34,12 @@ export async function loadWeights(file: string | null): Promise<Weights> {
   return parseWeights(await loadWeightsDocument(file))
 }
 
-/** As they travel to proxies; `null` for those that come with Gatehouse. Throws a Fault that says what is wrong, and where. */
+/**
+ * The weights as they are sent to proxies; `null` for those that come with Gatehouse. Throws a Fault
+ * that says what is wrong and where.
+ */
 export async function loadWeightsDocument(file: string | null): Promise<unknown> {
-  // What comes with Gatehouse is JSON, of which nobody will be told the line.
+  // The built-in file is JSON and valid, so no line numbers are needed.
   if (file === null) return JSON.parse(await readText(WEIGHTS_FILE))
   const source = readSource(await textOf(file), file)
   placed(source, () => parseWeights(source.value))

@@ -14,7 +14,7 @@ import { knowledgeOf, loadKnowledge } from './knowledge-files.ts'
 import { withFetched } from '../live-parts.ts'
 import { loadContent, readSources, type SignatureSources } from './signature-content.ts'
 
-/** What a gateway with the configuration that is named would judge by; without one, what comes with Gatehouse. */
+/** The signatures and weights of a gateway with the given configuration. Without one, the built-in ones. */
 export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledge> {
   const isConfigured = given.value('config') !== null || Object.keys(io.env).some(isSetting)
   if (!isConfigured) return loadKnowledge(null, null)
@@ -23,7 +23,10 @@ export async function givenKnowledge(given: Arguments, io: Io): Promise<Knowledg
   return knowledgeOf(list, parseWeights(weights), fingerprints)
 }
 
-/** What agents and software are called in a gateway with this configuration; those that its API has made are in its database. */
+/**
+ * The names of agents and software with this configuration, except those that
+ * the API created in the database.
+ */
 export async function configuredNames(config: StartupConfig): Promise<SoftwareNames> {
   const byId = new Map<string, Software>()
   await readSources(await configuredSources(config), {
@@ -44,7 +47,7 @@ function configuredSources(config: StartupConfig): Promise<SignatureSources> {
   return withFetched({ paths: config.signatures, weightsFile: config.weights.file }, feeds, ranges)
 }
 
-/** A policy can be tried without the rest of a configuration: other variables do not ask for one. */
+/** Only these variables count as a configuration, so that a policy can be tried without one. */
 function isSetting(name: string): boolean {
   return /^GATEHOUSE_(?:CONFIG|SIGNATURES|WEIGHTS|FEEDS|IDENTITY_RANGES)/.test(name)
 }

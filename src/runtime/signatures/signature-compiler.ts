@@ -13,26 +13,26 @@ import { builtSet } from './built-set.ts'
 import { ListCopies, type ListCopy } from '../list-copies.ts'
 import { isBuiltinAlone, loadContent, type SignatureSources } from './signature-content.ts'
 
-/** What the other process is given. */
+/** A request to the helper process. */
 export type CompilerWork = CompileWork | MergeWork
 
 export interface CompileWork {
   readonly kind: 'compile'
   readonly sources: SignatureSources
   readonly folder: string
-  /** The hash of the newest set, whose file stays. */
+  /** The hash of the newest set, whose file is kept. */
   readonly newest: string
-  /** Of what was read for it. */
+  /** Copies of the lists that were read for it. */
   readonly copies: readonly ListCopy[]
 }
 
-/** To make the catalogue in a database the same as the sources. */
+/** Makes the catalogue in the database equal to the sources. */
 export interface MergeWork {
   readonly kind: 'merge'
   readonly sources: SignatureSources
   readonly storeUrl: string
   readonly storePassword: string | null
-  /** Of the sources. */
+  /** The hash of the sources. */
   readonly hash: string
 }
 
@@ -48,26 +48,27 @@ export type CompilerAnswer =
   | { readonly kind: 'fault'; readonly code: string; readonly message: string }
 
 /**
- * Makes sets, and merges what is in them into a database. The first is waited for; while this process may have requests to answer, another one does it, from the
- * files on: nothing of a million signatures comes here but what is said of their index. (A thread would leave hundreds of
- * MiB that are not given back, and make this one wait for pages while it takes them.)
+ * Makes signature sets and merges them into a database. The first set is made in this process, because
+ * startup waits for it. Later work runs in a helper process that reads the files itself, so that this process
+ * can answer requests; of a million signatures it gets only the description of their index. (A thread would
+ * keep hundreds of MiB, and page faults would slow this process while the thread allocates them.)
  */
 export class SignatureCompiler {
   readonly #folder: string
   #newest: SignatureSet | null = null
   #copies: readonly ListCopy[] = []
   readonly #helpers = new Set<HelperProcess>()
-  /** Waits for work; `null`: there is none, or it has some. */
+  /** A helper process that waits for work; `null`: not started yet, or busy. */
   #idle: HelperProcess | null = null
   #isReady = false
   #isClosed = false
 
-  /** `folder`: where the files of the newest two are kept. */
+  /** `folder`: where the files of the newest two sets are kept. */
   constructor(folder: string) {
     this.#folder = folder
   }
 
-  /** Throws a Fault with everything that is wrong. */
+  /** Throws a Fault with all problems. */
   async make(sources: SignatureSources): Promise<SignatureSet> {
     const newest = this.#newest
     const folder = this.#folder
@@ -80,21 +81,21 @@ export class SignatureCompiler {
     return this.#newest!
   }
 
-  /** From now on a process waits for work: to start one takes longer than most of the work does. */
+  /** Keeps a helper process waiting from now on, because starting one takes longer than most work. */
   stayReady(): void {
     if (this.#isReady || this.#isClosed) return
     this.#isReady = true
     this.#idle = this.#helper()
   }
 
-  /** Throws a Fault where the sources are no good, or the database cannot be used. */
+  /** Throws a Fault if the sources are invalid or the database is unusable. */
   async merge(work: Omit<MergeWork, 'kind'>): Promise<MergeCounts> {
     const answer = await this.#inProcess({ kind: 'merge', ...work })
     assert(answer.kind === 'merged')
     return answer.counts
   }
 
-  /** Nobody waits for a set any more: what is under way is given up, and never settled. */
+  /** Abandons all work. Pending promises never settle. */
   close(): void {
     this.#isClosed = true
     for (const helper of this.#helpers) helper.giveUp()
@@ -108,7 +109,7 @@ export class SignatureCompiler {
 
   async #inProcess(work: CompilerWork): Promise<CompilerAnswer> {
     if (this.#isClosed) return new Promise(() => undefined)
-    // A merge takes its time, and nobody waits for it as they do for a set.
+    // A merge is slow and not urgent, so it does not take the waiting process.
     const waiting = work.kind === 'compile' ? this.#idle : null
     if (waiting !== null) this.#idle = null
     const helper = waiting ?? this.#helper()
@@ -131,7 +132,7 @@ export class SignatureCompiler {
     return helper
   }
 
-  /** One that has had large work ends: its memory would stay with it. */
+  /** Ends a helper after large work, because it would keep the memory. */
   #release(helper: HelperProcess, answer: CompilerAnswer | null): void {
     const isSmall = answer?.kind === 'set' && (answer.set?.index.bytes ?? 0) < KEPT_BYTES_MAX
     if (this.#isReady && !this.#isClosed && isSmall && helper.isThere) this.#idle ??= helper
@@ -141,7 +142,7 @@ export class SignatureCompiler {
   }
 }
 
-/** Throws a ConfigFault with everything that is wrong in the files. */
+/** Throws a ConfigFault with all problems in the files. */
 export async function compiled({
   sources,
   folder,

@@ -13,21 +13,21 @@ import { ListCopies } from '../list-copies.ts'
 import { loadBuiltin, SignatureReading } from './signature-files.ts'
 import type { LineSink } from './signature-lines.ts'
 
-/** What a gateway's knowledge is made from, beside what comes with Gatehouse. It can be sent to another process. */
+/** The sources of a gateway's signatures besides the built-in ones. They can be sent to another process. */
 export interface SignatureSources {
-  /** Payloads that somebody who is trusted has signed; a later one is stronger. */
+  /** Payloads that a trusted key has signed. A later feed overrides an earlier one. */
   readonly feeds: readonly Uint8Array[]
-  /** What the API has accepted, as a long list has it. */
+  /** Signatures that the API has accepted, as lines of JSON. */
   readonly accepted?: string
-  /** The operator's own files and folders, which are stronger still. */
+  /** The operator's own files and folders, which override feeds. */
   readonly paths: readonly string[]
-  /** Lists of addresses, fetched by URLs that the others have. */
+  /** Fetched address ranges for the URLs in the other sources. */
   readonly ranges?: readonly FetchedRanges[]
-  /** `null`: those that come with Gatehouse. */
+  /** `null`: the weights that come with Gatehouse. */
   readonly weightsFile: string | null
 }
 
-/** Nobody has anything of his own. */
+/** No sources besides the built-in ones. */
 export const BUILTIN_ALONE: SignatureSources = {
   feeds: [],
   accepted: '',
@@ -46,7 +46,7 @@ export function isBuiltinAlone({
   return [feeds, accepted, paths, ranges].every(({ length }) => length === 0) && weightsFile === null
 }
 
-/** Throws a ConfigFault with everything that is wrong in the files. */
+/** Throws a ConfigFault with all problems in the files. */
 export async function loadContent(sources: SignatureSources, copies = new ListCopies()): Promise<SetContent> {
   const content = new Content()
   const weights = await loadWeightsDocument(sources.weightsFile)
@@ -55,13 +55,13 @@ export async function loadContent(sources: SignatureSources, copies = new ListCo
   return { list: withFetchedRanges(list, sources.ranges ?? []), fingerprints, weights }
 }
 
-/** Takes all that sources say, the stronger after the weaker. */
+/** Receives everything in the sources. Sources with precedence come later. */
 export interface SourceSink extends LineSink {
-  /** What comes next is from there. */
+  /** Starts the entries of an origin. */
   begin(origin: 'builtin' | 'feed' | 'api' | 'own'): void
 }
 
-/** Throws a ConfigFault with everything that is wrong in the files. */
+/** Throws a ConfigFault with all problems in the files. */
 export async function readSources(
   { feeds, accepted = '', paths }: Omit<SignatureSources, 'ranges' | 'weightsFile'>,
   sink: SourceSink,
@@ -71,7 +71,7 @@ export async function readSources(
     for (const software of list) sink.software(software, '')
   }
   const lines = acceptedLines(accepted)
-  // Files may know by now what was made for want of it.
+  // Software that the API created comes first, because a file may define it by now.
   sink.begin('api')
   addAll(lines.flatMap((line) => (line.kind === 'software' ? [line.software] : [])))
   sink.begin('builtin')
@@ -83,7 +83,8 @@ export async function readSources(
   for (const { list } of reading.lists) addAll(list)
   await reading.readLines(sink)
   reading.done()
-  // They add to whatever has the id; of what no file knows any more, they wait for it to come again.
+  // These add to the software with their id. If no file has that id any more,
+  // they are skipped until it returns.
   sink.begin('api')
   for (const line of lines) if (line.kind === 'fingerprint') sink.fingerprint(line.of, line.signature, '')
 }
@@ -93,17 +94,19 @@ function acceptedLines(accepted: string): readonly SignatureLine[] {
   return lines.map((line) => parseSignatureLine(JSON.parse(line)))
 }
 
-/** Software by id, the last word on each, and fingerprints that add to it. */
+/** Software by id, the last entry winning, with all fingerprints. */
 class Content implements SourceSink {
   readonly #list: Software[] = []
   readonly #numbers = new Map<string, number>()
   readonly #fingerprints = new IndexBuilder()
-  /** Of lists of lines: beside the index, who judges needs them themselves. */
+  /**
+   * Decisive fingerprints from long lists. Classifying needs them in the software itself, besides the index.
+   */
   readonly #decisive = new Map<number, FingerprintSignature[]>()
   #decisiveCount = 0
 
   begin(): void {
-    // What comes later is stronger, wherever it is from.
+    // Later entries override earlier ones, whatever their origin.
   }
 
   software(software: Software): void {
@@ -145,7 +148,10 @@ class Content implements SourceSink {
   }
 }
 
-/** Each is some kilobytes in every worker. */
+/** Each takes some kilobytes in every worker. */
 const SOFTWARE_MAX = 20_000
-/** Some hundred bytes each in every worker, and parsed there without a pause where one Software has them all. */
+/**
+ * Each takes some hundred bytes in every worker, which parses all fingerprints
+ * of one software without a pause.
+ */
 const DECISIVE_MAX = 10_000

@@ -12,22 +12,22 @@ import { type CopiedList, ListCopies } from '../list-copies.ts'
 import { isLongList, type Keeps, LineObjects, type LineSink, readSignatureLines } from './signature-lines.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
-/** A file of signatures: a list of Software in YAML or JSON, or a long one in lines of JSON. */
+/** A file of signatures: a list of Software in YAML or JSON, or a long list in lines of JSON. */
 export interface SignatureFile {
   readonly path: string
-  /** `null` of a long list. */
+  /** `null` for a long list. */
   readonly text: string | null
   readonly list: readonly Software[]
 }
 
-/** One whose text can be edited. */
+/** A file whose text can be edited. */
 export interface TextFile extends SignatureFile {
   readonly text: string
 }
 
 /**
- * What one set of files and folders says; `null` is the folder that comes with Gatehouse. Throws a ConfigFault with
- * everything that is wrong in any of them. `keeps`: which fingerprints of long lists are wanted.
+ * Loads the software of one set of files and folders; `null` is the built-in folder. Throws a ConfigFault
+ * with all problems in any of them. `keeps`: which fingerprints of long lists to keep.
  */
 export async function loadSoftware(
   paths: readonly string[] | null,
@@ -36,7 +36,9 @@ export async function loadSoftware(
   return paths === null ? loadBuiltin(new ListCopies()) : softwareAt(paths, keeps, new ListCopies())
 }
 
-/** What comes with Gatehouse, by id, as the package has it: of two that are as likely, the first is meant. */
+/**
+ * The built-in software in the order of ids, as in the package. If two are equally likely, the first wins.
+ */
 export async function loadBuiltin(copies: ListCopies): Promise<readonly Software[]> {
   if (existsSync(BUILT_SIGNATURES)) return JSON.parse(await readText(BUILT_SIGNATURES))
   ours ??= softwareAt(null, () => true, copies).then((list) =>
@@ -45,7 +47,7 @@ export async function loadBuiltin(copies: ListCopies): Promise<readonly Software
   return ours
 }
 
-/** Once for each process: so much YAML takes a good part of a second, and it changes with the program only. */
+/** Parsed once for each process. The YAML takes a good part of a second and changes only with the program. */
 let ours: Promise<readonly Software[]> | null = null
 
 async function softwareAt(
@@ -56,7 +58,7 @@ async function softwareAt(
   return (await loadSignatureFiles(paths, keeps, copies)).flatMap(({ list }) => list)
 }
 
-/** Of what comes with Gatehouse: in hexadecimal. */
+/** The hash of the built-in signatures, in hexadecimal. */
 export async function builtinHash(): Promise<string> {
   const hash = createHash('sha256')
   for (const path of existsSync(BUILT_SIGNATURES) ? [BUILT_SIGNATURES] : await files(null))
@@ -64,7 +66,7 @@ export async function builtinHash(): Promise<string> {
   return hash.digest('hex')
 }
 
-/** The same, file by file: long lists at the end. */
+/** Like `loadSoftware`, but file by file, with long lists at the end. */
 export async function loadSignatureFiles(
   paths: readonly string[] | null,
   keeps: Keeps = () => true,
@@ -81,7 +83,7 @@ export async function loadSignatureFiles(
   })
 }
 
-/** The files of one set: first those that are lists, then the long lists, which add to them. */
+/** Reads the files of one set: first the lists, then the long lists, which add to them. */
 export class SignatureReading {
   readonly lists: TextFile[] = []
   readonly longLists: readonly string[]
@@ -106,7 +108,7 @@ export class SignatureReading {
       this.#problems.push(...(await readSignatureLines(path, this.#places, sink)))
   }
 
-  /** Throws a ConfigFault with everything that was wrong in any of them. */
+  /** Throws a ConfigFault with all problems in any of the files. */
   done(): readonly TextFile[] {
     if (this.#problems.length > 0) throw new ConfigFault(this.#problems, 'SIGNATURES_INVALID')
     return this.lists
@@ -134,20 +136,20 @@ export class SignatureReading {
   }
 }
 
-/** Ids that stand in a list, if nobody has had one before; adds them to `places`. */
+/** Whether all ids of the list are new. If they are, adds them to `places`. */
 function areNew({ list, places: ofList }: CopiedList, path: string, places: Map<string, string>): boolean {
   if (list.some(({ id }) => places.has(id))) return false
   for (const [index, { id }] of list.entries()) places.set(id, path + ofList[index]!)
   return true
 }
 
-/** The files that are read for `paths`, in the order in which they are read; what is not there stands for itself. */
+/** The files to read for `paths`, in reading order. A missing path stands for itself. */
 export async function files(paths: readonly string[] | null): Promise<readonly string[]> {
   const found = await Promise.all((paths ?? [SIGNATURES_FOLDER]).map(filesAt))
   return [...new Set(found.flat())]
 }
 
-/** Text of a file that may be anything, also without an end. Throws a Fault. */
+/** Reads a file that may be anything, even endless. Throws a Fault. */
 export async function readText(path: string): Promise<string> {
   const chunks: Buffer[] = []
   let length = 0
@@ -171,13 +173,13 @@ async function filesAt(path: string): Promise<readonly string[]> {
   try {
     if (!(await stat(path)).isDirectory()) return [path]
     const names = await readdir(path)
-    // A name with a point in front is an editor's, or Kubernetes' `..data`.
+    // Names with a leading dot belong to editors, or to Kubernetes (`..data`).
     return names
       .filter((name) => /^[^.].*\.(?:ya?ml|jsonl)$/.test(name))
       .sort()
       .map((name) => join(path, name))
   } catch {
-    return [path] // reading it will say why
+    return [path] // reading it reports the error
   }
 }
 
@@ -196,7 +198,7 @@ function parsed(source: Source, places: Map<string, string>): readonly Software[
   })
 }
 
-/** Ids that this file or one before it has had, by their pointers. Adds those of this file to `places`. */
+/** Finds ids that occurred before, by their pointers. Adds the ids of this file to `places`. */
 function idsTwice(source: Source, places: Map<string, string>): ReadonlyMap<string, DocumentProblem> {
   const twice = new Map<string, DocumentProblem>()
   for (const [index, item] of (Array.isArray(source.value) ? source.value : []).entries()) {
@@ -213,12 +215,12 @@ function idsTwice(source: Source, places: Map<string, string>): ReadonlyMap<stri
 function lineThatIsNotUtf8(bytes: Buffer): number {
   for (let line = 1, from = 0; ; line++) {
     const to = bytes.indexOf(LF, from)
-    // No character of several bytes has a line feed among them.
+    // Splitting at line feeds is safe, because no multi-byte character contains one.
     if (to === -1 || !isUtf8(bytes.subarray(from, to))) return line
     from = to + 1
   }
 }
 
-/** Four bytes a character is the most that a text which can be read takes. */
+/** Four bytes for each character is the most that a parsable text takes. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024
 const LF = 0x0a

@@ -11,19 +11,19 @@ import { DocumentFault, problemText, shown } from '../../shared/problem.ts'
 import { type Line, lines } from '../../terminal/lines.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
-/** Takes what long lists say, in their order. */
+/** Receives the entries of long lists in order. */
 export interface LineSink {
   software(software: Software, path: string): void
-  /** False: nobody has that id. */
+  /** Returns false if the id is unknown. */
   fingerprint(of: string, signature: FingerprintSignature, path: string): boolean
 }
 
-/** Whether it is a long list: lines of JSON, read one by one, so that a million of them need not be in memory. */
+/** Whether it is a long list: lines of JSON, read one by one, so that a million need not fit in memory. */
 export function isLongList(path: string): boolean {
   return path.endsWith('.jsonl')
 }
 
-/** Whether its first line is one of signatures; recorded connections have lines, too, and say whose they are otherwise. */
+/** Whether the first line is a signature. Recorded connections are lines of JSON too, in another format. */
 export async function hasSignatureLines(path: string): Promise<boolean> {
   if (!isLongList(path)) return false
   try {
@@ -34,12 +34,15 @@ export async function hasSignatureLines(path: string): Promise<boolean> {
       return isFingerprintLine(value) || (typeof value === 'object' && value !== null && 'kind' in value)
     }
   } catch {
-    // Reading it as what it is taken for will say why.
+    // The caller's own attempt to read the file reports the error.
   }
   return false
 }
 
-/** `places`: where ids that were read before stand; those of this file are added. The problems, PROBLEMS_MAX at most. */
+/**
+ * Returns the problems, at most PROBLEMS_MAX. `places`: where ids of earlier files
+ * are; those of this file are added.
+ */
 export async function readSignatureLines(
   path: string,
   places: Map<string, string>,
@@ -64,10 +67,13 @@ export async function readSignatureLines(
   return problems
 }
 
-/** Whether a fingerprint in a long list is to be kept: there may be a million that nobody asks for. */
+/** Whether to keep a fingerprint of a long list. There may be a million that no command needs. */
 export type Keeps = (software: Software, signature: FingerprintSignature) => boolean
 
-/** Keeps what long lists say as Software: for commands that show it. Fingerprints of ours are an entry of their own. */
+/**
+ * Keeps the content of long lists as Software, for commands that show it. Fingerprints of built-in
+ * software become an entry of their own.
+ */
 export class LineObjects implements LineSink {
   readonly #files = new Map<string, Map<string, Software>>()
   readonly #added = new Map<string, FingerprintSignature[]>()
@@ -75,7 +81,7 @@ export class LineObjects implements LineSink {
   readonly #ours: ReadonlyMap<string, Software>
   readonly #keeps: Keeps
 
-  /** `ours`: what comes with Gatehouse. */
+  /** `ours`: the built-in software. */
   constructor(files: readonly ListFile[], ours: readonly Software[], keeps: Keeps) {
     this.#keeps = keeps
     this.#known = new Map()
@@ -106,7 +112,7 @@ export class LineObjects implements LineSink {
     return true
   }
 
-  /** What the file of lines at `path` and all others before it say. */
+  /** The entries of the file at `path` and of all files before it. */
   list(path: string): readonly Software[] {
     return [...this.#fileOf(path).values()].map((software) => {
       const added = this.#added.get(software.id)
@@ -135,7 +141,7 @@ interface LineContext {
   readonly sink: LineSink
 }
 
-/** What is wrong with it, if anything. */
+/** Returns what is wrong with the line, or `null`. */
 function take({ text }: Line, { where, path, places, sink }: LineContext): string | null {
   if (text === null) return `is longer than ${LINE_BYTES_MAX} bytes`
   if (text.trim() === '') return null
@@ -159,13 +165,13 @@ function parsed(text: string): SignatureLine | string {
     return parseSignatureLine(JSON.parse(text))
   } catch (error) {
     if (error instanceof DocumentFault) return error.problems.map(problemText).join('; ')
-    // What the parser says of it quotes it.
+    // The parser's own message would quote the line.
     if (error instanceof SyntaxError) return 'is no JSON'
     throw error
   }
 }
 
-/** Of a file that may be anything, also without an end. */
+/** Reads a file that may be anything, even endless. */
 async function* bounded(path: string): AsyncGenerator<Uint8Array> {
   let length = 0
   for await (const chunk of createReadStream(path)) {
@@ -177,10 +183,10 @@ async function* bounded(path: string): AsyncGenerator<Uint8Array> {
 
 class TooLong extends Error {}
 
-/** Four million lines of 256 bytes: more than an index takes. */
+/** Four million lines of 256 bytes, which is more than an index can hold. */
 const LIST_BYTES_MAX = 1024 ** 3
-/** Software with the longest lists of addresses and header orders. */
+/** Enough for software with the longest address ranges and header orders. */
 const LINE_BYTES_MAX = 1024 * 1024
 const PROBLEMS_MAX = 100
-/** What stands for bytes that are none. */
+/** The replacement character of invalid UTF-8. */
 const NOT_UTF8 = '\ufffd'

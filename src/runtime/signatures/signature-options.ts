@@ -1,6 +1,6 @@
 import type { Arguments, Operand } from '../../terminal/command.ts'
 
-/** What the subcommands of `signatures` have in common. */
+/** An operand of all `signatures` subcommands. */
 export const SIGNATURE_FILES: Operand = {
   name: 'FILE',
   description:
@@ -9,7 +9,7 @@ export const SIGNATURE_FILES: Operand = {
   many: true,
 }
 
-/** `null`: the folder that comes with Gatehouse. */
+/** `null`: the built-in folder. */
 export function pathsOf({ operands }: Arguments): readonly string[] | null {
   return operands.length === 0 ? null : operands
 }

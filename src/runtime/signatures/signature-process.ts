@@ -2,12 +2,12 @@ import { constants, setPriority } from 'node:os'
 import { Fault } from '../../shared/fault.ts'
 import { type CompilerAnswer, type CompilerWork, compiled } from './signature-compiler.ts'
 
-// The process that a SignatureCompiler starts: it makes sets, or merges them, until nobody has anything for it any more.
+// The helper process of a SignatureCompiler. It makes sets or merges them until its parent disconnects.
 
 async function answerTo(work: CompilerWork): Promise<CompilerAnswer> {
   try {
     if (work.kind === 'compile') return { kind: 'set', ...(await compiled(work)) }
-    // A database takes time to load, which who compiles does not have.
+    // Loaded only for a merge, because the database code is slow to load.
     const { mergeCatalogue } = await import('./catalogue-merging.ts')
     return { kind: 'merged', counts: await mergeCatalogue(work) }
   } catch (error) {
@@ -18,13 +18,14 @@ async function answerTo(work: CompilerWork): Promise<CompilerAnswer> {
 
 const MOMENT_MS = 500
 
-// A terminal's interrupt reaches every process of the group; this one ends with whoever has started it.
+// Ignores signals, because an interrupt at a terminal reaches the whole process group.
+// This process ends with its parent.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 process.once('disconnect', () => process.exit())
-if (!process.connected) process.exit() // who has started it ended while this file was loaded: nobody says so again
+if (!process.connected) process.exit() // the parent ended during startup, so no event follows
 let working = Promise.resolve()
 process.on('message', (work: CompilerWork) => {
   working = working.then(async () => void process.send!(await answerTo(work)))
 })
-// Requests come first where processors are few; what is done in a moment is not worth the wait.
+// Lowers the priority for long work, because requests come first. Work that ends before this does not matter.
 setTimeout(() => setPriority(constants.priority.PRIORITY_BELOW_NORMAL), MOMENT_MS).unref()
