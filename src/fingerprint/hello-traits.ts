@@ -2,7 +2,7 @@ import type { Brand } from '../shared/brand.ts'
 import type { ClientHello } from '../wire/client-hello.ts'
 import { isGrease } from './grease.ts'
 
-/** A set of `TRAIT`s: what a hello shows that its JA4 leaves out, or hides in a hash. */
+/** A set of `TRAIT`s: what a hello shows beyond its JA4, which leaves it out or hides it in a hash. */
 export type HelloTraits = Brand<number, 'HelloTraits'>
 
 export type TraitName = keyof typeof TRAIT
@@ -23,12 +23,11 @@ export function helloTraits(hello: ClientHello): HelloTraits {
   return traits as HelloTraits
 }
 
-/** Whether all of `wanted` are among the traits; `TRAIT`s are joined by `|`. */
+/** Whether the traits include all of `wanted`, which is several `TRAIT`s joined by `|`. */
 export function hasTraits(traits: HelloTraits, wanted: number): boolean {
   return (traits & wanted) === wanted
 }
 
-/** For people to read. */
 export function traitNames(traits: HelloTraits): readonly TraitName[] {
   return TRAIT_NAMES.filter((name) => (traits & TRAIT[name]) !== 0)
 }
@@ -37,11 +36,11 @@ export const TRAIT = {
   greaseCiphers: 1 << 0,
   greaseExtensions: 1 << 1,
   greaseGroups: 1 << 2,
-  /** Application-Layer Protocol Settings, under its first number or its second. */
+  /** Application-Layer Protocol Settings, under its old or its new number. */
   alps: 1 << 3,
   encryptedClientHello: 1 << 4,
   compressCertificate: 1 << 5,
-  /** A group that quantum computers do not break is among those supported. */
+  /** A supported group resists quantum computers. */
   postQuantum: 1 << 6,
   sessionTicket: 1 << 7,
   preSharedKey: 1 << 8,
@@ -58,7 +57,7 @@ export const TRAIT = {
 
 const TRAIT_NAMES = Object.keys(TRAIT) as TraitName[]
 
-/** IANA's TLS ExtensionType Values; ALPS and trust anchors under the numbers that browsers send. */
+/** IANA's TLS ExtensionType Values. ALPS and trust anchors have the numbers that browsers send. */
 const EXTENSION_TRAITS: ReadonlyMap<number, number> = new Map([
   [5, TRAIT.statusRequest],
   [18, TRAIT.signedCertificateTimestamps],
@@ -77,7 +76,7 @@ const EXTENSION_TRAITS: ReadonlyMap<number, number> = new Map([
   [0xff01, TRAIT.renegotiationInfo],
 ])
 
-/** IANA's TLS Supported Groups: ML-KEM alone and with a curve, and the drafts that browsers sent before. */
+/** IANA's TLS Supported Groups: ML-KEM alone and with a curve, and the drafts that browsers sent earlier. */
 const POST_QUANTUM_GROUPS: ReadonlySet<number> = new Set([
   ...[512, 513, 514], // MLKEM512, 768, 1024
   ...[4587, 4588, 4589], // SecP256r1MLKEM768, X25519MLKEM768, SecP384r1MLKEM1024

@@ -1,10 +1,10 @@
-/** What a client sends on a connection of HTTP/2 before its first request. */
+/** What a client sends on an HTTP/2 connection before its first request. */
 export interface Http2Said {
-  /** Each entry of the first SETTINGS frame, in the order sent, GREASE included. */
+  /** The entries of the first SETTINGS frame, in order, GREASE included. */
   readonly settings: readonly Http2Setting[]
-  /** The increment of the first WINDOW_UPDATE for the connection; `null` without one. */
+  /** The increment of the first WINDOW_UPDATE for the connection. `null` if there was no such frame. */
   readonly windowUpdate: number | null
-  /** PRIORITY frames. The priority that a HEADERS frame may carry is not one of them. */
+  /** PRIORITY frames. The priority in a HEADERS frame is not included. */
   readonly priorities: readonly Http2Priority[]
 }
 
@@ -22,15 +22,10 @@ export interface Http2Priority {
 }
 
 /**
- * How a client opens HTTP/2, in Akamai's form (Shuster and Segal, "Passive Fingerprinting of HTTP/2 Clients", 2017):
- * `SETTINGS|WINDOW_UPDATE|PRIORITY|pseudo-headers`, as in `1:65536;2:0;4:6291456;6:262144|15663105|0|m,a,s,p`.
- *
- * - SETTINGS: `identifier:value` of each entry.
- * - WINDOW_UPDATE: `00` without one.
- * - PRIORITY: `stream:exclusive:depends on:weight` of each; `0` without one.
- * - Only what comes before the first HEADERS counts. Their pseudo-headers follow, by their first letters.
- *
- * With more entries than any client sends there is no fingerprint: a shortened one would be somebody else's.
+ * The HTTP/2 fingerprint in Akamai's form (Shuster and Segal, "Passive Fingerprinting of HTTP/2 Clients",
+ * 2017): `SETTINGS|WINDOW_UPDATE|PRIORITY|pseudo-headers`, for example `1:65536;2:0|15663105|0|m,a,s,p`. `00`
+ * stands for no WINDOW_UPDATE, `0` for no PRIORITY. Only frames before the first HEADERS count. `null` if a
+ * client sends more entries than any real one: a shortened fingerprint would match another client.
  */
 export function http2Fingerprint(said: Http2Said, rawHeaders: readonly string[]): string | null {
   const { settings, windowUpdate, priorities } = said
@@ -53,8 +48,8 @@ function pseudoHeaderOrder(rawHeaders: readonly string[]): string {
   return letters.join(',')
 }
 
-/** nghttp2 takes 32 by default, browsers send up to 7. */
+/** nghttp2 accepts 32 by default. Browsers send up to 7. */
 export const SETTINGS_MAX = 32
-/** Firefox sent 6 of them before it gave priorities up. */
+/** Firefox sent 6 of them before it stopped using priorities. */
 export const PRIORITIES_MAX = 32
 const COLON = 0x3a

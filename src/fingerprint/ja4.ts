@@ -14,7 +14,7 @@ import { FingerprintText } from './text.ts'
 
 export type Ja4 = Brand<string, 'Ja4'>
 
-/** JA4 and its forms that are not hashed (`_r`), not sorted (`_o`), or neither (`_ro`). */
+/** JA4 and its variants: not hashed (`_r`), not sorted (`_o`), or neither (`_ro`). */
 export interface Ja4Forms {
   readonly ja4: Ja4
   readonly ja4_r: string
@@ -27,7 +27,10 @@ export function ja4(hello: ClientHello, transport: Transport): Ja4 {
   return `${prefix(hello, transport)}_${ciphersHash(hello)}_${sortedExtensions(hello).hash12()}` as Ja4
 }
 
-/** What the JA4 of a hello that resumes a session would be without that: only what says so is left out. `null`: it resumes none. */
+/**
+ * The JA4 that a hello would have if it did not resume a session: without pre_shared_key and early_data.
+ * `null` if it does not resume one.
+ */
 export function unresumedJa4(hello: ClientHello, transport: Transport): Ja4 | null {
   if (!hello.extensions.includes(PRE_SHARED_KEY)) return null
   const extensions = hello.extensions.filter((type) => type !== PRE_SHARED_KEY && type !== EARLY_DATA)
@@ -44,16 +47,16 @@ export function ja4Forms(hello: ClientHello, transport: Transport): Ja4Forms {
   }
 }
 
-/** Part a. SNI and ALPN count among the extensions, though part c leaves them out. */
+/** Part a. It counts SNI and ALPN among the extensions, though part c leaves them out. */
 export function prefix(hello: ClientHello, transport: Transport, leftOut: LeftOut = GREASE): string {
   const version = versionMark(clientVersion(hello, transport))
-  const sni = hello.extensions.includes(EXT_SERVER_NAME) ? 'd' : 'i' // what it contains is irrelevant
+  const sni = hello.extensions.includes(EXT_SERVER_NAME) ? 'd' : 'i' // its content is irrelevant
   const counts =
     twoDigits(countWithout(hello.ciphers, GREASE)) + twoDigits(countWithout(hello.extensions, leftOut))
   return `${TRANSPORT_MARKS[transport]}${version}${sni}${counts}${alpnMark(hello.alpn[0])}`
 }
 
-/** Part b, which is asked for several times of a hello. */
+/** Part b. Kept for the last hello, because it is needed several times for each. */
 export function ciphersHash(hello: ClientHello): string {
   if (hello.ciphers !== lastCiphers) {
     lastHash = sortedCiphers(hello).hash12()
@@ -69,7 +72,10 @@ function sortedCiphers(hello: ClientHello): FingerprintText {
   return TEXT.clear().sorted(hello.ciphers)
 }
 
-/** Part c: extensions, then the signature algorithms in the order sent, for that is signal. */
+/**
+ * Part c: the sorted extensions, then the signature algorithms in the order sent, because that order is a
+ * signal.
+ */
 export function sortedExtensions(hello: ClientHello, leftOut: LeftOut = GREASE): FingerprintText {
   return TEXT.clear()
     .sorted(hello.extensions, leftOut | SHOWN_ELSEWHERE)
@@ -81,17 +87,17 @@ function sentCiphers(hello: ClientHello): FingerprintText {
 }
 
 /**
- * As sent, with SNI and ALPN in their places. Where there is nothing else, the spec's zeros are for an empty list
- * and this list is not empty: it is hashed, as the Rust and Zeek references do and the Python one does not.
+ * All extensions as sent, with SNI and ALPN. If there are no others, the list is still hashed: the spec's
+ * zeros are only for an empty list. The Rust and Zeek references do the same, the Python one does not.
  */
 function sentExtensions(hello: ClientHello): FingerprintText {
   return TEXT.clear().list(hello.extensions).section(hello.signatureAlgorithms)
 }
 
 /**
- * The newest version in supported_versions, also when the older field says more; the field where the extension is
- * missing. An extension without a version in it names none (the references give up there). A draft's number
- * (0x7f1c) is higher than TLS 1.3's and no version the table knows: the rule is taken by the letter.
+ * The newest version in supported_versions, even if the legacy field is higher; without the extension, the
+ * legacy field. If the extension lists no version, the version is unknown (the references fail there). A
+ * draft's number (0x7f1c) is higher than TLS 1.3's and not in the table: the rule is applied literally.
  */
 function clientVersion(hello: ClientHello, transport: Transport): number {
   if (hello.supportedVersions === null) return hello.legacyVersion
@@ -102,7 +108,7 @@ function clientVersion(hello: ClientHello, transport: Transport): number {
   return newest
 }
 
-/** DTLS counts its versions downwards from 0xfeff (RFC 9147 §5.3): "highest" is read as newest. */
+/** DTLS versions count downwards from 0xfeff (RFC 9147 §5.3), so "highest" means newest. */
 function isNewer(version: number, than: number, transport: Transport): boolean {
   const bothDtls = transport === 'dtls' && version >> 8 === 0xfe && than >> 8 === 0xfe
   return bothDtls ? version < than : version > than
@@ -117,8 +123,8 @@ export function twoDigits(counted: number): string {
 }
 
 /**
- * The first and last character of a protocol name; of its hex form unless both are ASCII letters or digits. The
- * rule works on bytes, and a GREASE name has no exception in it.
+ * The first and last character of the protocol name, or of its hex form unless both are ASCII letters or
+ * digits. The rule works on bytes. GREASE names are no exception.
  */
 export function alpnMark(name: Uint8Array | undefined): string {
   if (name === undefined || name.length === 0) return '00'

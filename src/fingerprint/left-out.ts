@@ -2,15 +2,15 @@ import { EXT_ALPN, EXT_SERVER_NAME } from '../wire/client-hello.ts'
 import { isGrease } from './grease.ts'
 
 /**
- * Which values a list is written without: a set of these marks. A table instead of a function for each list, for a
- * function passed in is not inlined and would make up half of a fingerprint's cost.
+ * The values to leave out of a list, as a set of marks. A table is used because a function passed in for each
+ * list is not inlined and would make up half of a fingerprint's cost.
  */
 export type LeftOut = number
 
 export const GREASE: LeftOut = 1
-/** SNI and ALPN, which JA4 shows elsewhere. */
+/** SNI and ALPN, which another part of JA4 shows. */
 export const SHOWN_ELSEWHERE: LeftOut = 2
-/** Extensions that come and go between the connections of one client. */
+/** Extensions that may differ between two connections of the same client. */
 export const FLEETING: LeftOut = 4
 
 export function isLeftOut(value: number, leftOut: LeftOut): boolean {
@@ -25,8 +25,8 @@ export function countWithout(values: readonly number[], leftOut: LeftOut): numbe
 
 export const PRE_SHARED_KEY = 0x0029
 export const EARLY_DATA = 0x002a
-const PADDING = 0x0015 // fills up what others leave
-const SESSION_TICKET = 0x0023 // some leave it out when they offer a pre-shared key
+const PADDING = 0x0015 // its presence depends on the size of the hello
+const SESSION_TICKET = 0x0023 // some clients omit it when they offer a pre-shared key
 const COOKIE = 0x002c // echoed in the hello after a HelloRetryRequest
 
 const MARKS = new Uint8Array(0x1_0000)

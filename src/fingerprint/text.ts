@@ -3,8 +3,9 @@ import { HELLO_BYTES_MAX } from '../wire/client-hello.ts'
 import { GREASE, isLeftOut, type LeftOut } from './left-out.ts'
 
 /**
- * The text a fingerprint hashes, written as bytes into one buffer that every call reuses: on the path of each
- * connection this costs a fifth of joining strings. A text is finished (`hash12` or `text`) before the next is begun.
+ * The text that a fingerprint hashes. It is written as bytes into one buffer that all calls share, which
+ * costs a fifth of joining strings; every connection needs it. Finish one text (`hash12` or `text`) before
+ * beginning the next.
  */
 export class FingerprintText {
   #length = 0
@@ -14,19 +15,19 @@ export class FingerprintText {
     return this
   }
 
-  /** The values less those left out, as 4 hex digits each, in the order they have. */
+  /** Appends the values except those left out, 4 hex digits each, in the given order. */
   list(values: readonly number[], leftOut: LeftOut = GREASE): this {
     return this.#write(keepFirst(values, leftOut))
   }
 
-  /** The same, in ascending order. */
+  /** Like `list`, but in ascending order. */
   sorted(values: readonly number[], leftOut: LeftOut = GREASE): this {
     const kept = keepFirst(values, leftOut)
     sortFirst(kept)
     return this.#write(kept)
   }
 
-  /** `_` in place of the comma before what follows. */
+  /** Like `list`, but with `_` instead of the comma before the first value. */
   section(values: readonly number[]): this {
     const at = this.#length
     this.list(values)
@@ -43,7 +44,7 @@ export class FingerprintText {
     return hash('sha256', BYTES.subarray(FIRST, this.#length), 'hex').slice(0, 12)
   }
 
-  /** Every value is written with a comma before it; the first one's is left out when reading. */
+  /** Writes a comma before every value. `text` and `hash12` skip the first comma. */
   #write(count: number): this {
     let at = this.#length
     for (let i = 0; i < count; i++) {
@@ -61,8 +62,8 @@ export class FingerprintText {
 }
 
 /**
- * First 12 hex digits of the SHA-256, and zeros for nothing: never the hash of the empty text. `text` has one
- * character a byte, as headers are read, so bytes outside ASCII are hashed as they were sent.
+ * The first 12 hex digits of the SHA-256. For the empty text it is zeros, never the hash. `text` has one
+ * character a byte, like parsed headers, so bytes outside ASCII are hashed as sent.
  */
 export function hash12(text: string): string {
   if (text === '') return NOTHING
@@ -70,7 +71,7 @@ export function hash12(text: string): string {
   return hash('sha256', ascii ? text : Buffer.from(text, 'latin1'), 'hex').slice(0, 12)
 }
 
-/** Puts the values kept into `KEPT`, and says how many they are. */
+/** Copies the values that are not left out into `KEPT` and returns their number. */
 function keepFirst(values: readonly number[], leftOut: LeftOut): number {
   let kept = 0
   for (let i = 0; i < values.length; i++) {
@@ -80,7 +81,10 @@ function keepFirst(values: readonly number[], leftOut: LeftOut): number {
   return kept
 }
 
-/** Lists of a hello are short, where insertion beats the native sort by far; a hostile one must not make it quadratic. */
+/**
+ * The lists of a real hello are short, and insertion sort is far faster than the native sort there. A hostile
+ * list must not make it quadratic.
+ */
 function sortFirst(count: number): void {
   if (count > INSERTION_MAX) {
     KEPT.subarray(0, count).sort()
@@ -104,7 +108,7 @@ const FIRST = 1
 const COMMA = 0x2c
 const UNDERSCORE = 0x5f
 const HEX = Buffer.from('0123456789abcdef')
-/** Room for every 16-bit value a hello of the largest size can hold, at 5 bytes each. */
+/** Enough for all 16-bit values of a hello of the largest size, at 5 bytes each. */
 const BYTES = Buffer.allocUnsafeSlow((HELLO_BYTES_MAX / 2 + 1) * 5)
-/** The values being written. */
+/** The values about to be written. */
 const KEPT = new Uint16Array(HELLO_BYTES_MAX / 2 + 1)

@@ -12,7 +12,7 @@ export function ja4h(head: RequestHead): Ja4h {
   return `${said.a}_${namesHash(said.names)}_${namesHash(said.cookieNames)}_${hash12(said.cookiePairs)}` as Ja4h
 }
 
-/** JA4H not hashed. Empty parts leave bare underscores. Cookie values stand in it: it is not for logs. */
+/** JA4H without hashing. Empty parts leave bare underscores. It contains cookie values: never log it. */
 export function ja4hRaw(head: RequestHead): string {
   const said = read(head)
   return `${said.a}_${said.names}_${said.cookieNames}_${said.cookiePairs}`
@@ -25,7 +25,7 @@ interface Said {
   readonly cookiePairs: string
 }
 
-/** Most requests have names that another had before them, which a look-up tells in a fifth of the time of a hash. */
+/** Most requests repeat header names seen before. A lookup takes a fifth of the time of a hash. */
 function namesHash(names: string): string {
   const known = hashes.get(names)
   if (known !== undefined) return known
@@ -38,7 +38,10 @@ function namesHash(names: string): string {
 
 let hashes = new Map<string, string>()
 
-/** Everything between a request and its hashes. Cookie and Referer are flags, not names; pseudo-headers are neither. */
+/**
+ * Extracts all parts of the fingerprint. Cookie and Referer are flags and not counted as names.
+ * Pseudo-headers are ignored.
+ */
 function read(head: RequestHead): Said {
   const raw = head.rawHeaders
   const names: string[] = []
@@ -69,13 +72,13 @@ function read(head: RequestHead): Said {
   }
 }
 
-/** Side by side. A crumb without `=` is name and pair alike. */
+/** Two parallel lists. A cookie without `=` is both its name and its pair. */
 interface Cookies {
   names: string[]
   pairs: string[]
 }
 
-/** One header may hold all cookies or, in HTTP/2, one crumb of them; empty pieces are none. */
+/** A header may hold all cookies or, in HTTP/2, one of them. Empty pieces are skipped. */
 function cutCookies(value: string, cookies: Cookies): void {
   let from = 0
   while (from < value.length && cookies.pairs.length < COOKIES_MAX) {
@@ -96,8 +99,9 @@ function cutCookies(value: string, cookies: Cookies): void {
 }
 
 /**
- * By name alone, byte by byte, equal names as sent: sorting whole pairs is wrong because `-` sorts before `=`
- * (FoxIO-LLC/ja4 issue 58). Insertion is by far the fastest for the few cookies of a real request.
+ * Sorts by name alone, byte by byte; equal names stay in the order sent. Sorting whole pairs would be wrong
+ * because `-` sorts before `=` (FoxIO-LLC/ja4 issue 58). Insertion sort is by far the fastest for the few
+ * cookies of a real request.
  */
 function sortByName(cookies: Cookies): void {
   const { names, pairs } = cookies
@@ -123,7 +127,10 @@ function sortByName(cookies: Cookies): void {
   }
 }
 
-/** The first four characters of the first language without `-` and blanks; what is no letter as two hex digits. */
+/**
+ * The first four characters of the first language, without `-` and blanks. Other non-letters become two hex
+ * digits.
+ */
 function languageMark(value: string): string {
   let mark = ''
   for (let i = 0; i < value.length && mark.length < 4; i++) {
@@ -140,8 +147,9 @@ function languageMark(value: string): string {
 }
 
 /**
- * The first two characters, but for the methods that would share them: the spec names only common methods and the
- * references differ on the others; this is the Wireshark plugin's reading, which keeps WebDAV's apart.
+ * The first two characters of the method, except for methods that would share them. The spec names only
+ * common methods and the references differ on the others. This follows the Wireshark plugin, which tells
+ * WebDAV methods apart.
  */
 function methodMark(method: string): string {
   return (
@@ -176,11 +184,11 @@ const METHOD_MARKS: ReadonlyMap<string, string> = new Map([
 ])
 const INSERTION_MAX = 32
 /**
- * Browsers keep no more than 180 of a site. Over HTTP/2 a few bytes can stand for 64 KiB of them (RFC 7541 §6.1), and
- * 32,000 cookies took 9 ms to sort: those behind the first of them are not read.
+ * Browsers keep at most 180 cookies for a site. Over HTTP/2 a few bytes can stand for 64 KiB of cookies (RFC
+ * 7541 §6.1), and sorting 32,000 cookies took 9 ms. So later cookies are ignored.
  */
 const COOKIES_MAX = 256
-/** Together a megabyte, whoever makes them up. */
+/** Limits the cache to about one megabyte, whatever clients send. */
 const HASHES_MAX = 2048
 const KEPT_LENGTH_MAX = 400
 const COOKIE = 'cookie'

@@ -8,14 +8,15 @@ import { FingerprintText } from '../text.ts'
 export type Ja4s = Brand<string, 'Ja4s'>
 
 /**
- * The JA4S of a server's answer: nothing is sorted and nothing left out but GREASE, which no server was seen to
- * send (the references differ, their maintainer said "ignore everywhere"). JA4's rule for odd ALPN names is carried over.
+ * The JA4S of a server's hello. Extensions are not sorted; only GREASE is left out, which no server was seen
+ * to send (the references differ, their maintainer said "ignore everywhere"). Odd ALPN names follow JA4's
+ * rule.
  */
 export function ja4s(hello: ServerHello, transport: Transport): Ja4s {
   return `${prefix(hello, transport)}_${TEXT.clear().list(hello.extensions).hash12()}` as Ja4s
 }
 
-/** JA4S with the extensions as they are, not hashed. */
+/** JA4S with the extensions listed, not hashed. */
 export function ja4sRaw(hello: ServerHello, transport: Transport): string {
   return `${prefix(hello, transport)}_${TEXT.clear().list(hello.extensions).text()}`
 }

@@ -4,12 +4,15 @@ import { hash12 } from '../text.ts'
 
 export type Ja4x = Brand<string, 'Ja4x'>
 
-/** The JA4X of one certificate: what its issuer, subject and extensions are made of, not what they say. */
+/**
+ * The JA4X of one certificate: the types of the fields in its issuer, subject and extensions, not their
+ * values.
+ */
 export function ja4x(oids: CertificateOids): Ja4x {
   return `${hash12(hexList(oids.issuer))}_${hash12(hexList(oids.subject))}_${hash12(hexList(oids.extensions))}` as Ja4x
 }
 
-/** JA4X not hashed. */
+/** JA4X without hashing. */
 export function ja4xRaw(oids: CertificateOids): string {
   return `${hexList(oids.issuer)}_${hexList(oids.subject)}_${hexList(oids.extensions)}`
 }
