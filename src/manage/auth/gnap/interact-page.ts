@@ -54,7 +54,7 @@ export async function decidePage(ctx: RequestContext, secret: string, management
     (decision: 'approve' | 'deny') =>
     async ({ id }: Person, atMs: number, scopes: readonly Scope[] = []) => {
       const actor = { id, address: ctx.state.address, requestId: ctx.state.requestId }
-      // If another decision came first, that one stands and this one is ignored.
+      // If another decision came first, it stands and this one is ignored.
       await decideGrant(store, grant, { decision, scopes }, actor, atMs, nowMs())
       lead(ctx, interactUrl)
     }

@@ -10,27 +10,27 @@ import type { People, Person } from './people.ts'
 import { RESOURCES, resourceUrl } from '../../http/access/resources.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-/** What a token of ours says, checked (RFC 9068). */
+/** The verified claims of one of our access tokens (RFC 9068). */
 export interface AccessToken {
   readonly principal: Principal
   readonly audience: string
   readonly id: string
   readonly clientId: string
-  /** `null`: the client's own. */
+  /** `null`: the client acts for itself. */
   readonly personId: string | null
   readonly grant: string | null
   readonly kid: string
   readonly scope: string
   readonly issuedAtS: number
   readonly expiresAtS: number
-  /** The thumbprint of the key that it is bound to (RFC 9449); `null`: whoever has it may use it. */
+  /** The thumbprint of the key the token is bound to (RFC 9449). `null`: a bearer token. */
   readonly jkt: string | null
 }
 
 export type Checked =
   | { readonly kind: 'good'; readonly token: AccessToken }
   | { readonly kind: 'expired' }
-  /** Not ours, not well formed, denied, or of somebody who is gone. */
+  /** Not our token, malformed, denied, or its client or person no longer exists. */
   | { readonly kind: 'bad' }
 
 export interface AccessTokenParts {
@@ -42,7 +42,7 @@ export interface AccessTokenParts {
   readonly documents: ClientDocuments
 }
 
-/** Checks the access tokens made here. What was checked before is remembered until it expires, or is denied. */
+/** Verifies our own access tokens. Caches a verified token until it expires or is denied. */
 export class AccessTokens {
   readonly #parts: AccessTokenParts
   readonly #audiences: [string, ...string[]]
@@ -55,7 +55,7 @@ export class AccessTokens {
     this.#audiences = [first!, ...others]
   }
 
-  /** Without waiting: `null` where something has to be read first, see `check`. */
+  /** Synchronous. `null`: the answer needs a read, call `check`. */
   known(text: string, nowMs: number): Checked | null {
     const known = this.#known.get(text)
     if (known === undefined || !this.#parts.denials.isFresh(nowMs)) return null
@@ -66,7 +66,7 @@ export class AccessTokens {
     return known.good
   }
 
-  /** Throws a Fault where the database cannot say whether it is good. */
+  /** Throws a Fault if the database cannot be read. */
   async check(text: string, nowMs: number): Promise<Checked> {
     const { denials } = this.#parts
     if (!denials.isFresh(nowMs)) await denials.read()
@@ -86,7 +86,7 @@ export class AccessTokens {
     return good
   }
 
-  /** The database has another content. */
+  /** Clears the caches after a restore has replaced the database. */
   forget(): void {
     this.#known.clear()
     this.#clients.clear()
@@ -114,7 +114,7 @@ export class AccessTokens {
     }
   }
 
-  /** `null`: its client or its person is gone. */
+  /** `null`: the client or the person no longer exists. */
   async #tokenOf(claims: Claims): Promise<AccessToken | null> {
     const isPersons = claims.sub !== claims.client_id
     const client = isDocumentUrl(claims.client_id)
@@ -135,7 +135,7 @@ export class AccessTokens {
     }
   }
 
-  /** Nothing of a client is ever changed; one that is deleted is denied. */
+  /** Clients never change, so they are cached. A deleted client is in the denials. */
   async #client(id: string): Promise<OAuthClient | null> {
     const known = this.#clients.get(id)
     if (known !== undefined) return known
@@ -146,7 +146,7 @@ export class AccessTokens {
     return found
   }
 
-  /** Its document was there when the token was made; what counts now is what an administrator says of it. */
+  /** The document was checked when the token was issued. Now only the administrator's trust entry counts. */
   async #documentClient(url: string, isPersons: boolean): Promise<OAuthClient | null> {
     const standing = await this.#parts.documents.standing(url)
     return standing === null && !isPersons ? null : standingClient(url, null, standing)
@@ -164,7 +164,7 @@ export class AccessTokens {
   }
 }
 
-/** Whether it can be one of ours: three parts, of a sane length. */
+/** Whether the text can be one of our tokens: three parts, at most 4,096 characters. */
 export function looksLikeJwt(text: string): boolean {
   return text.length <= LENGTH_MAX && JWT.test(text)
 }
@@ -173,7 +173,7 @@ interface Known {
   readonly claims: Claims
   readonly token: AccessToken
   readonly good: Checked
-  /** What its person, or its client, may do can change. */
+  /** The access of its person or client can change, so it is read again every 500 ms. */
   readonly isAskedAgain: boolean
   readonly readAtMs: number
 }
@@ -191,7 +191,7 @@ interface Claims {
   readonly kid: string
 }
 
-/** The head of a token of ours has three members and no others: none that brings a key along, or says where one is. */
+/** Accepts exactly three header members, so that a token cannot bring its own key (jwk, jku, x5c). */
 function kidIn(text: string): string | null {
   try {
     const head: unknown = JSON.parse(Buffer.from(text.slice(0, text.indexOf('.')), 'base64url').toString())
@@ -203,7 +203,7 @@ function kidIn(text: string): string | null {
   }
 }
 
-/** Signed by us: what does not have this form is another kind of token, from another version perhaps. */
+/** We have signed this token. Another form means another kind of token, or another version. */
 function claimsIn(claims: unknown, kid: string, nowMs: number): Claims | null {
   if (typeof claims !== 'object' || claims === null) return null
   const { sub, client_id, aud, jti, scope, iat, exp, grant, cnf } = claims as Record<string, unknown>
@@ -240,11 +240,11 @@ function planOf({ plan }: OAuthClient): Plan {
 
 const EXPIRED: Checked = { kind: 'expired' }
 const BAD: Checked = { kind: 'bad' }
-/** Some ten megabytes. */
+/** About 10 MB. */
 const KNOWN_MAX = 10_000
 const CLIENTS_MAX = 1_000
 const ASKED_AGAIN_MS = 500
-/** Clocks of processes on one database. */
+/** The clocks of processes on one database can differ by this much. */
 const SKEW_MS = 15_000
 const LENGTH_MAX = 4_096
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/

@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 
-/** An answer of an OAuth endpoint that is no success (RFC 6749 §5.2). */
+/** An error response of an OAuth endpoint (RFC 6749 §5.2). */
 export class OAuthError extends Error {
   readonly status: number
   readonly code: string
@@ -30,7 +30,7 @@ export function sayError(
   ctx.status = status
 }
 
-/** Where the database cannot be used. */
+/** The response while the database is unreachable. */
 export function unavailable(): OAuthError {
   return new OAuthError(503, 'temporarily_unavailable', 'this cannot be answered now', { 'Retry-After': '5' })
 }

@@ -2,17 +2,17 @@ import { MinuteThrottle, type SharedCounts } from '../minute-throttle.ts'
 import { OAuthError } from './answer.ts'
 
 /**
- * Whoever begins to ask for a code leaves a record that is kept for ten minutes, be it a client or anybody with its id: so
- * many a minute, from one network and from all.
+ * Limits authorization requests per minute, per network and in total. Each one stores a record for ten
+ * minutes, and knowing a client id is enough to send one.
  */
 export class Beginnings {
   readonly #fromNetwork = new MinuteThrottle(FROM_NETWORK_PER_MINUTE)
   readonly #fromAll = new MinuteThrottle(FROM_ALL_PER_MINUTE)
 
-  /** One more. Throws an OAuthError where that is too many. */
+  /** Counts one request. Throws an OAuthError if a limit is exceeded. */
   count(address: string, nowMs: number): void {
     const fromNetwork = this.#fromNetwork.count(address, nowMs)
-    // Who is refused already takes nothing from the others.
+    // A request refused for its network does not count towards the total.
     const throttled = fromNetwork.kind === 'throttled' ? fromNetwork : this.#fromAll.count(ALL, nowMs)
     if (throttled.kind === 'may') return
     const whence = throttled === fromNetwork ? 'from this address' : 'by everybody together'
@@ -28,7 +28,7 @@ export class Beginnings {
 }
 
 const ALL = ''
-/** An office behind one address has fewer. */
+/** More than an office behind one address needs. */
 const FROM_NETWORK_PER_MINUTE = 120
-/** Twelve thousand records at most, of some kilobytes each. */
+/** At most 12,000 records, a few kB each. */
 const FROM_ALL_PER_MINUTE = 1_200

@@ -4,22 +4,25 @@ import type { Plan, Scope } from '../../http/access/principal.ts'
 import { checkClient, type GrantType } from './clients.ts'
 
 /**
- * Clients that are known by the address of a document of theirs, which somebody else keeps (client-id metadata documents,
- * Agent Identity Documents). Whoever implements it fetches them with every guard there is, and remembers them: nothing
- * here fetches by itself.
+ * Clients identified by the URL of a document on another server (client-id metadata documents, Agent Identity
+ * Documents). The implementation fetches the documents with all its guards and caches them; this module does
+ * not fetch.
  */
 export interface ClientDocuments {
-  /** `null`: there is none at this address, or it cannot be used. */
+  /** `null`: no document at this URL, or it cannot be used. */
   find(url: string): Promise<ClientDocument | null>
-  /** What an administrator lets it do for itself: asked for twice a second, never fetched. `null`: nothing. */
+  /**
+   * The access that an administrator gave the client itself. Read twice a second, never fetched. `null`:
+   * none.
+   */
   standing(url: string): Promise<Standing | null>
 }
 
 export interface ClientDocument {
   readonly name: string | null
-  /** A JWK Set of its public keys; `null`: it has none, and asks people only. */
+  /** A JWK Set of its public keys. `null`: it has no keys and can only act for people. */
   readonly jwks: Readonly<Record<string, unknown>> | null
-  /** Where codes go; none: it asks nobody. */
+  /** The redirect URIs. Empty: it cannot ask people. */
   readonly redirectUris: readonly string[]
 }
 
@@ -29,7 +32,7 @@ export interface Standing {
   readonly plan: Plan
 }
 
-/** As a client beside the others: `null` where it goes against what is asked of those. */
+/** Converts a document to a client. `null`: the document breaks the rules for clients. */
 export function clientOfDocument(
   url: string,
   { name, jwks, redirectUris }: ClientDocument,
@@ -57,7 +60,7 @@ export function clientOfDocument(
   }
 }
 
-/** What there is to say of it without its document. */
+/** The part of the client that is known without its document. */
 export function standingClient(url: string, name: string | null, standing: Standing | null): OAuthClient {
   return {
     id: url,
@@ -70,10 +73,10 @@ export function standingClient(url: string, name: string | null, standing: Stand
   }
 }
 
-/** Ids of other clients are no addresses. */
+/** Ids of other clients are not URLs. */
 export function isDocumentUrl(id: string): boolean {
   return DOCUMENT_URL.test(id)
 }
 
-/** Whether it may be http is for whoever fetches. */
+/** The code that fetches decides whether http is allowed. */
 const DOCUMENT_URL = /^https?:\/\/[\x21-\x7e]{1,2000}$/

@@ -21,7 +21,7 @@ export interface WantedClient {
   readonly origin: 'administrator' | 'registration'
 }
 
-/** What has to go together in a client, wherever it comes from. */
+/** The members of a client that must be consistent, no matter where it comes from. */
 type Checked = Pick<OAuthClient, 'grantTypes' | 'redirectUris' | 'authMethod' | 'jwks'>
 
 export type GrantType = (typeof GRANT_TYPES)[number]
@@ -30,7 +30,7 @@ export type AuthMethod = (typeof AUTH_METHODS)[number]
 export const GRANT_TYPES = ['client_credentials', 'authorization_code', 'refresh_token'] as const
 export const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
 
-/** A new client, for the API, the command line and registration alike. Its secret is nowhere but in the answer. */
+/** Creates a client, for the API, the command line and registration. Only this answer contains the secret. */
 export async function makeClient(
   store: Store,
   wanted: WantedClient,
@@ -53,7 +53,7 @@ export async function makeClient(
   return { client, secret }
 }
 
-/** With its codes and refresh tokens; its access tokens are refused from now on. `false`: it is not there. */
+/** Also deletes its codes and refresh tokens, and denies its access tokens. `false`: it does not exist. */
 export async function deleteClient(
   store: Store,
   denials: Pick<Denials, 'addTo' | 'learn'>,
@@ -76,22 +76,24 @@ export async function deleteClient(
   return true
 }
 
-/** What this version does not know of gives nothing. */
+/** Ignores scopes that this version does not know. */
 export function scopesOf({ scopes }: Pick<OAuthClient, 'scopes'>): readonly Scope[] {
   return SCOPES.filter((scope) => scopes.includes(scope))
 }
 
-/** What people can consent to: nobody lets a client near administration that only its own document speaks for. */
+/**
+ * The scopes people can consent to. No person can give `admin` to a client known only by its own document.
+ */
 export function scopesWithPeople(client: Pick<OAuthClient, 'scopes' | 'origin'>): readonly Scope[] {
   return client.origin === 'document' ? SCOPES.filter((scope) => scope !== 'admin') : scopesOf(client)
 }
 
-/** What it may ask for: `admin` has all. */
+/** The scopes a client may request: `admin` includes all. */
 export function scopesWithin(scopes: readonly Scope[]): readonly Scope[] {
   return scopes.includes('admin') ? SCOPES : scopes
 }
 
-/** As oidc-provider wants it. In the place of the secret is its hash: see `compareClientSecret` in provider.ts. */
+/** The client for oidc-provider. `client_secret` is the hash: see `compareClientSecret` in provider.ts. */
 export function metadataOf(client: OAuthClient): ClientMetadata {
   const { id, name, secretHash, authMethod, grantTypes, redirectUris, jwks, origin } = client
   const hasCode = grantTypes.includes('authorization_code')
@@ -100,11 +102,11 @@ export function metadataOf(client: OAuthClient): ClientMetadata {
     client_name: name,
     ...(secretHash === null ? {} : { client_secret: secretHash }),
     token_endpoint_auth_method: authMethod as AuthMethod,
-    // Whether there is a refresh token is decided when a code is exchanged: `offline_access` asks for one, too.
+    // The code exchange decides whether to issue a refresh token: `offline_access` also requests one.
     grant_types: hasCode ? [...new Set([...grantTypes, 'refresh_token'])] : [...grantTypes],
     response_types: hasCode ? ['code'] : [],
     redirect_uris: [...redirectUris],
-    // Of these the port of a loopback address may be any (RFC 8252 §7.3).
+    // A native client may use any port of a loopback address (RFC 8252 §7.3).
     application_type: redirectUris.some((uri) => uri.startsWith('http:')) ? 'native' : 'web',
     ...(jwks === null ? {} : { jwks: jwks as unknown as NonNullable<ClientMetadata['jwks']> }),
     [OWN]: {
@@ -116,13 +118,13 @@ export function metadataOf(client: OAuthClient): ClientMetadata {
   }
 }
 
-/** Ours, beside what the specifications know of. */
+/** Our own client metadata, beyond the specifications. */
 export interface OwnMetadata {
-  /** For itself. */
+  /** When the client acts for itself. */
   readonly scopes: readonly Scope[]
-  /** In the name of somebody who consents. */
+  /** When the client acts for a person who consents. */
   readonly withPeople: readonly Scope[]
-  /** It has registered for refresh tokens. */
+  /** The client has registered for refresh tokens. */
   readonly hasRefresh: boolean
   readonly origin: string
 }
@@ -131,10 +133,10 @@ export function ownMetadata(client: { readonly [member: string]: unknown }): Own
   return client[OWN] as OwnMetadata
 }
 
-/** The member it is in. */
+/** The name of the metadata member. */
 export const OWN = 'gatehouse'
 
-/** Throws a Refusal that says what does not go together. */
+/** Throws a Refusal that lists the inconsistencies. */
 export function checkClient(wanted: Checked): void {
   const [problem, ...more] = [
     ...grantProblems(wanted),
@@ -157,7 +159,10 @@ function grantProblems({ grantTypes, redirectUris, authMethod }: Checked): reado
   return problems
 }
 
-/** https, or for an app on the user's own machine http to it; to be compared as it is, character for character. */
+/**
+ * Allows https, and http to the user's own machine for apps. Redirect URIs are compared character by
+ * character.
+ */
 function redirectProblems(uri: string, pointer: string): readonly FieldError[] {
   const wrong = (detail: string) => [{ pointer, detail }]
   if (!VISIBLE.test(uri)) return wrong('is no URI')

@@ -3,14 +3,14 @@ import type { DenialKind } from '../../../store/people/oauth-denials.ts'
 import type { Store } from '../../../store/store.ts'
 
 /**
- * Which access tokens are not taken any more. They are read from the database while somebody asks, so that what another
- * process has denied is in force here within a second; where the database cannot be read nobody is told that a token is
- * good.
+ * The access tokens that were revoked before they expired. Reads the database again while requests arrive, so
+ * that a denial by another process takes effect here within a second. If the database cannot be read, no
+ * token is accepted.
  */
 export class Denials {
   readonly #store: Store
   readonly #nowMs: () => number
-  /** When each is over. */
+  /** When each denial expires. */
   readonly #known = new Map<string, number>()
   #readAtMs = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | null = null
@@ -20,7 +20,7 @@ export class Denials {
     this.#nowMs = nowMs
   }
 
-  /** With the work that goes with it: both or neither. */
+  /** Adds a denial and does `work` in one transaction. */
   async add(
     kind: DenialKind,
     id: string,
@@ -35,24 +35,27 @@ export class Denials {
     this.learn(kind, id, expiresAtMs)
   }
 
-  /** Part of a transaction of somebody else, who then lets this process `learn` it. */
+  /** Adds a denial in the caller's transaction. The caller must call `learn` after the commit. */
   async addTo(queries: Queries, kind: DenialKind, id: string): Promise<void> {
     const atMs = this.#nowMs()
     await this.#store.oauthDenials.add({ kind, id, atMs, expiresAtMs: atMs + DENIED_MS }, queries)
   }
 
-  /** The database has another content. */
+  /** Clears the cache after a restore has replaced the database. */
   forget(): void {
     this.#known.clear()
     this.#readAtMs = Number.NEGATIVE_INFINITY
   }
 
-  /** In force here at once. */
+  /** Makes a denial take effect in this process at once. */
   learn(kind: DenialKind, id: string, expiresAtMs = this.#nowMs() + DENIED_MS): void {
     this.#known.set(`${kind} ${id}`, expiresAtMs)
   }
 
-  /** Whether `has` knows enough. Whoever is told so soon before it ends has it read again, and nobody waits. */
+  /**
+   * Whether `has` is up to date. Shortly before that ends, starts a read in the background, so that no
+   * request waits.
+   */
   isFresh(nowMs: number): boolean {
     const ageMs = Math.abs(nowMs - this.#readAtMs)
     if (ageMs > READ_AGAIN_MS && ageMs < FRESH_MS) void this.read().catch(() => undefined)
@@ -63,7 +66,7 @@ export class Denials {
     return this.#known.size > 0 && this.#known.has(`${kind} ${id}`)
   }
 
-  /** Throws a Fault where the database cannot be read. */
+  /** Throws a Fault if the database cannot be read. */
   read(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null
@@ -73,7 +76,8 @@ export class Denials {
 
   async #read(): Promise<void> {
     const nowMs = this.#nowMs()
-    // Once all, then what is new; again what was new a minute ago: it was written by other clocks, in slow transactions.
+    // Reads everything once, then what is new. The last minute is read again: a slow transaction, or a
+    // process with another clock, can add entries to it later.
     const found = await this.#store.oauthDenials.since(Math.max(0, this.#readAtMs - OVERLAP_MS), nowMs)
     for (const { kind, id, expiresAtMs } of found) this.#known.set(`${kind} ${id}`, expiresAtMs)
     for (const [name, expiresAtMs] of this.#known) if (expiresAtMs <= nowMs) this.#known.delete(name)
@@ -81,9 +85,9 @@ export class Denials {
   }
 }
 
-/** The longest life of an access token, `auth.access_token_ttl_s`. */
+/** The maximum of `auth.access_token_ttl_s`. */
 export const TOKEN_LIFE_MAX_S = 600
-/** Longer than any that is out lives, on any clock. */
+/** Longer than any issued token lives, on any clock. */
 export const DENIED_MS = (TOKEN_LIFE_MAX_S + 120) * 1000
 const OVERLAP_MS = 60_000
 const READ_AGAIN_MS = 300

@@ -6,13 +6,16 @@ import { REGISTRATION_PATH } from './registration.ts'
 import { ROUTES, SIGNATURES } from './routes.ts'
 import { type Resource, resourceUrl, wellKnownUrl } from '../../http/access/resources.ts'
 
-/** What of it there is. */
+/** The optional features that are on. */
 export interface Offered {
   readonly hasPeople: boolean
   readonly hasRegistration: boolean
 }
 
-/** How tokens are come by, for clients that find out by themselves. Nothing in it needs the database. `false`: it is none of that. */
+/**
+ * The discovery documents for OAuth clients. They need no database. The returned function answers `false` for
+ * any other request.
+ */
 export function oauthDocuments(publicUrl: string, offered: Offered): (ctx: RequestContext) => boolean {
   const resources = new Map<string, string>()
   const add = (url: string, document: unknown) => void resources.set(url, JSON.stringify(document))

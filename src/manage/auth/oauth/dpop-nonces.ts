@@ -3,9 +3,10 @@ import { digestOf } from '../../../store/engine/sealed.ts'
 import type { RecordKeeping } from './records.ts'
 
 /**
- * What proofs have to hold so that none could have been made long before (RFC 9449 §8 and §9): made of the time and of a
- * secret in the database, so that what one process has given out every other takes, also after a restart. The API and the
- * authorization server are one origin, for which clients keep one nonce: so they are reckoned as oidc-provider does.
+ * Nonces prove that a DPoP proof is recent (RFC 9449 §8 and §9). They are derived from the time and a secret
+ * in the database, so every process accepts the nonces of every other, also after a restart. Clients keep one
+ * nonce per origin, and the API and the authorization server share one: this uses the derivation of
+ * oidc-provider.
  */
 export class DpopNonces {
   readonly #keeping: Pick<RecordKeeping, 'store' | 'sealer' | 'nowMs'>
@@ -16,26 +17,26 @@ export class DpopNonces {
     this.#keeping = keeping
   }
 
-  /** For oidc-provider. */
+  /** The secret for oidc-provider. */
   secret(): Promise<Buffer> {
     this.#secret ??= this.#read().catch((error) => {
-      this.#secret = null // the database may be back by the next time
+      this.#secret = null // so that the next call tries again
       throw error
     })
     return this.#secret
   }
 
-  /** For the next proof. */
+  /** The nonce for the client's next proof. */
   async next(): Promise<string> {
     return (await this.#current())[NEXT]!
   }
 
   async isGood(nonce: unknown): Promise<boolean> {
-    // It is no secret: whoever asks is told.
+    // A nonce is public, so the comparison need not be constant-time.
     return typeof nonce === 'string' && (await this.#current()).includes(nonce)
   }
 
-  /** The database has another content. */
+  /** Clears the cache after a restore has replaced the database. */
   forget(): void {
     this.#secret = null
     this.#known = null
@@ -54,7 +55,7 @@ export class DpopNonces {
     const { store, sealer, nowMs } = this.#keeping
     const made = async () => {
       const sealed = await sealer.seal(randomBytes(SECRET_BYTES).toString('base64url'), NONCE_SECRET)
-      // Of two processes at once one makes it.
+      // If two processes do this at once, one of them stores its secret and both read that.
       await store.oauthRecords.putOnce({ ...RECORD, sealed }, nowMs())
       return (await store.oauthRecords.byId(RECORD.id))!
     }
@@ -71,9 +72,9 @@ function nonceOf(secret: Buffer, step: number): string {
 
 const SECRET_BYTES = 32
 const STEP_MS = 60_000
-/** A minute ahead, so that it is good for three at least. */
+/** The index of the nonce one minute ahead, which stays valid for at least three minutes. */
 const NEXT = 3
-/** The kind of the record that holds the secret, and what that is sealed as: see Sealer. */
+/** The kind of the record that holds the secret, and the purpose it is sealed for: see Sealer. */
 export const NONCE_KIND = 'NonceSecret'
 export const NONCE_SECRET = 'oauth dpop nonces'
 const RECORD = {

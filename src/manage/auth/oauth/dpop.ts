@@ -4,22 +4,24 @@ import { digestOf } from '../../../store/engine/sealed.ts'
 import type { Store } from '../../../store/store.ts'
 import { SIGNATURES } from './routes.ts'
 
-/** A request that a proof came with. */
+/** The request that a proof came with. */
 export interface ProvenRequest {
   readonly method: string
-  /** Without query; never from a Host header. */
+  /** Without the query. Never built from the Host header. */
   readonly url: string
   readonly accessToken: string
-  /** Of the key that the token is bound to. */
+  /** The thumbprint of the key the token is bound to. */
   readonly jkt: string
-  /** Whether the proof holds a nonce of ours; `null`: it needs none. */
+  /** Whether a nonce is one of ours. `null`: proofs need no nonce. */
   readonly isGoodNonce: ((nonce: unknown) => Promise<boolean>) | null
 }
 
-/** What keeps a proof from being taken but that it needs another nonce. */
+/** The problem if the proof is valid except for its nonce. */
 export const NONCE_MISSING = 'the proof needs the nonce that the header DPoP-Nonce says'
 
-/** Whether a proof of possession (RFC 9449 §4.3) is one for this request, and the first time. `null`: it is; else why not. */
+/**
+ * Verifies a DPoP proof for this request (RFC 9449 §4.3) and refuses replays. Returns the problem, or `null`.
+ */
 export async function dpopProblem(
   proof: string,
   request: ProvenRequest,
@@ -81,7 +83,7 @@ function claimProblem(
   return claims['ath'] === hash ? null : 'the proof is not for this token'
 }
 
-/** As RFC 3986 §6.2.2 and §6.2.3 make one of several ways to write it. */
+/** Normalizes the URL (RFC 3986 §6.2.2 and §6.2.3). */
 function withoutQuery(url: unknown): string | null {
   const parsed = typeof url === 'string' ? URL.parse(url) : null
   return parsed === null ? null : parsed.origin + parsed.pathname
@@ -89,5 +91,5 @@ function withoutQuery(url: unknown): string | null {
 
 const LENGTH_MAX = 8_192
 const JTI_LENGTH_MAX = 256
-/** As long as the authorization server itself gives it. */
+/** The same window as in the authorization server. */
 const WINDOW_MS = 300_000

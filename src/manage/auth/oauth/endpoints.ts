@@ -20,8 +20,9 @@ type Context = Koa.ParameterizedContext<RequestState>
 type Endpoint = (ctx: Context, management: Management) => Promise<void>
 
 /**
- * Everything behind /oauth/, and /account, which has its sessions. What speaks the protocol is oidc-provider; it gets no path but these, and what it answers is
- * sent by the server that sends everything else. Its errors have the protocol's form, whatever happens.
+ * The endpoints below /oauth/, and /account, which uses the same sessions. oidc-provider implements the
+ * protocol; it sees only these paths, and this server sends its responses. Every error has the form that the
+ * protocol defines.
  */
 export function oauthEndpoints(management: Management): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
@@ -53,13 +54,13 @@ function endpointAt(path: string, { oauth }: Management): Found | null {
 }
 
 const byProvider: Endpoint = async (ctx, management) => {
-  // It looks for what is said to pages already.
+  // oidc-provider looks for the CORS headers that are already set.
   putHead(ctx)
   const provider = await management.oauth.provider()
   const inner = await run(provider, ctx, management)
   const { failure } = inner.state as { failure?: Error }
   if (failure !== undefined) {
-    // In a browser the client is told by a redirect.
+    // A browser has told the client by a redirect, so this is only logged.
     if (inner.status >= 500) throw failure
     management.log.error('the authorization server could not answer', { error: failure })
   }
@@ -69,7 +70,7 @@ const byProvider: Endpoint = async (ctx, management) => {
   if (isError(body, 'invalid_client')) await throttle(ctx, management)
 }
 
-/** By a client, or by anybody who knows its id. */
+/** Counted, because knowing a client id is enough to send this. */
 const push: Endpoint = async (ctx, management) => {
   if (ctx.method === 'POST') countBeginning(ctx, management)
   await byProvider(ctx, management)
@@ -85,14 +86,17 @@ function countBeginning(ctx: Context, { oauth, nowMs }: Management): void {
   oauth.beginnings.count(ctx.state.address, nowMs())
 }
 
-/** The same, and then for the tokens that oidc-provider does not keep: it has found out who asks. */
+/**
+ * Like `byProvider`, then answers for access tokens, which oidc-provider does not store. It has authenticated
+ * the client.
+ */
 const withOurTokens =
   (answer: (inner: KoaContextWithOIDC, management: Management) => Promise<unknown>): Endpoint =>
   async (ctx, management) => {
     await byProvider(ctx, management)
     const inner = INNER.get(ctx)
     if (inner === undefined || !isError(ctx.body, 'unsupported_token_type')) return
-    // That of the error that is not told.
+    // The Content-Type of the replaced error.
     ctx.remove('Content-Type')
     ctx.body = await answer(inner, management)
     ctx.status = 200
@@ -132,7 +136,7 @@ const account = inBrowser(async (ctx, management) => {
   await management.oauth.people!.account(ctx, session, new AccessGiven(management))
 })
 
-/** Who looks at a page is told on a page. */
+/** Shows errors as a page, because the client is a browser. */
 function inBrowser(answer: Endpoint): Endpoint {
   return async (ctx, management) => {
     try {
@@ -145,10 +149,10 @@ function inBrowser(answer: Endpoint): Endpoint {
   }
 }
 
-/** Has oidc-provider answer, less the sending. */
+/** Runs oidc-provider without sending its response. */
 async function run(provider: Provider, ctx: Context, management: Management): Promise<KoaContextWithOIDC> {
   const inner = provider.createContext(ctx.req, ctx.res) as unknown as KoaContextWithOIDC
-  // Its own addresses begin with the path of the issuer, if that has one.
+  // If the issuer has a path, the URLs of oidc-provider start with it.
   const { pathname } = new URL(management.publicUrl)
   Object.assign(inner, { mountPath: pathname === '/' ? '' : pathname })
   INNER.set(ctx, inner)
@@ -168,7 +172,7 @@ function composedOf(provider: Provider): (inner: KoaContextWithOIDC) => Promise<
   return composed
 }
 
-/** OpenID Connect ignores the scope where consent is not asked for anew; here it is then. */
+/** OpenID Connect ignores `offline_access` without prompt=consent. Adds the prompt if it is missing. */
 function askForConsentWhenOffline(ctx: Context): void {
   const query = new URLSearchParams(ctx.querystring)
   const isOffline = (query.get('scope') ?? '').split(' ').includes('offline_access')
@@ -177,7 +181,7 @@ function askForConsentWhenOffline(ctx: Context): void {
   ctx.req.url = `${ctx.path}?${query}`
 }
 
-/** Who guesses is told to wait. */
+/** Counts failed client authentication and throttles the address. */
 async function throttle(ctx: Context, management: Management): Promise<void> {
   const refusal = new Refusal('invalid_token', 'this client is not known here, or its credential is another')
   const address = ctx.state.address
@@ -207,7 +211,7 @@ function isError(body: unknown, code: string): boolean {
   return typeof body === 'object' && body !== null && 'error' in body && body.error === code
 }
 
-/** Pages may ask by themselves: whether they may read the answer is found out with the client. */
+/** Web pages may call these. oidc-provider decides per client whether they may read the answer. */
 const ASKED = ['POST', 'OPTIONS']
 const REGISTER: Found = { methods: ['POST'], answer: registration }
 const FIXED: ReadonlyMap<string, Found> = new Map([

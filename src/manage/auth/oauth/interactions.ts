@@ -13,7 +13,7 @@ type Details = Awaited<ReturnType<Provider['interactionDetails']>>
 type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
 type Grant = InstanceType<Provider['Grant']>
 
-/** What a client waits for in this browser. Throws an OAuthError where that is nothing. */
+/** The interaction that waits in this browser. Throws an OAuthError if there is no such interaction. */
 export async function interactionOf(
   ctx: Context,
   provider: Provider,
@@ -23,7 +23,7 @@ export async function interactionOf(
     if ((error as { error?: string }).error === 'invalid_request') throw over()
     throw error
   })
-  // The cookie says which one it is; the path is only where the browser looks.
+  // The cookie decides which interaction it is; the path must match.
   if (ctx.url.slice(INTERACTION_PATH.length).split(/[/?]/, 1)[0] !== details.uid) throw over()
   const client = await provider.Client.find(String(details.params['client_id']))
   if (client === undefined) throw over()
@@ -62,14 +62,14 @@ export async function interactionOf(
       if (granted.length === 0) return finish(DENIED)
       const grant = new provider.Grant({ accountId: person.id, clientId: client.clientId })
       fill(grant, asked, granted)
-      // With how they have signed in: else who has to do that anew would have to once more.
+      // Merge with the login result: after a forced login the person would otherwise have to sign in twice.
       await finish({ consent: { grantId: await grant.save() } }, true)
     },
     denied: () => finish(DENIED),
   }
 }
 
-/** Who is signed in in this browser, and the end of it. */
+/** The session of this browser: the person signed in, and how to end it. */
 export async function sessionOf(ctx: Context, provider: Provider): Promise<BrowserSession> {
   const inner = provider.createContext(ctx.req, ctx.res)
   const session = await provider.Session.get(inner)
@@ -95,7 +95,7 @@ export async function sessionOf(ctx: Context, provider: Provider): Promise<Brows
   }
 }
 
-/** Whoever is signed in in this browser is signed out: nothing of theirs goes over to who signs in now. */
+/** Signs out the person who is signed in, so that nothing of their session passes to the next one. */
 async function leave(ctx: Context, details: Details, provider: Provider): Promise<void> {
   const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
   if (session.accountId === undefined) return
@@ -117,12 +117,12 @@ function isAskedAnew({ prompt, max_age }: Details['params']): boolean {
   )
 }
 
-/** What a client has asked for, of what it may have. */
+/** The requested access, limited to what the client may have. */
 interface Asked {
   readonly scopes: readonly Scope[]
   readonly resources: readonly string[]
   readonly isOffline: boolean
-  /** Of OpenID Connect, which there is nothing of here. */
+  /** OpenID Connect scopes, which are not supported. */
   readonly others: readonly string[]
 }
 
@@ -138,8 +138,8 @@ function askedIn({ params }: Details, client: Client): Asked {
 }
 
 /**
- * Puts down what was consented to, and that the rest was asked for and refused: else it would be asked for again. It is a
- * grant of its own, so that what came of an earlier one can be taken back alone.
+ * Records what was granted and what was refused: otherwise oidc-provider would ask for the rest again. Each
+ * consent is a separate grant, so that it can be revoked alone.
  */
 function fill(
   grant: Grant,

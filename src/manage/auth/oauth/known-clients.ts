@@ -2,10 +2,12 @@ import type { OAuthClient, OAuthClientStore } from '../../../store/people/oauth-
 import { DASHBOARD_PATH } from '../../http/dashboard-path.ts'
 import { SCOPES } from '../../http/access/principal.ts'
 
-/** Where clients are found that are known by an id. */
+/** Looks up clients by id. */
 export type KnownClients = Pick<OAuthClientStore, 'byId'>
 
-/** Those in the database, and the dashboard, which nobody has to make: it has what who signs in with it has. */
+/**
+ * Adds the built-in dashboard client to those in the database. It gets the scopes of the signed-in person.
+ */
 export function withDashboard(clients: KnownClients, publicUrl: string): KnownClients {
   const dashboard: OAuthClient = {
     ...{ id: DASHBOARD_CLIENT, name: 'Dashboard', origin: 'administrator', plan: 'unlimited' },
@@ -17,5 +19,5 @@ export function withDashboard(clients: KnownClients, publicUrl: string): KnownCl
   return { byId: async (id) => (id === DASHBOARD_CLIENT ? dashboard : clients.byId(id)) }
 }
 
-/** No client in the database has such an id: theirs begin with `cli_`. */
+/** Cannot collide with ids in the database: those begin with `cli_`. */
 const DASHBOARD_CLIENT = 'dashboard'

@@ -15,10 +15,10 @@ import { SigningKeys } from './signing-keys.ts'
 export interface OAuthSettings {
   readonly accessTokenTtlS: number
   readonly keyRotationMs: number
-  /** Whether clients may register by themselves: nobody, who has the token, or anybody. */
+  /** Whether clients can register themselves: no, with the registration token, or all. */
   readonly registration: 'off' | 'token' | 'open'
   readonly registrationToken: string | null
-  /** Whether proofs of keys have to hold a nonce of ours; where it is not said, they need none. */
+  /** Whether DPoP proofs must contain one of our nonces. Default: no. */
   readonly needsDpopNonce?: boolean
 }
 
@@ -34,7 +34,7 @@ export interface OAuthParts {
   nowMs(): number
 }
 
-/** OAuth 2.0: the authorization server's state, and the tokens that it has made. */
+/** The state of the OAuth 2.0 authorization server, and its access tokens. */
 export class OAuth {
   readonly settings: OAuthSettings
   readonly people: People | null
@@ -42,7 +42,7 @@ export class OAuth {
   readonly denials: Denials
   readonly clients: KnownClients
   readonly tokens: AccessTokens
-  /** `null`: nobody needs one. */
+  /** `null`: proofs need no nonce. */
   readonly nonces: DpopNonces | null
   readonly beginnings = new Beginnings()
   readonly revocations = new Revocations()
@@ -69,7 +69,7 @@ export class OAuth {
     })
   }
 
-  /** The database has another content: a backup was restored. */
+  /** Clears the caches after a restore has replaced the database. */
   forget(): void {
     this.keys.forget()
     this.denials.forget()
@@ -78,7 +78,7 @@ export class OAuth {
     this.#provider = null
   }
 
-  /** The one that signs with the key of this moment. */
+  /** The provider that signs with the current key. */
   async provider(): Promise<Provider> {
     const { signer } = await this.keys.current()
     if (this.#provider?.kid === signer.kid) return this.#provider.provider
@@ -86,7 +86,7 @@ export class OAuth {
     const { accessTokenTtlS } = settings
     const { denials, clients } = this
     const nonceSecret = (await this.nonces?.secret()) ?? null
-    // Only who uses it pays for it: it is large.
+    // Imported on first use, because it is large.
     const { makeProvider } = await import('./provider.ts')
     const provider = makeProvider(
       { publicUrl, store, sealer, denials, clients, people, documents, accessTokenTtlS, nonceSecret, nowMs },

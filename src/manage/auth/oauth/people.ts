@@ -8,55 +8,58 @@ export type BrowserContext = Koa.ParameterizedContext<{
   isSecret?: boolean
 }>
 
-/** Somebody who signs in and consents. */
+/** A person with an account, who can sign in and consent. */
 export interface Person {
   /** `usr_…`. */
   readonly id: string
   readonly name: string
-  /** No client gets more than these from them. */
+  /** The upper limit for the scopes of any client that acts for them. */
   readonly scopes: ReadonlySet<Scope>
   readonly plan: Plan
-  /** In a browser in which they signed in before, they are not signed in any more. */
+  /** Sign-ins before this time are no longer valid. */
   readonly signedInSinceMs: number
 }
 
-/** The people there are, and the pages on which they sign in and consent. */
+/** The accounts, and the pages to sign in and consent. */
 export interface People {
   /**
-   * `null`: gone, or may not sign in any more. It is asked for every token of theirs twice a second, and remembers for
-   * no longer itself.
+   * `null`: deleted, or may no longer sign in. Called up to twice a second for each of the person's tokens;
+   * must not cache for longer than that.
    */
   find(id: string): Promise<Person | null>
-  /** Whether there is somebody who could be asked. */
+  /** Whether any account exists that could consent. */
   isAnybody(): Promise<boolean>
-  /** Answers a request to `/oauth/interaction/{uid}`, and ends with one of the three things that can be done. */
+  /**
+   * Answers a request to `/oauth/interaction/{uid}`; at the end calls one of the three callbacks of
+   * `Interaction`.
+   */
   interact(ctx: BrowserContext, interaction: Interaction): Promise<void>
   /** Answers a request to `/account` or a page below it. */
   account(ctx: BrowserContext, session: BrowserSession, given: GivenAccess): Promise<void>
-  /** Answers a request for the page on which somebody decides about a program; it ends with one of the two. */
+  /** Answers the page on which a person decides about a program; at the end calls `approve` or `deny`. */
   decide(ctx: BrowserContext, session: BrowserSession, asked: AskedAccess): Promise<void>
   /** Answers a request to `/oauth/sign-out`. */
   signOut(ctx: BrowserContext, session: BrowserSession): Promise<void>
-  /** Answers a request to `/oauth/openid/callback`: of a browser that an OpenID provider elsewhere sends back. */
+  /** Answers `/oauth/openid/callback`, to which an external OpenID provider redirects browsers. */
   cameBack(ctx: BrowserContext): Promise<void>
-  /** Says in a browser why something cannot be done. */
+  /** Shows an error page. */
   refused(ctx: BrowserContext, status: number, text: string): void
 }
 
-/** Who is signed in in this browser. */
+/** The session of this browser. */
 export interface BrowserSession {
-  /** `null`: nobody. */
+  /** `null`: signed out. */
   readonly personId: string | null
-  /** When they have; a whole second. */
+  /** The time of the sign-in, in whole seconds. */
   readonly signedInAtMs: number
-  /** In a new session: nothing of who was signed in before goes over. */
+  /** Starts a new session; nothing of an earlier session passes to it. */
   signIn(personId: string, how: HowSignedIn): Promise<void>
   end(): Promise<void>
 }
 
-/** Whether who has signed in then is signed in still, and what they have let others do since is good. */
+/** Whether a sign-in at `atMs` is still valid, and with it the approvals given since. */
 export function isSignedIn(atMs: number, { signedInSinceMs }: Pick<Person, 'signedInSinceMs'>): boolean {
-  // Sessions know whole seconds.
+  // Sessions store whole seconds.
   return Math.floor(atMs / 1000) >= Math.ceil(signedInSinceMs / 1000)
 }
 
@@ -66,85 +69,85 @@ export function signedInBefore(atMs: number, { signedInSinceMs }: Pick<Person, '
 }
 
 /**
- * From when somebody is signed in who has shown at `atMs` who they are, as they are known since. Sessions know whole
- * seconds: who signs in within the second that has ended all others would be signed out with those.
+ * The start time of a session for a sign-in at `atMs`. Sessions store whole seconds: without rounding up, a
+ * sign-in in the same second that ended all other sessions would end too.
  */
 export function signedInFrom(atMs: number, { signedInSinceMs }: Pick<Person, 'signedInSinceMs'>): number {
   const firstMs = Math.ceil(signedInSinceMs / 1000) * 1000
   return firstMs - atMs <= 1000 ? Math.max(atMs, firstMs) : atMs
 }
 
-/** What somebody has let programs do in their name. */
+/** The access that people have given to programs. */
 export interface GivenAccess {
   of(personId: string): Promise<readonly Given[]>
-  /** `false`: there is none of this id. */
+  /** `false`: this person has given no access to this id. */
   takeBack(person: Pick<Person, 'id'>, id: string, from: From): Promise<boolean>
 }
 
-/** One program that goes on in somebody's name. */
+/** A program that acts for a person. */
 export interface Given {
-  /** Of the program. */
+  /** The program's id. */
   readonly id: string
   readonly name: string
-  /** How it shows who it is. */
+  /** How the program identifies itself. */
   readonly how: 'client' | 'document' | 'key'
   readonly scopes: readonly string[]
-  /** Also while nobody is there. */
+  /** Whether it has access while the person is away. */
   readonly isOffline: boolean
   readonly untilMs: number
 }
 
-/** Where a request has come from, for the audit log. */
+/** The origin of a request, for the audit log. */
 export interface From {
   readonly address: string
   readonly requestId: string
 }
 
-/** A program that nobody knows, which waits until somebody has decided. Each of the two leads the browser on. */
+/** An unknown program that waits for a decision. Both callbacks redirect the browser. */
 export interface AskedAccess {
   readonly id: string
-  /** What it says about itself. */
+  /** The name the program gives itself. Unverified. */
   readonly name: string
   readonly uri: string | null
   readonly thumbprint: string
   readonly scopes: readonly Scope[]
-  /** Whether its tokens are good for whoever has them. */
+  /** Whether its tokens work without a key. */
   readonly isBearer: boolean
-  /** Where the browser goes afterwards; `null`: nowhere. */
+  /** Where the browser goes afterwards. `null`: nowhere. */
   readonly finishUri: string | null
-  /** `atMs`: when they have signed in. */
+  /** `atMs`: when the person signed in. */
   approve(person: Person, atMs: number, scopes: readonly Scope[]): Promise<void>
   deny(person: Person, atMs: number): Promise<void>
 }
 
-/** How somebody has signed in. */
+/** How a person has signed in. */
 export interface HowSignedIn {
-  /** When what they proved it with was looked up. */
+  /** When the credential was looked up. */
   readonly atMs: number
-  /** Also when the browser was closed. */
+  /** Whether the session survives closing the browser. */
   readonly stays: boolean
 }
 
-/** What a client waits for in somebody's browser. Each of the three leads that browser on. */
+/** A login or consent that a client waits for. All three callbacks redirect the browser. */
 export interface Interaction {
-  /** In the path, and in a cookie of this browser, or there would be no interaction. */
+  /** In the path and in a cookie of this browser. */
   readonly uid: string
-  /** Who is it, or may it? */
+  /** Sign in, or consent to the access. */
   readonly asks: 'login' | 'consent'
-  /** Whether the client wants them to say it anew, whoever knows them already. */
+  /** Whether the client wants a new sign-in, even if the person is signed in. */
   readonly isAnew: boolean
-  /** `isRegistered`: it came by itself, and nobody has looked at its name. */
+  /** `isRegistered`: it registered itself, and no administrator has checked its name. */
   readonly client: { readonly id: string; readonly name: string; readonly isRegistered: boolean }
-  /** Where the answer goes. */
+  /** Where the authorization response goes. */
   readonly redirectUri: string
-  /** What the client asks for and may have. What the person does not have is left out when they consent. */
+  /** The scopes the client requests and may have. Scopes that the person lacks are dropped at consent. */
   readonly scopes: readonly Scope[]
-  /** Whether it wants to go on while nobody is there. */
+  /** Whether the client wants access while the person is away. */
   readonly isOffline: boolean
-  /** Who has signed in before in this browser. */
+  /** The person already signed in in this browser. */
   readonly personId: string | null
   signedIn(personId: string, how: HowSignedIn): Promise<void>
-  /** To these scopes of those asked for, as far as the person has them. */
+  /** To these of the requested scopes, as far as the person has them. */
   consented(scopes: readonly Scope[]): Promise<void>
   denied(): Promise<void>
 }

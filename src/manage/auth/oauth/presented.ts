@@ -8,19 +8,19 @@ import type { DpopNonces } from './dpop-nonces.ts'
 import { SIGNATURES } from './routes.ts'
 import { audiencesOf, type Resource } from '../../http/access/resources.ts'
 
-/** An access token of ours, as it came with a request. */
+/** An access token as it came in a request. */
 export interface Presented {
   readonly scheme: 'bearer' | 'dpop'
   readonly token: string
-  /** The header `DPoP`; empty: there is none. */
+  /** The `DPoP` header; empty if missing. */
   readonly proof: string
   readonly method: string
-  /** The path, without query. */
+  /** The path, without the query. */
   readonly path: string
   readonly resource: Resource
 }
 
-/** What has to be known of the management plane for it. */
+/** The parts of the management plane that token checks need. */
 export interface TokenTaking {
   readonly publicUrl: string
   readonly store: Store
@@ -28,14 +28,14 @@ export interface TokenTaking {
   nowMs(): number
 }
 
-/** Who calls with it. Throws a Refusal where it opens nothing. */
+/** Authenticates the caller by its token. Throws a Refusal if the token is not accepted. */
 export async function principalWithToken(presented: Presented, taking: TokenTaking): Promise<Principal> {
   const token = await goodToken(presented, taking)
   if (token.jkt !== null) await checkProof(token.jkt, presented, taking)
   return token.principal
 }
 
-/** What it says, whoever has sent it: of what is bound to a key the proof is not looked at. Throws a Refusal. */
+/** Checks the token itself, without the proof of a token bound to a key. Throws a Refusal. */
 export async function goodToken(
   { scheme, token: text, resource }: Pick<Presented, 'scheme' | 'token' | 'resource'>,
   { publicUrl, oauth, nowMs }: TokenTaking,

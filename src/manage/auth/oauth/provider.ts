@@ -21,22 +21,22 @@ import { RESOURCES, resourceUrl } from '../../http/access/resources.ts'
 import { INTERACTION_PATH, ROUTES, SESSION_S, SIGNATURES, sessionCookie } from './routes.ts'
 import type { KeySet } from './signing-keys.ts'
 
-/** What the authorization server is made of. */
+/** The parts of the authorization server. */
 export interface ProviderParts extends RecordKeeping {
   readonly publicUrl: string
   readonly accessTokenTtlS: number
-  /** Of what nonces in proofs of keys are made; `null`: none are needed. */
+  /** The secret for DPoP nonces. `null`: proofs need no nonce. */
   readonly nonceSecret: Buffer | null
-  /** `null`: there is nobody who could sign in. */
+  /** `null`: people cannot sign in. */
   readonly people: People | null
   readonly clients: KnownClients
   readonly documents: ClientDocuments
 }
 
-/** oidc-provider as it is used here. It is made anew when another key signs: nothing lasting is in it. */
+/** Configures oidc-provider. A new one is made when the signing key changes; it holds no lasting state. */
 export function makeProvider(parts: ProviderParts, signer: KeySet['signer']): Provider {
   const provider = new Provider(parts.publicUrl, configuration(parts, signer))
-  // Its own comparison wants the secret; there is only a hash of it, which it takes for one.
+  // The default compares with the secret itself, but only its hash is stored.
   provider.Client.prototype.compareClientSecret = function (actual: string) {
     const hash = createHash('sha256').update(actual).digest()
     const known = Buffer.from(this.clientSecret ?? '', 'hex')
@@ -46,7 +46,7 @@ export function makeProvider(parts: ProviderParts, signer: KeySet['signer']): Pr
   return provider
 }
 
-/** Who sent a request, and to what host, is never taken from the request itself. */
+/** Fixes the origin to the public URL: it must never come from the request. */
 function speakAs(provider: Provider, publicUrl: string): void {
   const { origin, host, hostname, protocol } = new URL(publicUrl)
   const facts = { origin, host, hostname, protocol: protocol.slice(0, -1), secure: protocol === 'https:' }
@@ -73,7 +73,7 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
     features: featuresOf(parts),
     pkce: { required: () => true },
     allowOmittingSingleRegisteredRedirectUri: false,
-    // It compares what a page's origin is with where the codes of the client go; others have no use for a token.
+    // Only a page on the origin of the client's redirect URIs needs to read a token.
     clientBasedCORS: (_, origin, client) =>
       client.clientAuthMethod === 'none' &&
       (client.redirectUris ?? []).some((uri) => URL.parse(uri)?.origin === origin),
@@ -97,10 +97,10 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
       checkRefresh(ctx, scopesFor(ctx, ownMetadata(ctx.oidc.client!)))
       return true
     },
-    // Who closes the browser does not take back what they consented to.
+    // Ending the session does not revoke consents.
     expiresWithSession: async () => false,
     extraTokenClaims: async (_, token) => claimsOf(token),
-    // For somebody in a browser whose client has asked wrongly.
+    // Shown to a person whose client has sent an invalid request.
     renderError: async (ctx, { error, error_description: description }) => {
       const text = [error, ...(description === undefined ? [] : [description])].join(': ')
       const page = messagePage('This cannot go on', text, ctx.status)
@@ -111,20 +111,20 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
       AccessToken: () => parts.accessTokenTtlS,
       ClientCredentials: () => parts.accessTokenTtlS,
     },
-    // It goes nowhere by itself: what is fetched is fetched by others, with a guard.
+    // oidc-provider must not fetch: documents are fetched elsewhere, with guards.
     fetch: async () => {
       throw new errors.InvalidRequest('nothing is fetched from elsewhere')
     },
   }
 }
 
-/** Who has signed in in this browser, but before their password was changed. */
+/** Whether the session began before the person's password was changed or all their sessions were ended. */
 function isOver({ oidc }: KoaContextWithOIDC, person: Person): boolean {
   const { session } = oidc as { session?: { accountId?: string; loginTs?: number } }
   return session?.accountId !== undefined && !isSignedIn((session.loginTs ?? 0) * 1000, person)
 }
 
-/** When somebody has to sign in or to consent. Also when the one who is signed in is gone. */
+/** When to ask for a sign-in or consent. Also asks for a sign-in if the account was deleted. */
 function prompts() {
   const policy = interactionPolicy.base()
   const isGone = ({ oidc }: KoaContextWithOIDC) =>
@@ -137,9 +137,9 @@ function prompts() {
   return policy
 }
 
-/** Names that neither plain http nor other hosts of the domain can set (RFC 6265bis §4.1.3). */
+/** Cookie prefixes keep plain http and other hosts of the domain from setting them (RFC 6265bis §4.1.3). */
 function cookieNames(publicUrl: string) {
-  // These two are for one path each.
+  // These two cookies have a path, so they cannot use `__Host-`.
   const prefix = publicUrl.startsWith('https:') ? '__Secure-' : ''
   return {
     session: sessionCookie(publicUrl),
@@ -185,8 +185,8 @@ function featuresOf({ publicUrl, accessTokenTtlS, nonceSecret }: ProviderParts):
 }
 
 /**
- * What can be had in this request: of the client's, what the person has, too. Whoever asks for nothing asks for all of
- * it.
+ * The scopes available in this request: those of the client, limited to those of the person. A request
+ * without a scope asks for all of the client's.
  */
 function scopesFor(ctx: KoaContextWithOIDC, { scopes, withPeople }: OwnMetadata): readonly Scope[] {
   const { params, account, route } = ctx.oidc
@@ -199,13 +199,13 @@ function scopesFor(ctx: KoaContextWithOIDC, { scopes, withPeople }: OwnMetadata)
   return person === undefined ? may : may.filter((scope) => scopesWithin([...person.scopes]).includes(scope))
 }
 
-/** Beside those of RFC 9068. */
+/** Adds to the claims of RFC 9068. */
 function claimsOf(token: AccessToken | ClientCredentials): Record<string, string> | undefined {
   if (!token.scope) throw noScope()
   return 'grantId' in token && token.grantId ? { grant: grantDigest(token.grantId) } : undefined
 }
 
-/** They are only read here: what makes them is clients.ts. */
+/** Read-only: clients.ts creates and deletes clients. */
 function clientsIn({ clients, documents }: Pick<ProviderParts, 'clients' | 'documents'>) {
   const refuse = async () => {
     throw new TypeError('clients are not changed by way of the authorization server')

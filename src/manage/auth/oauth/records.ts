@@ -6,7 +6,7 @@ import type { Sealer } from '../sealer.ts'
 import type { Denials } from './denials.ts'
 import { openedRecord, sealedAs } from './sealed-records.ts'
 
-/** What records need of the rest. */
+/** The dependencies of Records. */
 export interface RecordKeeping {
   readonly store: Store
   readonly sealer: Sealer
@@ -15,9 +15,9 @@ export interface RecordKeeping {
 }
 
 /**
- * Where oidc-provider keeps codes, refresh tokens, sessions, grants and what must not come twice. The names by which
- * they are found are credentials, most of them, so there are digests in their place, and all that they say is sealed:
- * who has a copy of the database alone has none of them.
+ * Stores what oidc-provider keeps: codes, refresh tokens, sessions, grants and replay marks. Most ids are
+ * credentials, so the database has their digests, and every payload is sealed: a copy of the database alone
+ * contains no credential.
  */
 export class Records implements Adapter {
   readonly #kind: string
@@ -60,7 +60,7 @@ export class Records implements Adapter {
     return this.#opened(await this.#keeping.store.oauthRecords.byUserCode(digest))
   }
 
-  /** Of several who use a code or a refresh token at once one gets through, and then it is worth nothing to anybody. */
+  /** Of several concurrent uses of a code or refresh token, one succeeds. Any other one revokes the grant. */
   async consume(id: string): Promise<void> {
     const { store, nowMs } = this.#keeping
     const key = this.#idOf(id)
@@ -79,7 +79,7 @@ export class Records implements Adapter {
     await this.#revoke(grantDigest(grantId))
   }
 
-  /** With all that came of it: the codes and refresh tokens, and the access tokens that are out. */
+  /** Also removes the codes and refresh tokens of the grant, and denies its access tokens. */
   async #revoke(grantId: string): Promise<void> {
     const { store, denials } = this.#keeping
     await denials.add('grant', grantId, async (queries) => {
@@ -101,7 +101,7 @@ export class Records implements Adapter {
   }
 }
 
-/** By what a grant is known outside of the authorization server: in the database and in access tokens. */
+/** The id of a grant outside of oidc-provider: in the database and in access tokens. */
 export function grantDigest(grantId: string): string {
   return digestOf(GRANT, grantId)
 }
@@ -109,5 +109,7 @@ export function grantDigest(grantId: string): string {
 const GRANT = 'Grant'
 const ONCE = 'ReplayDetection'
 const REPLAY = 'this was used before'
-/** oidc-provider's own for clocks, so that it says itself what has expired. */
+/**
+ * The clock tolerance of oidc-provider. Records live that much longer, so that it reports the expiry itself.
+ */
 const TOLERANCE_S = 15

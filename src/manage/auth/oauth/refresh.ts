@@ -2,8 +2,9 @@ import { errors, type KoaContextWithOIDC } from 'oidc-provider'
 import type { Scope } from '../../http/access/principal.ts'
 
 /**
- * oidc-provider looks for what is asked for after it has used a refresh token up, and whoever has asked wrongly would have
- * none any more: here the same is found out before. Throws what it would. `scopes`: what can be had at all.
+ * oidc-provider checks the requested scope only after it has used up the refresh token, so an invalid request
+ * would cost the client its token. This makes the same checks first and throws the same errors. `scopes`: all
+ * that are available.
  */
 export function checkRefresh({ oidc }: KoaContextWithOIDC, scopes: readonly Scope[]): void {
   const { RefreshToken: token, Grant: grant } = oidc.entities

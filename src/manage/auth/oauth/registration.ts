@@ -7,19 +7,16 @@ import { OAuthError } from './answer.ts'
 import { AUTH_METHODS, makeClient } from './clients.ts'
 import type { OAuthSettings } from './oauth.ts'
 
-/** Who asks to become a client (RFC 7591). */
+/** A registration request (RFC 7591). */
 export interface Registering {
-  /** What is in the header `Authorization`. */
+  /** The `Authorization` header. */
   readonly authorization: string
   readonly body: unknown
   readonly address: string
   readonly requestId: string
 }
 
-/**
- * A client that comes by itself: it can ask people for their consent, and that is all. What it may do is what they may,
- * without administration.
- */
+/** Registers a client at its own request. It can only ask people for consent, and never gets `admin`. */
 export async function register(
   { authorization, body, address, requestId }: Registering,
   settings: OAuthSettings,
@@ -89,7 +86,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** What else RFC 7591 knows of is ignored, as it says. */
+/** Ignores other members, as RFC 7591 requires. */
 const metadata = z.object({
   client_name: z
     .string()

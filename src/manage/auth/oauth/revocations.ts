@@ -2,17 +2,17 @@ import { MinuteThrottle } from '../minute-throttle.ts'
 import { OAuthError } from './answer.ts'
 
 /**
- * Each access token that is revoked is remembered until it would have been over, by every process: so many a minute, of one
- * client and of all. What is not revoked is over by itself within ten minutes.
+ * Limits revocations per minute, per client and in total: every process stores each revoked token until it
+ * would have expired. A token that is not revoked expires within ten minutes.
  */
 export class Revocations {
   readonly #ofClient = new MinuteThrottle(OF_CLIENT_PER_MINUTE)
   readonly #ofAll = new MinuteThrottle(OF_ALL_PER_MINUTE)
 
-  /** One more. Throws an OAuthError where that is too many. */
+  /** Counts one revocation. Throws an OAuthError if a limit is exceeded. */
   count(client: string, nowMs: number): void {
     const ofClient = this.#ofClient.count(client, nowMs)
-    // Who is refused already takes nothing from the others.
+    // A request refused for its client does not count towards the total.
     const throttled = ofClient.kind === 'throttled' ? ofClient : this.#ofAll.count(ALL, nowMs)
     if (throttled.kind === 'may') return
     throw new OAuthError(429, 'temporarily_unavailable', 'too many tokens were revoked: wait a moment', {
@@ -23,5 +23,5 @@ export class Revocations {
 
 const ALL = ''
 const OF_CLIENT_PER_MINUTE = 600
-/** Some ten megabytes, for twelve minutes. */
+/** About 10 MB, for twelve minutes. */
 const OF_ALL_PER_MINUTE = 6_000

@@ -1,14 +1,14 @@
-// What is said of the authorization server where it need not be loaded.
+// Constants of the authorization server, for code that must not load it.
 
-/** By what a browser says who is signed in in it. */
+/** The name of the session cookie. */
 export function sessionCookie(publicUrl: string): string {
   return `${publicUrl.startsWith('https:') ? '__Host-' : ''}gatehouse_session`
 }
 
-/** How long somebody stays signed in who wants to. */
+/** How long a session lasts if the person chose to stay signed in. */
 export const SESSION_S = 14 * 86_400
 export const INTERACTION_PATH = '/oauth/interaction/'
-/** Where an OpenID provider elsewhere sends browsers back to. */
+/** Where an external OpenID provider redirects browsers. */
 export const OPENID_CALLBACK = '/oauth/openid/callback'
 export const ROUTES = {
   authorization: '/oauth/authorize',
@@ -19,5 +19,5 @@ export const ROUTES = {
   end_session: '/oauth/session/end',
   jwks: '/oauth/jwks',
 } as const
-/** What clients may sign with. */
+/** The signature algorithms that clients may use. */
 export const SIGNATURES = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const

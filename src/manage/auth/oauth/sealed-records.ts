@@ -2,9 +2,9 @@ import type { AdapterPayload } from 'oidc-provider'
 import type { OAuthRecord } from '../../../store/people/oauth-records.ts'
 import type { Sealer } from '../sealer.ts'
 
-// For who looks at records without oidc-provider, which is large and loaded by who uses it.
+// For code that reads records without oidc-provider, which is large and loaded on first use.
 
-/** What oidc-provider has written down. */
+/** Decrypts the payload that oidc-provider stored. */
 export async function openedRecord(
   { id, kind, sealed }: OAuthRecord,
   sealer: Sealer,
@@ -13,7 +13,7 @@ export async function openedRecord(
   return JSON.parse(text.reveal()) as AdapterPayload
 }
 
-/** What is sealed of one record is nothing in the place of another. */
+/** The purpose a record is sealed for: the payload of one record cannot be opened as another. */
 export function sealedAs(kind: string, id: string): string {
   return `oauth ${kind} ${id}`
 }

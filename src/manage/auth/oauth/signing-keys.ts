@@ -7,18 +7,19 @@ import type { Store } from '../../../store/store.ts'
 import type { Sealer } from '../sealer.ts'
 import { TOKEN_LIFE_MAX_S } from './denials.ts'
 
-/** The keys that there are at a moment. */
+/** The keys at one moment. */
 export interface KeySet {
-  /** What signs now. */
+  /** The key that signs now. */
   readonly signer: { readonly kid: string; readonly privateJwk: JWK }
-  /** For whoever checks: the next one too, and those whose tokens are out. */
+  /** For verifiers: also the next key, and earlier keys whose tokens have not expired. */
   readonly published: readonly JWK[]
   readonly byKid: ReadonlyMap<string, KeyObject>
 }
 
 /**
- * What access tokens are signed with (ES256): in the database, for all processes, the private parts sealed. The first is
- * made when one is needed. Each is published a day before it signs, and until all it has signed has expired.
+ * The keys that sign access tokens (ES256). They are in the database, for all processes, with the private
+ * parts sealed. The first one is created on first use. Each key is published a day before it signs, and until
+ * everything it has signed has expired.
  */
 export class SigningKeys {
   readonly #store: Store
@@ -38,7 +39,7 @@ export class SigningKeys {
     this.#nowMs = nowMs
   }
 
-  /** Those of a few seconds ago; older ones where the database cannot be read. */
+  /** The keys as of a few seconds ago, or older ones if the database cannot be read. */
   async current(ageMaxMs = AGE_MAX_MS): Promise<KeySet> {
     if (this.#set !== null && Math.abs(this.#nowMs() - this.#readAtMs) < ageMaxMs) return this.#set
     this.#reading ??= this.#read().finally(() => {
@@ -54,19 +55,22 @@ export class SigningKeys {
     }
   }
 
-  /** What a token of this name is checked with; one that is new elsewhere is looked for. */
+  /**
+   * The key that verifies tokens with this kid. Rereads the database for an unknown kid: another process may
+   * have made it.
+   */
   async byKid(kid: string): Promise<KeyObject | null> {
     const known = (await this.current()).byKid.get(kid)
     return known ?? (await this.current(UNKNOWN_AGE_MS)).byKid.get(kid) ?? null
   }
 
-  /** The same, where nobody has to wait for it. */
+  /** Like `byKid`, without waiting: only from the cache. */
   known(kid: string): KeyObject | null {
     const isRecent = Math.abs(this.#nowMs() - this.#readAtMs) < AGE_MAX_MS
     return isRecent ? (this.#set?.byKid.get(kid) ?? null) : null
   }
 
-  /** A new one signs at once. Resolves to it and to those that are there no more. */
+  /** Makes a new key that signs at once. Resolves to it and to the ids of the removed keys. */
   async rotate(dropsOld: boolean, queries: Queries): Promise<{ key: OAuthKey; dropped: readonly string[] }> {
     const nowMs = this.#nowMs()
     const keys = await this.#store.oauthKeys.all(queries)
@@ -77,12 +81,12 @@ export class SigningKeys {
     return { key, dropped: gone.map(({ kid }) => kid) }
   }
 
-  /** Anew from the database, the next time. */
+  /** Rereads the database on the next call. */
   forget(): void {
     this.#readAtMs = Number.NEGATIVE_INFINITY
   }
 
-  /** Makes the next one when it is time, and removes those that nothing is signed with any more. */
+  /** Makes the next key when it is due, and removes keys whose tokens have all expired. */
   async keep(): Promise<void> {
     const nowMs = this.#nowMs()
     const keys = await this.#store.oauthKeys.all()
@@ -90,7 +94,7 @@ export class SigningKeys {
     if (newest === undefined) return
     const nextFromMs = newest.signsFromMs + this.#rotationMs
     if (nowMs >= nextFromMs - this.#leadMs) {
-      // After a long stop it is late: it signs as soon as all processes know it.
+      // After long downtime the key is late: it signs as soon as all processes have read it.
       const key = await this.#made(newest.number + 1, Math.max(nextFromMs, nowMs + LATE_MS))
       if (await this.#store.oauthKeys.add(key))
         this.#log.info('a key of access tokens is made', { kid: key.kid })
@@ -112,7 +116,7 @@ export class SigningKeys {
     const nowMs = this.#nowMs()
     let keys = await this.#store.oauthKeys.all()
     if (keys.length === 0) {
-      // Of two processes at once one makes it.
+      // If two processes do this at once, one of them adds its key and both read that.
       await this.#store.oauthKeys.add(await this.#made(1, nowMs))
       keys = await this.#store.oauthKeys.all()
     }
@@ -146,16 +150,16 @@ export class SigningKeys {
   }
 }
 
-/** What the private part of a key is sealed as: see Sealer. */
+/** The purpose a private key is sealed for: see Sealer. */
 export function sealedAs(kid: string): string {
   return `oauth key ${kid}`
 }
 
 const AGE_MAX_MS = 5_000
-/** Whoever sends names of keys that are not there has the database asked so often. */
+/** Limits how often tokens with unknown kids make us read the database. */
 const UNKNOWN_AGE_MS = 1_000
 const LEAD_MS = 86_400_000
-/** So that every process has read it. */
+/** Time for every process to read the new key. */
 const LATE_MS = 60_000
-/** After the next one signs. */
+/** Counted from when the next key signs. */
 const OVER_MS = TOKEN_LIFE_MAX_S * 1000 + 3_600_000

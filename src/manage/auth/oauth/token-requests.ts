@@ -3,14 +3,14 @@ import type { OAuth } from './oauth.ts'
 import { ownMetadata } from './clients.ts'
 import { DENIED_MS } from './denials.ts'
 
-/** What revocation and introspection of access tokens need. */
+/** The dependencies of revocation and introspection. */
 export interface TokenRequests {
   readonly publicUrl: string
   readonly oauth: Pick<OAuth, 'tokens' | 'denials' | 'revocations'>
   nowMs(): number
 }
 
-/** RFC 7009. What is not the client's, or is over, is none of its business, and no failure. */
+/** RFC 7009. A token that is expired or belongs to another client is ignored and not an error. */
 export async function revoke(ctx: KoaContextWithOIDC, { oauth, nowMs }: TokenRequests): Promise<string> {
   const checked = await oauth.tokens.check(tokenIn(ctx), nowMs())
   if (checked.kind !== 'good' || checked.token.clientId !== ctx.oidc.client?.clientId) return ''
@@ -19,7 +19,7 @@ export async function revoke(ctx: KoaContextWithOIDC, { oauth, nowMs }: TokenReq
   return ''
 }
 
-/** RFC 7662: a client hears about its own, one of administrators about all. */
+/** RFC 7662: a client sees its own tokens; a client with `admin` sees all. */
 export async function introspected(
   ctx: KoaContextWithOIDC,
   { publicUrl, oauth, nowMs }: TokenRequests,
